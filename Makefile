@@ -1,0 +1,57 @@
+# Everything a fresh machine needs: `make demo` to see it work, `make test` to check it.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+JOBS   ?= 2
+
+# One thread per worker: two workers with two threads each are slower than one.
+export OMP_NUM_THREADS ?= 1
+export MKL_NUM_THREADS ?= 1
+
+.PHONY: demo test lint types unit format bench-core docs setup clean
+
+demo: setup
+	@OMP_NUM_THREADS=2 MKL_NUM_THREADS=2 $(BIN)/vnt demo
+
+test: lint types unit
+
+lint: setup
+	@echo "== lint"
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+
+types: setup
+	@echo "== types"
+	@$(BIN)/mypy
+
+unit: setup
+	@echo "== tests"
+	@$(BIN)/pytest -n $(JOBS)
+
+format: setup
+	@$(BIN)/ruff format .
+	@$(BIN)/ruff check --fix .
+
+bench-core: $(READY)
+	@$(BIN)/python -m pip install -q -c constraints.txt -e '.[bench]'
+	@OMP_NUM_THREADS=2 MKL_NUM_THREADS=2 $(BIN)/python benchmarks/core.py
+
+docs: setup
+	@$(BIN)/python tools/make_api.py
+
+# A half-made environment (interrupted install, moved folder, other Python) is made anew.
+setup:
+	@if [ -d $(VENV) ] && ! $(BIN)/python -m pip --version >/dev/null 2>&1; then \
+		echo "== $(VENV) is broken: making it anew"; rm -rf $(VENV); fi
+	@$(MAKE) --no-print-directory $(READY)
+
+$(READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit("vntransfer needs Python >= 3.11, found " + sys.version.split()[0] + ": run make PYTHON=python3.11 ...") if sys.version_info < (3, 11) else None'
+	@[ -x $(BIN)/python ] || { echo "== creating $(VENV) with $$($(PYTHON) --version)"; $(PYTHON) -m venv $(VENV); }
+	@echo "== installing vntransfer and its tools into $(VENV) (a few minutes the first time)"
+	@$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev]'
+	@touch $@
+
+clean:
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis

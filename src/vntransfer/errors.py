@@ -1,0 +1,25 @@
+"""Errors and warnings: every message names the argument, what was seen and what to do."""
+
+
+class VnError(Exception):
+    """Base class of all errors that vntransfer raises on purpose."""
+
+
+class ArgumentError(VnError, ValueError):
+    """An argument has a wrong shape, type or value."""
+
+
+class NotPositiveDefiniteError(VnError, ValueError):
+    """A matrix that must be symmetric positive definite is not."""
+
+
+class DomainError(VnError, ValueError):
+    """The domains (sources, target, names) do not fit together."""
+
+
+class DataError(VnError, ValueError):
+    """A data set or file is absent, damaged or not in the expected form."""
+
+
+class NumericalWarning(UserWarning):
+    """A result was floored, jittered or is less accurate than usual; it says by how much."""
