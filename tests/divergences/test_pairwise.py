@@ -245,7 +245,8 @@ def test_landmine_log_det(tasks: list[tuple[np.ndarray, np.ndarray]]) -> None:
 
 def test_landmine_correntropy(tasks: list[tuple[np.ndarray, np.ndarray]]) -> None:
     matrices = np.stack([correntropy(*tasks[k], width=10.0) for k in (0, 1, 20)])
-    table = pairwise((matrices + matrices.swapaxes(1, 2)) / 2)
+    assert np.array_equal(matrices, matrices.swapaxes(1, 2))
+    table = pairwise(matrices)
     assert table[0, 1] == pytest.approx(5.09e-5, abs=5e-8)
     assert table[0, 2] == pytest.approx(5.59e-4, abs=5e-7)
 
