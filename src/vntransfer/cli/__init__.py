@@ -17,7 +17,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command(name="demo")(demo.demo)
+app.command(name="demo")(demo.command)
 
 
 def _show_version(wanted: bool) -> None:
