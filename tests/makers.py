@@ -40,6 +40,21 @@ def normal(*shape: int, seed: int, dtype: torch.dtype = torch.float64) -> Tensor
     return torch.from_numpy(np.random.default_rng(seed).standard_normal(shape)).to(dtype)
 
 
+def responses(
+    n: int, d: int, m: int | None, seed: int, *, scale: float = 1.0
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Features with correlated columns and two responses that depend on them."""
+    x = normal(n, d, seed=seed) @ (normal(d, d, seed=seed + 1) + torch.eye(d).double()) + 3
+    columns = m or 1
+    a, b = (
+        torch.tanh(x @ normal(d, columns, seed=seed + k)) + 0.3 * normal(n, columns, seed=seed + k)
+        for k in (2, 3)
+    )
+    if m is None:
+        a, b = a[:, 0], b[:, 0]
+    return x * scale, a * scale, b * scale
+
+
 def condition(matrix: Tensor) -> float:
     values = torch.linalg.eigvalsh(matrix)
     return float(values[-1] / values[0])
