@@ -170,6 +170,24 @@ def test_is_differentiable(name: str) -> None:
     assert torch.allclose(x.grad, other.grad, rtol=1e-6, atol=1e-9)
 
 
+@pytest.mark.parametrize(
+    "name",
+    ["von_neumann", "jeffreys", "conditional_von_neumann", "log_det", "conditional_log_det"],
+)
+def test_near_equal_float32_matrices_are_near_float64(name: str) -> None:
+    """From K decompositions a small divergence is a difference of large traces."""
+    base = covariance(normal(300, 64, seed=0))
+    stack = torch.stack([base + 1e-3 * torch.diag(normal(64, seed=k).abs()) for k in range(4)])
+    stack = stack.float()
+    want = pairwise(stack.double(), divergence=name)
+    assert torch.allclose(pairwise(stack, divergence=name).double(), want, rtol=1e-3, atol=1e-12)
+
+
+def test_dtype_of_samples_is_kept() -> None:
+    samples = [(x.float(), y.float()) for x, y in domains()]
+    assert pairwise(samples).dtype == torch.float32
+
+
 def test_relatedness_is_seen() -> None:
     x = normal(3, 500, 2, seed=0)
     y = x[..., 0] + 0.1 * normal(3, 500, seed=1)
@@ -186,6 +204,12 @@ def test_input_that_does_not_fit_is_named() -> None:
         ([(x, y)], {"ridge": -1.0}, ArgumentError, "ridge"),
         ([(x, y)], {"ridge": float("nan")}, ArgumentError, "ridge"),
         ([], {}, DomainError, "domains: .*at least one"),
+        (None, {}, DomainError, "domains: .*got None"),
+        (3, {}, DomainError, "domains: .*got 3"),
+        ([(x.tolist(), y.tolist())], {}, ArgumentError, r"domains\[0\].*list"),
+        ([(x.expand(3, -1, -1), y.expand(3, -1))] * 2, {}, DomainError, r"domains\[0\]: .*shapes"),
+        ([(x, y), (x.numpy(), y.numpy())], {}, ArgumentError, r"domains\[1\]\[0\] is numpy"),
+        ([(x, y), (x * float("nan"), y)], {}, ArgumentError, r"domains\[1\]\[0\]: .*NaN"),
         ([x], {}, DomainError, r"domains\[0\].*Tensor"),
         ([(x, y), (x[:, :2], y)], {}, DomainError, "domains: columns differ"),
         ([(x, y), (x[:, :2], torch.stack((y, y), -1))], {}, DomainError, "domains: columns"),
