@@ -1,5 +1,7 @@
 """The matrix logarithm, its derivative, and what counts as positive definite."""
 
+from typing import Any
+
 import mpmath as mp
 import numpy as np
 import pytest
@@ -11,7 +13,7 @@ from torch import Tensor
 
 import oracles
 from makers import EPS, condition, orthogonal, random_spd, seeds, spd, symmetric
-from vntransfer import NotPositiveDefiniteError, VnError, jeffreys, sym_logm
+from vntransfer import ArgumentError, NotPositiveDefiniteError, VnError, jeffreys, sym_logm
 from vntransfer.linalg import log_divided_differences, safe_sqrt, spectrum
 
 
@@ -146,6 +148,13 @@ def test_not_symmetric_is_named_with_remedy() -> None:
         sym_logm(torch.tensor([[2.0, 1.0], [0.0, 2.0]]))
 
 
+def test_asymmetry_is_not_hidden_by_a_larger_neighbour() -> None:
+    """What is rounding is judged by each matrix's own size, not by the largest of the batch."""
+    asymmetric = torch.tensor([[2.0, 1.0], [0.0, 2.0]]).double()
+    with pytest.raises(NotPositiveDefiniteError, match="matrix: not symmetric"):
+        sym_logm(torch.stack((1e16 * torch.eye(2).double(), asymmetric)))
+
+
 @given(seed=seeds, n=st.integers(2, 6), double=st.booleans(), scale=st.integers(-8, 8))
 def test_asymmetry_of_rounding_is_accepted(seed: int, n: int, double: bool, scale: int) -> None:
     dtype = torch.float64 if double else torch.float32
@@ -153,6 +162,27 @@ def test_asymmetry_of_rounding_is_accepted(seed: int, n: int, double: bool, scal
     q = torch.from_numpy(orthogonal(n, seed)).to(dtype)
     a = 10.0**scale * (q @ (x.mT @ x + torch.eye(n).to(dtype)) @ q.mT)
     assert sym_logm(a).isfinite().all()
+
+
+@pytest.mark.parametrize(
+    ("bad", "finding"),
+    [
+        (torch.eye(2) * float("nan"), "4 NaN"),
+        (torch.eye(2) * float("inf"), "infinite"),
+        (torch.eye(2).long(), "int64"),
+        ([[1.0]], "list"),
+    ],
+)
+def test_bad_arrays_are_named(bad: Any, finding: str) -> None:
+    with pytest.raises(ArgumentError, match=f"^matrix: .*{finding}"):
+        sym_logm(bad)
+
+
+def test_numpy_is_answered_in_numpy() -> None:
+    matrix = random_spd(3, 0)
+    out = sym_logm(matrix.numpy())
+    assert isinstance(out, np.ndarray)
+    assert np.array_equal(out, sym_logm(matrix).numpy())
 
 
 def test_spectrum_reassembles() -> None:

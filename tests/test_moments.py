@@ -190,6 +190,11 @@ def test_one_sample_has_moments_but_no_covariance() -> None:
     assert np.array_equal(covariance(np.array([[0.0], [2.0]])), [[2.0]])
 
 
+def test_overflow_of_covariance_is_an_error() -> None:
+    with pytest.raises(ArgumentError, match=r"^x: variances overflow"):
+        covariance(1e200 * normal(9, 2, seed=0))
+
+
 def test_moments_do_not_change() -> None:
     first = Moments.from_samples(normal(5, 2, seed=0))
     before = [t.clone() for t in (first.count, first.mean, first.scatter)]
@@ -214,7 +219,14 @@ def test_correntropy_is_its_formula(seed: int, n: int, d: int, width: float) -> 
             want[i, j] = np.trace(kernel) / n - kernel.mean()
     out = correntropy(x, width=width)
     assert np.allclose(out, want, rtol=1e-10, atol=1e-13)
-    assert np.allclose(out, out.T, atol=1e-13)
+    assert np.array_equal(out, out.T)
+
+
+def test_correntropy_of_columns_of_unequal_size_is_a_valid_matrix() -> None:
+    """Small entries come from cancelling large ones: exactly symmetric, or divergences refuse."""
+    c = correntropy(normal(690, 10, seed=0) * torch.logspace(-2, 0, 10).double(), width=10.0)
+    assert torch.equal(c, c.mT)
+    assert float(jeffreys(c, c)) < 1e-12
 
 
 @given(seed=seeds)
