@@ -1,5 +1,7 @@
 """The losses train what they promise, and no more."""
 
+from typing import Any
+
 import pytest
 import torch
 from torch import Tensor, nn
@@ -9,6 +11,7 @@ from vntransfer import (
     ArgumentError,
     ConditionalDivergenceLoss,
     JeffreysLoss,
+    NumericalWarning,
     conditional_von_neumann,
     covariance,
     response_divergence,
@@ -48,6 +51,13 @@ def test_several_responses_have_one_bias_each() -> None:
     assert float(loss(x, y - shift, y)) < 1e-6
     assert torch.allclose(loss.fit_bias(y - shift, y), shift)
     assert torch.allclose(loss.correct(y - shift), y)
+
+
+def test_several_biases_survive_a_state_dict() -> None:
+    fitted, loaded = JeffreysLoss(), JeffreysLoss()
+    fitted.fit_bias(torch.zeros(5, 3), torch.ones(5, 3))
+    loaded.load_state_dict(fitted.state_dict())
+    assert torch.equal(loaded.bias, fitted.bias)
 
 
 def test_is_response_divergence() -> None:
@@ -99,6 +109,30 @@ def test_labels_that_do_not_fit_are_named(
         JeffreysLoss()(normal(3, 2, seed=0), normal(*shape, seed=1), labels)
 
 
+def test_bias_of_unlike_shapes_is_an_error() -> None:
+    """(N,) less (N, 1) would broadcast to (N, N)."""
+    with pytest.raises(ArgumentError, match="target: expected one shape"):
+        JeffreysLoss().fit_bias(torch.zeros(4), torch.arange(4.0)[:, None])
+
+
+def test_bad_arguments_are_named() -> None:
+    x, y = normal(9, 2, seed=0), normal(9, seed=1)
+    with pytest.raises(ArgumentError, match=r"^target: .*list"):
+        JeffreysLoss()([1.0], [2.0], [3.0])
+    cases: list[tuple[tuple[Any, ...], str]] = [
+        (([1.0], [2.0], [3.0], [4.0]), "^x1: .*list"),
+        ((x, y, x.float(), y.float()), "x2 is torch.float32"),
+        ((x, y, normal(9, 3, seed=2), y), "^x2: expected 2 features"),
+        ((x, y, x, normal(9, 2, seed=2)), "^y2: expected 1 response"),
+    ]
+    for arguments, message in cases:
+        with pytest.raises(ArgumentError, match=message):
+            ConditionalDivergenceLoss()(*arguments)
+    for ridge in (-1.0, "x"):
+        with pytest.raises(ArgumentError, match=r"^ridge: expected"):
+            ConditionalDivergenceLoss(ridge=ridge)(x, y, x, -y)  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("sqrt", [True, False])
 def test_gradients_are_finite_everywhere(sqrt: bool, dtype: torch.dtype) -> None:
@@ -148,6 +182,22 @@ def test_conditional_loss_is_symmetric_and_zero_at_equality() -> None:
     assert torch.allclose(loss(x1, y1, x2, y2), loss(x2, y2, x1, y1), rtol=1e-10)
     order = torch.arange(29, -1, -1)
     assert float(loss(x1, y1, x1[order], y1[order])) < 1e-12
+
+
+def test_batched_conditional_loss_is_the_mean_of_looped() -> None:
+    """Each pair of samples has its own automatic ridge, also beside one 100 times its size."""
+    scale = torch.tensor([1.0, 100.0]).double()[:, None, None]
+    x1, x2 = (scale * normal(2, 9, 2, seed=k) for k in (0, 1))
+    y1, y2 = normal(2, 9, seed=2), normal(2, 9, seed=3)
+    loss = ConditionalDivergenceLoss()
+    each = torch.stack([loss(x1[k], y1[k], x2[k], y2[k]) for k in range(2)])
+    assert torch.allclose(loss(x1, y1, x2, y2), each.mean())
+
+
+def test_conditional_loss_of_dead_features_warns_and_stays_finite() -> None:
+    x, y = torch.zeros(9, 2).double(), normal(9, seed=1)
+    with pytest.warns(NumericalWarning, match="features"):
+        assert ConditionalDivergenceLoss()(x, y, x, -y).isfinite()
 
 
 def test_descent_on_the_conditional_loss_aligns_two_domains() -> None:
