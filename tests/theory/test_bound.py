@@ -192,14 +192,20 @@ def test_numpy_gives_the_same() -> None:
 
 
 def test_bad_arguments_are_named() -> None:
-    sources, target, _ = tasks()
+    sources, target, y = tasks()
     with pytest.raises(DomainError, match="sources: empty"):
         bound_terms([], target, h)
-    for weights in ([1.0], [-1.0, 2.0], [0.0, 0.0]):
+    for weights in ([1.0], [-1.0, 2.0], [0.0, 0.0], [float("nan"), 1.0]):
         with pytest.raises(DomainError, match="weights"):
             bound_terms(sources, target, h, weights)
     with pytest.raises(DomainError, match=r"sources\[0\].*target"):
         bound_terms(sources, normal(10, 3, seed=0), h)
+    with pytest.raises(DomainError, match=r"sources\[0\]: expected \(X, y\)"):
+        bound_terms([sources[0][0]], target, h)  # type: ignore[list-item]
+    with pytest.raises(DomainError, match=r"sources\[0\]: expected 30 responses"):
+        bound_terms([(sources[0][0], sources[0][1][:5])], target, h)
+    with pytest.raises(DomainError, match="target_response: expected 50 responses"):
+        bound_terms(sources, target, h, target_response=y[:4], **QUICK)
     bad = sources[1][1].clone()
     bad[0] = float("nan")
     with pytest.raises(ValueError, match=r"sources\[1\]\[1\]: 1 NaN"):

@@ -7,7 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from makers import normal, orthogonal, random_spd, seeds, spd, symmetric
-from vntransfer import NotPositiveDefiniteError, convergence_terms, covariance, von_neumann
+from vntransfer import (
+    ArgumentError,
+    NotPositiveDefiniteError,
+    convergence_terms,
+    covariance,
+    von_neumann,
+)
 
 
 @given(seed=seeds, n=st.integers(1, 5))
@@ -91,10 +97,19 @@ def test_counter_example_overlaps_must_be_squared() -> None:
     assert terms.printed_bound != pytest.approx(terms.squared_bound, rel=1e-3)
 
 
-@pytest.mark.parametrize("which", ["sigma", "theta", "sigma_hat"])
+@pytest.mark.parametrize("which", ["sigma", "theta", "sigma_hat", "theta_hat"])
 def test_singular_matrices_are_named(which: str) -> None:
     names = ["sigma", "theta", "sigma_hat", "theta_hat"]
     matrices = {name: torch.eye(2).double() for name in names}
     matrices[which] = torch.ones(2, 2).double()
     with pytest.raises(NotPositiveDefiniteError, match=f"^{which}:"):
+        convergence_terms(**matrices)
+
+
+@pytest.mark.parametrize("which", ["theta", "sigma_hat", "theta_hat"])
+def test_matrices_of_another_size_are_named(which: str) -> None:
+    names = ["sigma", "theta", "sigma_hat", "theta_hat"]
+    matrices = {name: torch.eye(2).double() for name in names}
+    matrices[which] = torch.eye(3).double()
+    with pytest.raises(ArgumentError, match=f"^{which}: .*size of sigma"):
         convergence_terms(**matrices)

@@ -11,6 +11,7 @@ from makers import normal, seeds
 from vntransfer import (
     DIVERGENCES,
     ArgumentError,
+    DomainError,
     covariance,
     discrepancy,
     jeffreys,
@@ -113,6 +114,14 @@ def test_a_fixed_hypothesis_is_kept() -> None:
     assert discrepancy(s, t, first, best.h_prime).item() == pytest.approx(best.value)
 
 
+def test_a_fixed_hypothesis_gets_no_gradient() -> None:
+    """The user's module is not ours to train."""
+    s, t = normal(9, 2, seed=0), 2 * normal(9, 2, seed=1)
+    own = nn.Linear(2, 1).double()
+    max_discrepancy(s, t, h=own, steps=2, restarts=1)
+    assert all(p.grad is None for p in own.parameters())
+
+
 def test_own_hypothesis_class() -> None:
     s, t = normal(40, 2, seed=0), 1.5 * normal(40, 2, seed=1)
 
@@ -159,3 +168,17 @@ def test_bad_arguments_are_named() -> None:
         discrepancy(s, t, first, lambda x: 3.0)
     with pytest.raises(ArgumentError, match="ridge"):
         discrepancy(s, t, first, second, ridge=-1.0)
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "named"),
+    [((9, 2), (9, 3), "target"), ((1, 2), (9, 2), "source"), ((9, 2), (1, 2), "target")],
+)
+def test_domains_that_do_not_fit_are_named(
+    source: tuple[int, int], target: tuple[int, int], named: str
+) -> None:
+    s, t = normal(*source, seed=0), normal(*target, seed=1)
+    with pytest.raises(DomainError, match=f"^{named}: "):
+        discrepancy(s, t, first, second)
+    with pytest.raises(DomainError, match=f"^{named}: "):
+        max_discrepancy(s, t, steps=1)
