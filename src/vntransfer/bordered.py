@@ -47,7 +47,11 @@ AUTO_RIDGE = 1e-3
 """The automatic ridge, relative to the mean eigenvalue of the feature covariance."""
 
 FLOAT32_LIMIT = 1e5
-"""Largest λ_max/ε for which float32 keeps three digits; beyond it float64 is used inside."""
+"""Largest eigenvalue and, for several responses, variance, in units of the ridge, for which float32
+keeps three digits; beyond it float64 is used inside."""
+
+FLOAT32_RANGE = 1e12
+"""The same for the variance of a single response, where only overflow matters."""
 
 
 @dataclass
@@ -66,97 +70,98 @@ def _nodes(low: float, high: Tensor, ridge: float) -> _Nodes:
     stop = math.log(float(high.max())) + rule.margin
     count = math.ceil((stop - start) / rule.spacing) + 1
     step = (stop - start) / (count - 1)
-    t = torch.linspace(start, stop, count, dtype=high.dtype, device=high.device).exp_()
-    weight = t * step
+    t = [math.exp(start + k * step) for k in range(count)]
+    weight = [step * v for v in t]
     # f -> const for t -> 0 and f ~ 1/t² for t -> inf: both cut tails are geometric series.
-    weight[:: count - 1] /= -math.expm1(-step)
-    return _Nodes(t, t + ridge, weight)
+    weight[0] /= -math.expm1(-step)
+    weight[-1] /= -math.expm1(-step)
+    rows = (t, [ridge + v for v in t], weight)
+    return _Nodes(*torch.tensor(rows, dtype=high.dtype, device=high.device))
 
 
-class _Terms(NamedTuple):
-    """κ, T, Φ_aa, Φ_bb, or what depends on them, at all nodes: each (B, T, m, m)."""
+class _Slopes(NamedTuple):
+    """Derivatives with respect to κ, (B, m, m, T), and to Φ of [δ, a, b], (B, 3m, 3m, T)."""
 
     kappa: Tensor
-    T: Tensor
-    aa: Tensor
-    bb: Tensor
+    phi: Tensor
 
 
-def _scalar_integrand(terms: _Terms, tau: Tensor) -> tuple[Tensor, _Terms]:
-    """`_matrix_integrand` for m = 1, where it is (½κ(1/P_a + 1/P_b)/τ + 2T²) P_a P_b.
+def _scalar_integrand(terms: Tensor, tau: Tensor) -> tuple[Tensor, _Slopes]:
+    """`_matrix_integrand` for m = 1, where it is ½κ(P_a + P_b)/τ + 2T² P_a P_b.
 
     The same numbers with a third of the operations, which is what small problems pay for.
     """
-    kappa, T, aa, bb = (term.squeeze((-1, -2)) for term in terms)
+    kappa, T, aa, bb = terms.unbind(1)
     Pa, Pb = 1 / (aa + 1), 1 / (bb + 1)
-    half, square = kappa / (2 * tau), 2 * T * T
-    value = half * (Pa + Pb) + square * (Pa * Pb)
-    on_aa, on_bb = (half + square * Pb) * (-Pa * Pa), (half + square * Pa) * (-Pb * Pb)
-    slopes = ((Pa + Pb) / (2 * tau), 4 * T * (Pa * Pb), on_aa, on_bb)
-    return value, _Terms(*(slope[..., None, None] for slope in slopes))
+    twice, both, product = 2 * tau, Pa + Pb, Pa * Pb
+    half, quarter = kappa / twice, T * product
+    square = 2 * T * T
+    value = torch.addcmul(half * both, square, product)
+    on_aa = torch.addcmul(half, square, Pb) * (-Pa * Pa)
+    on_bb = torch.addcmul(half, square, Pa) * (-Pb * Pb)
+    zero = torch.zeros_like(T)
+    rows = (zero, quarter, quarter, quarter, on_aa, zero, quarter, zero, on_bb)
+    phi = torch.stack(rows, 1).view(len(T), 3, 3, -1)
+    return value, _Slopes((both / twice)[:, None, None], phi)
 
 
-def _matrix_integrand(terms: _Terms, tau: Tensor) -> tuple[Tensor, _Terms]:
+def _matrix_integrand(terms: Tensor, tau: Tensor) -> tuple[Tensor, _Slopes]:
     """Evaluate the formula above at all nodes, (B, T), with its derivatives.
+
+    ``terms`` (B, 4 m m, T) holds κ, Φ_δμ, Φ_aa and Φ_bb at the nodes ``tau``.
 
     P is used through its eigenvectors: Φ can have a huge spread (rank-deficient responses, such as
     one-hot labels, under a small ridge), and an explicit inverse would lose the small eigenvalues
     of P that the gradient consists of.
     """
-    half = terms.kappa / (2 * tau[:, None, None])
-    (va, Va), (vb, Vb) = (torch.linalg.eigh(phi) for phi in (terms.aa, terms.bb))
+    m = math.isqrt(terms.shape[1] // 4)
+    kappa, T, aa, bb = terms.mT.reshape(len(terms), -1, 4, m, m).unbind(2)
+    T = (T + T.mT) / 2
+    half = kappa / (2 * tau[:, None, None])
+    (va, Va), (vb, Vb) = (torch.linalg.eigh(phi) for phi in (aa, bb))
     pa, pb = (1 / (1 + values.clamp_min(0)).unsqueeze(-1) for values in (va, vb))
     Pa, Pb = (V @ (p * V.mT) for V, p in ((Va, pa), (Vb, pb)))
-    mixed = pa * (Va.mT @ terms.T @ Vb) * pb.mT  # P_a T P_b between the two eigenbases
+    mixed = pa * (Va.mT @ T @ Vb) * pb.mT  # P_a T P_b between the two eigenbases
     own = [(V.mT @ half @ V).diagonal(dim1=-2, dim2=-1).unsqueeze(-1) for V in (Va, Vb)]
     value = (pa * own[0] + pb * own[1]).sum((-1, -2))
     value = value + 2 * (mixed.square() / (pa * pb.mT)).sum((-1, -2))
 
     def on(V: Tensor, p: Tensor, W: Tensor, q: Tensor) -> Tensor:
         """-P (½κ/τ + 2 T Q T) P with P = V p V', Q = W q W'."""
-        root = V.mT @ terms.T @ W * q.sqrt().mT
+        root = V.mT @ T @ W * q.sqrt().mT
         inner = V.mT @ half @ V + 2 * root @ root.mT
         return -V @ (p * inner * p.mT) @ V.mT
 
     cross = Va @ mixed @ Vb.mT
-    on_T = 2 * (cross + cross.mT)
-    on_kappa = (Pa + Pb) / (2 * tau[:, None, None])
-    return value, _Terms(on_kappa, on_T, on(Va, pa, Vb, pb), on(Vb, pb, Va, pa))
+    quarter, zero = (cross + cross.mT) / 2, torch.zeros_like(cross)
+    rows = (
+        torch.cat((zero, quarter, quarter), -1),
+        torch.cat((quarter, on(Va, pa, Vb, pb), zero), -1),
+        torch.cat((quarter, zero, on(Vb, pb, Va, pa)), -1),
+    )
+    slopes = (Pa + Pb) / (2 * tau[:, None, None]), torch.cat(rows, -2)
+    return value, _Slopes(*(slope.permute(0, 2, 3, 1) for slope in slopes))
 
 
 def _products(x: Tensor, y: Tensor) -> Tensor:
-    """Outer products of rows, (B, n, p), (B, n, q) -> (B, n, p q)."""
-    return (x.unsqueeze(-1) * y.unsqueeze(-2)).flatten(-2)
+    """Outer products of rows, (B, n, m), (B, n, m) -> (B, n, m m)."""
+    return x * y if x.shape[-1] == 1 else (x.unsqueeze(-1) * y.unsqueeze(-2)).flatten(-2)
 
 
-def _blocks(x: Tensor) -> list[Tensor]:
-    """Products for T, Φ_aa and Φ_bb from columns x = [δ, a, b], each (B, n, m m)."""
-    delta, a, b = x.chunk(3, -1)
-    return [_products(delta, torch.lerp(a, b, 0.5)), _products(a, a), _products(b, b)]
-
-
-def _terms(sums: Tensor, m: int) -> _Terms:
-    """Split sums (B, 4 m m, T), ordered as the fields of `_Terms`."""
-    kappa, T, aa, bb = sums.mT.view(len(sums), -1, 4, m, m).unbind(2)
-    return _Terms(kappa, T if m == 1 else (T + T.mT) / 2, aa, bb)
-
-
-def _gamma(on: _Terms) -> Tensor:
-    """Slopes with respect to Φ of [δ, a, b] but for κ, (B, T, 3m, 3m), symmetric."""
-    quarter, zero = on.T / 4, torch.zeros_like(on.T)
-    rows = (
-        torch.cat((zero, quarter, quarter), -1),
-        torch.cat((quarter, on.aa, zero), -1),
-        torch.cat((quarter, zero, on.bb), -1),
-    )
-    return torch.cat(rows, -2)
+def _blocks(x: Tensor, m: int) -> Tensor:
+    """Products for T, Φ_aa and Φ_bb from columns x = [δ, a, b], (B, n, 3 m m)."""
+    a, b = x[..., m : 2 * m], x[..., 2 * m :]
+    right = torch.cat((torch.lerp(a, b, 0.5), x[..., m:]), -1)
+    if m == 1:
+        return x * right
+    shape = (*x.shape[:2], 3, m)
+    return (x.reshape(shape).unsqueeze(-1) * right.view(shape).unsqueeze(-2)).flatten(2)
 
 
 def _turn(vectors: Tensor, matrices: Tensor) -> Tensor:
-    """Vectors times the matrices of every node, (B, n, p), (B, T, p, q) -> (B, n, T, q)."""
-    nodes, p, q = matrices.shape[1:]
-    flat = matrices.transpose(1, 2).reshape(-1, p, nodes * q)
-    return bmm(vectors, flat).view(len(vectors), -1, nodes, q)
+    """Vectors times the matrices of every node, (B, n, p), (B, p, q, T) -> (B, n, q, T)."""
+    q, nodes = matrices.shape[2:]
+    return bmm(vectors, matrices.flatten(2)).view(len(vectors), -1, q, nodes)
 
 
 class _Side(ABC):
@@ -170,10 +175,12 @@ class _Side(ABC):
         self.dof = z.shape[-2] - 1
         self.m = x.shape[-1] // 3
 
-    def integrate(self, derivatives: bool) -> tuple[Tensor, Tensor, Tensor]:
-        """J (B,) and, if wanted, its gradients with respect to z and x."""
-        # the variances of [δ, a, b] bound those of a and of b
-        high = self.values[..., -1] + self.x.square().sum((-1, -2)) / self.dof + self.ridge
+    def integrate(self, variance: Tensor, derivatives: bool) -> tuple[Tensor, Tensor, Tensor]:
+        """J (B,) and, if wanted, its gradients with respect to z and x.
+
+        ``variance`` (B,) is the total of the columns of x: a bound of those of a and of b.
+        """
+        high = self.values[..., -1] + variance + self.ridge
         nodes = _nodes(self.ridge or self.smallest(high), high, self.ridge)
         inverse = 1 / (self.values.unsqueeze(-1) + nodes.tau)
         integrand = _scalar_integrand if self.m == 1 else _matrix_integrand
@@ -181,11 +188,8 @@ class _Side(ABC):
         value = torch.mv(f, nodes.weight)
         if not derivatives:
             return value, value, value
-        weight = nodes.weight[:, None, None]
-        on_z, on_x = self.gradients(
-            inverse.unsqueeze(-1), nodes, _gamma(slopes) * weight, slopes.kappa * weight
-        )
-        return value, on_z, on_x
+        phi, kappa = slopes.phi * nodes.weight, slopes.kappa * nodes.weight
+        return value, *self.gradients(inverse.unsqueeze(-2), nodes, phi, kappa)
 
     def smallest(self, high: Tensor) -> float:
         """Return a lower bound of the spectra of X and Y where there is no ridge."""
@@ -195,8 +199,8 @@ class _Side(ABC):
         )
 
     @abstractmethod
-    def moments(self, inverse: Tensor, nodes: _Nodes) -> _Terms:
-        """κ, T, Φ_aa and Φ_bb at all nodes, given 1/(λ + τ), (B, k, T)."""
+    def moments(self, inverse: Tensor, nodes: _Nodes) -> Tensor:
+        """κ, Φ_δμ, Φ_aa and Φ_bb, (B, 4 m m, T), given 1/(λ + τ), (B, k, T)."""
 
     @abstractmethod
     def gradients(
@@ -223,23 +227,22 @@ class _GramSide(_Side):
             raise ArgumentError("method: 'gram' needs a ridge; with ridge=0 use 'features'")
         return super().smallest(high)
 
-    def moments(self, inverse: Tensor, nodes: _Nodes) -> _Terms:
+    def moments(self, inverse: Tensor, nodes: _Nodes) -> Tensor:
         delta = self.c[..., : self.m]
         kappa = _products(delta * self.values.unsqueeze(-1), delta)
-        sums = bmm(torch.cat((kappa, *_blocks(self.c)), -1).mT, inverse)
-        return _terms(sums, self.m)
+        return bmm(torch.cat((kappa, _blocks(self.c, self.m)), -1).mT, inverse)
 
     def gradients(
         self, inverse: Tensor, nodes: _Nodes, on_phi: Tensor, on_kappa: Tensor
     ) -> tuple[Tensor, Tensor]:
-        m, tau = self.m, nodes.tau.unsqueeze(-1)
+        m = self.m
         by_phi = _turn(self.c, on_phi) * inverse
         by_kappa = _turn(self.c[..., :m], on_kappa) * inverse
-        on_x = by_phi.sum(-2)
-        on_x[..., :m] += by_kappa.sum(-2) * self.values.unsqueeze(-1)
-        by_phi[..., :m] -= tau * by_kappa
-        Rx = (self.c.unsqueeze(-2) * inverse).flatten(-2)
-        left, right = (bmm(self.vectors, part) for part in (Rx, by_phi.flatten(-2)))
+        on_x = by_phi.sum(-1)
+        on_x[..., :m] += by_kappa.sum(-1) * self.values.unsqueeze(-1)
+        by_phi[:, :, :m].addcmul_(nodes.tau, by_kappa, value=-1)
+        Rx = self.c.unsqueeze(-1) * inverse
+        left, right = (bmm(self.vectors, part.flatten(2)) for part in (Rx, by_phi))
         on_z = bmm(bmm(left, right.mT), self.z)
         return on_z * (-2 / self.dof), bmm(self.vectors, on_x) * (2 / self.dof**0.5)
 
@@ -279,34 +282,33 @@ class _FeatureSide(_Side):
             bounds.append(float((1 / trace).min()))
         return min(bounds)
 
-    def moments(self, inverse: Tensor, nodes: _Nodes) -> _Terms:
+    def moments(self, inverse: Tensor, nodes: _Nodes) -> Tensor:
         m = self.m
-        square = torch.cat(_blocks(self.p), -1)
+        square = _blocks(self.p, m)
         lifted = square * (self.values + 2 * self.ridge).unsqueeze(-1)
         kappa = _products(self.beta[..., :m], self.beta[..., :m])
         sums = bmm(torch.cat((kappa, lifted, square), -1).mT, inverse)
         k = square.shape[-1]
-        rest = torch.cat(_blocks(self.e), -1).sum(-2).unsqueeze(-1) / self.dof
-        phi = (rest - self.ridge**2 * sums[:, -k:]) / nodes.tau + sums[:, m * m : -k]
-        return _terms(torch.cat((sums[:, : m * m], phi), 1), m)
+        rest = _blocks(self.e, m).sum(-2).unsqueeze(-1) / self.dof
+        terms = sums[:, :-k]
+        terms[:, m * m :] += (rest - self.ridge**2 * sums[:, -k:]) / nodes.tau
+        return terms
 
     def gradients(
         self, inverse: Tensor, nodes: _Nodes, on_phi: Tensor, on_kappa: Tensor
     ) -> tuple[Tensor, Tensor]:
-        m, tau = self.m, nodes.tau.unsqueeze(-1)
-        share = nodes.t.unsqueeze(-1) / tau
+        m, V, share = self.m, self.vectors, nodes.t / nodes.tau
         by_phi = _turn(self.beta, on_phi) * inverse
         by_kappa = _turn(self.beta[..., :m], on_kappa) * inverse
-        on_x = (by_phi * share).sum(-2) / self.shrunk
-        on_x[..., :m] += by_kappa.sum(-2)
-        by_phi[..., :m] -= tau * by_kappa
-        fit = (self.p.unsqueeze(-2) * (inverse * share)).flatten(-2)
-        V = self.vectors
-        inner = bmm(bmm(fit, by_phi.flatten(-2).mT), V.mT)
-        outer = bmm(V, (by_phi / tau).sum(-2))
+        on_x = (by_phi * share).sum(-1) / self.shrunk
+        on_x[..., :m] += by_kappa.sum(-1)
+        by_phi[:, :, :m].addcmul_(nodes.tau, by_kappa, value=-1)
+        fit = self.p.unsqueeze(-1) * (inverse * share)
+        inner = bmm(bmm(fit.flatten(2), by_phi.flatten(2).mT), V.mT)
+        outer = bmm(V, (by_phi / nodes.tau).sum(-1))
         # [dJ/dz, dJ/dx] = [Z, e] times one small matrix, but for the factors -2/n and 2/n.
         inside = bmm(V, torch.cat((-inner, on_x), -1))
-        below = torch.cat((-outer.mT, (on_phi / tau.unsqueeze(-1)).sum(1)), -1)
+        below = torch.cat((-outer.mT, (on_phi / nodes.tau).sum(-1)), -1)
         both = torch.baddbmm(bmm(self.z, inside), self.e, below) * (2 / self.dof)
         return both[..., : self.z.shape[-1]], both[..., self.z.shape[-1] :]
 
@@ -325,25 +327,30 @@ class _BorderedJeffreys(torch.autograd.Function):
         ridge: float | None,
         side: type[_Side],
     ) -> Tensor:
-        mean = features.mean(-2, keepdim=True)
-        z = features - mean
-        x = torch.cat((a - b, a, b), -1)
-        x = x - x.mean(-2, keepdim=True)
-        spread, response = (v.square().sum((-1, -2)) / (v.shape[-2] - 1) for v in (z, x))
+        d, dof = features.shape[-1], features.shape[-2] - 1
+        joint = torch.cat((features, a - b, a, b), -1)
+        mean = joint.mean(-2, keepdim=True)
+        joint -= mean
+        variance = joint.square().sum(-2) / dof
+        spread, response = variance[:, :d].mean(-1), variance[:, d:].sum(-1)
         if not math.isfinite(float((spread + response).sum())):
             raise NotFiniteError
         if ridge is None:
-            unit = auto_ridge(spread / z.shape[-1], response, mean.square().mean((-1, -2)))
+            unit = auto_ridge(spread, response, mean[..., :d].square().mean((-1, -2)))
         else:
             unit = spread.new_full(spread.shape, ridge) if ridge else _typical(spread)
         scale = unit.sqrt()[:, None, None]
-        z, x = z / scale, x / scale
+        joint /= scale
+        z, x = joint[..., :d], joint[..., d:]
         epsilon = 0.0 if ridge == 0 else 1.0
         core = side(z, x, epsilon)
-        if z.dtype == torch.float32 and not _fits_float32(core.values[..., -1], response / unit):
-            core = side(z.double(), x.double(), epsilon)
+        response = response / unit
+        if z.dtype == torch.float32:
+            most = FLOAT32_RANGE if core.m == 1 else FLOAT32_LIMIT
+            if core.values.max() > FLOAT32_LIMIT or response.max() > most:
+                core, response = side(z.double(), x.double(), epsilon), response.double()
         wanted = any(ctx.needs_input_grad[:3])
-        value, on_z, on_x = core.integrate(wanted)
+        value, on_z, on_x = core.integrate(response, wanted)
         if wanted:
             ctx.save_for_backward(features, a, b, on_z.to(z.dtype), on_x.to(z.dtype), scale)
         return value.to(z.dtype) * unit
@@ -352,7 +359,7 @@ class _BorderedJeffreys(torch.autograd.Function):
     def backward(ctx: Any, *upstream: Tensor) -> Any:
         *inputs, on_z, on_x, scale = ctx.saved_tensors
         factor = upstream[0].detach()[:, None, None] * scale
-        on_delta, on_a, on_b = (factor * on_x).chunk(3, -1)
+        on_delta, on_a, on_b = torch.chunk(factor * on_x, 3, -1)
         wanted = ctx.needs_input_grad
         return (
             once(factor * on_z, *inputs) if wanted[0] else None,
@@ -361,11 +368,6 @@ class _BorderedJeffreys(torch.autograd.Function):
             None,
             None,
         )
-
-
-def _fits_float32(largest: Tensor, response: Tensor) -> bool:
-    """Whether spectrum and responses, in units of the ridge, leave float32 its three digits."""
-    return bool(largest.max() <= FLOAT32_LIMIT) and bool(response.max() <= FLOAT32_LIMIT)
 
 
 def _typical(spread: Tensor) -> Tensor:
@@ -388,12 +390,11 @@ def auto_ridge(variance: Tensor, response: Tensor, mean_square: Tensor) -> Tenso
         Mean squared mean of the feature columns: what their rounding is relative to.
     """
     finfo = torch.finfo(variance.dtype)
-    dead = variance <= mean_square * (4 * finfo.eps) ** 2 + finfo.tiny / finfo.eps
+    noise, least = (4 * finfo.eps) ** 2, finfo.tiny / finfo.eps
+    dead = variance <= mean_square * noise + least
     if not dead.any():
         return AUTO_RIDGE * variance
-    unit = torch.where(
-        dead, torch.where(response > finfo.tiny / finfo.eps, response, 1.0), variance
-    )
+    unit = torch.where(dead, torch.where(response > least, response, 1.0), variance)
     warnings.warn(
         f"features: constant in {int(dead.sum())} of {dead.numel()} sample sets, so that 'auto' "
         f"would give no ridge; up to {AUTO_RIDGE * float(unit[dead].max()):.2g} is used there",
