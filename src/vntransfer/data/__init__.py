@@ -1,1 +1,41 @@
-"""Data sets."""
+"""Data sets: ``load(name)`` gives `Domains` or a `TaskStream` with its provenance."""
+
+from pathlib import Path
+from typing import Any
+
+from vntransfer.data.base import Domains, LazyTasks, Provenance, Task, TaskStream
+
+__all__ = ["Domains", "LazyTasks", "Provenance", "Task", "TaskStream", "load"]
+
+
+def load(name: str, *, folder: str | Path | None = None, **parameters: Any) -> Domains | TaskStream:
+    """Load a data set by its name in the registry (``vnt data list``).
+
+    Parameters
+    ----------
+    name
+        For example "synthetic", "amazon4", "mnistP".
+    folder
+        Where the files are, in the official layout or in a compact form; by default the
+        environment variable ``VNT_DATA`` and the user's cache folder.
+    parameters
+        Those of the set: ``vnt data show NAME`` lists them.
+
+    Returns
+    -------
+    Domains or TaskStream
+        With `provenance` that names the files that were read.
+
+    Examples
+    --------
+    >>> load("synthetic", n_samples=100)
+    <Domains synthetic: 6 domains, 600 rows x 12 features>
+    """
+    from dataclasses import replace
+
+    from vntransfer.data import cache
+
+    entry = cache.lookup(name)
+    found = cache.require(entry, folder)
+    loaded = entry.call({item.remote.name: item.path for item in found}, **parameters)
+    return replace(loaded, provenance=cache.trace(entry, found, loaded.provenance))
