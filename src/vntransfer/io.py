@@ -3,10 +3,12 @@
 import hashlib
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
+
+Progress = Callable[[str, int, int | None], None]  # what, done so far, in all (if known)
 
 
 @contextmanager

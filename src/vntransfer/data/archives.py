@@ -21,7 +21,7 @@ from vntransfer.errors import DataError
 
 SUFFIXES = (".zip", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".tar")
 _PIECE = 1 << 20
-_DAMAGE = (
+_DAMAGE: tuple[type[Exception], ...] = (
     tarfile.TarError,
     zipfile.BadZipFile,
     zlib.error,
@@ -103,7 +103,7 @@ class _Meter:
 def _clear_errors(path: Path, *more: type[Exception]) -> Iterator[None]:
     try:
         yield
-    except (*_DAMAGE, *more) as error:
+    except _DAMAGE + more as error:
         raise DataError(f"{path}: damaged archive ({error}); fetch it again") from error
 
 

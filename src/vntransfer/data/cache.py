@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
+from vntransfer.data.archives import archive_stem
 from vntransfer.data.base import Provenance
 from vntransfer.data.entry import Entry, RemoteFile
 from vntransfer.errors import ArgumentError, DataError, DataWarning
@@ -82,7 +83,10 @@ def _roots(folder: str | Path | None) -> list[Path]:
 
 def _candidates(remote: RemoteFile, root: Path) -> Iterator[Found]:
     """Every place and form of a file below one root, the best first; existence unchecked."""
-    names: list[tuple[str, Form]] = [(name, "official") for name in (remote.name, *remote.also)]
+    official = [remote.name, *remote.also]
+    if (stem := archive_stem(remote.name)) is not None:
+        official.append(stem)  # unpacked beside the archive
+    names: list[tuple[str, Form]] = [(name, "official") for name in official]
     names += [(c.name, "partial" if c.partial else "compact") for c in remote.compact]
     for name, form in names:
         yield Found(remote, root / remote.folder / name, form)

@@ -7,6 +7,7 @@ import pytest
 
 @pytest.fixture(scope="session")
 def derived_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of hashes and parsed arrays of all tests."""
     return tmp_path_factory.mktemp("derived")
 
 
