@@ -4,8 +4,9 @@ from pathlib import Path
 from typing import Any
 
 from vntransfer.data.base import Domains, LazyTasks, Provenance, Task, TaskStream
+from vntransfer.data.tables import table
 
-__all__ = ["Domains", "LazyTasks", "Provenance", "Task", "TaskStream", "load"]
+__all__ = ["Domains", "LazyTasks", "Provenance", "Task", "TaskStream", "load", "table"]
 
 
 def load(name: str, *, folder: str | Path | None = None, **parameters: Any) -> Domains | TaskStream:

@@ -14,6 +14,7 @@ import warnings
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Literal
 
@@ -48,7 +49,9 @@ def lookup(name: str) -> Entry:
     from vntransfer.data.registry import DATASETS
 
     if name not in DATASETS:
-        raise ArgumentError(f"name: no data set {name!r}; known: {', '.join(DATASETS)}")
+        close = get_close_matches(name, DATASETS, 1)
+        hint = f"did you mean {close[0]!r}?" if close else f"known: {', '.join(DATASETS)}"
+        raise ArgumentError(f"name: no data set {name!r}; {hint}")
     return DATASETS[name]
 
 
@@ -192,11 +195,7 @@ def digest(path: str | Path, kind: HashKind = "sha256", *, fresh: bool = False) 
     path = Path(path).resolve()
     key = hashlib.sha256(str(path).encode()).hexdigest()[:32]
     memo, stamp = derived_home() / "hashes" / f"{key}.json", _stamp(path)
-    known: dict[str, object]
-    try:
-        known = json.loads(memo.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        known = {}  # never hashed, or a memo that we cannot read
+    known = _read_memo(memo)
     if known.get("stamp") != stamp:
         known = {"path": str(path), "stamp": stamp}
     if kind not in known or fresh:
@@ -204,6 +203,15 @@ def digest(path: str | Path, kind: HashKind = "sha256", *, fresh: bool = False) 
         with atomic_write(memo, "w") as file:
             json.dump(known, file)
     return str(known[kind])
+
+
+def _read_memo(memo: Path) -> dict[str, object]:
+    """Return what is remembered, nothing if the memo is absent or damaged."""
+    try:
+        known = json.loads(memo.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return known if isinstance(known, dict) else {}
 
 
 def _compute(path: Path, kind: HashKind) -> str:
