@@ -42,9 +42,10 @@ class Drawings:
         self.character, self.names = character[order], names
 
     def pictures(self, rows: NDArray[np.intp], size: int) -> NDArray[np.float32]:
-        """Share of ink in each pixel of pictures of the given size, shape (n, size, size)."""
+        """Share of ink in each pixel, in steps of 1/255, of pictures (n, size, size)."""
         bits = np.unpackbits(self.packed[rows], axis=1, count=SIDE * SIDE)
-        return area_resize(bits.reshape(-1, SIDE, SIDE), size, size)
+        shares = area_resize(bits.reshape(-1, SIDE, SIDE), size, size)
+        return np.rint(255 * shares) / np.float32(255)  # the same on every machine
 
 
 def read_npz(path: Path) -> Drawings:
