@@ -13,6 +13,7 @@ from hypothesis.extra.numpy import arrays
 from vntransfer.data import csvnum
 from vntransfer.data.csvnum import read_numbers
 from vntransfer.errors import DataError
+from vntransfer.io import reporting
 
 ROWS = np.random.default_rng(0).normal(size=(500, 4)).round(5)
 
@@ -87,7 +88,8 @@ def test_a_damaged_binary_form_is_made_anew(tmp_path: Path) -> None:
 def test_progress_grows_to_the_size(tmp_path: Path) -> None:
     path, seen = tmp_path / "a.csv", list[tuple[str, int, int | None]]()
     path.write_bytes(text())
-    read_numbers(path, columns=4, progress=lambda *report: seen.append(report))
+    with reporting(lambda *report: seen.append(report)):
+        read_numbers(path, columns=4)
     assert len(seen) > 5
     assert [done for _, done, _ in seen] == sorted(done for _, done, _ in seen)
     assert seen[-1] == ("a.csv", len(text()), len(text()))

@@ -21,6 +21,7 @@ from vntransfer.data.download import Patience
 from vntransfer.data.entry import Compact, Entry, RemoteFile
 from vntransfer.data.fetch import fetch
 from vntransfer.errors import DataError
+from vntransfer.io import reporting
 
 BODY = bytes(range(256)) * 1024
 QUICK = Patience(timeout=0.3, attempts=3, pause=0.01)
@@ -63,12 +64,8 @@ def test_a_stall_is_given_up_and_resumed(server: Server, tmp_path: Path) -> None
 
 def test_a_cut_download_goes_on_where_it_was(server: Server, tmp_path: Path) -> None:
     seen: list[int] = []
-    fetch(
-        entry(server.url("cutonce")),
-        tmp_path,
-        progress=lambda name, done, total: seen.append(done),
-        patience=QUICK,
-    )
+    with reporting(lambda name, done, total: seen.append(done)):
+        fetch(entry(server.url("cutonce")), tmp_path, patience=QUICK)
     assert server.ranges == [f"bytes={len(BODY) // 2}-"]
     assert seen == sorted(seen)
     assert seen[-1] == len(BODY)
@@ -146,7 +143,7 @@ def test_without_a_known_hash_it_is_recorded_and_unverified(server: Server, tmp_
     (found,) = locate(toy, tmp_path)
     assert check(found) == "unverified"
     found.path.write_bytes(BODY[:-1] + b"!")
-    assert check(found, fresh=True) == "differs"
+    assert check(found) == "differs"
 
 
 @pytest.mark.parametrize("name", ["a.csv.gz", "a.zip", "a.tar.gz"])
@@ -162,6 +159,12 @@ def test_without_a_known_hash_the_structure_is_checked(
     with pytest.raises(DataError, match=r"damaged|not a whole gzip"):
         fetch(entry(server.url("short", name), known=False), tmp_path, patience=QUICK)
     assert visible(tmp_path) == []
+
+
+def test_a_file_without_address_is_named(tmp_path: Path) -> None:
+    toy = Entry("toy", "", "domains", "", (RemoteFile("mine.csv", (), "toy"),), notes="ask Ann")
+    with pytest.raises(DataError, match=r"mine\.csv has no public address \(ask Ann\)"):
+        fetch(toy, tmp_path)
 
 
 def test_archives_are_unpacked_on_request(server: Server, tmp_path: Path) -> None:

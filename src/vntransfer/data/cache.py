@@ -180,7 +180,7 @@ def _files(path: Path) -> list[Path]:
     return sorted(item for item in path.rglob("*") if item.is_file()) if path.is_dir() else [path]
 
 
-def digest(path: str | Path, kind: HashKind = "sha256", *, fresh: bool = False) -> str:
+def digest(path: str | Path, kind: HashKind = "sha256") -> str:
     """Hash of a file, or of a folder's file names and contents; remembered until it changes.
 
     Parameters
@@ -189,20 +189,27 @@ def digest(path: str | Path, kind: HashKind = "sha256", *, fresh: bool = False) 
         File or folder.
     kind
         "sha256", "md5", or "content_md5" (of what a .gz file holds).
-    fresh
-        Read it again even if a hash is remembered.
     """
     path = Path(path).resolve()
-    key = hashlib.sha256(str(path).encode()).hexdigest()[:32]
-    memo, stamp = derived_home() / "hashes" / f"{key}.json", _stamp(path)
+    memo, stamp = _memo_path(path), _stamp(path)
     known = _read_memo(memo)
     if known.get("stamp") != stamp:
         known = {"path": str(path), "stamp": stamp}
-    if kind not in known or fresh:
+    if kind not in known:
         known[kind] = _compute(path, kind)
         with atomic_write(memo, "w") as file:
             json.dump(known, file)
     return str(known[kind])
+
+
+def forget(path: str | Path) -> None:
+    """Forget the hashes of a file, so that it is read again."""
+    _memo_path(Path(path).resolve()).unlink(missing_ok=True)
+
+
+def _memo_path(path: Path) -> Path:
+    key = hashlib.sha256(str(path).encode()).hexdigest()[:32]
+    return derived_home() / "hashes" / f"{key}.json"
 
 
 def _read_memo(memo: Path) -> dict[str, object]:
@@ -240,12 +247,21 @@ def known_hashes(found: Found) -> list[tuple[HashKind, str]]:
     return [(kind, value) for kind, value in pairs if value is not None]
 
 
+def settled_form(found: Found) -> Form:
+    """Form by content: a compact file may have the official name (MNIST, wrapped differently)."""
+    twins = [c.sha256 for c in found.remote.compact if c.name == found.path.name and c.sha256]
+    if found.form != "official" or not twins or digest(found.path) not in twins:
+        return found.form
+    own = {found.remote.sha256, found.remote.md5}
+    return "official" if {digest(found.path), digest(found.path, "md5")} & own else "compact"
+
+
 def record_path(path: Path) -> Path:
     """Return the file beside a download that records its address, size and hash."""
     return path.with_name(f"{path.name}.vnt.json")
 
 
-def check(found: Found, *, fresh: bool = False) -> Check:
+def check(found: Found) -> Check:
     """Compare a file with the hashes that are known for it.
 
     Returns
@@ -255,7 +271,7 @@ def check(found: Found, *, fresh: bool = False) -> Check:
         of the known hashes, or has changed since its download was recorded.
     """
     known = known_hashes(found)
-    if any(digest(found.path, kind, fresh=fresh) == value for kind, value in known):
+    if any(digest(found.path, kind) == value for kind, value in known):
         return "verified"
     if known:
         return "differs"
@@ -263,7 +279,7 @@ def check(found: Found, *, fresh: bool = False) -> Check:
         recorded = json.loads(record_path(found.path).read_text(encoding="utf-8"))["sha256"]
     except (OSError, ValueError, KeyError, TypeError):
         return "unverified"
-    same = digest(found.path, fresh=fresh) == recorded
+    same = digest(found.path) == recorded
     return "unverified" if same else "differs"
 
 

@@ -20,7 +20,7 @@ from numpy.typing import DTypeLike, NDArray
 from vntransfer.data.archives import archive_stem, members
 from vntransfer.data.cache import derived_home, digest
 from vntransfer.errors import DataError
-from vntransfer.io import Progress, atomic_write
+from vntransfer.io import atomic_write, report
 
 PARSER_VERSION = 1
 BLOCK = 4 << 20
@@ -34,7 +34,6 @@ def read_numbers(
     header: bool = False,
     delimiter: str = ",",
     dtype: DTypeLike = np.float64,
-    progress: Progress | None = None,
 ) -> NDArray[Any]:
     r"""Numbers of a csv file as a read-only memory map, shape (rows, columns).
 
@@ -51,8 +50,6 @@ def read_numbers(
         Between the numbers.
     dtype
         Of the result.
-    progress
-        Called with the file name, the bytes parsed and the bytes in all (None if compressed).
 
     Raises
     ------
@@ -75,7 +72,7 @@ def read_numbers(
         return parsed
     with _open(path) as (name, stream, total), atomic_write(place) as out:
         reader = _Reader(name, stream, columns, header, delimiter, np.dtype(dtype))
-        _write(reader, out, total, progress)
+        _write(reader, out, total)
     parsed = _mapped(place)
     assert parsed is not None  # just written
     return parsed
@@ -196,15 +193,14 @@ def _is_number(cell: str) -> bool:
         return False
 
 
-def _write(reader: _Reader, out: IO[bytes], total: int | None, progress: Progress | None) -> None:
+def _write(reader: _Reader, out: IO[bytes], total: int | None) -> None:
     """Append the blocks as one ``.npy`` array whose header is completed at the end."""
     rows = 0
     start = _write_header(out, reader, rows)
     for block in reader.blocks():
         out.write(np.ascontiguousarray(block).data)
         rows += len(block)
-        if progress is not None:
-            progress(Path(reader.name).name, reader.bytes, total)
+        report(Path(reader.name).name, reader.bytes, total)
     if not rows:
         raise DataError(f"{reader.name}: has no rows; fetch it again")
     out.seek(0)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from vntransfer.errors import DataError
-from vntransfer.io import Progress, atomic_write
+from vntransfer.io import atomic_write, report
 
 MAX_BYTES = 64 << 30
 _PIECE = 1 << 15  # what a lost connection loses at most
@@ -76,10 +76,11 @@ def download(
     part: Path,
     *,
     size: int | None = None,
-    progress: Progress | None = None,
     patience: Patience = Patience(),  # noqa: B008 it is frozen
 ) -> Version:
     """Download ``url`` into ``part``, continuing what is there if it is the same version.
+
+    Progress is reported in bytes (`vntransfer.io.reporting`).
 
     Parameters
     ----------
@@ -90,8 +91,6 @@ def download(
         for the next call to go on.
     size
         Expected bytes, if known.
-    progress
-        Called with file name, bytes so far and bytes in all.
     patience
         When to give up.
 
@@ -103,7 +102,7 @@ def download(
     failures, most = 0, 0
     while True:
         try:
-            return _attempt(url, part, size, progress, patience.timeout)
+            return _attempt(url, part, size, patience.timeout)
         except _PassingError as error:
             here = part.stat().st_size if part.exists() else 0
             failures = 1 if here > most else failures + 1
@@ -121,9 +120,7 @@ def _read_note(part: Path, url: str) -> Version | None:
     return version if version.url == url else None
 
 
-def _attempt(
-    url: str, part: Path, size: int | None, progress: Progress | None, timeout: float
-) -> Version:
+def _attempt(url: str, part: Path, size: int | None, timeout: float) -> Version:
     import requests
     import urllib3
 
@@ -142,7 +139,7 @@ def _attempt(
             _make_room(part, version.length, start)
             with atomic_write(note_path(part), "w") as note:
                 json.dump(asdict(version), note)
-            _receive(answer, part, start, version, progress)
+            _receive(answer, part, start, version)
     except (requests.TooManyRedirects, requests.exceptions.InvalidURL) as error:
         raise DataError(f"{url}: {error}") from error
     except requests.exceptions.InvalidSchema as error:
@@ -211,9 +208,7 @@ def _make_room(part: Path, length: int | None, start: int) -> None:
         )
 
 
-def _receive(
-    answer: Any, part: Path, start: int, version: Version, progress: Progress | None
-) -> None:
+def _receive(answer: Any, part: Path, start: int, version: Version) -> None:
     with open(part, "r+b" if start else "wb") as file:
         file.truncate(start)
         file.seek(start)
@@ -224,8 +219,7 @@ def _receive(
                 done += len(piece)
                 if done > MAX_BYTES:
                     raise DataError(f"{version.url}: sends more than {MAX_BYTES} bytes; stopped")
-                if progress is not None:
-                    progress(part.name.removesuffix(".part"), done, version.length)
+                report(part.name.removesuffix(".part"), done, version.length)
         finally:
             file.flush()
             os.fsync(file.fileno())

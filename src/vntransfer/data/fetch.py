@@ -13,7 +13,7 @@ from vntransfer.data.cache import check, data_home, digest, locate, record_path
 from vntransfer.data.download import Patience, Version, discard, download
 from vntransfer.data.entry import Entry, RemoteFile
 from vntransfer.errors import DataError
-from vntransfer.io import Progress, atomic_write, file_hash
+from vntransfer.io import atomic_write, file_hash
 
 
 def fetch(
@@ -22,7 +22,6 @@ def fetch(
     *,
     force: bool = False,
     unpacked: bool = False,
-    progress: Progress | None = None,
     patience: Patience = Patience(),  # noqa: B008 it is frozen
 ) -> list[Path]:
     """Download the files of a data set that are absent.
@@ -37,8 +36,8 @@ def fetch(
         Download again what is present, compact or damaged.
     unpacked
         Unpack archives beside themselves, too.
-    progress, patience
-        See `vntransfer.data.download.download`.
+    patience
+        When to give a server up.
 
     Returns
     -------
@@ -64,9 +63,14 @@ def fetch(
                 )
             path = found.path
         elif not remote.urls:
+            if not remote.optional:
+                raise DataError(
+                    f"{entry.name}: {remote.name} has no public address ({entry.notes}); put it "
+                    f"into {root / remote.folder}"
+                )
             continue
         else:
-            path = fetch_file(remote, root, force=force, progress=progress, patience=patience)
+            path = fetch_file(remote, root, force=force, patience=patience)
         stem = archive_stem(path.name)
         if unpacked and stem is not None and not (path.parent / stem).exists():
             unpack(path, path.parent / stem)
@@ -79,7 +83,6 @@ def fetch_file(
     root: Path,
     *,
     force: bool = False,
-    progress: Progress | None = None,
     patience: Patience = Patience(),  # noqa: B008 it is frozen
 ) -> Path:
     """Download one file below ``root``, from the first address that gives a good one."""
@@ -100,9 +103,7 @@ def fetch_file(
             return place  # another process was faster
         for url in remote.urls:
             try:
-                version = download(
-                    url, part, size=remote.size, progress=progress, patience=patience
-                )
+                version = download(url, part, size=remote.size, patience=patience)
                 check_structure(part, remote.name)
                 _place(remote, version, part, place)
                 return place
