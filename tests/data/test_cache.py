@@ -62,6 +62,13 @@ def test_any_form_is_found(tmp_path: Path, present: list[str], found: str, form:
     assert (item.path, item.form) == (tmp_path / found, form)
 
 
+def test_the_folder_of_a_set_is_not_an_unpacked_archive(tmp_path: Path) -> None:
+    remote = RemoteFile("toy.zip", (), "toy", compact=(Compact("small.npz"),))
+    put(tmp_path, "toy/small.npz")
+    (item,) = locate(Entry("toy", "", "domains", "", (remote,)), tmp_path)
+    assert item.path.name == "small.npz"
+
+
 def test_a_whole_file_anywhere_beats_a_partial_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

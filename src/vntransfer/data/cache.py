@@ -13,6 +13,7 @@ import sys
 import warnings
 import zlib
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
@@ -93,7 +94,8 @@ def _candidates(remote: RemoteFile, root: Path) -> Iterator[Found]:
     names += [(c.name, "partial" if c.partial else "compact") for c in remote.compact]
     for name, form in names:
         yield Found(remote, root / remote.folder / name, form)
-        yield Found(remote, root / name, form)
+        if name != remote.folder:
+            yield Found(remote, root / name, form)
 
 
 def locate(entry: Entry, folder: str | Path | None = None) -> list[Found]:
@@ -197,7 +199,7 @@ def digest(path: str | Path, kind: HashKind = "sha256") -> str:
         known = {"path": str(path), "stamp": stamp}
     if kind not in known:
         known[kind] = _compute(path, kind)
-        with atomic_write(memo, "w") as file:
+        with suppress(OSError), atomic_write(memo, "w") as file:  # no room to remember: no harm
             json.dump(known, file)
     return str(known[kind])
 

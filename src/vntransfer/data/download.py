@@ -142,13 +142,16 @@ def _attempt(url: str, part: Path, size: int | None, timeout: float) -> Version:
             _receive(answer, part, start, version)
     except (requests.TooManyRedirects, requests.exceptions.InvalidURL) as error:
         raise DataError(f"{url}: {error}") from error
-    except requests.exceptions.InvalidSchema as error:
+    except (requests.exceptions.InvalidSchema, requests.exceptions.MissingSchema) as error:
         raise DataError(f"{url}: not an http or https address ({error})") from error
     except (requests.RequestException, urllib3.exceptions.HTTPError) as error:
         raise _PassingError(f"the connection failed ({_short(error)})") from error
     got = part.stat().st_size
     if version.length is not None and got != version.length:
         raise _PassingError(f"the connection ended after {got} of {version.length} bytes")
+    if size is not None and got != size:
+        discard(part)
+        raise DataError(f"{url}: sent {got} bytes, expected {size}")
     return version
 
 
