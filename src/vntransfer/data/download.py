@@ -137,6 +137,8 @@ def _attempt(url: str, part: Path, size: int | None, timeout: float) -> Version:
                 discard(part)
                 raise DataError(f"{url}: has {version.length} bytes, expected {size}")
             _make_room(part, version.length, start)
+            if not start:
+                part.unlink(missing_ok=True)  # before the note: it must not vouch for old bytes
             with atomic_write(note_path(part), "w") as note:
                 json.dump(asdict(version), note)
             _receive(answer, part, start, version)
@@ -212,9 +214,7 @@ def _make_room(part: Path, length: int | None, start: int) -> None:
 
 
 def _receive(answer: Any, part: Path, start: int, version: Version) -> None:
-    with open(part, "r+b" if start else "wb") as file:
-        file.truncate(start)
-        file.seek(start)
+    with open(part, "ab") as file:
         done = start
         try:
             for piece in answer.raw.stream(_PIECE, decode_content=False):
@@ -229,5 +229,7 @@ def _receive(answer: Any, part: Path, start: int, version: Version) -> None:
 
 
 def _short(error: Exception) -> str:
-    text = str(error)
-    return text if len(text) <= 200 else f"{text[:200]}..."
+    """Innermost reason, without the pool, port and path that urllib3 puts before it."""
+    inner = error.args[0] if error.args and isinstance(error.args[0], Exception) else error
+    text = str(getattr(inner, "reason", inner))
+    return (text.partition("): ")[2] or text)[:200]
