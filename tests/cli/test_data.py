@@ -128,6 +128,13 @@ def test_mistakes_are_sentences(arguments: list[str], match: str) -> None:
     assert match in str(vnt(*arguments).exception)
 
 
+def test_plot_draws_a_file(tmp_path: Path) -> None:
+    place = tmp_path / "six.png"
+    result = vnt("plot", "synthetic", "--out", str(place), "--set", "n_samples=30")
+    assert result.stdout.strip() == str(place)
+    assert place.read_bytes().startswith(b"\x89PNG")
+
+
 def test_every_set_is_listed_and_shown() -> None:
     listed = vnt("list").stdout
     for name in DATASETS:

@@ -110,11 +110,26 @@ def locate(entry: Entry, folder: str | Path | None = None) -> list[Found]:
             item
             for root in _roots(folder)
             for item in _candidates(remote, root)
-            if item.path.exists()
+            if item.path.exists() and not _belongs_elsewhere(item)
         ]
         present.sort(key=lambda item: item.form == "partial")
         found += present[:1]
     return found
+
+
+def _belongs_elsewhere(item: Found) -> bool:
+    """Whether a file outside its set's folder is another set's (MNIST and Fashion-MNIST)."""
+    from vntransfer.data.registry import DATASETS
+
+    if item.path.parent.name == item.remote.folder:
+        return False
+    namesakes = {
+        remote
+        for other in DATASETS.values()
+        for remote in other.files
+        if remote.name == item.path.name and remote.folder != item.remote.folder
+    }
+    return any(check(replace(item, remote=remote)) == "verified" for remote in namesakes)
 
 
 def find(entry: Entry, folder: str | Path | None = None) -> dict[str, Path]:
