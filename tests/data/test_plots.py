@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from makers import MAKERS, SMALL
 
+from vntransfer.data.cache import locate
 from vntransfer.data.figures import mixture_density
 from vntransfer.data.plots import plot
 from vntransfer.data.registry import DATASETS
@@ -80,3 +81,14 @@ def test_every_set_has_a_page_with_a_small_picture(name: str) -> None:
     assert f"{name}.md" in (DOCS / "README.md").read_text(encoding="utf-8")
     for parameter in DATASETS[name].parameters:
         assert f"`{parameter}`" in page, f"{name}.md does not explain {parameter}"
+
+
+@pytest.mark.filterwarnings("ignore::vntransfer.errors.DataWarning")
+@pytest.mark.parametrize("name", ["README", *DATASETS])
+def test_examples_of_the_pages_run(name: str, real: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if name in DATASETS and len(locate(DATASETS[name], real)) < len(DATASETS[name].files):
+        pytest.skip(f"{name}: no files in ../shared/data")
+    monkeypatch.setenv("VNT_DATA", str(real))
+    page = (DOCS / f"{name}.md").read_text(encoding="utf-8")
+    for code in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
+        exec(code, {})
