@@ -9,7 +9,7 @@ JOBS   ?= 2
 export OMP_NUM_THREADS ?= 1
 export MKL_NUM_THREADS ?= 1
 
-.PHONY: demo test lint types unit format bench-core docs setup clean
+.PHONY: demo test lint types unit format bench-core bench-data docs setup clean
 
 demo: setup
 	@OMP_NUM_THREADS=2 MKL_NUM_THREADS=2 $(BIN)/vnt demo
@@ -36,6 +36,9 @@ format: setup
 bench-core: $(READY)
 	@$(BIN)/python -m pip install -q -c constraints.txt -e '.[bench]'
 	@OMP_NUM_THREADS=2 MKL_NUM_THREADS=2 $(BIN)/python benchmarks/core.py
+
+bench-data: setup
+	@OMP_NUM_THREADS=1 $(BIN)/python benchmarks/data_loading.py
 
 docs: setup
 	@$(BIN)/python tools/make_api.py

@@ -23,3 +23,7 @@ class DataError(VnError, ValueError):
 
 class NumericalWarning(UserWarning):
     """A result was floored, jittered or is less accurate than usual; it says by how much."""
+
+
+class DataWarning(UserWarning):
+    """A data set is partial, or a file is not the one whose hash is known."""

@@ -189,7 +189,7 @@ def test_float32_one_hot_labels_beside_small_features(
 
 @pytest.mark.parametrize("method", SIDES)
 def test_float64_rank_deficient_responses_with_a_small_ridge(method: str) -> None:
-    """Condition 1e12: rounding is eps x condition, 2e-4, times a constant of about 150."""
+    """Condition 1e12: rounding is eps x condition, 2e-4, times a constant of some hundreds."""
     inputs = 1e-3 * normal(3, 1, seed=0), 10 * normal(3, 3, seed=1), 10 * normal(3, 3, seed=2)
     _, gradient = off_from_exact(inputs, method, ridge=1e-10)
     assert gradient <= 0.2

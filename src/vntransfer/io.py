@@ -1,0 +1,96 @@
+"""Files written whole or not at all, and their hashes."""
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from pathlib import Path
+from typing import IO, Any
+
+Progress = Callable[[str, int, int | None], None]  # what, done so far, in all (if known)
+_progress: ContextVar[Progress | None] = ContextVar("progress", default=None)
+
+
+@contextmanager
+def reporting(progress: Progress | None) -> Iterator[None]:
+    """Let `report` call ``progress`` inside the block, however deep.
+
+    Examples
+    --------
+    >>> with reporting(print):
+    ...     report("a.csv", 5, 10)
+    a.csv 5 10
+    """
+    token = _progress.set(progress)
+    try:
+        yield
+    finally:
+        _progress.reset(token)
+
+
+def report(what: str, done: int, total: int | None) -> None:
+    """Tell whoever listens how far a long job is."""
+    if (progress := _progress.get()) is not None:
+        progress(what, done, total)
+
+
+@contextmanager
+def atomic_write(path: str | Path, mode: str = "wb") -> Iterator[IO[Any]]:
+    r"""Open a temporary file that becomes ``path`` when the block ends without an error.
+
+    The file is written in the same folder (made if absent), forced to disk and renamed: readers
+    see the old file or the whole new one. After an error nothing is left behind.
+
+    Parameters
+    ----------
+    path
+        Final place.
+    mode
+        "wb" for bytes, "w" for UTF-8 text with ``\n`` line ends.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with atomic_write(Path(folder, "new", "a.txt"), "w") as file:
+    ...         _ = file.write("whole")
+    ...     Path(folder, "new", "a.txt").read_text()
+    'whole'
+    """
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    text: dict[str, Any] = {} if "b" in mode else {"encoding": "utf-8", "newline": "\n"}
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
+    try:
+        with os.fdopen(handle, mode, **text) as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, 0o666 & ~_umask())
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def file_hash(path: str | Path, algorithm: str = "sha256") -> str:
+    """Hash of a file in hexadecimal, read in pieces.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "a").write_bytes(b"abc")
+    ...     file_hash(Path(folder, "a"), "md5")
+    '900150983cd24fb0d6963f7d28e17f72'
+    """
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, algorithm).hexdigest()
