@@ -35,7 +35,8 @@ def draw_ridge() -> None:
     for samples, features in ((1000, 20), (300, 200), (300, 500), (50, 500)):
         z = torch.randn(samples, features, generator=generator, dtype=torch.float64).relu()
         heads = torch.randn(2, features, generator=generator, dtype=torch.float64) / features**0.5
-        a, b = (z @ w for w in heads)
+        noise = torch.randn(2, samples, generator=generator, dtype=torch.float64)
+        a, b = (z @ w + 0.3 * e for w, e in zip(heads, noise, strict=True))
         mean = float(z.var(0).mean())
         values = [
             float(response_divergence(z, a, b, ridge=float(r) * mean, sqrt=True)) for r in ridges
@@ -43,7 +44,7 @@ def draw_ridge() -> None:
         axis.loglog(ridges, values, label=f"{samples} samples, {features} features")
     axis.axvline(1e-3, color="grey", linestyle=":", label="ridge='auto'")
     axis.set_xlabel("ridge / mean eigenvalue of the feature covariance")
-    axis.set_ylabel("√J of two linear heads")
+    axis.set_ylabel("√J of two noisy linear responses")
     axis.grid(alpha=0.3)
     axis.legend(fontsize=8)
     figure.savefig(IMAGES / "ridge.svg", metadata={"Date": None})

@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 SHADES = "·░▒▓█"
-_LIGHT, _DARK = (237, 248, 177), (8, 29, 88)
+_LOW, _HIGH = (70, 130, 180), (230, 85, 40)
 
 
 def numbers(title: str, names: Sequence[str], values: Any, *, digits: int = 3) -> Table:
@@ -35,7 +35,7 @@ def numbers(title: str, names: Sequence[str], values: Any, *, digits: int = 3) -
 
 
 def heat_map(names: Sequence[str], values: Any) -> Text:
-    """Square heat map, darker = larger; shades carry it where there is no colour.
+    """Square heat map, fuller and redder = larger; legible without colour.
 
     Examples
     --------
@@ -52,7 +52,7 @@ def heat_map(names: Sequence[str], values: Any) -> Text:
         for j, value in enumerate(row):
             share = float(value) / largest
             colour = ",".join(
-                str(round(a + share * (b - a))) for a, b in zip(_LIGHT, _DARK, strict=True)
+                str(round(a + share * (b - a))) for a, b in zip(_LOW, _HIGH, strict=True)
             )
             text.append(SHADES[round(share * (len(SHADES) - 1))] * 2, style=f"rgb({colour})")
             text.append(" " if j < len(names) - 1 else "")

@@ -38,7 +38,7 @@ def demo(samples: int, seed: int, console: "Console") -> None:
     console.print(numbers("Conditional von Neumann divergence (0 = same)", names, table))
     console.print()
     console.print(heat_map(names, table))
-    console.print("\ndarker = the response depends on the features more differently")
+    console.print("\nfuller and redder = the response depends on the features more differently")
     far = table + np.diag([np.inf] * len(names))
     nearest = ", ".join(f"{n} - {names[int(k)]}" for n, k in zip(names, far.argmin(1), strict=True))
     console.print(f"nearest neighbour of each: {nearest}")
