@@ -1,0 +1,98 @@
+"""Kinds of experiments: one file in `experiments` each, one line in `KINDS`.
+
+A kind says which settings and methods a preset may name, how one cell is computed and how the
+results are shown; everything else (presets, cells, store, parallel runs, statistics) is shared.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from vntransfer.bench.options import Option, Settings, check_names
+
+if TYPE_CHECKING:
+    from vntransfer.bench.cells import Cell
+    from vntransfer.bench.report import Report
+    from vntransfer.bench.tables import Table
+
+# kind -> the module that holds it as KIND
+KINDS = {
+    "smoke": "vntransfer.bench.experiments.smoke",
+}
+
+
+@dataclass(frozen=True)
+class Method:
+    """A method of an experiment: its hyper-parameters and the version of its results.
+
+    Raise the version whenever a change of the code changes what the method computes: finished
+    cells of the old version are then computed anew.
+    """
+
+    options: Mapping[str, Option] = field(default_factory=dict)
+    version: int = 1
+
+
+def _unchanged(data: str, settings: Settings) -> Settings:
+    return settings
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of experiment.
+
+    Parameters
+    ----------
+    name, summary
+        Its name in presets and one line about it.
+    version
+        Raised when the computation common to all methods changes (see `Method`).
+    metric
+        The metric of the tables, one of those that ``run`` yields.
+    settings, methods
+        What a preset may set.
+    targets
+        ``targets(data, settings)``: names of the targets (streams) of a data set.
+    fingerprint
+        ``fingerprint(data, settings)``: hash of the data that a cell reads; raises `DataError`
+        when the data set is absent.
+    run
+        ``run(cell)`` yields ``(step, {metric: value})``, once or once per epoch.
+    canonical
+        ``canonical(data, settings)``: the settings with those that have no effect set to one
+        value, so that equal cells get equal keys.
+    tables
+        ``tables(report)``: the tables of a report; by default `vntransfer.bench.report.standard`.
+    figures
+        ``figures(report)`` yields ``(name, matplotlib figure)``.
+    higher_is_better
+        Direction of the metric.
+    """
+
+    name: str
+    summary: str
+    version: int
+    metric: str
+    settings: Mapping[str, Option]
+    methods: Mapping[str, Method]
+    targets: Callable[[str, Settings], Sequence[str]]
+    fingerprint: Callable[[str, Settings], str]
+    run: "Callable[[Cell], Iterator[tuple[int, Mapping[str, float]]]]"
+    canonical: Callable[[str, Settings], Settings] = _unchanged
+    tables: "Callable[[Report], list[Table]] | None" = None
+    figures: "Callable[[Report], Iterator[tuple[str, Any]]] | None" = None
+    higher_is_better: bool = False
+
+
+def load_kind(name: str) -> Kind:
+    """Import a kind of experiment by its name.
+
+    Examples
+    --------
+    >>> load_kind("smoke").metric
+    'mae'
+    """
+    check_names([name], KINDS, "experiment")
+    kind: Kind = import_module(KINDS[name]).KIND
+    return kind
