@@ -139,7 +139,7 @@ def expand(preset: Preset) -> list[Cell]:
                     for hyper in points(fixed, preset.grids.get(method, {})):
                         for seed in preset.seeds:
                             cell = Cell(
-                                experiment=kind.name,
+                                experiment=preset.experiment,
                                 version=f"{kind.version}.{kind.methods[method].version}",
                                 data=data,
                                 data_hash=data_hash,

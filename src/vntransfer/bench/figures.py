@@ -32,7 +32,13 @@ def grid(rows: int, columns: int, *, width: float = 3.4, height: float = 2.8) ->
 
 
 def curve(
-    ax: "Axes", points: Mapping[float, Sequence[float]], index: int, label: str, shift: float = 0
+    ax: "Axes",
+    points: Mapping[float, Sequence[float]],
+    index: int,
+    label: str,
+    *,
+    shift: float = 0.0,
+    line: str = "-",
 ) -> None:
     """Mean and standard error over seeds against x: ``points[x]`` holds one value per seed."""
     found = {x: estimate(values) for x, values in sorted(points.items())}
@@ -44,8 +50,18 @@ def curve(
         color=COLOURS[index % len(COLOURS)],
         marker=MARKERS[index % len(MARKERS)],
         markersize=4,
+        linestyle=line,
         linewidth=1.2,
         capsize=2,
+    )
+
+
+def legend(figure: Any, axes: Any) -> None:
+    """One legend for all panels, above them."""
+    handles, labels = axes.flat[0].get_legend_handles_labels()
+    columns = min(5, max(1, len(labels)))
+    figure.legend(
+        handles, labels, loc="outside upper center", ncols=columns, frameon=False, fontsize=8
     )
 
 
@@ -63,14 +79,13 @@ def standard(loaded: Report) -> Iterator[tuple[str, Any]]:
                 for place, target in enumerate(targets)
                 if target in values[method]
             }
-            curve(ax, points, index, method, shift=0.12 * (index - (len(methods) - 1) / 2))
-        for line in ax.lines:
-            line.set_linestyle("none") if line.get_marker() in MARKERS else None
+            shift = 0.12 * (index - (len(methods) - 1) / 2)
+            curve(ax, points, index, method, shift=shift, line="none")
         ax.set_xticks(range(len(targets)), targets)
         ax.set_title(", ".join(filter(None, (data, condition_text(condition)))), fontsize=9)
         ax.set_ylabel(loaded.kind.metric)
         ax.set_ylim(bottom=0)
-    axes[0, 0].legend(frameon=False, fontsize=8)
+    legend(figure, axes)
     yield "values", figure
 
 

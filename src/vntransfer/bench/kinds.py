@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from vntransfer.bench.options import Option, Settings, check_names
+from vntransfer.errors import PresetError
 
 if TYPE_CHECKING:
     from vntransfer.bench.cells import Cell
@@ -86,13 +87,22 @@ class Kind:
 
 
 def load_kind(name: str) -> Kind:
-    """Import a kind of experiment by its name.
+    """Import a kind of experiment by its name in `KINDS`, or by the dotted name of your own module.
 
     Examples
     --------
     >>> load_kind("smoke").metric
     'mae'
+    >>> load_kind("my.experiment")
+    Traceback (most recent call last):
+    vntransfer.errors.PresetError: experiment: cannot import 'my.experiment' (No module named 'my')
     """
-    check_names([name], KINDS, "experiment")
-    kind: Kind = import_module(KINDS[name]).KIND
+    if "." not in name:
+        check_names([name], KINDS, "experiment")
+    try:
+        kind = import_module(KINDS.get(name, name)).KIND
+    except (ImportError, AttributeError, ValueError) as error:
+        raise PresetError(f"experiment: cannot import {name!r} ({error})") from error
+    if not isinstance(kind, Kind):
+        raise PresetError(f"experiment: {name}.KIND is {kind!r}; expected a Kind")
     return kind

@@ -10,7 +10,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from vntransfer.bench.kinds import KINDS, Kind, load_kind
+from vntransfer.bench.kinds import Kind, load_kind
 from vntransfer.bench.options import Option, Settings, check_names, resolve
 from vntransfer.bench.selection import RULES
 from vntransfer.errors import PresetError
@@ -40,7 +40,7 @@ class Preset:
     name, title
         How it is called and what its tables are headed.
     experiment
-        A kind of experiment (`vntransfer.bench.kinds.KINDS`).
+        A kind of experiment, see `vntransfer.bench.kinds.load_kind`.
     data
         Names of data sets.
     targets
@@ -201,7 +201,6 @@ def check(raw: Mapping[str, Any], name: str) -> Preset:
         if key not in raw:
             raise PresetError(f"{name}: {key!r} is missing; add it")
     experiment = Option("").check(raw["experiment"], f"{name}: experiment")
-    check_names([experiment], KINDS, f"{name}: experiment")
     kind = load_kind(experiment)
     methods, grids = _methods(raw["methods"], kind, f"{name}: methods")
     baseline = Option("").check(raw.get("baseline", ""), f"{name}: baseline")

@@ -166,7 +166,8 @@ class Store:
             # Write-ahead logging needs to write a small file even to read; without a log
             # (a run that ended) the store can be read as it is, also from a read-only disk.
             connection.close()
-            if self.path.with_name(f"{STORE_NAME}-wal").exists():
+            log = self.path.with_name(f"{STORE_NAME}-wal")
+            if log.exists() and log.stat().st_size:
                 raise
             connection = sqlite3.connect(f"{address}?immutable=1", uri=True)
         return connection
