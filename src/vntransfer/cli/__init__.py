@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from vntransfer._version import __version__
-from vntransfer.cli import bench, demo
+from vntransfer.cli import bench, data, demo
 from vntransfer.errors import VnError
 
 app = typer.Typer(
@@ -19,6 +19,7 @@ app = typer.Typer(
 )
 app.command(name="demo")(demo.demo)
 app.add_typer(bench.app, name="bench")
+app.add_typer(data.app, name="data")
 
 
 def _show_version(wanted: bool) -> None:

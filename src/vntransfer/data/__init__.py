@@ -4,12 +4,20 @@ from pathlib import Path
 from typing import Any
 
 from vntransfer.data.base import Domains, LazyTasks, Provenance, Task, TaskStream
+from vntransfer.data.tables import table
 
-__all__ = ["Domains", "LazyTasks", "Provenance", "Task", "TaskStream", "load"]
+__all__ = ["Domains", "LazyTasks", "Provenance", "Task", "TaskStream", "load", "table"]
 
 
-def load(name: str, *, folder: str | Path | None = None, **parameters: Any) -> Domains | TaskStream:
+def load(
+    name: str,
+    *,
+    folder: str | Path | None = None,
+    **parameters: Any,
+) -> Domains | TaskStream:
     """Load a data set by its name in the registry (``vnt data list``).
+
+    While a large file is parsed, progress is reported (`vntransfer.io.reporting`).
 
     Parameters
     ----------

@@ -77,16 +77,17 @@ def _check_rows(where: str, x: Features, y: Labels) -> None:
     for letter, values in (("X", stored), ("y", y)):
         if values.dtype.kind not in "biuf":
             raise DataError(f"{where}: {letter} has type {values.dtype}; expected numbers")
-        if values.dtype.kind == "f":
-            _check_finite(f"{where}: {letter}", values)
+        if values.dtype.kind == "f" and isinstance(values, np.ndarray):  # not rows made on access
+            _check_finite(f"{where}: {letter}", values, unlabelled=letter == "y")
 
 
-def _check_finite(where: str, values: NDArray[Any]) -> None:
+def _check_finite(where: str, values: NDArray[Any], *, unlabelled: bool) -> None:
+    """Raise unless all values are finite or, where a response may be absent, all are NaN."""
     with np.errstate(over="ignore", invalid="ignore"):
         if np.isfinite(values.sum()):  # no temporary as large as the data
             return
     bad = np.argwhere(~np.isfinite(values))
-    if len(bad):
+    if len(bad) and not (unlabelled and np.isnan(values).all()):
         raise DataError(
             f"{where} has {len(bad)} values that are not finite, the first at index "
             f"{tuple(map(int, bad[0]))}; drop or impute these rows"
@@ -103,7 +104,8 @@ class Domains(Mapping[str, tuple[Features, Labels]]):
         Name in the registry.
     domains
         Domain -> (X, y): X an array (n, p) or (n, height, width, ...) or a scipy CSR matrix,
-        y an array with n rows; numbers, finite, n >= 2, the same shape of a row everywhere.
+        y an array with n rows; numbers, finite, n >= 2, the same shape of a row everywhere. A y
+        of nothing but NaN is an unlabelled domain.
     feature_names
         One per column of X; empty when the columns have no names (pixels).
     response_name

@@ -14,9 +14,11 @@ import warnings
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Literal
 
+from vntransfer.data.archives import archive_stem
 from vntransfer.data.base import Provenance
 from vntransfer.data.entry import Entry, RemoteFile
 from vntransfer.errors import ArgumentError, DataError, DataWarning
@@ -47,7 +49,9 @@ def lookup(name: str) -> Entry:
     from vntransfer.data.registry import DATASETS
 
     if name not in DATASETS:
-        raise ArgumentError(f"name: no data set {name!r}; known: {', '.join(DATASETS)}")
+        close = get_close_matches(name, DATASETS, 1)
+        hint = f"did you mean {close[0]!r}?" if close else f"known: {', '.join(DATASETS)}"
+        raise ArgumentError(f"name: no data set {name!r}; {hint}")
     return DATASETS[name]
 
 
@@ -82,7 +86,10 @@ def _roots(folder: str | Path | None) -> list[Path]:
 
 def _candidates(remote: RemoteFile, root: Path) -> Iterator[Found]:
     """Every place and form of a file below one root, the best first; existence unchecked."""
-    names: list[tuple[str, Form]] = [(name, "official") for name in (remote.name, *remote.also)]
+    official = [remote.name, *remote.also]
+    if (stem := archive_stem(remote.name)) is not None:
+        official.append(stem)  # unpacked beside the archive
+    names: list[tuple[str, Form]] = [(name, "official") for name in official]
     names += [(c.name, "partial" if c.partial else "compact") for c in remote.compact]
     for name, form in names:
         yield Found(remote, root / remote.folder / name, form)
@@ -173,7 +180,7 @@ def _files(path: Path) -> list[Path]:
     return sorted(item for item in path.rglob("*") if item.is_file()) if path.is_dir() else [path]
 
 
-def digest(path: str | Path, kind: HashKind = "sha256", *, fresh: bool = False) -> str:
+def digest(path: str | Path, kind: HashKind = "sha256") -> str:
     """Hash of a file, or of a folder's file names and contents; remembered until it changes.
 
     Parameters
@@ -182,24 +189,36 @@ def digest(path: str | Path, kind: HashKind = "sha256", *, fresh: bool = False) 
         File or folder.
     kind
         "sha256", "md5", or "content_md5" (of what a .gz file holds).
-    fresh
-        Read it again even if a hash is remembered.
     """
     path = Path(path).resolve()
-    key = hashlib.sha256(str(path).encode()).hexdigest()[:32]
-    memo, stamp = derived_home() / "hashes" / f"{key}.json", _stamp(path)
-    known: dict[str, object]
-    try:
-        known = json.loads(memo.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        known = {}  # never hashed, or a memo that we cannot read
+    memo, stamp = _memo_path(path), _stamp(path)
+    known = _read_memo(memo)
     if known.get("stamp") != stamp:
         known = {"path": str(path), "stamp": stamp}
-    if kind not in known or fresh:
+    if kind not in known:
         known[kind] = _compute(path, kind)
         with atomic_write(memo, "w") as file:
             json.dump(known, file)
     return str(known[kind])
+
+
+def forget(path: str | Path) -> None:
+    """Forget the hashes of a file, so that it is read again."""
+    _memo_path(Path(path).resolve()).unlink(missing_ok=True)
+
+
+def _memo_path(path: Path) -> Path:
+    key = hashlib.sha256(str(path).encode()).hexdigest()[:32]
+    return derived_home() / "hashes" / f"{key}.json"
+
+
+def _read_memo(memo: Path) -> dict[str, object]:
+    """Return what is remembered, nothing if the memo is absent or damaged."""
+    try:
+        known = json.loads(memo.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return known if isinstance(known, dict) else {}
 
 
 def _compute(path: Path, kind: HashKind) -> str:
@@ -228,12 +247,21 @@ def known_hashes(found: Found) -> list[tuple[HashKind, str]]:
     return [(kind, value) for kind, value in pairs if value is not None]
 
 
+def settled_form(found: Found) -> Form:
+    """Form by content: a compact file may have the official name (MNIST, wrapped differently)."""
+    twins = [c.sha256 for c in found.remote.compact if c.name == found.path.name and c.sha256]
+    if found.form != "official" or not twins or digest(found.path) not in twins:
+        return found.form
+    own = {found.remote.sha256, found.remote.md5}
+    return "official" if {digest(found.path), digest(found.path, "md5")} & own else "compact"
+
+
 def record_path(path: Path) -> Path:
     """Return the file beside a download that records its address, size and hash."""
     return path.with_name(f"{path.name}.vnt.json")
 
 
-def check(found: Found, *, fresh: bool = False) -> Check:
+def check(found: Found) -> Check:
     """Compare a file with the hashes that are known for it.
 
     Returns
@@ -243,7 +271,7 @@ def check(found: Found, *, fresh: bool = False) -> Check:
         of the known hashes, or has changed since its download was recorded.
     """
     known = known_hashes(found)
-    if any(digest(found.path, kind, fresh=fresh) == value for kind, value in known):
+    if any(digest(found.path, kind) == value for kind, value in known):
         return "verified"
     if known:
         return "differs"
@@ -251,7 +279,7 @@ def check(found: Found, *, fresh: bool = False) -> Check:
         recorded = json.loads(record_path(found.path).read_text(encoding="utf-8"))["sha256"]
     except (OSError, ValueError, KeyError, TypeError):
         return "unverified"
-    same = digest(found.path, fresh=fresh) == recorded
+    same = digest(found.path) == recorded
     return "unverified" if same else "differs"
 
 

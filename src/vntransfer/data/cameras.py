@@ -1,0 +1,125 @@
+"""Which pictures belong together: cameras by the overlap of masks, domains by mean masks."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vntransfer.errors import ArgumentError
+
+
+def overlap_distances(masks: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """1 - (intersection / union) of all pairs of masks (n, pixels), shape (n, n).
+
+    Examples
+    --------
+    >>> overlap_distances(np.array([[1, 1, 0], [0, 1, 1]], dtype=bool)).round(2)
+    array([[0.  , 0.67],
+           [0.67, 0.  ]])
+    """
+    flat = masks.reshape(len(masks), -1).astype(np.float32)
+    both = (flat @ flat.T).astype(np.float64)  # counts below 2^24: exact
+    area = np.diag(both)
+    union = area[:, None] + area - both
+    return np.asarray(1 - np.divide(both, union, out=np.ones_like(both), where=union > 0))
+
+
+def group_cameras(masks: NDArray[np.bool_], *, threshold: float = 0.3) -> NDArray[np.intp]:
+    """Group (0, 1, ...) of every picture by complete linkage on the overlap of the masks.
+
+    Any two pictures of a group share at least 1 - ``threshold`` of the union of their masks.
+    A camera that is turned between pictures gives several groups.
+
+    Examples
+    --------
+    >>> left, right = np.arange(8) < 4, np.arange(8) >= 4
+    >>> group_cameras(np.stack([left, right, left, right]))
+    array([0, 1, 0, 1])
+    """
+    from scipy.cluster.hierarchy import fcluster, linkage
+    from scipy.spatial.distance import squareform
+
+    if not 0 < threshold < 1:
+        raise ArgumentError(f"threshold: expected between 0 and 1, got {threshold}")
+    if len(masks) < 2:
+        return np.zeros(len(masks), dtype=np.intp)
+    tree = linkage(squareform(overlap_distances(masks), checks=False), "complete")
+    return _by_first(fcluster(tree, threshold, "distance"))
+
+
+def _by_first(labels: NDArray[np.integer]) -> NDArray[np.intp]:
+    """Renumber groups 0, 1, ... in the order of their first member."""
+    _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
+    rank = np.empty(len(first), dtype=np.intp)
+    rank[np.argsort(first)] = np.arange(len(first))
+    return rank[inverse]
+
+
+@dataclass(frozen=True)
+class CameraTree:
+    """Hierarchical clustering of cameras.
+
+    Parameters
+    ----------
+    names
+        Names of the cameras.
+    sizes
+        Number of pictures of each.
+    mean_masks
+        Mean mask of each, (cameras, height, width).
+    distances
+        Root mean square difference of the mean masks, (cameras, cameras).
+    linkage
+        Ward's tree as scipy gives it, for a dendrogram.
+    domain
+        Domain 0 to k - 1 of each camera, the domain with most pictures first.
+    """
+
+    names: tuple[str, ...]
+    sizes: NDArray[np.intp]
+    mean_masks: NDArray[np.float32]
+    distances: NDArray[np.float64]
+    linkage: NDArray[np.float64]
+    domain: NDArray[np.intp]
+
+
+def camera_domains(masks: NDArray[np.bool_], camera: NDArray[np.generic], k: int = 5) -> CameraTree:
+    """Domains of cameras: Ward's clustering of their mean masks, cut at k.
+
+    Parameters
+    ----------
+    masks
+        Masks of all pictures, (n, height, width).
+    camera
+        Name or number of the camera of each picture.
+    k
+        Number of domains.
+
+    Examples
+    --------
+    >>> left = np.arange(8).reshape(2, 4) < 4
+    >>> masks = np.stack([left, left, ~left, ~left, ~left])
+    >>> camera_domains(masks, np.array([7, 7, 3, 3, 5]), k=2).domain
+    array([0, 0, 1])
+    """
+    from scipy.cluster.hierarchy import fcluster, linkage
+    from scipy.spatial.distance import pdist, squareform
+
+    names, index, sizes = np.unique(camera, return_inverse=True, return_counts=True)
+    if not 2 <= k <= len(names):
+        raise ArgumentError(f"k: expected 2 to {len(names)} (the number of cameras), got {k}")
+    means = np.stack([masks[index == c].mean(axis=0) for c in range(len(names))])
+    condensed = pdist(means.reshape(len(names), -1)) / np.sqrt(means[0].size)
+    tree = linkage(condensed, "ward")
+    cut = fcluster(tree, k, "maxclust") - 1
+    pictures = np.bincount(cut, weights=sizes, minlength=k)
+    rank = np.empty(k, dtype=np.intp)
+    rank[np.argsort(-pictures, kind="stable")] = np.arange(k)
+    return CameraTree(
+        names=tuple(map(str, names)),
+        sizes=sizes,
+        mean_masks=means.astype(np.float32),
+        distances=squareform(condensed),
+        linkage=tree,
+        domain=rank[cut],
+    )

@@ -1,0 +1,106 @@
+"""Records of the streams of tasks."""
+
+from vntransfer.data.entry import Entry, RemoteFile
+from vntransfer.data.registry.files import official_file
+
+_STREAM_PARAMETERS = {
+    "n_tasks": "number of tasks, 10",
+    "n_train": "training rows per task, 1000",
+    "n_test": "test rows, 10000 or all there are",
+    "seed": "seed of the stream (maps and rows); the seed of training is the learner's own; 0",
+    "held_out": "test rows from the last sixth of the training part, to choose "
+    "hyper-parameters; False",
+}
+
+
+def _idx_files(folder: str, *addresses: str) -> tuple[RemoteFile, ...]:
+    shorts = [f"{part}-{what}" for part in ("train", "t10k") for what in _IDX]
+    return tuple(
+        official_file(folder, f"{s}.gz", *(f"{address}/{s}.gz" for address in addresses), also=(s,))
+        for s in shorts
+    )
+
+
+_IDX = ("images-idx3-ubyte", "labels-idx1-ubyte")
+_MNIST = _idx_files(
+    "mnist",
+    "http://yann.lecun.com/exdb/mnist",
+    "https://ossci-datasets.s3.amazonaws.com/mnist",
+)
+_FASHION = _idx_files("fashion_mnist", "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com")
+
+
+def _stream(
+    name: str, title: str, files: tuple[RemoteFile, ...], licence: str, citation: str
+) -> Entry:
+    rotated = name.endswith("R")
+    return Entry(
+        name=name,
+        title=title,
+        kind="stream",
+        loader="vntransfer.data.streams:load_stream",
+        files=files,
+        options={
+            "name": name,
+            "collection": "notmnist" if name.startswith("not") else "idx",
+            "transform": "rotate" if rotated else "permute",
+        },
+        licence=licence,
+        citation=citation,
+        parameters=_STREAM_PARAMETERS
+        | ({"max_angle": "rotations cover 0 to this many degrees, 90"} if rotated else {}),
+    )
+
+
+_LECUN = "LeCun, Bottou, Bengio, Haffner: Gradient-based learning applied to document recognition"
+_MNIST_LICENCE = "CC BY-SA 3.0"
+STREAMS = (
+    _stream("mnistP", "permuted MNIST, 10 tasks", _MNIST, _MNIST_LICENCE, f"{_LECUN}, 1998"),
+    _stream("mnistR", "rotated MNIST, 10 tasks", _MNIST, _MNIST_LICENCE, f"{_LECUN}, 1998"),
+    _stream(
+        "fashionP",
+        "permuted Fashion-MNIST, 10 tasks",
+        _FASHION,
+        "MIT",
+        "Xiao, Rasul, Vollgraf: Fashion-MNIST, 2017",
+    ),
+    _stream(
+        "notmnistP",
+        "permuted notMNIST, 10 tasks",
+        (
+            official_file(
+                "notmnist",
+                "notMNIST_small.tar.gz",
+                "http://yaroslavvb.com/upload/notMNIST/notMNIST_small.tar.gz",
+                also=("notMNIST_small",),
+                compact="notmnist_small.npz",
+                size=8_458_043,
+            ),
+        ),
+        "not stated; glyphs of publicly available fonts",
+        "Bulatov: notMNIST dataset, 2011",
+    ),
+    Entry(
+        name="omniglot",
+        title="Omniglot alphabets, 10 tasks with a head each",
+        kind="stream",
+        loader="vntransfer.data.omniglot:load_omniglot",
+        files=(
+            official_file(
+                "omniglot",
+                "images_background.zip",
+                "https://github.com/brendenlake/omniglot/raw/master/python/images_background.zip",
+                also=("images_background",),
+                compact="omniglot_images_background.npz",
+            ),
+        ),
+        licence="MIT",
+        citation="Lake, Salakhutdinov, Tenenbaum: Human-level concept learning, Science 2015",
+        parameters={
+            "n_tasks": "number of alphabets, in the order of their names, 10",
+            "n_train": "training drawings of the 20 of every character, 15",
+            "size": "side of the pictures in pixels, 28 (105 is the original)",
+            "seed": "seed of the stream: which drawings are for training; 0",
+        },
+    ),
+)
