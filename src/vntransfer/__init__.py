@@ -9,14 +9,50 @@ from typing import TYPE_CHECKING, Any
 from vntransfer._version import __version__
 
 if TYPE_CHECKING:
+    from vntransfer.divergences import DIVERGENCES as DIVERGENCES
+    from vntransfer.divergences import affine_invariant as affine_invariant
+    from vntransfer.divergences import bures_wasserstein as bures_wasserstein
+    from vntransfer.divergences import conditional_log_det as conditional_log_det
+    from vntransfer.divergences import conditional_von_neumann as conditional_von_neumann
+    from vntransfer.divergences import jeffreys as jeffreys
+    from vntransfer.divergences import jensen_von_neumann as jensen_von_neumann
+    from vntransfer.divergences import log_det as log_det
+    from vntransfer.divergences import log_euclidean as log_euclidean
+    from vntransfer.divergences import pairwise as pairwise
+    from vntransfer.divergences import response_divergence as response_divergence
+    from vntransfer.divergences import von_neumann as von_neumann
     from vntransfer.errors import ArgumentError as ArgumentError
     from vntransfer.errors import DataError as DataError
     from vntransfer.errors import DomainError as DomainError
     from vntransfer.errors import NotPositiveDefiniteError as NotPositiveDefiniteError
     from vntransfer.errors import NumericalWarning as NumericalWarning
     from vntransfer.errors import VnError as VnError
+    from vntransfer.linalg import sym_logm as sym_logm
+    from vntransfer.losses import ConditionalDivergenceLoss as ConditionalDivergenceLoss
+    from vntransfer.losses import JeffreysLoss as JeffreysLoss
+    from vntransfer.moments import Moments as Moments
+    from vntransfer.moments import correntropy as correntropy
+    from vntransfer.moments import covariance as covariance
+    from vntransfer.theory import bound_terms as bound_terms
+    from vntransfer.theory import convergence_terms as convergence_terms
+    from vntransfer.theory import discrepancy as discrepancy
+    from vntransfer.theory import max_discrepancy as max_discrepancy
 
 _EXPORTS = {
+    "divergences": (
+        "DIVERGENCES",
+        "affine_invariant",
+        "bures_wasserstein",
+        "conditional_log_det",
+        "conditional_von_neumann",
+        "jeffreys",
+        "jensen_von_neumann",
+        "log_det",
+        "log_euclidean",
+        "pairwise",
+        "response_divergence",
+        "von_neumann",
+    ),
     "errors": (
         "ArgumentError",
         "DataError",
@@ -24,6 +60,22 @@ _EXPORTS = {
         "NotPositiveDefiniteError",
         "NumericalWarning",
         "VnError",
+    ),
+    "linalg": ("sym_logm",),
+    "losses": (
+        "ConditionalDivergenceLoss",
+        "JeffreysLoss",
+    ),
+    "moments": (
+        "Moments",
+        "correntropy",
+        "covariance",
+    ),
+    "theory": (
+        "bound_terms",
+        "convergence_terms",
+        "discrepancy",
+        "max_discrepancy",
     ),
 }
 _HOME = {name: module for module, names in _EXPORTS.items() for name in names}

@@ -1,0 +1,107 @@
+"""The door through which arrays enter: numpy or torch in, the same kind out, bad input named."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from vntransfer.errors import ArgumentError
+
+Array = TypeVar("Array", Tensor, NDArray[Any])
+"""A torch tensor or a numpy array; functions answer in kind."""
+
+FLOATS = (torch.float32, torch.float64)
+
+
+def take(**arrays: Any) -> tuple[list[Tensor], Callable[[Tensor], Any]]:
+    """Check arrays and give them as tensors, with the function that converts an answer back.
+
+    All arrays must be of one kind (torch or numpy), one floating dtype (float32 or float64) and
+    one device, and finite. An argument that is None is passed over.
+
+    Examples
+    --------
+    >>> (x,), back = take(x=np.ones(2))
+    >>> x.dtype, back(x * 2)
+    (torch.float64, array([2., 2.]))
+    """
+    given = {name: array for name, array in arrays.items() if array is not None}
+    for name, array in given.items():
+        if not isinstance(array, Tensor | np.ndarray):
+            raise ArgumentError(
+                f"{name}: expected a torch tensor or a numpy array, got {type(array).__name__}; "
+                f"convert it with numpy.asarray(..., dtype=float)"
+            )
+    kinds = {name: isinstance(array, np.ndarray) for name, array in given.items()}
+    if len(set(kinds.values())) > 1:
+        listed = ", ".join(f"{name} is {'numpy' if k else 'torch'}" for name, k in kinds.items())
+        raise ArgumentError(f"all arrays must be of one kind: {listed}; convert one of them")
+    numpy_in = any(kinds.values())
+    tensors = {name: _tensor(name, array) for name, array in given.items()}
+    _check_alike(tensors)
+    for name, tensor in tensors.items():
+        _check_finite(name, tensor)
+    return list(tensors.values()), _to_numpy if numpy_in else _unchanged
+
+
+def _tensor(name: str, array: Any) -> Tensor:
+    if isinstance(array, np.ndarray):
+        if array.dtype.kind not in "fiub":
+            raise ArgumentError(f"{name}: expected numbers, got dtype {array.dtype}")
+        array = torch.from_numpy(np.ascontiguousarray(array.astype(array.dtype.newbyteorder("="))))
+    tensor: Tensor = array
+    if tensor.dtype not in FLOATS:
+        raise ArgumentError(
+            f"{name}: expected float32 or float64, got {str(tensor.dtype).removeprefix('torch.')}; "
+            f"convert it with .double() (torch) or .astype(float) (numpy)"
+        )
+    return tensor
+
+
+def _check_alike(tensors: dict[str, Tensor]) -> None:
+    for what, of in (("dtype", lambda t: t.dtype), ("device", lambda t: t.device)):
+        seen = {name: of(tensor) for name, tensor in tensors.items()}
+        if len(set(seen.values())) > 1:
+            listed = ", ".join(f"{name} is {value}" for name, value in seen.items())
+            raise ArgumentError(f"all arrays must have one {what}: {listed}; use .to(...) on one")
+
+
+def _check_finite(name: str, tensor: Tensor) -> None:
+    if tensor.numel() == 0:
+        raise ArgumentError(f"{name}: empty, shape {tuple(tensor.shape)}; nothing to compute from")
+    # The sum of |x| * 0 is NaN if and only if x holds a NaN or an infinity: one pass, no mask.
+    if torch.isfinite((tensor.detach() * 0).sum()):
+        return
+    nans, infs = int(tensor.isnan().sum()), int(tensor.isinf().sum())
+    raise ArgumentError(
+        f"{name}: {nans} NaN and {infs} infinite of {tensor.numel()} values; remove or impute "
+        f"those rows first"
+    )
+
+
+def _unchanged(tensor: Tensor) -> Tensor:
+    return tensor
+
+
+def _to_numpy(tensor: Tensor) -> NDArray[Any]:
+    return tensor.detach().cpu().numpy()
+
+
+def number(name: str, value: Any, *, minimum: float = 0.0, exclusive: bool = False) -> float:
+    """Check that an option is a finite number, at least (or above) ``minimum``.
+
+    Examples
+    --------
+    >>> number("ridge", 1e-3)
+    0.001
+    """
+    asked = f"{'above' if exclusive else 'of at least'} {minimum:g}"
+    if isinstance(value, bool) or not isinstance(value, int | float | np.number):
+        raise ArgumentError(f"{name}: expected a number {asked}, got {value!r}")
+    out = float(value)
+    if not np.isfinite(out) or out < minimum or (exclusive and out == minimum):
+        raise ArgumentError(f"{name}: expected a finite number {asked}, got {out!r}")
+    return out

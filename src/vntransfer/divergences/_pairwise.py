@@ -1,0 +1,184 @@
+"""All divergences between K domains, with K decompositions instead of K²."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from vntransfer._arrays import number, take
+from vntransfer.divergences._matrix import features_of
+from vntransfer.divergences._registry import DIVERGENCES
+from vntransfer.divergences._response import AUTO_RIDGE
+from vntransfer.errors import ArgumentError, DomainError
+from vntransfer.linalg import safe_sqrt, spectrum, sym_logm
+from vntransfer.moments import Moments, correntropy
+
+_BLOCK = 4_000_000
+"""Matrix entries per batch where pairs must be computed one by one."""
+
+
+def pairwise(
+    domains: Any,
+    *,
+    divergence: str = "conditional_von_neumann",
+    matrix: Literal["covariance", "correntropy"] = "covariance",
+    n_response: int = 1,
+    ridge: float | Literal["auto"] = "auto",
+) -> Any:
+    """Divergences between all pairs of K domains, as a K x K matrix (row σ, column ρ).
+
+    Parameters
+    ----------
+    domains
+        A sequence (or a mapping, whose names are passed over) of K domains, each a pair of samples
+        (X, y), y possibly None, or a `Moments`; or ready SPD matrices, as one array (K, n, n).
+    divergence
+        An id of `DIVERGENCES`.
+    matrix
+        How samples become a matrix.
+    n_response
+        Number of response columns, the last ones; used by conditional divergences and by
+        "auto". For samples (X, y) it is the number of columns of y.
+    ridge
+        Added to the diagonals of matrices made from samples or moments: a number, or "auto" = 1e-3
+        times the mean diagonal of the feature blocks, the same for all domains. Ready matrices
+        never get one.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.standard_normal((3, 200, 2))
+    >>> same, other = x[..., 0] + x[..., 1], x[..., 0] - x[..., 1]
+    >>> table = pairwise([(x[0], same[0]), (x[1], same[1]), (x[2], other[2])], ridge=0.1)
+    >>> bool(table[0, 1] < table[0, 2] / 10)
+    True
+    """
+    if divergence not in DIVERGENCES:
+        raise ArgumentError(
+            f"divergence: unknown id {divergence!r}; one of {', '.join(DIVERGENCES)}"
+        )
+    if isinstance(domains, Mapping):
+        domains = list(domains.values())
+    if isinstance(domains, Tensor | np.ndarray):
+        (stack,), back = take(domains=domains)
+        if stack.ndim != 3:
+            raise ArgumentError(f"domains: expected (K, n, n), got shape {tuple(stack.shape)}")
+    else:
+        stack, n_response, back = _matrices(domains, matrix, n_response)
+        stack = stack + _ridge(ridge, stack, n_response) * torch.eye(stack.shape[-1]).to(stack)
+    table = _table(stack, divergence, n_response)
+    return back(table.masked_fill(torch.eye(len(stack), dtype=torch.bool).to(table.device), 0))
+
+
+def _ridge(ridge: float | Literal["auto"], stack: Tensor, n_response: int) -> float:
+    if ridge != "auto":
+        return number("ridge", ridge)
+    block = features_of(stack, n_response) if stack.shape[-1] > n_response else stack
+    return AUTO_RIDGE * float(block.detach().diagonal(dim1=-2, dim2=-1).mean())
+
+
+def _matrices(
+    domains: Sequence[Any], matrix: str, n_response: int
+) -> tuple[Tensor, int, Callable[[Tensor], Any]]:
+    """Matrices (K, n, n) of domains given as samples or moments."""
+    if matrix not in ("covariance", "correntropy"):
+        raise ArgumentError(f"matrix: expected 'covariance' or 'correntropy', got {matrix!r}")
+    if len(domains) < 1:
+        raise DomainError("domains: empty; give at least one domain")
+    made, numpy_in, widths = [], False, set()
+    for k, domain in enumerate(domains):
+        if isinstance(domain, Moments):
+            if matrix != "covariance":
+                raise DomainError(f"domains[{k}]: Moments give covariances only; pass samples")
+            made.append(domain.covariance_tensor())
+            numpy_in |= domain.numpy
+            continue
+        if not isinstance(domain, tuple | list) or len(domain) != 2:
+            raise DomainError(
+                f"domains[{k}]: expected samples (X, y) or Moments, got {type(domain).__name__}; "
+                f"ready matrices are passed as one array (K, n, n)"
+            )
+        x, y = domain
+        if y is not None:
+            widths.add(1 if y.ndim < x.ndim else y.shape[-1])
+        numpy_in |= isinstance(x, np.ndarray)
+        if matrix == "covariance":
+            made.append(Moments.from_samples(x, y).covariance_tensor())
+        else:
+            made.append(torch.as_tensor(correntropy(x, y)).double())
+    sizes = {tuple(m.shape) for m in made}
+    if len(sizes) > 1 or len(widths) > 1:
+        raise DomainError(
+            f"domains: columns differ between domains: matrices of shapes {sorted(sizes)}, "
+            f"{sorted(widths)} response columns"
+        )
+    stack = torch.stack(made)
+    width = widths.pop() if widths else n_response
+    return stack, width, (lambda t: t.detach().cpu().numpy()) if numpy_in else (lambda t: t)
+
+
+def _table(stack: Tensor, divergence: str, n_response: int) -> Tensor:
+    """K x K divergences of ready matrices."""
+    entry = DIVERGENCES[divergence]
+    base = divergence.removeprefix("conditional_")
+    if base not in _FAST:
+        return _one_by_one(stack, entry.function)
+    table = _FAST[base](stack)
+    if entry.conditional:
+        table = (table - _FAST[base](features_of(stack, n_response))).clamp_min(0)
+        table = (table + table.mT) / 2
+    return table
+
+
+def _von_neumann(stack: Tensor) -> Tensor:
+    """D_ij = tr S_i log S_i - tr S_i log S_j - tr S_i + tr S_j: one product of K x n² matrices."""
+    logs = sym_logm(stack, "domains").flatten(1)
+    cross = stack.flatten(1) @ logs.mT
+    trace = stack.diagonal(dim1=-2, dim2=-1).sum(-1)
+    return (cross.diagonal().unsqueeze(1) - cross - trace.unsqueeze(1) + trace).clamp_min(0)
+
+
+def _jeffreys(stack: Tensor) -> Tensor:
+    there = _von_neumann(stack)
+    return (there + there.mT) / 2
+
+
+def _log_det(stack: Tensor) -> Tensor:
+    """Tr S_i S_j⁻¹ - log det S_i + log det S_j - n from K inverses."""
+    spectrum(stack, "domains")
+    root = torch.linalg.cholesky(stack)
+    cross = stack.flatten(1) @ torch.cholesky_inverse(root).flatten(1).mT
+    log_det = 2 * root.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+    return (cross - log_det.unsqueeze(1) + log_det - stack.shape[-1]).clamp_min(0)
+
+
+def _log_euclidean(stack: Tensor) -> Tensor:
+    logs = sym_logm(stack, "domains").flatten(1)
+    rows = [(logs - one).square().sum(-1) for one in logs]
+    return safe_sqrt(torch.stack(rows))
+
+
+def _one_by_one(stack: Tensor, function: Callable[..., Any]) -> Tensor:
+    """Symmetric divergences that need every pair: the upper triangle, in blocks."""
+    k = len(stack)
+    rows, columns = torch.triu_indices(k, k, offset=1)
+    block = max(1, _BLOCK // stack[0].numel())
+    parts = [
+        function(stack[i], stack[j])
+        for i, j in zip(rows.split(block), columns.split(block), strict=True)
+        if len(i)
+    ]
+    table = stack.new_zeros(k, k)
+    if parts:
+        table = table.index_put((rows, columns), torch.cat(parts))
+    return table + table.mT
+
+
+_FAST = {
+    "von_neumann": _von_neumann,
+    "jeffreys": _jeffreys,
+    "log_det": _log_det,
+    "log_euclidean": _log_euclidean,
+}

@@ -1,0 +1,140 @@
+"""The divergences as training losses."""
+
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from vntransfer.divergences import conditional_von_neumann, response_divergence
+from vntransfer.divergences._response import AUTO_RIDGE
+from vntransfer.errors import ArgumentError
+from vntransfer.linalg import safe_sqrt
+from vntransfer.moments import Moments
+
+Ridge = float | Literal["auto"]
+
+
+class JeffreysLoss(nn.Module):
+    """The paper's loss √J(cov[x, y] : cov[x, ŷ]) over a batch (Section 3), with its bias.
+
+    It is zero if and only if ŷ has the variance of y and the same covariance with every x_i. It
+    cannot see the mean of ŷ (`fit_bias` repairs that) nor any part of y that is uncorrelated with
+    every column of x: on strongly nonlinear responses it is not a proper loss.
+
+    Parameters
+    ----------
+    sqrt
+        √J as in the paper, or J.
+    ridge
+        See `response_divergence`.
+
+    Attributes
+    ----------
+    bias : Tensor
+        What `correct` adds to predictions; zero until `fit_bias` was called.
+
+    Examples
+    --------
+    >>> x = torch.arange(6.0).reshape(6, 1)
+    >>> y = torch.tensor([0.0, 0.0, 0.0, 1.0, 1.0, 1.0])
+    >>> loss = JeffreysLoss()
+    >>> loss(x, y + 1, y)
+    tensor(0.)
+    >>> loss.fit_bias(y + 1, y)
+    tensor([-1.])
+    """
+
+    bias: Tensor
+
+    def __init__(self, *, sqrt: bool = True, ridge: Ridge = "auto") -> None:
+        super().__init__()
+        self.sqrt = sqrt
+        self.ridge = ridge
+        self.register_buffer("bias", torch.zeros(1))
+
+    def forward(self, x: Tensor, prediction: Tensor, target: Tensor) -> Tensor:
+        """Loss of a batch, averaged over leading batch dimensions.
+
+        Parameters
+        ----------
+        x
+            Inputs (..., N, d): what response and prediction are correlated with.
+        prediction
+            (..., N) or (..., N, m).
+        target
+            Of the same shape; or integer class labels (..., N), which become m one-hot columns
+            (give probabilities as ``prediction`` then).
+        """
+        value = response_divergence(
+            x, prediction, _columns(target, prediction), sqrt=self.sqrt, ridge=self.ridge
+        )
+        return value.mean()
+
+    @torch.no_grad()
+    def fit_bias(self, prediction: Tensor, target: Tensor) -> Tensor:
+        """Set and return b = mean(y - f(x)) over the training set."""
+        gap = _columns(target, prediction) - prediction
+        self.bias = gap.reshape(-1, 1 if gap.ndim == 1 else gap.shape[-1]).mean(0)
+        return self.bias
+
+    def correct(self, prediction: Tensor) -> Tensor:
+        """Predictions with the bias added."""
+        return prediction + self.bias
+
+
+def _columns(target: Tensor, prediction: Tensor) -> Tensor:
+    """Targets in the form of the predictions: class labels become one-hot columns."""
+    if target.is_floating_point():
+        return target
+    if prediction.ndim != target.ndim + 1:
+        raise ArgumentError(
+            f"target: integer labels of shape {tuple(target.shape)} need predictions with a "
+            f"column per class, got shape {tuple(prediction.shape)}; for regression use .float()"
+        )
+    classes = prediction.shape[-1]
+    low, high = int(target.min()), int(target.max())
+    if low < 0 or high >= classes:
+        raise ArgumentError(
+            f"target: labels from {low} to {high} do not fit {classes} columns of prediction"
+        )
+    return nn.functional.one_hot(target.long(), classes).to(prediction)
+
+
+class ConditionalDivergenceLoss(nn.Module):
+    """Symmetric conditional divergence (Eq. 4) between two samples of (features, response).
+
+    Parameters
+    ----------
+    sqrt
+        Give the square root.
+    ridge
+        Added to both covariances: a number, or "auto" = 1e-3 times the mean variance of both
+        samples' features, not differentiated.
+
+    Examples
+    --------
+    >>> x = torch.randn(200, 2, dtype=torch.float64)
+    >>> loss = ConditionalDivergenceLoss()
+    >>> bool(loss(x, x[:, 0], x, x[:, 0]) < 1e-12)
+    True
+    >>> bool(loss(x, x[:, 0], x, -x[:, 0]) > 1)
+    True
+    """
+
+    def __init__(self, *, sqrt: bool = False, ridge: Ridge = "auto") -> None:
+        super().__init__()
+        self.sqrt = sqrt
+        self.ridge = ridge
+
+    def forward(self, x1: Tensor, y1: Tensor, x2: Tensor, y2: Tensor) -> Tensor:
+        """Divergence between samples (x1, y1) and (x2, y2), averaged over batch dimensions."""
+        n_response = 1 if y1.ndim < x1.ndim else y1.shape[-1]
+        sigma = Moments.from_samples(x1, y1).covariance_tensor()
+        rho = Moments.from_samples(x2, y2).covariance_tensor()
+        ridge = self.ridge
+        if ridge == "auto":
+            both = torch.stack((sigma, rho)).detach().diagonal(dim1=-2, dim2=-1)
+            ridge = AUTO_RIDGE * float(both[..., :-n_response].mean())
+        offset = ridge * torch.eye(sigma.shape[-1]).to(sigma)
+        value = conditional_von_neumann(sigma + offset, rho + offset, n_response=n_response)
+        return (safe_sqrt(value) if self.sqrt else value).mean().to(x1.dtype)

@@ -1,0 +1,15 @@
+"""The computable parts of the paper's theory: Definition 1, Theorem 1, Proposition 1.
+
+Two steps of the proof of Theorem 1 do not hold for √J (the triangle inequality and the convexity
+over sources; see docs/theory.md), so that the sum of its terms is not a guarantee. With a true
+metric as ``divergence`` (``"jensen_von_neumann"``, ...) the triangle inequality holds.
+"""
+
+from vntransfer.theory._bound import BoundTerms as BoundTerms
+from vntransfer.theory._bound import bound_terms as bound_terms
+from vntransfer.theory._convergence import ConvergenceTerms as ConvergenceTerms
+from vntransfer.theory._convergence import convergence_terms as convergence_terms
+from vntransfer.theory._discrepancy import MaxDiscrepancy as MaxDiscrepancy
+from vntransfer.theory._discrepancy import TanhHypothesis as TanhHypothesis
+from vntransfer.theory._discrepancy import discrepancy as discrepancy
+from vntransfer.theory._discrepancy import max_discrepancy as max_discrepancy

@@ -1,0 +1,180 @@
+"""The terms of Theorem 1 for given weights and hypothesis."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from vntransfer._arrays import take
+from vntransfer.errors import DomainError
+from vntransfer.theory._discrepancy import (
+    Ascent,
+    Hypothesis,
+    Mixture,
+    Ridge,
+    distance_of,
+    evaluate,
+    one_ridge,
+)
+
+
+@dataclass(frozen=True)
+class BoundTerms:
+    """Every computable term of Theorem 1; d is √J or the metric that was asked for.
+
+    Attributes
+    ----------
+    source_terms : tuple of float
+        d between h and the labels, on each source.
+    weights : tuple of float
+        Source weights, summing to one.
+    mixture_term : float
+        d between h and the labels on the weighted mixture: what the proof replaces by the weighted
+        sum of `source_terms`, a step that does not hold in general (`convexity_holds`).
+    discrepancy : float
+        max over h' of the discrepancy between target and mixture, for the given h: a lower bound.
+    joint_fit : float or None
+        min over h* of the joint error on target and mixture: an upper bound of the minimum; None
+        without target labels.
+    target_term : float or None
+        d between h and the labels on the target, the left side of the theorem; None without target
+        labels.
+    """
+
+    source_terms: tuple[float, ...]
+    weights: tuple[float, ...]
+    mixture_term: float
+    discrepancy: float
+    joint_fit: float | None
+    target_term: float | None
+
+    @property
+    def source_sum(self) -> float:
+        """Weighted sum of the source terms."""
+        return sum(w * e for w, e in zip(self.weights, self.source_terms, strict=True))
+
+    @property
+    def convexity_holds(self) -> bool:
+        """Whether the mixture's term is at most the weighted sum, as the proof asserts."""
+        return self.mixture_term <= self.source_sum * (1 + 1e-12)
+
+    @property
+    def bound(self) -> float | None:
+        """The right side of the theorem as estimated; None without target labels."""
+        if self.joint_fit is None:
+            return None
+        return self.source_sum + self.discrepancy + self.joint_fit
+
+
+def bound_terms(
+    sources: Sequence[tuple[Any, Any]],
+    target: Any,
+    h: Hypothesis,
+    weights: Sequence[float] | None = None,
+    *,
+    target_response: Any = None,
+    hypothesis: Callable[[torch.Generator], nn.Module] | None = None,
+    divergence: str = "jeffreys",
+    ridge: Ridge = "auto",
+    steps: int = 100,
+    learning_rate: float = 0.05,
+    restarts: int = 3,
+    seed: int = 0,
+) -> BoundTerms:
+    """Compute the terms of Theorem 1: weighted source errors, discrepancy, joint fit.
+
+    The theorem says target_term ≤ Σ w_i source_term_i + discrepancy + joint_fit. Its proof uses the
+    triangle inequality, which √J violates (choose a metric as ``divergence``), and convexity over
+    sources, which no square root of a 1-homogeneous divergence has (compare `mixture_term`).
+
+    Parameters
+    ----------
+    sources
+        Labelled samples (X_i, y_i) of K sources.
+    target
+        Features of the target (N, d).
+    h
+        The hypothesis: features (a torch tensor) to responses (N,).
+    weights
+        Non-negative source weights, normalised to sum to one; uniform by default.
+    target_response
+        Labels of the target (N,), for checking the theorem; never needed otherwise.
+    hypothesis, divergence, ridge, steps, learning_rate, restarts, seed
+        See `max_discrepancy`.
+
+    Examples
+    --------
+    >>> generator = torch.Generator().manual_seed(0)
+    >>> x = torch.randn(3, 100, 2, generator=generator, dtype=torch.float64)
+    >>> y = x.sum(-1)
+    >>> terms = bound_terms(
+    ...     [(x[0], y[0]), (x[1], y[1])], x[2], lambda z: z[:, 0], steps=10, restarts=1
+    ... )
+    >>> len(terms.source_terms), terms.weights, terms.bound
+    (2, (0.5, 0.5), None)
+    """
+    features, responses, t, y_t = _check(sources, target, target_response)
+    share = _normalise(weights, len(features))
+    offset, distance = one_ridge(ridge, (*features, t)), distance_of(divergence)
+    mixture, whole = Mixture(tuple(features), share), Mixture((t,), (1.0,))
+    ascent = Ascent(hypothesis, divergence, offset, steps, learning_rate, seed)
+
+    def error(domain: Mixture, g: Hypothesis, labels: Sequence[Tensor]) -> Tensor:
+        predicted = [evaluate("h", g, x) for x in domain.parts]
+        return domain.distance(predicted, labels, distance, offset)
+
+    source_terms = tuple(
+        float(error(Mixture((x,), (1.0,)), h, [y]))
+        for x, y in zip(features, responses, strict=True)
+    )
+    joint = None
+    if y_t is not None:
+        labels = [y_t]
+
+        def both(modules: Sequence[nn.Module]) -> Tensor:
+            return error(whole, modules[0], labels) + error(mixture, modules[0], responses)
+
+        samples = torch.cat((*features, t)).detach()
+        joint = min(ascent.search(both, 1, samples, seed + k)[0] for k in range(max(1, restarts)))
+    return BoundTerms(
+        source_terms,
+        share,
+        float(error(mixture, h, responses)),
+        ascent.maximise(whole, mixture, h, restarts).value,
+        joint,
+        float(error(whole, h, [y_t])) if y_t is not None else None,
+    )
+
+
+def _check(
+    sources: Sequence[tuple[Any, Any]], target: Any, target_response: Any
+) -> tuple[list[Tensor], list[Tensor], Tensor, Tensor | None]:
+    if not sources:
+        raise DomainError("sources: empty; give at least one (X, y)")
+    named = {}
+    for k, (x, y) in enumerate(sources):
+        named[f"sources[{k}][0]"], named[f"sources[{k}][1]"] = x, y
+    tensors, _ = take(**named, target=target, target_response=target_response)
+    y_t = tensors.pop() if target_response is not None else None
+    t = tensors.pop()
+    features, responses = tensors[::2], tensors[1::2]
+    for k, x in enumerate(features):
+        if x.ndim != 2 or x.shape[1:] != t.shape[1:]:
+            raise DomainError(
+                f"sources[{k}]: expected features (N, {t.shape[-1]}) like the target, got shape "
+                f"{tuple(x.shape)}"
+            )
+    return features, responses, t, y_t
+
+
+def _normalise(weights: Sequence[float] | None, count: int) -> tuple[float, ...]:
+    if weights is None:
+        return (1 / count,) * count
+    values = [float(w) for w in weights]
+    if len(values) != count or min(values) < 0 or sum(values) <= 0:
+        raise DomainError(
+            f"weights: expected {count} non-negative numbers with a positive sum, got {values}"
+        )
+    return tuple(w / sum(values) for w in values)

@@ -1,0 +1,280 @@
+"""Matrix-based discrepancy of domains (Definition 1)."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+
+from vntransfer._arrays import number, take
+from vntransfer.divergences import DIVERGENCES, jeffreys
+from vntransfer.divergences._response import AUTO_RIDGE
+from vntransfer.errors import ArgumentError
+from vntransfer.moments import Moments
+
+Hypothesis = Callable[[Tensor], Tensor]
+"""A map from features (N, d) to responses (N,)."""
+
+Ridge = float | Literal["auto"]
+
+
+class TanhHypothesis(nn.Module):
+    """The default hypothesis class: one tanh layer plus a linear part, scaled to unit variance.
+
+    √J grows with the amplitude of a hypothesis, so that the maximum over an unbounded class is
+    infinite; dividing by the standard deviation over the given samples bounds it.
+
+    Parameters
+    ----------
+    samples
+        Samples (N, d) of all domains: they fix input and output scales.
+    width
+        Hidden units.
+    generator
+        Source of the initial weights.
+    """
+
+    shift: Tensor
+    spread: Tensor
+    samples: Tensor
+
+    def __init__(
+        self, samples: Tensor, *, width: int = 16, generator: torch.Generator | None = None
+    ) -> None:
+        super().__init__()
+        d = samples.shape[-1]
+        self.register_buffer("shift", samples.mean(0))
+        self.register_buffer("spread", samples.std(0).clamp_min(1e-12))
+        self.register_buffer("samples", samples)
+
+        def draw(*shape: int) -> nn.Parameter:
+            noise = torch.randn(*shape, generator=generator, dtype=torch.float64)
+            return nn.Parameter(noise.to(samples) / shape[0] ** 0.5)
+
+        self.first, self.bias = draw(d, width), draw(width)
+        self.second, self.linear = draw(width), draw(d)
+
+    def _raw(self, x: Tensor) -> Tensor:
+        z = (x - self.shift) / self.spread
+        return torch.tanh(z @ self.first + self.bias) @ self.second + z @ self.linear
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Responses (N,) of features (N, d)."""
+        return self._raw(x) / self._raw(self.samples).std().clamp_min(1e-12)
+
+
+def evaluate(name: str, h: Hypothesis, x: Tensor) -> Tensor:
+    """Responses (N,) of a hypothesis, checked."""
+    out = h(x)
+    if not isinstance(out, Tensor) or out.shape not in (x.shape[:1], (x.shape[0], 1)):
+        seen = tuple(out.shape) if isinstance(out, Tensor) else type(out).__name__
+        raise ArgumentError(f"{name}: expected responses of shape ({x.shape[0]},), got {seen}")
+    return out.reshape(x.shape[0])
+
+
+def distance_of(divergence: str) -> Callable[[Tensor, Tensor], Tensor]:
+    """√J, or a metric of the registry, between matrices."""
+    if divergence == "jeffreys":
+        return lambda sigma, rho: jeffreys(sigma, rho, sqrt=True)
+    if divergence not in DIVERGENCES or not DIVERGENCES[divergence].metric:
+        metrics = [name for name, entry in DIVERGENCES.items() if entry.metric]
+        raise ArgumentError(
+            f"divergence: expected 'jeffreys' (for √J) or a metric ({', '.join(metrics)}), got "
+            f"{divergence!r}"
+        )
+    return DIVERGENCES[divergence].function
+
+
+def one_ridge(ridge: Ridge, samples: Sequence[Tensor]) -> float:
+    """One ridge for all domains, so that their distances can be compared."""
+    if ridge != "auto":
+        return number("ridge", ridge)
+    return AUTO_RIDGE * float(torch.stack([x.detach().var(0).mean() for x in samples]).mean())
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """A weighted mixture of sample sets; a single domain is a mixture of one."""
+
+    parts: tuple[Tensor, ...]
+    weights: tuple[float, ...]
+
+    def distance(
+        self,
+        left: Sequence[Tensor],
+        right: Sequence[Tensor],
+        distance: Callable[[Tensor, Tensor], Tensor],
+        ridge: float,
+    ) -> Tensor:
+        """Distance between cov[x, left] and cov[x, right] over the mixture."""
+        sigma, rho = (
+            Moments.weighted(
+                [Moments.from_samples(x, y) for x, y in zip(self.parts, responses, strict=True)],
+                self.weights,
+            ).covariance_tensor(ridge=ridge)
+            for responses in (left, right)
+        )
+        return distance(sigma, rho)
+
+    def between(self, h: Hypothesis, g: Hypothesis, distance: Any, ridge: float) -> Tensor:
+        """Distance between two hypotheses over the mixture."""
+        left = [evaluate("h", h, x) for x in self.parts]
+        right = [evaluate("h_prime", g, x) for x in self.parts]
+        return self.distance(left, right, distance, ridge)
+
+
+def discrepancy(
+    source: Any,
+    target: Any,
+    h: Hypothesis,
+    h_prime: Hypothesis,
+    *,
+    divergence: str = "jeffreys",
+    ridge: Ridge = "auto",
+) -> Any:
+    """Matrix-based discrepancy of two domains for two given hypotheses (Definition 1, inside max).
+
+    |√J(σ^s_{x,h(x)} : σ^s_{x,h'(x)}) - √J(σ^t_{x,h(x)} : σ^t_{x,h'(x)})|.
+
+    Parameters
+    ----------
+    source, target
+        Features (N_s, d) and (N_t, d).
+    h, h_prime
+        Maps from features (a torch tensor) to responses (N,).
+    divergence
+        "jeffreys" for the paper's √J, or the id of a metric.
+    ridge
+        One for both domains; "auto" = 1e-3 times their mean feature variance.
+
+    Examples
+    --------
+    >>> x = torch.randn(100, 2, dtype=torch.float64)
+    >>> first, second = (lambda z: z[:, 0]), (lambda z: z[:, 1])
+    >>> float(discrepancy(x, x, first, second))
+    0.0
+    """
+    (s, t), back = take(source=source, target=target)
+    distance, offset = distance_of(divergence), one_ridge(ridge, (s, t))
+    values = [Mixture((x,), (1.0,)).between(h, h_prime, distance, offset) for x in (s, t)]
+    return back((values[0] - values[1]).abs())
+
+
+@dataclass(frozen=True)
+class MaxDiscrepancy:
+    """Result of `max_discrepancy`: the value, the hypotheses that attain it, and the ascent."""
+
+    value: float
+    h: Hypothesis
+    h_prime: Hypothesis
+    history: tuple[tuple[float, ...], ...]
+
+
+def max_discrepancy(
+    source: Any,
+    target: Any,
+    *,
+    h: Hypothesis | None = None,
+    hypothesis: Callable[[torch.Generator], nn.Module] | None = None,
+    divergence: str = "jeffreys",
+    ridge: Ridge = "auto",
+    steps: int = 100,
+    learning_rate: float = 0.05,
+    restarts: int = 3,
+    seed: int = 0,
+) -> MaxDiscrepancy:
+    """Maximise the discrepancy over h and h' by gradient ascent: a *lower bound* of Definition 1.
+
+    The maximum over a hypothesis class is not concave; what is found is attained, hence a lower
+    bound of the true maximum, and grows (weakly) with ``steps`` and ``restarts``.
+
+    Parameters
+    ----------
+    source, target
+        Features (N_s, d) and (N_t, d).
+    h
+        Fix the first hypothesis: D(P_s, P_t; h).
+    hypothesis
+        Makes a module (N, d) -> (N,) from a generator; it should bound the amplitude of its
+        responses. Default: `TanhHypothesis` on all samples.
+    divergence, ridge
+        See `discrepancy`.
+    steps, learning_rate
+        Adam steps per restart.
+    restarts
+        Independent starts; the best counts.
+    seed
+        Seed of the starts.
+
+    Examples
+    --------
+    >>> generator = torch.Generator().manual_seed(0)
+    >>> x = torch.randn(100, 2, generator=generator, dtype=torch.float64)
+    >>> near, far = (max_discrepancy(x, shift * x, steps=30, restarts=1) for shift in (1.1, 3.0))
+    >>> near.value < far.value
+    True
+    """
+    (s, t), _ = take(source=source, target=target)
+    ascent = Ascent(hypothesis, divergence, one_ridge(ridge, (s, t)), steps, learning_rate, seed)
+    return ascent.maximise(Mixture((s,), (1.0,)), Mixture((t,), (1.0,)), h, restarts)
+
+
+@dataclass(frozen=True)
+class Ascent:
+    """Gradient search over a hypothesis class; see `max_discrepancy` for the fields."""
+
+    hypothesis: Callable[[torch.Generator], nn.Module] | None
+    divergence: str
+    ridge: float
+    steps: int
+    learning_rate: float
+    seed: int
+
+    def maximise(
+        self, left: Mixture, right: Mixture, h: Hypothesis | None, restarts: int
+    ) -> MaxDiscrepancy:
+        """Maximise the discrepancy between two mixtures over h' (and h, if it is not given)."""
+        distance = distance_of(self.divergence)
+
+        def gap(modules: Sequence[nn.Module]) -> Tensor:
+            first = h if h is not None else modules[1]
+            sides = [
+                side.between(first, modules[0], distance, self.ridge) for side in (left, right)
+            ]
+            return -(sides[0] - sides[1]).abs()
+
+        samples = torch.cat((*left.parts, *right.parts)).detach()
+        runs = [
+            self.search(gap, 1 if h is not None else 2, samples, self.seed + restart)
+            for restart in range(max(1, restarts))
+        ]
+        value, modules, _ = min(runs, key=lambda run: run[0])
+        curves = tuple(tuple(-v for v in curve) for _, _, curve in runs)
+        return MaxDiscrepancy(-value, h if h is not None else modules[1], modules[0], curves)
+
+    def search(
+        self, loss: Callable[[Sequence[nn.Module]], Tensor], count: int, samples: Tensor, seed: int
+    ) -> tuple[float, list[nn.Module], tuple[float, ...]]:
+        """Minimise a loss of ``count`` hypotheses; the best step counts, not the last."""
+        generator = torch.Generator().manual_seed(seed)
+        make = self.hypothesis or (lambda g: TanhHypothesis(samples, generator=g))
+        modules = [make(generator) for _ in range(count)]
+        parameters = [p for module in modules for p in module.parameters()]
+        optimizer = torch.optim.Adam(parameters, lr=self.learning_rate)
+        curve: list[float] = []
+        best = [p.detach().clone() for p in parameters]
+        for _ in range(self.steps):
+            optimizer.zero_grad()
+            value = loss(modules)
+            curve.append(float(value.detach()))
+            if curve[-1] <= min(curve):
+                best = [p.detach().clone() for p in parameters]
+            value.backward()
+            optimizer.step()
+        with torch.no_grad():
+            curve.append(float(loss(modules)))
+            if curve[-1] > min(curve):
+                for parameter, kept in zip(parameters, best, strict=True):
+                    parameter.copy_(kept)
+        return min(curve), modules, tuple(curve)
