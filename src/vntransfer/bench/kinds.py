@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 # kind -> the module that holds it as KIND
 KINDS = {
+    "robustness": "vntransfer.bench.experiments.robustness",
     "smoke": "vntransfer.bench.experiments.smoke",
 }
 
