@@ -71,11 +71,15 @@ def test_only_common_pairs_count_and_targets_weigh_the_same() -> None:
     assert difference({"c": {0: 1.0}}, base) is None
 
 
-def test_single_pairs_and_equal_values_have_defined_answers() -> None:
-    single = difference({"a": {0: 1.0}}, {"a": {0: 0.0}})
-    assert single is not None
-    assert (single.low, single.p) == (None, None)
-    assert verdict(single, None) == "too few runs"
+def test_few_pairs_and_equal_values_have_defined_answers() -> None:
+    for seeds in (1, 2):
+        few = difference({"a": dict.fromkeys(range(seeds), 1.0)}, {"a": {0: 0.0, 1: 0.0}})
+        assert few is not None
+        assert (few.low, few.p) == (None, None)
+        assert verdict(few, None) == "too few runs"
+    rounded = difference({"a": {0: 0.1 + 0.2}}, {"a": {0: 0.3}})
+    assert rounded is not None
+    assert (rounded.won, rounded.lost) == (0, 0)
     ones = np.ones((3, 2))
     same, shifted = difference(table(ones), table(ones)), difference(table(ones), zeros(ones))
     assert same is not None

@@ -59,7 +59,7 @@ def curve(
 def legend(figure: Any, axes: Any) -> None:
     """One legend for all panels, above them."""
     handles, labels = axes.flat[0].get_legend_handles_labels()
-    columns = min(5, max(1, len(labels)))
+    columns = max(1, min(len(labels), int(figure.get_figwidth() // 2.2)))
     figure.legend(
         handles, labels, loc="outside upper center", ncols=columns, frameon=False, fontsize=8
     )

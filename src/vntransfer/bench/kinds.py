@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 # kind -> the module that holds it as KIND
 KINDS = {
+    "convergence": "vntransfer.bench.experiments.convergence",
+    "label_noise": "vntransfer.bench.experiments.label_noise",
     "robustness": "vntransfer.bench.experiments.robustness",
     "smoke": "vntransfer.bench.experiments.smoke",
 }

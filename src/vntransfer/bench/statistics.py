@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 LEVEL = 0.95
+MIN_PAIRS = 3  # two equal differences of a coarse metric would look like certainty
+_TIE = 1e-12  # differences that are rounding errors, relative to the values
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,7 @@ def estimate(values: Sequence[float]) -> Estimate:
 class Difference:
     """A difference to the baseline with its interval; ``won``/``lost`` count targets.
 
-    Interval and p are None when there is one pair only.
+    Interval and p are None when there are fewer than `MIN_PAIRS` targets (or seeds of one target).
     """
 
     mean: float
@@ -88,11 +90,14 @@ def difference(
     if not pairs:
         return None
     means = np.array([d.mean() for d in pairs])
-    better = means > 0 if higher_is_better else means < 0
-    won, lost = int(better.sum()), int(((means != 0) & ~better).sum())
+    largest = max(abs(value) for seeds in baseline.values() for value in seeds.values())
+    means[np.abs(means) <= _TIE * largest] = 0.0
+    won, lost = int((means < 0).sum()), int((means > 0).sum())
+    if higher_is_better:
+        won, lost = lost, won
     mean = float(means.mean())
     n = len(pairs) if len(pairs) > 1 else len(pairs[0])
-    if n < 2:
+    if n < MIN_PAIRS:
         return Difference(mean, None, None, None, won, lost)
     within = np.mean([d.var() / len(d) for d in pairs])
     error = math.sqrt((means.var() + within) / len(pairs) * n / (n - 1))

@@ -95,7 +95,7 @@ def figures(loaded: Report) -> Iterator[tuple[str, Any]]:
                         points.setdefault(label, {})[strength] = list(seeds.values())
             for index, (label, line) in enumerate(points.items()):
                 curve(ax, line, index, label, line="--" if "clean" in label else "-")
-            ax.set_yscale("log")
+            ax.set_ylim(bottom=0)
             ax.set_title(f"{data}: noise on {noise_on}, {spread}", fontsize=8)
             ax.set_xlabel("λ", fontsize=8)
             ax.tick_params(labelsize=7)
