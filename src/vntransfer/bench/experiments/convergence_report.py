@@ -154,7 +154,7 @@ def figures(loaded: Report) -> Iterator[tuple[str, Any]]:
     if "von_neumann" in methods:
         d = dimensions[len(dimensions) // 2]
         names = ("error", "first_order", "epsilon", "squared_bound", "printed_bound")
-        labels = ("error", "first order", "ε", "bound, squared overlaps", "|bound as printed|")
+        labels = ("error", "first order", "ε", "|bound, squared overlaps|", "|bound as printed|")
         figure, axes = grid(1, len(families), width=2.8, height=2.7)
         for ax, family in zip(axes.flat, families, strict=True):
             for index, (name, label) in enumerate(zip(names, labels, strict=True)):
@@ -174,4 +174,4 @@ def _reference(ax: Any) -> None:
     if lines:
         n = np.asarray(lines[0].get_xdata(), dtype=float)
         top = max(float(line.get_ydata()[0]) for line in lines)
-        ax.loglog(n, 2 * top * np.sqrt(n[0] / n), ":", color="#888888", label="n^-1/2")
+        ax.loglog(n, 2 * top * np.sqrt(n[0] / n), ":", color="#888888", label="$n^{-1/2}$")
