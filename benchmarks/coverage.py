@@ -1,6 +1,6 @@
 """How often the interval of the tables covers the truth, beside the plain percentile bootstrap.
 
-    python benchmarks/coverage.py
+python benchmarks/coverage.py
 """
 
 import numpy as np

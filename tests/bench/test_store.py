@@ -78,6 +78,29 @@ def test_readers_see_whole_cells_while_a_writer_writes(tmp_path: Path) -> None:
             assert {len(r.metrics) for r in records if r.status == "done"} == {2}
 
 
+def test_power_loss_in_the_middle_of_a_write_leaves_whole_cells(tmp_path: Path) -> None:
+    """Cut the write-ahead log at every kind of place, as a disk without power does."""
+    with Store(planned(tmp_path / "run"), write=True) as writer:
+        for cell in CELLS:
+            writer.finish(cell.key, DONE)
+        log = (tmp_path / "run" / f"{STORE_NAME}-wal").read_bytes()
+        base = (tmp_path / "run" / STORE_NAME).read_bytes()
+    counts = []
+    for part in range(0, 101, 5):
+        folder = tmp_path / str(part)
+        folder.mkdir()
+        (folder / STORE_NAME).write_bytes(base)
+        (folder / f"{STORE_NAME}-wal").write_bytes(log[: len(log) * part // 100])
+        with Store(folder, write=True) as store:
+            todo = store.plan(PRESET, CELLS)
+            done = [record for record in store.records() if record.status == "done"]
+        assert len(todo) + len(done) == len(CELLS)
+        assert all(len(r.metrics["mae"]) == 2 for r in done)
+        counts.append(len(done))
+    assert counts == sorted(counts)
+    assert (counts[0], counts[-1]) == (0, len(CELLS))
+
+
 def test_files_that_are_no_store_are_named(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match=r"no run here \(store.sqlite is absent\)"):
         Store(tmp_path)

@@ -35,6 +35,19 @@ def test_run_report_export(tmp_path: Path) -> None:
     assert "settings.n_samples" in (tmp_path / "rows.csv").read_text().splitlines()[0]
 
 
+def test_a_terminal_shows_what_runs_how_far_and_how_long_still(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TTY_COMPATIBLE", "1")  # rich's word for "behave as on a terminal"
+    monkeypatch.setenv("COLUMNS", "120")
+    size = ("--targets", "s1", "--methods", "boosting", "--seeds", "2", "--jobs", "1")
+    done = vnt(
+        "run", "smoke", *size, "--set", "methods.boosting.every=7", "--out", tmp_path / "run"
+    )
+    for words in ("synthetic s1 boosting seed 1", "1/2", "elapsed", "left"):
+        assert words in done.stderr
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
