@@ -11,13 +11,14 @@ import pytest
 from vntransfer.bench.cells import expand
 from vntransfer.bench.figures import draw
 from vntransfer.bench.preset import check, override, read_preset
-from vntransfer.bench.report import load_report, report
+from vntransfer.bench.report import load_report, report, value_table
 from vntransfer.bench.store import Outcome, Store
 from vntransfer.bench.tables import Table, render, text
 from vntransfer.errors import ArgumentError
 
 Make = Callable[..., Path]
 # method -> value for seed 0; each seed adds .1, each target after s1 adds 1
+PAPER = {"mae": 4.0, "source_validation": 8.0}
 LEVEL = {"constant": 3.0, "ridge": 2.0, "boosting": 1.0}
 
 
@@ -28,7 +29,7 @@ def make(tmp_path: Path) -> Make:
         raw["paper"] = {
             "source": "Table 9",
             "claim": "boosting is best",
-            "values": {"synthetic": {"s1": {"ridge": 1.5, "constant": 4.0}}},
+            "values": {"synthetic": {"s1": {"ridge": 1.5, "constant": PAPER}}},
         }
         preset = check(raw, "smoke")
         cells = expand(preset)
@@ -71,6 +72,14 @@ def test_values_paper_and_difference_stand_together(make: Make) -> None:
     assert float(rows[2]["ridge"]) == pytest.approx(0.65)
     assert rows[1]["boosting"] == ""
     assert float(rows[4]["ridge"]) == pytest.approx(2.65)
+
+
+def test_other_metrics_have_their_own_table_and_paper_values(make: Make) -> None:
+    loaded = load_report(make(targets=["s1"], seeds=2))
+    table = value_table(loaded, "synthetic", "source_validation", higher_is_better=True)
+    assert [row[1:3] for row in table.rows[1:]] == [["paper", 8.0], ["difference", "-1.9"]]
+    assert table.rows[1][3] is None
+    assert table.notes[0].startswith("source_validation (higher is better)")
 
 
 def test_the_rule_and_the_claim_stand_under_the_table(make: Make) -> None:

@@ -60,7 +60,7 @@ class Preset:
     grid
         Setting -> values: conditions that are all run and all shown.
     paper
-        ``source``, ``claim`` and ``values`` (data set -> target -> method -> value).
+        ``source``, ``claim`` and ``values`` (data set -> target -> method -> metric -> value).
     """
 
     name: str
@@ -296,12 +296,20 @@ def _paper(value: Any, kind: Kind, where: str) -> dict[str, Any]:
         for key in ("source", "claim")
         if key in given
     }
-    values: dict[str, dict[str, dict[str, float]]] = {}
+    values: dict[str, dict[str, dict[str, dict[str, float]]]] = {}
     for data, targets in _table(given.get("values", {}), f"{where}.values").items():
         for target, numbers in _table(targets, f"{where}.values.{data}").items():
             place = f"{where}.values.{data}.{target}"
             table = _table(numbers, place)
             check_names(table, kind.methods, place)
-            row = {m: Option(0.0).check(number, f"{place}.{m}") for m, number in table.items()}
-            values.setdefault(data, {})[target] = row
+            values.setdefault(data, {})[target] = {
+                method: _metrics(number, kind.metric, f"{place}.{method}")
+                for method, number in table.items()
+            }
     return {**checked, "values": values}
+
+
+def _metrics(value: Any, metric: str, where: str) -> dict[str, float]:
+    """One number is the experiment's metric; a table names its metrics."""
+    table = value if isinstance(value, Mapping) else {metric: value}
+    return {name: Option(0.0).check(number, where) for name, number in table.items()}

@@ -117,16 +117,28 @@ def condition_text(condition: Condition) -> str:
     return ", ".join(f"{name}={value}" for name, value in condition)
 
 
-def value_table(loaded: Report, data: str) -> Table:
-    """Mean and standard error over seeds per target and method; the paper's values below."""
-    preset = loaded.preset
-    paper: Mapping[str, Mapping[str, float]] = preset.paper.get("values", {}).get(data, {})
+def value_table(
+    loaded: Report, data: str, metric: str = "", *, higher_is_better: bool | None = None
+) -> Table:
+    """Mean and standard error over seeds per target and method; the paper's values below.
+
+    Parameters
+    ----------
+    loaded, data
+        The run and one of its data sets.
+    metric, higher_is_better
+        Another metric than the experiment's, and its direction.
+    """
+    preset, metric = loaded.preset, metric or loaded.kind.metric
+    if higher_is_better is None:
+        higher_is_better = loaded.kind.higher_is_better
+    paper = _paper_values(preset, data, metric)
     methods = list(preset.methods)
     rows: list[list[Value]] = []
     for group, condition in loaded.chosen:
         if group != data:
             continue
-        values = loaded.values(data, condition)
+        values = loaded.values(data, condition, metric)
         targets = list(
             dict.fromkeys(target for method in methods for target in values.get(method, {}))
         )
@@ -147,12 +159,22 @@ def value_table(loaded: Report, data: str) -> Table:
     header = ["target", "", *methods]
     if not paper:
         header, rows = ["target", *methods], [[row[0], *row[2:]] for row in rows]
-    direction = "higher" if loaded.kind.higher_is_better else "lower"
-    about = f"{loaded.kind.metric} ({direction} is better), mean ± standard error over seeds"
+    direction = "higher" if higher_is_better else "lower"
+    about = f"{metric} ({direction} is better), mean ± standard error over seeds"
     if paper and "source" in preset.paper:
         about += f"; paper: {preset.paper['source']}"
     seeds = f"seeds: {', '.join(map(str, preset.seeds))}"
     return Table(f"{preset.title}: {data}", header, rows, [about, seeds, *loaded.notes()])
+
+
+def _paper_values(preset: Preset, data: str, metric: str) -> dict[str, dict[str, float]]:
+    """Target -> method -> the paper's value of a metric."""
+    found = {}
+    for target, methods in preset.paper.get("values", {}).get(data, {}).items():
+        row = {method: values[metric] for method, values in methods.items() if metric in values}
+        if row:
+            found[target] = row
+    return found
 
 
 def _paper_rows(
