@@ -102,7 +102,9 @@ def test_comparison_counts_targets_and_missing_cells_are_stated(make: Make) -> N
     assert [row["method"] for row in rows] == ["ridge", "boosting"]
     assert {row["won/lost"] for row in rows} == {"3/0"}
     assert {row["verdict"] for row in rows} == {"better"}
-    assert "1 of 30 cells are not computed yet" in report(folder)
+    shown = report(folder)
+    assert "1 of 30 cells are not computed yet" in shown
+    assert "FEWER SEEDS than planned: s1 constant 1\n" in shown
 
 
 def test_conditions_become_rows_and_wins_are_counted(make: Make) -> None:

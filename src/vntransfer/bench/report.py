@@ -135,6 +135,7 @@ def value_table(
     paper = _paper_values(preset, data, metric)
     methods = list(preset.methods)
     rows: list[list[Value]] = []
+    short: list[str] = []
     for group, condition in loaded.chosen:
         if group != data:
             continue
@@ -150,6 +151,7 @@ def value_table(
                 if target in values.get(method, {})
             }
             rows.append([label, "ours", *(ours.get(method) for method in methods)])
+            short += [f"{label} {m} {e.n}" for m, e in ours.items() if e.n < len(preset.seeds)]
             if target in paper:
                 rows += _paper_rows(label, methods, ours, paper[target])
         if len(targets) > 1:
@@ -163,8 +165,10 @@ def value_table(
     about = f"{metric} ({direction} is better), mean ± standard error over seeds"
     if paper and "source" in preset.paper:
         about += f"; paper: {preset.paper['source']}"
-    seeds = f"seeds: {', '.join(map(str, preset.seeds))}"
-    return Table(f"{preset.title}: {data}", header, rows, [about, seeds, *loaded.notes()])
+    notes = [about, f"seeds: {', '.join(map(str, preset.seeds))}"]
+    if short:
+        notes.append(f"FEWER SEEDS than planned: {'; '.join(short)}")
+    return Table(f"{preset.title}: {data}", header, rows, notes + loaded.notes())
 
 
 def _paper_values(preset: Preset, data: str, metric: str) -> dict[str, dict[str, float]]:
