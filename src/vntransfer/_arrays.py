@@ -16,11 +16,12 @@ Array = TypeVar("Array", Tensor, NDArray[Any])
 FLOATS = (torch.float32, torch.float64)
 
 
-def take(**arrays: Any) -> tuple[list[Tensor], Callable[[Tensor], Any]]:
+def take(*, finite: bool = True, **arrays: Any) -> tuple[list[Tensor], Callable[[Tensor], Any]]:
     """Check arrays and give them as tensors, with the function that converts an answer back.
 
     All arrays must be of one kind (torch or numpy), one floating dtype (float32 or float64) and
-    one device, and finite. An argument that is None is passed over.
+    one device, and finite (unless ``finite`` is False: the caller checks). An argument that is None
+    is passed over.
 
     Examples
     --------
@@ -42,8 +43,8 @@ def take(**arrays: Any) -> tuple[list[Tensor], Callable[[Tensor], Any]]:
     numpy_in = any(kinds.values())
     tensors = {name: _tensor(name, array) for name, array in given.items()}
     _check_alike(tensors)
-    for name, tensor in tensors.items():
-        _check_finite(name, tensor)
+    if finite:
+        check_finite(**tensors)
     return list(tensors.values()), _to_numpy if numpy_in else _unchanged
 
 
@@ -58,6 +59,8 @@ def _tensor(name: str, array: Any) -> Tensor:
             f"{name}: expected float32 or float64, got {str(tensor.dtype).removeprefix('torch.')}; "
             f"convert it with .double() (torch) or .astype(float) (numpy)"
         )
+    if tensor.numel() == 0:
+        raise ArgumentError(f"{name}: empty, shape {tuple(tensor.shape)}; nothing to compute from")
     return tensor
 
 
@@ -69,17 +72,17 @@ def _check_alike(tensors: dict[str, Tensor]) -> None:
             raise ArgumentError(f"all arrays must have one {what}: {listed}; use .to(...) on one")
 
 
-def _check_finite(name: str, tensor: Tensor) -> None:
-    if tensor.numel() == 0:
-        raise ArgumentError(f"{name}: empty, shape {tuple(tensor.shape)}; nothing to compute from")
-    # The sum of |x| * 0 is NaN if and only if x holds a NaN or an infinity: one pass, no mask.
-    if torch.isfinite((tensor.detach() * 0).sum()):
-        return
-    nans, infs = int(tensor.isnan().sum()), int(tensor.isinf().sum())
-    raise ArgumentError(
-        f"{name}: {nans} NaN and {infs} infinite of {tensor.numel()} values; remove or impute "
-        f"those rows first"
-    )
+def check_finite(**tensors: Tensor) -> None:
+    """Raise if a tensor holds a NaN or an infinity, saying which and how many."""
+    for name, tensor in tensors.items():
+        # 0 x is NaN if and only if x is NaN or infinite: one pass, no mask.
+        if torch.isfinite((tensor.detach() * 0).sum()):
+            continue
+        nans, infs = int(tensor.isnan().sum()), int(tensor.isinf().sum())
+        raise ArgumentError(
+            f"{name}: {nans} NaN and {infs} infinite of {tensor.numel()} values; remove or impute "
+            f"those rows first"
+        )
 
 
 def _unchanged(tensor: Tensor) -> Tensor:

@@ -20,14 +20,15 @@ All quantities are computed in units of the ridge (ε = 1), so that no scale ove
 """
 
 import math
+import warnings
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, bmm
 
-from vntransfer.errors import NotPositiveDefiniteError
+from vntransfer.errors import NotPositiveDefiniteError, NumericalWarning
 from vntransfer.linalg import once
 
 
@@ -41,6 +42,9 @@ class Rule(NamedTuple):
 RULES = {torch.float64: Rule(0.75, 12.0), torch.float32: Rule(1.4, 7.0)}
 """Relative errors of about 1e-11 and 1e-6: exp(-2π²/spacing) and exp(-2 margin)."""
 
+
+AUTO_RIDGE = 1e-3
+"""The automatic ridge, relative to the mean eigenvalue of the feature covariance."""
 
 FLOAT32_LIMIT = 1e5
 """Largest λ_max/ε for which float32 keeps three digits; beyond it float64 is used inside."""
@@ -114,14 +118,14 @@ def _products(x: Tensor, y: Tensor) -> Tensor:
 
 def _at_nodes(flat: Tensor, size: int) -> Tensor:
     """(B, p p, T) -> (B, T, p, p)."""
-    return flat.mT.unflatten(-1, (size, size))
+    return flat.mT.view(len(flat), -1, size, size)
 
 
 def _turn(vectors: Tensor, matrices: Tensor) -> Tensor:
     """Vectors times the matrices of every node, (B, n, p), (B, T, p, q) -> (B, n, T, q)."""
     nodes, p, q = matrices.shape[1:]
     flat = matrices.transpose(1, 2).reshape(-1, p, nodes * q)
-    return (vectors @ flat).unflatten(-1, (nodes, q))
+    return bmm(vectors, flat).view(len(vectors), -1, nodes, q)
 
 
 class _Side(ABC):
@@ -143,7 +147,7 @@ class _Side(ABC):
         inverse = 1 / (self.values.unsqueeze(-1) + nodes.tau)
         integrand = _scalar_integrand if self.m == 1 else _matrix_integrand
         f, on_phi, on_kappa = integrand(*self.moments(inverse, nodes), nodes.tau)
-        value = f @ nodes.weight
+        value = torch.mv(f, nodes.weight)
         if not derivatives:
             return value, value, value
         weight = nodes.weight[:, None, None]
@@ -179,15 +183,15 @@ class _GramSide(_Side):
 
     def __init__(self, z: Tensor, x: Tensor, ridge: float) -> None:
         super().__init__(z, x, ridge)
-        values, self.vectors = torch.linalg.eigh(z @ z.mT / self.dof)
+        values, self.vectors = torch.linalg.eigh(bmm(z, z.mT) / self.dof)
         self.values = values.clamp_min(0)
-        self.c = self.vectors.mT @ x / self.dof**0.5
+        self.c = bmm(self.vectors.mT, x) / self.dof**0.5
 
     def moments(self, inverse: Tensor, nodes: _Nodes) -> tuple[Tensor, Tensor]:
         square = _products(self.c, self.c)
         delta = self.c[..., : self.m]
         kappa = _products(delta * self.values.unsqueeze(-1), delta)
-        sums = torch.cat((square, kappa), -1).mT @ inverse
+        sums = bmm(torch.cat((square, kappa), -1).mT, inverse)
         k = square.shape[-1]
         return _at_nodes(sums[:, :k], 2 * self.m), _at_nodes(sums[:, k:], self.m)
 
@@ -201,9 +205,9 @@ class _GramSide(_Side):
         on_x[..., :m] += by_kappa.sum(-2) * self.values.unsqueeze(-1)
         by_phi[..., :m] -= tau * by_kappa
         Rx = (self.c.unsqueeze(-2) * inverse).flatten(-2)
-        left, right = (self.vectors @ part for part in (Rx, by_phi.flatten(-2)))
-        on_z = (left @ right.mT) @ self.z
-        return on_z * (-2 / self.dof), (self.vectors @ on_x) * (2 / self.dof**0.5)
+        left, right = (bmm(self.vectors, part) for part in (Rx, by_phi.flatten(-2)))
+        on_z = bmm(bmm(left, right.mT), self.z)
+        return on_z * (-2 / self.dof), bmm(self.vectors, on_x) * (2 / self.dof**0.5)
 
 
 class _FeatureSide(_Side):
@@ -216,13 +220,13 @@ class _FeatureSide(_Side):
 
     def __init__(self, z: Tensor, x: Tensor, ridge: float) -> None:
         super().__init__(z, x, ridge)
-        values, self.vectors = torch.linalg.eigh(z.mT @ z / self.dof)
+        values, self.vectors = torch.linalg.eigh(bmm(z.mT, z) / self.dof)
         self.values = values.clamp_min(0)
-        self.beta = self.vectors.mT @ (z.mT @ x) / self.dof
+        self.beta = bmm(self.vectors.mT, bmm(z.mT, x)) / self.dof
         # Without a ridge a singular A is an error (`smallest`), never a division by zero.
         self.shrunk = (self.values + (ridge or torch.finfo(z.dtype).tiny)).unsqueeze(-1)
         self.p = self.beta / self.shrunk
-        self.e = x - z @ (self.vectors @ self.p)
+        self.e = x - bmm(z, bmm(self.vectors, self.p))
 
     def smallest(self, high: Tensor) -> float:
         """1/tr X⁻¹ for the worse of X and Y."""
@@ -246,9 +250,9 @@ class _FeatureSide(_Side):
         square = _products(self.p, self.p)
         lifted = square * (self.values + 2 * self.ridge).unsqueeze(-1)
         kappa = _products(self.beta[..., :m], self.beta[..., :m])
-        sums = torch.cat((lifted, square, kappa), -1).mT @ inverse
+        sums = bmm(torch.cat((lifted, square, kappa), -1).mT, inverse)
         k = square.shape[-1]
-        rest = (self.e.mT @ self.e).flatten(1).unsqueeze(-1) / self.dof
+        rest = bmm(self.e.mT, self.e).flatten(1).unsqueeze(-1) / self.dof
         phi = sums[:, :k] + (rest - self.ridge**2 * sums[:, k : 2 * k]) / nodes.tau
         return _at_nodes(phi, 2 * m), _at_nodes(sums[:, 2 * k :], m)
 
@@ -264,12 +268,12 @@ class _FeatureSide(_Side):
         by_phi[..., :m] -= tau * by_kappa
         fit = (self.p.unsqueeze(-2) * (inverse * share)).flatten(-2)
         V = self.vectors
-        inner = fit @ by_phi.flatten(-2).mT @ V.mT
-        outer = V @ (by_phi / tau).sum(-2)
+        inner = bmm(bmm(fit, by_phi.flatten(-2).mT), V.mT)
+        outer = bmm(V, (by_phi / tau).sum(-2))
         # [dJ/dz, dJ/dx] = [Z, e] times one small matrix, but for the factors -2/n and 2/n.
-        inside = V @ torch.cat((-inner, on_x), -1)
+        inside = bmm(V, torch.cat((-inner, on_x), -1))
         below = torch.cat((-outer.mT, (on_phi / tau.unsqueeze(-1)).sum(1)), -1)
-        both = (self.z @ inside + self.e @ below) * (2 / self.dof)
+        both = torch.baddbmm(bmm(self.z, inside), self.e, below) * (2 / self.dof)
         return both[..., : self.z.shape[-1]], both[..., self.z.shape[-1] :]
 
 
@@ -280,18 +284,20 @@ class _BorderedJeffreys(torch.autograd.Function):
         features: Tensor,
         a: Tensor,
         b: Tensor,
-        unit: Tensor,
-        ridge: bool,
+        ridge: float | None,
         side: type[_Side],
     ) -> Tensor:
+        z = features - features.mean(-2, keepdim=True)
+        x = torch.cat((a - b, torch.lerp(a, b, 0.5)), -1)
+        x = x - x.mean(-2, keepdim=True)
+        unit = auto_ridge(z, x) if ridge is None else _fixed_unit(ridge, z)
         scale = unit.sqrt()[:, None, None]
-        z = (features - features.mean(-2, keepdim=True)) / scale
-        x = torch.cat((a - b, (a + b) / 2), -1)
-        x = (x - x.mean(-2, keepdim=True)) / scale
-        wanted = any(ctx.needs_input_grad[:3])
-        core = side(z, x, float(ridge))
+        z, x = z / scale, x / scale
+        epsilon = 0.0 if ridge == 0 else 1.0
+        core = side(z, x, epsilon)
         if z.dtype == torch.float32 and not core.values[..., -1].max() <= FLOAT32_LIMIT:
-            core = side(z.double(), x.double(), float(ridge))
+            core = side(z.double(), x.double(), epsilon)
+        wanted = any(ctx.needs_input_grad[:3])
         value, on_z, on_x = core.integrate(wanted)
         if wanted:
             ctx.save_for_backward(on_z.to(z.dtype), on_x.to(z.dtype), scale)
@@ -309,8 +315,39 @@ class _BorderedJeffreys(torch.autograd.Function):
             once(on_middle / 2 - on_delta) if wanted[2] else None,
             None,
             None,
-            None,
         )
+
+
+def auto_ridge(z: Tensor, x: Tensor) -> Tensor:
+    """1e-3 times the mean variance of centred features z (B, N, d), with a floor.
+
+    Where features do not vary at all, a rounding error of the responses' variance (of their
+    centred columns x) or, for constant responses, one takes its place, with a warning.
+    """
+    count, d = z.shape[-2] - 1, z.shape[-1]
+    ridge = z.square().sum((-1, -2)) * (AUTO_RIDGE / (count * d))
+    finfo = torch.finfo(z.dtype)
+    least = finfo.tiny / finfo.eps
+    if ridge.min() > least:
+        return ridge
+    floor = x.square().sum((-1, -2)) * (finfo.eps / count)
+    floor = torch.where(floor > least, floor, 1.0)
+    dead = ridge <= least
+    warnings.warn(
+        f"features: constant in {int(dead.sum())} of {dead.numel()} sample sets, so that 'auto' "
+        f"would give no ridge; {float(floor[dead].max()):.2g} is used there",
+        NumericalWarning,
+        stacklevel=2,
+    )
+    return torch.where(dead, floor, ridge)
+
+
+def _fixed_unit(ridge: float, z: Tensor) -> Tensor:
+    """Give the ridge itself or, without one, the features' mean variance, as a unit (B,)."""
+    if ridge:
+        return z.new_full(z.shape[:1], ridge)
+    variance = z.square().mean((-1, -2))
+    return torch.where(variance > 0, variance, 1.0)
 
 
 _SIDES: dict[str, type[_Side]] = {"gram": _GramSide, "features": _FeatureSide}
@@ -320,9 +357,8 @@ def bordered_jeffreys(
     features: Tensor,
     a: Tensor,
     b: Tensor,
-    unit: Tensor,
     *,
-    ridge: bool,
+    ridge: float | None,
     side: Literal["gram", "features"],
 ) -> Tensor:
     """J (B,) between cov[features, a] and cov[features, b], differentiable in all three.
@@ -333,11 +369,9 @@ def bordered_jeffreys(
         (B, N, d), N at least 2.
     a, b
         Responses (B, N, m).
-    unit
-        The ridge of each sample set (B,); if ``ridge`` is False, a typical variance.
     ridge
-        Whether there is a ridge.
+        Added to both diagonals; None for `auto_ridge`.
     side
         Decompose N x N ("gram") or d x d ("features").
     """
-    return _BorderedJeffreys.apply(features, a, b, unit, ridge, _SIDES[side])
+    return _BorderedJeffreys.apply(features, a, b, ridge, _SIDES[side])

@@ -5,8 +5,8 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
+from vntransfer.bordered import AUTO_RIDGE
 from vntransfer.divergences import conditional_von_neumann, response_divergence
-from vntransfer.divergences._response import AUTO_RIDGE
 from vntransfer.errors import ArgumentError
 from vntransfer.linalg import safe_sqrt
 from vntransfer.moments import Moments

@@ -252,7 +252,8 @@ def correntropy(
     columns = scaled.mT
     paired = torch.exp(-(columns.unsqueeze(0) - columns.unsqueeze(1)).square()).mean(-1)
     rows = [_mean_kernel(column, columns) for column in columns]
-    return back((paired - torch.stack(rows)).to(samples.dtype))
+    centred = paired - torch.stack(rows)
+    return back(((centred + centred.mT) / 2).to(samples.dtype))
 
 
 def _mean_kernel(column: Tensor, columns: Tensor) -> Tensor:

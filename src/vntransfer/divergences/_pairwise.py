@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 
 from vntransfer._arrays import number, take
+from vntransfer.bordered import AUTO_RIDGE
 from vntransfer.divergences._matrix import features_of
 from vntransfer.divergences._registry import DIVERGENCES
-from vntransfer.divergences._response import AUTO_RIDGE
 from vntransfer.errors import ArgumentError, DomainError
 from vntransfer.linalg import safe_sqrt, spectrum, sym_logm
 from vntransfer.moments import Moments, correntropy

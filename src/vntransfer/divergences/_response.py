@@ -1,22 +1,18 @@
 """J between two responses to the same features: the divergence that training uses."""
 
-import warnings
 from typing import Literal
 
 import torch
 from torch import Tensor
 
-from vntransfer._arrays import Array, number, take
-from vntransfer.bordered import bordered_jeffreys
+from vntransfer._arrays import Array, check_finite, number, take
+from vntransfer.bordered import auto_ridge, bordered_jeffreys
 from vntransfer.divergences._matrix import jeffreys
-from vntransfer.errors import ArgumentError, NumericalWarning
+from vntransfer.errors import ArgumentError
 from vntransfer.linalg import safe_sqrt
 from vntransfer.moments import covariance, join
 
 Method = Literal["auto", "features", "gram", "exact"]
-
-AUTO_RIDGE = 1e-3
-"""The "auto" ridge, relative to the mean eigenvalue of the feature covariance."""
 
 
 def response_divergence(
@@ -66,9 +62,30 @@ def response_divergence(
     >>> round(float(response_divergence(x, y, 2 * y)), 3)     # ... the dependence is
     0.987
     """
-    tensors, back = take(features=features, a=a, b=b)
-    z, left, right = _check_shapes(*tensors)
-    value = _response_divergence(z, left, right, ridge, method)
+    if method not in ("auto", "features", "gram", "exact"):
+        raise ArgumentError(
+            f"method: expected 'auto', 'features', 'gram' or 'exact', got {method!r}"
+        )
+    fixed = None if ridge == "auto" else number("ridge", ridge)
+    tensors, back = take(finite=False, features=features, a=a, b=b)
+    flat = _check_shapes(*tensors)
+    n, d = flat[0].shape[-2:]
+    try:
+        if method == "exact":
+            value = _exact(*flat, fixed).to(flat[0].dtype)
+        elif method == "auto":
+            value = bordered_jeffreys(*flat, ridge=fixed, side="gram" if n <= d else "features")
+        else:
+            value = bordered_jeffreys(*flat, ridge=fixed, side=method)
+        finite = bool(value.isfinite().all())
+    except torch.linalg.LinAlgError:  # type: ignore[attr-defined]
+        finite = False
+    if not finite:
+        # A NaN or infinity anywhere reaches the result: looked for only if something went wrong.
+        check_finite(features=tensors[0], a=tensors[1], b=tensors[2])
+        raise ArgumentError(
+            f"features, a, b: the covariance overflows {flat[0].dtype}; rescale the columns"
+        )
     value = value.reshape(tensors[0].shape[:-2])
     return back(safe_sqrt(value) if sqrt else value)
 
@@ -93,49 +110,15 @@ def _check_shapes(features: Tensor, a: Tensor, b: Tensor) -> tuple[Tensor, Tenso
     return features.reshape(-1, n, d), a.reshape(-1, n, width), b.reshape(-1, n, width)
 
 
-def _response_divergence(
-    z: Tensor, a: Tensor, b: Tensor, ridge: float | Literal["auto"], method: Method
-) -> Tensor:
-    if method not in ("auto", "features", "gram", "exact"):
-        raise ArgumentError(
-            f"method: expected 'auto', 'features', 'gram' or 'exact', got {method!r}"
-        )
-    n, d = z.shape[-2:]
-    with torch.no_grad():
-        variance = z.var(-2).mean(-1)
-        if ridge == "auto":
-            unit = _auto_ridge(variance, a, b)
-        else:
-            value = number("ridge", ridge)
-            unit = torch.full_like(variance, value) if value else variance.clamp_min(1e-300)
-    has_ridge = ridge == "auto" or float(ridge) > 0
-    if method == "exact":
-        return _exact(z, a, b, unit if has_ridge else torch.zeros_like(unit))
-    if method == "auto":
-        method = "gram" if n <= d else "features"
-    return bordered_jeffreys(z, a, b, unit, ridge=has_ridge, side=method)
-
-
-def _auto_ridge(variance: Tensor, a: Tensor, b: Tensor) -> Tensor:
-    """1e-3 of the features' mean variance, with a floor where the features do not vary at all."""
-    ridge = AUTO_RIDGE * variance
-    finfo = torch.finfo(variance.dtype)
-    if bool((ridge > finfo.tiny / finfo.eps).all()):
-        return ridge
-    floor = (a.var(-2).mean(-1) + b.var(-2).mean(-1)) * finfo.eps
-    floor = torch.where(floor > finfo.tiny / finfo.eps, floor, 1.0)
-    dead = ridge <= finfo.tiny / finfo.eps
-    warnings.warn(
-        f"features: constant in {int(dead.sum())} of {dead.numel()} sample sets, so that 'auto' "
-        f"would give no ridge; {float(floor[dead].max()):.2g} is used there",
-        NumericalWarning,
-        stacklevel=4,
-    )
-    return torch.where(dead, floor, ridge)
-
-
-def _exact(z: Tensor, a: Tensor, b: Tensor, ridge: Tensor) -> Tensor:
+def _exact(z: Tensor, a: Tensor, b: Tensor, ridge: float | None) -> Tensor:
+    """Decompose full covariances in float64 instead."""
+    z, a, b = z.double(), a.double(), b.double()
+    if ridge is None:
+        both = torch.cat((a, b), -1).detach()
+        centred = (y - y.mean(-2, keepdim=True) for y in (z.detach(), both))
+        offset = auto_ridge(*centred)
+    else:
+        offset = z.new_full(z.shape[:1], ridge)
     eye = torch.eye(z.shape[-1] + a.shape[-1], dtype=torch.float64, device=z.device)
-    offset = ridge.double()[:, None, None] * eye
-    sigma, rho = (covariance(join(z.double(), y.double())) + offset for y in (a, b))
-    return jeffreys(sigma, rho).to(z.dtype)
+    sigma, rho = (covariance(join(z, y)) + offset[:, None, None] * eye for y in (a, b))
+    return jeffreys(sigma, rho)

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from vntransfer._arrays import number, take
+from vntransfer.bordered import AUTO_RIDGE
 from vntransfer.divergences import DIVERGENCES, jeffreys
-from vntransfer.divergences._response import AUTO_RIDGE
 from vntransfer.errors import ArgumentError
 from vntransfer.moments import Moments
 

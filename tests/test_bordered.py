@@ -1,0 +1,82 @@
+"""The quadrature behind response_divergence: converged, and the same for both sides."""
+
+import pytest
+import torch
+
+import vntransfer.bordered as bordered
+from makers import normal
+from vntransfer import covariance, jeffreys, response_divergence
+
+
+def problem(spread: float, m: int = 1) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Feature variances from 1 to 10^-spread."""
+    x = normal(12, 6, seed=0) * torch.logspace(0, -spread / 2, 6).double()
+    return x, normal(12, m, seed=1) + x[:, :1], normal(12, m, seed=2) - x[:, :1]
+
+
+@pytest.mark.parametrize("side", ["features", "gram"])
+@pytest.mark.parametrize("m", [1, 3])
+def test_more_nodes_change_nothing(side: str, m: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    x, a, b = problem(8, m)
+    coarse, fine = [], []
+    for out, rule in ((coarse, None), (fine, bordered.Rule(0.2, 25.0))):
+        if rule:
+            monkeypatch.setitem(bordered.RULES, torch.float64, rule)
+        inputs = [t.clone().requires_grad_() for t in (x, a, b)]
+        value = response_divergence(*inputs, ridge=1e-6, method=side)
+        value.backward()
+        out.extend([value.detach(), *(t.grad for t in inputs)])
+    assert float(coarse[0]) == pytest.approx(float(fine[0]), rel=1e-9)
+    for got, want in zip(coarse[1:], fine[1:], strict=True):
+        assert float((got - want).norm()) <= 1e-8 * float(want.norm())
+
+
+@pytest.mark.parametrize("side", ["features", "gram"])
+@pytest.mark.parametrize("ridge", [1e-10, 1e-6, 1e-2, 1e2, 1e6])
+@pytest.mark.parametrize("spread", [0, 8])
+def test_any_window_of_eigenvalues(side: str, ridge: float, spread: float) -> None:
+    x, a, b = problem(spread)
+    want = float(jeffreys(covariance(x, a, ridge=ridge), covariance(x, b, ridge=ridge)))
+    got = float(response_divergence(x, a, b, ridge=ridge, method=side))
+    assert got == pytest.approx(want, rel=1e-7)
+
+
+@pytest.mark.parametrize("m", [1, 2])
+def test_scalar_and_matrix_integrand_are_the_same(m: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    x, a, b = problem(3)
+    if m == 2:  # an empty second response adds nothing
+        wide = [torch.cat((t, torch.zeros_like(t)), -1) for t in (a, b)]
+        assert float(response_divergence(x, *wide, ridge=0.1)) == pytest.approx(
+            float(response_divergence(x, a, b, ridge=0.1)), rel=1e-10
+        )
+        return
+    fast = float(response_divergence(x, a, b, ridge=0.1))
+    monkeypatch.setattr(bordered, "_scalar_integrand", bordered._matrix_integrand)
+    assert float(response_divergence(x, a, b, ridge=0.1)) == pytest.approx(fast, rel=1e-12)
+
+
+@pytest.mark.parametrize("side", ["features", "gram"])
+def test_value_is_the_same_with_and_without_gradients(side: str) -> None:
+    x, a, b = problem(3)
+    plain = response_divergence(x, a, b, method=side)
+    tracked = response_divergence(x.clone().requires_grad_(), a, b, method=side)
+    assert float(plain) == tracked.item()
+    with torch.no_grad():
+        assert not response_divergence(x.requires_grad_(), a, b, method=side).requires_grad
+
+
+@pytest.mark.parametrize("shape", [(30, 50, 1), (50, 30, 1), (40, 40, 4)])
+def test_float32_keeps_its_promise(shape: tuple[int, int, int]) -> None:
+    """Values to 1e-3 and gradients to 1e-2 of float64, relu features with dead units included."""
+    n, d, m = shape
+    x = torch.relu(normal(n, d, seed=0) @ normal(d, d, seed=1) / d**0.5)
+    a, b = x @ normal(d, m, seed=2) / d, x @ normal(d, m, seed=3) / d
+    results = []
+    for dtype in (torch.float32, torch.float64):
+        inputs = [t.float().to(dtype).requires_grad_() for t in (x, a, b)]
+        value = response_divergence(*inputs)
+        value.backward()
+        results.append([value.detach().double(), *(t.grad.double() for t in inputs)])
+    assert float(results[0][0]) == pytest.approx(float(results[1][0]), rel=1e-3)
+    for got, want in zip(results[0][1:], results[1][1:], strict=True):
+        assert float((got - want).norm()) <= 1e-2 * float(want.norm())
