@@ -9,7 +9,8 @@ JOBS   ?= 2
 export OMP_NUM_THREADS ?= 1
 export MKL_NUM_THREADS ?= 1
 
-.PHONY: demo test lint types unit format bench-core bench-runner bench-faults docs setup clean
+.PHONY: demo test lint types unit format bench-core bench-data bench-runner bench-faults docs \
+	setup clean
 
 demo: setup
 	@OMP_NUM_THREADS=2 MKL_NUM_THREADS=2 $(BIN)/vnt demo
@@ -42,6 +43,9 @@ bench-runner: setup
 
 bench-faults: setup
 	@$(BIN)/python benchmarks/faults.py --kills 30
+
+bench-data: setup
+	@OMP_NUM_THREADS=1 $(BIN)/python benchmarks/data_loading.py
 
 docs: setup
 	@$(BIN)/python tools/make_api.py

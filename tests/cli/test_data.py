@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from server import Server
+from test_light import HEAVY, loaded_after
 from typer.testing import CliRunner
 
 from vntransfer import cli
@@ -126,6 +127,24 @@ def test_a_failed_fetch_does_not_stop_the_others(toy: Server, tmp_path: Path) ->
 )
 def test_mistakes_are_sentences(arguments: list[str], match: str) -> None:
     assert match in str(vnt(*arguments).exception)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import vntransfer.data, vntransfer.data.registry",
+        "from vntransfer.cli import app\ntry:\n    app(['data', 'list'])\nexcept SystemExit: pass",
+    ],
+)
+def test_looking_at_the_registry_is_light(code: str) -> None:
+    assert not loaded_after(code) & (HEAVY | {"requests", "filelock", "pyarrow", "PIL"})
+
+
+def test_plot_draws_a_file(tmp_path: Path) -> None:
+    place = tmp_path / "six.png"
+    result = vnt("plot", "synthetic", "--out", str(place), "--set", "n_samples=30")
+    assert result.stdout.strip() == str(place)
+    assert place.read_bytes().startswith(b"\x89PNG")
 
 
 def test_every_set_is_listed_and_shown() -> None:

@@ -21,6 +21,7 @@ from vntransfer.data.cache import (
     trace,
 )
 from vntransfer.data.entry import Compact, Entry, RemoteFile
+from vntransfer.data.registry import DATASETS
 from vntransfer.errors import ArgumentError, DataError, DataWarning
 
 CONTENT = b"content"
@@ -60,6 +61,29 @@ def test_any_form_is_found(tmp_path: Path, present: list[str], found: str, form:
     put(tmp_path, *present)
     (item,) = locate(toy(), tmp_path)
     assert (item.path, item.form) == (tmp_path / found, form)
+
+
+def test_the_folder_of_a_set_is_not_an_unpacked_archive(tmp_path: Path) -> None:
+    remote = RemoteFile("toy.zip", (), "toy", compact=(Compact("small.npz"),))
+    put(tmp_path, "toy/small.npz")
+    (item,) = locate(Entry("toy", "", "domains", "", (remote,)), tmp_path)
+    assert item.path.name == "small.npz"
+
+
+def test_a_file_of_another_set_is_not_taken_for_its_namesake(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours, theirs = (
+        Entry(name, "", "domains", "", (RemoteFile("train.gz", (), name, sha256=sha(content)),))
+        for name, content in (("ours", CONTENT), ("theirs", b"theirs"))
+    )
+    monkeypatch.setitem(DATASETS, "ours", ours)
+    monkeypatch.setitem(DATASETS, "theirs", theirs)
+    put(tmp_path, "train.gz")
+    assert locate(ours, tmp_path)
+    assert not locate(theirs, tmp_path)
+    put(tmp_path, "theirs/train.gz")
+    assert check(locate(theirs, tmp_path)[0]) == "differs"
 
 
 def test_a_whole_file_anywhere_beats_a_partial_one(

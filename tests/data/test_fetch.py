@@ -24,7 +24,8 @@ from vntransfer.errors import DataError
 from vntransfer.io import reporting
 
 BODY = bytes(range(256)) * 1024
-QUICK = Patience(timeout=0.3, attempts=3, pause=0.01)
+QUICK = Patience(timeout=10, attempts=3, pause=0.01)
+HASTY = Patience(timeout=0.3, attempts=3, pause=0.01)
 
 
 @pytest.fixture
@@ -58,7 +59,7 @@ def test_a_good_file_comes_whole(server: Server, tmp_path: Path, mode: str) -> N
 
 
 def test_a_stall_is_given_up_and_resumed(server: Server, tmp_path: Path) -> None:
-    fetch(entry(server.url("stallonce")), tmp_path, patience=QUICK)
+    fetch(entry(server.url("stallonce")), tmp_path, patience=HASTY)
     assert server.ranges == ["bytes=98304-"]
 
 
@@ -86,7 +87,7 @@ def test_a_cut_download_goes_on_where_it_was(server: Server, tmp_path: Path) -> 
 )
 def test_a_bad_file_is_never_placed(server: Server, tmp_path: Path, mode: str, match: str) -> None:
     with pytest.raises(DataError, match=match) as caught:
-        fetch(entry(server.url(mode)), tmp_path, patience=QUICK)
+        fetch(entry(server.url(mode)), tmp_path, patience=HASTY if mode == "stall" else QUICK)
     assert not (tmp_path / "toy" / "data.bin").exists()
     assert not locate(entry(server.url(mode)), tmp_path)
     assert str(tmp_path / "toy") in str(caught.value)
@@ -95,6 +96,12 @@ def test_a_bad_file_is_never_placed(server: Server, tmp_path: Path, mode: str, m
 def test_a_known_size_is_checked_first(server: Server, tmp_path: Path) -> None:
     with pytest.raises(DataError, match="has 262144 bytes, expected 5"):
         fetch(entry(server.url("good"), size=5), tmp_path, patience=QUICK)
+    assert visible(tmp_path) == []
+
+
+def test_a_known_size_is_checked_without_a_length(server: Server, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="sent 262144 bytes, expected 5"):
+        fetch(entry(server.url("nolength"), size=5), tmp_path, patience=QUICK)
     assert visible(tmp_path) == []
 
 
@@ -165,6 +172,12 @@ def test_a_file_without_address_is_named(tmp_path: Path) -> None:
     toy = Entry("toy", "", "domains", "", (RemoteFile("mine.csv", (), "toy"),), notes="ask Ann")
     with pytest.raises(DataError, match=r"mine\.csv has no public address \(ask Ann\)"):
         fetch(toy, tmp_path)
+
+
+def test_a_folder_that_cannot_be_written_is_named(server: Server, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("not a folder")
+    with pytest.raises(DataError, match=r"cannot be written .* --to or VNT_DATA"):
+        fetch(entry(server.url("good")), tmp_path / "file" / "data")
 
 
 def test_archives_are_unpacked_on_request(server: Server, tmp_path: Path) -> None:

@@ -259,7 +259,7 @@ def unpack(path: Path, folder: Path, limits: Limits = DEFAULT_LIMITS) -> int:
                 raise _refuse(path, name, "there twice, or a file and a folder") from error
             count += 1
         temporary.chmod(0o755)
-        os.rename(temporary, folder)
+        os.replace(temporary, folder)
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
         raise

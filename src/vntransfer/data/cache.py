@@ -13,6 +13,7 @@ import sys
 import warnings
 import zlib
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
@@ -93,7 +94,8 @@ def _candidates(remote: RemoteFile, root: Path) -> Iterator[Found]:
     names += [(c.name, "partial" if c.partial else "compact") for c in remote.compact]
     for name, form in names:
         yield Found(remote, root / remote.folder / name, form)
-        yield Found(remote, root / name, form)
+        if name != remote.folder:
+            yield Found(remote, root / name, form)
 
 
 def locate(entry: Entry, folder: str | Path | None = None) -> list[Found]:
@@ -108,11 +110,26 @@ def locate(entry: Entry, folder: str | Path | None = None) -> list[Found]:
             item
             for root in _roots(folder)
             for item in _candidates(remote, root)
-            if item.path.exists()
+            if item.path.exists() and not _belongs_elsewhere(item)
         ]
         present.sort(key=lambda item: item.form == "partial")
         found += present[:1]
     return found
+
+
+def _belongs_elsewhere(item: Found) -> bool:
+    """Whether a file outside its set's folder is another set's (MNIST and Fashion-MNIST)."""
+    from vntransfer.data.registry import DATASETS
+
+    if item.path.parent.name == item.remote.folder:
+        return False
+    namesakes = {
+        remote
+        for other in DATASETS.values()
+        for remote in other.files
+        if remote.name == item.path.name and remote.folder != item.remote.folder
+    }
+    return any(check(replace(item, remote=remote)) == "verified" for remote in namesakes)
 
 
 def find(entry: Entry, folder: str | Path | None = None) -> dict[str, Path]:
@@ -197,7 +214,7 @@ def digest(path: str | Path, kind: HashKind = "sha256") -> str:
         known = {"path": str(path), "stamp": stamp}
     if kind not in known:
         known[kind] = _compute(path, kind)
-        with atomic_write(memo, "w") as file:
+        with suppress(OSError), atomic_write(memo, "w") as file:  # no room to remember: no harm
             json.dump(known, file)
     return str(known[kind])
 

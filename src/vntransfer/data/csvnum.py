@@ -70,9 +70,16 @@ def read_numbers(
     place = derived_home() / "parsed" / f"{key}.npy"
     if (parsed := _mapped(place)) is not None:
         return parsed
-    with _open(path) as (name, stream, total), atomic_write(place) as out:
+    with _open(path) as (name, stream, total):
         reader = _Reader(name, stream, columns, header, delimiter, np.dtype(dtype))
-        _write(reader, out, total)
+        try:
+            with atomic_write(place) as out:
+                _write(reader, out, total)
+        except OSError as error:
+            raise DataError(
+                f"{place.parent}: cannot hold the parsed numbers ({error}); make room, or set "
+                "VNT_CACHE to another folder"
+            ) from error
     parsed = _mapped(place)
     assert parsed is not None  # just written
     return parsed

@@ -137,18 +137,23 @@ def _attempt(url: str, part: Path, size: int | None, timeout: float) -> Version:
                 discard(part)
                 raise DataError(f"{url}: has {version.length} bytes, expected {size}")
             _make_room(part, version.length, start)
+            if not start:
+                part.unlink(missing_ok=True)  # before the note: it must not vouch for old bytes
             with atomic_write(note_path(part), "w") as note:
                 json.dump(asdict(version), note)
             _receive(answer, part, start, version)
     except (requests.TooManyRedirects, requests.exceptions.InvalidURL) as error:
         raise DataError(f"{url}: {error}") from error
-    except requests.exceptions.InvalidSchema as error:
+    except (requests.exceptions.InvalidSchema, requests.exceptions.MissingSchema) as error:
         raise DataError(f"{url}: not an http or https address ({error})") from error
     except (requests.RequestException, urllib3.exceptions.HTTPError) as error:
         raise _PassingError(f"the connection failed ({_short(error)})") from error
     got = part.stat().st_size
     if version.length is not None and got != version.length:
         raise _PassingError(f"the connection ended after {got} of {version.length} bytes")
+    if size is not None and got != size:
+        discard(part)
+        raise DataError(f"{url}: sent {got} bytes, expected {size}")
     return version
 
 
@@ -209,9 +214,7 @@ def _make_room(part: Path, length: int | None, start: int) -> None:
 
 
 def _receive(answer: Any, part: Path, start: int, version: Version) -> None:
-    with open(part, "r+b" if start else "wb") as file:
-        file.truncate(start)
-        file.seek(start)
+    with open(part, "ab") as file:
         done = start
         try:
             for piece in answer.raw.stream(_PIECE, decode_content=False):
@@ -226,5 +229,7 @@ def _receive(answer: Any, part: Path, start: int, version: Version) -> None:
 
 
 def _short(error: Exception) -> str:
-    text = str(error)
-    return text if len(text) <= 200 else f"{text[:200]}..."
+    """Innermost reason, without the pool, port and path that urllib3 puts before it."""
+    inner = error.args[0] if error.args and isinstance(error.args[0], Exception) else error
+    text = str(getattr(inner, "reason", inner))
+    return (text.partition("): ")[2] or text)[:200]

@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from vntransfer.data.archives import archive_stem, inspect, unpack
-from vntransfer.data.cache import check, data_home, digest, locate, record_path
+from vntransfer.data.cache import Found, check, data_home, digest, locate, record_path
 from vntransfer.data.download import Patience, Version, discard, download
 from vntransfer.data.entry import Entry, RemoteFile
 from vntransfer.errors import DataError
@@ -50,32 +50,49 @@ def fetch(
         When no address gives a good file; nothing bad is left in the folder.
     """
     root = Path(folder).expanduser() if folder is not None else data_home()
-    root.mkdir(parents=True, exist_ok=True)
-    present = {} if force else {item.remote: item for item in locate(entry, root)}
-    paths = []
-    for remote in entry.files:
-        found = present.get(remote)
-        if found is not None and found.form != "partial":
-            if check(found) == "differs":
-                raise DataError(
-                    f"{found.path}: is not the file that is known (another hash); to replace it "
-                    f"run `vnt data fetch {entry.name} --force`"
-                )
-            path = found.path
-        elif not remote.urls:
-            if not remote.optional:
-                raise DataError(
-                    f"{entry.name}: {remote.name} has no public address ({entry.notes}); put it "
-                    f"into {root / remote.folder}"
-                )
-            continue
-        else:
-            path = fetch_file(remote, root, force=force, patience=patience)
-        stem = archive_stem(path.name)
-        if unpacked and stem is not None and not (path.parent / stem).exists():
-            unpack(path, path.parent / stem)
-        paths.append(path)
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        present = {item.remote: item for item in locate(entry, root)}
+        paths = [
+            _get(entry, remote, present.get(remote), root, force, patience)
+            for remote in entry.files
+            if remote.urls or remote in present or not remote.optional
+        ]
+        for path in paths if unpacked else ():
+            stem = archive_stem(path.name)
+            if stem is not None and not (path.parent / stem).exists():
+                unpack(path, path.parent / stem)
+    except OSError as error:
+        raise DataError(
+            f"{root}: cannot be written ({error}); make room, or choose another folder by --to or "
+            "VNT_DATA"
+        ) from error
     return paths
+
+
+def _get(
+    entry: Entry,
+    remote: RemoteFile,
+    found: Found | None,
+    root: Path,
+    force: bool,
+    patience: Patience,
+) -> Path:
+    """Path of one file: the one that is present if it will do, else a new one."""
+    usable = found is not None and found.form != "partial"
+    if remote.urls and (force or not usable):
+        return fetch_file(remote, root, force=force, patience=patience)
+    if found is None:
+        raise DataError(
+            f"{entry.name}: {remote.name} has no public address ({entry.notes}); put it into "
+            f"{root / remote.folder}"
+        )
+    if check(found) == "differs":
+        raise DataError(
+            f"{found.path}: is not the file that is known (another hash); to replace it run "
+            f"`vnt data fetch {entry.name} --force`"
+        )
+    return found.path
 
 
 def fetch_file(

@@ -22,11 +22,11 @@ class Table:
 
 
 TABLES = {
-    "protein": Table(10, "RMSD, centred"),
+    "protein": Table(10, "log(1 + RMSD), centred"),
     # columns 4 and 5 repeat 0 and 1; 15 and 16 add up to the exponential of the response
-    "bike": Table(18, "log of hourly rentals, centred", dropped=(4, 5, 15, 16)),
-    "pol": Table(27, "telecommunication response"),
-    "pumadyn32nm": Table(33, "acceleration of joint 6"),
+    "bike": Table(18, "log of the hourly rentals, centred", dropped=(4, 5, 15, 16)),
+    "pol": Table(27, "response (11 values), centred"),
+    "pumadyn32nm": Table(33, "acceleration of a joint, standardised"),
     "parkinsons": Table(21, "total UPDRS, centred", subject=0),
 }
 
