@@ -39,7 +39,7 @@ def _verdict(slope: Estimate) -> str:
     margin = 2 * (slope.error or 0.0)
     if slope.mean - margin > -0.5:
         return "slower than n^-1/2"
-    return "about n^-1" if slope.mean + margin < -0.75 else "n^-1/2"
+    return "faster than n^-1/2" if slope.mean + margin < -0.5 else "n^-1/2"
 
 
 def tables(loaded: Report) -> list[Table]:
