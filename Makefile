@@ -49,6 +49,8 @@ bench-data: setup
 
 docs: setup
 	@$(BIN)/python tools/make_api.py
+	@$(BIN)/python tools/make_figures.py
+	@$(BIN)/python tools/make_evidence.py
 
 # A half-made environment (interrupted install, moved folder, other Python) is made anew.
 setup:

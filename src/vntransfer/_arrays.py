@@ -13,7 +13,7 @@ from vntransfer.errors import ArgumentError
 Array = TypeVar("Array", Tensor, NDArray[Any])
 """A torch tensor or a numpy array; functions answer in kind."""
 
-FLOATS = (torch.float32, torch.float64)
+FLOATS, SWAPPED = ("float32", "float64"), (">f4", ">f8", "<f4", "<f8")
 
 
 def take(*, finite: bool = True, **arrays: Any) -> tuple[list[Tensor], Callable[[Tensor], Any]]:
@@ -49,19 +49,24 @@ def take(*, finite: bool = True, **arrays: Any) -> tuple[list[Tensor], Callable[
 
 
 def _tensor(name: str, array: Any) -> Tensor:
-    if isinstance(array, np.ndarray):
-        if array.dtype.kind not in "fiub":
-            raise ArgumentError(f"{name}: expected numbers, got dtype {array.dtype}")
-        array = torch.from_numpy(np.ascontiguousarray(array.astype(array.dtype.newbyteorder("="))))
-    tensor: Tensor = array
-    if tensor.dtype not in FLOATS:
+    dtype = str(array.dtype).removeprefix("torch.")
+    if dtype not in FLOATS and dtype not in SWAPPED:
         raise ArgumentError(
-            f"{name}: expected float32 or float64, got {str(tensor.dtype).removeprefix('torch.')}; "
-            f"convert it with .double() (torch) or .astype(float) (numpy)"
+            f"{name}: expected float32 or float64, got {dtype}; convert it with .double() (torch) "
+            f"or .astype(float) (numpy)"
         )
-    if tensor.numel() == 0:
-        raise ArgumentError(f"{name}: empty, shape {tuple(tensor.shape)}; nothing to compute from")
+    if isinstance(array, np.ndarray):
+        native = array.astype(array.dtype.newbyteorder("="), order="C", copy=not _shareable(array))
+        array = torch.from_numpy(native)
+    if array.numel() == 0:
+        raise ArgumentError(f"{name}: empty, shape {tuple(array.shape)}; nothing to compute from")
+    tensor: Tensor = array
     return tensor
+
+
+def _shareable(array: NDArray[Any]) -> bool:
+    """Whether torch can use the memory as it is."""
+    return array.flags.writeable and array.dtype.isnative and array.flags.c_contiguous
 
 
 def _check_alike(tensors: dict[str, Tensor]) -> None:

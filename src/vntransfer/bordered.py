@@ -6,9 +6,9 @@ resolvent of a bordered matrix in closed form, everything that is left of
 J(X:Y) = ½ tr((X-Y)(log X - log Y)) can be collected into terms none of which is negative. With
 
     τ = ε + t,  K = ZZ'/n,  R = (K + τI)⁻¹,  δ = a - b,  μ = (a + b)/2,  Φ_xy = x'Ry/n,
-    T = sym Φ_δμ,  Φ_aa = Φ_μμ + T + ¼Φ_δδ,  Φ_bb = Φ_μμ - T + ¼Φ_δδ,  P = (I + Φ)⁻¹,
+    P_a = (I + Φ_aa)⁻¹,  P_b = (I + Φ_bb)⁻¹,  T = sym Φ_δμ = (Φ_aa - Φ_bb)/2,  κ = δ'KRδ/n,
 
-    J = ∫ ½ tr[(κ/τ)(P_a + P_b)] + 2 tr[T P_a T P_b] dt,   κ = δ'KRδ/n.
+    J = ∫ ½ tr[(κ/τ)(P_a + P_b)] + 2 tr[T P_a T P_b] dt.
 
 One decomposition, of K or of A = Z'Z/n, whichever is smaller, serves all t; nothing cancels near
 a = b, where plain formulas lose all digits, and J ≥ 0 term by term. With t = exp(u) the trapezoid
@@ -28,7 +28,7 @@ from typing import Any, Literal, NamedTuple
 import torch
 from torch import Tensor, bmm
 
-from vntransfer.errors import NotPositiveDefiniteError, NumericalWarning
+from vntransfer.errors import ArgumentError, NotPositiveDefiniteError, NumericalWarning
 from vntransfer.linalg import once
 
 
@@ -73,42 +73,55 @@ def _nodes(low: float, high: Tensor, ridge: float) -> _Nodes:
     return _Nodes(t, t + ridge, weight)
 
 
-def _scalar_integrand(phi: Tensor, kappa: Tensor, tau: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """`_matrix_integrand` for m = 1, where it is (κE/τ + 2T²)/(E² - T²) with E = 1 + Φ_μμ + ¼Φ_δδ.
+class _Terms(NamedTuple):
+    """κ, T, Φ_aa, Φ_bb, or what depends on them, at all nodes: each (B, T, m, m)."""
+
+    kappa: Tensor
+    T: Tensor
+    aa: Tensor
+    bb: Tensor
+
+
+def _scalar_integrand(terms: _Terms, tau: Tensor) -> tuple[Tensor, _Terms]:
+    """`_matrix_integrand` for m = 1, where it is (½κ(1/P_a + 1/P_b)/τ + 2T²) P_a P_b.
 
     The same numbers with a third of the operations, which is what small problems pay for.
     """
-    dd, T, mm = phi[..., 0, 0], phi[..., 0, 1], phi[..., 1, 1]
-    scaled = kappa[..., 0, 0] / tau
-    E = torch.add(mm, dd, alpha=0.25) + 1
-    D = (E - T) * (E + T)
-    value = (scaled * E + 2 * T * T) / D
-    on_E = (scaled - 2 * E * value) / D
-    odd = T * (value + 2) / D
-    on_phi = torch.stack((on_E / 4, odd, odd, on_E), -1).unflatten(-1, (2, 2))
-    return value, on_phi, (E / (tau * D))[..., None, None]
+    kappa, T, aa, bb = (term.squeeze((-1, -2)) for term in terms)
+    Pa, Pb = 1 / (aa + 1), 1 / (bb + 1)
+    half, square = kappa / (2 * tau), 2 * T * T
+    value = half * (Pa + Pb) + square * (Pa * Pb)
+    on_aa, on_bb = (half + square * Pb) * (-Pa * Pa), (half + square * Pa) * (-Pb * Pb)
+    slopes = ((Pa + Pb) / (2 * tau), 4 * T * (Pa * Pb), on_aa, on_bb)
+    return value, _Terms(*(slope[..., None, None] for slope in slopes))
 
 
-def _matrix_integrand(phi: Tensor, kappa: Tensor, tau: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Evaluate the formula above at all nodes, with its derivatives with respect to Φ and κ.
+def _matrix_integrand(terms: _Terms, tau: Tensor) -> tuple[Tensor, _Terms]:
+    """Evaluate the formula above at all nodes, (B, T), with its derivatives.
 
-    ``phi`` (B, T, 2m, 2m) belongs to [δ, μ], ``kappa`` (B, T, m, m) to δ; the value is (B, T).
+    P is used through its eigenvectors: Φ can have a huge spread (rank-deficient responses, such as
+    one-hot labels, under a small ridge), and an explicit inverse would lose the small eigenvalues
+    of P that the gradient consists of.
     """
-    m = kappa.shape[-1]
-    tau = tau[:, None, None]
-    dd, dm, mm = phi[..., :m, :m], phi[..., :m, m:], phi[..., m:, m:]
-    T = (dm + dm.mT) / 2
-    E = mm + dd / 4 + torch.eye(m).to(mm)
-    Pa, Pb = torch.linalg.inv(E + T), torch.linalg.inv(E - T)
-    TPa, TPb = T @ Pa, T @ Pb
-    P, half = (Pa + Pb) / 2, kappa / (2 * tau)
-    value = 2 * (half * P + TPa * TPb.mT).sum((-1, -2))
-    Ga = -Pa @ (half + 2 * TPb @ T) @ Pa
-    Gb = -Pb @ (half + 2 * TPa @ T) @ Pb
-    cross = Pa @ TPb
-    total, odd = Ga + Gb, cross + cross.mT + (Ga - Gb) / 2
-    on_phi = torch.cat((torch.cat((total / 4, odd), -1), torch.cat((odd, total), -1)), -2)
-    return value, on_phi, P / tau
+    half = terms.kappa / (2 * tau[:, None, None])
+    (va, Va), (vb, Vb) = (torch.linalg.eigh(phi) for phi in (terms.aa, terms.bb))
+    pa, pb = (1 / (1 + values.clamp_min(0)).unsqueeze(-1) for values in (va, vb))
+    Pa, Pb = (V @ (p * V.mT) for V, p in ((Va, pa), (Vb, pb)))
+    mixed = pa * (Va.mT @ terms.T @ Vb) * pb.mT  # P_a T P_b between the two eigenbases
+    own = [(V.mT @ half @ V).diagonal(dim1=-2, dim2=-1).unsqueeze(-1) for V in (Va, Vb)]
+    value = (pa * own[0] + pb * own[1]).sum((-1, -2))
+    value = value + 2 * (mixed.square() / (pa * pb.mT)).sum((-1, -2))
+
+    def on(V: Tensor, p: Tensor, W: Tensor, q: Tensor) -> Tensor:
+        """-P (½κ/τ + 2 T Q T) P with P = V p V', Q = W q W'."""
+        root = V.mT @ terms.T @ W * q.sqrt().mT
+        inner = V.mT @ half @ V + 2 * root @ root.mT
+        return -V @ (p * inner * p.mT) @ V.mT
+
+    cross = Va @ mixed @ Vb.mT
+    on_T = 2 * (cross + cross.mT)
+    on_kappa = (Pa + Pb) / (2 * tau[:, None, None])
+    return value, _Terms(on_kappa, on_T, on(Va, pa, Vb, pb), on(Vb, pb, Va, pa))
 
 
 def _products(x: Tensor, y: Tensor) -> Tensor:
@@ -116,9 +129,27 @@ def _products(x: Tensor, y: Tensor) -> Tensor:
     return (x.unsqueeze(-1) * y.unsqueeze(-2)).flatten(-2)
 
 
-def _at_nodes(flat: Tensor, size: int) -> Tensor:
-    """(B, p p, T) -> (B, T, p, p)."""
-    return flat.mT.view(len(flat), -1, size, size)
+def _blocks(x: Tensor) -> list[Tensor]:
+    """Products for T, Φ_aa and Φ_bb from columns x = [δ, a, b], each (B, n, m m)."""
+    delta, a, b = x.chunk(3, -1)
+    return [_products(delta, torch.lerp(a, b, 0.5)), _products(a, a), _products(b, b)]
+
+
+def _terms(sums: Tensor, m: int) -> _Terms:
+    """Split sums (B, 4 m m, T), ordered as the fields of `_Terms`."""
+    kappa, T, aa, bb = sums.mT.view(len(sums), -1, 4, m, m).unbind(2)
+    return _Terms(kappa, T if m == 1 else (T + T.mT) / 2, aa, bb)
+
+
+def _gamma(on: _Terms) -> Tensor:
+    """Slopes with respect to Φ of [δ, a, b] but for κ, (B, T, 3m, 3m), symmetric."""
+    quarter, zero = on.T / 4, torch.zeros_like(on.T)
+    rows = (
+        torch.cat((zero, quarter, quarter), -1),
+        torch.cat((quarter, on.aa, zero), -1),
+        torch.cat((quarter, zero, on.bb), -1),
+    )
+    return torch.cat(rows, -2)
 
 
 def _turn(vectors: Tensor, matrices: Tensor) -> Tensor:
@@ -129,7 +160,7 @@ def _turn(vectors: Tensor, matrices: Tensor) -> Tensor:
 
 
 class _Side(ABC):
-    """What both sides share. ``x`` (B, N, 2m) holds [δ, μ], centred like ``z`` (B, N, d)."""
+    """What both sides share. ``x`` (B, N, 3m) holds [δ, a, b], centred like ``z`` (B, N, d)."""
 
     values: Tensor
     """Eigenvalues (B, k) of K or of A, ascending."""
@@ -137,44 +168,44 @@ class _Side(ABC):
     def __init__(self, z: Tensor, x: Tensor, ridge: float) -> None:
         self.z, self.x, self.ridge = z, x, ridge
         self.dof = z.shape[-2] - 1
-        self.m = x.shape[-1] // 2
+        self.m = x.shape[-1] // 3
 
     def integrate(self, derivatives: bool) -> tuple[Tensor, Tensor, Tensor]:
         """J (B,) and, if wanted, its gradients with respect to z and x."""
-        # twice the variance of [δ, μ] bounds that of a and of b
-        high = self.values[..., -1] + self.x.square().sum((-1, -2)) * (2 / self.dof) + self.ridge
+        # the variances of [δ, a, b] bound those of a and of b
+        high = self.values[..., -1] + self.x.square().sum((-1, -2)) / self.dof + self.ridge
         nodes = _nodes(self.ridge or self.smallest(high), high, self.ridge)
         inverse = 1 / (self.values.unsqueeze(-1) + nodes.tau)
         integrand = _scalar_integrand if self.m == 1 else _matrix_integrand
-        f, on_phi, on_kappa = integrand(*self.moments(inverse, nodes), nodes.tau)
+        f, slopes = integrand(self.moments(inverse, nodes), nodes.tau)
         value = torch.mv(f, nodes.weight)
         if not derivatives:
             return value, value, value
         weight = nodes.weight[:, None, None]
         on_z, on_x = self.gradients(
-            inverse.unsqueeze(-1), nodes, on_phi * weight, on_kappa * weight
+            inverse.unsqueeze(-1), nodes, _gamma(slopes) * weight, slopes.kappa * weight
         )
         return value, on_z, on_x
 
     def smallest(self, high: Tensor) -> float:
         """Return a lower bound of the spectra of X and Y where there is no ridge."""
         raise NotPositiveDefiniteError(
-            f"ridge: 0 with {self.z.shape[-2]} samples of {self.z.shape[-1]} features and "
-            f"{self.m} responses gives a singular covariance; use ridge='auto' or a positive number"
+            f"ridge: 0 with {self.z.shape[-2]} samples of {self.z.shape[-1]} features and {self.m} "
+            f"responses leaves a singular covariance; use ridge='auto' or a positive number"
         )
 
     @abstractmethod
-    def moments(self, inverse: Tensor, nodes: _Nodes) -> tuple[Tensor, Tensor]:
-        """Φ of [δ, μ] and κ at all nodes, given 1/(λ + τ), (B, k, T)."""
+    def moments(self, inverse: Tensor, nodes: _Nodes) -> _Terms:
+        """κ, T, Φ_aa and Φ_bb at all nodes, given 1/(λ + τ), (B, k, T)."""
 
     @abstractmethod
     def gradients(
         self, inverse: Tensor, nodes: _Nodes, on_phi: Tensor, on_kappa: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """Chain the gradients with respect to Φ and κ to z and x.
+        """Chain the gradients with respect to Φ of x = [δ, a, b] and κ to z and x.
 
         dJ/dK = -R x Γ x'R/n with Γ = dJ/dΦ, less τ dJ/dκ in its first block, because
-        dΦ = -x'R dK R x/n and dκ = τ δ'R dK R δ/n; dJ/dx = 2 (R x dJ/dΦ + [K R δ dJ/dκ, 0])/n.
+        dΦ = -x'R dK R x/n and dκ = τ δ'R dK R δ/n; dJ/dx = 2 (R x dJ/dΦ + [K R δ dJ/dκ, 0, 0])/n.
         """
 
 
@@ -187,13 +218,16 @@ class _GramSide(_Side):
         self.values = values.clamp_min(0)
         self.c = bmm(self.vectors.mT, x) / self.dof**0.5
 
-    def moments(self, inverse: Tensor, nodes: _Nodes) -> tuple[Tensor, Tensor]:
-        square = _products(self.c, self.c)
+    def smallest(self, high: Tensor) -> float:
+        if self.dof >= self.z.shape[-1] + self.m:
+            raise ArgumentError("method: 'gram' needs a ridge; with ridge=0 use 'features'")
+        return super().smallest(high)
+
+    def moments(self, inverse: Tensor, nodes: _Nodes) -> _Terms:
         delta = self.c[..., : self.m]
         kappa = _products(delta * self.values.unsqueeze(-1), delta)
-        sums = bmm(torch.cat((square, kappa), -1).mT, inverse)
-        k = square.shape[-1]
-        return _at_nodes(sums[:, :k], 2 * self.m), _at_nodes(sums[:, k:], self.m)
+        sums = bmm(torch.cat((kappa, *_blocks(self.c)), -1).mT, inverse)
+        return _terms(sums, self.m)
 
     def gradients(
         self, inverse: Tensor, nodes: _Nodes, on_phi: Tensor, on_kappa: Tensor
@@ -235,8 +269,8 @@ class _FeatureSide(_Side):
         if self.dof < self.z.shape[-1] + m or bool((self.values[..., 0] <= floor).any()):
             return super().smallest(high)
         bounds = []
-        for sign in (0.5, -0.5):
-            e, p = (sign * v[..., :m] + v[..., m:] for v in (self.e, self.p))
+        for which in (1, 2):
+            e, p = (v[..., which * m : (which + 1) * m] for v in (self.e, self.p))
             schur = e.mT @ e / self.dof
             if bool((torch.linalg.eigvalsh(schur)[..., 0] <= floor).any()):
                 return super().smallest(high)
@@ -245,16 +279,16 @@ class _FeatureSide(_Side):
             bounds.append(float((1 / trace).min()))
         return min(bounds)
 
-    def moments(self, inverse: Tensor, nodes: _Nodes) -> tuple[Tensor, Tensor]:
+    def moments(self, inverse: Tensor, nodes: _Nodes) -> _Terms:
         m = self.m
-        square = _products(self.p, self.p)
+        square = torch.cat(_blocks(self.p), -1)
         lifted = square * (self.values + 2 * self.ridge).unsqueeze(-1)
         kappa = _products(self.beta[..., :m], self.beta[..., :m])
-        sums = bmm(torch.cat((lifted, square, kappa), -1).mT, inverse)
+        sums = bmm(torch.cat((kappa, lifted, square), -1).mT, inverse)
         k = square.shape[-1]
-        rest = bmm(self.e.mT, self.e).flatten(1).unsqueeze(-1) / self.dof
-        phi = sums[:, :k] + (rest - self.ridge**2 * sums[:, k : 2 * k]) / nodes.tau
-        return _at_nodes(phi, 2 * m), _at_nodes(sums[:, 2 * k :], m)
+        rest = torch.cat(_blocks(self.e), -1).sum(-2).unsqueeze(-1) / self.dof
+        phi = (rest - self.ridge**2 * sums[:, -k:]) / nodes.tau + sums[:, m * m : -k]
+        return _terms(torch.cat((sums[:, : m * m], phi), 1), m)
 
     def gradients(
         self, inverse: Tensor, nodes: _Nodes, on_phi: Tensor, on_kappa: Tensor
@@ -277,6 +311,10 @@ class _FeatureSide(_Side):
         return both[..., : self.z.shape[-1]], both[..., self.z.shape[-1] :]
 
 
+class NotFiniteError(ArithmeticError):
+    """Samples hold a NaN or an infinity, or their variance overflows."""
+
+
 class _BorderedJeffreys(torch.autograd.Function):
     @staticmethod
     def forward(
@@ -287,67 +325,82 @@ class _BorderedJeffreys(torch.autograd.Function):
         ridge: float | None,
         side: type[_Side],
     ) -> Tensor:
-        z = features - features.mean(-2, keepdim=True)
-        x = torch.cat((a - b, torch.lerp(a, b, 0.5)), -1)
+        mean = features.mean(-2, keepdim=True)
+        z = features - mean
+        x = torch.cat((a - b, a, b), -1)
         x = x - x.mean(-2, keepdim=True)
-        unit = auto_ridge(z, x) if ridge is None else _fixed_unit(ridge, z)
+        spread, response = (v.square().sum((-1, -2)) / (v.shape[-2] - 1) for v in (z, x))
+        if not math.isfinite(float((spread + response).sum())):
+            raise NotFiniteError
+        if ridge is None:
+            unit = auto_ridge(spread / z.shape[-1], response, mean.square().mean((-1, -2)))
+        else:
+            unit = spread.new_full(spread.shape, ridge) if ridge else _typical(spread)
         scale = unit.sqrt()[:, None, None]
         z, x = z / scale, x / scale
         epsilon = 0.0 if ridge == 0 else 1.0
         core = side(z, x, epsilon)
-        if z.dtype == torch.float32 and not core.values[..., -1].max() <= FLOAT32_LIMIT:
+        if z.dtype == torch.float32 and not _fits_float32(core.values[..., -1], response / unit):
             core = side(z.double(), x.double(), epsilon)
         wanted = any(ctx.needs_input_grad[:3])
         value, on_z, on_x = core.integrate(wanted)
         if wanted:
-            ctx.save_for_backward(on_z.to(z.dtype), on_x.to(z.dtype), scale)
+            ctx.save_for_backward(features, a, b, on_z.to(z.dtype), on_x.to(z.dtype), scale)
         return value.to(z.dtype) * unit
 
     @staticmethod
     def backward(ctx: Any, *upstream: Tensor) -> Any:
-        on_z, on_x, scale = ctx.saved_tensors
+        *inputs, on_z, on_x, scale = ctx.saved_tensors
         factor = upstream[0].detach()[:, None, None] * scale
-        on_delta, on_middle = (factor * on_x).chunk(2, -1)
+        on_delta, on_a, on_b = (factor * on_x).chunk(3, -1)
         wanted = ctx.needs_input_grad
         return (
-            once(factor * on_z) if wanted[0] else None,
-            once(on_delta + on_middle / 2) if wanted[1] else None,
-            once(on_middle / 2 - on_delta) if wanted[2] else None,
+            once(factor * on_z, *inputs) if wanted[0] else None,
+            once(on_a + on_delta, *inputs) if wanted[1] else None,
+            once(on_b - on_delta, *inputs) if wanted[2] else None,
             None,
             None,
         )
 
 
-def auto_ridge(z: Tensor, x: Tensor) -> Tensor:
-    """1e-3 times the mean variance of centred features z (B, N, d), with a floor.
+def _fits_float32(largest: Tensor, response: Tensor) -> bool:
+    """Whether spectrum and responses, in units of the ridge, leave float32 its three digits."""
+    return bool(largest.max() <= FLOAT32_LIMIT) and bool(response.max() <= FLOAT32_LIMIT)
 
-    Where features do not vary at all, a rounding error of the responses' variance (of their
-    centred columns x) or, for constant responses, one takes its place, with a warning.
+
+def _typical(spread: Tensor) -> Tensor:
+    return torch.where(spread > 0, spread, 1.0)
+
+
+def auto_ridge(variance: Tensor, response: Tensor, mean_square: Tensor) -> Tensor:
+    """1e-3 times the mean variance of the features, (B,), with a floor.
+
+    Where features do not vary beyond rounding, the responses' variance takes their place (or, if
+    they are constant too, one), with a warning.
+
+    Parameters
+    ----------
+    variance
+        Mean variance of the feature columns.
+    response
+        Total variance of the response columns.
+    mean_square
+        Mean squared mean of the feature columns: what their rounding is relative to.
     """
-    count, d = z.shape[-2] - 1, z.shape[-1]
-    ridge = z.square().sum((-1, -2)) * (AUTO_RIDGE / (count * d))
-    finfo = torch.finfo(z.dtype)
-    least = finfo.tiny / finfo.eps
-    if ridge.min() > least:
-        return ridge
-    floor = x.square().sum((-1, -2)) * (finfo.eps / count)
-    floor = torch.where(floor > least, floor, 1.0)
-    dead = ridge <= least
+    finfo = torch.finfo(variance.dtype)
+    dead = variance <= mean_square * (4 * finfo.eps) ** 2 + finfo.tiny / finfo.eps
+    if not dead.any():
+        return AUTO_RIDGE * variance
+    unit = torch.where(
+        dead, torch.where(response > finfo.tiny / finfo.eps, response, 1.0), variance
+    )
     warnings.warn(
         f"features: constant in {int(dead.sum())} of {dead.numel()} sample sets, so that 'auto' "
-        f"would give no ridge; {float(floor[dead].max()):.2g} is used there",
+        f"would give no ridge; up to {AUTO_RIDGE * float(unit[dead].max()):.2g} is used there",
         NumericalWarning,
         stacklevel=2,
     )
-    return torch.where(dead, floor, ridge)
-
-
-def _fixed_unit(ridge: float, z: Tensor) -> Tensor:
-    """Give the ridge itself or, without one, the features' mean variance, as a unit (B,)."""
-    if ridge:
-        return z.new_full(z.shape[:1], ridge)
-    variance = z.square().mean((-1, -2))
-    return torch.where(variance > 0, variance, 1.0)
+    return AUTO_RIDGE * unit
 
 
 _SIDES: dict[str, type[_Side]] = {"gram": _GramSide, "features": _FeatureSide}

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from vntransfer._arrays import Array, take
 from vntransfer.errors import ArgumentError, NotPositiveDefiniteError, VnError
 
 
@@ -35,33 +36,37 @@ class Spectrum:
         return self.vectors @ (log_divided_differences(self.values) * inner) @ self.vectors.mT
 
 
-def spectrum(matrix: Tensor, name: str) -> Spectrum:
+def spectrum(matrix: Tensor, name: str, eps: float | None = None) -> Spectrum:
     """Decompose SPD matrices (..., n, n), or say precisely why they are not SPD.
 
     An eigenvalue counts as positive if it exceeds what rounding alone can produce, n ε λ_max with
-    the machine precision ε of the *input's* dtype: a float32 covariance whose exact eigenvalue is
-    zero is reported as singular rather than given a logarithm of noise. Decomposed in float64.
+    the machine precision ε of the *user's* dtype (``eps``, by default the matrix's own): a float32
+    covariance whose exact eigenvalue is zero is reported as singular rather than given a logarithm
+    of noise. Decomposed in float64.
     """
-    check_square(matrix, name)
+    eps = torch.finfo(matrix.dtype).eps if eps is None else eps
+    check_square(matrix, name, eps)
     double = matrix.detach().to(torch.float64)
     values, vectors = torch.linalg.eigh((double + double.mT) / 2)
-    check_positive(values, name, torch.finfo(matrix.dtype).eps)
+    check_positive(values, name, eps)
     return Spectrum(values, vectors)
 
 
-def check_square(matrix: Tensor, name: str) -> None:
+def check_square(matrix: Tensor, name: str, eps: float) -> None:
     """Raise unless ``matrix`` (..., n, n) is square and symmetric up to rounding."""
     if matrix.ndim < 2 or matrix.shape[-1] != matrix.shape[-2]:
         raise ArgumentError(
             f"{name}: expected square matrices (..., n, n), got shape {tuple(matrix.shape)}"
         )
     detached = matrix.detach()
-    gap = (detached - detached.mT).abs().amax()
-    scale = detached.abs().amax()
-    if gap > 100 * torch.finfo(matrix.dtype).eps * matrix.shape[-1] * scale:
+    gap = (detached - detached.mT).abs().amax((-1, -2))
+    scale = detached.abs().amax((-1, -2))
+    bad = gap > 100 * eps * matrix.shape[-1] * scale
+    if bool(bad.any()):
         raise NotPositiveDefiniteError(
-            f"{name}: not symmetric, |A - A'| is up to {float(gap):.3g} with entries up to "
-            f"{float(scale):.3g}; symmetrise it with (A + A.mT) / 2 if the difference is rounding"
+            f"{name}: not symmetric, |A - A'| is up to {float(gap[bad].max()):.3g} with entries "
+            f"up to {float(scale[bad].max()):.3g}; symmetrise it with (A + A.mT) / 2 if the "
+            f"difference is rounding"
         )
 
 
@@ -104,7 +109,7 @@ class _NoSecondDerivative(torch.autograd.Function):
     """Identity on a gradient; a second derivative through it is a clear error, not a wrong zero."""
 
     @staticmethod
-    def forward(_: Any, gradient: Tensor) -> Tensor:
+    def forward(_: Any, gradient: Tensor, *inputs: Tensor) -> Tensor:
         return gradient.clone()
 
     @staticmethod
@@ -115,31 +120,35 @@ class _NoSecondDerivative(torch.autograd.Function):
         )
 
 
-def once(gradient: Tensor) -> Tensor:
-    """Mark a hand-written gradient as not differentiable again."""
+def once(gradient: Tensor, *inputs: Tensor) -> Tensor:
+    """Mark a hand-written gradient with respect to ``inputs`` as not differentiable again."""
     if torch.is_grad_enabled():
-        gradient = gradient.detach().requires_grad_()
-        return _NoSecondDerivative.apply(gradient)
+        return _NoSecondDerivative.apply(gradient.detach(), *inputs)
     return gradient
 
 
 class _SymLogm(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, matrix: Tensor, name: str) -> Tensor:
-        eig = spectrum(matrix, name)
-        ctx.save_for_backward(eig.values, eig.vectors)
+    def forward(ctx: Any, matrix: Tensor, name: str, eps: float | None) -> Tensor:
+        eig = spectrum(matrix, name, eps)
+        ctx.save_for_backward(matrix, eig.values, eig.vectors)
         return eig.log().to(matrix.dtype)
 
     @staticmethod
     def backward(ctx: Any, *upstream: Tensor) -> Any:
-        (up,) = upstream
+        matrix, values, vectors = ctx.saved_tensors
         with torch.no_grad():
-            double = up.to(torch.float64)
-            gradient = Spectrum(*ctx.saved_tensors).dlog((double + double.mT) / 2).to(up.dtype)
-        return once(gradient), None
+            double = upstream[0].to(torch.float64)
+            gradient = Spectrum(values, vectors).dlog((double + double.mT) / 2).to(matrix.dtype)
+        return once(gradient, matrix), None, None
 
 
-def sym_logm(matrix: Tensor, name: str = "matrix") -> Tensor:
+def log_of(matrix: Tensor, name: str, eps: float | None = None) -> Tensor:
+    """`sym_logm` for tensors that were checked at the door; see `spectrum` for the arguments."""
+    return _SymLogm.apply(matrix, name, eps)
+
+
+def sym_logm(matrix: Array) -> Array:
     """Logarithm of SPD matrices (..., n, n) with the Daleckii-Krein derivative.
 
     Never NaN for SPD input, forward or backward, repeated eigenvalues included.
@@ -148,8 +157,6 @@ def sym_logm(matrix: Tensor, name: str = "matrix") -> Tensor:
     ----------
     matrix
         SPD matrices.
-    name
-        How errors call the argument.
 
     Examples
     --------
@@ -159,7 +166,8 @@ def sym_logm(matrix: Tensor, name: str = "matrix") -> Tensor:
     tensor([[1., 1.],
             [1., 1.]], dtype=torch.float64)
     """
-    return _SymLogm.apply(matrix, name)
+    (tensor,), back = take(matrix=matrix)
+    return back(log_of(tensor, "matrix"))
 
 
 class _SafeSqrt(torch.autograd.Function):

@@ -1,11 +1,12 @@
 """The divergences as training losses."""
 
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 
-from vntransfer.bordered import AUTO_RIDGE
+from vntransfer._arrays import number, take
+from vntransfer.bordered import auto_ridge
 from vntransfer.divergences import conditional_von_neumann, response_divergence
 from vntransfer.errors import ArgumentError
 from vntransfer.linalg import safe_sqrt
@@ -72,18 +73,31 @@ class JeffreysLoss(nn.Module):
 
     @torch.no_grad()
     def fit_bias(self, prediction: Tensor, target: Tensor) -> Tensor:
-        """Set and return b = mean(y - f(x)) over the training set."""
-        gap = _columns(target, prediction) - prediction
-        self.bias = gap.reshape(-1, 1 if gap.ndim == 1 else gap.shape[-1]).mean(0)
+        """Set and return b = mean(y - f(x)) over the training set, (N,) or (N, m)."""
+        columns = _columns(target, prediction)
+        if columns.shape != prediction.shape or prediction.ndim not in (1, 2):
+            raise ArgumentError(
+                f"prediction, target: expected one shape, (N,) or (N, m), got "
+                f"{tuple(prediction.shape)} and {tuple(target.shape)}"
+            )
+        self.bias = (columns - prediction).reshape(len(prediction), -1).mean(0)
         return self.bias
 
     def correct(self, prediction: Tensor) -> Tensor:
         """Predictions with the bias added."""
         return prediction + self.bias
 
+    def _load_from_state_dict(self, state: dict[str, Tensor], prefix: str, *rest: Any) -> None:
+        if f"{prefix}bias" in state:
+            self.bias = torch.zeros_like(state[f"{prefix}bias"])
+        super()._load_from_state_dict(state, prefix, *rest)
+
 
 def _columns(target: Tensor, prediction: Tensor) -> Tensor:
     """Targets in the form of the predictions: class labels become one-hot columns."""
+    for name, value in (("target", target), ("prediction", prediction)):
+        if not isinstance(value, Tensor):
+            raise ArgumentError(f"{name}: expected a torch tensor, got {type(value).__name__}")
     if target.is_floating_point():
         return target
     if prediction.ndim != target.ndim + 1:
@@ -128,13 +142,35 @@ class ConditionalDivergenceLoss(nn.Module):
 
     def forward(self, x1: Tensor, y1: Tensor, x2: Tensor, y2: Tensor) -> Tensor:
         """Divergence between samples (x1, y1) and (x2, y2), averaged over batch dimensions."""
-        n_response = 1 if y1.ndim < x1.ndim else y1.shape[-1]
-        sigma = Moments.from_samples(x1, y1).covariance_tensor()
-        rho = Moments.from_samples(x2, y2).covariance_tensor()
-        ridge = self.ridge
-        if ridge == "auto":
-            both = torch.stack((sigma, rho)).detach().diagonal(dim1=-2, dim2=-1)
-            ridge = AUTO_RIDGE * float(both[..., :-n_response].mean())
-        offset = ridge * torch.eye(sigma.shape[-1]).to(sigma)
-        value = conditional_von_neumann(sigma + offset, rho + offset, n_response=n_response)
+        tensors, _ = take(x1=x1, y1=y1, x2=x2, y2=y2)
+        if x1.shape[:-2] != x2.shape[:-2] or x1.shape[-1] != x2.shape[-1]:
+            raise ArgumentError(
+                f"x2: expected {x1.shape[-1]} features and the batch of x1, shape "
+                f"{tuple(x1.shape)}, got {tuple(x2.shape)}"
+            )
+        sigma, rho = (
+            Moments.from_samples(x, y).covariance_tensor() for x, y in (tensors[:2], tensors[2:])
+        )
+        d = x1.shape[-1]
+        if sigma.shape != rho.shape:
+            raise ArgumentError(
+                f"y2: expected {sigma.shape[-1] - d} response columns as in y1, got "
+                f"{rho.shape[-1] - d}"
+            )
+        if self.ridge == "auto":
+            ridge = self._auto(sigma.detach(), rho.detach(), torch.cat((x1, x2), -2).detach())
+        else:
+            ridge = sigma.new_full(sigma.shape[:-2], number("ridge", self.ridge))
+        offset = ridge[..., None, None] * torch.eye(sigma.shape[-1]).to(sigma)
+        value = conditional_von_neumann(
+            sigma + offset, rho + offset, n_response=sigma.shape[-1] - d
+        )
         return (safe_sqrt(value) if self.sqrt else value).mean().to(x1.dtype)
+
+    @staticmethod
+    def _auto(sigma: Tensor, rho: Tensor, x: Tensor) -> Tensor:
+        """One ridge per pair of samples, relative to their mean feature variance."""
+        variances = ((sigma + rho) / 2).diagonal(dim1=-2, dim2=-1)
+        d = x.shape[-1]
+        mean_square = x.double().mean(-2).square().mean(-1)
+        return auto_ridge(variances[..., :d].mean(-1), variances[..., d:].sum(-1), mean_square)

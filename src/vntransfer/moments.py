@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from vntransfer._arrays import Array, number, take
+from vntransfer._arrays import Array, check_finite, number, take
 from vntransfer.errors import ArgumentError
 
 
@@ -98,6 +98,8 @@ class Moments:
 
     def merge(self, other: Self) -> Self:
         """Moments of both sets of samples together."""
+        if not isinstance(other, Moments):
+            raise ArgumentError(f"other: expected Moments, got {type(other).__name__}")
         if self.n_features != other.n_features:
             raise ArgumentError(
                 f"other: has {other.n_features} columns, these moments have {self.n_features}"
@@ -145,7 +147,10 @@ class Moments:
         """
         if not parts:
             raise ArgumentError("parts: empty; give at least one Moments")
-        w = torch.as_tensor(weights, dtype=torch.float64, device=parts[0].mean.device)
+        try:
+            w = torch.as_tensor(weights, dtype=torch.float64, device=parts[0].mean.device)
+        except (TypeError, ValueError, RuntimeError):
+            raise ArgumentError(f"weights: expected numbers, got {weights!r}") from None
         _check_weights(w, (len(parts),))
         chosen = [p.scaled(v / p.count) for p, v in zip(parts, w, strict=True) if float(v) > 0]
         mixture = chosen[0]
@@ -163,6 +168,8 @@ class Moments:
             )
         sigma = self.scatter / freedom[..., None, None]
         sigma = (sigma + sigma.mT) / 2
+        if not bool(sigma.detach().isfinite().all()):
+            raise ArgumentError("x: variances overflow float64; rescale the columns")
         return sigma + ridge * torch.eye(self.n_features).to(sigma) if ridge else sigma
 
     def covariance(self, *, ridge: float = 0.0) -> Any:
@@ -174,6 +181,7 @@ class Moments:
 def _check_weights(weights: Tensor, shape: tuple[int, ...]) -> Tensor:
     if weights.shape != torch.Size(shape):
         raise ArgumentError(f"weights: expected shape {tuple(shape)}, got {tuple(weights.shape)}")
+    check_finite(weights=weights)
     w = weights.double()
     if bool((w < 0).any()) or bool((w.sum(-1) <= 0).any()):
         raise ArgumentError(
@@ -211,10 +219,9 @@ def covariance(
     array([[2. , 1. ],
            [1. , 0.5]])
     """
-    _, back = take(x=x)
+    (tensor,), back = take(finite=False, x=x)
     sigma = Moments.from_samples(x, y, weights=weights).covariance_tensor(ridge=ridge)
-    dtype = x.dtype if isinstance(x, Tensor) else torch.from_numpy(x[:0]).dtype
-    return back(sigma.to(dtype))
+    return back(sigma.to(tensor.dtype))
 
 
 def correntropy(
@@ -247,7 +254,7 @@ def correntropy(
         raise ArgumentError(
             f"x: expected at least two samples (N, d), got shape {tuple(samples.shape)}"
         )
-    s = _median_gap(samples) if width == "median" else number("width", width, exclusive=True)
+    s = median_gap(samples) if width == "median" else number("width", width, exclusive=True)
     scaled = samples.double() / (s * 2**0.5)
     columns = scaled.mT
     paired = torch.exp(-(columns.unsqueeze(0) - columns.unsqueeze(1)).square()).mean(-1)
@@ -266,7 +273,8 @@ def _mean_kernel(column: Tensor, columns: Tensor) -> Tensor:
     return total / columns.shape[1] ** 2
 
 
-def _median_gap(samples: Tensor) -> float:
+def median_gap(samples: Tensor) -> float:
+    """Median absolute difference between (at most 2000 evenly spaced) entries."""
     values = samples.detach().double().flatten()
     values = values[:: -(-values.numel() // 2000)]
     gaps = (values.unsqueeze(0) - values.unsqueeze(1)).abs()

@@ -15,17 +15,19 @@ def test_demo_prints_table_and_map_of_all_domains() -> None:
     assert result.exit_code == 0
     assert result.output.count("s6") >= 3
     assert "██" in result.output
-    domains = friedman_domains(200, seed=3)
+    assert f"{related(200, seed=3)[0, 5]:.3g}" in result.output
+
+
+def related(samples: int, seed: int) -> np.ndarray:
+    domains = friedman_domains(samples, seed=seed)
     scale = np.concatenate([y for _, y in domains.values()]).std()
-    table = pairwise([(x, y / scale) for x, y in domains.values()])
-    assert f"{table[0, 5]:.3g}" in result.output
+    return np.asarray(pairwise([(x, y / scale) for x, y in domains.values()]))
 
 
-def test_divergence_grows_with_distance_between_synthetic_domains() -> None:
-    table = pairwise(list(friedman_domains(1000, seed=1).values()))
-    for row, others in enumerate(table):
-        right = others[row:]
-        assert (np.diff(right) > 0).all()
+@pytest.mark.parametrize("seed", range(3))
+def test_divergence_grows_with_distance_between_synthetic_domains(seed: int) -> None:
+    for row, others in enumerate(related(1000, seed)):
+        assert (np.diff(others[row:]) > 0).all()
 
 
 def test_heat_map_of_equal_domains_is_blank() -> None:

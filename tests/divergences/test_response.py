@@ -410,7 +410,7 @@ def test_dead_features_warn_and_stay_finite(method: str, dtype: torch.dtype, res
     if response == "random":
         # all that is left is the divergence of the response block
         u, v = (float(t.detach().double().var()) for t in inputs[1:])
-        assert value.item() == pytest.approx(((u - v) * np.log(u / v) / 2) ** 0.5, rel=1e-4)
+        assert value.item() == pytest.approx(((u - v) * np.log(u / v) / 2) ** 0.5, rel=1e-2)
 
 
 @pytest.mark.parametrize("method", SIDES)

@@ -17,7 +17,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command(name="demo")(demo.demo)
+app.command(name="demo")(demo.command)
 app.add_typer(bench.app, name="bench")
 app.add_typer(data.app, name="data")
 

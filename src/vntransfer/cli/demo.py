@@ -1,11 +1,14 @@
 """``vnt demo``: the main job on embedded data."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+if TYPE_CHECKING:
+    from rich.console import Console
 
-def demo(
+
+def command(
     samples: Annotated[int, typer.Option(min=20, help="Rows per domain.")] = 1000,
     seed: Annotated[int, typer.Option(help="Seed of the synthetic domains.")] = 0,
 ) -> None:
@@ -14,14 +17,19 @@ def demo(
     Six places, 12 features, one response whose inputs drift from place to place: how differently
     does the response depend on the features? Neighbours should come out close.
     """
-    import numpy as np
     from rich.console import Console
+
+    demo(samples, seed, Console())
+
+
+def demo(samples: int, seed: int, console: "Console") -> None:
+    """Print the demo to a console."""
+    import numpy as np
 
     from vntransfer.cli._show import heat_map, numbers
     from vntransfer.data.synthetic import friedman_domains
     from vntransfer.divergences import pairwise
 
-    console = Console()
     domains = friedman_domains(samples, seed=seed)
     scale = np.concatenate([y for _, y in domains.values()]).std()
     table = pairwise([(x, y / scale) for x, y in domains.values()])

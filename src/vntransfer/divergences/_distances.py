@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 
 from vntransfer._arrays import Array
-from vntransfer.divergences._matrix import directions, pair, relative_eigenvalues
-from vntransfer.linalg import Spectrum, once, safe_sqrt, spectrum, sym_logm
+from vntransfer.divergences._matrix import Pair, RelativeSpectrum, directions, pair
+from vntransfer.linalg import Spectrum, log_of, once, safe_sqrt, spectrum
 
 
 def jensen_von_neumann(sigma: Array, rho: Array) -> Array:
@@ -27,10 +27,11 @@ def jensen_von_neumann(sigma: Array, rho: Array) -> Array:
     >>> round(float(jensen_von_neumann(np.diag([1.0, 2.0]), np.diag([2.0, 1.0]))), 4)
     0.4122
     """
-    s, r, back = pair(sigma, rho)
-    middle = (s + r) / 2
-    value = (directions(s, middle)[0] + directions(r, middle)[0]) / 2
-    return back(safe_sqrt(value))
+    both = pair(sigma, rho)
+    middle = (both.sigma + both.rho) / 2
+    there, _ = directions(both.sigma, middle, both.eps)
+    back, _ = directions(both.rho, middle, both.eps, ("rho", "sigma + rho"))
+    return both.back(safe_sqrt((there + back) / 2))
 
 
 def log_euclidean(sigma: Array, rho: Array) -> Array:
@@ -47,9 +48,46 @@ def log_euclidean(sigma: Array, rho: Array) -> Array:
     >>> round(float(log_euclidean(np.diag([1.0, np.e]), np.eye(2))), 4)
     1.0
     """
-    s, r, back = pair(sigma, rho)
-    gap = sym_logm(s, "sigma") - sym_logm(r, "rho")
-    return back(safe_sqrt(gap.square().sum((-1, -2))))
+    both = pair(sigma, rho)
+    gap = log_of(both.sigma, "sigma", both.eps) - log_of(both.rho, "rho", both.eps)
+    return both.back(safe_sqrt(gap.square().sum((-1, -2))))
+
+
+class _AffineInvariant(torch.autograd.Function):
+    """√ Σ log² μ over the relative eigenvalues; dμ = w'(dσ - μ dρ)w."""
+
+    @staticmethod
+    def forward(ctx: Any, sigma: Tensor, rho: Tensor, eps: float) -> Tensor:
+        relative = RelativeSpectrum(Pair(sigma, rho, eps, lambda value: value))
+        distance = relative.sum(lambda _, log_mu: log_mu.square()).sqrt()
+        halves = relative.above, relative.above_vectors, relative.below, relative.below_vectors
+        ctx.save_for_backward(sigma, rho, distance, *halves)
+        return distance
+
+    @staticmethod
+    def backward(ctx: Any, *upstream: Tensor) -> Any:
+        sigma, rho, distance, above, up_vectors, below, down_vectors = ctx.saved_tensors
+        factor = half_slope(upstream[0], distance)
+
+        def half(values: Tensor, vectors: Tensor) -> tuple[Tensor, Tensor]:
+            large = values.clamp_min(1.0)
+            own, other = 2 * large.log() / large, -2 * large.log()
+            return tuple(  # type: ignore[return-value]
+                (vectors * weight.unsqueeze(-2)) @ vectors.mT for weight in (own, other)
+            )
+
+        with torch.no_grad():
+            up_sigma, up_rho = half(above, up_vectors)
+            down_rho, down_sigma = half(below, down_vectors)
+            on_sigma, on_rho = factor * (up_sigma + down_sigma), factor * (up_rho + down_rho)
+        return once(on_sigma, sigma, rho), once(on_rho, sigma, rho), None
+
+
+def half_slope(upstream: Tensor, distance: Tensor) -> Tensor:
+    """Slope ½/d of d = √(d²), zero at d = 0, times the upstream gradient, as a factor."""
+    positive = distance > 0
+    slope = torch.where(positive, 0.5 / torch.where(positive, distance, 1.0), 0.0)
+    return (upstream * slope)[..., None, None]
 
 
 def affine_invariant(sigma: Array, rho: Array) -> Array:
@@ -68,9 +106,8 @@ def affine_invariant(sigma: Array, rho: Array) -> Array:
     >>> round(float(affine_invariant(np.diag([1.0, np.e]), np.eye(2))), 4)
     1.0
     """
-    s, r, back = pair(sigma, rho)
-    value = relative_eigenvalues(s, r).log().square().sum(-1)
-    return back(safe_sqrt(value).to(s.dtype))
+    both = pair(sigma, rho)
+    return both.back(_AffineInvariant.apply(both.sigma, both.rho, both.eps))
 
 
 class _BuresWasserstein(torch.autograd.Function):
@@ -80,28 +117,28 @@ class _BuresWasserstein(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx: Any, sigma: Tensor, rho: Tensor) -> Tensor:
-        s, r = spectrum(sigma, "sigma"), spectrum(rho, "rho")
+    def forward(ctx: Any, sigma: Tensor, rho: Tensor, eps: float) -> Tensor:
+        s, r = spectrum(sigma, "sigma", eps), spectrum(rho, "rho", eps)
         S, R = s.apply(s.values.sqrt()), r.apply(r.values.sqrt())
         P, singular, Qt = torch.linalg.svd(R @ S)
         distance = torch.linalg.vector_norm(S - R @ P @ Qt, dim=(-1, -2))
-        ctx.save_for_backward(s.values, s.vectors, r.values, r.vectors, P, singular, Qt, distance)
-        return distance.to(sigma.dtype)
+        spectra = s.values, s.vectors, r.values, r.vectors
+        ctx.save_for_backward(sigma, rho, *spectra, P, singular, Qt, distance)
+        return distance
 
     @staticmethod
     def backward(ctx: Any, *upstream: Tensor) -> Any:
-        *spectra, P, singular, Qt, distance = ctx.saved_tensors
-        s, r = Spectrum(*spectra[:2]), Spectrum(*spectra[2:])
-        positive = distance > 0
-        factor = torch.where(positive, 0.5 / torch.where(positive, distance, 1.0), 0.0)
-        factor = (upstream[0].double() * factor)[..., None, None]
+        sigma, rho, *spectra, P, singular, Qt, distance = ctx.saved_tensors
+        factor = half_slope(upstream[0], distance)
 
-        def one(own: Spectrum, basis: Tensor) -> Tensor:
+        def one(own: Spectrum, matrix: Tensor, basis: Tensor) -> Tensor:
             inverse = own.apply(own.values.rsqrt())
-            middle = own.apply(own.values) - (basis * singular.unsqueeze(-2)) @ basis.mT
-            return once((factor * (inverse @ middle @ inverse)).to(upstream[0].dtype))
+            middle = matrix - (basis * singular.unsqueeze(-2)) @ basis.mT
+            return once(factor * (inverse @ middle @ inverse), sigma, rho)
 
-        return one(s, Qt.mT), one(r, P)
+        with torch.no_grad():
+            s, r = Spectrum(*spectra[:2]), Spectrum(*spectra[2:])
+        return one(s, sigma, Qt.mT), one(r, rho, P), None
 
 
 def bures_wasserstein(sigma: Array, rho: Array) -> Array:
@@ -121,5 +158,5 @@ def bures_wasserstein(sigma: Array, rho: Array) -> Array:
     >>> round(float(bures_wasserstein(np.diag([1.0, 4.0]), np.eye(2))), 4)
     1.0
     """
-    s, r, back = pair(sigma, rho)
-    return back(_BuresWasserstein.apply(s, r))
+    both = pair(sigma, rho)
+    return both.back(_BuresWasserstein.apply(both.sigma, both.rho, both.eps))

@@ -7,7 +7,8 @@ eigenvalues too.
 """
 
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import torch
 from torch import Tensor
@@ -17,13 +18,33 @@ from vntransfer.errors import ArgumentError
 from vntransfer.linalg import Spectrum, once, safe_sqrt, spectrum
 
 
-def pair(sigma: Any, rho: Any) -> tuple[Tensor, Tensor, Callable[[Tensor], Any]]:
+@dataclass(frozen=True)
+class Pair:
+    """Two stacks of matrices, checked, broadcast and in float64, and the way back."""
+
+    sigma: Tensor
+    rho: Tensor
+    eps: float
+    back: Callable[[Tensor], Any]
+
+    def swapped(self) -> Self:
+        """Exchange the roles."""
+        return replace(self, sigma=self.rho, rho=self.sigma)
+
+    def features(self, n_response: int) -> Self:
+        """Take the feature blocks of joint matrices."""
+        sigma, rho = (features_of(matrix, n_response) for matrix in (self.sigma, self.rho))
+        return replace(self, sigma=sigma, rho=rho)
+
+
+def pair(sigma: Any, rho: Any) -> Pair:
     """Check two stacks of matrices and broadcast them against each other."""
     (s, r), back = take(sigma=sigma, rho=rho)
-    if s.shape[-2:] != r.shape[-2:]:
+    dtype = s.dtype
+    if s.ndim < 2 or r.ndim < 2 or s.shape[-2:] != r.shape[-2:]:
         raise ArgumentError(
-            f"rho: expected matrices of the size of sigma {tuple(s.shape[-2:])}, got "
-            f"{tuple(r.shape[-2:])}"
+            f"sigma, rho: expected matrices (..., n, n) of one size, got shapes {tuple(s.shape)} "
+            f"and {tuple(r.shape)}"
         )
     try:
         shape = torch.broadcast_shapes(s.shape, r.shape)
@@ -31,14 +52,20 @@ def pair(sigma: Any, rho: Any) -> tuple[Tensor, Tensor, Callable[[Tensor], Any]]
         raise ArgumentError(
             f"rho: batch dimensions {tuple(r.shape)} do not fit those of sigma {tuple(s.shape)}"
         ) from None
-    return s.expand(shape), r.expand(shape), back
+    s, r = s.double().expand(shape), r.double().expand(shape)
+    return Pair(s, r, torch.finfo(dtype).eps, lambda value: back(value.to(dtype)))
 
 
 def _relative_entropy(x: Tensor, y: Tensor) -> Tensor:
     """X log(x/y) - x + y ≥ 0, elementwise for positive x and y, without cancellation at x = y."""
     r = (x - y) / y
-    series = r.square() * (0.5 - r / 6 + r.square() / 12)
-    return y * torch.where(r.abs() < 1e-3, series, (1 + r) * torch.log1p(r) - r).clamp_min(0)
+    near = r.abs() < 1e-2
+    r = torch.where(near, r, 0.0)
+    # y ((1 + r) log(1 + r) - r) = y Σ_k (-r)^k / (k (k - 1)), k from 2
+    series = torch.zeros_like(r)
+    for k in range(8, 1, -1):
+        series = 1 / (k * (k - 1)) - r * series
+    return torch.where(near, y * r.square() * series, x * (x.log() - y.log()) - x + y).clamp_min(0)
 
 
 class _BothDirections(torch.autograd.Function):
@@ -49,30 +76,34 @@ class _BothDirections(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx: Any, sigma: Tensor, rho: Tensor) -> tuple[Tensor, Tensor]:
-        s, r = spectrum(sigma, "sigma"), spectrum(rho, "rho")
-        ctx.save_for_backward(s.values, s.vectors, r.values, r.vectors)
+    def forward(
+        ctx: Any, sigma: Tensor, rho: Tensor, names: tuple[str, str], eps: float
+    ) -> tuple[Tensor, Tensor]:
+        s, r = spectrum(sigma, names[0], eps), spectrum(rho, names[1], eps)
+        ctx.save_for_backward(sigma, rho, s.values, s.vectors, r.values, r.vectors)
         overlap = (s.vectors.mT @ r.vectors).square()
         x, y = s.values.unsqueeze(-1), r.values.unsqueeze(-2)
         there = (overlap * _relative_entropy(x, y)).sum((-1, -2))
         back = (overlap * _relative_entropy(y, x)).sum((-1, -2))
-        return there.to(sigma.dtype), back.to(sigma.dtype)
+        return there, back
 
     @staticmethod
     def backward(ctx: Any, *upstream: Tensor) -> Any:
+        sigma, rho, *spectra = ctx.saved_tensors
         with torch.no_grad():
-            there, back = (u.to(torch.float64)[..., None, None] for u in upstream)
-            s, r = Spectrum(*ctx.saved_tensors[:2]), Spectrum(*ctx.saved_tensors[2:])
-            logs = s.log() - r.log()
-            gap = s.apply(s.values) - r.apply(r.values)
+            there, back = (u[..., None, None] for u in upstream)
+            s, r = Spectrum(*spectra[:2]), Spectrum(*spectra[2:])
+            logs, gap = s.log() - r.log(), sigma - rho
             on_sigma = there * logs + back * s.dlog(gap)
             on_rho = -back * logs - there * r.dlog(gap)
-        return once(on_sigma.to(upstream[0].dtype)), once(on_rho.to(upstream[0].dtype))
+        return once(on_sigma, sigma, rho), once(on_rho, sigma, rho), None, None
 
 
-def directions(sigma: Tensor, rho: Tensor) -> tuple[Tensor, Tensor]:
-    """D(σ‖ρ) and D(ρ‖σ)."""
-    return _BothDirections.apply(sigma, rho)
+def directions(
+    sigma: Tensor, rho: Tensor, eps: float, names: tuple[str, str] = ("sigma", "rho")
+) -> tuple[Tensor, Tensor]:
+    """D(σ‖ρ) and D(ρ‖σ) of float64 matrices."""
+    return _BothDirections.apply(sigma, rho, names, eps)
 
 
 def von_neumann(sigma: Array, rho: Array) -> Array:
@@ -93,8 +124,8 @@ def von_neumann(sigma: Array, rho: Array) -> Array:
     >>> round(float(von_neumann(np.diag([1.0, 2.0]), np.eye(2))), 4)
     0.3863
     """
-    s, r, back = pair(sigma, rho)
-    return back(directions(s, r)[0])
+    both = pair(sigma, rho)
+    return both.back(directions(both.sigma, both.rho, both.eps)[0])
 
 
 def jeffreys(sigma: Array, rho: Array, *, sqrt: bool = False) -> Array:
@@ -116,10 +147,10 @@ def jeffreys(sigma: Array, rho: Array, *, sqrt: bool = False) -> Array:
     >>> round(float(jeffreys(np.diag([1.0, 2.0]), np.diag([2.0, 1.0]))), 4)
     0.6931
     """
-    s, r, back = pair(sigma, rho)
-    there, reverse = directions(s, r)
+    both = pair(sigma, rho)
+    there, reverse = directions(both.sigma, both.rho, both.eps)
     value = (there + reverse) / 2
-    return back(safe_sqrt(value) if sqrt else value)
+    return both.back(safe_sqrt(value) if sqrt else value)
 
 
 def features_of(matrix: Tensor, n_response: int) -> Tensor:
@@ -157,21 +188,63 @@ def conditional_von_neumann(
     >>> round(float(conditional_von_neumann(a, b)), 4)
     1.0986
     """
-    s, r, back = pair(sigma, rho)
-    joint = directions(s, r)
-    features = directions(features_of(s, n_response), features_of(r, n_response))
+    both = pair(sigma, rho)
+    blocks = both.features(n_response)
+    joint = directions(both.sigma, both.rho, both.eps)
+    features = directions(blocks.sigma, blocks.rho, both.eps)
     there, reverse = ((j - f).clamp_min(0) for j, f in zip(joint, features, strict=True))
-    return back((there + reverse) / 2 if symmetric else there)
+    return both.back((there + reverse) / 2 if symmetric else there)
 
 
-def relative_eigenvalues(sigma: Tensor, rho: Tensor) -> Tensor:
-    """Eigenvalues (..., n) of ρ⁻¹σ; differentiable, as eigenvalues alone are harmless."""
-    spectrum(sigma, "sigma"), spectrum(rho, "rho")
-    root = torch.linalg.cholesky(rho.double())
-    half = torch.linalg.solve_triangular(root, sigma.double(), upper=False)
-    whole = torch.linalg.solve_triangular(root, half.mT, upper=False)
-    tiny = torch.finfo(torch.float64).tiny
-    return torch.linalg.eigvalsh((whole + whole.mT) / 2).clamp_min(tiny)
+class RelativeSpectrum:
+    """Eigenvalues μ of ρ⁻¹σ, those above one with σw = μρw, w'ρw = 1, the others the other way.
+
+    Each half is computed where it is large: an eigenvalue of 1e-12 beside one of 1e12 is lost in
+    a single decomposition.
+    """
+
+    def __init__(self, both: Pair) -> None:
+        spectrum(both.sigma, "sigma", both.eps), spectrum(both.rho, "rho", both.eps)
+        self.above, self.above_vectors = self._half(both.sigma, both.rho)
+        self.below, self.below_vectors = self._half(both.rho, both.sigma)
+
+    @staticmethod
+    def _half(sigma: Tensor, rho: Tensor) -> tuple[Tensor, Tensor]:
+        root = torch.linalg.cholesky(rho)
+        half = torch.linalg.solve_triangular(root, sigma, upper=False)
+        whole = torch.linalg.solve_triangular(root, half.mT, upper=False)
+        values, vectors = torch.linalg.eigh((whole + whole.mT) / 2)
+        return values, torch.linalg.solve_triangular(root.mT, vectors, upper=True)
+
+    def sum(self, function: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
+        """Σ f(μ, log μ), each eigenvalue taken from the half that knows it better."""
+        up, down = self.above, self.below.flip(-1)
+        # ascending μ: the two halves list the same eigenvalues, so that exactly one is chosen
+        use_up = up >= 1
+        safe_up, safe_down = torch.where(use_up, up, 1.0), torch.where(use_up, 1.0, down)
+        safe_down = safe_down.clamp_min(1.0)
+        mu = torch.where(use_up, safe_up, 1 / safe_down)
+        log_mu = torch.where(use_up, safe_up.log(), -safe_down.log())
+        return function(mu, log_mu).sum(-1)
+
+
+class _LogDet(torch.autograd.Function):
+    """Σ μ - 1 - log μ; gradients ρ⁻¹ - σ⁻¹ and ρ⁻¹(ρ - σ)ρ⁻¹."""
+
+    @staticmethod
+    def forward(ctx: Any, sigma: Tensor, rho: Tensor, eps: float) -> Tensor:
+        ctx.save_for_backward(sigma, rho)
+        relative = RelativeSpectrum(Pair(sigma, rho, eps, lambda value: value))
+        return relative.sum(lambda mu, log_mu: torch.expm1(log_mu) - log_mu)
+
+    @staticmethod
+    def backward(ctx: Any, *upstream: Tensor) -> Any:
+        sigma, rho = ctx.saved_tensors
+        with torch.no_grad():
+            up = upstream[0][..., None, None]
+            inverse, own = (torch.cholesky_inverse(torch.linalg.cholesky(m)) for m in (rho, sigma))
+            on_sigma, on_rho = up * (inverse - own), up * (inverse @ (rho - sigma) @ inverse)
+        return once(on_sigma, sigma, rho), once((on_rho + on_rho.mT) / 2, sigma, rho), None
 
 
 def log_det(sigma: Array, rho: Array) -> Array:
@@ -191,13 +264,12 @@ def log_det(sigma: Array, rho: Array) -> Array:
     >>> round(float(log_det(np.diag([1.0, 2.0]), np.eye(2))), 4)
     0.3069
     """
-    s, r, back = pair(sigma, rho)
-    return back(_log_det(s, r))
+    both = pair(sigma, rho)
+    return both.back(_log_det(both))
 
 
-def _log_det(sigma: Tensor, rho: Tensor) -> Tensor:
-    ratio = relative_eigenvalues(sigma, rho)
-    return (ratio - 1 - ratio.log()).clamp_min(0).sum(-1).to(sigma.dtype)
+def _log_det(both: Pair) -> Tensor:
+    return _LogDet.apply(both.sigma, both.rho, both.eps)
 
 
 def conditional_log_det(
@@ -221,11 +293,10 @@ def conditional_log_det(
     >>> round(float(conditional_log_det(a, b)), 4)
     1.3333
     """
-    s, r, back = pair(sigma, rho)
+    both = pair(sigma, rho)
 
-    def one_way(left: Tensor, right: Tensor) -> Tensor:
-        blocks = features_of(left, n_response), features_of(right, n_response)
-        return (_log_det(left, right) - _log_det(*blocks)).clamp_min(0)
+    def one_way(pair_: Pair) -> Tensor:
+        return (_log_det(pair_) - _log_det(pair_.features(n_response))).clamp_min(0)
 
-    value = (one_way(s, r) + one_way(r, s)) / 2 if symmetric else one_way(s, r)
-    return back(value)
+    there = one_way(both)
+    return both.back((there + one_way(both.swapped())) / 2 if symmetric else there)

@@ -12,8 +12,8 @@ from vntransfer.bordered import AUTO_RIDGE
 from vntransfer.divergences._matrix import features_of
 from vntransfer.divergences._registry import DIVERGENCES
 from vntransfer.errors import ArgumentError, DomainError
-from vntransfer.linalg import safe_sqrt, spectrum, sym_logm
-from vntransfer.moments import Moments, correntropy
+from vntransfer.linalg import log_of, safe_sqrt, spectrum
+from vntransfer.moments import Moments, correntropy, join, median_gap
 
 _BLOCK = 4_000_000
 """Matrix entries per batch where pairs must be computed one by one."""
@@ -24,6 +24,7 @@ def pairwise(
     *,
     divergence: str = "conditional_von_neumann",
     matrix: Literal["covariance", "correntropy"] = "covariance",
+    width: float | Literal["median"] = "median",
     n_response: int = 1,
     ridge: float | Literal["auto"] = "auto",
 ) -> Any:
@@ -38,6 +39,8 @@ def pairwise(
         An id of `DIVERGENCES`.
     matrix
         How samples become a matrix.
+    width
+        Kernel width of the correntropy, one for all domains; "median" is taken over all of them.
     n_response
         Number of response columns, the last ones; used by conditional divergences and by
         "auto". For samples (X, y) it is the number of columns of y.
@@ -65,11 +68,14 @@ def pairwise(
         (stack,), back = take(domains=domains)
         if stack.ndim != 3:
             raise ArgumentError(f"domains: expected (K, n, n), got shape {tuple(stack.shape)}")
+        eps, dtype, stack = torch.finfo(stack.dtype).eps, stack.dtype, stack.double()
     else:
-        stack, n_response, back = _matrices(domains, matrix, n_response)
+        stack, n_response, dtype, back = _matrices(domains, matrix, width, n_response)
         stack = stack + _ridge(ridge, stack, n_response) * torch.eye(stack.shape[-1]).to(stack)
-    table = _table(stack, divergence, n_response)
-    return back(table.masked_fill(torch.eye(len(stack), dtype=torch.bool).to(table.device), 0))
+        eps = torch.finfo(torch.float64).eps
+    table = _table(stack, divergence, n_response, eps)
+    own = torch.eye(len(stack), dtype=torch.bool, device=table.device)
+    return back(table.masked_fill(own, 0).to(dtype))
 
 
 def _ridge(ridge: float | Literal["auto"], stack: Tensor, n_response: int) -> float:
@@ -80,82 +86,110 @@ def _ridge(ridge: float | Literal["auto"], stack: Tensor, n_response: int) -> fl
 
 
 def _matrices(
-    domains: Sequence[Any], matrix: str, n_response: int
-) -> tuple[Tensor, int, Callable[[Tensor], Any]]:
-    """Matrices (K, n, n) of domains given as samples or moments."""
+    domains: Any, matrix: str, width: float | Literal["median"], n_response: int
+) -> tuple[Tensor, int, torch.dtype, Callable[[Tensor], Any]]:
+    """Matrices (K, n, n) of domains given as samples or moments, and the way back."""
     if matrix not in ("covariance", "correntropy"):
         raise ArgumentError(f"matrix: expected 'covariance' or 'correntropy', got {matrix!r}")
-    if len(domains) < 1:
-        raise DomainError("domains: empty; give at least one domain")
-    made, numpy_in, widths = [], False, set()
+    if not isinstance(domains, Sequence) or not domains:
+        raise DomainError(
+            f"domains: expected a sequence or mapping of at least one domain, or ready matrices "
+            f"(K, n, n), got {domains!r:.60}"
+        )
+    samples, back = _samples(domains)
+    widths = {k: y.shape[-1] for k, (_, y) in samples.items() if y is not None}
+    joined = {k: join(x, y) for k, (x, y) in samples.items()}
+    if matrix == "correntropy":
+        if len(joined) < len(domains):
+            raise DomainError("domains: Moments give covariances only; pass samples (X, y)")
+        pooled = torch.cat([x.flatten() for x in joined.values()])
+        common = median_gap(pooled) if width == "median" else width
+        made = [correntropy(x, width=common) for x in joined.values()]
+    else:
+        made = [
+            (Moments.from_samples(joined[k]) if k in joined else domain).covariance_tensor()
+            for k, domain in enumerate(domains)
+        ]
+    sizes = {m.shape[-1] for m in made}
+    if len(sizes) > 1 or len(set(widths.values())) > 1:
+        raise DomainError(
+            f"domains: columns differ between domains: matrices of sizes {sorted(sizes)}, "
+            f"{sorted(set(widths.values()))} response columns"
+        )
+    dtype = next((x.dtype for x, _ in samples.values()), torch.float64)
+    return torch.stack(made).double(), next(iter(widths.values()), n_response), dtype, back
+
+
+def _samples(
+    domains: Sequence[Any],
+) -> tuple[dict[int, tuple[Tensor, Tensor | None]], Callable[[Tensor], Any]]:
+    """Features (N, d) and responses (N, m) of the domains given as samples, by position."""
+    named: dict[str, Any] = {}
     for k, domain in enumerate(domains):
         if isinstance(domain, Moments):
-            if matrix != "covariance":
-                raise DomainError(f"domains[{k}]: Moments give covariances only; pass samples")
-            made.append(domain.covariance_tensor())
-            numpy_in |= domain.numpy
             continue
         if not isinstance(domain, tuple | list) or len(domain) != 2:
             raise DomainError(
                 f"domains[{k}]: expected samples (X, y) or Moments, got {type(domain).__name__}; "
                 f"ready matrices are passed as one array (K, n, n)"
             )
-        x, y = domain
-        if y is not None:
-            widths.add(1 if y.ndim < x.ndim else y.shape[-1])
-        numpy_in |= isinstance(x, np.ndarray)
-        if matrix == "covariance":
-            made.append(Moments.from_samples(x, y).covariance_tensor())
-        else:
-            made.append(torch.as_tensor(correntropy(x, y)).double())
-    sizes = {tuple(m.shape) for m in made}
-    if len(sizes) > 1 or len(widths) > 1:
-        raise DomainError(
-            f"domains: columns differ between domains: matrices of shapes {sorted(sizes)}, "
-            f"{sorted(widths)} response columns"
-        )
-    stack = torch.stack(made)
-    width = widths.pop() if widths else n_response
-    return stack, width, (lambda t: t.detach().cpu().numpy()) if numpy_in else (lambda t: t)
+        named[f"domains[{k}][0]"], named[f"domains[{k}][1]"] = domain
+    tensors, back = take(**named)
+    if not tensors and domains[0].numpy:
+        return {}, lambda t: t.detach().cpu().numpy()
+    found = dict(zip((name for name in named if named[name] is not None), tensors, strict=True))
+    out = {}
+    for k in range(len(domains)):
+        x, y = (found.get(f"domains[{k}][{i}]") for i in (0, 1))
+        if x is None:
+            continue
+        if x.ndim != 2 or (y is not None and (y.ndim > 2 or y.shape[:1] != x.shape[:1])):
+            seen = [tuple(t.shape) for t in (x, y) if t is not None]
+            raise DomainError(
+                f"domains[{k}]: expected X (N, d) and y (N,) or (N, m), got shapes {seen}"
+            )
+        out[k] = (x, y.reshape(len(y), -1) if y is not None else None)
+    return out, back
 
 
-def _table(stack: Tensor, divergence: str, n_response: int) -> Tensor:
+def _table(stack: Tensor, divergence: str, n_response: int, eps: float) -> Tensor:
     """K x K divergences of ready matrices."""
     entry = DIVERGENCES[divergence]
     base = divergence.removeprefix("conditional_")
     if base not in _FAST:
+        spectrum(stack, "domains", eps)
         return _one_by_one(stack, entry.function)
-    table = _FAST[base](stack)
+    table = _FAST[base](stack, eps)
     if entry.conditional:
-        table = (table - _FAST[base](features_of(stack, n_response))).clamp_min(0)
+        table = (table - _FAST[base](features_of(stack, n_response), eps)).clamp_min(0)
         table = (table + table.mT) / 2
     return table
 
 
-def _von_neumann(stack: Tensor) -> Tensor:
+def _von_neumann(stack: Tensor, eps: float) -> Tensor:
     """D_ij = tr S_i log S_i - tr S_i log S_j - tr S_i + tr S_j: one product of K x n² matrices."""
-    logs = sym_logm(stack, "domains").flatten(1)
+    logs = log_of(stack, "domains", eps).flatten(1)
     cross = stack.flatten(1) @ logs.mT
     trace = stack.diagonal(dim1=-2, dim2=-1).sum(-1)
     return (cross.diagonal().unsqueeze(1) - cross - trace.unsqueeze(1) + trace).clamp_min(0)
 
 
-def _jeffreys(stack: Tensor) -> Tensor:
-    there = _von_neumann(stack)
+def _jeffreys(stack: Tensor, eps: float) -> Tensor:
+    there = _von_neumann(stack, eps)
     return (there + there.mT) / 2
 
 
-def _log_det(stack: Tensor) -> Tensor:
+def _log_det(stack: Tensor, eps: float) -> Tensor:
     """Tr S_i S_j⁻¹ - log det S_i + log det S_j - n from K inverses."""
-    spectrum(stack, "domains")
+    spectrum(stack, "domains", eps)
     root = torch.linalg.cholesky(stack)
     cross = stack.flatten(1) @ torch.cholesky_inverse(root).flatten(1).mT
     log_det = 2 * root.diagonal(dim1=-2, dim2=-1).log().sum(-1)
     return (cross - log_det.unsqueeze(1) + log_det - stack.shape[-1]).clamp_min(0)
 
 
-def _log_euclidean(stack: Tensor) -> Tensor:
-    logs = sym_logm(stack, "domains").flatten(1)
+def _log_euclidean(stack: Tensor, eps: float) -> Tensor:
+    logs = log_of(stack, "domains", eps).flatten(1)
     rows = [(logs - one).square().sum(-1) for one in logs]
     return safe_sqrt(torch.stack(rows))
 

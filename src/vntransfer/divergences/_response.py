@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from vntransfer._arrays import Array, check_finite, number, take
-from vntransfer.bordered import auto_ridge, bordered_jeffreys
+from vntransfer.bordered import NotFiniteError, auto_ridge, bordered_jeffreys
 from vntransfer.divergences._matrix import jeffreys
 from vntransfer.errors import ArgumentError
 from vntransfer.linalg import safe_sqrt
@@ -77,15 +77,12 @@ def response_divergence(
             value = bordered_jeffreys(*flat, ridge=fixed, side="gram" if n <= d else "features")
         else:
             value = bordered_jeffreys(*flat, ridge=fixed, side=method)
-        finite = bool(value.isfinite().all())
-    except torch.linalg.LinAlgError:  # type: ignore[attr-defined]
-        finite = False
-    if not finite:
-        # A NaN or infinity anywhere reaches the result: looked for only if something went wrong.
+    except NotFiniteError:
+        # Looked for in detail only if something went wrong: a NaN anywhere reaches the variances.
         check_finite(features=tensors[0], a=tensors[1], b=tensors[2])
         raise ArgumentError(
-            f"features, a, b: the covariance overflows {flat[0].dtype}; rescale the columns"
-        )
+            f"features, a, b: variances overflow {flat[0].dtype}; rescale the columns"
+        ) from None
     value = value.reshape(tensors[0].shape[:-2])
     return back(safe_sqrt(value) if sqrt else value)
 
@@ -113,12 +110,16 @@ def _check_shapes(features: Tensor, a: Tensor, b: Tensor) -> tuple[Tensor, Tenso
 def _exact(z: Tensor, a: Tensor, b: Tensor, ridge: float | None) -> Tensor:
     """Decompose full covariances in float64 instead."""
     z, a, b = z.double(), a.double(), b.double()
-    if ridge is None:
-        both = torch.cat((a, b), -1).detach()
-        centred = (y - y.mean(-2, keepdim=True) for y in (z.detach(), both))
-        offset = auto_ridge(*centred)
-    else:
-        offset = z.new_full(z.shape[:1], ridge)
+    with torch.no_grad():
+        spread, *response = (y.var(-2) for y in (z, a, b, a - b))
+        response_sum = torch.cat(response, -1).sum(-1)
+        if not bool((spread.sum(-1) + response_sum).isfinite().all()):
+            raise NotFiniteError
+        if ridge is None:
+            mean_square = z.mean(-2).square().mean(-1)
+            offset = auto_ridge(spread.mean(-1), response_sum, mean_square)
+        else:
+            offset = spread.new_full(spread.shape[:1], ridge)
     eye = torch.eye(z.shape[-1] + a.shape[-1], dtype=torch.float64, device=z.device)
     sigma, rho = (covariance(join(z, y)) + offset[:, None, None] * eye for y in (a, b))
     return jeffreys(sigma, rho)

@@ -1,5 +1,6 @@
 """The terms of Theorem 1 for given weights and hypothesis."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +18,7 @@ from vntransfer.theory._discrepancy import (
     distance_of,
     evaluate,
     one_ridge,
+    starts,
 )
 
 
@@ -137,7 +139,7 @@ def bound_terms(
             return error(whole, modules[0], labels) + error(mixture, modules[0], responses)
 
         samples = torch.cat((*features, t)).detach()
-        joint = min(ascent.search(both, 1, samples, seed + k)[0] for k in range(max(1, restarts)))
+        joint = min(ascent.search(both, 1, samples, seed + k)[0] for k in starts(restarts))
     return BoundTerms(
         source_terms,
         share,
@@ -154,17 +156,24 @@ def _check(
     if not sources:
         raise DomainError("sources: empty; give at least one (X, y)")
     named = {}
-    for k, (x, y) in enumerate(sources):
-        named[f"sources[{k}][0]"], named[f"sources[{k}][1]"] = x, y
+    for k, source in enumerate(sources):
+        if not isinstance(source, tuple | list) or len(source) != 2:
+            raise DomainError(f"sources[{k}]: expected (X, y), got {type(source).__name__}")
+        named[f"sources[{k}][0]"], named[f"sources[{k}][1]"] = source
     tensors, _ = take(**named, target=target, target_response=target_response)
     y_t = tensors.pop() if target_response is not None else None
     t = tensors.pop()
     features, responses = tensors[::2], tensors[1::2]
-    for k, x in enumerate(features):
-        if x.ndim != 2 or x.shape[1:] != t.shape[1:]:
+    pairs = {f"sources[{k}]": pair for k, pair in enumerate(zip(features, responses, strict=True))}
+    for name, (x, y) in {**pairs, "target, target_response": (t, y_t)}.items():
+        if x.ndim != 2 or len(x) < 2 or x.shape[1] != t.shape[-1]:
             raise DomainError(
-                f"sources[{k}]: expected features (N, {t.shape[-1]}) like the target, got shape "
-                f"{tuple(x.shape)}"
+                f"{name}: expected at least two rows of {t.shape[-1]} features like the target, "
+                f"got shape {tuple(x.shape)}"
+            )
+        if y is not None and y.shape != x.shape[:1]:
+            raise DomainError(
+                f"{name}: expected {len(x)} responses ({len(x)},), got shape {tuple(y.shape)}"
             )
     return features, responses, t, y_t
 
@@ -173,7 +182,8 @@ def _normalise(weights: Sequence[float] | None, count: int) -> tuple[float, ...]
     if weights is None:
         return (1 / count,) * count
     values = [float(w) for w in weights]
-    if len(values) != count or min(values) < 0 or sum(values) <= 0:
+    good = all(math.isfinite(v) and v >= 0 for v in values) and sum(values) > 0
+    if len(values) != count or not good:
         raise DomainError(
             f"weights: expected {count} non-negative numbers with a positive sum, got {values}"
         )

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from vntransfer._arrays import take
 from vntransfer.divergences import von_neumann
+from vntransfer.errors import ArgumentError
 from vntransfer.linalg import spectrum
 
 
@@ -71,8 +72,15 @@ def convergence_terms(sigma: Any, theta: Any, sigma_hat: Any, theta_hat: Any) ->
     (0.1, 0.129, 0.139)
     """
     tensors, _ = take(sigma=sigma, theta=theta, sigma_hat=sigma_hat, theta_hat=theta_hat)
+    names = ("sigma", "theta", "sigma_hat", "theta_hat")
+    for name, tensor in zip(names, tensors, strict=True):
+        if tensor.ndim != 2 or tensor.shape != tensors[0].shape:
+            raise ArgumentError(
+                f"{name}: expected one matrix (n, n) of the size of sigma, got shape "
+                f"{tuple(tensor.shape)}"
+            )
     S, T, Sh, Th = (tensor.double() for tensor in tensors)
-    s, t, sh = spectrum(S, "sigma"), spectrum(T, "theta"), spectrum(Sh, "sigma_hat")
+    s, t, sh, _ = (spectrum(m, n) for m, n in zip((S, T, Sh, Th), names, strict=True))
     error_s, error_t = Sh - S, Th - T
     epsilon = max(float(torch.linalg.matrix_norm(e, ord=2)) for e in (error_s, error_t))
     gap = float((von_neumann(Sh, Th) - von_neumann(S, T)).abs())

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from vntransfer._arrays import number, take
 from vntransfer.bordered import AUTO_RIDGE
 from vntransfer.divergences import DIVERGENCES, jeffreys
-from vntransfer.errors import ArgumentError
+from vntransfer.errors import ArgumentError, DomainError
 from vntransfer.moments import Moments
 
 Hypothesis = Callable[[Tensor], Tensor]
@@ -71,6 +71,18 @@ def evaluate(name: str, h: Hypothesis, x: Tensor) -> Tensor:
         seen = tuple(out.shape) if isinstance(out, Tensor) else type(out).__name__
         raise ArgumentError(f"{name}: expected responses of shape ({x.shape[0]},), got {seen}")
     return out.reshape(x.shape[0])
+
+
+def two_domains(source: Any, target: Any) -> tuple[list[Tensor], Callable[[Tensor], Any]]:
+    """Check the features of two domains."""
+    tensors, back = take(source=source, target=target)
+    for name, x in zip(("source", "target"), tensors, strict=True):
+        if x.ndim != 2 or len(x) < 2 or x.shape[1] != tensors[0].shape[-1]:
+            raise DomainError(
+                f"{name}: expected at least two rows of {tensors[0].shape[-1]} features, (N, d), "
+                f"got shape {tuple(x.shape)}"
+            )
+    return tensors, back
 
 
 def distance_of(divergence: str) -> Callable[[Tensor, Tensor], Tensor]:
@@ -155,7 +167,7 @@ def discrepancy(
     >>> float(discrepancy(x, x, first, second))
     0.0
     """
-    (s, t), back = take(source=source, target=target)
+    (s, t), back = two_domains(source, target)
     distance, offset = distance_of(divergence), one_ridge(ridge, (s, t))
     values = [Mixture((x,), (1.0,)).between(h, h_prime, distance, offset) for x in (s, t)]
     return back((values[0] - values[1]).abs())
@@ -215,9 +227,16 @@ def max_discrepancy(
     >>> near.value < far.value
     True
     """
-    (s, t), _ = take(source=source, target=target)
+    (s, t), _ = two_domains(source, target)
     ascent = Ascent(hypothesis, divergence, one_ridge(ridge, (s, t)), steps, learning_rate, seed)
     return ascent.maximise(Mixture((s,), (1.0,)), Mixture((t,), (1.0,)), h, restarts)
+
+
+def starts(restarts: int) -> range:
+    """Check the number of restarts."""
+    if isinstance(restarts, bool) or not isinstance(restarts, int) or restarts < 1:
+        raise ArgumentError(f"restarts: expected an integer of at least 1, got {restarts!r}")
+    return range(restarts)
 
 
 @dataclass(frozen=True)
@@ -230,6 +249,11 @@ class Ascent:
     steps: int
     learning_rate: float
     seed: int
+
+    def __post_init__(self) -> None:
+        if isinstance(self.steps, bool) or not isinstance(self.steps, int) or self.steps < 0:
+            raise ArgumentError(f"steps: expected an integer of at least 0, got {self.steps!r}")
+        number("learning_rate", self.learning_rate, exclusive=True)
 
     def maximise(
         self, left: Mixture, right: Mixture, h: Hypothesis | None, restarts: int
@@ -247,7 +271,7 @@ class Ascent:
         samples = torch.cat((*left.parts, *right.parts)).detach()
         runs = [
             self.search(gap, 1 if h is not None else 2, samples, self.seed + restart)
-            for restart in range(max(1, restarts))
+            for restart in starts(restarts)
         ]
         value, modules, _ = min(runs, key=lambda run: run[0])
         curves = tuple(tuple(-v for v in curve) for _, _, curve in runs)
@@ -265,12 +289,15 @@ class Ascent:
         curve: list[float] = []
         best = [p.detach().clone() for p in parameters]
         for _ in range(self.steps):
-            optimizer.zero_grad()
             value = loss(modules)
             curve.append(float(value.detach()))
             if curve[-1] <= min(curve):
                 best = [p.detach().clone() for p in parameters]
-            value.backward()
+            # not backward(): a hypothesis that the user gave keeps its own gradients
+            for parameter, slope in zip(
+                parameters, torch.autograd.grad(value, parameters), strict=True
+            ):
+                parameter.grad = slope
             optimizer.step()
         with torch.no_grad():
             curve.append(float(loss(modules)))

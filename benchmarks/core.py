@@ -1,0 +1,253 @@
+"""Speed, accuracy and memory of the divergence core, side by side in one run.
+
+Writes docs/benchmarks/core.md and its plot. Every ratio compares calls that alternate in one
+process, the best of several, forward + backward. Run on an idle machine: `make bench-core`.
+"""
+
+import argparse
+import platform
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from neighbours import neighbours
+from vntransfer import conditional_von_neumann, pairwise, response_divergence
+
+DOCS = Path(__file__).resolve().parent.parent / "docs" / "benchmarks"
+DOMAINS = 7
+SAMPLES, FEATURES = (32, 100, 300, 1000), (8, 32, 100, 500)
+HEADLINE = ((300, 500, 8.0), (300, 1000, 50.0))
+
+
+def plain(features: Tensor, a: Tensor, b: Tensor) -> Tensor:
+    """What one writes first: both full matrices, torch.linalg.eigh, autograd."""
+    ridge = 1e-3 * features.detach().var(-2).mean(-1)
+
+    def log_and_matrix(y: Tensor) -> tuple[Tensor, Tensor]:
+        joint = torch.cat((features, y.unsqueeze(-1)), -1)
+        joint = joint - joint.mean(-2, keepdim=True)
+        matrix = joint.mT @ joint / (joint.shape[-2] - 1)
+        matrix = matrix + ridge[:, None, None] * torch.eye(matrix.shape[-1], dtype=matrix.dtype)
+        values, vectors = torch.linalg.eigh(matrix)
+        return (vectors * values.log().unsqueeze(-2)) @ vectors.mT, matrix
+
+    (log_x, X), (log_y, Y) = log_and_matrix(a), log_and_matrix(b)
+    return 0.5 * ((X - Y) * (log_x - log_y)).sum((-1, -2))
+
+
+def sample(n: int, d: int, dtype: torch.dtype, domains: int = DOMAINS) -> tuple[Tensor, ...]:
+    """Correlated features and two noisy responses to them."""
+    g = torch.Generator().manual_seed(n * 10_000 + d)
+    z = torch.randn(domains, n, d, generator=g, dtype=torch.float64)
+    z = z * torch.linspace(2, 0.2, d, dtype=torch.float64)
+    noise = torch.randn(2, domains, n, generator=g, dtype=torch.float64)
+    heads = torch.randn(2, d, 1, generator=g, dtype=torch.float64) / d**0.5
+    a, b = ((z @ w).squeeze(-1) + 0.3 * e for w, e in zip(heads, noise, strict=True))
+    return tuple(t.to(dtype) for t in (z, a, b))
+
+
+def step(function: Callable[..., Tensor], arrays: tuple[Tensor, ...]) -> Callable[[], None]:
+    def run() -> None:
+        leaves = [t.detach().requires_grad_() for t in arrays]
+        function(*leaves).sum().backward()
+
+    return run
+
+
+def side_by_side(
+    runs: list[Callable[[], object]], seconds: float = 1.0, most: int = 200
+) -> list[float]:
+    """Best time of each, taking turns; at least three rounds."""
+    for run in runs:
+        run()
+    best, rounds, start = [float("inf")] * len(runs), 0, time.perf_counter()
+    while rounds < 3 or (time.perf_counter() - start < seconds and rounds < most):
+        for k, run in enumerate(runs):
+            begin = time.perf_counter()
+            run()
+            best[k] = min(best[k], time.perf_counter() - begin)
+        rounds += 1
+    return best
+
+
+def value_and_gradients(
+    function: Callable[..., Tensor], arrays: tuple[Tensor, ...]
+) -> list[Tensor]:
+    leaves = [t.detach().clone().requires_grad_() for t in arrays]
+    value = function(*leaves)
+    value.sum().backward()
+    return [value.detach().double(), *(leaf.grad.double() for leaf in leaves)]
+
+
+def exact(*arrays: Tensor) -> Tensor:
+    return response_divergence(*arrays, method="exact")
+
+
+def errors(arrays: tuple[Tensor, ...], truth: list[Tensor]) -> tuple[float, float]:
+    ours = value_and_gradients(response_divergence, arrays)
+    relative = [float((o - t).norm() / t.norm()) for o, t in zip(ours, truth, strict=True)]
+    return relative[0], max(relative[1:])
+
+
+def response_table() -> list[str]:
+    lines = [
+        "| samples | features | plain, ms | ours, ms | ratio | at least "
+        "| value f64 | gradient f64 | value f32 | gradient f32 |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    cases = [(n, d, 1 / 1.1) for n in SAMPLES for d in FEATURES if (n, d) != HEADLINE[0][:2]]
+    for n, d, least in (*HEADLINE, *cases):
+        single, double = sample(n, d, torch.float32), sample(n, d, torch.float64)
+        slow, fast = side_by_side([step(plain, single), step(response_divergence, single)])
+        truth = value_and_gradients(exact, double)
+        v64, g64 = errors(double, truth)
+        rounded = value_and_gradients(exact, tuple(t.double() for t in single))
+        v32, g32 = errors(single, rounded)
+        lines.append(
+            f"| {n} | {d} | {1e3 * slow:.2f} | {1e3 * fast:.2f} | {slow / fast:.2f} | "
+            f"{least:.2f} | {v64:.0e} | {g64:.0e} | {v32:.0e} | {g32:.0e} |"
+        )
+        print(lines[-1], flush=True)
+    return lines
+
+
+def plain_conditional(sigma: Tensor, rho: Tensor) -> Tensor:
+    def one(x: Tensor, y: Tensor) -> Tensor:
+        logs = []
+        for matrix in (x, y):
+            values, vectors = torch.linalg.eigh(matrix)
+            logs.append((vectors * values.log()) @ vectors.mT)
+        return 0.5 * ((x - y) * (logs[0] - logs[1])).sum()
+
+    return one(sigma, rho) - one(sigma[:-1, :-1], rho[:-1, :-1])
+
+
+def pairwise_lines(count: int = 200, size: int = 64) -> list[str]:
+    g = torch.Generator().manual_seed(0)
+    x = torch.randn(count, 4 * size, size + 1, generator=g, dtype=torch.float64)
+    stack = x.mT @ x / (4 * size)
+
+    def loop() -> Tensor:
+        return torch.stack(
+            [torch.stack([plain_conditional(s, r) for r in stack]) for s in stack[:4]]
+        )
+
+    (part, whole) = side_by_side([loop, lambda: pairwise(stack)], seconds=0)
+    slow = part * count / 4
+    gap = (pairwise(stack)[:4] - loop()).abs().max() / loop().max()
+    print(f"pairwise {slow / whole:.0f}x", flush=True)
+    check = abs(float(conditional_von_neumann(stack[0], stack[1]) - pairwise(stack)[0, 1]))
+    return [
+        f"`pairwise`, {count} domains of {size} features and a response: {1e3 * whole:.0f} ms; a "
+        f"double loop of the plain function {slow:.1f} s (four of its {count} rows timed): "
+        f"**{slow / whole:.0f} x** (at least 50). Largest difference to the loop "
+        f"{float(gap):.0e} of the largest entry, to `conditional_von_neumann` {check:.0e}."
+    ]
+
+
+def neighbour_lines(n: int = 300, d: int = 100) -> list[str]:
+    lines = ["| what | ms | ratio to ours |", "| --- | --- | --- |"]
+    z, a, b = sample(n, d, torch.float32, 2)
+    named = {"response_divergence (ours)": step(response_divergence, (z, a, b))}
+    named |= dict(neighbours(z[0], z[1]))
+    times = side_by_side(list(named.values()), seconds=4)
+    for name, seconds in zip(named, times, strict=True):
+        lines.append(f"| {name} | {1e3 * seconds:.2f} | {seconds / times[0]:.2f} |")
+        print(lines[-1], flush=True)
+    return lines
+
+
+def growth_plot() -> list[str]:
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(10, 3.2), layout="constrained")
+    FigureCanvasSVG(figure)
+    axes = figure.subplots(1, 3, sharey=True)
+    sweeps = {
+        "samples (100 features, 7 domains)": [
+            (n, 100, 7) for n in (32, 64, 128, 256, 512, 1024, 2048)
+        ],
+        "features (300 samples, 7 domains)": [
+            (300, d, 7) for d in (8, 16, 32, 64, 128, 256, 512, 1024)
+        ],
+        "domains (300 samples, 100 features)": [(300, 100, k) for k in (1, 2, 4, 8, 16, 32)],
+    }
+    for axis, (title, cases), position in zip(axes, sweeps.items(), (0, 1, 2), strict=True):
+        for name, function in (("plain", plain), ("vntransfer", response_divergence)):
+            points = []
+            for case in cases:
+                if name == "plain" and case[1] > 512:
+                    continue
+                run = step(function, sample(*case[:2], torch.float32, case[2]))
+                points.append((case[position], 1e3 * side_by_side([run], 0.3)[0]))
+            axis.loglog(*zip(*points, strict=True), marker="o", label=name)
+        axis.set_xlabel(title)
+        axis.grid(alpha=0.3, which="both")
+    axes[0].set_ylabel("forward + backward, ms")
+    axes[0].legend()
+    (DOCS / "img").mkdir(parents=True, exist_ok=True)
+    figure.savefig(DOCS / "img" / "core_growth.svg", metadata={"Date": None})
+    return ["![cost against samples, features and domains, log-log](img/core_growth.svg)"]
+
+
+def memory_lines() -> list[str]:
+    lines = ["| work | ours, MiB | plain, MiB |", "| --- | --- | --- |"]
+    for n, d in ((300, 500), (300, 1000), (1000, 100)):
+        peaks = []
+        for which in ("ours", "plain", "nothing"):
+            command = [sys.executable, __file__, "--memory", which, str(n), str(d)]
+            peaks.append(
+                int(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+            )
+        ours, slow = ((peak - peaks[2]) / 1024 for peak in peaks[:2])
+        lines.append(f"| {DOMAINS} x {n} x {d}, float32 | {ours:.0f} | {slow:.0f} |")
+        print(lines[-1], flush=True)
+    return lines
+
+
+def report_memory(which: str, n: int, d: int) -> None:
+    arrays = sample(n, d, torch.float32)
+    if which != "nothing":
+        step(plain if which == "plain" else response_divergence, arrays)()
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--memory", nargs=3, metavar=("WHICH", "N", "D"))
+    options = parser.parse_args()
+    if options.memory:
+        report_memory(options.memory[0], *map(int, options.memory[1:]))
+        return
+    torch.set_num_threads(2)
+    sections = {
+        "`response_divergence` against the plain formulation": response_table(),
+        "`pairwise`": pairwise_lines(),
+        "Beside other measures of two samples (300 x 100, float32)": neighbour_lines(),
+        "How the cost grows": growth_plot(),
+        "Peak memory above that of the data": memory_lines(),
+    }
+    head = [
+        "# The divergence core: speed, accuracy, memory",
+        "",
+        f"Made by `make bench-core` (torch {torch.__version__}, {torch.get_num_threads()} threads, "
+        f"{platform.machine()}). Forward + backward, {DOMAINS} domains, times in float32; plain = "
+        "`torch.linalg.eigh` of both full matrices with autograd. Ratios are measured side by side "
+        "in one run, the best of several turns each; milliseconds are of a shared machine and only "
+        "for orientation. Errors are relative to the exact method in float64.",
+    ]
+    for title, lines in sections.items():
+        head += ["", f"## {title}", "", *lines]
+    DOCS.mkdir(parents=True, exist_ok=True)
+    (DOCS / "core.md").write_text("\n".join(head) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

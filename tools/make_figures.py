@@ -1,0 +1,52 @@
+"""Draw the figures of README and docs that need no benchmark (`make docs`)."""
+
+import io
+from pathlib import Path
+
+import torch
+from matplotlib.backends.backend_svg import FigureCanvasSVG
+from matplotlib.figure import Figure
+from rich.console import Console
+
+from vntransfer import response_divergence
+from vntransfer.cli import demo
+
+IMAGES = Path(__file__).resolve().parent.parent / "docs" / "img"
+
+
+def draw_demo() -> None:
+    """Record what `vnt demo` prints."""
+    console = Console(record=True, width=72, file=io.StringIO(), force_terminal=True)
+    demo.demo(samples=1000, seed=0, console=console)
+    console.save_svg(str(IMAGES / "demo.svg"), title="vnt demo", unique_id="demo")
+
+
+def draw_ridge() -> None:
+    """Plot √J against the ridge for full-rank and rank-deficient features."""
+    generator = torch.Generator().manual_seed(0)
+    ridges = torch.logspace(-9, 1, 41)
+    figure = Figure(figsize=(6.4, 3.6), layout="constrained")
+    FigureCanvasSVG(figure)
+    axis = figure.subplots()
+    for samples, features in ((1000, 20), (300, 200), (300, 500), (50, 500)):
+        z = torch.randn(samples, features, generator=generator, dtype=torch.float64).relu()
+        heads = torch.randn(2, features, generator=generator, dtype=torch.float64) / features**0.5
+        a, b = (z @ w for w in heads)
+        mean = float(z.var(0).mean())
+        values = [
+            float(response_divergence(z, a, b, ridge=float(r) * mean, sqrt=True)) for r in ridges
+        ]
+        axis.loglog(ridges, values, label=f"{samples} samples, {features} features")
+    axis.axvline(1e-3, color="grey", linestyle=":", label="ridge='auto'")
+    axis.set_xlabel("ridge / mean eigenvalue of the feature covariance")
+    axis.set_ylabel("√J of two linear heads")
+    axis.grid(alpha=0.3)
+    axis.legend(fontsize=8)
+    figure.savefig(IMAGES / "ridge.svg", metadata={"Date": None})
+
+
+if __name__ == "__main__":
+    IMAGES.mkdir(parents=True, exist_ok=True)
+    draw_demo()
+    draw_ridge()
+    print("wrote docs/img")
