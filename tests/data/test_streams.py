@@ -188,3 +188,14 @@ def test_odd_png_names_are_refused(tmp_path: Path) -> None:
     folder(tmp_path / "omniglot" / "images_background", {"what.png": picture})
     with pytest.raises(DataError, match="unexpected file"):
         load("omniglot", folder=tmp_path)
+
+
+def test_without_pillow_the_way_out_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import sys
+
+    folder(tmp_path / "omniglot", omniglot_files())
+    monkeypatch.setitem(sys.modules, "PIL", None)
+    with pytest.raises(DataError, match=r"vntransfer\[images\]"):
+        load("omniglot", folder=tmp_path)

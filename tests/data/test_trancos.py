@@ -10,7 +10,12 @@ from hypothesis import strategies as st
 from makers import folder, tar, trancos_files, zipped
 
 from vntransfer.data import Domains, load
-from vntransfer.data.cameras import camera_domains, group_cameras, overlap_distances
+from vntransfer.data.cameras import (
+    camera_domains,
+    group_cameras,
+    overlap_distances,
+    weighted_ward,
+)
 from vntransfer.data.density import density_map, masked_count
 from vntransfer.data.lazy import LazyRows
 from vntransfer.errors import ArgumentError, DataError
@@ -81,14 +86,29 @@ def test_overlap_distances_agree_with_scipy() -> None:
     np.testing.assert_allclose(overlap_distances(masks), cdist(flat, flat, "jaccard"), atol=1e-7)
 
 
-def test_groups_keep_their_promise() -> None:
+def test_groups_find_separate_cameras() -> None:
     rng = np.random.default_rng(0)
     base = rng.random((4, 20, 20)) < 0.3
     masks = np.repeat(base, 5, axis=0) ^ (rng.random((20, 20, 20)) < 0.01)
     groups = group_cameras(masks, threshold=0.3)
-    distances = overlap_distances(masks)
     assert groups.tolist() == np.repeat(np.arange(4), 5).tolist()
-    assert max(distances[groups[:, None] == groups]) <= 0.3
+    assert group_cameras(masks[:1]).tolist() == [0]
+    with pytest.raises(ArgumentError, match="threshold"):
+        group_cameras(masks, threshold=1.5)
+
+
+@settings(max_examples=25)
+@given(st.lists(st.integers(1, 5), min_size=2, max_size=9), st.integers(0, 2**32 - 1))
+def test_weighted_ward_is_ward_of_repeated_points(weights: list[int], seed: int) -> None:
+    from scipy.cluster.hierarchy import cophenet, linkage
+    from scipy.spatial.distance import cdist, squareform
+
+    points = np.random.default_rng(seed).normal(size=(len(weights), 3))
+    first = np.cumsum([0, *weights[:-1]])
+    repeated = np.repeat(points, weights, axis=0)
+    expected = squareform(cophenet(linkage(repeated, "ward")))[np.ix_(first, first)]
+    tree = weighted_ward(cdist(points, points), np.array(weights))
+    np.testing.assert_allclose(squareform(cophenet(tree)), expected, atol=1e-7)
 
 
 def test_domains_of_cameras_do_not_depend_on_the_order_of_pictures() -> None:
@@ -164,7 +184,7 @@ def test_lazy_rows_index_like_an_array() -> None:
         np.testing.assert_array_equal(rows[index], whole[index])
     np.testing.assert_array_equal(np.asarray(rows), whole)
     assert np.asarray(rows, dtype=np.float32).dtype == np.float32
-    assert rows.sum() == whole.sum()
+    assert [row.tolist() for row in rows] == whole.tolist()
     with pytest.raises(IndexError):
         rows[6]
 

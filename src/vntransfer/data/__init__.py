@@ -4,9 +4,21 @@ from pathlib import Path
 from typing import Any
 
 from vntransfer.data.base import Domains, LazyTasks, Provenance, Task, TaskStream
+from vntransfer.data.grouping import kmeans_domains
+from vntransfer.data.regression import mixture_noise
 from vntransfer.data.tables import table
 
-__all__ = ["Domains", "LazyTasks", "Provenance", "Task", "TaskStream", "load", "table"]
+__all__ = [
+    "Domains",
+    "LazyTasks",
+    "Provenance",
+    "Task",
+    "TaskStream",
+    "kmeans_domains",
+    "load",
+    "mixture_noise",
+    "table",
+]
 
 
 def load(

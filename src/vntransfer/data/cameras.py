@@ -25,10 +25,10 @@ def overlap_distances(masks: NDArray[np.bool_]) -> NDArray[np.float64]:
 
 
 def group_cameras(masks: NDArray[np.bool_], *, threshold: float = 0.3) -> NDArray[np.intp]:
-    """Group (0, 1, ...) of every picture by complete linkage on the overlap of the masks.
+    """Group (0, 1, ...) of every picture by average linkage on the overlap of the masks.
 
-    Any two pictures of a group share at least 1 - ``threshold`` of the union of their masks.
-    A camera that is turned between pictures gives several groups.
+    Groups are joined as long as their pictures share, on average over the pairs, at least
+    1 - ``threshold`` of the union of their masks. A camera that is turned gives several groups.
 
     Examples
     --------
@@ -43,7 +43,7 @@ def group_cameras(masks: NDArray[np.bool_], *, threshold: float = 0.3) -> NDArra
         raise ArgumentError(f"threshold: expected between 0 and 1, got {threshold}")
     if len(masks) < 2:
         return np.zeros(len(masks), dtype=np.intp)
-    tree = linkage(squareform(overlap_distances(masks), checks=False), "complete")
+    tree = linkage(squareform(overlap_distances(masks), checks=False), "average")
     return _by_first(fcluster(tree, threshold, "distance"))
 
 
@@ -70,7 +70,7 @@ class CameraTree:
     distances
         Root mean square difference of the mean masks, (cameras, cameras).
     linkage
-        Ward's tree as scipy gives it, for a dendrogram.
+        Ward's tree in the form of scipy, for a dendrogram.
     domain
         Domain 0 to k - 1 of each camera, the domain with most pictures first.
     """
@@ -83,8 +83,52 @@ class CameraTree:
     domain: NDArray[np.intp]
 
 
+def weighted_ward(
+    distances: NDArray[np.float64], weights: NDArray[np.floating]
+) -> NDArray[np.float64]:
+    """Ward's clustering of points that weigh differently, in the form of scipy's ``linkage``.
+
+    Equal to `scipy.cluster.hierarchy.linkage` for weights of 1, and to repeating every point as
+    often as it weighs.
+
+    Parameters
+    ----------
+    distances
+        Euclidean distances of all pairs, (n, n).
+    weights
+        Weight of each point, (n,).
+
+    Examples
+    --------
+    >>> points = np.array([0.0, 1.0, 5.0])
+    >>> weighted_ward(abs(points[:, None] - points), np.ones(3)).round(2)
+    array([[0. , 1. , 1. , 2. ],
+           [2. , 3. , 5.2, 3. ]])
+    """
+    n = len(weights)
+    weight = np.asarray(weights, dtype=np.float64).copy()
+    # squared increase of the spread within clusters by joining, times 2 as in scipy
+    cost = 2 * np.outer(weight, weight) / np.add.outer(weight, weight) * distances**2
+    np.fill_diagonal(cost, np.inf)
+    label, members, tree = np.arange(n), np.ones(n), np.empty((n - 1, 4))
+    for step in range(n - 1):
+        i, j = sorted(np.unravel_index(np.argmin(cost), cost.shape))
+        low, high = sorted((label[i], label[j]))
+        tree[step] = low, high, np.sqrt(cost[i, j]), members[i] + members[j]
+        joint = weight + weight[i] + weight[j]
+        row = (weight + weight[i]) * cost[i] + (weight + weight[j]) * cost[j] - weight * cost[i, j]
+        cost[i] = cost[:, i] = row / joint
+        cost[j] = cost[:, j] = cost[i, i] = np.inf
+        weight[i] += weight[j]
+        members[i] += members[j]
+        label[i] = n + step
+    return tree
+
+
 def camera_domains(masks: NDArray[np.bool_], camera: NDArray[np.generic], k: int = 5) -> CameraTree:
     """Domains of cameras: Ward's clustering of their mean masks, cut at k.
+
+    A camera weighs as much as it has pictures: groups of a few odd pictures do not make domains.
 
     Parameters
     ----------
@@ -102,15 +146,15 @@ def camera_domains(masks: NDArray[np.bool_], camera: NDArray[np.generic], k: int
     >>> camera_domains(masks, np.array([7, 7, 3, 3, 5]), k=2).domain
     array([0, 0, 1])
     """
-    from scipy.cluster.hierarchy import fcluster, linkage
+    from scipy.cluster.hierarchy import fcluster
     from scipy.spatial.distance import pdist, squareform
 
     names, index, sizes = np.unique(camera, return_inverse=True, return_counts=True)
     if not 2 <= k <= len(names):
         raise ArgumentError(f"k: expected 2 to {len(names)} (the number of cameras), got {k}")
     means = np.stack([masks[index == c].mean(axis=0) for c in range(len(names))])
-    condensed = pdist(means.reshape(len(names), -1)) / np.sqrt(means[0].size)
-    tree = linkage(condensed, "ward")
+    distances = squareform(pdist(means.reshape(len(names), -1))) / np.sqrt(means[0].size)
+    tree = weighted_ward(distances, sizes / sizes.mean())
     cut = fcluster(tree, k, "maxclust") - 1
     pictures = np.bincount(cut, weights=sizes, minlength=k)
     rank = np.empty(k, dtype=np.intp)
@@ -119,7 +163,7 @@ def camera_domains(masks: NDArray[np.bool_], camera: NDArray[np.generic], k: int
         names=tuple(map(str, names)),
         sizes=sizes,
         mean_masks=means.astype(np.float32),
-        distances=squareform(condensed),
+        distances=distances,
         linkage=tree,
         domain=rank[cut],
     )

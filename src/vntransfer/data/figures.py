@@ -172,7 +172,7 @@ def draw_stream(stream: TaskStream, n_columns: int = 10, n_permuted: int = 5) ->
             names.append("as they were")
         strips.append(_strip(x, n_columns))
         names.append(task.name.replace("_", " "))
-    width = 0.5 * n_columns + 0.08 * max(map(len, names)) + 0.2
+    width = 0.5 * n_columns + 0.065 * max(map(len, names)) + 0.2
     figure = Figure(figsize=(width, 0.5 * len(strips) + 0.3), layout="constrained")
     axes = figure.subplots()
     axes.imshow(1 - np.concatenate(strips), cmap="gray", vmin=0, vmax=1, interpolation="nearest")
@@ -182,6 +182,7 @@ def draw_stream(stream: TaskStream, n_columns: int = 10, n_permuted: int = 5) ->
     axes.set_xticks([])
     axes.spines[:].set_visible(False)
     axes.set_title(f"{stream.name}: test pictures of each task", loc="left")
+    axes.set_anchor("E")  # room for the names
     return figure
 
 

@@ -1,4 +1,4 @@
-"""Figure of TRANCOS: derived diagrams only, never a photograph."""
+"""Figures of TRANCOS: derived diagrams; photographs only where they are asked for."""
 
 from typing import Any
 
@@ -49,6 +49,22 @@ def draw_trancos(loaded: Domains) -> Any:
             panel.spines[:].set_visible(False)
     panels[0, 0].set_ylabel("mean mask")
     panels[1, 0].set_ylabel("mean density")
+    return figure
+
+
+def draw_samples(loaded: Domains) -> Figure:
+    """Draw a photograph, its density and its mask per domain: to look at, not to publish."""
+    figure = Figure(figsize=(1.8 * len(loaded), 4.2), layout="constrained")
+    panels = figure.subplots(3, len(loaded), squeeze=False)
+    for column, (name, (x, y)) in enumerate(loaded.items()):
+        middle = int(np.argsort(y)[len(y) // 2])
+        shown = (x[middle], loaded.extras["density"][name][middle])
+        panels[0, column].imshow(shown[0])
+        panels[1, column].imshow(shown[1], cmap="magma")
+        panels[2, column].imshow(loaded.extras["mask"][name][middle], cmap="gray", vmin=0, vmax=1)
+        panels[0, column].set_title(f"{name}: {y[middle]:.0f} vehicles")
+    for panel in panels.ravel():
+        panel.set(xticks=[], yticks=[])
     return figure
 
 

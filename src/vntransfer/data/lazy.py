@@ -1,6 +1,6 @@
 """Rows that are made when they are asked for: pictures too many to keep decoded."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -54,9 +54,6 @@ class LazyRows:
             rows[i] = self._make(int(key))
         return rows
 
-    def __iter__(self) -> Iterator[NDArray[Any]]:
-        return (self._make(int(key)) for key in self._keys)
-
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         if copy is False:
             raise ValueError("copy: rows are made on access, a copy is needed")
@@ -64,7 +61,3 @@ class LazyRows:
 
     def __repr__(self) -> str:
         return f"<LazyRows {' x '.join(map(str, self.shape))} {self.dtype}>"
-
-    def sum(self) -> Any:
-        """Sum of all values, in bounded memory."""
-        return sum(row.sum(dtype=np.float64) for row in self)

@@ -21,14 +21,19 @@ STYLE = {
 
 
 def plot(
-    name: str, path: str | Path, *, folder: str | Path | None = None, **parameters: Any
+    name: str,
+    path: str | Path,
+    *,
+    folder: str | Path | None = None,
+    samples: bool = False,
+    **parameters: Any,
 ) -> Path:
     """Draw a data set and save the picture.
 
     Domains: t-SNE of their rows and histograms of their responses, as in the paper's supplement;
     streams: the same pictures in every task; the synthetic set: its first two dimensions and a
     block of its covariance; TRANCOS: distances, dendrogram and sizes of the cameras, mean masks
-    and densities of the domains (never a photograph); tables: their response and the paper's
+    and densities of the domains; tables: their response and the paper's
     noise.
 
     Parameters
@@ -39,6 +44,9 @@ def plot(
         Where to save; its ending (.svg, .png, .pdf) is the format.
     folder
         Where the data files are, as in `vntransfer.data.load`.
+    samples
+        TRANCOS only: a photograph, density and mask per domain instead. Look at them, but do not
+        publish them.
     parameters
         Those of the set.
 
@@ -64,13 +72,15 @@ def plot(
         ) from error
     loaded = load(name, folder=folder, **parameters)
     with rc_context(STYLE), atomic_write(path) as file:
-        figure = _draw(name, loaded, parameters)
+        figure = _draw(name, loaded, samples, parameters)
         metadata = {"Date": None} if path.suffix == ".svg" else None
         figure.savefig(file, format=path.suffix[1:], dpi=100, metadata=metadata)
     return path
 
 
-def _draw(name: str, loaded: Domains | TaskStream, parameters: dict[str, Any]) -> Any:
+def _draw(
+    name: str, loaded: Domains | TaskStream, samples: bool, parameters: dict[str, Any]
+) -> Any:
     """Figure of a set: its own, or that of its kind."""
     from vntransfer.data import figures, figures_trancos
 
@@ -80,7 +90,8 @@ def _draw(name: str, loaded: Domains | TaskStream, parameters: dict[str, Any]) -
         covariance = {k: v for k, v in parameters.items() if k in ("diagonal", "far_pair")}
         return figures.draw_synthetic(loaded, **covariance)
     if name == "trancos":
-        return figures_trancos.draw_trancos(loaded)
+        draw = figures_trancos.draw_samples if samples else figures_trancos.draw_trancos
+        return draw(loaded)
     if name == "landmine":
         return figures.draw_fields(loaded)
     if len(loaded) == 1:

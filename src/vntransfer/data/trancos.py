@@ -246,6 +246,6 @@ def _cameras(
         return scenes.camera, f"{len(np.unique(scenes.camera))} cameras as in the file"
     groups = group_cameras(masks, threshold=threshold)
     return groups, (
-        f"no cameras in the file: {groups.max() + 1} groups of pictures by complete linkage on the "
+        f"no cameras in the file: {groups.max() + 1} groups of pictures by average linkage on the "
         f"overlap of masks, cut at {threshold:g}"
     )

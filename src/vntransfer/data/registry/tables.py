@@ -77,8 +77,8 @@ def _uci(name: str, title: str, dataset: str) -> Entry:
             ),
         ),
         options={"name": name},
-        licence="CC BY 4.0 (UCI)",
-        citation=f"UCI machine learning repository, {dataset}",
+        licence="CC BY 4.0 (UCI)" if dataset.isdecimal() else "not stated",
+        citation=f"UCI machine learning repository, {dataset}" if dataset.isdecimal() else dataset,
         parameters={
             "k": "number of domains, 5",
             "seed": "seed of the groups of subjects, 0" if subjects else "seed of k-means, 0",
@@ -90,8 +90,8 @@ def _uci(name: str, title: str, dataset: str) -> Entry:
 UCI_TABLES = (
     _uci("protein", "physicochemical properties of protein structure, 5 k-means domains", "265"),
     _uci("bike", "hourly bike rentals, 5 k-means domains", "275"),
-    _uci("pol", "telecommunication (pole), 5 k-means domains", "from Delve"),
-    _uci("pumadyn32nm", "robot arm with 32 features, 5 k-means domains", "from Delve"),
+    _uci("pol", "telecommunication (pole), 5 k-means domains", "Weiss and Indurkhya, 1995"),
+    _uci("pumadyn32nm", "robot arm with 32 features, 5 k-means domains", "Delve, pumadyn family"),
     _uci("parkinsons", "voice measures of 42 subjects, 5 groups of subjects", "189"),
 )
 
