@@ -51,7 +51,10 @@ def test_a_terminal_shows_what_runs_how_far_and_how_long_still(
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("run", "smok"), "vnt: preset: unknown 'smok' (did you mean 'smoke'?)"),
+        (
+            ("run", "smok"),
+            "preset (or a file that ends in .toml): unknown 'smok' (did you mean 'smoke'?)",
+        ),
         (
             ("run", "smoke", "--methods", "rigde"),
             "methods: unknown 'rigde' (did you mean 'ridge'?)",

@@ -119,12 +119,7 @@ def read_preset(name: str | Path) -> tuple[str, dict[str, Any]]:
         except (OSError, UnicodeDecodeError) as error:
             raise PresetError(f"preset {str(path)!r}: cannot be read ({error})") from None
     else:
-        names = list(shipped())
-        if str(name) not in names:
-            try:
-                check_names([str(name)], names, "preset")
-            except PresetError as error:
-                raise PresetError(f"{error}; or give a file that ends in .toml") from None
+        check_names([str(name)], shipped(), "preset (or a file that ends in .toml)")
         text = (resources.files("vntransfer.bench") / "presets" / f"{name}.toml").read_text("utf-8")
     try:
         return path.stem if path.suffix == ".toml" else str(name), tomllib.loads(text)
