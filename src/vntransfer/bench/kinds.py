@@ -100,7 +100,7 @@ def load_kind(name: str) -> Kind:
     Traceback (most recent call last):
     vntransfer.errors.PresetError: experiment: cannot import 'my.experiment' (No module named 'my')
     """
-    if "." not in name:
+    if "." not in name or name.startswith("."):
         check_names([name], KINDS, "experiment")
     try:
         kind = import_module(KINDS.get(name, name)).KIND

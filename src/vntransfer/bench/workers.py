@@ -8,6 +8,7 @@ import time
 import traceback
 import warnings
 from concurrent.futures import Future
+from concurrent.futures.process import BrokenProcessPool
 from typing import Any
 
 from vntransfer.bench.cells import Cell
@@ -31,7 +32,11 @@ class Pool:
 
     def submit(self, cell: Cell) -> "Future[Outcome]":
         """Start a cell; a pool whose worker died is replaced."""
-        future: Future[Outcome] = self._executor().submit(compute, cell)
+        future: Future[Outcome]
+        try:
+            future = self._executor().submit(compute, cell)
+        except BrokenProcessPool:  # a worker died just now, between two cells
+            future = self._executor().submit(compute, cell)
         return future
 
     def kill(self) -> None:
