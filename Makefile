@@ -9,7 +9,8 @@ JOBS   ?= 2
 export OMP_NUM_THREADS ?= 1
 export MKL_NUM_THREADS ?= 1
 
-.PHONY: demo test lint types unit format bench-core bench-data docs setup clean
+.PHONY: demo test lint types unit format bench-core bench-data bench-runner bench-faults docs \
+	setup clean
 
 demo: setup
 	@OMP_NUM_THREADS=2 MKL_NUM_THREADS=2 $(BIN)/vnt demo
@@ -36,6 +37,12 @@ format: setup
 bench-core: $(READY)
 	@$(BIN)/python -m pip install -q -c constraints.txt -e '.[bench]'
 	@OMP_NUM_THREADS=2 MKL_NUM_THREADS=2 $(BIN)/python benchmarks/core.py
+
+bench-runner: setup
+	@$(BIN)/python benchmarks/runner.py
+
+bench-faults: setup
+	@$(BIN)/python benchmarks/faults.py --kills 30
 
 bench-data: setup
 	@OMP_NUM_THREADS=1 $(BIN)/python benchmarks/data_loading.py

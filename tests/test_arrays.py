@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 import vntransfer as vn
-from makers import normal, random_spd
+from samples import normal, random_spd
 from vntransfer import ArgumentError, NotPositiveDefiniteError, VnError
 from vntransfer._arrays import number, take
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import vntransfer.bordered as bordered
-from makers import normal
+from samples import normal
 from vntransfer import covariance, jeffreys, response_divergence
 
 

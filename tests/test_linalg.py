@@ -12,7 +12,7 @@ from scipy.linalg import logm
 from torch import Tensor
 
 import oracles
-from makers import EPS, condition, orthogonal, random_spd, seeds, spd, symmetric
+from samples import EPS, condition, orthogonal, random_spd, seeds, spd, symmetric
 from vntransfer import ArgumentError, NotPositiveDefiniteError, VnError, jeffreys, sym_logm
 from vntransfer.linalg import log_divided_differences, safe_sqrt, spectrum
 

@@ -27,3 +27,11 @@ class NumericalWarning(UserWarning):
 
 class DataWarning(UserWarning):
     """A data set is partial, or a file is not the one whose hash is known."""
+
+
+class PresetError(VnError, ValueError):
+    """A preset of an experiment (or an option that changes it) is not valid."""
+
+
+class StoreError(VnError, OSError):
+    """The store of a run folder cannot be read or written."""

@@ -9,7 +9,7 @@ from scipy.linalg import logm
 from torch import Tensor
 
 import oracles
-from makers import EPS, condition, normal, random_spd, seeds, spd
+from samples import EPS, condition, normal, random_spd, seeds, spd
 from vntransfer import (
     conditional_log_det,
     conditional_von_neumann,

@@ -12,7 +12,7 @@ from torch import Tensor
 
 import oracles
 import vntransfer
-from makers import EPS, condition, orthogonal, random_spd, seeds, spd, symmetric
+from samples import EPS, condition, orthogonal, random_spd, seeds, spd, symmetric
 from vntransfer import DIVERGENCES, VnError
 
 every = pytest.mark.parametrize("name", DIVERGENCES)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 import oracles
-from makers import normal, responses, seeds
+from samples import normal, responses, seeds
 from vntransfer import response_divergence
 
 METHODS = ["features", "gram", "exact"]

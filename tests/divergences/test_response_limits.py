@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from makers import normal, responses, seeds
+from samples import normal, responses, seeds
 from vntransfer import (
     ArgumentError,
     NotPositiveDefiniteError,

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from makers import normal
+from samples import normal
 from vntransfer import (
     DIVERGENCES,
     DomainError,

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from makers import normal, seeds
+from samples import normal, seeds
 from vntransfer import (
     DIVERGENCES,
     ArgumentError,

@@ -1,0 +1,57 @@
+"""How often the interval of the tables covers the truth, beside the plain percentile bootstrap.
+
+python benchmarks/coverage.py
+"""
+
+import numpy as np
+
+from vntransfer.bench.statistics import difference
+
+TRIALS, RESAMPLES = 1000, 1000
+
+
+def percentile_interval(d: np.ndarray, rng: np.random.Generator) -> tuple[float, float]:
+    """Hierarchical bootstrap: targets with replacement, within each its seeds with replacement."""
+    targets, seeds = d.shape
+    rows = rng.integers(targets, size=(RESAMPLES, targets, 1))
+    columns = rng.integers(seeds, size=(RESAMPLES, targets, seeds))
+    low, high = np.quantile(d[rows, columns].mean((1, 2)), [0.025, 0.975])
+    return float(low), float(high)
+
+
+def coverage(targets: int, seeds: int, between: float, within: float) -> tuple[float, float]:
+    """Share of trials whose interval covers zero, ours and percentile; the truth is zero."""
+    rng = np.random.default_rng(0)
+    ours = plain = 0
+    for _ in range(TRIALS):
+        d = between * rng.standard_normal((targets, 1)) if targets > 1 else np.zeros((1, 1))
+        d = d + within * rng.standard_normal((targets, seeds))
+        table = {str(k): dict(enumerate(row)) for k, row in enumerate(d)}
+        zero = {k: dict.fromkeys(row, 0.0) for k, row in table.items()}
+        found = difference(table, zero)
+        assert found is not None
+        assert found.low is not None
+        assert found.high is not None
+        ours += found.low <= 0 <= found.high
+        low, high = percentile_interval(d, rng)
+        plain += low <= 0 <= high
+    return ours / TRIALS, plain / TRIALS
+
+
+def main() -> None:
+    print("| targets | seeds | spread of targets : seeds | ours | percentile bootstrap |")
+    print("| --- | --- | --- | --- | --- |")
+    for targets, seeds, between, within in (
+        (1, 5, 0, 1),
+        (4, 5, 1, 1),
+        (6, 5, 1, 1),
+        (6, 5, 0, 1),
+        (6, 5, 1, 0.2),
+        (25, 5, 1, 1),
+    ):
+        ours, plain = coverage(targets, seeds, between, within)
+        print(f"| {targets} | {seeds} | {between} : {within} | {ours:.3f} | {plain:.3f} |")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,119 @@
+"""Kill the runner at random moments (SIGKILL), resume, compare with a run that was left alone.
+
+Each trial starts a fresh run folder, kills the runner after a random part of the time that an
+undisturbed run takes, checks the store as it lies there, resumes, and compares tables and rows.
+
+    python benchmarks/faults.py --kills 30
+"""
+
+import argparse
+import csv
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from vntransfer.bench import export, report
+
+VNT = [sys.executable, "-c", "from vntransfer.cli import main; main()"]
+SIZE = ["--seeds", "2", "--targets", "s1,s2,s3", "--jobs", "2"]
+VARYING = ("seconds",)  # the one column that may differ between equal runs
+
+
+def start(folder: Path) -> "subprocess.Popen[bytes]":
+    command = [*VNT, "bench", "run", "smoke", *SIZE, "--out", str(folder)]
+    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+def output(folder: Path) -> tuple[str, list[dict[str, str]]]:
+    """Table and rows of a finished run."""
+    file = folder / "rows.csv"
+    export(folder, file)
+    with open(file, newline="") as text:
+        rows = [{k: v for k, v in row.items() if k not in VARYING} for row in csv.DictReader(text)]
+    return report(folder, "csv"), rows
+
+
+def children(pid: int) -> list[int]:
+    path = Path(f"/proc/{pid}/task/{pid}/children")
+    return [int(child) for child in path.read_text().split()] if path.exists() else []
+
+
+def finished_cells(folder: Path) -> int:
+    """Finished cells in the store as the killed runner left it, after an integrity check."""
+    path = folder / "store.sqlite"
+    if not path.exists():
+        return 0
+    connection = sqlite3.connect(path)
+    try:
+        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+        if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'cells'").fetchone():
+            return 0
+        half = connection.execute(
+            "SELECT count(*) FROM metrics JOIN cells ON id = cell WHERE status != 'done'"
+        ).fetchone()[0]
+        assert half == 0, f"{half} metric rows of unfinished cells"
+        query = "SELECT count(*) FROM cells WHERE status = 'done'"
+        return int(connection.execute(query).fetchone()[0])
+    finally:
+        connection.close()
+
+
+def gone(pids: list[int], seconds: float = 10.0) -> bool:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        states = [Path(f"/proc/{pid}/stat") for pid in pids]
+        alive = [
+            s for s in states if s.exists() and s.read_text().rsplit(")")[-1].split()[0] != "Z"
+        ]
+        if not alive:
+            return True
+        time.sleep(0.1)
+    return False
+
+
+def trial(folder: Path, delay: float) -> int:
+    """Kill once after ``delay`` seconds, check, resume to the end; finished cells at the kill."""
+    process = start(folder)
+    time.sleep(delay)
+    workers = children(process.pid)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    found = finished_cells(folder)
+    assert start(folder).wait() == 0, "the resumed run did not end well"
+    assert gone(workers), "workers of the killed run are still there"
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--kills", type=int, default=30)
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    rng = random.Random(options.seed)
+    with tempfile.TemporaryDirectory() as place:
+        reference = Path(place, "reference")
+        begin = time.monotonic()
+        assert start(reference).wait() == 0
+        whole = time.monotonic() - begin
+        expected = output(reference)
+        cells = len({row["key"] for row in expected[1]})
+        at_kill = []
+        for number in range(options.kills):
+            folder = Path(place, f"trial{number}")
+            at_kill.append(trial(folder, rng.uniform(0, whole)))
+            assert output(folder) == expected, f"trial {number}: another table"
+        inside = sum(0 < found < cells for found in at_kill)
+        print(f"kills                      {options.kills}")
+        print(f"cells per run              {cells}")
+        print(f"finished cells at the kill {sorted(at_kill)}")
+        print(f"kills amid the cells       {inside}")
+        print(f"equal tables and rows      {len(at_kill)} of {options.kills}")
+
+
+if __name__ == "__main__":
+    main()

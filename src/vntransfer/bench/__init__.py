@@ -1,0 +1,17 @@
+"""Experiments as presets: run them, resume them, report them.
+
+Examples
+--------
+>>> import tempfile
+>>> with tempfile.TemporaryDirectory() as folder:
+...     _ = run("smoke", methods=["constant"], targets=["s1"], seeds=2, out=folder)
+...     frame = results(folder)
+>>> frame["metric"].tolist()
+['mae', 'source_validation', 'mae', 'source_validation']
+"""
+
+from vntransfer.bench.exports import export, results
+from vntransfer.bench.report import report
+from vntransfer.bench.runner import Summary, retry, run
+
+__all__ = ["Summary", "export", "report", "results", "retry", "run"]

@@ -1,0 +1,156 @@
+"""Cells: the grid of a preset, each cell named by a hash of all that determines its result."""
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vntransfer.bench.kinds import load_kind
+from vntransfer.bench.options import Settings, check_names
+from vntransfer.bench.preset import Preset
+
+
+def canonical_json(value: Any) -> str:
+    """JSON text that is the same for equal values.
+
+    Examples
+    --------
+    >>> canonical_json({"b": 1.0, "a": [True]})
+    '{"a":[true],"b":1.0}'
+    """
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def fingerprint(*arrays: NDArray[Any]) -> str:
+    """Hash of the content, shape and type of arrays.
+
+    Examples
+    --------
+    >>> fingerprint(np.arange(3)) == fingerprint(np.arange(3))
+    True
+    >>> fingerprint(np.arange(3)) == fingerprint(np.arange(3.0))
+    False
+    """
+    digest = hashlib.sha256()
+    for array in arrays:
+        digest.update(f"{array.dtype.str}{array.shape}".encode())
+        digest.update(np.ascontiguousarray(array).data)
+    return digest.hexdigest()
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One computation of a run.
+
+    Parameters
+    ----------
+    experiment, version
+        Kind of experiment; version of the kind and of the method, as "kind.method".
+    data, data_hash
+        Data set and the hash of what the cell reads of it.
+    target
+        Target or stream.
+    method, hyper
+        Method and its settings.
+    seed
+        Seed of everything random in the cell.
+    selection
+        The rule that chooses among hyper-parameters and epochs.
+    settings
+        Settings of the experiment, with the values of this condition.
+    condition
+        Names of the settings that the preset's grid varies.
+    """
+
+    experiment: str
+    version: str
+    data: str
+    data_hash: str
+    target: str
+    method: str
+    hyper: Settings
+    seed: int
+    selection: str
+    settings: Settings
+    condition: tuple[str, ...] = ()
+
+    @cached_property
+    def key(self) -> str:
+        """Hash of everything but ``condition``, which follows from the preset."""
+        identity = {k: v for k, v in vars(self).items() if k not in ("condition", "key")}
+        return hashlib.sha256(canonical_json(identity).encode()).hexdigest()[:32]
+
+    @property
+    def label(self) -> str:
+        """A few words for people: what distinguishes it from its neighbours."""
+        varied = [f"{name}={self.settings[name]}" for name in self.condition]
+        return " ".join([self.data, self.target, *varied, self.method, f"seed {self.seed}"])
+
+
+def points(fixed: Settings, grid: Mapping[str, list[Any]]) -> Iterator[Settings]:
+    """All settings of a grid, in the order of the file.
+
+    Examples
+    --------
+    >>> list(points({"a": 0, "b": 5}, {"a": [1, 2]}))
+    [{'a': 1, 'b': 5}, {'a': 2, 'b': 5}]
+    """
+    for values in product(*grid.values()):
+        yield {**fixed, **dict(zip(grid, values, strict=True))}
+
+
+def expand(preset: Preset) -> list[Cell]:
+    """All cells of a preset, in a fixed order, each once.
+
+    Raises
+    ------
+    PresetError
+        A target does not exist.
+    DataError
+        A data set is absent.
+
+    Examples
+    --------
+    >>> from vntransfer.bench.preset import check
+    >>> raw = {"title": "t", "experiment": "smoke", "data": "synthetic", "methods": {"ridge": {}}}
+    >>> cells = expand(check(raw | {"seeds": 2, "targets": ["s1"]}, "mine"))
+    >>> [(cell.target, cell.method, cell.seed) for cell in cells]
+    [('s1', 'ridge', 0), ('s1', 'ridge', 1)]
+    """
+    kind = load_kind(preset.experiment)
+    cells: dict[str, Cell] = {}
+    known: set[str] = set()
+    for data in preset.data:
+        for point in points(preset.settings, preset.grid):
+            settings = kind.canonical(data, point)
+            targets = kind.targets(data, settings)
+            known.update(targets)
+            data_hash = kind.fingerprint(data, settings)
+            for target in targets:
+                if preset.targets and target not in preset.targets:
+                    continue
+                for method, fixed in preset.methods.items():
+                    for hyper in points(fixed, preset.grids.get(method, {})):
+                        for seed in preset.seeds:
+                            cell = Cell(
+                                experiment=preset.experiment,
+                                version=f"{kind.version}.{kind.methods[method].version}",
+                                data=data,
+                                data_hash=data_hash,
+                                target=target,
+                                method=method,
+                                hyper=hyper,
+                                seed=seed,
+                                selection=preset.selection,
+                                settings=settings,
+                                condition=tuple(preset.grid),
+                            )
+                            cells.setdefault(cell.key, cell)
+    check_names(preset.targets, known, "targets")
+    return list(cells.values())

@@ -1,0 +1,1 @@
+"""The kinds of experiments, one file each; their registry is `vntransfer.bench.kinds.KINDS`."""

@@ -1,0 +1,289 @@
+"""Reports: from the store to tables and figures, always the same for the same cells."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from vntransfer.bench.kinds import Kind, load_kind
+from vntransfer.bench.preset import Preset
+from vntransfer.bench.selection import RULES, choose
+from vntransfer.bench.statistics import Difference, Estimate, difference, estimate, holm, verdict
+from vntransfer.bench.store import Record, read_records
+from vntransfer.bench.tables import Table, Value, render
+
+Condition = tuple[tuple[str, Any], ...]
+# method -> target -> seed -> value of the metric
+Values = dict[str, dict[str, dict[int, float]]]
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a run folder holds, ready for tables and figures."""
+
+    preset: Preset
+    kind: Kind
+    records: list[Record]
+    unplanned: int = 0
+
+    def condition(self, record: Record) -> Condition:
+        """Return the settings of a cell that the preset's grid varies."""
+        return tuple((name, record.settings[name]) for name in self.preset.grid)
+
+    @cached_property
+    def chosen(self) -> dict[tuple[str, Condition], dict[tuple[str, str, int], tuple[Record, int]]]:
+        """(data, condition) -> (method, target, seed) -> the cell and step that the rule chose."""
+        groups: dict[tuple[str, Condition], dict[tuple[str, str, int], list[Record]]] = {}
+        for record in self.records:
+            if record.status == "done":
+                places = groups.setdefault((record.data, self.condition(record)), {})
+                places.setdefault((record.method, record.target, record.seed), []).append(record)
+        return {
+            group: {
+                place: choose(
+                    candidates,
+                    candidates[0].selection,
+                    self.kind.metric,
+                    higher_is_better=self.kind.higher_is_better,
+                )
+                for place, candidates in places.items()
+            }
+            for group, places in groups.items()
+        }
+
+    def values(self, data: str, condition: Condition, metric: str | None = None) -> Values:
+        """Chosen values of a metric of one data set under one condition."""
+        found: Values = {}
+        for (method, target, seed), (record, step) in self.chosen[data, condition].items():
+            value = record.metrics[metric or self.kind.metric][step]
+            found.setdefault(method, {}).setdefault(target, {})[seed] = value
+        return found
+
+    def notes(self) -> list[str]:
+        """Return what must stand under every table."""
+        rule = self.preset.selection
+        notes = [f"selection: {rule} ({RULES[rule][1]})"]
+        if claim := self.preset.paper.get("claim"):
+            notes.append(f"paper: {claim}")
+        for status, text in (("failed", "failed"), ("pending", "are not computed yet")):
+            count = sum(record.status == status for record in self.records)
+            if count:
+                notes.append(f"{count} of {len(self.records)} cells {text}")
+        warned = sum(record.warnings is not None for record in self.records)
+        if warned:
+            notes.append(f"{warned} cells gave warnings (column 'warnings' of the export)")
+        if self.unplanned:
+            notes.append(f"{self.unplanned} finished cells of other settings are not shown")
+        return notes
+
+    def tables(self) -> list[Table]:
+        """Return the tables of this kind of experiment."""
+        return (self.kind.tables or standard)(self)
+
+
+def load_report(folder: str | Path) -> Report:
+    """Read a run folder."""
+    preset, records, unplanned = read_records(folder)
+    return Report(preset, load_kind(preset.experiment), records, unplanned)
+
+
+def report(folder: str | Path, form: str = "terminal", *, times: bool = False) -> str:
+    """Tables of a run folder as text.
+
+    Parameters
+    ----------
+    folder
+        The run folder.
+    form
+        terminal, markdown, latex or csv.
+    times
+        Add how long the cells took: the one table that differs between equal runs.
+    """
+    loaded = load_report(folder)
+    return render(loaded.tables() + ([duration_table(loaded)] if times else []), form)
+
+
+def standard(loaded: Report) -> list[Table]:
+    """One table of values per data set, then the comparison with the baseline."""
+    tables = [value_table(loaded, data) for data in loaded.preset.data]
+    if loaded.preset.baseline:
+        tables += comparison_tables(loaded)
+    return tables
+
+
+def condition_text(condition: Condition) -> str:
+    """``a=1, b=2``."""
+    return ", ".join(f"{name}={value}" for name, value in condition)
+
+
+def value_table(
+    loaded: Report, data: str, metric: str = "", *, higher_is_better: bool | None = None
+) -> Table:
+    """Mean and standard error over seeds per target and method; the paper's values below.
+
+    Parameters
+    ----------
+    loaded, data
+        The run and one of its data sets.
+    metric, higher_is_better
+        Another metric than the experiment's, and its direction.
+    """
+    preset, metric = loaded.preset, metric or loaded.kind.metric
+    if higher_is_better is None:
+        higher_is_better = loaded.kind.higher_is_better
+    paper = _paper_values(preset, data, metric)
+    methods = list(preset.methods)
+    rows: list[list[Value]] = []
+    short: list[str] = []
+    for group, condition in loaded.chosen:
+        if group != data:
+            continue
+        values = loaded.values(data, condition, metric)
+        targets = list(
+            dict.fromkeys(target for method in methods for target in values.get(method, {}))
+        )
+        for target in targets:
+            label = ", ".join(filter(None, (target, condition_text(condition))))
+            ours = {
+                method: estimate(list(values[method][target].values()))
+                for method in methods
+                if target in values.get(method, {})
+            }
+            rows.append([label, "ours", *(ours.get(method) for method in methods)])
+            short += [f"{label} {m} {e.n}" for m, e in ours.items() if e.n < len(preset.seeds)]
+            if target in paper:
+                rows += _paper_rows(label, methods, ours, paper[target])
+        if len(targets) > 1:
+            label = ", ".join(filter(None, ("mean", condition_text(condition))))
+            means = [_mean_over_targets(values.get(method, {}), targets) for method in methods]
+            rows.append([label, "ours", *means])
+    header = ["target", "", *methods]
+    if not paper:
+        header, rows = ["target", *methods], [[row[0], *row[2:]] for row in rows]
+    direction = "higher" if higher_is_better else "lower"
+    about = f"{metric} ({direction} is better), mean ± standard error over seeds"
+    if paper and "source" in preset.paper:
+        about += f"; paper: {preset.paper['source']}"
+    notes = [about, f"seeds: {', '.join(map(str, preset.seeds))}"]
+    if short:
+        notes.append(f"FEWER SEEDS than planned: {'; '.join(short)}")
+    return Table(f"{preset.title}: {data}", header, rows, notes + loaded.notes())
+
+
+def _paper_values(preset: Preset, data: str, metric: str) -> dict[str, dict[str, float]]:
+    """Target -> method -> the paper's value of a metric."""
+    found = {}
+    for target, methods in preset.paper.get("values", {}).get(data, {}).items():
+        row = {method: values[metric] for method, values in methods.items() if metric in values}
+        if row:
+            found[target] = row
+    return found
+
+
+def _paper_rows(
+    label: str, methods: list[str], ours: Mapping[str, Estimate], paper: Mapping[str, float]
+) -> list[list[Value]]:
+    gaps = [ours[m].mean - paper[m] if m in paper and m in ours else None for m in methods]
+    return [
+        [label, "paper", *(paper.get(method) for method in methods)],
+        [label, "difference", *(None if gap is None else _signed(gap) for gap in gaps)],
+    ]
+
+
+def _signed(value: float) -> str:
+    return f"{value:+.4g}"
+
+
+def _mean_over_targets(values: Mapping[str, Mapping[int, float]], targets: list[str]) -> Value:
+    """Mean over targets of each seed, then over seeds; empty when a target is missing."""
+    if any(target not in values for target in targets):
+        return None
+    seeds = set.intersection(*(set(values[target]) for target in targets))
+    if not seeds:
+        return None
+    return estimate([sum(values[t][s] for t in targets) / len(targets) for s in sorted(seeds)])
+
+
+def comparison_tables(loaded: Report) -> list[Table]:
+    """Difference to the baseline per data set (and condition), and wins and losses."""
+    preset, higher = loaded.preset, loaded.kind.higher_is_better
+    rows: list[list[Value]] = []
+    tally: list[list[Value]] = []
+    for method in preset.methods:
+        if method == preset.baseline:
+            continue
+        found = _against_baseline(loaded, method)
+        known = [(group, d) for group, d in found.items() if d.p is not None]
+        corrected = dict(
+            zip(
+                [g for g, _ in known], holm([d.p for _, d in known if d.p is not None]), strict=True
+            )
+        )
+        verdicts = []
+        for group, d in found.items():
+            label = ", ".join(filter(None, (group[0], condition_text(group[1]))))
+            p = corrected.get(group)
+            verdicts.append(verdict(d, p, higher_is_better=higher))
+            interval = "" if d.low is None or d.high is None else _interval(d.low, d.high)
+            tally_text = f"{d.won}/{d.lost}"
+            numbers = (_signed(d.mean), interval, _p(d.p), _p(p), tally_text)
+            rows.append([label, method, *numbers, verdicts[-1]])
+        counts = [verdicts.count(word) for word in ("better", "worse", "no difference")]
+        tally.append([method, *counts])
+    notes = [
+        "seeds averaged first; 95 % interval from the hierarchical bootstrap over targets and "
+        "seeds; p (Holm) is corrected over the rows of a method"
+    ]
+    header = ["data", "method", "difference", "95 % interval", "p", "p (Holm)", "won/lost"]
+    tables = [
+        Table(
+            f"{preset.title}: difference to {preset.baseline}",
+            [*header, "verdict"],
+            rows,
+            notes + loaded.notes(),
+        )
+    ]
+    if len(rows) > len(tally):
+        title = f"{preset.title}: wins and losses against {preset.baseline}"
+        tables.append(Table(title, ["method", "better", "worse", "no difference"], tally))
+    return tables
+
+
+def _against_baseline(loaded: Report, method: str) -> dict[tuple[str, Condition], Difference]:
+    found = {}
+    for data, condition in loaded.chosen:
+        values = loaded.values(data, condition)
+        result = difference(
+            values.get(method, {}),
+            values.get(loaded.preset.baseline, {}),
+            higher_is_better=loaded.kind.higher_is_better,
+        )
+        if result is not None:
+            found[data, condition] = result
+    return found
+
+
+def _interval(low: float, high: float) -> str:
+    return f"{_signed(low)} to {_signed(high)}"
+
+
+def _p(value: float | None) -> str:
+    if value is None:
+        return ""
+    return "< 0.0001" if value < 1e-4 else f"{value:.4f}"
+
+
+def duration_table(loaded: Report) -> Table:
+    """Seconds per cell of each method."""
+    rows: list[list[Value]] = []
+    for method in loaded.preset.methods:
+        seconds = [r.seconds for r in loaded.records if r.method == method and r.seconds]
+        if seconds:
+            rows.append([method, len(seconds), estimate(seconds), sum(seconds)])
+    return Table(
+        f"{loaded.preset.title}: seconds",
+        ["method", "cells", "seconds per cell", "seconds in all"],
+        rows,
+        ["wall-clock time of the workers; differs from run to run"],
+    )

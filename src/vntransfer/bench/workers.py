@@ -1,0 +1,106 @@
+"""Worker processes: one cell at a time, one thread each, gone when the runner is gone."""
+
+import math
+import os
+import signal
+import threading
+import time
+import traceback
+import warnings
+from concurrent.futures import Future
+from concurrent.futures.process import BrokenProcessPool
+from typing import Any
+
+from vntransfer.bench.cells import Cell
+from vntransfer.bench.kinds import load_kind
+from vntransfer.bench.store import Outcome
+from vntransfer.errors import DataError
+
+# More workers use more cores; more threads per worker only get into each other's way, and the
+# order of sums (so the last digits) would depend on their number.
+_ONE_THREAD = dict.fromkeys(
+    ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS"), "1"
+)
+_WATCH_SECONDS = 0.5
+
+
+class Pool:
+    """Processes that compute cells, on joblib's loky executor."""
+
+    def __init__(self, jobs: int) -> None:
+        self.jobs = jobs
+
+    def submit(self, cell: Cell) -> "Future[Outcome]":
+        """Start a cell; a pool whose worker died is replaced."""
+        future: Future[Outcome]
+        try:
+            future = self._executor().submit(compute, cell)
+        except BrokenProcessPool:  # a worker died just now, between two cells
+            future = self._executor().submit(compute, cell)
+        return future
+
+    def kill(self) -> None:
+        """End all workers at once, whatever they do."""
+        self._executor().shutdown(wait=True, kill_workers=True)
+
+    def _executor(self) -> Any:
+        from joblib.externals.loky import get_reusable_executor
+
+        return get_reusable_executor(
+            max_workers=self.jobs,
+            timeout=60,
+            initializer=_start_worker,
+            initargs=(os.getpid(),),
+            env=_ONE_THREAD,
+        )
+
+
+def _start_worker(runner: int) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the runner's business
+
+    def leave_with_runner() -> None:
+        while os.getppid() == runner:
+            time.sleep(_WATCH_SECONDS)
+        os._exit(1)
+
+    threading.Thread(target=leave_with_runner, daemon=True).start()
+
+
+def compute(cell: Cell) -> Outcome:
+    """Compute one cell; whatever goes wrong in it is part of the outcome.
+
+    Examples
+    --------
+    >>> from vntransfer.bench.cells import expand
+    >>> from vntransfer.bench.preset import check, read_preset
+    >>> outcome = compute(expand(check(read_preset("smoke")[1], "smoke"))[0])
+    >>> [(step, name) for step, name, value in outcome.rows], outcome.error
+    ([(1, 'mae'), (1, 'source_validation')], '')
+    """
+    rows: list[tuple[int, str, float]] = []
+    error = trace = ""
+    start = time.perf_counter()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("default")
+        try:
+            kind = load_kind(cell.experiment)
+            for step, values in kind.run(cell):
+                rows += [(int(step), name, float(value)) for name, value in values.items()]
+            _check_rows(rows, kind.metric)
+        except Exception as reason:
+            rows, error = [], f"{type(reason).__name__}: {reason}"
+            trace = traceback.format_exc()
+    messages = sorted({f"{item.category.__name__}: {item.message}" for item in caught})
+    return Outcome(rows, time.perf_counter() - start, error, trace, messages)
+
+
+def _check_rows(rows: list[tuple[int, str, float]], metric: str) -> None:
+    seen = set()
+    for step, name, value in rows:
+        if not math.isfinite(value):
+            raise DataError(f"{name} is {value} at step {step}")
+        if (step, name) in seen:
+            raise DataError(f"{name} was recorded twice at step {step}")
+        seen.add((step, name))
+    if not any(name == metric for _, name, _ in rows):
+        raise DataError(f"the cell recorded no {metric!r}")

@@ -1,0 +1,155 @@
+"""``vnt bench``: list, run, report, retry and export experiments."""
+
+import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from vntransfer.errors import PresetError
+
+if TYPE_CHECKING:
+    from vntransfer.bench import Summary
+
+app = typer.Typer(help="Run experiments and report them.", no_args_is_help=True)
+
+_Folder = Annotated[Path, typer.Argument(metavar="DIR", help="A run folder.")]
+_Jobs = Annotated[
+    int | None,
+    typer.Option("--jobs", "-j", min=1, help="Worker processes; by default one per core."),
+]
+
+
+def _names(value: str | None) -> list[str] | None:
+    return None if value is None else [name.strip() for name in value.split(",") if name.strip()]
+
+
+def _assignments(pairs: list[str]) -> dict[str, Any]:
+    """``key=value`` pairs; a value that is no TOML is taken as text."""
+    settings = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not equals or not key.strip():
+            raise PresetError(f"--set: expected key=value, got {pair!r}")
+        try:
+            settings[key.strip()] = tomllib.loads(f"value = {value}")["value"]
+        except tomllib.TOMLDecodeError:
+            settings[key.strip()] = value.strip()
+    return settings
+
+
+@contextmanager
+def _stoppable(folder: Path) -> Iterator[None]:
+    """Ctrl-C ends a run with one sentence."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        typer.echo(
+            f"stopped; finished cells are kept in {folder}: the same command goes on", err=True
+        )
+        raise typer.Exit(130) from None
+
+
+def _conclude(summary: "Summary") -> None:
+    if summary.failed:
+        typer.echo(
+            f"{summary.failed} cells failed; their tracebacks are in {summary.folder}. After the "
+            f"cause is mended: vnt bench retry {summary.folder}",
+            err=True,
+        )
+    typer.echo(f"{summary.done} cells are done; see: vnt bench report {summary.folder}")
+    if summary.failed:
+        raise typer.Exit(1)
+
+
+@app.command("list")
+def list_presets() -> None:
+    """List the presets that come with the package."""
+    from vntransfer.bench.preset import shipped
+
+    presets = shipped()
+    width = max(map(len, presets))
+    for name, title in presets.items():
+        typer.echo(f"{name:<{width}}  {title}")
+
+
+@app.command()
+def run(
+    preset: Annotated[str, typer.Argument(metavar="NAME", help="A preset, or a .toml file.")],
+    methods: Annotated[
+        str | None, typer.Option(help="Only these methods, separated by commas.")
+    ] = None,
+    targets: Annotated[
+        str | None, typer.Option(help="Only these targets, separated by commas.")
+    ] = None,
+    seeds: Annotated[int | None, typer.Option(min=1, help="Number of seeds.")] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Change a setting; may be repeated."),
+    ] = None,
+    jobs: _Jobs = None,
+    out: Annotated[Path | None, typer.Option(help="Run folder; by default runs/NAME.")] = None,
+) -> None:
+    """Run an experiment; cells that are finished already are not computed again."""
+    from vntransfer.bench import runner
+    from vntransfer.bench.display import Display
+
+    changed = _assignments(settings or [])
+    with Display() as display, _stoppable(out or Path("runs", Path(preset).stem)):
+        summary = runner.run(
+            preset,
+            methods=_names(methods),
+            targets=_names(targets),
+            seeds=seeds,
+            settings=changed,
+            jobs=jobs,
+            out=out,
+            watcher=display,
+        )
+    _conclude(summary)
+
+
+@app.command()
+def retry(folder: _Folder, jobs: _Jobs = None) -> None:
+    """Compute the failed and the missing cells of a run folder again."""
+    from vntransfer.bench import runner
+    from vntransfer.bench.display import Display
+
+    with Display() as display, _stoppable(folder):
+        summary = runner.retry(folder, jobs=jobs, watcher=display)
+    _conclude(summary)
+
+
+@app.command()
+def report(
+    folder: _Folder,
+    form: Annotated[
+        str, typer.Option("--format", help="terminal, markdown, latex or csv.")
+    ] = "terminal",
+    figures: Annotated[
+        Path | None, typer.Option(help="Also draw the figures into this folder (SVG and PNG).")
+    ] = None,
+    times: Annotated[bool, typer.Option("--times", help="Add how long the cells took.")] = False,
+) -> None:
+    """Print the tables of a run folder."""
+    from vntransfer.bench.report import report as tables
+
+    typer.echo(tables(folder, form, times=times))
+    if figures is not None:
+        from vntransfer.bench.figures import draw
+
+        for path in draw(folder, figures):
+            typer.echo(f"wrote {path}", err=True)
+
+
+@app.command()
+def export(
+    folder: _Folder,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Ends in .csv or .parquet.")],
+) -> None:
+    """Write all cells and metrics of a run folder to one file."""
+    from vntransfer.bench import export as write
+
+    typer.echo(f"wrote {write(folder, file)} rows to {file}")

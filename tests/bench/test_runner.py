@@ -1,0 +1,225 @@
+"""The runner: what fails is recorded, what is finished stays, whatever ends the process."""
+
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from vntransfer.bench import results, retry, run
+from vntransfer.bench.cells import Cell
+from vntransfer.bench.report import report
+from vntransfer.bench.store import Outcome, Record, read_records
+from vntransfer.errors import ArgumentError, PresetError, StoreError
+
+ROOT = Path(__file__).parents[2]
+VNT = [sys.executable, "-c", "from vntransfer.cli import main; main()"]
+SMALL = {"targets": ["s1", "s2"], "seeds": 2, "jobs": 2}
+
+
+def by_method(folder: Path) -> dict[str, list[Record]]:
+    found: dict[str, list[Record]] = {}
+    for record in read_records(folder)[1]:
+        found.setdefault(record.method, []).append(record)
+    return found
+
+
+class Listener:
+    def __init__(self) -> None:
+        self.begun: list[tuple[int, int]] = []
+        self.ended: list[str] = []
+        self.most = 0
+
+    def begin(self, total: int, finished: int) -> None:
+        self.begun.append((total, finished))
+
+    def running(self, cells: object) -> None:
+        self.most = max(self.most, len(list(cells)))  # type: ignore[call-overload]
+
+    def end(self, cell: Cell, outcome: Outcome) -> None:
+        self.ended.append(cell.key)
+
+
+def test_finished_cells_are_never_computed_again(tmp_path: Path) -> None:
+    first, second = Listener(), Listener()
+    run("smoke", **SMALL, out=tmp_path, watcher=first)  # type: ignore[arg-type]
+    assert first.begun == [(20, 0)]
+    assert len(first.ended) == len(set(first.ended)) == 20
+    assert first.most == 2
+    table = report(tmp_path)
+    summary = run("smoke", **SMALL | {"seeds": 3}, out=tmp_path, watcher=second)  # type: ignore[arg-type]
+    assert second.begun == [(30, 20)]
+    assert summary.computed == 10
+    run("smoke", **SMALL, out=tmp_path)  # type: ignore[arg-type]
+    note = "  10 finished cells of other settings are not shown"
+    assert [line for line in report(tmp_path).split("\n") if line != note] == table.split("\n")
+
+
+def test_the_number_of_workers_changes_nothing(tmp_path: Path) -> None:
+    tables = []
+    for jobs in (1, 2):
+        run("smoke", **SMALL | {"jobs": jobs}, out=tmp_path / str(jobs))  # type: ignore[arg-type]
+        tables.append(report(tmp_path / str(jobs), "csv"))
+    assert tables[0] == tables[1]
+
+
+def test_every_way_to_fail_is_recorded_and_ends_nothing(troubled: Path, tmp_path: Path) -> None:
+    methods = ["dies", "fine", "raises", "nan", "memory", "warns", "twice"]
+    summary = run(troubled, methods=methods, jobs=2, out=tmp_path / "run")
+    assert (summary.done, summary.failed) == (8, 20)
+    found = by_method(tmp_path / "run")
+    for method in ("fine", "warns"):
+        assert {record.status for record in found[method]} == {"done"}
+    for method, words in {
+        "raises": "RuntimeError: this cell always fails",
+        "nan": "error is nan at step 2",
+        "memory": "MemoryError: cannot allocate 1 PiB",
+        "dies": "the worker process died",
+        "twice": "error was recorded twice at step 1",
+    }.items():
+        for record in found[method]:
+            assert record.status == "failed"
+            assert words in str(record.error)
+            assert not record.metrics
+    assert "this cell always fails" in str(found["raises"][0].traceback)
+    assert found["warns"][0].warnings == "UserWarning: rather small"
+    text = report(tmp_path / "run")
+    assert "20 of 28 cells failed" in text
+    assert "4 cells gave warnings" in text
+
+
+def test_failed_cells_wait_for_retry(
+    troubled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flag, folder = tmp_path / "mended", tmp_path / "run"
+    monkeypatch.setenv("VNT_TEST_MENDED", str(flag))
+    command = [*VNT, "bench", "run", str(troubled), "--methods", "fine,mends", "--out", str(folder)]
+    first = subprocess.run(command, capture_output=True, text=True)
+    assert first.returncode == 1
+    assert f"4 cells failed; their tracebacks are in {folder}" in first.stderr
+    assert "RuntimeError: not mended yet" in first.stderr
+    again = subprocess.run(command, capture_output=True, text=True)
+    assert "8 of 8 cells were finished before" in again.stderr
+    assert again.returncode == 1
+    flag.touch()
+    mended = subprocess.run([*VNT, "bench", "retry", str(folder)], capture_output=True, text=True)
+    assert (mended.returncode, "8 cells are done" in mended.stdout) == (0, True)
+    assert retry(folder).computed == 0
+
+
+def test_no_table_for_a_rule_that_cannot_choose(troubled: Path, tmp_path: Path) -> None:
+    settings = {"selection": "leave_one_source_out"}
+    run(troubled, methods=["fine"], settings=settings, jobs=1, out=tmp_path / "run")
+    with pytest.raises(PresetError, match="needs the metric 'leave_one_source_out', which fine"):
+        report(tmp_path / "run")
+
+
+def test_wrong_arguments_make_no_folder(tmp_path: Path) -> None:
+    with pytest.raises(ArgumentError, match="jobs: expected at least 1, got 0"):
+        run("smoke", jobs=0, out=tmp_path / "run")
+    with pytest.raises(PresetError):
+        run("smoke", targets=["s7"], out=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+    with pytest.raises(StoreError, match="cannot make this folder"):
+        run("smoke", out="/proc/absent/run")
+
+
+def start(folder: Path, preset: str | Path = "smoke", *more: str) -> "subprocess.Popen[str]":
+    command = [*VNT, "bench", "run", str(preset), "--jobs", "2", "--out", str(folder), *more]
+    return subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+
+
+def wait_for_cells(folder: Path, count: int) -> None:
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
+        try:
+            if sum(record.status == "done" for record in read_records(folder)[1]) >= count:
+                return
+        except StoreError:
+            pass
+        time.sleep(0.05)
+    raise AssertionError(f"{folder}: not {count} cells within a minute")
+
+
+def test_ctrl_c_ends_it_cleanly_and_the_same_command_goes_on(
+    troubled: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "run"
+    more = ("--methods", "fine", "--seeds", "8", "--set", "seconds=0.3")
+    process = start(folder, troubled, *more)
+    wait_for_cells(folder, 2)
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does: runner and workers
+    _, stderr = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert f"stopped; finished cells are kept in {folder}" in stderr
+    assert "Traceback" not in stderr
+    assert not list(folder.glob("*-wal"))
+    before = {r.key for r in read_records(folder)[1] if r.status == "done"}
+    assert 2 <= len(before) < 16
+    summary = run(troubled, methods=["fine"], seeds=8, settings={"seconds": 0.3}, out=folder)
+    assert (summary.done, summary.computed) == (16, 16 - len(before))
+
+
+def test_three_kills_and_the_same_table() -> None:
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "benchmarks" / "faults.py"), "--kills", "3"],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "equal tables and rows      3 of 3" in done.stdout
+
+
+def test_two_processes_on_one_folder(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    more = ("--seeds", "2", "--targets", "s1,s2")
+    processes = [start(folder, "smoke", *more) for _ in range(2)]
+    outputs = [process.communicate(timeout=60) for process in processes]
+    codes = [process.returncode for process in processes]
+    assert 0 in codes
+    if 1 in codes:  # the second came while the first worked, not after it
+        assert "another run works in this folder" in outputs[codes.index(1)][1]
+    run("smoke", **SMALL, out=tmp_path / "alone")  # type: ignore[arg-type]
+    assert report(folder) == report(tmp_path / "alone")
+
+
+def test_a_second_run_is_refused_while_the_first_works(troubled: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    process = start(folder, troubled, "--methods", "fine", "--set", "seconds=1.5")
+    try:
+        wait_for_cells(folder, 1)
+        with pytest.raises(StoreError, match="another run works in this folder"):
+            run(troubled, methods=["fine"], out=folder)
+        assert len(results(folder)) >= 2
+    finally:
+        process.communicate(timeout=30)
+    assert process.returncode == 0
+
+
+def test_disk_full_keeps_what_is_finished(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+
+    def little_room() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (150_000, 150_000))
+
+    full = subprocess.run(
+        [*VNT, "bench", "run", "smoke", "--seeds", "2", "--jobs", "1", "--out", str(folder)],
+        capture_output=True,
+        text=True,
+        preexec_fn=little_room,
+    )
+    assert full.returncode == 1, full.stderr
+    assert "the disk is full or failing" in full.stderr
+    assert "Traceback" not in full.stderr
+    kept = sum(record.status == "done" for record in read_records(folder)[1])
+    assert 0 < kept < 60
+    summary = run("smoke", seeds=2, jobs=2, out=folder)
+    assert (summary.done, summary.computed) == (60, 60 - kept)
+    run("smoke", seeds=2, jobs=2, out=tmp_path / "alone")
+    assert report(folder) == report(tmp_path / "alone")
