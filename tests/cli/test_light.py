@@ -1,19 +1,8 @@
 """``vnt --help`` and ``import vntransfer`` stay light: checked on modules, not on a clock."""
 
-import subprocess
-import sys
-
 import pytest
 
-HEAVY = {"torch", "matplotlib", "pandas", "dask", "pooch", "sklearn", "scipy"}
-
-
-def loaded_after(code: str) -> set[str]:
-    program = f"import sys\n{code}\nprint(*sorted({{m.split('.')[0] for m in sys.modules}}))"
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True
-    )
-    return set(done.stdout.splitlines()[-1].split())
+from imports import HEAVY, loaded_after
 
 
 @pytest.mark.parametrize("flag", ["--help", "--version"])
