@@ -34,7 +34,7 @@ format: setup
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
 
-bench-core: $(READY)
+bench-core: setup
 	@$(BIN)/python -m pip install -q -c constraints.txt -e '.[bench]'
 	@OMP_NUM_THREADS=2 MKL_NUM_THREADS=2 $(BIN)/python benchmarks/core.py
 
@@ -52,18 +52,21 @@ docs: setup
 	@$(BIN)/python tools/make_figures.py
 	@$(BIN)/python tools/make_evidence.py
 
-# A half-made environment (interrupted install, moved folder, other Python) is made anew.
+# An environment that cannot run (half made, Python gone) or was made elsewhere (folder moved) is
+# made anew; an interrupted install is simply repeated.
 setup:
 	@if [ -d $(VENV) ] && ! $(BIN)/python -m pip --version >/dev/null 2>&1; then \
-		echo "== $(VENV) is broken: making it anew"; rm -rf $(VENV); fi
-	@$(MAKE) --no-print-directory $(READY)
+		echo "== $(VENV) cannot run: making it anew"; rm -rf $(VENV); fi
+	@if [ -f $(READY) ] && [ "$$(cat $(READY))" != "$(CURDIR)" ]; then \
+		echo "== $(VENV) was made for another folder: making it anew"; rm -rf $(VENV); fi
+	@$(MAKE) -s --no-print-directory $(READY)
 
 $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit("vntransfer needs Python >= 3.11, found " + sys.version.split()[0] + ": run make PYTHON=python3.11 ...") if sys.version_info < (3, 11) else None'
 	@[ -x $(BIN)/python ] || { echo "== creating $(VENV) with $$($(PYTHON) --version)"; $(PYTHON) -m venv $(VENV); }
 	@echo "== installing vntransfer and its tools into $(VENV) (a few minutes the first time)"
 	@$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev]'
-	@touch $@
+	@echo "$(CURDIR)" > $@
 
 clean:
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -4,6 +4,7 @@ import contextlib
 import importlib.util
 import io
 import re
+import runpy
 from pathlib import Path
 from types import ModuleType
 
@@ -44,3 +45,9 @@ def load_tool(name: str) -> ModuleType:
 def test_api_page_is_up_to_date() -> None:
     tool = load_tool("make_api")
     assert tool.PAGE.read_text(encoding="utf-8") == tool.page(), "run make docs"
+
+
+@pytest.mark.parametrize("example", sorted(ROOT.glob("examples/*.py")), ids=lambda p: p.stem)
+def test_examples_run(example: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    runpy.run_path(str(example))
+    assert capsys.readouterr().out
