@@ -57,7 +57,7 @@ def pair(sigma: Any, rho: Any) -> Pair:
 
 
 def _relative_entropy(x: Tensor, y: Tensor) -> Tensor:
-    """X log(x/y) - x + y ≥ 0, elementwise for positive x and y, without cancellation at x = y."""
+    """Elementwise x log(x/y) - x + y ≥ 0 of positive x and y, without cancellation at x = y."""
     r = (x - y) / y
     near = r.abs() < 1e-2
     r = torch.where(near, r, 0.0)
@@ -128,7 +128,7 @@ def von_neumann(sigma: Array, rho: Array) -> Array:
     return both.back(directions(both.sigma, both.rho, both.eps)[0])
 
 
-def jeffreys(sigma: Array, rho: Array, *, sqrt: bool = False) -> Array:
+def jeffreys(sigma: Array, rho: Array, sqrt: bool = False) -> Array:
     """Jeffreys von Neumann divergence J(σ:ρ) = ½ tr((σ - ρ)(log σ - log ρ)).
 
     Its square root is *not* a metric, though the paper's Theorem 1 uses it as one: for 1 x 1
@@ -165,7 +165,7 @@ def features_of(matrix: Tensor, n_response: int) -> Tensor:
 
 
 def conditional_von_neumann(
-    sigma: Array, rho: Array, *, n_response: int = 1, symmetric: bool = True
+    sigma: Array, rho: Array, n_response: int = 1, symmetric: bool = True
 ) -> Array:
     """Von Neumann conditional divergence of P(y|x): D(σ_xy‖ρ_xy) - D(σ_x‖ρ_x) (Eqs. 3 and 4).
 
@@ -273,7 +273,7 @@ def _log_det(both: Pair) -> Tensor:
 
 
 def conditional_log_det(
-    sigma: Array, rho: Array, *, n_response: int = 1, symmetric: bool = True
+    sigma: Array, rho: Array, n_response: int = 1, symmetric: bool = True
 ) -> Array:
     """Conditional form of `log_det`: joint minus features, as `conditional_von_neumann`.
 
