@@ -163,6 +163,22 @@ def neighbour_lines(n: int = 300, d: int = 100) -> list[str]:
     return lines
 
 
+def profile_lines(n: int = 300, d: int = 500) -> list[str]:
+    run = step(response_divergence, sample(n, d, torch.float32))
+    run()
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
+        for _ in range(5):
+            run()
+    rows = sorted(profile.key_averages(), key=lambda row: -row.self_cpu_time_total)
+    total = sum(row.self_cpu_time_total for row in rows)
+    lines = ["| operation | share of the time | calls per step |", "| --- | --- | --- |"]
+    for row in rows[:5]:
+        share = row.self_cpu_time_total / total
+        lines.append(f"| `{row.key}` | {share:.0%} | {row.count / 5:.0f} |")
+        print(lines[-1], flush=True)
+    return lines
+
+
 def growth_plot() -> list[str]:
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
@@ -180,13 +196,16 @@ def growth_plot() -> list[str]:
         "domains (300 samples, 100 features)": [(300, 100, k) for k in (1, 2, 4, 8, 16, 32)],
     }
     for axis, (title, cases), position in zip(axes, sweeps.items(), (0, 1, 2), strict=True):
-        for name, function in (("plain", plain), ("vntransfer", response_divergence)):
-            points = []
-            for case in cases:
-                if name == "plain" and case[1] > 512:
-                    continue
-                run = step(function, sample(*case[:2], torch.float32, case[2]))
-                points.append((case[position], 1e3 * side_by_side([run], 0.3)[0]))
+        curves: dict[str, list[tuple[int, float]]] = {"plain": [], "vntransfer": []}
+        for case in cases:
+            arrays = sample(*case[:2], torch.float32, case[2])
+            runs = [step(response_divergence, arrays)]
+            if case[1] <= 512:
+                runs.append(step(plain, arrays))
+            times = side_by_side(runs, 0.5)
+            for name, seconds in zip(("vntransfer", "plain"), times, strict=False):
+                curves[name].append((case[position], 1e3 * seconds))
+        for name, points in curves.items():
             axis.loglog(*zip(*points, strict=True), marker="o", label=name)
         axis.set_xlabel(title)
         axis.grid(alpha=0.3, which="both")
@@ -236,6 +255,7 @@ def main() -> None:
     torch.set_num_threads(2)
     sections = {
         "`response_divergence` against the plain formulation": response_table(),
+        "Where the time goes (7 domains of 300 samples, 500 features)": profile_lines(),
         "`pairwise`": pairwise_lines(),
         "Beside other measures of two samples (300 x 100, float32)": neighbour_lines(),
         "How the cost grows": growth_plot(),
