@@ -19,7 +19,6 @@ from vntransfer.errors import VnError
 
 ROWS = np.arange(40.0).reshape(20, 2)
 BODY = gzip.compress("".join(f"{a},{b}\n" for a, b in ROWS).encode(), mtime=0)
-REAL = Path(__file__).parents[3] / "shared" / "data"
 
 
 def load_toy(files: dict[str, Path], *, seed: int = 0) -> Any:
@@ -155,8 +154,7 @@ def test_every_set_is_listed_and_shown() -> None:
     assert "embedded" in listed
 
 
-@pytest.mark.skipif(not REAL.is_dir(), reason="no folder ../shared/data with the genuine files")
-def test_genuine_files_are_verified() -> None:
-    assert state("mnistP", "--from", str(REAL)).startswith("present compact verified")
-    assert state("fashionP", "--from", str(REAL)).startswith("present official verified")
-    assert state("ct_slices", "--from", str(REAL)).startswith("present partial verified")
+def test_genuine_files_are_verified(real: Path) -> None:
+    assert state("mnistP", "--from", str(real)).startswith("present compact verified")
+    assert state("fashionP", "--from", str(real)).startswith("present official verified")
+    assert state("ct_slices", "--from", str(real)).startswith("present partial verified")

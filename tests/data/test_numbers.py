@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from makers import MAKERS, csv, ct_csv, folder, landmine_mat, tar, year_rows
-from vntransfer.data import Domains, load
+from vntransfer.data import Domains, grouping, load
 from vntransfer.data.grouping import kmeans_domains, random_groups
 from vntransfer.data.regression import NOISE, Mixture, mixture_noise, two_d_planes
 from vntransfer.data.synthetic import covariance_matrix, friedman_domains
@@ -161,6 +161,24 @@ def test_songs_keep_the_official_split_and_fit_on_training_rows(tmp_path: Path) 
     folder(tmp_path, {"YearPredictionMSD.txt": csv(np.vstack([rows[:n_train], rows[:40]]))})
     changed = domains("yearpredictionmsd", tmp_path)
     assert sum(len(y) for _, y in changed.values()) != n_train  # the share moved with the length
+
+
+def test_clusters_of_a_file_are_found_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VNT_CACHE", str(tmp_path / "derived"))
+    folder(tmp_path, {"YearPredictionMSD.txt": csv(year_rows(300))})
+    first = domains("yearpredictionmsd", tmp_path)
+    monkeypatch.setattr(grouping, "kmeans_domains", None)
+    for columns in (30, list(range(30))):
+        again = domains("yearpredictionmsd", tmp_path, columns=columns)
+        for domain, (x, _) in first.items():
+            np.testing.assert_array_equal(again[domain][0], x)
+    for other in ({"k": 4}, {"seed": 1}, {"columns": 29}):
+        with pytest.raises(TypeError):
+            domains("yearpredictionmsd", tmp_path, **other)
+    (kept,) = (tmp_path / "derived" / "clusters").iterdir()
+    kept.write_bytes(kept.read_bytes()[:50])
+    with pytest.raises(TypeError):
+        domains("yearpredictionmsd", tmp_path)
 
 
 def test_damaged_song_is_named(tmp_path: Path) -> None:

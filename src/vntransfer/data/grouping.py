@@ -1,13 +1,17 @@
 """Domains where nature gives none: k-means on features, or groups of subjects drawn at random."""
 
 from collections.abc import Sequence
+from importlib.metadata import version
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from vntransfer.data.derived import remembered
 from vntransfer.errors import ArgumentError
 
 FIT_ROWS = 50_000
+CLUSTERING_VERSION = 1
 
 
 def kmeans_domains(
@@ -64,6 +68,27 @@ def kmeans_domains(
     rank = np.empty(k, dtype=np.intp)
     rank[by_size] = np.arange(k)
     return np.asarray(rank[labels], dtype=np.intp)
+
+
+def file_domains(
+    path: Path,
+    X: NDArray[np.floating],
+    k: int,
+    columns: int | Sequence[int] | None,
+    *,
+    seed: int,
+    n_fit: int | None = None,
+) -> NDArray[np.intp]:
+    """`kmeans_domains` of features read from a file; found once, then remembered.
+
+    What is remembered belongs to this content of the file, these arguments, this version of the
+    clustering and of scikit-learn.
+    """
+    picked = _columns(columns, X.shape[1]).tolist()
+    options = [CLUSTERING_VERSION, version("scikit-learn"), X.shape[1], int(k), picked, int(seed)]
+    return remembered(
+        "clusters", path, options, lambda: kmeans_domains(X, k, columns, seed=seed, n_fit=n_fit)
+    )
 
 
 def _columns(columns: int | Sequence[int] | None, width: int) -> NDArray[np.intp]:

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from vntransfer.data.archives import read_members
 from vntransfer.data.base import LazyTasks, Provenance, Task, TaskStream
-from vntransfer.data.members import read_members
 from vntransfer.data.pictures import area_resize, decode, require_pillow
 from vntransfer.errors import ArgumentError, DataError
 
