@@ -12,6 +12,7 @@ from server import Server
 from test_light import HEAVY, loaded_after
 from typer.testing import CliRunner
 
+from makers import MAKERS
 from vntransfer import cli
 from vntransfer.data.entry import Compact, Entry, RemoteFile
 from vntransfer.data.registry import DATASETS
@@ -79,7 +80,13 @@ def test_a_set_from_absent_to_verified(toy: Server, tmp_path: Path) -> None:
     assert "synthetic: embedded" in fetched.stdout
     assert state("toy") == "present official verified"
     shown = vnt("show", "toy", "--set", "seed=7").stdout
-    for part in ("low: 10 rows", "halves, seed 7", "licence   free", "verified"):
+    for part in (
+        "low: 10 rows",
+        "response  y: mean 20,",
+        "halves, seed 7",
+        "licence   free",
+        "verified",
+    ):
         assert part in shown
     assert "halves" not in vnt("show", "toy", "--quick").stdout
 
@@ -144,6 +151,19 @@ def test_plot_draws_a_file(tmp_path: Path) -> None:
     result = vnt("plot", "synthetic", "--out", str(place), "--set", "n_samples=30")
     assert result.stdout.strip() == str(place)
     assert place.read_bytes().startswith(b"\x89PNG")
+
+
+def test_show_says_where_to_put_what_is_missing(tmp_path: Path) -> None:
+    shown = vnt("show", "amazon4", "--from", str(tmp_path)).stdout
+    assert f"put it into {tmp_path / 'amazon'}" in shown
+
+
+def test_tasks_of_a_stream_are_shown(tmp_path: Path) -> None:
+    MAKERS["mnistR"](tmp_path)
+    sizes = ("--set", "n_train=20", "--set", "max_angle=180")
+    shown = vnt("show", "mnistR", "--from", str(tmp_path), *sizes)
+    assert shown.stdout.count("degrees, 20 + 40 rows") == 10
+    assert "another hash than the one that is known" in shown.stderr
 
 
 def test_every_set_is_listed_and_shown() -> None:

@@ -76,6 +76,8 @@ class Entry:
         What it reads; empty for generated data.
     options
         Parameters of the loader that are fixed for this name.
+    origin
+        Address where the data come from; needed where the files themselves have none.
     licence, citation, notes
         For people.
     parameters
@@ -88,6 +90,7 @@ class Entry:
     loader: str
     files: tuple[RemoteFile, ...] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
+    origin: str = ""
     licence: str = ""
     citation: str = ""
     notes: str = ""
