@@ -138,7 +138,14 @@ def test_kmeans_finds_separate_blobs_largest_first() -> None:
     labels = kmeans_domains(X, 3, columns=[0], seed=1)
     np.testing.assert_array_equal(labels, centre)
     np.testing.assert_array_equal(kmeans_domains(X, 3, columns=1, n_fit=99), centre)
-    for wrong in ({"k": 0}, {"k": 101}, {"columns": [2]}, {"columns": 0}, {"columns": [-1]}):
+    for wrong in (
+        {"k": 0},
+        {"k": 101},
+        {"columns": [2]},
+        {"columns": 0},
+        {"columns": [-1]},
+        {"columns": "ab"},
+    ):
         with pytest.raises(ArgumentError, match=next(iter(wrong))):
             kmeans_domains(X, **({"k": 3} | wrong))
 

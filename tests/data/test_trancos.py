@@ -156,6 +156,9 @@ def test_size_masked_counts_and_own_cameras(tmp_path: Path) -> None:
         assert x[:2].shape == (2, 48, 64, 3)
     with pytest.raises(ArgumentError, match="no camera for 18 pictures"):
         domains(tmp_path, cameras={})
+    for size in (48, (48,), (0, 64), "big", (48.5, 64)):
+        with pytest.raises(ArgumentError, match="size"):
+            domains(tmp_path, size=size)
     with pytest.raises(ArgumentError, match="count"):
         domains(tmp_path, count="wheels")
 

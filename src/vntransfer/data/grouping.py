@@ -94,13 +94,18 @@ def file_domains(
 def _columns(columns: int | Sequence[int] | None, width: int) -> NDArray[np.intp]:
     if columns is None:
         return np.arange(width)
-    picked = np.arange(columns) if isinstance(columns, int) else np.asarray(columns, dtype=np.intp)
-    if picked.size == 0 or picked.min() < 0 or picked.max() >= width:
+    picked = np.arange(columns) if isinstance(columns, int) else np.asarray(columns)
+    if (
+        picked.dtype.kind not in "iu"
+        or picked.ndim != 1
+        or not picked.size
+        or not 0 <= picked.min() <= picked.max() < width
+    ):
         raise ArgumentError(
             f"columns: expected column numbers 0 to {width - 1} (or how many first ones), "
             f"got {columns!r}"
         )
-    return picked
+    return picked.astype(np.intp)
 
 
 def random_groups(subjects: ArrayLike, k: int = 5, *, seed: int = 0) -> NDArray[np.intp]:

@@ -193,7 +193,7 @@ def load_trancos(
         raise ArgumentError(f"count: expected 'masked' or 'dots', got {count!r}")
     (path,) = files.values()
     scenes = read_compact(path) if path.suffix == ".npz" else read_official(path)
-    shape = scenes.shape if size is None else (int(size[0]), int(size[1]))
+    shape = scenes.shape if size is None else _shape(size)
     coarse = remembered("masks", path, [MEASURE_VERSION, *COARSE], scenes.coarse_masks)
     camera, how = _cameras(scenes, coarse, cameras, threshold)
     tree = camera_domains(coarse, camera, n_domains)
@@ -248,6 +248,13 @@ def load_trancos(
             "cameras": tree,
         },
     )
+
+
+def _shape(size: tuple[int, int]) -> tuple[int, int]:
+    sides = np.asarray(size)
+    if sides.shape != (2,) or sides.dtype.kind not in "iu" or sides.min() < 1:
+        raise ArgumentError(f"size: expected (height, width) in pixels, got {size!r}")
+    return int(sides[0]), int(sides[1])
 
 
 def _cameras(
