@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from vntransfer._version import __version__
 
 if TYPE_CHECKING:
+    from vntransfer import data as data
     from vntransfer.divergences import DIVERGENCES as DIVERGENCES
     from vntransfer.divergences import affine_invariant as affine_invariant
     from vntransfer.divergences import bures_wasserstein as bures_wasserstein
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from vntransfer.divergences import von_neumann as von_neumann
     from vntransfer.errors import ArgumentError as ArgumentError
     from vntransfer.errors import DataError as DataError
+    from vntransfer.errors import DataWarning as DataWarning
     from vntransfer.errors import DomainError as DomainError
     from vntransfer.errors import NotPositiveDefiniteError as NotPositiveDefiniteError
     from vntransfer.errors import NumericalWarning as NumericalWarning
@@ -56,6 +58,7 @@ _EXPORTS = {
     "errors": (
         "ArgumentError",
         "DataError",
+        "DataWarning",
         "DomainError",
         "NotPositiveDefiniteError",
         "NumericalWarning",
@@ -80,10 +83,14 @@ _EXPORTS = {
 }
 _HOME = {name: module for module, names in _EXPORTS.items() for name in names}
 
+_MODULES = ("data",)
+
 __all__ = ["__version__", *sorted(_HOME)]
 
 
 def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return import_module(f"vntransfer.{name}")
     if name not in _HOME:
         raise AttributeError(f"module 'vntransfer' has no attribute {name!r}")
     value = getattr(import_module(f"vntransfer.{_HOME[name]}"), name)
@@ -92,4 +99,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *__all__, *_MODULES})

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from makers import MAKERS
 from server import Server
 from typer.testing import CliRunner
 
@@ -19,7 +20,6 @@ from vntransfer.errors import VnError
 
 ROWS = np.arange(40.0).reshape(20, 2)
 BODY = gzip.compress("".join(f"{a},{b}\n" for a, b in ROWS).encode(), mtime=0)
-REAL = Path(__file__).parents[3] / "shared" / "data"
 
 
 def load_toy(files: dict[str, Path], *, seed: int = 0) -> Any:
@@ -80,7 +80,13 @@ def test_a_set_from_absent_to_verified(toy: Server, tmp_path: Path) -> None:
     assert "synthetic: embedded" in fetched.stdout
     assert state("toy") == "present official verified"
     shown = vnt("show", "toy", "--set", "seed=7").stdout
-    for part in ("low: 10 rows", "halves, seed 7", "licence   free", "verified"):
+    for part in (
+        "low: 10 rows",
+        "response  y: mean 20,",
+        "halves, seed 7",
+        "licence   free",
+        "verified",
+    ):
         assert part in shown
     assert "halves" not in vnt("show", "toy", "--quick").stdout
 
@@ -147,6 +153,19 @@ def test_plot_draws_a_file(tmp_path: Path) -> None:
     assert place.read_bytes().startswith(b"\x89PNG")
 
 
+def test_show_says_where_to_put_what_is_missing(tmp_path: Path) -> None:
+    shown = vnt("show", "amazon4", "--from", str(tmp_path)).stdout
+    assert f"put it into {tmp_path / 'amazon'}" in shown
+
+
+def test_tasks_of_a_stream_are_shown(tmp_path: Path) -> None:
+    MAKERS["mnistR"](tmp_path)
+    sizes = ("--set", "n_train=20", "--set", "max_angle=180")
+    shown = vnt("show", "mnistR", "--from", str(tmp_path), *sizes)
+    assert shown.stdout.count("degrees, 20 + 40 rows") == 10
+    assert "another hash than the one that is known" in shown.stderr
+
+
 def test_every_set_is_listed_and_shown() -> None:
     listed = vnt("list").stdout
     for name in DATASETS:
@@ -155,8 +174,7 @@ def test_every_set_is_listed_and_shown() -> None:
     assert "embedded" in listed
 
 
-@pytest.mark.skipif(not REAL.is_dir(), reason="no folder ../shared/data with the genuine files")
-def test_genuine_files_are_verified() -> None:
-    assert state("mnistP", "--from", str(REAL)).startswith("present compact verified")
-    assert state("fashionP", "--from", str(REAL)).startswith("present official verified")
-    assert state("ct_slices", "--from", str(REAL)).startswith("present partial verified")
+def test_genuine_files_are_verified(real: Path) -> None:
+    assert state("mnistP", "--from", str(real)).startswith("present compact verified")
+    assert state("fashionP", "--from", str(real)).startswith("present official verified")
+    assert state("ct_slices", "--from", str(real)).startswith("present partial verified")

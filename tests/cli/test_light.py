@@ -23,5 +23,7 @@ def test_names_are_found_on_first_use() -> None:
 
     for name in vntransfer.__all__:
         assert getattr(vntransfer, name) is not None
+    assert vntransfer.data.load("synthetic", n_samples=2).name == "synthetic"
+    assert "data" in dir(vntransfer)
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         vntransfer.nothing  # noqa: B018

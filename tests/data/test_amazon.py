@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
 from makers import folder, make_amazon, make_amazon7i, review, stars_files, tar, unprocessed_files
+
 from vntransfer.data import Domains, load
 from vntransfer.data.amazon import SEVEN, drop_repeats, number_from_interval, tf_idf
 from vntransfer.data.reviews import (
@@ -170,16 +170,3 @@ def test_wrong_choices_are_named(tmp_path: Path) -> None:
     for wrong in ({"sources": "six"}, {"response": "grams"}, {"n_words": 0}):
         with pytest.raises(ArgumentError, match=next(iter(wrong))):
             domains(tmp_path, **wrong)
-
-
-def test_genuine_sizes(real: Path) -> None:
-    four, seven = domains(real, "amazon4"), domains(real, "amazon7i")
-    assert {d: len(y) for d, (_, y) in four.items()} == {
-        "books": 1956,
-        "dvd": 1954,
-        "electronics": 1966,
-        "kitchen": 1978,
-    }
-    assert set(np.unique(np.concatenate([y for _, y in four.values()]))) == {1, 2, 4, 5}
-    assert seven.targets == SEVEN
-    assert sum(len(y) for _, y in seven.values()) == 21773

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
+from vntransfer.data import load
 from vntransfer.data.base import Domains, LazyTasks, Provenance, Task, TaskStream
 from vntransfer.data.entry import Entry
 from vntransfer.errors import ArgumentError, DataError, DomainError
@@ -116,6 +117,15 @@ def test_provenance_reads_well() -> None:
         "sha256    ff  a.csv",
         "files     verified: hashes are known",
     ]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"seed": "abc"}, {"seed": -1}, {"seed": 1.5}, {"n_samples": True}, {"noise": "loud"}],
+)
+def test_parameters_of_a_wrong_type_are_named(wrong: dict[str, object]) -> None:
+    with pytest.raises(ArgumentError, match=f"{next(iter(wrong))}: expected a"):
+        load("synthetic", **wrong)
 
 
 def test_unknown_parameters_are_named() -> None:

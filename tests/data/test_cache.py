@@ -191,6 +191,7 @@ def test_provenance_is_completed(tmp_path: Path) -> None:
     assert full.verified
     assert full.sha256 == {"small.npz": sha(b"small")}
     assert full.sources == ("https://a.example/data.zip",)
+    assert all(e.origin or any(r.urls for r in e.files) for e in DATASETS.values() if e.files)
     assert full.built == ("made",)
     put(tmp_path, "small.npz", content=b"else")
     with pytest.warns(DataWarning, match="another hash"):

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
 from makers import MAKERS, SMALL
+
 from vntransfer.data import Domains, TaskStream, load
 from vntransfer.data.cache import locate
 from vntransfer.data.registry import DATASETS
@@ -20,6 +20,11 @@ GENUINE = {
     "notmnistP": {"n_tasks": 3, "n_test": 500},
     "trancos": {"size": (60, 80)},
     "yearpredictionmsd": {},
+}
+ROWS = {  # of the genuine files, where the registry's pages state them
+    "amazon4": [1956, 1954, 1966, 1978],
+    "amazon7i": [4083, 2623, 5301, 1439, 4476, 1380, 2471],
+    "trancos": [363, 280, 274, 252, 75],
 }
 
 
@@ -113,3 +118,10 @@ def test_loads_the_genuine_files(name: str, real: Path) -> None:
             loaded = load(name, folder=real, **GENUINE.get(name, {}))
     check(loaded, name)
     assert loaded.provenance.verified == bool(entry.files)
+    if isinstance(loaded, Domains):
+        sizes = [len(y) for _, y in loaded.values()]
+        assert ROWS.get(name, sizes) == sizes
+    if name == "amazon4":
+        assert set(np.unique(np.concatenate([y for _, y in loaded.values()]))) == {1, 2, 4, 5}
+    if name == "amazon7i":
+        assert loaded.targets == tuple(loaded)

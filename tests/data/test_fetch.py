@@ -6,6 +6,7 @@ import io
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -142,6 +143,18 @@ def test_an_unreachable_server_is_an_error(tmp_path: Path) -> None:
         fetch(entry("http://127.0.0.1:9/x.bin"), tmp_path, patience=QUICK)
     with pytest.raises(DataError, match="not an http or https address"):
         fetch(entry("file:///etc/passwd"), tmp_path, patience=QUICK)
+
+
+def test_offline_is_said_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_such_name(*_: object) -> None:
+        raise socket.gaierror(-2, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", no_such_name)
+    patient = Patience(timeout=10, attempts=3, pause=60)  # a second try would take a minute
+    with pytest.raises(DataError, match="are you offline") as caught:
+        fetch(entry("http://a.example/x.bin", "http://b.example/x.bin"), tmp_path, patience=patient)
+    for part in ("http://a.example/x.bin", "http://b.example", str(tmp_path / "toy")):
+        assert part in str(caught.value)
 
 
 def test_without_a_known_hash_it_is_recorded_and_unverified(server: Server, tmp_path: Path) -> None:

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
 from makers import MAKERS, csv, ct_csv, folder, landmine_mat, tar, year_rows
-from vntransfer.data import Domains, load
+
+from vntransfer.data import Domains, grouping, load
 from vntransfer.data.grouping import kmeans_domains, random_groups
 from vntransfer.data.regression import NOISE, Mixture, mixture_noise, two_d_planes
 from vntransfer.data.synthetic import covariance_matrix, friedman_domains
@@ -138,7 +138,14 @@ def test_kmeans_finds_separate_blobs_largest_first() -> None:
     labels = kmeans_domains(X, 3, columns=[0], seed=1)
     np.testing.assert_array_equal(labels, centre)
     np.testing.assert_array_equal(kmeans_domains(X, 3, columns=1, n_fit=99), centre)
-    for wrong in ({"k": 0}, {"k": 101}, {"columns": [2]}, {"columns": 0}, {"columns": [-1]}):
+    for wrong in (
+        {"k": 0},
+        {"k": 101},
+        {"columns": [2]},
+        {"columns": 0},
+        {"columns": [-1]},
+        {"columns": "ab"},
+    ):
         with pytest.raises(ArgumentError, match=next(iter(wrong))):
             kmeans_domains(X, **({"k": 3} | wrong))
 
@@ -161,6 +168,24 @@ def test_songs_keep_the_official_split_and_fit_on_training_rows(tmp_path: Path) 
     folder(tmp_path, {"YearPredictionMSD.txt": csv(np.vstack([rows[:n_train], rows[:40]]))})
     changed = domains("yearpredictionmsd", tmp_path)
     assert sum(len(y) for _, y in changed.values()) != n_train  # the share moved with the length
+
+
+def test_clusters_of_a_file_are_found_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VNT_CACHE", str(tmp_path / "derived"))
+    folder(tmp_path, {"YearPredictionMSD.txt": csv(year_rows(300))})
+    first = domains("yearpredictionmsd", tmp_path)
+    monkeypatch.setattr(grouping, "kmeans_domains", None)
+    for columns in (30, list(range(30))):
+        again = domains("yearpredictionmsd", tmp_path, columns=columns)
+        for domain, (x, _) in first.items():
+            np.testing.assert_array_equal(again[domain][0], x)
+    for other in ({"k": 4}, {"seed": 1}, {"columns": 29}):
+        with pytest.raises(TypeError):
+            domains("yearpredictionmsd", tmp_path, **other)
+    (kept,) = (tmp_path / "derived" / "clusters").iterdir()
+    kept.write_bytes(kept.read_bytes()[:50])
+    with pytest.raises(TypeError):
+        domains("yearpredictionmsd", tmp_path)
 
 
 def test_damaged_song_is_named(tmp_path: Path) -> None:

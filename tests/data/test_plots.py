@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
 from makers import MAKERS, SMALL
+
 from vntransfer.data.cache import locate
 from vntransfer.data.figures import mixture_density
 from vntransfer.data.plots import plot
@@ -83,6 +83,13 @@ def test_every_set_has_a_page_with_a_small_picture(name: str) -> None:
         assert f"`{parameter}`" in page, f"{name}.md does not explain {parameter}"
 
 
+def run_examples(page: str) -> None:
+    """Run the python blocks of a page, one after another in one namespace."""
+    shared: dict[str, object] = {}
+    for code in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
+        exec(code, shared)
+
+
 @pytest.mark.filterwarnings("ignore::vntransfer.errors.DataWarning")
 @pytest.mark.parametrize("name", ["README", *DATASETS])
 def test_examples_of_the_pages_run(name: str, real: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,5 +97,15 @@ def test_examples_of_the_pages_run(name: str, real: Path, monkeypatch: pytest.Mo
         pytest.skip(f"{name}: no files in ../shared/data")
     monkeypatch.setenv("VNT_DATA", str(real))
     page = (DOCS / f"{name}.md").read_text(encoding="utf-8")
-    for code in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
-        exec(code, {})
+    run_examples(page)
+
+
+def test_examples_with_one_s_own_files_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    page = (DOCS / "your-own-files.md").read_text(encoding="utf-8")
+    printed = re.findall(r"print\(.*?\)  # (.*)", page)
+    run_examples(page)
+    assert capsys.readouterr().out.splitlines() == printed
+    assert "your-own-files.md" in (DOCS / "README.md").read_text(encoding="utf-8")

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from makers import folder, make_trancos, tar, trancos_files, zipped
 
-from makers import folder, tar, trancos_files, zipped
-from vntransfer.data import Domains, load
+from vntransfer.data import Domains, load, trancos
 from vntransfer.data.cameras import (
     camera_domains,
     group_cameras,
@@ -32,7 +32,7 @@ def domains(root: Path, **parameters: object) -> Domains:
 
 
 @settings(max_examples=50)
-@given(st.lists(dot, max_size=12), sides, sides, st.floats(0.5, 30))
+@given(st.lists(dot, max_size=12), sides, sides, st.floats(1e-3, 30))
 def test_density_adds_up_to_the_count_at_any_size(
     dots: list[tuple[float, float]], height: int, width: int, sigma: float
 ) -> None:
@@ -156,8 +156,30 @@ def test_size_masked_counts_and_own_cameras(tmp_path: Path) -> None:
         assert x[:2].shape == (2, 48, 64, 3)
     with pytest.raises(ArgumentError, match="no camera for 18 pictures"):
         domains(tmp_path, cameras={})
+    for size in (48, (48,), (0, 64), "big", (48.5, 64)):
+        with pytest.raises(ArgumentError, match="size"):
+            domains(tmp_path, size=size)
     with pytest.raises(ArgumentError, match="count"):
         domains(tmp_path, count="wheels")
+
+
+def test_measures_are_remembered_per_file_and_parameters(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("VNT_CACHE", str(tmp_path / "derived"))
+    make_trancos(tmp_path)
+    first = domains(tmp_path, size=(48, 64))
+    other = domains(tmp_path, size=(48, 64), sigma=30.0)
+    assert any((first[d][1] != other[d][1]).any() for d in first)
+    monkeypatch.setattr(trancos, "masked_count", None)
+    monkeypatch.setattr(trancos, "area_resize", None)
+    again = domains(tmp_path, size=(48, 64))
+    for domain in first:
+        np.testing.assert_array_equal(again[domain][1], first[domain][1])
+    for kept in (tmp_path / "derived" / "counts").iterdir():
+        np.save(kept, 1e9 + np.load(kept))
+    with pytest.raises(DataError, match="add up to more than"):
+        domains(tmp_path, size=(48, 64))
 
 
 def test_incomplete_archives_are_named(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import typer
 from vntransfer.errors import ArgumentError, DataError, DataWarning
 
 if TYPE_CHECKING:
+    from vntransfer.data import Domains, TaskStream
     from vntransfer.data.entry import Entry
     from vntransfer.data.status import Status
 
@@ -56,20 +57,38 @@ def show(
     entry = lookup(name)
     seen = status(entry, folder)
     typer.echo(f"{entry.name}: {entry.title}\n")
-    for line in _about(entry, seen):
+    for line in _about(entry, seen, folder):
         typer.echo(line)
     if quick or seen.missing:
         return
     with _plain_warnings(), _progress():
         loaded = load(name, folder=folder, **_parse(parameters))
     typer.echo(f"\nloaded    {loaded.summary()}")
-    if entry.kind != "stream":
-        for domain, (x, _) in loaded.items():  # type: ignore[union-attr]
-            typer.echo(f"domain    {domain}: {x.shape[0]} rows")
+    for line in _inside(loaded):
+        typer.echo(line)
     typer.echo(loaded.provenance.describe())
 
 
-def _about(entry: "Entry", seen: "Status") -> Iterator[str]:
+def _inside(loaded: "Domains | TaskStream") -> Iterator[str]:
+    """Lines on the domains and the response, or on the tasks."""
+    from vntransfer.data import TaskStream
+
+    if isinstance(loaded, TaskStream):
+        for i, task in enumerate(loaded):
+            yield f"task      {i}: {task.name}, {len(task.x)} + {len(task.x_test)} rows"
+        return
+    for domain, (x, y) in loaded.items():
+        yield f"domain    {domain}: {x.shape[0]} rows, mean response {y.mean():.4g}"
+    if set(loaded.targets) != set(loaded):
+        yield f"targets   {', '.join(loaded.targets)}"
+    mean, deviation = loaded.response_scale()
+    yield (
+        f"response  {loaded.response_name}: mean {mean:.4g}, standard deviation {deviation:.4g}; "
+        "divide an error by the latter for one in standard deviations"
+    )
+
+
+def _about(entry: "Entry", seen: "Status", folder: Path | None) -> Iterator[str]:
     """Lines on the record and the files, before anything is loaded."""
     from vntransfer.data.cache import data_home
 
@@ -83,7 +102,7 @@ def _about(entry: "Entry", seen: "Status") -> Iterator[str]:
     for found, judged in seen.checks.items():
         yield f"file      {found.path} ({found.form}, {judged})"
     for remote in seen.missing:
-        yield f"missing   {remote.name}; put it into {data_home() / remote.folder}"
+        yield f"missing   {remote.name}; put it into {(folder or data_home()) / remote.folder}"
         for place in remote.urls:
             yield f"address   {place}"
 
@@ -161,7 +180,7 @@ def plot(
     from vntransfer.data.plots import plot as draw
 
     place = out or Path(f"{name}.png")
-    with _plain_warnings():
+    with _plain_warnings(), _progress():
         draw(name, place, folder=folder, **_parse(parameters))
     typer.echo(str(place))
 

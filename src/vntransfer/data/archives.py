@@ -11,7 +11,7 @@ import tarfile
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -212,6 +212,32 @@ def _tar_members(path: Path, meter: _Meter) -> Iterator[tuple[str, IO[bytes]]]:
                 yield name, io.BufferedReader(_Checked(stream, meter, count=False))
         while counted.read(_PIECE):  # to the end: the checksum of the compression comes last
             pass
+
+
+def read_members(path: Path, wanted: Callable[[str], bool]) -> Iterator[tuple[str, bytes]]:
+    """Yield (name, content) of the wanted regular files of a folder, a zip or a tar.
+
+    Names use ``/`` and are relative to the folder or as in the archive; links in a folder are
+    skipped, in an archive they are refused.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> for name in ("a.txt", "b.txt", "c.png"):
+    ...     _ = (folder / name).write_text(name)
+    >>> list(read_members(folder, lambda name: name.endswith(".txt")))
+    [('a.txt', b'a.txt'), ('b.txt', b'b.txt')]
+    """
+    if not path.is_dir():
+        for name, stream in members(path):
+            if wanted(name):
+                yield name, stream.read()
+        return
+    for file in sorted(path.rglob("*")):
+        name = file.relative_to(path).as_posix()
+        if wanted(name) and file.is_file() and not file.is_symlink():
+            yield name, file.read_bytes()
 
 
 def inspect(path: Path, limits: Limits = DEFAULT_LIMITS) -> int:

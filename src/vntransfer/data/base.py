@@ -181,6 +181,21 @@ class Domains(Mapping[str, tuple[Features, Labels]]):
     def __repr__(self) -> str:
         return f"<Domains {self.summary()}>"
 
+    def response_scale(self) -> tuple[float, float]:
+        """Mean and standard deviation of the responses of all labelled domains together.
+
+        Divide an error in the response's unit by the latter for one in standard deviations.
+
+        Examples
+        --------
+        >>> x, y = np.zeros((2, 1)), np.array([1.0, 3.0])
+        >>> Domains("toy", {"a": (x, y), "b": (x, y)}).response_scale()
+        (2.0, 1.0)
+        """
+        every = np.concatenate([y.ravel() for _, y in self.domains.values()]).astype(np.float64)
+        known = every[np.isfinite(every)]
+        return (float(known.mean()), float(known.std())) if len(known) else (np.nan, np.nan)
+
     def summary(self) -> str:
         """One line: name, number of domains, rows, shape of a row."""
         rows = sum(x.shape[0] for x, _ in self.domains.values())

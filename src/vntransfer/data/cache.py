@@ -312,7 +312,8 @@ def trace(entry: Entry, found: Sequence[Found], provenance: Provenance) -> Prove
         )
     return replace(
         provenance,
-        sources=tuple(remote.urls[0] for remote in entry.files if remote.urls),
+        sources=tuple(remote.urls[0] for remote in entry.files if remote.urls)
+        or tuple(filter(None, [entry.origin])),
         licence=entry.licence,
         citation=entry.citation,
         sha256={item.path.name: digest(item.path) for item in found},

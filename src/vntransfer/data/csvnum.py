@@ -1,13 +1,7 @@
-"""Large numeric csv files: parsed once in bounded memory, then memory-mapped.
-
-The parsed numbers lie in the folder of derived files as ``.npy``, under a name made of the hash
-of the source, the options and the version of this parser.
-"""
+"""Large numeric csv files: parsed once in bounded memory, then memory-mapped."""
 
 import gzip
-import hashlib
 import io
-import json
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,7 +12,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from vntransfer.data.archives import archive_stem, members
-from vntransfer.data.cache import derived_home, digest
+from vntransfer.data.derived import derived_path, mapped
 from vntransfer.errors import DataError
 from vntransfer.io import atomic_write, report
 
@@ -66,9 +60,8 @@ def read_numbers(
             [3. , 4.5]])
     """
     options = [PARSER_VERSION, columns, header, delimiter, np.dtype(dtype).str]
-    key = hashlib.sha256(json.dumps([digest(path), options]).encode()).hexdigest()[:32]
-    place = derived_home() / "parsed" / f"{key}.npy"
-    if (parsed := _mapped(place)) is not None:
+    place = derived_path("parsed", path, options)
+    if (parsed := mapped(place)) is not None:
         return parsed
     with _open(path) as (name, stream, total):
         reader = _Reader(name, stream, columns, header, delimiter, np.dtype(dtype))
@@ -80,18 +73,9 @@ def read_numbers(
                 f"{place.parent}: cannot hold the parsed numbers ({error}); make room, or set "
                 "VNT_CACHE to another folder"
             ) from error
-    parsed = _mapped(place)
+    parsed = mapped(place)
     assert parsed is not None  # just written
     return parsed
-
-
-def _mapped(place: Path) -> NDArray[Any] | None:
-    """Memory map of an array on disk; None if it is absent or damaged."""
-    try:
-        mapped: NDArray[Any] = np.load(place, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError):
-        return None
-    return mapped
 
 
 @contextmanager

@@ -40,10 +40,12 @@ def gaussian_rows(
     scale = n_pixels / n_full
     at = (np.asarray(centres, dtype=np.float64) + 0.5) * scale - 0.5
     width = sigma * scale
-    rows = np.exp(-0.5 * ((np.arange(n_pixels) - at[:, None]) / width) ** 2)
+    exponents = 0.5 * ((np.arange(n_pixels) - at[:, None]) / width) ** 2
     if border == "renormalise":
+        exponents -= exponents.min(axis=1, keepdims=True)  # a narrow one keeps its nearest pixel
+        rows = np.exp(-exponents)
         return np.asarray(rows / rows.sum(axis=1, keepdims=True))
-    return np.asarray(rows / (width * np.sqrt(2 * np.pi)))
+    return np.asarray(np.exp(-exponents) / (width * np.sqrt(2 * np.pi)))
 
 
 def _axes(

@@ -147,6 +147,8 @@ def _attempt(url: str, part: Path, size: int | None, timeout: float) -> Version:
     except (requests.exceptions.InvalidSchema, requests.exceptions.MissingSchema) as error:
         raise DataError(f"{url}: not an http or https address ({error})") from error
     except (requests.RequestException, urllib3.exceptions.HTTPError) as error:
+        if "Failed to resolve" in str(error):  # no other try will find the server
+            raise DataError(f"{url}: the server cannot be found; are you offline?") from error
         raise _PassingError(f"the connection failed ({_short(error)})") from error
     got = part.stat().st_size
     if version.length is not None and got != version.length:

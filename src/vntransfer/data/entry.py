@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
+from inspect import Parameter, signature
+from numbers import Integral, Real
 from typing import Any, Literal
 
 from vntransfer.data.base import Domains, TaskStream
@@ -76,6 +78,8 @@ class Entry:
         What it reads; empty for generated data.
     options
         Parameters of the loader that are fixed for this name.
+    origin
+        Address where the data come from; needed where the files themselves have none.
     licence, citation, notes
         For people.
     parameters
@@ -88,6 +92,7 @@ class Entry:
     loader: str
     files: tuple[RemoteFile, ...] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
+    origin: str = ""
     licence: str = ""
     citation: str = ""
     notes: str = ""
@@ -99,7 +104,28 @@ class Entry:
             known = ", ".join(self.parameters) or "none"
             raise ArgumentError(f"{unknown[0]}: {self.name} has no such parameter; known: {known}")
         module, function = self.loader.split(":")
-        loaded: Domains | TaskStream = getattr(import_module(module), function)(
-            files, **self.options, **parameters
-        )
+        loader = getattr(import_module(module), function)
+        asked = signature(loader).parameters
+        for key, value in parameters.items():
+            _check_type(key, value, asked[key])
+        loaded: Domains | TaskStream = loader(files, **self.options, **parameters)
         return loaded
+
+
+_TYPES: dict[type, tuple[type, str]] = {
+    bool: (bool, "True or False"),
+    int: (Integral, "a whole number"),
+    float: (Real, "a number"),
+    str: (str, "a word"),
+}
+
+
+def _check_type(key: str, value: Any, parameter: Parameter) -> None:
+    """Raise if a value is of another type than the parameter's default; a seed is not negative."""
+    if type(parameter.default) not in _TYPES or "Sequence" in str(parameter.annotation):
+        return
+    wanted, what = _TYPES[type(parameter.default)]
+    what += ", 0 or more" if key == "seed" else ""
+    fits = isinstance(value, wanted) and (wanted is bool or not isinstance(value, bool))
+    if not fits or (key == "seed" and value < 0):
+        raise ArgumentError(f"{key}: expected {what}, got {value!r}")

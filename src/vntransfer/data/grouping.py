@@ -1,13 +1,17 @@
 """Domains where nature gives none: k-means on features, or groups of subjects drawn at random."""
 
 from collections.abc import Sequence
+from importlib.metadata import version
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from vntransfer.data.derived import remembered
 from vntransfer.errors import ArgumentError
 
 FIT_ROWS = 50_000
+CLUSTERING_VERSION = 1
 
 
 def kmeans_domains(
@@ -66,16 +70,42 @@ def kmeans_domains(
     return np.asarray(rank[labels], dtype=np.intp)
 
 
+def file_domains(
+    path: Path,
+    X: NDArray[np.floating],
+    k: int,
+    columns: int | Sequence[int] | None,
+    *,
+    seed: int,
+    n_fit: int | None = None,
+) -> NDArray[np.intp]:
+    """`kmeans_domains` of features read from a file; found once, then remembered.
+
+    What is remembered belongs to this content of the file, these arguments, this version of the
+    clustering and of scikit-learn.
+    """
+    picked = _columns(columns, X.shape[1]).tolist()
+    options = [CLUSTERING_VERSION, version("scikit-learn"), X.shape[1], int(k), picked, int(seed)]
+    return remembered(
+        "clusters", path, options, lambda: kmeans_domains(X, k, columns, seed=seed, n_fit=n_fit)
+    )
+
+
 def _columns(columns: int | Sequence[int] | None, width: int) -> NDArray[np.intp]:
     if columns is None:
         return np.arange(width)
-    picked = np.arange(columns) if isinstance(columns, int) else np.asarray(columns, dtype=np.intp)
-    if picked.size == 0 or picked.min() < 0 or picked.max() >= width:
+    picked = np.arange(columns) if isinstance(columns, int) else np.asarray(columns)
+    if (
+        picked.dtype.kind not in "iu"
+        or picked.ndim != 1
+        or not picked.size
+        or not 0 <= picked.min() <= picked.max() < width
+    ):
         raise ArgumentError(
             f"columns: expected column numbers 0 to {width - 1} (or how many first ones), "
             f"got {columns!r}"
         )
-    return picked
+    return picked.astype(np.intp)
 
 
 def random_groups(subjects: ArrayLike, k: int = 5, *, seed: int = 0) -> NDArray[np.intp]:

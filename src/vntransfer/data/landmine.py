@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
+from vntransfer.data.archives import read_members
 from vntransfer.data.base import Domains, Provenance
-from vntransfer.data.members import read_members
 from vntransfer.errors import DataError
 
 N_FOLIATED = 15  # fields 1 to 15 are foliated, the others bare ground

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from vntransfer.data.members import read_members
+from vntransfer.data.archives import read_members
 from vntransfer.data.pictures import decode, require_pillow
 from vntransfer.errors import DataError
 

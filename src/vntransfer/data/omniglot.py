@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from vntransfer.data.archives import read_members
 from vntransfer.data.base import LazyTasks, Provenance, Task, TaskStream
-from vntransfer.data.members import read_members
 from vntransfer.data.pictures import area_resize, decode, require_pillow
 from vntransfer.errors import ArgumentError, DataError
 
@@ -45,9 +45,8 @@ class Drawings:
         """Share of ink in each pixel, in steps of 1/255, of pictures (n, size, size)."""
         bits = np.unpackbits(self.packed[rows], axis=1, count=SIDE * SIDE)
         shares = area_resize(bits.reshape(-1, SIDE, SIDE), size, size)
-        return np.rint(255 * shares).astype(np.float32) / np.float32(
-            255
-        )  # the same on every machine
+        steps = np.rint(255 * shares)  # the same on every machine
+        return steps.astype(np.float32) / np.float32(255)
 
 
 def read_npz(path: Path) -> Drawings:

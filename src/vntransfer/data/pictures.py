@@ -1,5 +1,6 @@
 """Decode pictures (the only place that needs Pillow) and change their size."""
 
+from functools import lru_cache
 from io import BytesIO
 from typing import Any
 
@@ -43,6 +44,7 @@ def area_resize(pixels: NDArray[Any], height: int, width: int) -> NDArray[np.flo
     return np.asarray(rows @ pixels @ _area_weights(pixels.shape[-1], width).T)
 
 
+@lru_cache(maxsize=16)
 def _area_weights(old: int, new: int) -> NDArray[np.float32]:
     """Share of each old pixel in each new one, shape (new, old); rows add up to 1."""
     edges = np.arange(new + 1) * old / new

@@ -9,8 +9,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from vntransfer.data.archives import read_members
 from vntransfer.data.base import Domains, Provenance
-from vntransfer.data.members import read_members
 from vntransfer.errors import ArgumentError, DataError
 
 COLUMNS = {

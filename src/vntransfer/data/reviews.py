@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from vntransfer.data.members import read_members
+from vntransfer.data.archives import read_members
 from vntransfer.errors import DataError
 
 FIELD = {

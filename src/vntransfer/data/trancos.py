@@ -4,21 +4,24 @@ import io
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from vntransfer.data.archives import read_members
 from vntransfer.data.base import Domains, Provenance
 from vntransfer.data.cameras import camera_domains, group_cameras
 from vntransfer.data.density import Border, density_map, masked_count
+from vntransfer.data.derived import remembered
 from vntransfer.data.lazy import LazyRows
-from vntransfer.data.members import read_members
 from vntransfer.data.pictures import area_resize, decode
 from vntransfer.errors import ArgumentError, DataError
+from vntransfer.io import report
 
 FULL = (480, 640)
 COARSE = (60, 80)  # masks are compared at this size
+MEASURE_VERSION = 1  # of what is remembered: coarse masks and counts
 SPLITS = ("training", "validation", "test")
 
 
@@ -38,12 +41,29 @@ class Scenes:
     shape: tuple[int, int]
     camera: NDArray[np.intp] | None
 
-    def masks(self, shape: tuple[int, int]) -> NDArray[np.bool_]:
-        """Masks of all pictures at another size, (n, height, width)."""
-        small = np.empty((len(self.names), *shape), dtype=bool)
-        for i in range(len(small)):
-            small[i] = _resize_mask(self.mask(i), shape)
-        return small
+    def coarse_masks(self) -> NDArray[np.bool_]:
+        """Masks of all pictures, small enough to compare them, (n, height, width)."""
+        return self._for_all(lambda i: _resize_mask(self.mask(i), COARSE), "masks")
+
+    def counts(self, shape: tuple[int, int], sigma: float, border: Border) -> NDArray[np.float64]:
+        """Add up the density of every picture inside its mask, at a size."""
+
+        def vehicles(i: int) -> float:
+            mask = _resize_mask(self.mask(i), shape)
+            return masked_count(self.dots[i], mask, full=FULL, sigma=sigma, border=border)
+
+        return self._for_all(vehicles, "counts")
+
+    def _for_all(self, make: Callable[[int], Any], what: str) -> NDArray[Any]:
+        """Stack what is made of every picture; on one thread, more only hinder small products."""
+        from threadpoolctl import threadpool_limits
+
+        made = []
+        with threadpool_limits(1, "blas"):
+            for i in range(len(self.names)):
+                made.append(make(i))
+                report(f"trancos {what}", i + 1, len(self.names))
+        return np.array(made)
 
 
 def _resize_mask(mask: NDArray[np.bool_], shape: tuple[int, int]) -> NDArray[np.bool_]:
@@ -75,24 +95,23 @@ def read_official(path: Path) -> Scenes:
     """
     from scipy.io import loadmat
 
+    lazy = path.is_dir()
+    endings = (".txt", "mask.mat") if lazy else (".txt", "mask.mat", ".jpg")
     split: dict[str, str] = {}
-    for name, listing in read_members(path, lambda name: "image_sets/" in name):
-        part = name.split("/")[-1].removesuffix(".txt")
-        if part in SPLITS:
-            split |= {
-                row.strip(): part for row in listing.decode("ascii").splitlines() if row.strip()
-            }
+    content: dict[str, bytes] = {}
+    for member, data in read_members(path, lambda name: name.endswith(endings)):
+        *_, place, name = "", *member.split("/")
+        part = name.removesuffix(".txt")
+        if place == "image_sets" and part in SPLITS:
+            rows = (row.strip() for row in data.decode("ascii", "replace").splitlines())
+            split |= {row: part for row in rows if row}
+        elif place == "images":
+            content[name] = data
     if not split:
         raise DataError(
             f"{path}: has no image_sets/training.txt, validation.txt or test.txt; give "
             "TRANCOS_v3.tar.gz or the folder it unpacks to"
         )
-    lazy = path.is_dir()
-    endings = (".txt", "mask.mat") if lazy else (".txt", "mask.mat", ".jpg")
-    content = {
-        name.split("/")[-1]: data
-        for name, data in read_members(path, lambda n: "images/" in n and n.endswith(endings))
-    }
     where = {file.name: file for file in path.rglob("*.jpg")} if lazy else {}
     names = sorted(split)
     dots = []
@@ -174,8 +193,8 @@ def load_trancos(
         raise ArgumentError(f"count: expected 'masked' or 'dots', got {count!r}")
     (path,) = files.values()
     scenes = read_compact(path) if path.suffix == ".npz" else read_official(path)
-    shape = scenes.shape if size is None else (int(size[0]), int(size[1]))
-    coarse = scenes.masks(COARSE)
+    shape = scenes.shape if size is None else _shape(size)
+    coarse = remembered("masks", path, [MEASURE_VERSION, *COARSE], scenes.coarse_masks)
     camera, how = _cameras(scenes, coarse, cameras, threshold)
     tree = camera_domains(coarse, camera, n_domains)
     owner = tree.domain[np.searchsorted(np.unique(camera), camera)]
@@ -197,10 +216,13 @@ def load_trancos(
     def density(i: int) -> NDArray[np.float32]:
         return density_map(scenes.dots[i], shape, full=FULL, sigma=sigma, border=border)
 
-    def vehicles(i: int) -> float:
-        if count == "dots":
-            return float(len(scenes.dots[i]))
-        return masked_count(scenes.dots[i], mask(i), full=FULL, sigma=sigma, border=border)
+    y = np.array([float(len(dots)) for dots in scenes.dots])
+    if count == "masked":
+        options = [MEASURE_VERSION, *shape, float(sigma), border]
+        inside = remembered("counts", path, options, lambda: scenes.counts(shape, sigma, border))
+        if border == "renormalise" and not (inside <= y + 1e-6).all():
+            raise DataError(f"{path}: densities add up to more than their dots; fetch it again")
+        y = np.array(inside)
 
     rows = {f"dom{d + 1}": np.flatnonzero(owner == d) for d in range(n_domains)}
     parts, images = np.array(scenes.split), np.array(scenes.names)
@@ -213,10 +235,7 @@ def load_trancos(
     return Domains(
         "trancos",
         {
-            name: (
-                LazyRows(index, (*shape, 3), np.uint8, photograph),
-                np.array([vehicles(int(i)) for i in index]),
-            )
+            name: (LazyRows(index, (*shape, 3), np.uint8, photograph), y[index])
             for name, index in rows.items()
         },
         response_name="vehicles",
@@ -229,6 +248,13 @@ def load_trancos(
             "cameras": tree,
         },
     )
+
+
+def _shape(size: tuple[int, int]) -> tuple[int, int]:
+    sides = np.asarray(size)
+    if sides.shape != (2,) or sides.dtype.kind not in "iu" or sides.min() < 1:
+        raise ArgumentError(f"size: expected (height, width) in pixels, got {size!r}")
+    return int(sides[0]), int(sides[1])
 
 
 def _cameras(

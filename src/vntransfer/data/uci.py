@@ -8,7 +8,7 @@ import numpy as np
 
 from vntransfer.data.base import Domains, Provenance
 from vntransfer.data.csvnum import read_numbers
-from vntransfer.data.grouping import kmeans_domains, random_groups, split_rows
+from vntransfer.data.grouping import file_domains, random_groups, split_rows
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ def load_uci(
     kept = [i for i in range(table.n_columns) if i not in left_out]
     X, y = np.asarray(rows)[:, kept], np.array(rows[:, -1])
     if table.subject is None:
-        owner = kmeans_domains(X, k, columns, seed=seed)
+        owner = file_domains(path, X, k, columns, seed=seed)
         how = f"{k} domains by k-means on {'all' if columns is None else columns} columns, "
         how += f"standardised, seed {seed}; dom1 is the largest"
     else:

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from vntransfer.data.base import Domains, Provenance
 from vntransfer.data.csvnum import read_numbers
-from vntransfer.data.grouping import kmeans_domains, split_rows
+from vntransfer.data.grouping import file_domains, split_rows
 
 N_TRAIN = 463_715  # official rule: the first rows train, the last 51630 test, no artist in both
 N_ROWS = 515_345
@@ -43,7 +43,7 @@ def load_yearpred(
     rows = read_numbers(path, columns=1 + len(NAMES), dtype=np.float32)
     n_train = N_TRAIN if len(rows) == N_ROWS else int(len(rows) * N_TRAIN / N_ROWS)
     X, y = rows[:, 1:], np.asarray(rows[:, 0], dtype=np.float64)
-    owner = kmeans_domains(X, k, columns, seed=seed, n_fit=n_train)
+    owner = file_domains(path, X, k, columns, seed=seed, n_fit=n_train)
     train, test = slice(None, n_train), slice(n_train, None)
     built = (
         _how(k, columns, seed),
@@ -69,7 +69,7 @@ def load_yearpred_small(
     with np.load(path, allow_pickle=False) as box:
         drawn = box["source"] < 2  # the others are the first rows of the file, not a random sample
         X, y = box["X"][drawn].astype(np.float32), box["y"][drawn].astype(np.float64)
-    owner = kmeans_domains(X, k, columns, seed=seed)
+    owner = file_domains(path, X, k, columns, seed=seed)
     built = (_how(k, columns, seed), f"{len(X)} random rows of the official training part")
     return _domains("yearpred-small", split_rows(X, y, owner, k), built, {})
 

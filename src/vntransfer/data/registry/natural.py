@@ -7,6 +7,7 @@ _BLITZER = (
     "Blitzer, Dredze, Pereira: Biographies, Bollywood, Boom-boxes and Blenders, ACL 2007; "
     "research use"
 )
+_SENTIMENT = "https://www.cs.jhu.edu/~mdredze/datasets/sentiment"
 _AMAZON_PARAMETERS = {
     "response": "'stars' or 'binary' (above or below three stars), 'stars'",
     "n_words": "size of the vocabulary, 1000",
@@ -15,7 +16,10 @@ _AMAZON_PARAMETERS = {
 
 
 def _amazon(name: str, title: str, form: str, file: RemoteFile, notes: str) -> Entry:
-    sources = {"sources": "'seven' (the paper's domains) or 'all' (25), 'seven'"}
+    sources = {
+        "sources": "'seven' (the paper's: a target has the other 6 as sources) or 'all' (25: the "
+        "other 24), 'seven'"
+    }
     return Entry(
         name=name,
         title=title,
@@ -23,6 +27,7 @@ def _amazon(name: str, title: str, form: str, file: RemoteFile, notes: str) -> E
         loader="vntransfer.data.amazon:load_amazon",
         files=(file,),
         options={"name": name, "form": form},
+        origin=_SENTIMENT,
         licence="not stated; for research",
         citation=_BLITZER,
         notes=notes,
@@ -38,7 +43,7 @@ _AMAZON = (
         official_file(
             "amazon",
             "unprocessed.tar.gz",
-            "https://www.cs.jhu.edu/~mdredze/datasets/sentiment/unprocessed.tar.gz",
+            f"{_SENTIMENT}/unprocessed.tar.gz",
             also=("sorted_data", "unprocessed", "processed_stars.tar.gz", "processed_stars"),
         ),
         "processed_stars.tar.gz of the same address is read as well",

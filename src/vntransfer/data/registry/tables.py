@@ -125,6 +125,7 @@ LARGE = (
         kind="domains",
         loader="vntransfer.data.yearpred:load_yearpred_small",
         files=(official_file("yearpredictionmsd", "yearpred_subset.npz"),),
+        origin=f"{_UCI}/00203/YearPredictionMSD.txt.zip",
         licence="CC BY 4.0 (UCI)",
         citation=_YEAR_CITATION,
         notes="7000 random rows of the training part of yearpredictionmsd",
