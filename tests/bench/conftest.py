@@ -17,6 +17,7 @@ seeds = 2
 def troubled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A preset whose experiment lives outside the package; subprocesses find it too."""
     monkeypatch.setenv("PYTHONPATH", str(HERE))
+    monkeypatch.syspath_prepend(HERE)
     preset = tmp_path / "troubled.toml"
     preset.write_text(TROUBLED)
     return preset
