@@ -4,6 +4,8 @@ Each trial starts a fresh run folder, kills the runner after a random part of th
 undisturbed run takes, checks the store as it lies there, resumes, and compares tables and rows.
 
     python benchmarks/faults.py --kills 30
+
+What follows ``--`` is another run than the one below, as for ``vnt bench run``.
 """
 
 import argparse
@@ -20,12 +22,12 @@ from pathlib import Path
 from vntransfer.bench import export, report
 
 VNT = [sys.executable, "-c", "from vntransfer.cli import main; main()"]
-SIZE = ["--seeds", "2", "--targets", "s1,s2,s3", "--jobs", "2"]
+RUN = ["smoke", "--seeds", "2", "--targets", "s1,s2,s3", "--jobs", "2"]
 VARYING = ("seconds",)  # the one column that may differ between equal runs
 
 
-def start(folder: Path) -> "subprocess.Popen[bytes]":
-    command = [*VNT, "bench", "run", "smoke", *SIZE, "--out", str(folder)]
+def start(folder: Path, run: list[str]) -> "subprocess.Popen[bytes]":
+    command = [*VNT, "bench", "run", *run, "--out", str(folder)]
     return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
@@ -76,15 +78,15 @@ def gone(pids: list[int], seconds: float = 10.0) -> bool:
     return False
 
 
-def trial(folder: Path, delay: float) -> int:
+def trial(folder: Path, run: list[str], delay: float) -> int:
     """Kill once after ``delay`` seconds, check, resume to the end; finished cells at the kill."""
-    process = start(folder)
+    process = start(folder, run)
     time.sleep(delay)
     workers = children(process.pid)
     process.send_signal(signal.SIGKILL)
     process.wait()
     found = finished_cells(folder)
-    assert start(folder).wait() == 0, "the resumed run did not end well"
+    assert start(folder, run).wait() == 0, "the resumed run did not end well"
     assert gone(workers), "workers of the killed run are still there"
     return found
 
@@ -93,19 +95,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kills", type=int, default=30)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("run", nargs="*", default=RUN)
     options = parser.parse_args()
     rng = random.Random(options.seed)
     with tempfile.TemporaryDirectory() as place:
         reference = Path(place, "reference")
         begin = time.monotonic()
-        assert start(reference).wait() == 0
+        assert start(reference, options.run).wait() == 0
         whole = time.monotonic() - begin
         expected = output(reference)
         cells = len({row["key"] for row in expected[1]})
         at_kill = []
         for number in range(options.kills):
             folder = Path(place, f"trial{number}")
-            at_kill.append(trial(folder, rng.uniform(0, whole)))
+            at_kill.append(trial(folder, options.run, rng.uniform(0, whole)))
             assert output(folder) == expected, f"trial {number}: another table"
         inside = sum(0 < found < cells for found in at_kill)
         print(f"kills                      {options.kills}")

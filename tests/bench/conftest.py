@@ -16,6 +16,7 @@ seeds = 2
 @pytest.fixture
 def troubled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A preset whose experiment lives outside the package; subprocesses find it too."""
+    monkeypatch.syspath_prepend(str(HERE))
     monkeypatch.setenv("PYTHONPATH", str(HERE))
     monkeypatch.syspath_prepend(HERE)
     preset = tmp_path / "troubled.toml"

@@ -77,7 +77,11 @@ def test_values_paper_and_difference_stand_together(make: Make) -> None:
 def test_other_metrics_have_their_own_table_and_paper_values(make: Make) -> None:
     loaded = load_report(make(targets=["s1"], seeds=2))
     table = value_table(loaded, "synthetic", "source_validation", higher_is_better=True)
-    assert [row[1:3] for row in table.rows[1:]] == [["paper", 8.0], ["difference", "-1.9"]]
+    assert [row[1:3] for row in table.rows[1:]] == [
+        ["paper", 8.0],
+        ["difference", pytest.approx(-1.9)],
+    ]
+    assert text(table.rows[2][2]) == "-1.9"
     assert table.rows[1][3] is None
     assert table.notes[0].startswith("source_validation (higher is better)")
 
@@ -102,6 +106,9 @@ def test_comparison_counts_targets_and_missing_cells_are_stated(make: Make) -> N
     assert [row["method"] for row in rows] == ["ridge", "boosting"]
     assert {row["won/lost"] for row in rows} == {"3/0"}
     assert {row["verdict"] for row in rows} == {"better"}
+    assert float(rows[0]["95 % interval low"]) < float(rows[0]["difference"])
+    assert float(rows[0]["95 % interval high"]) < 0
+    assert 0 < float(rows[0]["p"]) <= float(rows[0]["p (Holm)"]) < 0.05
     shown = report(folder)
     assert "1 of 30 cells are not computed yet" in shown
     assert "FEWER SEEDS than planned: s1 constant 1\n" in shown
@@ -116,6 +123,7 @@ def test_conditions_become_rows_and_wins_are_counted(make: Make) -> None:
         "better": "2",
         "worse": "0",
         "no difference": "0",
+        "too few runs": "0",
     }
 
 

@@ -9,16 +9,18 @@ import time
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner, Result
 
 from vntransfer.bench import results, retry, run
 from vntransfer.bench.cells import Cell
 from vntransfer.bench.report import report
 from vntransfer.bench.store import Outcome, Record, read_records
+from vntransfer.cli import app
 from vntransfer.errors import ArgumentError, PresetError, StoreError
 
 ROOT = Path(__file__).parents[2]
 VNT = [sys.executable, "-c", "from vntransfer.cli import main; main()"]
-SMALL = {"targets": ["s1", "s2"], "seeds": 2, "jobs": 2}
+SMALL = {"targets": ["s1", "s2"], "methods": ["constant", "ridge"], "seeds": 2, "jobs": 2}
 
 
 def by_method(folder: Path) -> dict[str, list[Record]]:
@@ -47,30 +49,32 @@ class Listener:
 def test_finished_cells_are_never_computed_again(tmp_path: Path) -> None:
     first, second = Listener(), Listener()
     run("smoke", **SMALL, out=tmp_path, watcher=first)  # type: ignore[arg-type]
-    assert first.begun == [(20, 0)]
-    assert len(first.ended) == len(set(first.ended)) == 20
+    assert first.begun == [(16, 0)]
+    assert len(first.ended) == len(set(first.ended)) == 16
     assert first.most == 2
     table = report(tmp_path)
     summary = run("smoke", **SMALL | {"seeds": 3}, out=tmp_path, watcher=second)  # type: ignore[arg-type]
-    assert second.begun == [(30, 20)]
-    assert summary.computed == 10
+    assert second.begun == [(24, 16)]
+    assert summary.computed == 8
     run("smoke", **SMALL, out=tmp_path)  # type: ignore[arg-type]
-    note = "  10 finished cells of other settings are not shown"
+    note = "  8 finished cells of other settings are not shown"
     assert [line for line in report(tmp_path).split("\n") if line != note] == table.split("\n")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["lock", "store.sqlite"]
 
 
 def test_the_number_of_workers_changes_nothing(tmp_path: Path) -> None:
     tables = []
     for jobs in (1, 2):
-        run("smoke", **SMALL | {"jobs": jobs}, out=tmp_path / str(jobs))  # type: ignore[arg-type]
+        changed = {"jobs": jobs, "methods": None, "targets": ["s1"]}
+        run("smoke", **SMALL | changed, out=tmp_path / str(jobs))  # type: ignore[arg-type]
         tables.append(report(tmp_path / str(jobs), "csv"))
     assert tables[0] == tables[1]
 
 
 def test_every_way_to_fail_is_recorded_and_ends_nothing(troubled: Path, tmp_path: Path) -> None:
     methods = ["dies", "fine", "raises", "nan", "memory", "warns", "twice"]
-    summary = run(troubled, methods=methods, jobs=2, out=tmp_path / "run")
-    assert (summary.done, summary.failed) == (8, 20)
+    summary = run(troubled, methods=methods, seeds=1, jobs=2, out=tmp_path / "run")
+    assert (summary.done, summary.failed) == (4, 10)
     found = by_method(tmp_path / "run")
     for method in ("fine", "warns"):
         assert {record.status for record in found[method]} == {"done"}
@@ -88,26 +92,31 @@ def test_every_way_to_fail_is_recorded_and_ends_nothing(troubled: Path, tmp_path
     assert "this cell always fails" in str(found["raises"][0].traceback)
     assert found["warns"][0].warnings == "UserWarning: rather small"
     text = report(tmp_path / "run")
-    assert "20 of 28 cells failed" in text
-    assert "4 cells gave warnings" in text
+    assert "10 of 14 cells failed" in text
+    assert "2 cells gave warnings" in text
+
+
+def vnt(*arguments: object) -> Result:
+    """``vnt bench`` in this process."""
+    return CliRunner().invoke(app, ["bench", *map(str, arguments)])
 
 
 def test_failed_cells_wait_for_retry(
     troubled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    flag, folder = tmp_path / "mended", tmp_path / "run"
-    monkeypatch.setenv("VNT_TEST_MENDED", str(flag))
-    command = [*VNT, "bench", "run", str(troubled), "--methods", "fine,mends", "--out", str(folder)]
-    first = subprocess.run(command, capture_output=True, text=True)
-    assert first.returncode == 1
+    folder = tmp_path / "run"
+    monkeypatch.setenv("VNT_TEST_MENDED", str(tmp_path / "absent"))
+    command = ("run", troubled, "--methods", "fine,mends", "--out", folder)
+    first = vnt(*command)
+    assert first.exit_code == 1
     assert f"4 cells failed; their tracebacks are in {folder}" in first.stderr
     assert "RuntimeError: not mended yet" in first.stderr
-    again = subprocess.run(command, capture_output=True, text=True)
+    again = vnt(*command)
     assert "8 of 8 cells were finished before" in again.stderr
-    assert again.returncode == 1
-    flag.touch()
-    mended = subprocess.run([*VNT, "bench", "retry", str(folder)], capture_output=True, text=True)
-    assert (mended.returncode, "8 cells are done" in mended.stdout) == (0, True)
+    assert again.exit_code == 1
+    monkeypatch.setenv("VNT_TEST_MENDED", str(tmp_path))  # workers that wait already hear of it
+    mended = vnt("retry", folder)
+    assert (mended.exit_code, "8 cells are done" in mended.stdout) == (0, True)
     assert retry(folder).computed == 0
 
 
@@ -147,69 +156,80 @@ def wait_for_cells(folder: Path, count: int) -> None:
     raise AssertionError(f"{folder}: not {count} cells within a minute")
 
 
-def test_ctrl_c_ends_it_cleanly_and_the_same_command_goes_on(
-    troubled: Path, tmp_path: Path
+@pytest.mark.parametrize(("stop", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_stop_ends_it_cleanly_and_the_same_command_goes_on(
+    troubled: Path, tmp_path: Path, stop: signal.Signals, code: int
 ) -> None:
     folder = tmp_path / "run"
-    more = ("--methods", "fine", "--seeds", "8", "--set", "seconds=0.3")
+    more = ("--methods", "fine", "--seeds", "8", "--set", "seconds=0.2")
     process = start(folder, troubled, *more)
     wait_for_cells(folder, 2)
-    os.killpg(process.pid, signal.SIGINT)  # as a terminal does: runner and workers
+    os.killpg(process.pid, stop)  # as a terminal or a scheduler does: runner and workers
     _, stderr = process.communicate(timeout=20)
-    assert process.returncode == 130
+    assert process.returncode == code
     assert f"stopped; finished cells are kept in {folder}" in stderr
     assert "Traceback" not in stderr
-    assert not list(folder.glob("*-wal"))
-    before = {r.key for r in read_records(folder)[1] if r.status == "done"}
-    assert 2 <= len(before) < 16
-    summary = run(troubled, methods=["fine"], seeds=8, settings={"seconds": 0.3}, out=folder)
-    assert (summary.done, summary.computed) == (16, 16 - len(before))
+    assert sorted(path.name for path in folder.iterdir()) == ["lock", "store.sqlite"]
+    records = read_records(folder)[1]
+    assert {record.status for record in records} == {"done", "pending"}
+    before = sum(record.status == "done" for record in records)
+    summary = run(troubled, methods=["fine"], seeds=8, settings={"seconds": 0.2}, out=folder)
+    assert (summary.done, summary.computed) == (16, 16 - before)
 
 
-def test_three_kills_and_the_same_table() -> None:
-    done = subprocess.run(
-        [sys.executable, str(ROOT / "benchmarks" / "faults.py"), "--kills", "3"],
-        capture_output=True,
-        text=True,
-    )
+def test_three_kills_and_the_same_table(troubled: Path) -> None:
+    size = ("--methods", "fine", "--seeds", "4", "--set", "seconds=0.1", "--jobs", "2")
+    faults = [sys.executable, str(ROOT / "benchmarks" / "faults.py"), "--kills", "3"]
+    done = subprocess.run([*faults, "--", str(troubled), *size], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert "equal tables and rows      3 of 3" in done.stdout
 
 
-def test_two_processes_on_one_folder(tmp_path: Path) -> None:
+def test_two_processes_on_one_folder(troubled: Path, tmp_path: Path) -> None:
     folder = tmp_path / "run"
-    more = ("--seeds", "2", "--targets", "s1,s2")
-    processes = [start(folder, "smoke", *more) for _ in range(2)]
+    processes = [start(folder, troubled, "--methods", "fine,warns") for _ in range(2)]
     outputs = [process.communicate(timeout=60) for process in processes]
     codes = [process.returncode for process in processes]
     assert 0 in codes
     if 1 in codes:  # the second came while the first worked, not after it
         assert "another run works in this folder" in outputs[codes.index(1)][1]
-    run("smoke", **SMALL, out=tmp_path / "alone")  # type: ignore[arg-type]
+    run(troubled, methods=["fine", "warns"], out=tmp_path / "alone")
     assert report(folder) == report(tmp_path / "alone")
 
 
 def test_a_second_run_is_refused_while_the_first_works(troubled: Path, tmp_path: Path) -> None:
     folder = tmp_path / "run"
-    process = start(folder, troubled, "--methods", "fine", "--set", "seconds=1.5")
+    process = start(folder, troubled, "--methods", "fine", "--seeds", "99", "--set", "seconds=0.2")
     try:
         wait_for_cells(folder, 1)
         with pytest.raises(StoreError, match="another run works in this folder"):
             run(troubled, methods=["fine"], out=folder)
         assert len(results(folder)) >= 2
     finally:
+        process.terminate()
         process.communicate(timeout=30)
-    assert process.returncode == 0
 
 
-def test_disk_full_keeps_what_is_finished(tmp_path: Path) -> None:
+def test_a_terminal_shows_what_runs_how_far_and_how_long_still(
+    troubled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TTY_COMPATIBLE", "1")  # rich's word for "behave as on a terminal"
+    monkeypatch.setenv("COLUMNS", "120")
+    size = ("--methods", "fine", "--seeds", "1", "--jobs", "1", "--set", "seconds=0.6")
+    done = vnt("run", troubled, *size, "--out", tmp_path / "run")
+    for words in ("none b fine seed 0", "1/2", "elapsed", "left"):
+        assert words in done.stderr
+
+
+def test_disk_full_keeps_what_is_finished(troubled: Path, tmp_path: Path) -> None:
     folder = tmp_path / "run"
 
     def little_room() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (150_000, 150_000))
 
+    size = ("--methods", "fine", "--seeds", "20", "--jobs", "1")
     full = subprocess.run(
-        [*VNT, "bench", "run", "smoke", "--seeds", "2", "--jobs", "1", "--out", str(folder)],
+        [*VNT, "bench", "run", str(troubled), *size, "--out", str(folder)],
         capture_output=True,
         text=True,
         preexec_fn=little_room,
@@ -218,8 +238,8 @@ def test_disk_full_keeps_what_is_finished(tmp_path: Path) -> None:
     assert "the disk is full or failing" in full.stderr
     assert "Traceback" not in full.stderr
     kept = sum(record.status == "done" for record in read_records(folder)[1])
-    assert 0 < kept < 60
-    summary = run("smoke", seeds=2, jobs=2, out=folder)
-    assert (summary.done, summary.computed) == (60, 60 - kept)
-    run("smoke", seeds=2, jobs=2, out=tmp_path / "alone")
+    assert 0 < kept < 40
+    summary = run(troubled, methods=["fine"], seeds=20, out=folder)
+    assert (summary.done, summary.computed) == (40, 40 - kept)
+    run(troubled, methods=["fine"], seeds=20, out=tmp_path / "alone")
     assert report(folder) == report(tmp_path / "alone")

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from makers import MAKERS
-from server import Server
 from typer.testing import CliRunner
 
 from imports import HEAVY, loaded_after
+from makers import MAKERS
+from server import Server
 from vntransfer import cli
 from vntransfer.data.entry import Compact, Entry, RemoteFile
 from vntransfer.data.registry import DATASETS

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from makers import folder, make_amazon, make_amazon7i, review, stars_files, tar, unprocessed_files
 
+from makers import folder, make_amazon, make_amazon7i, review, stars_files, tar, unprocessed_files
 from vntransfer.data import Domains, load
 from vntransfer.data.amazon import SEVEN, drop_repeats, number_from_interval, tf_idf
 from vntransfer.data.reviews import (

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from makers import MAKERS, SMALL
 
+from makers import MAKERS, SMALL
 from vntransfer.data import Domains, TaskStream, load
 from vntransfer.data.cache import locate
 from vntransfer.data.registry import DATASETS

@@ -15,8 +15,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from server import Server
 
+from server import Server
 from vntransfer.data.cache import check, locate
 from vntransfer.data.download import Patience
 from vntransfer.data.entry import Compact, Entry, RemoteFile

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from makers import MAKERS, csv, ct_csv, folder, landmine_mat, tar, year_rows
 
+from makers import MAKERS, csv, ct_csv, folder, landmine_mat, tar, year_rows
 from vntransfer.data import Domains, grouping, load
 from vntransfer.data.grouping import kmeans_domains, random_groups
 from vntransfer.data.regression import NOISE, Mixture, mixture_noise, two_d_planes

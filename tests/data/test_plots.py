@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from makers import MAKERS, SMALL
 
+from makers import MAKERS, SMALL
 from vntransfer.data.cache import locate
 from vntransfer.data.figures import mixture_density
 from vntransfer.data.plots import plot

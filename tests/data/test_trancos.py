@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from makers import folder, make_trancos, tar, trancos_files, zipped
 
+from makers import folder, make_trancos, tar, trancos_files, zipped
 from vntransfer.data import Domains, load, trancos
 from vntransfer.data.cameras import (
     camera_domains,

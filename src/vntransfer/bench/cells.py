@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from itertools import product
 from typing import Any
@@ -44,9 +44,9 @@ def fingerprint(*arrays: NDArray[Any]) -> str:
     return digest.hexdigest()
 
 
-@dataclass(frozen=True)
-class Cell:
-    """One computation of a run.
+@dataclass(frozen=True, kw_only=True)
+class Identity:
+    """Everything that determines the result of a cell.
 
     Parameters
     ----------
@@ -64,8 +64,6 @@ class Cell:
         The rule that chooses among hyper-parameters and epochs.
     settings
         Settings of the experiment, with the values of this condition.
-    condition
-        Names of the settings that the preset's grid varies.
     """
 
     experiment: str
@@ -78,12 +76,21 @@ class Cell:
     seed: int
     selection: str
     settings: Settings
+
+
+IDENTITY = tuple(field.name for field in fields(Identity))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cell(Identity):
+    """One computation of a run; ``condition`` names the settings that the preset's grid varies."""
+
     condition: tuple[str, ...] = ()
 
     @cached_property
     def key(self) -> str:
-        """Hash of everything but ``condition``, which follows from the preset."""
-        identity = {k: v for k, v in vars(self).items() if k not in ("condition", "key")}
+        """Hash of the identity; ``condition`` follows from the preset."""
+        identity = {name: getattr(self, name) for name in IDENTITY}
         return hashlib.sha256(canonical_json(identity).encode()).hexdigest()[:32]
 
     @property

@@ -102,6 +102,6 @@ class Display:
             self._console.print(Text(f"failed: {cell.label}: {reason}", style="red"))
         task = self._progress.tasks[0]
         if not self._console.is_terminal and task.total:
-            every = max(1, int(task.total) // 10)
-            if int(task.completed) % every == 0 or task.completed == task.total:
-                self._console.print(f"{int(task.completed)} of {int(task.total)} cells")
+            total, completed = int(task.total), int(task.completed)
+            if completed * 10 // total > (completed - 1) * 10 // total:
+                self._console.print(f"{completed} of {total} cells")

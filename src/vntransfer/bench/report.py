@@ -9,9 +9,17 @@ from typing import Any
 from vntransfer.bench.kinds import Kind, load_kind
 from vntransfer.bench.preset import Preset
 from vntransfer.bench.selection import RULES, choose
-from vntransfer.bench.statistics import Difference, Estimate, difference, estimate, holm, verdict
+from vntransfer.bench.statistics import (
+    VERDICTS,
+    Difference,
+    Estimate,
+    difference,
+    estimate,
+    holm,
+    verdict,
+)
 from vntransfer.bench.store import Record, read_records
-from vntransfer.bench.tables import Table, Value, render
+from vntransfer.bench.tables import Interval, Probability, Signed, Table, Value, render
 
 Condition = tuple[tuple[str, Any], ...]
 # method -> target -> seed -> value of the metric
@@ -187,12 +195,8 @@ def _paper_rows(
     gaps = [ours[m].mean - paper[m] if m in paper and m in ours else None for m in methods]
     return [
         [label, "paper", *(paper.get(method) for method in methods)],
-        [label, "difference", *(None if gap is None else _signed(gap) for gap in gaps)],
+        [label, "difference", *(None if gap is None else Signed(gap) for gap in gaps)],
     ]
-
-
-def _signed(value: float) -> str:
-    return f"{value:+.4g}"
 
 
 def _mean_over_targets(values: Mapping[str, Mapping[int, float]], targets: list[str]) -> Value:
@@ -225,15 +229,14 @@ def comparison_tables(loaded: Report) -> list[Table]:
             label = ", ".join(filter(None, (group[0], condition_text(group[1]))))
             p = corrected.get(group)
             verdicts.append(verdict(d, p, higher_is_better=higher))
-            interval = "" if d.low is None or d.high is None else _interval(d.low, d.high)
-            tally_text = f"{d.won}/{d.lost}"
-            numbers = (_signed(d.mean), interval, _p(d.p), _p(p), tally_text)
+            interval = None if d.low is None or d.high is None else Interval(d.low, d.high)
+            numbers = (Signed(d.mean), interval, _p(d.p), _p(p), f"{d.won}/{d.lost}")
             rows.append([label, method, *numbers, verdicts[-1]])
-        counts = [verdicts.count(word) for word in ("better", "worse", "no difference")]
-        tally.append([method, *counts])
+        tally.append([method, *map(verdicts.count, VERDICTS)])
     notes = [
-        "seeds averaged first; 95 % interval from the hierarchical bootstrap over targets and "
-        "seeds; p (Holm) is corrected over the rows of a method"
+        "seeds averaged first; 95 % interval: Student's t with the standard error of the "
+        "hierarchical bootstrap over targets and seeds; p (Holm) is corrected over the rows of a "
+        "method"
     ]
     header = ["data", "method", "difference", "95 % interval", "p", "p (Holm)", "won/lost"]
     tables = [
@@ -246,7 +249,7 @@ def comparison_tables(loaded: Report) -> list[Table]:
     ]
     if len(rows) > len(tally):
         title = f"{preset.title}: wins and losses against {preset.baseline}"
-        tables.append(Table(title, ["method", "better", "worse", "no difference"], tally))
+        tables.append(Table(title, ["method", *VERDICTS], tally))
     return tables
 
 
@@ -264,14 +267,8 @@ def _against_baseline(loaded: Report, method: str) -> dict[tuple[str, Condition]
     return found
 
 
-def _interval(low: float, high: float) -> str:
-    return f"{_signed(low)} to {_signed(high)}"
-
-
-def _p(value: float | None) -> str:
-    if value is None:
-        return ""
-    return "< 0.0001" if value < 1e-4 else f"{value:.4f}"
+def _p(value: float | None) -> Value:
+    return None if value is None else Probability(value)
 
 
 def duration_table(loaded: Report) -> Table:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 LEVEL = 0.95
+VERDICTS = ("better", "worse", "no difference", "too few runs")
 MIN_PAIRS = 3  # two equal differences of a coarse metric would look like certainty
 _TIE = 1e-12  # differences that are rounding errors, relative to the values
 
@@ -127,7 +128,7 @@ def holm(p: Sequence[float]) -> list[float]:
 
 
 def verdict(found: Difference, corrected_p: float | None, *, higher_is_better: bool = False) -> str:
-    """``better``, ``worse`` or ``no difference`` at the 5 % level after correction.
+    """One of `VERDICTS`, at the 5 % level after correction.
 
     Examples
     --------

@@ -1,21 +1,20 @@
 """The store: one SQLite file per run folder, cells and their metrics per step.
 
-Write-ahead logging, one transaction per finished cell, forced to disk: after a kill or a power
-loss a cell is there whole or not at all. One process writes (`vntransfer.bench.runner` holds a
-lock); any number may read meanwhile.
+Write-ahead logging while a run goes on, one transaction per finished cell, forced to disk: after
+a kill or a power loss a cell is there whole or not at all. One process writes
+(`vntransfer.bench.runner` holds a lock); any number may read meanwhile.
 """
 
 import json
 import shutil
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
-from vntransfer.bench.cells import Cell, canonical_json
-from vntransfer.bench.options import Settings
+from vntransfer.bench.cells import IDENTITY, Cell, Identity, canonical_json
 from vntransfer.bench.preset import Preset, restore
 from vntransfer.errors import StoreError
 
@@ -23,21 +22,9 @@ STORE_NAME = "store.sqlite"
 _APPLICATION = 0x766E7462  # "vntb"
 _FORMAT = 1
 _UNPLANNED = "the run was stopped before its cells were planned; give its command again"
-_COLUMNS = (
-    "experiment",
-    "version",
-    "data",
-    "data_hash",
-    "target",
-    "method",
-    "hyper",
-    "seed",
-    "selection",
-    "settings",
-)
 _JSON_COLUMNS = ("hyper", "settings")
 _TYPED = ", ".join(
-    f"{name} {'INTEGER' if name == 'seed' else 'TEXT'} NOT NULL" for name in _COLUMNS
+    f"{name} {'INTEGER' if name == 'seed' else 'TEXT'} NOT NULL" for name in IDENTITY
 )
 _SCHEMA = (
     "CREATE TABLE run (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
@@ -65,21 +52,11 @@ class Outcome:
     warnings: Sequence[str] = ()
 
 
-@dataclass(frozen=True)
-class Record:
+@dataclass(frozen=True, kw_only=True)
+class Record(Identity):
     """One cell as it stands in the store; ``metrics[name][step]`` is a value."""
 
     key: str
-    experiment: str
-    version: str
-    data: str
-    data_hash: str
-    target: str
-    method: str
-    hyper: Settings
-    seed: int
-    selection: str
-    settings: Settings
     status: str
     seconds: float | None = None
     error: str | None = None
@@ -141,6 +118,7 @@ class Store:
 
     def __init__(self, folder: str | Path, *, write: bool = False) -> None:
         self.path = Path(folder) / STORE_NAME
+        self._logs = False
         if not write and not self.path.is_file():
             raise StoreError(
                 f"{folder}: no run here ({STORE_NAME} is absent); start one with "
@@ -176,8 +154,7 @@ class Store:
         execute = self._connection.execute
         empty = not execute("SELECT 1 FROM sqlite_master").fetchone()
         if empty and write:
-            execute("PRAGMA journal_mode = WAL")
-            execute("PRAGMA synchronous = FULL")
+            self._log_ahead()
             with self._transaction():
                 for statement in _SCHEMA:
                     execute(statement)
@@ -198,15 +175,26 @@ class Store:
                 "version that wrote it or another --out"
             )
         if write:
-            execute("PRAGMA synchronous = FULL")
+            self._log_ahead()
             state = execute("PRAGMA quick_check(1)").fetchone()[0]
             if state != "ok":
                 raise sqlite3.DatabaseError(state)
+
+    def _log_ahead(self) -> None:
+        self._connection.execute("PRAGMA journal_mode = WAL")
+        self._connection.execute("PRAGMA synchronous = FULL")
+        self._logs = True
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exception: object) -> None:
+        if self._logs:
+            # At rest the store is one file, which readers leave alone: reading with a log makes
+            # new files. Refused while somebody reads; then the log stays, which is as good.
+            with suppress(sqlite3.OperationalError):
+                self._connection.execute("PRAGMA busy_timeout = 0")
+                self._connection.execute("PRAGMA journal_mode = DELETE")
         self._connection.close()
 
     @contextmanager
@@ -233,10 +221,10 @@ class Store:
                 f"{self.path.parent}: holds a run of preset {mine.name!r}, not of "
                 f"{preset.name!r}; choose another --out"
             )
-        names = ", ".join(_COLUMNS)
-        marks = ", ".join("?" * len(_COLUMNS))
+        names = ", ".join(IDENTITY)
+        marks = ", ".join("?" * len(IDENTITY))
         rows = [
-            (cell.key, place, *(_cell_value(cell, name) for name in _COLUMNS))
+            (cell.key, place, *(_cell_value(cell, name) for name in IDENTITY))
             for place, cell in enumerate(cells)
         ]
         with self._transaction():
@@ -302,7 +290,7 @@ class Store:
 
     def records(self) -> list[Record]:
         """Return the planned cells with their metrics, in the order of the plan."""
-        names = ("key", *_COLUMNS, "status", "seconds", "error", "traceback", "warnings")
+        names = ("key", *IDENTITY, "status", "seconds", "error", "traceback", "warnings")
         query = f"SELECT id, {', '.join(names)} FROM cells WHERE place IS NOT NULL ORDER BY place"
         metrics: dict[int, dict[str, dict[int, float]]] = {}
         for cell, name, step, value in self._read(
@@ -348,12 +336,8 @@ def flat_rows(records: Iterable[Record]) -> Iterator[dict[str, Any]]:
     pending) gives one row with an empty metric.
     """
     for record in records:
-        head = {
-            name: getattr(record, name)
-            for name in ("key", "experiment", "version", "data", "data_hash", "target", "method")
-        }
-        head |= {"seed": record.seed, "selection": record.selection, "status": record.status}
-        head |= {"seconds": record.seconds, "error": record.error, "warnings": record.warnings}
+        names = ("key", *IDENTITY, "status", "seconds", "error", "warnings")
+        head = {name: getattr(record, name) for name in names if name not in _JSON_COLUMNS}
         head |= {f"settings.{name}": value for name, value in record.settings.items()}
         head |= {f"hyper.{name}": value for name, value in record.hyper.items()}
         if not record.metrics:

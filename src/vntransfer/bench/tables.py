@@ -9,7 +9,24 @@ from dataclasses import dataclass, field
 from vntransfer.bench.statistics import Estimate
 from vntransfer.errors import ArgumentError
 
-Value = str | int | float | Estimate | None
+
+class Signed(float):
+    """A number that shows its sign: a difference."""
+
+
+class Probability(float):
+    """A number from 0 to 1 of which the order of magnitude matters."""
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Two ends of an interval."""
+
+    low: float
+    high: float
+
+
+Value = str | int | float | Estimate | Interval | None
 
 
 @dataclass(frozen=True)
@@ -48,11 +65,19 @@ def text(value: Value) -> str:
     --------
     >>> text(12.3456), text(Estimate(0.51234, 0.00234, 5)), text(None), text(1e-7)
     ('12.35', '0.5123 ± 0.0023', '', '1.00e-07')
+    >>> text(Signed(0.51234)), text(Interval(-1, 0.25)), text(Probability(1e-7))
+    ('+0.5123', '-1 to +0.25', '< 0.0001')
     """
     if value is None:
         return ""
     if isinstance(value, str | int):
         return str(value)
+    if isinstance(value, Signed):
+        return f"{value:+.4g}"
+    if isinstance(value, Interval):
+        return f"{value.low:+.4g} to {value.high:+.4g}"
+    if isinstance(value, Probability):
+        return "< 0.0001" if value < 1e-4 else f"{value:.4f}"
     mean, error = (value.mean, value.error) if isinstance(value, Estimate) else (value, None)
     places = decimals(mean)
     form = ".2e" if places is None else f".{places}f"
@@ -145,23 +170,25 @@ def _latex(table: Table) -> str:
 
 
 def _csv(table: Table) -> str:
-    """Full precision; an estimate takes two columns."""
-    split = [
-        any(isinstance(row[i], Estimate) for row in table.rows) for i in range(len(table.header))
-    ]
-    header: list[str] = []
-    for name, double in zip(table.header, split, strict=True):
-        header += [name, f"{name} se"] if double else [name]
+    """Full precision; an estimate and an interval take two columns."""
+    endings = {Estimate: ("", " se"), Interval: (" low", " high")}
+    columns: list[tuple[str, ...]] = []
+    for i in range(len(table.header)):
+        kinds = {type(row[i]) for row in table.rows}
+        columns.append(next((ends for kind, ends in endings.items() if kind in kinds), ("",)))
+    header = [name + end for name, ends in zip(table.header, columns, strict=True) for end in ends]
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(header)
     for row in table.rows:
         cells: list[str | int | float | None] = []
-        for value, double in zip(row, split, strict=True):
+        for value, ends in zip(row, columns, strict=True):
             if isinstance(value, Estimate):
                 cells += [value.mean, value.error]
+            elif isinstance(value, Interval):
+                cells += [value.low, value.high]
             else:
-                cells += [value, None] if double else [value]
+                cells += [value, None][: len(ends)]
         writer.writerow(cells)
     comments = "".join(f"# {line}\n" for line in [table.title, *table.notes])
     return comments + buffer.getvalue().rstrip("\n")

@@ -3,6 +3,7 @@
 import math
 import os
 import signal
+import sys
 import threading
 import time
 import traceback
@@ -25,10 +26,16 @@ _WATCH_SECONDS = 0.5
 
 
 class Pool:
-    """Processes that compute cells, on joblib's loky executor."""
+    """Processes that compute cells, on joblib's loky executor.
+
+    They stay for the next run of this program, unless what they took over from it when they
+    started (search path, folder, ``VNT_`` variables) has changed: then new ones take their place.
+    """
 
     def __init__(self, jobs: int) -> None:
         self.jobs = jobs
+        ours = tuple(sorted(item for item in os.environ.items() if item[0].startswith("VNT_")))
+        self._surroundings = tuple(sys.path), os.getcwd(), ours
 
     def submit(self, cell: Cell) -> "Future[Outcome]":
         """Start a cell; a pool whose worker died is replaced."""
@@ -50,13 +57,15 @@ class Pool:
             max_workers=self.jobs,
             timeout=60,
             initializer=_start_worker,
-            initargs=(os.getpid(),),
+            initargs=(os.getpid(), self._surroundings),
             env=_ONE_THREAD,
         )
 
 
-def _start_worker(runner: int) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the runner's business
+def _start_worker(runner: int, surroundings: object) -> None:
+    """Prepare a worker; it inherits the surroundings, here they only tell old pools from new."""
+    for stop in (signal.SIGINT, signal.SIGTERM):  # sent to all processes, but the runner's business
+        signal.signal(stop, signal.SIG_IGN)
 
     def leave_with_runner() -> None:
         while os.getppid() == runner:

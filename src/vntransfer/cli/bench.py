@@ -1,5 +1,6 @@
 """``vnt bench``: list, run, report, retry and export experiments."""
 
+import signal
 import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -40,16 +41,28 @@ def _assignments(pairs: list[str]) -> dict[str, Any]:
     return settings
 
 
+class _Terminated(KeyboardInterrupt):
+    """SIGTERM; ends a run as Ctrl-C does."""
+
+
+def _terminate(number: int, frame: object) -> None:
+    raise _Terminated
+
+
 @contextmanager
 def _stoppable(folder: Path) -> Iterator[None]:
-    """Ctrl-C ends a run with one sentence."""
+    """Ctrl-C and SIGTERM end a run with one sentence."""
+    before = signal.signal(signal.SIGTERM, _terminate)
     try:
         yield
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as stop:
         typer.echo(
             f"stopped; finished cells are kept in {folder}: the same command goes on", err=True
         )
-        raise typer.Exit(130) from None
+        reason = signal.SIGTERM if isinstance(stop, _Terminated) else signal.SIGINT
+        raise typer.Exit(128 + reason) from None
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _conclude(summary: "Summary") -> None:
