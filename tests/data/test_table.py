@@ -1,5 +1,6 @@
 """Tables of users: what fits is read, what does not is named."""
 
+import gzip
 from pathlib import Path
 
 import numpy as np
@@ -47,6 +48,15 @@ def test_parquet_equals_csv(tmp_path: Path) -> None:
     for name in same:
         np.testing.assert_array_equal(ours[name][0], same[name][0])
         np.testing.assert_array_equal(ours[name][1], same[name][1])
+
+
+def test_gzip_equals_plain_and_damage_is_named(tmp_path: Path) -> None:
+    packed = gzip.compress(GOOD.encode())
+    rooms = table(write(tmp_path, packed, "a.csv.gz"), domain="room", response="load")
+    np.testing.assert_array_equal(rooms["attic"][0], [[25, 3], [24, 4]])
+    for broken in (packed[:-9], b"not gzip"):
+        with pytest.raises(DataError, match=r"b\.csv\.gz: damaged gzip"):
+            table(write(tmp_path, broken, "b.csv.gz"), domain="room", response="load")
 
 
 def test_many_files_columns_in_any_order(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """The user's own table: csv or parquet, one file or many, columns by name."""
 
 import csv
+import gzip
 import glob
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -53,7 +54,7 @@ def table(
     Parameters
     ----------
     path
-        A file, a pattern such as ``"data/*.csv"``, or several of them.
+        A file (csv, csv.gz or parquet), a pattern such as ``"data/*.csv"``, or several of them.
     domain
         Column that names each row's domain; None: each file is a domain, named after it.
     response
@@ -170,7 +171,8 @@ def _csv_header(file: Path, delimiter: str) -> list[str]:
 
 def _csv_rows(file: Path, delimiter: str) -> Iterator[list[str]]:
     """Rows of cells; errors of encoding and quoting name the place."""
-    with open(file, encoding="utf-8-sig", newline="") as text:
+    opened = gzip.open if file.suffix.lower() == ".gz" else open
+    with opened(file, "rt", encoding="utf-8-sig", newline="") as text:
         reader = csv.reader(text, delimiter=delimiter, strict=True)
         try:
             yield from reader
@@ -179,6 +181,8 @@ def _csv_rows(file: Path, delimiter: str) -> Iterator[list[str]]:
                 f"{file}: not UTF-8 text (byte {error.object[error.start]:#04x} after row "
                 f"{reader.line_num}); save it as UTF-8"
             ) from error
+        except (EOFError, gzip.BadGzipFile) as error:
+            raise DataError(f"{file}: damaged gzip ({error}); get it again") from error
         except csv.Error as error:
             raise DataError(f"{file}: malformed csv near row {reader.line_num}: {error}") from error
 

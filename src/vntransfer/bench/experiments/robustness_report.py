@@ -60,6 +60,8 @@ def _count(loaded: Report, groups: list[tuple[str, Condition]], bias: str, rival
         result = difference(values.get("jeffreys", {}), values.get(rival, {}))
         if result is not None and result.p is not None:
             found.append((result, result.p))
+    if not found:
+        return "too few runs"
     corrected = holm([p for _, p in found])
     verdicts = [verdict(result, p) for (result, _), p in zip(found, corrected, strict=True)]
     return f"{verdicts.count('better')} / {verdicts.count('worse')}"
