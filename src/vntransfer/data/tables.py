@@ -1,8 +1,8 @@
 """The user's own table: csv or parquet, one file or many, columns by name."""
 
 import csv
-import gzip
 import glob
+import gzip
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
