@@ -63,11 +63,11 @@ def step(function: Callable[..., Tensor], arrays: tuple[Tensor, ...]) -> Callabl
 def side_by_side(
     runs: list[Callable[[], object]], seconds: float = 1.0, most: int = 200
 ) -> list[float]:
-    """Best time of each, taking turns; at least three rounds."""
+    """Best time of each, taking turns; at least seven rounds."""
     for run in runs:
         run()
     best, rounds, start = [float("inf")] * len(runs), 0, time.perf_counter()
-    while rounds < 3 or (time.perf_counter() - start < seconds and rounds < most):
+    while rounds < 7 or (time.perf_counter() - start < seconds and rounds < most):
         for k, run in enumerate(runs):
             begin = time.perf_counter()
             run()

@@ -243,8 +243,8 @@ class _GramSide(_Side):
         by_phi[:, :, :m].addcmul_(nodes.tau, by_kappa, value=-1)
         Rx = self.c.unsqueeze(-1) * inverse
         left, right = (bmm(self.vectors, part.flatten(2)) for part in (Rx, by_phi))
-        on_z = bmm(bmm(left, right.mT), self.z)
-        return on_z * (-2 / self.dof), bmm(self.vectors, on_x) * (2 / self.dof**0.5)
+        on_gram = bmm(left, right.mT) * (-2 / self.dof)
+        return bmm(on_gram, self.z), bmm(self.vectors, on_x * (2 / self.dof**0.5))
 
 
 class _FeatureSide(_Side):
@@ -306,10 +306,10 @@ class _FeatureSide(_Side):
         fit = self.p.unsqueeze(-1) * (inverse * share)
         inner = bmm(bmm(fit.flatten(2), by_phi.flatten(2).mT), V.mT)
         outer = bmm(V, (by_phi / nodes.tau).sum(-1))
-        # [dJ/dz, dJ/dx] = [Z, e] times one small matrix, but for the factors -2/n and 2/n.
-        inside = bmm(V, torch.cat((-inner, on_x), -1))
-        below = torch.cat((-outer.mT, (on_phi / nodes.tau).sum(-1)), -1)
-        both = torch.baddbmm(bmm(self.z, inside), self.e, below) * (2 / self.dof)
+        # [dJ/dz, dJ/dx] = [Z, e] times one small matrix
+        inside = bmm(V, torch.cat((-inner, on_x), -1)) * (2 / self.dof)
+        below = torch.cat((-outer.mT, (on_phi / nodes.tau).sum(-1)), -1) * (2 / self.dof)
+        both = torch.baddbmm(bmm(self.z, inside), self.e, below)
         return both[..., : self.z.shape[-1]], both[..., self.z.shape[-1] :]
 
 
