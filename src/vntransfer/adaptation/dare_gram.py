@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -18,6 +19,38 @@ from vntransfer.adaptation._objective import (
 )
 from vntransfer.errors import ArgumentError
 from vntransfer.networks import Net
+
+TINY = 1e-6
+"""Eigenvalues, and gaps between them, below this share of the largest are taken as none."""
+
+
+class _LeadingInverse(torch.autograd.Function):
+    """Inverse on the k (K, 1) leading eigenvectors of matrices (K, n, n), zero on the others.
+
+    The gradient is that of a spectral function, by divided differences. `torch.linalg.pinv` with a
+    cut-off takes what was cut for exactly zero in its gradient, which is then wrong.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, matrix: Tensor, k: Tensor) -> Tensor:
+        s, V = torch.linalg.eigh(matrix)
+        n = s.shape[-1]
+        kept = (torch.arange(n) >= n - k) & (s > TINY * s[:, -1:])
+        f = torch.where(kept, 1 / s, 0)
+        ctx.save_for_backward(s, V, f, kept)
+        return (V * f.unsqueeze(-2)) @ V.mT
+
+    @staticmethod
+    def backward(ctx: Any, *upstream: Tensor) -> tuple[Tensor, None]:
+        s, V, f, kept = ctx.saved_tensors
+        gap = s.unsqueeze(-1) - s.unsqueeze(-2)
+        gap = torch.where(gap < 0, -1, 1) * gap.abs().clamp_min(TINY * s[:, -1:, None])
+        mixed = kept.unsqueeze(-1) ^ kept.unsqueeze(-2)
+        slope = torch.where(
+            mixed, (f.unsqueeze(-1) - f.unsqueeze(-2)) / gap, -f.unsqueeze(-1) * f.unsqueeze(-2)
+        )
+        inner = V.mT @ ((upstream[0] + upstream[0].mT) / 2) @ V
+        return V @ (slope * inner) @ V.mT, None
 
 
 def inverse_gram_gaps(z: Tensor, share: float) -> tuple[Tensor, Tensor]:
@@ -37,17 +70,10 @@ def inverse_gram_gaps(z: Tensor, share: float) -> tuple[Tensor, Tensor]:
         held = spectrum.cumsum(-1) / spectrum.sum(-1, keepdim=True)
         last = (held <= held[:, 1:2].clamp_min(share)).sum(-1) - 1
         k = torch.maximum(last[:-1], last[-1])[:, None]  # (K, 1): of both the larger, at least 1
-    own, target = spectrum[:-1], spectrum[-1].expand(len(k), -1)
-
-    def inverse(matrix: Tensor, values: Tensor) -> Tensor:
-        """Pseudo-inverse over the k leading eigenvalues."""
-        cut = (values.gather(-1, k) / values[:, :1])[:, 0].detach().clamp_min(1e-6)
-        return torch.linalg.pinv(matrix, rtol=cut, hermitian=True)
-
-    pair = inverse(G[:-1], own), inverse(G[-1].expand_as(G[:-1]), target)
-    cosine = nn.functional.cosine_similarity(*pair, dim=-2, eps=1e-6)
+    own, target = (_LeadingInverse.apply(m, k) for m in (G[:-1], G[-1].expand_as(G[:-1])))
+    cosine = nn.functional.cosine_similarity(own, target, dim=-2, eps=1e-6)
     leading = torch.arange(spectrum.shape[-1]) < k
-    distance = torch.linalg.vector_norm((own - target) * leading, dim=-1)
+    distance = torch.linalg.vector_norm((spectrum[:-1] - spectrum[-1]) * leading, dim=-1)
     return (1 - cosine).abs().mean(-1), distance / k[:, 0]
 
 
