@@ -11,6 +11,8 @@ import vntransfer
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "api.md"
 TITLES = {
+    "adaptation": "Adaptation",
+    "domains": "Domains",
     "divergences": "Divergences",
     "moments": "Matrices from samples",
     "losses": "Losses",

@@ -10,6 +10,15 @@ from vntransfer._version import __version__
 
 if TYPE_CHECKING:
     from vntransfer import data as data
+    from vntransfer.adaptation import AHDRegressor as AHDRegressor
+    from vntransfer.adaptation import DANNRegressor as DANNRegressor
+    from vntransfer.adaptation import DAREGRAMRegressor as DAREGRAMRegressor
+    from vntransfer.adaptation import DARNRegressor as DARNRegressor
+    from vntransfer.adaptation import DeepCORALRegressor as DeepCORALRegressor
+    from vntransfer.adaptation import DomainRegressor as DomainRegressor
+    from vntransfer.adaptation import MatrixDiscrepancyRegressor as MatrixDiscrepancyRegressor
+    from vntransfer.adaptation import MDANRegressor as MDANRegressor
+    from vntransfer.adaptation import SourceOnlyRegressor as SourceOnlyRegressor
     from vntransfer.divergences import DIVERGENCES as DIVERGENCES
     from vntransfer.divergences import affine_invariant as affine_invariant
     from vntransfer.divergences import bures_wasserstein as bures_wasserstein
@@ -22,6 +31,7 @@ if TYPE_CHECKING:
     from vntransfer.divergences import pairwise as pairwise
     from vntransfer.divergences import response_divergence as response_divergence
     from vntransfer.divergences import von_neumann as von_neumann
+    from vntransfer.domains import stack as stack
     from vntransfer.errors import ArgumentError as ArgumentError
     from vntransfer.errors import DataError as DataError
     from vntransfer.errors import DataWarning as DataWarning
@@ -41,6 +51,17 @@ if TYPE_CHECKING:
     from vntransfer.theory import max_discrepancy as max_discrepancy
 
 _EXPORTS = {
+    "adaptation": (
+        "AHDRegressor",
+        "DANNRegressor",
+        "DAREGRAMRegressor",
+        "DARNRegressor",
+        "DeepCORALRegressor",
+        "DomainRegressor",
+        "MDANRegressor",
+        "MatrixDiscrepancyRegressor",
+        "SourceOnlyRegressor",
+    ),
     "divergences": (
         "DIVERGENCES",
         "affine_invariant",
@@ -55,6 +76,7 @@ _EXPORTS = {
         "response_divergence",
         "von_neumann",
     ),
+    "domains": ("stack",),
     "errors": (
         "ArgumentError",
         "DataError",

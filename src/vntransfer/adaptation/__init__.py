@@ -1,0 +1,13 @@
+"""Multi-source adaptation for regression: one training loop, one objective per method."""
+
+from vntransfer.adaptation._base import DomainRegressor as DomainRegressor
+from vntransfer.adaptation._registry import METHODS as METHODS
+from vntransfer.adaptation._registry import Method as Method
+from vntransfer.adaptation.ahd import AHDRegressor as AHDRegressor
+from vntransfer.adaptation.coral import DeepCORALRegressor as DeepCORALRegressor
+from vntransfer.adaptation.dann import DANNRegressor as DANNRegressor
+from vntransfer.adaptation.dare_gram import DAREGRAMRegressor as DAREGRAMRegressor
+from vntransfer.adaptation.darn import DARNRegressor as DARNRegressor
+from vntransfer.adaptation.mdan import MDANRegressor as MDANRegressor
+from vntransfer.adaptation.mdd import MatrixDiscrepancyRegressor as MatrixDiscrepancyRegressor
+from vntransfer.adaptation.source_only import SourceOnlyRegressor as SourceOnlyRegressor

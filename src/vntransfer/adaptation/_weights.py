@@ -1,0 +1,80 @@
+"""Weights on the simplex: projections after a gradient step, and DARN's closed form."""
+
+from collections.abc import Callable
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+Update = Literal["simplex", "clamp", "l1"]
+
+
+def project_simplex(w: Tensor) -> Tensor:
+    """Nearest point with non-negative entries of sum one.
+
+    Examples
+    --------
+    >>> project_simplex(torch.tensor([0.5, 1.0, -0.2]))
+    tensor([0.2500, 0.7500, 0.0000])
+    """
+    ordered = w.sort(descending=True).values
+    excess = (ordered.cumsum(0) - 1) / torch.arange(1, len(w) + 1).to(w)
+    support = int((ordered > excess).sum())
+    out = (w - excess[support - 1]).clamp_min(0)
+    return out / out.sum()
+
+
+def clamp_weights(w: Tensor) -> Tensor:
+    """Clamp to [1/(10K), 1 - 1/(10K)] and divide by the sum (Richard et al. 2020).
+
+    Examples
+    --------
+    >>> clamp_weights(torch.tensor([0.5, 1.0, -0.2]))
+    tensor([0.3333, 0.6444, 0.0222])
+    """
+    edge = 1 / (10 * len(w))
+    out = w.clamp(edge, max(1 - edge, edge))
+    return out / out.sum()
+
+
+def normalise_l1(w: Tensor) -> Tensor:
+    """Divide by the L1 norm as the paper's Algorithm 1 does: entries can be negative.
+
+    Examples
+    --------
+    >>> normalise_l1(torch.tensor([0.5, 1.0, -0.5]))
+    tensor([ 0.2500,  0.5000, -0.2500])
+    """
+    norm = w.abs().sum()
+    return w / norm if norm > 0 else torch.full_like(w, 1 / len(w))
+
+
+UPDATES: dict[Update, Callable[[Tensor], Tensor]] = {
+    "simplex": project_simplex,
+    "clamp": clamp_weights,
+    "l1": normalise_l1,
+}
+
+
+def darn_weights(g: Tensor) -> Tensor:
+    """Minimiser of <g, a> + ‖a‖₂ over the simplex, in closed form.
+
+    a is proportional to [ν - g]₊ where ‖[ν - g]₊‖₂ = 1. On a support of the k smallest g with mean
+    m, ν = m + √((1 - Σ(g - m)²)/k); the largest support with ν > g on it is the right one.
+
+    Examples
+    --------
+    >>> darn_weights(torch.tensor([0.0, 0.1]))
+    tensor([0.5354, 0.4646])
+    >>> darn_weights(torch.tensor([0.0, 2.0]))
+    tensor([1., 0.])
+    """
+    ordered = (g - g.min()).double().sort().values
+    k = torch.arange(1, len(g) + 1).to(ordered)
+    mean = ordered.cumsum(0) / k
+    spread = ordered.square().cumsum(0) - k * mean.square()
+    nu = mean + ((1 - spread).clamp_min(0) / k).sqrt()
+    valid = (spread < 1) & (nu > ordered)
+    best = nu[int(valid.nonzero().max())]
+    out = (best - (g - g.min()).double()).clamp_min(0)
+    return (out / out.sum()).to(g)

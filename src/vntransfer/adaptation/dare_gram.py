@@ -1,0 +1,144 @@
+"""Alignment of inverse Gram matrices."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from vntransfer._arrays import number
+from vntransfer.adaptation._base import DomainRegressor
+from vntransfer.adaptation._objective import (
+    NETWORK,
+    Batch,
+    Objective,
+    Setup,
+    Step,
+    source_errors,
+)
+from vntransfer.errors import ArgumentError
+from vntransfer.networks import Net
+
+TINY = 1e-6
+"""Eigenvalues, and gaps between them, below this share of the largest are taken as none."""
+
+
+class _LeadingInverse(torch.autograd.Function):
+    """Inverse on the k (K, 1) leading eigenvectors of matrices (K, n, n), zero on the others.
+
+    The gradient is that of a spectral function, by divided differences. `torch.linalg.pinv` with a
+    cut-off takes what was cut for exactly zero in its gradient, which is then wrong.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, matrix: Tensor, k: Tensor) -> Tensor:
+        s, V = torch.linalg.eigh(matrix)
+        n = s.shape[-1]
+        kept = (torch.arange(n) >= n - k) & (s > TINY * s[:, -1:])
+        f = torch.where(kept, 1 / s, 0)
+        ctx.save_for_backward(s, V, f, kept)
+        return (V * f.unsqueeze(-2)) @ V.mT
+
+    @staticmethod
+    def backward(ctx: Any, *upstream: Tensor) -> tuple[Tensor, None]:
+        s, V, f, kept = ctx.saved_tensors
+        gap = s.unsqueeze(-1) - s.unsqueeze(-2)
+        gap = torch.where(gap < 0, -1, 1) * gap.abs().clamp_min(TINY * s[:, -1:, None])
+        mixed = kept.unsqueeze(-1) ^ kept.unsqueeze(-2)
+        slope = torch.where(
+            mixed, (f.unsqueeze(-1) - f.unsqueeze(-2)) / gap, -f.unsqueeze(-1) * f.unsqueeze(-2)
+        )
+        inner = V.mT @ ((upstream[0] + upstream[0].mT) / 2) @ V
+        return V @ (slope * inner) @ V.mT, None
+
+
+def inverse_gram_gaps(z: Tensor, share: float) -> tuple[Tensor, Tensor]:
+    """Angle and scale between each source and the target, both (K,), of (K + 1, B, d) features.
+
+    Examples
+    --------
+    >>> z = torch.randn(3, 20, 4, generator=torch.Generator().manual_seed(0))
+    >>> angle, scale = inverse_gram_gaps(z[[0, 1, 0]], 0.9)
+    >>> [round(float(v), 3) for v in (angle[0], scale[0])]  # the target is the first source
+    [0.0, 0.0]
+    """
+    phi = nn.functional.pad(z, (1, 0), value=1.0)
+    G = phi.mT @ phi
+    spectrum = torch.linalg.eigvalsh(G).flip(-1)
+    with torch.no_grad():
+        held = spectrum.cumsum(-1) / spectrum.sum(-1, keepdim=True)
+        last = (held <= held[:, 1:2].clamp_min(share)).sum(-1) - 1
+        k = torch.maximum(last[:-1], last[-1])[:, None]  # (K, 1): of both the larger, at least 1
+    own, target = (_LeadingInverse.apply(m, k) for m in (G[:-1], G[-1].expand_as(G[:-1])))
+    cosine = nn.functional.cosine_similarity(own, target, dim=-2, eps=1e-6)
+    leading = torch.arange(spectrum.shape[-1]) < k
+    distance = torch.linalg.vector_norm((spectrum[:-1] - spectrum[-1]) * leading, dim=-1)
+    return (1 - cosine).abs().mean(-1), distance / k[:, 0]
+
+
+class InverseGramAlignment(Objective):
+    """The steps of `DAREGRAMRegressor`."""
+
+    def __init__(self, setup: Setup, method: "DAREGRAMRegressor") -> None:
+        super().__init__(setup)
+        self.method = method
+
+    def forward(self, net: Net, batch: Batch) -> Iterator[Step]:
+        """Give the one step of a batch."""
+        z = net.extractor(batch.x)
+        error = source_errors("mse", batch, net.head(z[:-1])).mean()
+        angle, scale = (gap.mean() for gap in inverse_gram_gaps(z, self.method.share))
+        self.note(loss=error, angle=angle, scale=scale)
+        aligned = self.method.angle * angle + self.method.scale * scale
+        yield NETWORK, error + self.method.trade_off * aligned
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class DAREGRAMRegressor(DomainRegressor):
+    """DARE-GRAM (Nejjar et al. 2023): alignment of inverse Gram matrices, over all sources.
+
+    Least squares uses features through (Φ'Φ)⁻¹, Φ = [1, z], so that is what is aligned. Of each
+    pair of a source and the target, pseudo-inverses over the k leading eigenvalues, which hold a
+    share of the spectrum::
+
+        mean squared error + μ (α mean |1 - cos of corresponding columns|
+                                + β ‖leading eigenvalues_i - those of the target‖₂ / k)
+
+    Parameters
+    ----------
+    trade_off
+        μ.
+    angle, scale
+        α and β.
+    share
+        Share of the spectrum that is kept.
+    hidden, width, dropout, activation
+        The network; see `vntransfer.networks.mlp`.
+    epochs, batch_size, lr, weight_decay, clip, average
+        The training loop, the same for all methods: see `DomainRegressor`.
+    patience, validation_fraction, random_state, callback
+        Early stopping, seed and progress: see `DomainRegressor`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from vntransfer import DAREGRAMRegressor, stack
+    >>> rng = np.random.default_rng(0)
+    >>> a, b, new = (rng.normal(m, 1, size=(50, 2)) for m in (0, 1, 2))
+    >>> X, y, domain = stack({"a": (a, a[:, 0]), "b": (b, b[:, 0])}, target=new)
+    >>> DAREGRAMRegressor(epochs=2, random_state=0).fit(X, y, domain).predict(new).shape
+    (50,)
+    """
+
+    trade_off: float = 1.0
+    angle: float = 0.05
+    scale: float = 0.001
+    share: float = 0.9
+
+    def _objective(self, setup: Setup) -> Objective:
+        for name in ("trade_off", "angle", "scale", "share"):
+            number(name, getattr(self, name))
+        if self.share >= 1:
+            raise ArgumentError(f"share: expected a share below 1, got {self.share!r}")
+        return InverseGramAlignment(setup, self)

@@ -1,0 +1,228 @@
+"""Who is source and who is target: the rules of ``sample_domain``, stacking, balanced batches."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+
+from vntransfer.errors import ArgumentError, DomainError
+
+TARGET = "target"
+"""The name that `stack` gives to the target, and that named domains have it by if not told."""
+
+Name = int | str
+Rows = NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Rows of every domain.
+
+    Parameters
+    ----------
+    sources
+        Name -> rows, in the order of the names.
+    target
+        Rows of the target, or None if there is none.
+    """
+
+    sources: dict[Name, Rows]
+    target: Rows | None = None
+
+    @property
+    def source_rows(self) -> Rows:
+        """Rows of all sources, in their order in the table."""
+        return np.sort(np.concatenate(list(self.sources.values())))
+
+    def merged(self) -> "Groups":
+        """Make all sources one, named 0.
+
+        Examples
+        --------
+        >>> group([0, 1, 0, -1], 4).merged().sources
+        {0: array([0, 1, 2])}
+        """
+        return Groups({0: self.source_rows}, self.target)
+
+
+def group(sample_domain: Any, n_rows: int, *, target: str | None = None) -> Groups:
+    """Sort rows by domain.
+
+    Parameters
+    ----------
+    sample_domain
+        One integer per row (0 and above: sources, below 0: the target), or one name per row; None
+        makes all rows one source.
+    n_rows
+        Number of rows that it must fit.
+    target
+        With names: which one is the target; "target" if there is such a name.
+
+    Examples
+    --------
+    >>> group([0, 0, 3, -1], 4)
+    Groups(sources={0: array([0, 1]), 3: array([2])}, target=array([3]))
+    >>> group(["a", "b", "a"], 3, target="b")
+    Groups(sources={'a': array([0, 2])}, target=array([1]))
+    """
+    if sample_domain is None:
+        if target is not None:
+            raise DomainError(f"target: {target!r} needs sample_domain with one name per row")
+        return Groups({0: np.arange(n_rows)})
+    ids = np.asarray(sample_domain)
+    if ids.shape != (n_rows,):
+        raise DomainError(
+            f"sample_domain: expected one entry per row of X, shape {(n_rows,)}, got {ids.shape}"
+        )
+    if n_rows == 0:
+        raise DomainError("sample_domain: empty; give at least one row of a source")
+    if ids.dtype.kind in "iu":
+        if target is not None:
+            raise DomainError(
+                f"target: {target!r} goes with names; in integers the target is what is below 0"
+            )
+        targets = [int(i) for i in np.unique(ids) if i < 0]
+    else:
+        ids = _names(ids)
+        names = sorted(set(ids))
+        if target is not None and target not in names:
+            raise DomainError(f"target: no domain {target!r}; sample_domain has {names}")
+        targets = [name for name in names if name == (TARGET if target is None else target)]
+    return _split(ids, targets)
+
+
+def _names(ids: NDArray[Any]) -> NDArray[Any]:
+    """Names as objects; anything else is refused."""
+    if not all(isinstance(name, str) for name in ids.tolist()):
+        seen = sorted({type(name).__name__ for name in ids.tolist()})
+        raise DomainError(
+            f"sample_domain: expected integers or names, got {', '.join(seen)}; convert them with "
+            f".astype(int) or .astype(str)"
+        )
+    return ids.astype(object)
+
+
+def _split(ids: NDArray[Any], targets: Sequence[Name]) -> Groups:
+    if len(targets) > 1:
+        raise DomainError(
+            f"sample_domain: several targets {list(targets)}; fit one model per target"
+        )
+    rows = {name: np.flatnonzero(ids == name) for name in sorted(set(ids.tolist()))}
+    target = rows.pop(targets[0]) if targets else None
+    if not rows:
+        raise DomainError(
+            f"sample_domain: all {len(ids)} rows are the target's, {targets[0]!r}; give at least "
+            f"one labelled source"
+        )
+    return Groups(rows, target)
+
+
+def stack(
+    sources: Mapping[str, tuple[Any, Any]], *, target: Any
+) -> tuple[Any, NDArray[np.float64], NDArray[np.str_]]:
+    """Stack named domains to the three arrays that ``fit`` takes.
+
+    Parameters
+    ----------
+    sources
+        Name -> (X, y), X (n, p) dense or sparse, y (n,) or (n, m).
+    target
+        X of the target; its rows are named "target".
+
+    Returns
+    -------
+    X
+        All rows; a CSR matrix if any of the domains is sparse.
+    y
+        Responses; NaN in the rows of the target.
+    sample_domain
+        Names.
+
+    Examples
+    --------
+    >>> a, b = np.zeros((2, 3)), np.ones((1, 3))
+    >>> X, y, domain = stack({"a": (a, [1, 2])}, target=b)
+    >>> X.shape, y, domain
+    ((3, 3), array([ 1.,  2., nan]), array(['a', 'a', 'target'], dtype='<U6'))
+    """
+    if not sources:
+        raise DomainError("sources: empty; give at least one source {name: (X, y)}")
+    if TARGET in sources:
+        raise DomainError(f"sources: the name {TARGET!r} is the target's; rename this source")
+    blocks = {name: _matrix(name, x) for name, (x, _) in sources.items()}
+    blocks[TARGET] = _matrix(TARGET, target)
+    widths = {name: x.shape[1] for name, x in blocks.items()}
+    if len(set(widths.values())) > 1:
+        raise DomainError(f"sources, target: numbers of columns differ: {widths}")
+    labels = [_labels(name, y, blocks[name].shape[0]) for name, (_, y) in sources.items()]
+    if len({y.shape[1:] for y in labels}) > 1:
+        raise DomainError(f"sources: shapes of y differ: {[y.shape for y in labels]}")
+    labels.append(np.full((blocks[TARGET].shape[0], *labels[0].shape[1:]), np.nan))
+    names = np.repeat(list(blocks), [x.shape[0] for x in blocks.values()])
+    matrices = list(blocks.values())
+    if any(scipy.sparse.issparse(x) for x in matrices):
+        return scipy.sparse.vstack(matrices, format="csr"), np.concatenate(labels), names
+    return np.concatenate(matrices), np.concatenate(labels), names
+
+
+def _matrix(name: str, x: Any) -> Any:
+    matrix = x if scipy.sparse.issparse(x) else np.asarray(x)
+    if matrix.ndim != 2 or matrix.shape[0] == 0:
+        raise DomainError(
+            f"domain {name!r}: expected X with rows and columns, got shape {matrix.shape}"
+        )
+    return matrix
+
+
+def _labels(name: str, y: Any, n_rows: int) -> NDArray[np.float64]:
+    labels = np.asarray(y, dtype=np.float64)
+    if labels.shape[:1] != (n_rows,):
+        raise DomainError(f"domain {name!r}: X has {n_rows} rows but y has shape {labels.shape}")
+    if bad := int((~np.isfinite(labels)).sum()):
+        raise DomainError(
+            f"domain {name!r}: y has {bad} values that are not finite; sources must be labelled, "
+            f"drop these rows"
+        )
+    return labels
+
+
+def balanced(rows: Sequence[Rows], size: int, *, seed: int) -> Iterator[Rows]:
+    """Endless batches (number of domains, size) to which every domain gives equally many rows.
+
+    Each domain runs through its own rows in random order, again and again, a small one more often.
+    All domains start from the same seed: draws depend on a domain's own rows, not on its name or
+    place, so that permuting domains permutes the batches, and a domain given twice is drawn alike.
+
+    Parameters
+    ----------
+    rows
+        Rows of each domain.
+    size
+        Rows per domain and batch.
+    seed
+        Seed of the order.
+
+    Examples
+    --------
+    >>> batches = balanced([np.array([0, 1, 2, 3]), np.array([4])], 2, seed=0)
+    >>> next(batches).shape, next(batches)[1]
+    ((2, 2), array([4, 4]))
+    """
+    if size < 1:
+        raise ArgumentError(f"size: expected at least 1 row per domain, got {size}")
+    streams = [_cycle(own, size, np.random.default_rng(seed)) for own in rows]
+    while True:
+        yield np.stack([next(stream) for stream in streams])
+
+
+def _cycle(rows: Rows, size: int, rng: np.random.Generator) -> Iterator[Rows]:
+    """Endless pieces of one random order after another."""
+    left = rows[:0]
+    while True:
+        while len(left) < size:
+            left = np.concatenate((left, rng.permutation(rows)))
+        yield left[:size]
+        left = left[size:]

@@ -1,0 +1,50 @@
+"""Projections and DARN's weights against searches."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from vntransfer.adaptation._weights import UPDATES, clamp_weights, darn_weights, project_simplex
+
+vectors = st.integers(1, 8).flatmap(
+    lambda n: arrays(np.float64, n, elements=st.floats(-1e3, 1e3, allow_subnormal=False))
+)
+
+
+@given(vectors)
+def test_projection_is_the_nearest_point(v: np.ndarray) -> None:
+    w = project_simplex(torch.from_numpy(v)).numpy()
+    assert w.min() >= 0
+    assert w.sum() == pytest.approx(1)
+    # variational inequality: no vertex lies ahead
+    assert max((v - w) @ (vertex - w) for vertex in np.eye(len(v))) <= 1e-9 * (1 + np.abs(v).max())
+
+
+@settings(max_examples=50)
+@given(vectors)
+def test_darn_weights_are_the_minimum(g: np.ndarray) -> None:
+    a = darn_weights(torch.from_numpy(g)).numpy()
+    assert a.min() >= 0
+    assert a.sum() == pytest.approx(1)
+    others = np.concatenate(
+        (np.eye(len(g)), np.random.default_rng(0).dirichlet(np.full(len(g), 0.3), size=500))
+    )
+    others = np.concatenate((others, 0.9 * a + 0.1 * others))
+    best = (others @ g + np.linalg.norm(others, axis=1)).min()
+    assert a @ g + np.linalg.norm(a) <= best + 1e-9 * (1 + np.abs(g).max())
+
+
+@given(vectors)
+def test_clamped_weights_are_on_the_simplex(v: np.ndarray) -> None:
+    w = clamp_weights(torch.from_numpy(v))
+    assert float(w.min()) > 0
+    assert float(w.sum()) == pytest.approx(1)
+
+
+def test_the_printed_rule_can_leave_the_simplex() -> None:
+    """Why dividing by the L1 norm is not the default."""
+    assert UPDATES["l1"](torch.tensor([0.9, 0.2, -0.1])).min() < 0
+    assert UPDATES["l1"](torch.zeros(4)).tolist() == [0.25] * 4
