@@ -20,7 +20,6 @@ All quantities are computed in units of the ridge (ε = 1), so that no scale ove
 """
 
 import math
-import warnings
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
@@ -28,8 +27,9 @@ from typing import Any, Literal, NamedTuple
 import torch
 from torch import Tensor, bmm
 
-from vntransfer.errors import ArgumentError, NotPositiveDefiniteError, NumericalWarning
+from vntransfer.errors import ArgumentError, NotPositiveDefiniteError
 from vntransfer.linalg import once
+from vntransfer.ridge import auto_ridge
 
 
 class Rule(NamedTuple):
@@ -42,9 +42,6 @@ class Rule(NamedTuple):
 RULES = {torch.float64: Rule(0.75, 12.0), torch.float32: Rule(1.4, 7.0)}
 """Relative errors of about 1e-11 and 1e-6: exp(-2π²/spacing) and exp(-2 margin)."""
 
-
-AUTO_RIDGE = 1e-3
-"""The automatic ridge, relative to the mean eigenvalue of the feature covariance."""
 
 FLOAT32_LIMIT = 1e5
 """Largest eigenvalue and, for several responses, variance, in units of the ridge, for which float32
@@ -372,36 +369,6 @@ class _BorderedJeffreys(torch.autograd.Function):
 
 def _typical(spread: Tensor) -> Tensor:
     return torch.where(spread > 0, spread, 1.0)
-
-
-def auto_ridge(variance: Tensor, response: Tensor, mean_square: Tensor) -> Tensor:
-    """1e-3 times the mean variance of the features, (B,), with a floor.
-
-    Where features do not vary beyond rounding, the responses' variance takes their place (or, if
-    they are constant too, one), with a warning.
-
-    Parameters
-    ----------
-    variance
-        Mean variance of the feature columns.
-    response
-        Total variance of the response columns.
-    mean_square
-        Mean squared mean of the feature columns: what their rounding is relative to.
-    """
-    finfo = torch.finfo(variance.dtype)
-    noise, least = (4 * finfo.eps) ** 2, finfo.tiny / finfo.eps
-    dead = variance <= mean_square * noise + least
-    if not dead.any():
-        return AUTO_RIDGE * variance
-    unit = torch.where(dead, torch.where(response > least, response, 1.0), variance)
-    warnings.warn(
-        f"features: constant in {int(dead.sum())} of {dead.numel()} sample sets, so that 'auto' "
-        f"would give no ridge; up to {AUTO_RIDGE * float(unit[dead].max()):.2g} is used there",
-        NumericalWarning,
-        stacklevel=2,
-    )
-    return AUTO_RIDGE * unit
 
 
 _SIDES: dict[str, type[_Side]] = {"gram": _GramSide, "features": _FeatureSide}

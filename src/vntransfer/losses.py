@@ -6,11 +6,11 @@ import torch
 from torch import Tensor, nn
 
 from vntransfer._arrays import number, take
-from vntransfer.bordered import auto_ridge
 from vntransfer.divergences import conditional_von_neumann, response_divergence
 from vntransfer.errors import ArgumentError
 from vntransfer.linalg import safe_sqrt
 from vntransfer.moments import Moments
+from vntransfer.ridge import auto_ridge
 
 Ridge = float | Literal["auto"]
 

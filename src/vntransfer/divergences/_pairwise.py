@@ -8,12 +8,12 @@ import torch
 from torch import Tensor
 
 from vntransfer._arrays import number, take
-from vntransfer.bordered import AUTO_RIDGE
 from vntransfer.divergences._matrix import features_of
 from vntransfer.divergences._registry import DIVERGENCES
 from vntransfer.errors import ArgumentError, DomainError
 from vntransfer.linalg import log_of, safe_sqrt, spectrum
 from vntransfer.moments import Moments, correntropy, join, median_gap
+from vntransfer.ridge import AUTO_RIDGE
 
 _BLOCK = 4_000_000
 """Matrix entries per batch where pairs must be computed one by one."""

@@ -6,11 +6,12 @@ import torch
 from torch import Tensor
 
 from vntransfer._arrays import Array, check_finite, number, take
-from vntransfer.bordered import NotFiniteError, auto_ridge, bordered_jeffreys
+from vntransfer.bordered import NotFiniteError, bordered_jeffreys
 from vntransfer.divergences._matrix import jeffreys
 from vntransfer.errors import ArgumentError
 from vntransfer.linalg import safe_sqrt
 from vntransfer.moments import covariance, join
+from vntransfer.ridge import auto_ridge
 
 Method = Literal["auto", "features", "gram", "exact"]
 

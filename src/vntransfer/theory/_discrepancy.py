@@ -8,10 +8,10 @@ import torch
 from torch import Tensor, nn
 
 from vntransfer._arrays import number, take
-from vntransfer.bordered import AUTO_RIDGE
 from vntransfer.divergences import DIVERGENCES, jeffreys
 from vntransfer.errors import ArgumentError, DomainError
 from vntransfer.moments import Moments
+from vntransfer.ridge import AUTO_RIDGE
 
 Hypothesis = Callable[[Tensor], Tensor]
 """A map from features (N, d) to responses (N,)."""
