@@ -45,10 +45,10 @@ def test_same_seed_same_result_and_global_state_untouched(method: str) -> None:
 def test_target_responses_are_never_read(method: str) -> None:
     X, y, domain = easy()
     clean = short(method, patience=1).fit(X, y, domain)
-    for poison in (1e300, -np.inf, 0.0):
-        poisoned = short(method, patience=1).fit(X, np.where(domain == "target", poison, y), domain)
-        assert parameters(poisoned) == parameters(clean)
-        assert poisoned.history_ == clean.history_
+    poison = np.resize([1e300, -np.inf, 0.0, np.nan, 5.0], len(y))
+    poisoned = short(method, patience=1).fit(X, np.where(domain == "target", poison, y), domain)
+    assert parameters(poisoned) == parameters(clean)
+    assert poisoned.history_ == clean.history_
 
 
 @every_method

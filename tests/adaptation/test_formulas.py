@@ -256,7 +256,7 @@ def test_dare_gram(share: float) -> None:
         for i in range(K):
             spectra = [torch.linalg.eigh(grams[j]) for j in (i, K)]
             counts = []
-            for values, _ in spectra:
+            for values in (values.detach() for values, _ in spectra):
                 held = values.flip(0).cumsum(0) / values.sum()
                 counts.append(int((held <= max(share, float(held[1].detach()))).nonzero().max()))
             k = max(counts)
