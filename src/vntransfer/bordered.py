@@ -321,7 +321,7 @@ class _BorderedJeffreys(torch.autograd.Function):
         features: Tensor,
         a: Tensor,
         b: Tensor,
-        ridge: float | None,
+        ridge: float | Tensor | None,
         side: type[_Side],
     ) -> Tensor:
         d, dof = features.shape[-1], features.shape[-2] - 1
@@ -334,12 +334,14 @@ class _BorderedJeffreys(torch.autograd.Function):
             raise NotFiniteError
         if ridge is None:
             unit = auto_ridge(spread, response, mean[..., :d].square().mean((-1, -2)))
+        elif isinstance(ridge, Tensor):
+            unit = ridge.to(spread)
         else:
             unit = spread.new_full(spread.shape, ridge) if ridge else _typical(spread)
         scale = unit.sqrt()[:, None, None]
         joint /= scale
         z, x = joint[..., :d], joint[..., d:]
-        epsilon = 0.0 if ridge == 0 else 1.0
+        epsilon = 0.0 if isinstance(ridge, float) and ridge == 0 else 1.0
         core = side(z, x, epsilon)
         response = response / unit
         if z.dtype == torch.float32:
@@ -379,7 +381,7 @@ def bordered_jeffreys(
     a: Tensor,
     b: Tensor,
     *,
-    ridge: float | None,
+    ridge: float | Tensor | None,
     side: Literal["gram", "features"],
 ) -> Tensor:
     """J (B,) between cov[features, a] and cov[features, b], differentiable in all three.
@@ -391,7 +393,7 @@ def bordered_jeffreys(
     a, b
         Responses (B, N, m).
     ridge
-        Added to both diagonals; None for `auto_ridge`.
+        Added to both diagonals, of all sets or of each (B,); None for `auto_ridge`.
     side
         Decompose N x N ("gram") or d x d ("features").
     """

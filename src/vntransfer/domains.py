@@ -1,7 +1,7 @@
 """Who is source and who is target: the rules of ``sample_domain``, stacking, balanced batches."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -25,12 +25,17 @@ class Groups:
     ----------
     sources
         Name -> rows, in the order of the names.
-    target
-        Rows of the target, or None if there is none.
+    targets
+        The same of the target, or of several.
     """
 
     sources: dict[Name, Rows]
-    target: Rows | None = None
+    targets: dict[Name, Rows] = field(default_factory=dict)
+
+    @property
+    def target(self) -> Rows | None:
+        """Rows of the target; None if there is none."""
+        return next(iter(self.targets.values()), None)
 
     @property
     def source_rows(self) -> Rows:
@@ -45,28 +50,36 @@ class Groups:
         >>> group([0, 1, 0, -1], 4).merged().sources
         {0: array([0, 1, 2])}
         """
-        return Groups({0: self.source_rows}, self.target)
+        return Groups({0: self.source_rows}, self.targets)
 
 
-def group(sample_domain: Any, n_rows: int, *, target: str | None = None) -> Groups:
+def group(
+    sample_domain: Any,
+    n_rows: int,
+    *,
+    target: str | Sequence[str] | None = None,
+    several: bool = False,
+) -> Groups:
     """Sort rows by domain.
 
     Parameters
     ----------
     sample_domain
-        One integer per row (0 and above: sources, below 0: the target), or one name per row; None
+        One integer per row (0 and above: sources, below 0: targets), or one name per row; None
         makes all rows one source.
     n_rows
         Number of rows that it must fit.
     target
-        With names: which one is the target; "target" if there is such a name.
+        With names: which one is the target, or which ones; "target" if there is such a name.
+    several
+        Whether there can be more than one target.
 
     Examples
     --------
     >>> group([0, 0, 3, -1], 4)
-    Groups(sources={0: array([0, 1]), 3: array([2])}, target=array([3]))
+    Groups(sources={0: array([0, 1]), 3: array([2])}, targets={-1: array([3])})
     >>> group(["a", "b", "a"], 3, target="b")
-    Groups(sources={'a': array([0, 2])}, target=array([1]))
+    Groups(sources={'a': array([0, 2])}, targets={'b': array([1])})
     """
     if sample_domain is None:
         if target is not None:
@@ -84,13 +97,16 @@ def group(sample_domain: Any, n_rows: int, *, target: str | None = None) -> Grou
             raise DomainError(
                 f"target: {target!r} goes with names; in integers the target is what is below 0"
             )
-        targets = [int(i) for i in np.unique(ids) if i < 0]
+        targets = [int(i) for i in np.unique(ids)[::-1] if i < 0]  # -1, -2, ...
     else:
         ids = _names(ids)
         names = sorted(set(ids))
-        if target is not None and target not in names:
-            raise DomainError(f"target: no domain {target!r}; sample_domain has {names}")
-        targets = [name for name in names if name == (TARGET if target is None else target)]
+        wanted = [target] if isinstance(target, str) else list(target or [])
+        if missing := [name for name in wanted if name not in names]:
+            raise DomainError(f"target: no domain {missing[0]!r}; sample_domain has {names}")
+        targets = [name for name in names if name in (wanted or [TARGET])]
+    if len(targets) > 1 and not several:
+        raise DomainError(f"sample_domain: several targets {targets}; fit one model per target")
     return _split(ids, targets)
 
 
@@ -106,18 +122,14 @@ def _names(ids: NDArray[Any]) -> NDArray[Any]:
 
 
 def _split(ids: NDArray[Any], targets: Sequence[Name]) -> Groups:
-    if len(targets) > 1:
-        raise DomainError(
-            f"sample_domain: several targets {list(targets)}; fit one model per target"
-        )
     rows = {name: np.flatnonzero(ids == name) for name in sorted(set(ids.tolist()))}
-    target = rows.pop(targets[0]) if targets else None
+    own = {name: rows.pop(name) for name in targets}
     if not rows:
         raise DomainError(
             f"sample_domain: all {len(ids)} rows are the target's, {targets[0]!r}; give at least "
             f"one labelled source"
         )
-    return Groups(rows, target)
+    return Groups(rows, own)
 
 
 def stack(
@@ -189,7 +201,9 @@ def _labels(name: str, y: Any, n_rows: int) -> NDArray[np.float64]:
     return labels
 
 
-def balanced(rows: Sequence[Rows], size: int, *, seed: int) -> Iterator[Rows]:
+def balanced(
+    rows: Sequence[Rows], size: int, *, seed: int, weights: NDArray[np.float64] | None = None
+) -> Iterator[Rows]:
     """Endless batches (number of domains, size) to which every domain gives equally many rows.
 
     Each domain runs through its own rows in random order, again and again, a small one more often.
@@ -204,6 +218,8 @@ def balanced(rows: Sequence[Rows], size: int, *, seed: int) -> Iterator[Rows]:
         Rows per domain and batch.
     seed
         Seed of the order.
+    weights
+        One per row of the table: rows are then drawn in proportion to it, with replacement.
 
     Examples
     --------
@@ -213,13 +229,17 @@ def balanced(rows: Sequence[Rows], size: int, *, seed: int) -> Iterator[Rows]:
     """
     if size < 1:
         raise ArgumentError(f"size: expected at least 1 row per domain, got {size}")
-    streams = [_cycle(own, size, np.random.default_rng(seed)) for own in rows]
+    streams = [_cycle(own, size, np.random.default_rng(seed), weights) for own in rows]
     while True:
         yield np.stack([next(stream) for stream in streams])
 
 
-def _cycle(rows: Rows, size: int, rng: np.random.Generator) -> Iterator[Rows]:
-    """Endless pieces of one random order after another."""
+def _cycle(
+    rows: Rows, size: int, rng: np.random.Generator, weights: NDArray[np.float64] | None
+) -> Iterator[Rows]:
+    """Endless pieces of one random order after another, or of draws in proportion to weights."""
+    while weights is not None:
+        yield rng.choice(rows, size, p=weights[rows] / weights[rows].sum())
     left = rows[:0]
     while True:
         while len(left) < size:

@@ -1,11 +1,18 @@
-"""Networks: plain modules that are initialised and drop units from a generator of their own."""
+"""Networks whose members are trained side by side, from a random generator of their own.
 
-from collections.abc import Sequence
+The members of an ensemble share their inputs and nothing else. Every parameter has a leading
+dimension M, so that one matrix product per layer serves all members; an extractor maps rows that
+all members see, (..., N, p), to features (M, ..., N, d), and a head maps those to (M, ..., N, m).
+"""
+
+import copy
+from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor, nn
+from torch.func import functional_call, stack_module_state, vmap
 
 from vntransfer._arrays import number
 from vntransfer.errors import ArgumentError
@@ -22,15 +29,15 @@ LEAK = 0.1
 
 
 class Dropout(nn.Module):
-    """Dropout from a generator, with one mask (N, d) for all leading dimensions.
+    """Dropout from a generator: each member has a mask (N, d), the same one for all domains.
 
-    All domains of a batch (K, N, d) lose the same units of their n-th rows: what a domain gets does
-    not depend on its place.
+    All domains of a batch (M, K, N, d) lose the same units of their n-th rows: what a domain gets
+    does not depend on its place.
 
     Examples
     --------
     >>> drop = Dropout(0.5, torch.Generator().manual_seed(0))
-    >>> a, b = drop(torch.ones(2, 4, 3))
+    >>> a, b = drop(torch.ones(1, 2, 4, 3))[0]
     >>> bool((a == b).all()), sorted(set(a.flatten().tolist()))
     (True, [0.0, 2.0])
     """
@@ -46,24 +53,56 @@ class Dropout(nn.Module):
         """Drop units while training."""
         if not self.training or self.rate == 0:
             return x
-        chance = torch.rand(x.shape[-2:], generator=self.generator, dtype=x.dtype)
+        shape = (x.shape[0], *(1 for _ in x.shape[1:-2]), *x.shape[-2:])
+        chance = torch.rand(shape, generator=self.generator, dtype=x.dtype)
         return x * ((chance >= self.rate) / (1 - self.rate)).to(x)
 
 
-def linear(n_in: int, n_out: int, generator: torch.Generator) -> nn.Linear:
-    """Linear layer with torch's default initialisation, drawn from a generator.
+class Linear(nn.Module):
+    """Linear layers of M members, with torch's default initialisation, drawn from a generator.
+
+    Parameters
+    ----------
+    n_in, n_out
+        Numbers of columns.
+    generator
+        Gives initial parameters.
+    members
+        M.
+    shared
+        Whether all members see the same rows, (..., N, n_in), or each has its own,
+        (M, ..., N, n_in).
 
     Examples
     --------
-    >>> one, two = (linear(3, 1, torch.Generator().manual_seed(0)) for _ in range(2))
-    >>> bool((one.weight == two.weight).all())
-    True
+    >>> layer = Linear(3, 2, torch.Generator().manual_seed(0), members=5, shared=True)
+    >>> layer(torch.zeros(7, 10, 3)).shape
+    torch.Size([5, 7, 10, 2])
     """
-    layer: nn.Linear = nn.utils.skip_init(nn.Linear, n_in, n_out)
-    bound = n_in**-0.5
-    nn.init.uniform_(layer.weight, -bound, bound, generator=generator)
-    nn.init.uniform_(layer.bias, -bound, bound, generator=generator)
-    return layer
+
+    def __init__(
+        self,
+        n_in: int,
+        n_out: int,
+        generator: torch.Generator,
+        *,
+        members: int = 1,
+        shared: bool = False,
+    ) -> None:
+        super().__init__()
+        self.shared = shared
+        bound = n_in**-0.5
+        self.weight = nn.Parameter(torch.empty(members, n_in, n_out))
+        self.bias = nn.Parameter(torch.empty(members, 1, n_out))
+        for values in (self.weight, self.bias):
+            nn.init.uniform_(values, -bound, bound, generator=generator)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Multiply, all members at once."""
+        members, n_in, n_out = self.weight.shape
+        between = x.shape[:-1] if self.shared else x.shape[1:-1]
+        rows = x.reshape(1 if self.shared else members, -1, n_in).expand(members, -1, -1)
+        return torch.baddbmm(self.bias, rows, self.weight).reshape(members, *between, n_out)
 
 
 def mlp(
@@ -71,11 +110,12 @@ def mlp(
     hidden: Sequence[int] = (64,),
     width: int = 24,
     *,
+    members: int = 1,
     dropout: float = 0.1,
     activation: Activation = "leaky_relu",
     generator: torch.Generator,
 ) -> nn.Sequential:
-    """Feature extractor (..., N, n_in) -> (..., N, width).
+    """Feature extractors of M members: (..., N, n_in) -> (M, ..., N, width).
 
     Parameters
     ----------
@@ -85,6 +125,8 @@ def mlp(
         Sizes of the hidden layers, each followed by the activation and dropout.
     width
         Number of features that come out, after an activation.
+    members
+        M.
     dropout
         Share of hidden units that are dropped while training.
     activation
@@ -96,7 +138,7 @@ def mlp(
     --------
     >>> net = mlp(3, (8, 8), 5, generator=torch.Generator().manual_seed(0))
     >>> net(torch.zeros(2, 10, 3)).shape
-    torch.Size([2, 10, 5])
+    torch.Size([1, 2, 10, 5])
     """
     if activation not in ACTIVATIONS:
         raise ArgumentError(
@@ -108,21 +150,79 @@ def mlp(
     layers: list[nn.Module] = []
     for before, after in pairwise(sizes):
         kind = ACTIVATIONS[activation]
-        layers += [linear(before, after, generator)]
+        layers += [Linear(before, after, generator, members=members, shared=not layers)]
         layers += [kind(LEAK) if kind is nn.LeakyReLU else kind()]
         layers += [Dropout(dropout, generator)]
     return nn.Sequential(*layers[:-1])
 
 
+class Stacked(nn.Module):
+    """Any modules of one architecture, side by side: their parameters stacked (`torch.func`).
+
+    Parameters
+    ----------
+    modules
+        One per member, each from rows (N, ...) to rows (N, d).
+    shared
+        Whether all members see the same rows.
+
+    Examples
+    --------
+    >>> members = Stacked([nn.Linear(3, 2), nn.Linear(3, 2)], shared=True)
+    >>> members(torch.zeros(7, 10, 3)).shape
+    torch.Size([2, 7, 10, 2])
+    """
+
+    def __init__(self, modules: Sequence[nn.Module], *, shared: bool = False) -> None:
+        super().__init__()
+        self.members, self.shared = len(modules), shared  # members: also where nothing is stacked
+        parameters, buffers = stack_module_state(list(modules))
+        # not a submodule: only what is stacked counts as this module's parameters
+        self._template = (copy.deepcopy(modules[0]),)
+        self._names = {_flat(name): name for name in (*parameters, *buffers)}
+        for name, value in parameters.items():
+            self.register_parameter(_flat(name), nn.Parameter(value.detach().clone()))
+        for name, value in buffers.items():
+            self.register_buffer(_flat(name), value.detach().clone())
+
+    def train(self, mode: bool = True) -> "Stacked":
+        """Set the mode of the members too."""
+        self._template[0].train(mode)
+        return super().train(mode)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Call all members on rows of any leading shape."""
+        between = x.shape[:2] if self.shared else x.shape[1:3]
+        rows = x.flatten(0, 1) if self.shared else x.flatten(1, 2)
+        state = {full: getattr(self, flat) for flat, full in self._names.items()}
+        call: Callable[[Any, Tensor], Tensor]
+        call = lambda own, z: functional_call(self._template[0], own, (z,))  # noqa: E731
+        if not state:
+            out = self._template[0](rows)
+            out = out.expand(self.members, *out.shape) if self.shared else out
+        elif self.members == 1:
+            first = {name: value[0] for name, value in state.items()}
+            out = call(first, rows if self.shared else rows[0]).unsqueeze(0)
+        else:
+            axes = (0, None if self.shared else 0)
+            out = vmap(call, in_dims=axes, randomness="different")(state, rows)
+        return out.unflatten(1, between)
+
+
+def _flat(name: str) -> str:
+    """Name of a stacked parameter: torch allows no dots."""
+    return name.replace(".", "/")
+
+
 class Net(nn.Module):
-    """Extractor and head: features (..., N, d) and predictions (..., N, m).
+    """Extractor and head: features (M, ..., N, d) and predictions (M, ..., N, m).
 
     Examples
     --------
     >>> g = torch.Generator().manual_seed(0)
-    >>> net = Net(mlp(3, generator=g), linear(24, 1, g))
+    >>> net = Net(mlp(3, members=2, generator=g), Linear(24, 1, g, members=2))
     >>> net(torch.zeros(10, 3)).shape
-    torch.Size([10, 1])
+    torch.Size([2, 10, 1])
     """
 
     def __init__(self, extractor: nn.Module, head: nn.Module) -> None:
@@ -133,3 +233,26 @@ class Net(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Predict."""
         return self.head(self.extractor(x))
+
+
+def join_members(nets: Sequence[Net]) -> Net:
+    """One network of the members of several.
+
+    Examples
+    --------
+    >>> g = torch.Generator().manual_seed(0)
+    >>> one, two = (Net(mlp(3, generator=g), Linear(24, 1, g)) for _ in range(2))
+    >>> join_members([one, two])(torch.zeros(10, 3)).shape
+    torch.Size([2, 10, 1])
+    """
+    joined = copy.deepcopy(nets[0])
+    others = [dict(net.named_modules()) for net in nets]
+    for place, module in joined.named_modules():
+        for name, parameter in list(module.named_parameters(recurse=False)):
+            own = torch.cat([getattr(other[place], name).detach() for other in others])
+            setattr(module, name, nn.Parameter(own, requires_grad=parameter.requires_grad))
+        for name, _ in list(module.named_buffers(recurse=False)):
+            module.register_buffer(name, torch.cat([getattr(o[place], name) for o in others]))
+        if isinstance(module, Stacked):
+            module.members = sum(other[place].members for other in others)
+    return joined

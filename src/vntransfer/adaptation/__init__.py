@@ -3,6 +3,8 @@
 from vntransfer.adaptation._base import DomainRegressor as DomainRegressor
 from vntransfer.adaptation._registry import METHODS as METHODS
 from vntransfer.adaptation._registry import Method as Method
+from vntransfer.adaptation._registry import load_model as load_model
+from vntransfer.adaptation._selection import Selection as Selection
 from vntransfer.adaptation.ahd import AHDRegressor as AHDRegressor
 from vntransfer.adaptation.coral import DeepCORALRegressor as DeepCORALRegressor
 from vntransfer.adaptation.dann import DANNRegressor as DANNRegressor

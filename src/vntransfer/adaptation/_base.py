@@ -1,8 +1,9 @@
-"""The estimator that all methods share: validation, scaling, training, prediction."""
+"""The estimator that all methods share: validation, scaling, selection, training, prediction."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -12,28 +13,26 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from torch import Tensor
 
 from vntransfer._arrays import number
-from vntransfer.adaptation._loop import Record, Training, train
-from vntransfer.adaptation._objective import (
-    NETWORK,
-    Batch,
-    Error,
-    Objective,
-    Setup,
-    Step,
-    source_errors,
-)
+from vntransfer._version import __version__
+from vntransfer.adaptation._checkpoint import Checkpoint
+from vntransfer.adaptation._data import Data, predict
+from vntransfer.adaptation._ensemble import Ensemble, fit_ensemble
+from vntransfer.adaptation._loop import Record, Training
+from vntransfer.adaptation._members import fingerprint
+from vntransfer.adaptation._objective import Error, Objective, Setup, choose
 from vntransfer.adaptation._scaling import Scaler
-from vntransfer.domains import Groups, Name, Rows, balanced, group
+from vntransfer.adaptation._selection import Selection, select
+from vntransfer.domains import TARGET, Groups, Name, group
 from vntransfer.errors import ArgumentError, DomainError
-from vntransfer.networks import Activation, Net, linear, mlp
+from vntransfer.networks import Activation
 
-MIN_STEPS = 16
+MIN_STEPS = 25
 """Fewest batches of an epoch, so that small tables are trained too."""
 
-CHUNK = 4096
-"""Rows that are predicted at once."""
+Target = str | Sequence[str] | None
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -43,14 +42,22 @@ class DomainRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     Inputs are standardised on all rows (sources and target), responses on the rows of the sources.
     Every batch holds equally many rows of every source and of the target. The learning rate rises
     over 30 steps and falls to zero like a cosine; the model is the mean of the parameters over the
-    last steps.
+    last steps. All members of the ensemble are trained as one batched network.
 
     Parameters
     ----------
+    members
+        Networks (of each candidate, if there are several) that differ in initial parameters and
+        dropout; predictions are their mean.
     hidden, width, dropout, activation
-        The network: sizes of hidden layers, number of features, see `vntransfer.networks.mlp`.
-    epochs
-        Passes over the largest source; a pass has at least 16 batches.
+        The default network: sizes of hidden layers, number of features, see
+        `vntransfer.networks.mlp`.
+    extractor, head
+        Networks of your own: torch modules from (n, p) to (n, d) and from (n, d) to (n, m), which
+        all members start from, or functions that make a new one from the numbers of columns,
+        ``extractor(p)`` and ``head(d, m)``.
+    epochs, steps
+        Number of epochs, and batches in each; None: a pass over the largest source, at least 25.
     batch_size
         Rows per domain and batch.
     lr, weight_decay
@@ -64,6 +71,15 @@ class DomainRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         the best epoch (no averaging then); None: no rows are held out.
     validation_fraction
         Share of each source's rows that are held out if ``patience`` is given.
+    bounded
+        Whether predictions are kept within the range of the sources' responses.
+    device
+        Of torch, such as "cpu" or "cuda".
+    warm_start
+        Whether another ``fit`` starts from the networks of the last one, with its selection.
+    checkpoint
+        Folder in which the state is kept after each epoch: the same ``fit`` continues from there,
+        with the same numbers as if it had never stopped. Remove it when the fit is done.
     random_state
         Seed; no global random state of torch is used.
     callback
@@ -72,25 +88,35 @@ class DomainRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     Attributes
     ----------
     source_weights_ : dict
-        Weight of each source by its name.
+        Weight of each source by its name; with several targets, of each target by its name.
+    selection_ : Selection
+        With ``trade_off="auto"``: what was chosen, and why.
     history_ : list of dict
         Per epoch: losses, discrepancy, weights, error on held-out rows.
     net_ : Net
-        The trained network (on standardised data).
+        The trained networks (on standardised data), all members side by side.
     """
 
+    members: int = 1
     hidden: tuple[int, ...] = (64,)
     width: int = 24
     dropout: float = 0.1
     activation: Activation = "leaky_relu"
-    epochs: int = 30
+    extractor: Any = None
+    head: Any = None
+    epochs: int = 20
+    steps: int | None = None
     batch_size: int = 64
     lr: float = 1e-2
     weight_decay: float = 1.0
-    clip: float = 1.0
+    clip: float = 5.0
     average: float = 0.2
     patience: int | None = None
     validation_fraction: float = 0.1
+    bounded: bool = True
+    device: str = "cpu"
+    warm_start: bool = False
+    checkpoint: Any = None
     random_state: Any = None
     callback: Callable[[Record], None] | None = None
 
@@ -102,14 +128,25 @@ class DomainRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     def _error(self) -> Error:
         """Name the error of a source that the method minimises."""
-        return "mse"
+        raise NotImplementedError
+
+    def _candidates(self) -> Sequence[Mapping[str, Any]]:
+        """Options that ``trade_off="auto"`` compares with source-only, four for every method."""
+        raise NotImplementedError
 
     def _merges(self) -> bool:
         """Whether all sources are one to this method."""
         return False
 
-    def fit(self, X: Any, y: Any, sample_domain: Any = None, target: str | None = None) -> Self:
-        """Train on labelled sources and the unlabelled target.
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_domain: Any = None,
+        target: Target = None,
+        sample_weight: Any = None,
+    ) -> Self:
+        """Train on labelled sources and the unlabelled target, or several targets.
 
         Parameters
         ----------
@@ -118,29 +155,127 @@ class DomainRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         y
             Responses (n,) or (n, m); those of the target are never read and can be NaN.
         sample_domain
-            Domain of each row: integers (0 and above are sources, below 0 is the target) or names.
-            None: all rows are one source, and there is no target.
+            Domain of each row: integers (0 and above are sources, below 0 targets) or names. None:
+            all rows are one source, and there is no target.
         target
-            With names: which one is the target, "target" if not given.
+            With names: which one is the target, "target" if not given, or a list: each gets its own
+            weights and networks, on the same sources and initial parameters. An empty list: train
+            on the sources alone and `adapt` later.
+        sample_weight
+            Weights (n,) by which rows are drawn within their domain; not negative.
         """
         X = validate_data(
             self, X, accept_sparse="csr", dtype=(np.float64, np.float32), ensure_min_samples=2
         )
-        groups = group(sample_domain, X.shape[0], target=target)
-        if groups.target is None and sample_domain is not None and self._uses_target:
+        groups = group(sample_domain, X.shape[0], target=target, several=True)
+        if not groups.targets and sample_domain is not None and self._uses_target and target != []:
             raise DomainError(
                 f"sample_domain: no target among {list(groups.sources)}; mark its rows by an "
-                f"integer below 0, or say target=... with names"
+                f"integer below 0, or say target=... with names (target=[] to adapt later)"
             )
         labels = self._read_labels(y, groups, X.shape[0])
-        rng = check_random_state(self.random_state)
-        seed = int(rng.randint(2**31 - 1))
-        self._x_scaler = Scaler.fit(X)
-        self._y_scaler = Scaler.fit(labels[groups.source_rows])
-        scaled = (labels - self._y_scaler.mean) / self._y_scaler.scale
-        data = _Data(X, self._x_scaler, torch.from_numpy(scaled.astype(np.float32)))
-        self._fit(data, groups, seed)
+        weights = self._read_weights(sample_weight, groups, X.shape[0])
+        again = self.warm_start and hasattr(self, "net_")
+        if not again:
+            self._x_scaler = Scaler.fit(X)
+            self._y_scaler = Scaler.fit(labels[groups.source_rows])
+        rows = groups.source_rows
+        self._sources = X[rows], labels[rows], weights[rows] if weights is not None else None
+        self._source_names = np.empty(len(rows), dtype=object)
+        for name, own in groups.sources.items():
+            self._source_names[np.searchsorted(rows, own)] = name
+        return self._fit(X, labels, groups, weights, again)
+
+    def adapt(self, X: Any) -> Self:
+        """Adapt to a target given later; the networks trained so far are the start.
+
+        Parameters
+        ----------
+        X
+            Rows (n, p) of the new target.
+        """
+        check_is_fitted(self)
+        if not hasattr(self, "_sources"):
+            raise DomainError(
+                "adapt: the rows of the sources are not saved with a model; fit it here, or fit "
+                "with all rows and warm_start=True"
+            )
+        X = validate_data(self, X, accept_sparse="csr", dtype=(np.float64, np.float32), reset=False)
+        x, labels, weights = self._sources
+        names = self._source_names.tolist()
+        own = {name: np.flatnonzero(self._source_names == name) for name in sorted(set(names))}
+        target: Name = TARGET if isinstance(names[0], str) else -1
+        groups = Groups(own, {target: np.arange(len(names), len(names) + X.shape[0])})
+        if weights is not None:
+            weights = np.concatenate((weights, np.ones(X.shape[0])))
+        empty = np.zeros((X.shape[0], labels.shape[1]))
+        sparse = scipy.sparse.issparse(x)
+        rows = scipy.sparse.vstack([x, X], format="csr") if sparse else np.concatenate((x, X))
+        return self._fit(rows, np.concatenate((labels, empty)), groups, weights, True)
+
+    def _fit(
+        self,
+        X: Any,
+        labels: NDArray[np.float64],
+        groups: Groups,
+        weights: NDArray[np.float64] | None,
+        again: bool,
+    ) -> Self:
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        scaled = ((labels - self._y_scaler.mean) / self._y_scaler.scale).astype(np.float32)
+        source_rows = groups.source_rows
+        own = torch.from_numpy(scaled[source_rows])
+        self._range = own.amin(0), own.amax(0)
+        data = Data(
+            X, self._x_scaler, torch.from_numpy(scaled), weights=weights, device=self.device
+        )
+        old: Ensemble | None = getattr(self, "_ensemble", None) if again else None
+        adapts = self._uses_target and bool(groups.targets)
+        selection: Selection | None = None
+        if adapts and getattr(self, "trade_off", None) == "auto":
+            selection = getattr(self, "selection_", None) if again else None
+            selection = selection or select(self, data, groups, seed)
+            self.selection_ = selection
+        self._ensemble: Ensemble = fit_ensemble(
+            self,
+            data,
+            groups,
+            seed=seed,
+            selection=selection,
+            start=None if old is None else old.net,
+            checkpoints=self._checkpoints(X, labels, groups),
+            callback=self.callback,
+        )
+        self._publish()
         return self
+
+    def _publish(self) -> None:
+        """Show what the ensemble holds."""
+        self.net_ = self._ensemble.net
+        self.history_ = self._ensemble.history
+        self.source_weights_ = self._ensemble.source_weights
+
+    def _checkpoints(
+        self, X: Any, labels: NDArray[np.float64], groups: Groups
+    ) -> Callable[[str, dict[str, torch.Generator]], Checkpoint] | None:
+        """Make the file of each stage of training, if there is a folder for them."""
+        if self.checkpoint is None:
+            return None
+        options = {
+            k: v for k, v in self.get_params().items() if k not in ("callback", "checkpoint")
+        }
+        domains = [
+            (name, *rows)
+            for part in (groups.sources, groups.targets)
+            for name, rows in part.items()
+        ]
+        key = fingerprint(
+            type(self).__name__, options, __version__, torch.__version__, X, labels, domains
+        )
+        folder = Path(self.checkpoint)
+        return lambda stage, generators: Checkpoint(
+            folder / f"{stage}.safetensors", key, generators
+        )
 
     def _read_labels(self, y: Any, groups: Groups, n_rows: int) -> NDArray[np.float64]:
         """Responses (n, m) of the sources; zero for the target."""
@@ -161,53 +296,25 @@ class DomainRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self._one_column = given.ndim == 1
         return labels
 
-    def _fit(self, data: "_Data", groups: Groups, seed: int) -> None:
-        generator = torch.Generator().manual_seed(seed)
-        streams = groups.merged() if self._merges() else groups
-        held, sources = self._hold_out(streams, seed)
-        rows = list(sources.values())
-        options = self._training(max(map(len, rows)))
-        n_responses = data.y.shape[1]
-        net = Net(
-            mlp(
-                self.n_features_in_,
-                self.hidden,
-                self.width,
-                dropout=self.dropout,
-                activation=self.activation,
-                generator=generator,
-            ),
-            linear(self.width, n_responses, generator),
-        )
-        setup = Setup(len(rows), self.width, n_responses, generator)
-        own = self._objective(setup)
-        adapts = self._uses_target and groups.target is not None
-        objective = own if adapts or not self._uses_target else SourceLoss(setup, self._error())
-        if adapts and groups.target is not None:
-            rows.append(groups.target)
+    def _read_weights(self, given: Any, groups: Groups, n_rows: int) -> NDArray[np.float64] | None:
+        """Weights of rows, or None if all are alike."""
+        if given is None:
+            return None
+        weights = np.broadcast_to(np.asarray(given, dtype=np.float64), (n_rows,)).copy()
+        if not (np.isfinite(weights).all() and (weights >= 0).all()):
+            raise ArgumentError("sample_weight: expected finite numbers of at least 0")
+        for name, rows in (groups.sources | groups.targets).items():
+            if weights[rows].sum() == 0:
+                raise ArgumentError(f"sample_weight: the weights of domain {name!r} are all zero")
+        return None if np.ptp(weights) == 0 else weights
 
-        def finish(record: Record) -> None:
-            record["weights"] = self._named(record["weights"], groups)
-            if self.callback is not None:
-                self.callback(record)
-
-        self.net_ = net
-        self.history_ = train(
-            net,
-            objective,
-            data.batches(rows, len(sources), self.batch_size, seed),
-            options,
-            validate=(lambda: self._validation(data, held)) if held else None,
-            progress=finish,
-        )
-        self.source_weights_ = self._named(objective.weights.tolist(), groups)
-        self._offset = torch.zeros(n_responses)
-        if self._error() == "jeffreys":  # which does not see the mean
-            self._offset = self._residual(data, groups.source_rows).mean(0)
-
-    def _training(self, largest: int) -> Training:
-        for name in ("epochs", "batch_size"):
-            value = getattr(self, name)
+    def _training(self, largest: int, batch_size: int) -> Training:
+        choose("loss", self._error(), Error)
+        steps = self.steps
+        if steps is None:
+            steps = max(MIN_STEPS, math.ceil(largest / batch_size))
+        sizes = {"epochs": self.epochs, "steps": steps, "batch_size": self.batch_size}
+        for name, value in {**sizes, "members": self.members}.items():
             low = 2 if name == "batch_size" else 1
             if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < low:
                 raise ArgumentError(f"{name}: expected a whole number from {low} on, got {value!r}")
@@ -215,7 +322,7 @@ class DomainRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             raise ArgumentError(f"average: expected a share from 0 to 1, got {self.average!r}")
         return Training(
             epochs=int(self.epochs),
-            steps=max(MIN_STEPS, math.ceil(largest / self.batch_size)),
+            steps=int(steps),
             lr=number("lr", self.lr, exclusive=True),
             weight_decay=number("weight_decay", self.weight_decay),
             clip=number("clip", self.clip, exclusive=True),
@@ -223,93 +330,48 @@ class DomainRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             patience=self.patience,
         )
 
-    def _hold_out(self, groups: Groups, seed: int) -> tuple[list[Rows], dict[Name, Rows]]:
-        """Held-out rows and training rows of the sources."""
+    def _held_out_share(self) -> float | None:
+        """Share of rows that are held out for early stopping."""
         if self.patience is None:
-            return [], groups.sources
+            return None
         number("patience", self.patience, minimum=1)
-        share = number("validation_fraction", self.validation_fraction, exclusive=True)
-        held, kept = [], {}
-        for name, rows in groups.sources.items():
-            mixed = np.random.default_rng(seed + 1).permutation(rows)
-            cut = min(int(share * len(rows)), len(rows) - 1)
-            held += [mixed[:cut]] if cut else []
-            kept[name] = np.sort(mixed[cut:])
-        if not held:
-            raise DomainError(
-                f"validation_fraction: {share:g} of the sources' rows is less than one row; raise "
-                f"it or set patience=None"
-            )
-        return held, kept
+        return number("validation_fraction", self.validation_fraction, exclusive=True)
 
-    def _residual(self, data: "_Data", rows: Rows) -> torch.Tensor:
-        return data.y[torch.from_numpy(rows)] - _predict(self.net_, data, rows)
+    def _bound(self, scaled: Tensor) -> Tensor:
+        """Keep predictions within the range of the sources' responses."""
+        return scaled.clamp(*self._range) if self.bounded else scaled
 
-    def _validation(self, data: "_Data", held: list[Rows]) -> float:
-        """RMSE on held-out rows, averaged over sources."""
-        gaps = [self._residual(data, rows) for rows in held]
-        if self._error() == "jeffreys":
-            gaps = [gap - gap.mean(0) for gap in gaps]
-        return float(torch.stack([gap.square().mean().sqrt() for gap in gaps]).mean())
+    def predict(self, X: Any, target: Name | None = None) -> NDArray[np.float64]:
+        """Predict responses (n,) or (n, m).
 
-    def _named(self, weights: list[float], groups: Groups) -> dict[Name, float]:
-        """Weights by name; a method that merges the sources weights them by their rows."""
-        if self._merges():
-            total = len(groups.source_rows)
-            return {name: len(rows) / total for name, rows in groups.sources.items()}
-        return dict(zip(groups.sources, weights, strict=True))
-
-    def predict(self, X: Any) -> NDArray[np.float64]:
-        """Predict responses (n,) or (n, m)."""
+        Parameters
+        ----------
+        X
+            Rows (n, p).
+        target
+            Of several targets, the one that the rows are of.
+        """
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse="csr", dtype=(np.float64, np.float32), reset=False)
-        data = _Data(X, self._x_scaler, torch.zeros(0, 0))
-        scaled = (_predict(self.net_, data, np.arange(X.shape[0])) + self._offset).double().numpy()
+        data = Data(X, self._x_scaler, torch.zeros(0, 0), device=self.device)
+        shares = self._ensemble.shares_for(target)
+        every = predict(self.net_, data, np.arange(X.shape[0])) + self._ensemble.offset
+        scaled = torch.einsum("m,mnc->nc", shares.double(), self._bound(every).double()).numpy()
         out = np.asarray(scaled * self._y_scaler.scale + self._y_scaler.mean)
         return out[:, 0] if self._one_column else out
+
+    def save(self, folder: str | Path) -> None:
+        """Write the fitted model into a folder: `model.safetensors` and `model.json`, no code.
+
+        `vntransfer.load_model` reads it. Rows of the sources are not saved, nor are modules of your
+        own.
+        """
+        from vntransfer.adaptation._storage import save_network
+
+        save_network(self, folder)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.target_tags.multi_output = True
         return tags
-
-
-class SourceLoss(Objective):
-    """Mean error of the sources: what remains of every method without a target."""
-
-    def __init__(self, setup: Setup, error: Error) -> None:
-        super().__init__(setup)
-        self.error = error
-
-    def forward(self, net: Net, batch: Batch) -> Iterator[Step]:
-        """Give the one step of a batch."""
-        loss = source_errors(self.error, batch, net(batch.x)).mean()
-        self.note(loss=loss)
-        yield NETWORK, loss
-
-
-class _Data:
-    """Scaled inputs, sparse ones only as far as they are asked for, and responses (n, m)."""
-
-    def __init__(self, x: Any, scaler: Scaler, y: torch.Tensor) -> None:
-        self.sparse = scipy.sparse.issparse(x)
-        self.x, self.scaler, self.y = x if self.sparse else scaler.transform(x), scaler, y
-
-    def inputs(self, rows: Rows) -> torch.Tensor:
-        """Give scaled rows (n, p)."""
-        chosen = self.x[rows]
-        return torch.from_numpy(self.scaler.transform(chosen) if self.sparse else chosen)
-
-    def batches(self, rows: list[Rows], k: int, size: int, seed: int) -> Iterator[Batch]:
-        """Endless batches of domains, of which the first k are sources."""
-        for chosen in balanced(rows, size, seed=seed):
-            x = self.inputs(chosen.ravel()).reshape(*chosen.shape, -1)
-            yield Batch(x, self.y[torch.from_numpy(chosen[:k])])
-
-
-@torch.no_grad()
-def _predict(net: Net, data: _Data, rows: Rows) -> torch.Tensor:
-    net.eval()
-    pieces = [rows[i : i + CHUNK] for i in range(0, len(rows), CHUNK)]
-    return torch.cat([net(data.inputs(piece)) for piece in pieces])

@@ -1,18 +1,20 @@
 """What a method adds to the training loop: an objective, and the parts objectives are made of."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, get_args
 
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
+from vntransfer._arrays import number
 from vntransfer.divergences import response_divergence
 from vntransfer.errors import ArgumentError
 from vntransfer.linalg import safe_sqrt
-from vntransfer.networks import Net
+from vntransfer.networks import Linear, Net
 
-Error = Literal["mse", "rmse", "huber", "jeffreys"]
+Error = Literal["mixed", "mse", "rmse", "huber", "jeffreys"]
+Auto = Literal["auto"]
 Block = Literal["extractor", "head", "adversary"]
 Step = tuple[tuple[Block, ...], Tensor]
 
@@ -24,49 +26,92 @@ HUBER = 0.1
 
 
 class Batch(NamedTuple):
-    """Rows of all domains, as many of each.
+    """Rows of D domains, as many of each, and who is what to which member.
 
     Parameters
     ----------
     x
-        Inputs (K, B, p) of the sources, followed by the target's if there is one: (K + 1, B, p).
+        Inputs (D, B, p).
     y
-        Responses (K, B, m) of the sources.
+        Responses (K, B, m) of the sources, or (M, K, B, m) where members have different sources.
+    order
+        Domains of each member, (M, K) or (M, K + 1): its sources, followed by its target if it
+        has one; None: all have the D domains as they come.
     """
 
     x: Tensor
     y: Tensor
+    order: Tensor | None = None
+
+    def own(self, values: Tensor) -> Tensor:
+        """Values of each member's own domains: (M, D, ...) -> (M, K + 1, ...)."""
+        if self.order is None:
+            return values
+        return values[torch.arange(len(self.order), device=values.device)[:, None], self.order]
 
 
 class Setup(NamedTuple):
-    """What an objective is made for: sources, width of features, responses, random state."""
+    """What an objective is made for.
+
+    Parameters
+    ----------
+    n_sources, width, n_responses
+        K, d and m.
+    generator
+        Of random numbers.
+    members
+        Changes of the method's options, one mapping per member of the ensemble.
+    prior
+        Shares of the rows that each source has, (M, K); None: equal ones.
+    device
+        Where tensors live.
+    """
 
     n_sources: int
     width: int
     n_responses: int
     generator: torch.Generator
+    members: Sequence[Mapping[str, Any]] = ({},)
+    prior: Tensor | None = None
+    device: str = "cpu"
+
+    def option(self, method: Any, name: str) -> Tensor:
+        """Value of a number among the method's options for each member, (M,)."""
+        values = [number(name, own.get(name, getattr(method, name))) for own in self.members]
+        return torch.tensor(values, device=self.device)
+
+    def flag(self, method: Any, name: str) -> Tensor:
+        """Value of a switch among the method's options for each member, (M,)."""
+        values = [bool(own.get(name, getattr(method, name))) for own in self.members]
+        return torch.tensor(values, device=self.device)
+
+    def linear(self) -> Linear:
+        """Make a second head for all members."""
+        return Linear(self.width, self.n_responses, self.generator, members=len(self.members))
 
 
 class Objective(nn.Module):
     """Losses of a batch, step by step, and the state that a method keeps (its adversary, weights).
 
-    Called with a network and a batch it gives pairs of (blocks, loss): the loop makes a gradient
-    step in these blocks before it asks for the next pair. The blocks are the network's "extractor"
-    and "head", and the objective's own parameters, "adversary".
+    Called with a network and a batch it gives pairs of (blocks, losses (M,) of the members): the
+    loop makes a gradient step in these blocks before it asks for the next pair. The blocks are the
+    network's "extractor" and "head", and the objective's own parameters, "adversary". All
+    parameters have a leading dimension M.
 
     Attributes
     ----------
     weights : Tensor
-        Weights of the sources (K,).
+        Weights of the sources (M, K).
     seen : dict
-        Values of the last batch that belong into the history.
+        Values (M,) of the last batch that belong into the history.
     """
 
     weights: Tensor
 
     def __init__(self, setup: Setup) -> None:
         super().__init__()
-        self.register_buffer("weights", torch.full((setup.n_sources,), 1 / setup.n_sources))
+        shape = (len(setup.members), setup.n_sources)
+        self.register_buffer("weights", torch.full(shape, 1 / setup.n_sources))
         self.seen: dict[str, Tensor] = {}
 
     def forward(self, net: Net, batch: Batch) -> Iterator[Step]:
@@ -81,29 +126,57 @@ class Objective(nn.Module):
         self.seen = {name: value.detach() for name, value in values.items()}
 
 
+class SourceLoss(Objective):
+    """Mean error of the sources: what remains of every method without a target."""
+
+    def __init__(self, setup: Setup, error: Error) -> None:
+        super().__init__(setup)
+        self.error = error
+
+    def forward(self, net: Net, batch: Batch) -> Iterator[Step]:
+        """Give the one step of a batch."""
+        loss = source_errors(self.error, batch, batch.own(net(batch.x))).mean(-1)
+        self.note(loss=loss)
+        yield NETWORK, loss
+
+
 def source_errors(kind: Error, batch: Batch, prediction: Tensor) -> Tensor:
-    """Error of each source (K,).
+    """Error of each source (M, K) from predictions (M, K, B, m).
+
+    "mixed" is half RMSE and half Huber loss: steep near a good fit, and not ruled by a few rows.
 
     Examples
     --------
     >>> batch = Batch(torch.zeros(1, 2, 3), torch.zeros(1, 2, 1))
-    >>> source_errors("mse", batch, torch.tensor([[[1.0], [3.0]]]))
-    tensor([5.])
+    >>> source_errors("mse", batch, torch.tensor([[[[1.0], [3.0]]]]))
+    tensor([[5.]])
     """
     if kind == "jeffreys":
-        x = batch.x[: len(batch.y)]
-        value: Tensor = response_divergence(x, prediction, batch.y, sqrt=True)
+        k = prediction.shape[1]
+        x = batch.x[None] if batch.order is None else batch.x[batch.order]
+        x = x[:, :k].expand(len(prediction), -1, -1, -1)
+        value: Tensor = response_divergence(x, prediction, batch.y.expand_as(prediction), sqrt=True)
         return value
-    if kind == "huber":
-        loss = nn.functional.smooth_l1_loss(prediction, batch.y, reduction="none", beta=HUBER)
-        return loss.mean((-2, -1))
-    mse = mean_square(prediction - batch.y)
-    return safe_sqrt(mse) if kind == "rmse" else mse
+    gap = prediction - batch.y
+    if kind == "mse":
+        return mean_square(gap)
+    rmse = safe_sqrt(mean_square(gap)) if kind != "huber" else torch.zeros(())
+    if kind == "rmse":
+        return rmse
+    distance = gap.abs()
+    huber = torch.where(distance < HUBER, gap.square() / (2 * HUBER), distance - HUBER / 2)
+    huber = huber.mean((-2, -1))
+    return huber if kind == "huber" else (rmse + huber) / 2
 
 
 def mean_square(gap: Tensor) -> Tensor:
     """Mean over rows and columns: (..., B, m) -> (...)."""
     return gap.square().mean((-2, -1))
+
+
+def dot(w: Tensor, values: Tensor) -> Tensor:
+    """Weighted sums over sources: (M, K), (M, K) -> (M,)."""
+    return (w * values).sum(-1)
 
 
 class _Reverse(torch.autograd.Function):

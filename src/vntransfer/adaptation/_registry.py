@@ -1,10 +1,12 @@
-"""The one list of methods."""
+"""The one list of methods, and the models that can be read from a folder."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from vntransfer.adaptation._base import DomainRegressor
+from vntransfer.adaptation._storage import load_network
 from vntransfer.adaptation.ahd import AHDRegressor
 from vntransfer.adaptation.coral import DeepCORALRegressor
 from vntransfer.adaptation.dann import DANNRegressor
@@ -36,8 +38,13 @@ class Method:
 
 METHODS: dict[str, Method] = {
     "source_only": Method(SourceOnlyRegressor, "regression on the sources, no adaptation"),
+    "mdd": Method(
+        MatrixDiscrepancyRegressor, "alignment of moments, learned weights, guarded selection"
+    ),
     "mdd_paper": Method(
-        MatrixDiscrepancyRegressor, "the paper's adversarial matrix discrepancy, learned weights"
+        MatrixDiscrepancyRegressor,
+        "the paper's adversarial matrix discrepancy, learned weights",
+        {"adversary": True, "trade_off": 0.1, "members": 1},
     ),
     "dann": Method(DANNRegressor, "one domain classifier, sources merged"),
     "mdan_max": Method(
@@ -56,3 +63,29 @@ METHODS: dict[str, Method] = {
     "coral": Method(DeepCORALRegressor, "alignment of feature covariances"),
     "dare_gram": Method(DAREGRAMRegressor, "alignment of inverse Gram matrices"),
 }
+
+
+def load_model(folder: str | Path, **given: Any) -> DomainRegressor:
+    """Read a model that was saved with ``model.save(folder)``; nothing in the folder is executed.
+
+    Parameters
+    ----------
+    folder
+        The folder.
+    given
+        ``extractor`` and ``head``, if the model was fitted with modules of your own.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> X = np.linspace(-1, 1, 60)[:, None]
+    >>> model = METHODS["source_only"].make(epochs=2, random_state=0).fit(X, X[:, 0])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     model.save(folder)
+    ...     again = load_model(folder)
+    >>> bool((again.predict(X) == model.predict(X)).all())
+    True
+    """
+    kinds = {entry.estimator.__name__: entry.estimator for entry in METHODS.values()}
+    return load_network(folder, kinds, **given)

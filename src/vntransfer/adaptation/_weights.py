@@ -1,4 +1,4 @@
-"""Weights on the simplex: projections after a gradient step, and DARN's closed form."""
+"""Weights (..., K) on the simplex: projections after a gradient step, DARN's closed form."""
 
 from collections.abc import Callable
 from typing import Literal
@@ -18,10 +18,10 @@ def project_simplex(w: Tensor) -> Tensor:
     tensor([0.2500, 0.7500, 0.0000])
     """
     ordered = w.sort(descending=True).values
-    excess = (ordered.cumsum(0) - 1) / torch.arange(1, len(w) + 1).to(w)
-    support = int((ordered > excess).sum())
-    out = (w - excess[support - 1]).clamp_min(0)
-    return out / out.sum()
+    excess = (ordered.cumsum(-1) - 1) / torch.arange(1, w.shape[-1] + 1).to(w)
+    support = (ordered > excess).sum(-1, keepdim=True)
+    out = (w - excess.gather(-1, support - 1)).clamp_min(0)
+    return out / out.sum(-1, keepdim=True)
 
 
 def clamp_weights(w: Tensor) -> Tensor:
@@ -32,9 +32,9 @@ def clamp_weights(w: Tensor) -> Tensor:
     >>> clamp_weights(torch.tensor([0.5, 1.0, -0.2]))
     tensor([0.3333, 0.6444, 0.0222])
     """
-    edge = 1 / (10 * len(w))
+    edge = 1 / (10 * w.shape[-1])
     out = w.clamp(edge, max(1 - edge, edge))
-    return out / out.sum()
+    return out / out.sum(-1, keepdim=True)
 
 
 def normalise_l1(w: Tensor) -> Tensor:
@@ -45,8 +45,8 @@ def normalise_l1(w: Tensor) -> Tensor:
     >>> normalise_l1(torch.tensor([0.5, 1.0, -0.5]))
     tensor([ 0.2500,  0.5000, -0.2500])
     """
-    norm = w.abs().sum()
-    return w / norm if norm > 0 else torch.full_like(w, 1 / len(w))
+    norm = w.abs().sum(-1, keepdim=True)
+    return torch.where(norm > 0, w / norm, 1 / w.shape[-1])
 
 
 UPDATES: dict[Update, Callable[[Tensor], Tensor]] = {
@@ -69,12 +69,13 @@ def darn_weights(g: Tensor) -> Tensor:
     >>> darn_weights(torch.tensor([0.0, 2.0]))
     tensor([1., 0.])
     """
-    ordered = (g - g.min()).double().sort().values
-    k = torch.arange(1, len(g) + 1).to(ordered)
-    mean = ordered.cumsum(0) / k
-    spread = ordered.square().cumsum(0) - k * mean.square()
+    above = (g - g.amin(-1, keepdim=True)).double()
+    ordered = above.sort().values
+    k = torch.arange(1, g.shape[-1] + 1).to(ordered)
+    mean = ordered.cumsum(-1) / k
+    spread = ordered.square().cumsum(-1) - k * mean.square()
     nu = mean + ((1 - spread).clamp_min(0) / k).sqrt()
     valid = (spread < 1) & (nu > ordered)
-    best = nu[int(valid.nonzero().max())]
-    out = (best - (g - g.min()).double()).clamp_min(0)
-    return (out / out.sum()).to(g)
+    last = (valid * k).argmax(-1, keepdim=True)
+    out = (nu.gather(-1, last) - above).clamp_min(0)
+    return (out / out.sum(-1, keepdim=True)).to(g)

@@ -1,8 +1,8 @@
 """Adversarial hypothesis discrepancy."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -11,16 +11,19 @@ from vntransfer._arrays import number
 from vntransfer.adaptation._base import DomainRegressor
 from vntransfer.adaptation._objective import (
     NETWORK,
+    Auto,
     Batch,
+    Error,
     Objective,
     Setup,
     Step,
     choose,
+    dot,
     mean_square,
     source_errors,
 )
 from vntransfer.adaptation._weights import UPDATES, Update
-from vntransfer.networks import Net, linear
+from vntransfer.networks import Net
 
 Sources = Literal["merged", "weighted"]
 
@@ -32,26 +35,29 @@ class HypothesisDiscrepancy(Objective):
 
     def __init__(self, setup: Setup, method: "AHDRegressor") -> None:
         super().__init__(setup)
-        self.adversary = linear(setup.width, setup.n_responses, setup.generator)
+        self.adversary = setup.linear()
+        self.trade_off = setup.option(method, "trade_off")
         self.method = method
 
     def forward(self, net: Net, batch: Batch) -> Iterator[Step]:
         """Give three steps; the weights follow in `after_step`."""
-        w, k = self.weights, len(batch.y)
+        w = self.weights
 
-        error = w @ source_errors("mse", batch, net(batch.x[:k]))
+        z = batch.own(net.extractor(batch.x))
+        error = dot(w, source_errors(self.method.loss, batch, net.head(z[:, :-1])))
         yield NETWORK, error
 
         with torch.no_grad():
-            z = net.extractor(batch.x)
-            h_target = net.head(z[k])
-        fitted = w @ source_errors("mse", batch, self.adversary(z[:k]))
-        yield ("adversary",), fitted - mean_square(h_target - self.adversary(z[k]))
+            z = batch.own(net.extractor(batch.x))
+            h_target = net.head(z)[:, -1]
+        guess = self.adversary(z)
+        fitted = dot(w, source_errors("mse", batch, guess[:, :-1]))
+        yield ("adversary",), fitted - mean_square(h_target - guess[:, -1])
 
-        z = net.extractor(batch.x)
+        z = batch.own(net.extractor(batch.x))
         apart = mean_square(net.head(z) - self.adversary(z))
-        discrepancy = (apart[k] - w @ apart[:k]).abs()
-        yield ("extractor",), self.method.trade_off * discrepancy
+        discrepancy = (apart[:, -1] - dot(w, apart[:, :-1])).abs()
+        yield ("extractor",), self.trade_off * discrepancy
 
         self.slope = self.weight_slope(net, batch)
         self.note(loss=error, discrepancy=discrepancy)
@@ -59,10 +65,11 @@ class HypothesisDiscrepancy(Objective):
     @torch.no_grad()
     def weight_slope(self, net: Net, batch: Batch) -> Tensor:
         """Gradient with respect to w of |MSE_t(h, h') - Σ w_i MSE_i(h, h')| + λ‖w‖₂."""
-        w, z = self.weights, net.extractor(batch.x)
+        w, z = self.weights, batch.own(net.extractor(batch.x))
         apart = mean_square(net.head(z) - self.adversary(z))
-        sign = (apart[-1] - w @ apart[:-1]).sign()
-        return -sign * apart[:-1] + self.method.weight_penalty * w / w.norm()
+        sign = (apart[:, -1] - dot(w, apart[:, :-1])).sign()
+        pull = self.method.weight_penalty * w / w.norm(dim=-1, keepdim=True)
+        return pull - sign[:, None] * apart[:, :-1]
 
     @torch.no_grad()
     def after_step(self) -> None:
@@ -77,7 +84,7 @@ class AHDRegressor(DomainRegressor):
 
     With MSE_i(h, h') between predictor and adversary on domain i, one batch has four passes::
 
-        1. h, f   Σ w_i MSE_i(h, y)
+        1. h, f   Σ w_i e_i, the errors of the sources (MSE in the public code)
         2. h'     Σ w_i MSE_i(h', y) - MSE_t(h, h')
         3. f      μ |MSE_t(h, h') - Σ w_i MSE_i(h, h')|
         4. w      |MSE_t(h, h') - Σ w_i MSE_i(h, h')| + λ ‖w‖₂
@@ -95,12 +102,15 @@ class AHDRegressor(DomainRegressor):
     weight_rate, weight_penalty, weight_update
         Rate of pass 4, its λ, and what follows: "simplex" (projection), "clamp" (the public
         code's) or "l1".
-    hidden, width, dropout, activation
-        The network; see `vntransfer.networks.mlp`.
-    epochs, batch_size, lr, weight_decay, clip, average
+    loss
+        Error of a source: "mixed" (half RMSE, half Huber loss), "mse", "rmse", "huber" or
+        "jeffreys"; see `SourceOnlyRegressor`.
+    members, hidden, width, dropout, activation, extractor, head
+        The networks; see `DomainRegressor`.
+    epochs, steps, batch_size, lr, weight_decay, clip, average
         The training loop, the same for all methods: see `DomainRegressor`.
-    patience, validation_fraction, random_state, callback
-        Early stopping, seed and progress: see `DomainRegressor`.
+    patience, validation_fraction, bounded, device, warm_start, checkpoint, random_state, callback
+        See `DomainRegressor`.
 
     Examples
     --------
@@ -114,17 +124,24 @@ class AHDRegressor(DomainRegressor):
     """
 
     sources: Sources = "weighted"
-    trade_off: float = 0.1
+    trade_off: float | Auto = 0.1
+    loss: Error = "mixed"
     weight_rate: float = 0.05
     weight_penalty: float = 0.01
     weight_update: Update = "simplex"
 
+    def _candidates(self) -> Sequence[Mapping[str, Any]]:
+        return [{"trade_off": mu} for mu in (0.01, 0.1, 0.3, 1.0)]
+
     def _objective(self, setup: Setup) -> Objective:
         choose("sources", self.sources, Sources)
         choose("weight_update", self.weight_update, Update)
-        for name in ("trade_off", "weight_rate", "weight_penalty"):
+        for name in ("weight_rate", "weight_penalty"):
             number(name, getattr(self, name))
         return HypothesisDiscrepancy(setup, self)
 
     def _merges(self) -> bool:
         return self.sources == "merged"
+
+    def _error(self) -> Error:
+        return self.loss

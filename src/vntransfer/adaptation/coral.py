@@ -1,15 +1,17 @@
 """Alignment of feature covariances."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from torch import Tensor
 
-from vntransfer._arrays import number
 from vntransfer.adaptation._base import DomainRegressor
 from vntransfer.adaptation._objective import (
     NETWORK,
+    Auto,
     Batch,
+    Error,
     Objective,
     Setup,
     Step,
@@ -27,16 +29,17 @@ def feature_covariance(z: Tensor) -> Tensor:
 class CovarianceAlignment(Objective):
     """The steps of `DeepCORALRegressor`."""
 
-    def __init__(self, setup: Setup, trade_off: float) -> None:
+    def __init__(self, setup: Setup, method: "DeepCORALRegressor") -> None:
         super().__init__(setup)
-        self.trade_off = trade_off
+        self.trade_off = setup.option(method, "trade_off")
+        self.error = method.loss
 
     def forward(self, net: Net, batch: Batch) -> Iterator[Step]:
         """Give the one step of a batch."""
-        z = net.extractor(batch.x)
-        error = source_errors("mse", batch, net.head(z[:-1])).mean()
+        z = batch.own(net.extractor(batch.x))
+        error = source_errors(self.error, batch, net.head(z[:, :-1])).mean(-1)
         C, d = feature_covariance(z), z.shape[-1]
-        coral = (C[:-1] - C[-1]).square().sum((-2, -1)).mean() / (4 * d**2)
+        coral = (C[:, :-1] - C[:, -1:]).square().sum((-2, -1)).mean(-1) / (4 * d**2)
         self.note(loss=error, discrepancy=coral)
         yield NETWORK, error + self.trade_off * coral
 
@@ -47,18 +50,21 @@ class DeepCORALRegressor(DomainRegressor):
 
     With C the covariance of features of a batch and d their number::
 
-        mean squared error + μ mean_i ‖C_i - C_t‖²_F / (4 d²)
+        mean error of the sources + μ mean_i ‖C_i - C_t‖²_F / (4 d²)
 
     Parameters
     ----------
     trade_off
-        μ.
-    hidden, width, dropout, activation
-        The network; see `vntransfer.networks.mlp`.
-    epochs, batch_size, lr, weight_decay, clip, average
+        μ; "auto": chosen without labels of the target, see `DomainRegressor`.
+    loss
+        Error of a source: "mixed" (half RMSE, half Huber loss), "mse", "rmse", "huber" or
+        "jeffreys"; see `SourceOnlyRegressor`.
+    members, hidden, width, dropout, activation, extractor, head
+        The networks; see `DomainRegressor`.
+    epochs, steps, batch_size, lr, weight_decay, clip, average
         The training loop, the same for all methods: see `DomainRegressor`.
-    patience, validation_fraction, random_state, callback
-        Early stopping, seed and progress: see `DomainRegressor`.
+    patience, validation_fraction, bounded, device, warm_start, checkpoint, random_state, callback
+        See `DomainRegressor`.
 
     Examples
     --------
@@ -71,7 +77,14 @@ class DeepCORALRegressor(DomainRegressor):
     (50,)
     """
 
-    trade_off: float = 1.0
+    trade_off: float | Auto = 1.0
+    loss: Error = "mixed"
+
+    def _candidates(self) -> Sequence[Mapping[str, Any]]:
+        return [{"trade_off": mu} for mu in (0.1, 1.0, 10.0, 100.0)]
 
     def _objective(self, setup: Setup) -> Objective:
-        return CovarianceAlignment(setup, number("trade_off", self.trade_off))
+        return CovarianceAlignment(setup, self)
+
+    def _error(self) -> Error:
+        return self.loss

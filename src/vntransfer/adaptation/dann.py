@@ -1,14 +1,16 @@
 """Domain-adversarial training with merged sources."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from vntransfer._arrays import number
 from vntransfer.adaptation._base import DomainRegressor
 from vntransfer.adaptation._domain_heads import DomainHeads
 from vntransfer.adaptation._objective import (
     EVERYTHING,
+    Auto,
     Batch,
+    Error,
     Objective,
     Setup,
     Step,
@@ -21,16 +23,17 @@ from vntransfer.networks import Net
 class DomainAdversarial(Objective):
     """The steps of `DANNRegressor`."""
 
-    def __init__(self, setup: Setup, trade_off: float) -> None:
+    def __init__(self, setup: Setup, method: "DANNRegressor") -> None:
         super().__init__(setup)
         self.heads = DomainHeads(setup)
-        self.trade_off = trade_off
+        self.trade_off = setup.option(method, "trade_off")
+        self.error = method.loss
 
     def forward(self, net: Net, batch: Batch) -> Iterator[Step]:
         """Give the one step of a batch."""
-        z = net.extractor(batch.x)
-        error = source_errors("mse", batch, net.head(z[:-1])).mean()
-        domain = self.heads(reverse(z)).mean()
+        z = batch.own(net.extractor(batch.x))
+        error = source_errors(self.error, batch, net.head(z[:, :-1])).mean(-1)
+        domain = self.heads(reverse(z)).mean(-1)
         self.note(loss=error, domain=domain)
         yield EVERYTHING, error + self.trade_off * domain
 
@@ -42,7 +45,7 @@ class DANNRegressor(DomainRegressor):
     A logistic head learns to tell source from target rows by their features; its gradient is
     reversed into the extractor, which learns to make them alike::
 
-        mean squared error + μ (loss(source → 1) + loss(target → 0) of reversed features)
+        error of the sources + μ (loss(source → 1) + loss(target → 0) of reversed features)
 
     The public regression code compared with by the paper creates the reversal and never applies it,
     and puts raw scores where log-probabilities belong, so that losses fall without limit.
@@ -50,13 +53,16 @@ class DANNRegressor(DomainRegressor):
     Parameters
     ----------
     trade_off
-        μ.
-    hidden, width, dropout, activation
-        The network; see `vntransfer.networks.mlp`.
-    epochs, batch_size, lr, weight_decay, clip, average
+        μ; "auto": chosen without labels of the target, see `DomainRegressor`.
+    loss
+        Error of a source: "mixed" (half RMSE, half Huber loss), "mse", "rmse", "huber" or
+        "jeffreys"; see `SourceOnlyRegressor`.
+    members, hidden, width, dropout, activation, extractor, head
+        The networks; see `DomainRegressor`.
+    epochs, steps, batch_size, lr, weight_decay, clip, average
         The training loop, the same for all methods: see `DomainRegressor`.
-    patience, validation_fraction, random_state, callback
-        Early stopping, seed and progress: see `DomainRegressor`.
+    patience, validation_fraction, bounded, device, warm_start, checkpoint, random_state, callback
+        See `DomainRegressor`.
 
     Examples
     --------
@@ -69,10 +75,17 @@ class DANNRegressor(DomainRegressor):
     (50,)
     """
 
-    trade_off: float = 0.01
+    trade_off: float | Auto = 0.01
+    loss: Error = "mixed"
+
+    def _candidates(self) -> Sequence[Mapping[str, Any]]:
+        return [{"trade_off": mu} for mu in (0.001, 0.01, 0.1, 1.0)]
 
     def _objective(self, setup: Setup) -> Objective:
-        return DomainAdversarial(setup, number("trade_off", self.trade_off))
+        return DomainAdversarial(setup, self)
 
     def _merges(self) -> bool:
         return True
+
+    def _error(self) -> Error:
+        return self.loss

@@ -1,6 +1,6 @@
 """Alignment of inverse Gram matrices."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,9 @@ from vntransfer._arrays import number
 from vntransfer.adaptation._base import DomainRegressor
 from vntransfer.adaptation._objective import (
     NETWORK,
+    Auto,
     Batch,
+    Error,
     Objective,
     Setup,
     Step,
@@ -25,7 +27,7 @@ TINY = 1e-6
 
 
 class _LeadingInverse(torch.autograd.Function):
-    """Inverse on the k (K, 1) leading eigenvectors of matrices (K, n, n), zero on the others.
+    """Inverse on the k (..., 1) leading eigenvectors of matrices (..., n, n), zero on the others.
 
     The gradient is that of a spectral function, by divided differences. `torch.linalg.pinv` with a
     cut-off takes what was cut for exactly zero in its gradient, which is then wrong.
@@ -35,7 +37,7 @@ class _LeadingInverse(torch.autograd.Function):
     def forward(ctx: Any, matrix: Tensor, k: Tensor) -> Tensor:
         s, V = torch.linalg.eigh(matrix)
         n = s.shape[-1]
-        kept = (torch.arange(n) >= n - k) & (s > TINY * s[:, -1:])
+        kept = (torch.arange(n, device=s.device) >= n - k) & (s > TINY * s[..., -1:])
         f = torch.where(kept, 1 / s, 0)
         ctx.save_for_backward(s, V, f, kept)
         return (V * f.unsqueeze(-2)) @ V.mT
@@ -44,7 +46,7 @@ class _LeadingInverse(torch.autograd.Function):
     def backward(ctx: Any, *upstream: Tensor) -> tuple[Tensor, None]:
         s, V, f, kept = ctx.saved_tensors
         gap = s.unsqueeze(-1) - s.unsqueeze(-2)
-        gap = torch.where(gap < 0, -1, 1) * gap.abs().clamp_min(TINY * s[:, -1:, None])
+        gap = torch.where(gap < 0, -1, 1) * gap.abs().clamp_min(TINY * s[..., -1:, None])
         mixed = kept.unsqueeze(-1) ^ kept.unsqueeze(-2)
         slope = torch.where(
             mixed, (f.unsqueeze(-1) - f.unsqueeze(-2)) / gap, -f.unsqueeze(-1) * f.unsqueeze(-2)
@@ -54,7 +56,7 @@ class _LeadingInverse(torch.autograd.Function):
 
 
 def inverse_gram_gaps(z: Tensor, share: float) -> tuple[Tensor, Tensor]:
-    """Angle and scale between each source and the target, both (K,), of (K + 1, B, d) features.
+    """Angle and scale between each source and the target, (..., K), of features (..., K + 1, B, d).
 
     Examples
     --------
@@ -68,13 +70,15 @@ def inverse_gram_gaps(z: Tensor, share: float) -> tuple[Tensor, Tensor]:
     spectrum = torch.linalg.eigvalsh(G).flip(-1)
     with torch.no_grad():
         held = spectrum.cumsum(-1) / spectrum.sum(-1, keepdim=True)
-        last = (held <= held[:, 1:2].clamp_min(share)).sum(-1) - 1
-        k = torch.maximum(last[:-1], last[-1])[:, None]  # (K, 1): of both the larger, at least 1
-    own, target = (_LeadingInverse.apply(m, k) for m in (G[:-1], G[-1].expand_as(G[:-1])))
-    cosine = nn.functional.cosine_similarity(own, target, dim=-2, eps=1e-6)
-    leading = torch.arange(spectrum.shape[-1]) < k
-    distance = torch.linalg.vector_norm((spectrum[:-1] - spectrum[-1]) * leading, dim=-1)
-    return (1 - cosine).abs().mean(-1), distance / k[:, 0]
+        last = (held <= held[..., 1:2].clamp_min(share)).sum(-1, keepdim=True) - 1
+        k = torch.maximum(last[..., :-1, :], last[..., -1:, :])  # of both the larger, at least 1
+    sources, target = G[..., :-1, :, :], G[..., -1:, :, :]
+    own, aim = (_LeadingInverse.apply(m, k) for m in (sources, target.expand_as(sources)))
+    cosine = nn.functional.cosine_similarity(own, aim, dim=-2, eps=1e-6)
+    leading = torch.arange(spectrum.shape[-1], device=z.device) < k
+    gap = spectrum[..., :-1, :] - spectrum[..., -1:, :]
+    distance = torch.linalg.vector_norm(gap * leading, dim=-1)
+    return (1 - cosine).abs().mean(-1), distance / k.squeeze(-1)
 
 
 class InverseGramAlignment(Objective):
@@ -82,16 +86,17 @@ class InverseGramAlignment(Objective):
 
     def __init__(self, setup: Setup, method: "DAREGRAMRegressor") -> None:
         super().__init__(setup)
+        self.trade_off = setup.option(method, "trade_off")
         self.method = method
 
     def forward(self, net: Net, batch: Batch) -> Iterator[Step]:
         """Give the one step of a batch."""
-        z = net.extractor(batch.x)
-        error = source_errors("mse", batch, net.head(z[:-1])).mean()
-        angle, scale = (gap.mean() for gap in inverse_gram_gaps(z, self.method.share))
+        z = batch.own(net.extractor(batch.x))
+        error = source_errors(self.method.loss, batch, net.head(z[:, :-1])).mean(-1)
+        angle, scale = (gap.mean(-1) for gap in inverse_gram_gaps(z, self.method.share))
         self.note(loss=error, angle=angle, scale=scale)
         aligned = self.method.angle * angle + self.method.scale * scale
-        yield NETWORK, error + self.method.trade_off * aligned
+        yield NETWORK, error + self.trade_off * aligned
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -102,23 +107,26 @@ class DAREGRAMRegressor(DomainRegressor):
     pair of a source and the target, pseudo-inverses over the k leading eigenvalues, which hold a
     share of the spectrum::
 
-        mean squared error + μ (α mean |1 - cos of corresponding columns|
+        mean error of the sources + μ (α mean |1 - cos of corresponding columns|
                                 + β ‖leading eigenvalues_i - those of the target‖₂ / k)
 
     Parameters
     ----------
     trade_off
-        μ.
+        μ; "auto": chosen without labels of the target, see `DomainRegressor`.
     angle, scale
         α and β.
     share
         Share of the spectrum that is kept.
-    hidden, width, dropout, activation
-        The network; see `vntransfer.networks.mlp`.
-    epochs, batch_size, lr, weight_decay, clip, average
+    loss
+        Error of a source: "mixed" (half RMSE, half Huber loss), "mse", "rmse", "huber" or
+        "jeffreys"; see `SourceOnlyRegressor`.
+    members, hidden, width, dropout, activation, extractor, head
+        The networks; see `DomainRegressor`.
+    epochs, steps, batch_size, lr, weight_decay, clip, average
         The training loop, the same for all methods: see `DomainRegressor`.
-    patience, validation_fraction, random_state, callback
-        Early stopping, seed and progress: see `DomainRegressor`.
+    patience, validation_fraction, bounded, device, warm_start, checkpoint, random_state, callback
+        See `DomainRegressor`.
 
     Examples
     --------
@@ -131,14 +139,21 @@ class DAREGRAMRegressor(DomainRegressor):
     (50,)
     """
 
-    trade_off: float = 1.0
+    trade_off: float | Auto = 1.0
+    loss: Error = "mixed"
     angle: float = 0.05
     scale: float = 0.001
     share: float = 0.9
 
+    def _candidates(self) -> Sequence[Mapping[str, Any]]:
+        return [{"trade_off": mu} for mu in (0.1, 1.0, 10.0, 100.0)]
+
     def _objective(self, setup: Setup) -> Objective:
-        for name in ("trade_off", "angle", "scale", "share"):
+        for name in ("angle", "scale", "share"):
             number(name, getattr(self, name))
         if self.share >= 1:
             raise ArgumentError(f"share: expected a share below 1, got {self.share!r}")
         return InverseGramAlignment(setup, self)
+
+    def _error(self) -> Error:
+        return self.loss

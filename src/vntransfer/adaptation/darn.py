@@ -1,7 +1,8 @@
 """Domain aggregation network with spectral discrepancies."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -10,10 +11,13 @@ from vntransfer._arrays import number
 from vntransfer.adaptation._base import DomainRegressor
 from vntransfer.adaptation._objective import (
     NETWORK,
+    Auto,
     Batch,
+    Error,
     Objective,
     Setup,
     Step,
+    dot,
     source_errors,
 )
 from vntransfer.adaptation._weights import darn_weights
@@ -36,27 +40,29 @@ def gram(z: Tensor) -> Tensor:
 class SpectralAggregation(Objective):
     """The steps of `DARNRegressor`."""
 
-    def __init__(self, setup: Setup, trade_off: float, sharpness: float) -> None:
+    def __init__(self, setup: Setup, method: "DARNRegressor") -> None:
         super().__init__(setup)
-        self.trade_off, self.sharpness = trade_off, sharpness
+        self.trade_off = setup.option(method, "trade_off")[:, None]
+        self.sharpness = number("sharpness", method.sharpness, exclusive=True)
+        self.error = method.loss
 
     def forward(self, net: Net, batch: Batch) -> Iterator[Step]:
         """Give the one step of a batch."""
-        z = net.extractor(batch.x)
-        error = source_errors("mse", batch, net.head(z[:-1]))
+        z = batch.own(net.extractor(batch.x))
+        error = source_errors(self.error, batch, net.head(z[:, :-1]))
         M = gram(z)
-        discrepancy = torch.linalg.eigvalsh(M[-1] - M[:-1]).abs().amax(-1)
+        discrepancy = torch.linalg.eigvalsh(M[:, -1:] - M[:, :-1]).abs().amax(-1)
         g = self.sharpness * (error + self.trade_off * discrepancy)
         self.weights = darn_weights(g.detach())
-        self.note(loss=self.weights @ error, discrepancy=self.weights @ discrepancy)
-        yield NETWORK, self.weights @ g + self.weights.norm()
+        self.note(loss=dot(self.weights, error), discrepancy=dot(self.weights, discrepancy))
+        yield NETWORK, dot(self.weights, g) + self.weights.norm(dim=-1)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class DARNRegressor(DomainRegressor):
     """Domain aggregation network (Wen et al. 2020) with the discrepancy for regression.
 
-    With features z, M the mean of [z, 1]'[z, 1] and e_i the mean squared error of source i::
+    With features z, M the mean of [z, 1]'[z, 1] and e_i the error of source i::
 
         disc_i = largest |eigenvalue| of M_t - M_i
         g_i = γ (e_i + μ disc_i),   loss = min over the simplex of <g, w> + ‖w‖₂
@@ -68,15 +74,18 @@ class DARNRegressor(DomainRegressor):
     Parameters
     ----------
     trade_off
-        μ.
+        μ; "auto": chosen without labels of the target, see `DomainRegressor`.
     sharpness
         γ: small gives equal weights, large one source only.
-    hidden, width, dropout, activation
-        The network; see `vntransfer.networks.mlp`.
-    epochs, batch_size, lr, weight_decay, clip, average
+    loss
+        Error of a source: "mixed" (half RMSE, half Huber loss), "mse", "rmse", "huber" or
+        "jeffreys"; see `SourceOnlyRegressor`.
+    members, hidden, width, dropout, activation, extractor, head
+        The networks; see `DomainRegressor`.
+    epochs, steps, batch_size, lr, weight_decay, clip, average
         The training loop, the same for all methods: see `DomainRegressor`.
-    patience, validation_fraction, random_state, callback
-        Early stopping, seed and progress: see `DomainRegressor`.
+    patience, validation_fraction, bounded, device, warm_start, checkpoint, random_state, callback
+        See `DomainRegressor`.
 
     Examples
     --------
@@ -89,9 +98,15 @@ class DARNRegressor(DomainRegressor):
     (50,)
     """
 
-    trade_off: float = 0.01
+    trade_off: float | Auto = 0.01
+    loss: Error = "mixed"
     sharpness: float = 1.0
 
+    def _candidates(self) -> Sequence[Mapping[str, Any]]:
+        return [{"trade_off": mu} for mu in (0.001, 0.01, 0.1, 1.0)]
+
     def _objective(self, setup: Setup) -> Objective:
-        mu = number("trade_off", self.trade_off)
-        return SpectralAggregation(setup, mu, number("sharpness", self.sharpness, exclusive=True))
+        return SpectralAggregation(setup, self)
+
+    def _error(self) -> Error:
+        return self.loss

@@ -1,8 +1,8 @@
 """Multi-source domain-adversarial training."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -12,7 +12,9 @@ from vntransfer.adaptation._base import DomainRegressor
 from vntransfer.adaptation._domain_heads import DomainHeads
 from vntransfer.adaptation._objective import (
     EVERYTHING,
+    Auto,
     Batch,
+    Error,
     Objective,
     Setup,
     Step,
@@ -32,29 +34,30 @@ class MultiDomainAdversarial(Objective):
     def __init__(self, setup: Setup, method: "MDANRegressor") -> None:
         super().__init__(setup)
         self.heads = DomainHeads(setup)
+        self.trade_off = setup.option(method, "trade_off")[:, None]
         self.method = method
 
     def forward(self, net: Net, batch: Batch) -> Iterator[Step]:
         """Give the one step of a batch."""
-        z = net.extractor(batch.x)
-        error = source_errors("mse", batch, net.head(z[:-1]))
+        z = batch.own(net.extractor(batch.x))
+        error = source_errors(self.method.loss, batch, net.head(z[:, :-1]))
         domain = self.heads(reverse(z))
-        self.note(loss=error.mean(), domain=domain.mean())
+        self.note(loss=error.mean(-1), domain=domain.mean(-1))
         yield EVERYTHING, self.aggregate(error, domain)
 
     def aggregate(self, error: Tensor, domain: Tensor) -> Tensor:
-        """One number from those of all sources; sets the weights."""
+        """One number from those of all sources (M, K); sets the weights."""
         m = self.method
         if m.aggregation == "dynamic":
-            both = m.sharpness * (error + m.trade_off * domain)
-            self.weights = both.detach().softmax(0)
-            return both.logsumexp(0) / m.sharpness
-        worst = int((error - m.trade_off * domain).argmax()) if m.index == "one" else None
-        first = int(error.argmax()) if worst is None else worst
-        second = int(domain.argmin()) if worst is None else worst
-        self.weights = torch.zeros_like(self.weights)
-        self.weights[first] = 1
-        return error[first] + m.trade_off * domain[second]
+            both = m.sharpness * (error + self.trade_off * domain)
+            self.weights = both.detach().softmax(-1)
+            return both.logsumexp(-1) / m.sharpness
+        if m.index == "one":
+            first = second = (error - self.trade_off * domain).argmax(-1, keepdim=True)
+        else:
+            first, second = error.argmax(-1, keepdim=True), domain.argmin(-1, keepdim=True)
+        self.weights = torch.zeros_like(self.weights).scatter(-1, first, 1.0)
+        return (error.gather(-1, first) + self.trade_off * domain.gather(-1, second)).squeeze(-1)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -62,7 +65,7 @@ class MDANRegressor(DomainRegressor):
     """Multi-source domain-adversarial network (Zhao et al. 2018) for regression.
 
     One logistic head per source tells it from the target, with loss d_i, on reversed features; with
-    e_i the mean squared error of source i::
+    e_i the error of source i::
 
         "max"       e_i + μ d_i of the worst source only
         "dynamic"   (1/γ) log Σ exp(γ (e_i + μ d_i))
@@ -76,18 +79,21 @@ class MDANRegressor(DomainRegressor):
     aggregation
         "max" or "dynamic".
     trade_off
-        μ.
+        μ; "auto": chosen without labels of the target, see `DomainRegressor`.
     sharpness
         γ of "dynamic".
     index
         Of "max": "one" source for both terms, as in the bound, or "two" as in the public code: the
         largest error and, of possibly another source, the smallest d_i.
-    hidden, width, dropout, activation
-        The network; see `vntransfer.networks.mlp`.
-    epochs, batch_size, lr, weight_decay, clip, average
+    loss
+        Error of a source: "mixed" (half RMSE, half Huber loss), "mse", "rmse", "huber" or
+        "jeffreys"; see `SourceOnlyRegressor`.
+    members, hidden, width, dropout, activation, extractor, head
+        The networks; see `DomainRegressor`.
+    epochs, steps, batch_size, lr, weight_decay, clip, average
         The training loop, the same for all methods: see `DomainRegressor`.
-    patience, validation_fraction, random_state, callback
-        Early stopping, seed and progress: see `DomainRegressor`.
+    patience, validation_fraction, bounded, device, warm_start, checkpoint, random_state, callback
+        See `DomainRegressor`.
 
     Examples
     --------
@@ -101,13 +107,19 @@ class MDANRegressor(DomainRegressor):
     """
 
     aggregation: Aggregation = "dynamic"
-    trade_off: float = 0.01
+    trade_off: float | Auto = 0.01
+    loss: Error = "mixed"
     sharpness: float = 10.0
     index: Index = "one"
+
+    def _candidates(self) -> Sequence[Mapping[str, Any]]:
+        return [{"trade_off": mu} for mu in (0.001, 0.01, 0.1, 1.0)]
 
     def _objective(self, setup: Setup) -> Objective:
         choose("aggregation", self.aggregation, Aggregation)
         choose("index", self.index, Index)
-        number("trade_off", self.trade_off)
         number("sharpness", self.sharpness, exclusive=True)
         return MultiDomainAdversarial(setup, self)
+
+    def _error(self) -> Error:
+        return self.loss

@@ -1,8 +1,8 @@
-"""The paper's multi-source adaptation by matrix discrepancy."""
+"""The paper's multi-source adaptation by matrix discrepancy, and its improved default."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -11,6 +11,8 @@ from vntransfer._arrays import number
 from vntransfer.adaptation._base import DomainRegressor
 from vntransfer.adaptation._objective import (
     EVERYTHING,
+    NETWORK,
+    Auto,
     Batch,
     Error,
     Objective,
@@ -18,88 +20,164 @@ from vntransfer.adaptation._objective import (
     Step,
     choose,
     climbing,
+    dot,
     frozen,
     source_errors,
 )
 from vntransfer.adaptation._weights import UPDATES, Update
-from vntransfer.divergences import response_divergence
-from vntransfer.networks import Net, linear
+from vntransfer.adaptation.alignment import MomentAlignment
+from vntransfer.divergences import DIVERGENCES, response_divergence
+from vntransfer.errors import ArgumentError
+from vntransfer.moments import covariance
+from vntransfer.networks import Net
+from vntransfer.ridge import AUTO_RIDGE
 
-FirstTerm = Literal["rmse", "jeffreys"]
+FirstTerm = Literal["mixed", "rmse", "jeffreys"]
+Absolute = Literal["aggregated", "per_source"]
+Adversary = Literal["simultaneous", "alternating"]
 
 
 class MatrixDiscrepancy(Objective):
-    """The steps of `MatrixDiscrepancyRegressor`: one forward pass, all blocks at once."""
+    """The steps of `MatrixDiscrepancyRegressor` with an adversary."""
 
     slope: Tensor
 
     def __init__(self, setup: Setup, method: "MatrixDiscrepancyRegressor") -> None:
         super().__init__(setup)
-        self.adversary = linear(setup.width, setup.n_responses, setup.generator)
+        self.adversary = setup.linear()
+        self.trade_off = setup.option(method, "trade_off")
         self.method = method
+        self.register_buffer("done", torch.zeros(()))
+
+    done: Tensor
 
     def forward(self, net: Net, batch: Batch) -> Iterator[Step]:
-        """Give the one step of a batch."""
-        k, w, m = len(batch.y), self.weights, self.method
-        z = net.extractor(batch.x)
-        error = source_errors(m.first_term, batch, net.head(z[:k]))
+        """Give the one step of a batch, or two if the adversary moves first."""
+        m = self.method
+        ramp = min(1.0, (float(self.done) + 1) / max(m.warm_up, 1))
+        z = batch.own(net.extractor(batch.x))
+        error = dot(self.weights, source_errors(m.first_term, batch, net.head(z[:, :-1])))
         h = net.head if m.predictor_sees_discrepancy else frozen(net.head)
-        j = response_divergence(z, h(z), climbing(self.adversary)(z), sqrt=True)
-        gap = j[k] - w @ j[:k]
-        loss = w @ error + m.trade_off * gap.abs()
+        anchor: Tensor | float = 0.0
         if m.anchor:
-            anchored = source_errors("rmse", batch, self.adversary(z[:k].detach()))
-            loss = loss + m.anchor * (w @ anchored)
-        self.slope = -gap.detach().sign() * j[:k].detach()
-        self.note(loss=w @ error, discrepancy=gap.abs())
-        yield EVERYTHING, loss
+            guess = self.adversary(z[:, :-1].detach())
+            anchor = m.anchor * dot(self.weights, source_errors("rmse", batch, guess))
+        if m.adversary_steps == "alternating":
+            still, fixed = z.detach(), frozen(net.head)
+            gap, _ = self.gap(self.roots(still, fixed(still), self.adversary(still)))
+            yield ("adversary",), anchor - self.trade_off * ramp * gap
+            roots = self.roots(z, h(z), frozen(self.adversary)(z))
+            blocks, anchor = NETWORK, 0.0
+        else:
+            roots = self.roots(z, h(z), climbing(self.adversary)(z))
+            blocks = EVERYTHING
+        gap, self.slope = self.gap(roots)
+        self.note(loss=error, discrepancy=gap)
+        yield blocks, error + self.trade_off * ramp * gap + anchor
+
+    def roots(self, z: Tensor, a: Tensor, b: Tensor) -> Tensor:
+        """√J, or a metric, between cov[z, a] and cov[z, b]: (M, K + 1)."""
+        m = self.method
+        ridge = m.ridge * z.detach().var(-2).mean(-1).clamp_min(1e-12)
+        if m.divergence == "von_neumann":
+            value: Tensor = response_divergence(z, a, b, sqrt=True, ridge=ridge)
+            return value
+        eye = torch.eye(z.shape[-1] + a.shape[-1], dtype=torch.float64, device=z.device)
+        eye = ridge.double()[..., None, None] * eye
+        X, Y = (covariance(z.double(), c.double()) + eye for c in (a, b))
+        out: Tensor = DIVERGENCES[m.divergence].function(X, Y)
+        return out.to(z)
+
+    def gap(self, roots: Tensor) -> tuple[Tensor, Tensor]:
+        """Discrepancy D (M,) and its gradient with respect to w (M, K)."""
+        own, target = roots[:, :-1], roots[:, -1:]
+        if self.method.absolute == "per_source":
+            apart = (target - own).abs()
+            return dot(self.weights, apart), apart.detach()
+        signed = target[:, 0] - dot(self.weights, own)
+        return signed.abs(), -signed.detach().sign()[:, None] * own.detach()
 
     @torch.no_grad()
     def after_step(self) -> None:
         """Step w by -η ∂D/∂w, and back to the simplex."""
-        moved = self.weights - self.method.weight_rate * self.slope
-        self.weights = UPDATES[self.method.weight_update](moved)
+        self.done += 1
+        if self.method.learn_weights:
+            moved = self.weights - self.method._rate() * self.slope
+            self.weights = UPDATES[self.method.weight_update](moved)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class MatrixDiscrepancyRegressor(DomainRegressor):
-    """Matrix-based discrepancy (MDD) of the paper; *not* Margin Disparity Discrepancy.
+    """Matrix-based discrepancy (MDD): the paper's idea; *not* Margin Disparity Discrepancy.
 
-    With features z, predictor h, adversary h' and weights w of the sources (Eq. 8)::
+    By default without an adversary. With q = [z, h(z)], features and prediction, weights w of the
+    sources and e_i their errors::
+
+        Σ w_i e_i + μ J(Σ w_i cov_i[q] : cov_t[q]) / dim q,
+
+    the Jeffreys von Neumann divergence between what the weighted sources and the target look like
+    to the network. Every fourth step w moves against the gradient of the same divergence between
+    second moments, and a little back to the sources' shares of rows; it follows the closeness of
+    domains and is much the same for every seed. μ is chosen without labels of the target: each
+    source plays the target once, and alignment is used as far as it helped there (``trade_off =
+    "auto"``, `selection_`).
+
+    With ``adversary=True`` the paper's form (Eq. 8). With an adversary h' beside the predictor h::
 
         min over f, h, w  max over h'   Σ w_i e_i + μ D,
-        D = | √J_t - Σ w_i √J_i |,  J_i = J(cov[z, h(z)] : cov[z, h'(z)]) on domain i.
+        D = | √J_t - Σ w_i √J_i |,  J_i = J(cov[z, h(z)] : cov[z, h'(z)]) on domain i,
 
-    All four descend or climb from one forward pass, as in Algorithm 1; w by plain gradient steps
-    (Adam would leave it uniform). D is one equation for K weights: a large weight does not have to
-    mean a related source.
-
-    Different from Algorithm 1 as printed: w_i enters the first term once, not squared; weights are
-    projected onto the simplex, where dividing by the L1 norm can leave negative ones.
+    all four from one forward pass as in Algorithm 1, w by plain gradient steps (Adam would leave it
+    uniform). D is one equation for K weights: a large weight does not have to mean a related
+    source. Different from Algorithm 1 as printed: w_i enters the first term once, not squared;
+    weights are projected onto the simplex, where dividing by the L1 norm can leave negative ones.
 
     Parameters
     ----------
     trade_off
-        μ; the paper has 1.
+        μ; the paper has 1. "auto": chosen by leaving one source out at a time.
+    adversary
+        Whether to use the paper's form.
     first_term
-        e_i: "rmse", or "jeffreys" (√J between response and prediction on the inputs, with the mean
-        residual of the sources added to predictions afterwards).
-    weight_update
-        What follows the gradient step on w: "simplex" (projection), "clamp" (to [1/(10K),
-        1 - 1/(10K)], then divided by the sum) or "l1" (the paper's; w can leave the simplex).
+        e_i: "mixed" (half RMSE, half Huber loss), "rmse", or "jeffreys" (√J between response and
+        prediction on the inputs, with the mean residual of the sources added to predictions
+        afterwards).
+    learn_weights
+        Whether w is learned; otherwise sources count alike.
     weight_rate
-        Rate of the steps on w.
+        Rate of the steps on w; None: .04, with an adversary .05.
+    weight_pull
+        How strongly w is drawn to the shares of rows (without an adversary).
+    weight_update
+        What follows the gradient step on w with an adversary: "simplex" (projection), "clamp" (to
+        [1/(10K), 1 - 1/(10K)], then divided by the sum) or "l1" (the paper's; w can leave the
+        simplex).
+    standardise
+        Whether q is divided by its standard deviation over all domains before it is aligned
+        (without an adversary).
+    divergence
+        "von_neumann" (J), or a metric: "jensen_von_neumann", "log_euclidean", "affine_invariant",
+        "bures_wasserstein".
+    ridge
+        Added to the diagonals of covariances, relative to their mean.
+    warm_up
+        Steps over which μ rises to its value.
     predictor_sees_discrepancy
-        Whether h descends D too (Eq. 8) or only the first term (Algorithm 1, the default).
+        With an adversary: whether h descends D too (Eq. 8) or only the first term (Algorithm 1).
+    absolute
+        With an adversary: D of the "aggregated" sources, or the sum of w_i |√J_t - √J_i|, each
+        "per_source".
+    adversary_steps
+        "simultaneous" with all others, or "alternating": a step of its own before them.
     anchor
         Strength by which the adversary is also fitted to the sources' responses, which keeps it
         from running away; the paper has 0.
-    hidden, width, dropout, activation
-        The network; see `vntransfer.networks.mlp`.
-    epochs, batch_size, lr, weight_decay, clip, average
+    members, hidden, width, dropout, activation, extractor, head
+        The networks; see `DomainRegressor`.
+    epochs, steps, batch_size, lr, weight_decay, clip, average
         The training loop, the same for all methods: see `DomainRegressor`.
-    patience, validation_fraction, random_state, callback
-        Early stopping, seed and progress: see `DomainRegressor`.
+    patience, validation_fraction, bounded, device, warm_start, checkpoint, random_state, callback
+        See `DomainRegressor`.
 
     Examples
     --------
@@ -108,24 +186,66 @@ class MatrixDiscrepancyRegressor(DomainRegressor):
     >>> rng = np.random.default_rng(0)
     >>> near, far, new = (rng.normal(m, 1, size=(100, 2)) for m in (0, 3, 0))
     >>> X, y, domain = stack({"near": (near, near[:, 0]), "far": (far, far[:, 0])}, target=new)
-    >>> model = MatrixDiscrepancyRegressor(epochs=5, random_state=0).fit(X, y, domain)
-    >>> list(model.source_weights_), model.predict(new).shape
-    (['far', 'near'], (100,))
+    >>> model = MatrixDiscrepancyRegressor(trade_off=1.0, epochs=5, random_state=0)
+    >>> weights = model.fit(X, y, domain).source_weights_
+    >>> weights["near"] > weights["far"], model.predict(new).shape
+    (True, (100,))
     """
 
-    trade_off: float = 0.1
-    first_term: FirstTerm = "rmse"
+    members: int = 5
+    trade_off: float | Auto = "auto"
+    adversary: bool = False
+    first_term: FirstTerm = "mixed"
+    learn_weights: bool = True
+    weight_rate: float | None = None
+    weight_pull: float = 10.0
     weight_update: Update = "simplex"
-    weight_rate: float = 0.05
+    standardise: bool = True
+    divergence: str = "von_neumann"
+    ridge: float = AUTO_RIDGE
+    warm_up: int = 150
     predictor_sees_discrepancy: bool = False
+    absolute: Absolute = "aggregated"
+    adversary_steps: Adversary = "simultaneous"
     anchor: float = 1.0
+
+    def _candidates(self) -> Sequence[Mapping[str, Any]]:
+        if self.adversary:
+            return [{"trade_off": mu} for mu in (0.03, 0.1, 0.3, 1.0)]
+        return [
+            {"trade_off": 0.0},
+            {"trade_off": 1.0, "learn_weights": False, "standardise": False},
+            {"trade_off": 1.0},
+            {"trade_off": 10.0},
+        ]
 
     def _objective(self, setup: Setup) -> Objective:
         choose("first_term", self.first_term, FirstTerm)
         choose("weight_update", self.weight_update, Update)
-        for name in ("trade_off", "weight_rate", "anchor"):
+        choose("absolute", self.absolute, Absolute)
+        choose("adversary_steps", self.adversary_steps, Adversary)
+        if self.divergence not in (known := ["von_neumann", *metrics()]):
+            raise ArgumentError(f"divergence: expected one of {known}, got {self.divergence!r}")
+        for name in ("weight_pull", "anchor", "warm_up"):
             number(name, getattr(self, name))
-        return MatrixDiscrepancy(setup, self)
+        number("ridge", self.ridge, exclusive=True)
+        return (MatrixDiscrepancy if self.adversary else MomentAlignment)(setup, self)
+
+    def _rate(self) -> float:
+        """Rate of the steps on the weights."""
+        default = 0.05 if self.adversary else 0.04
+        return default if self.weight_rate is None else number("weight_rate", self.weight_rate)
 
     def _error(self) -> Error:
         return self.first_term
+
+
+def metrics() -> list[str]:
+    """Names of divergences that are metrics.
+
+    Examples
+    --------
+    >>> metrics()
+    ['jensen_von_neumann', 'log_euclidean', 'affine_invariant', 'bures_wasserstein']
+    """
+    return [name for name, entry in DIVERGENCES.items() if entry.metric]

@@ -1,12 +1,10 @@
 """No adaptation: the baseline that every method has to beat."""
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar
 
-from vntransfer.adaptation._base import DomainRegressor, SourceLoss
-from vntransfer.adaptation._objective import Error, Objective, Setup, choose
-
-Loss = Literal["mse", "huber", "jeffreys"]
+from vntransfer.adaptation._base import DomainRegressor
+from vntransfer.adaptation._objective import Error, Objective, Setup, SourceLoss
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -16,15 +14,15 @@ class SourceOnlyRegressor(DomainRegressor):
     Parameters
     ----------
     loss
-        "mse", "huber", or "jeffreys": the paper's √J(cov[x, y] : cov[x, ŷ]) on the inputs, with the
-        mean residual of the sources added to predictions afterwards; see `JeffreysLoss` for what it
-        cannot see.
-    hidden, width, dropout, activation
-        The network; see `vntransfer.networks.mlp`.
-    epochs, batch_size, lr, weight_decay, clip, average
+        "mixed" (half RMSE, half Huber loss), "mse", "rmse", "huber", or "jeffreys": the paper's
+        √J(cov[x, y] : cov[x, ŷ]) on the inputs, with the mean residual of the sources added to
+        predictions afterwards; see `JeffreysLoss` for what it cannot see.
+    members, hidden, width, dropout, activation, extractor, head
+        The networks; see `DomainRegressor`.
+    epochs, steps, batch_size, lr, weight_decay, clip, average
         The training loop, the same for all methods: see `DomainRegressor`.
-    patience, validation_fraction, random_state, callback
-        Early stopping, seed and progress: see `DomainRegressor`.
+    patience, validation_fraction, bounded, device, warm_start, checkpoint, random_state, callback
+        See `DomainRegressor`.
 
     Examples
     --------
@@ -36,12 +34,11 @@ class SourceOnlyRegressor(DomainRegressor):
     True
     """
 
-    loss: Loss = "mse"
+    loss: Error = "mixed"
 
     _uses_target: ClassVar[bool] = False
 
     def _objective(self, setup: Setup) -> Objective:
-        choose("loss", self.loss, Loss)
         return SourceLoss(setup, self.loss)
 
     def _error(self) -> Error:

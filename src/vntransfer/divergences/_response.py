@@ -22,7 +22,7 @@ def response_divergence(
     b: Array,
     *,
     sqrt: bool = False,
-    ridge: float | Literal["auto"] = "auto",
+    ridge: float | Tensor | Literal["auto"] = "auto",
     method: Method = "auto",
 ) -> Array:
     """J between cov[features, a] and cov[features, b], for batches of sample sets.
@@ -41,9 +41,10 @@ def response_divergence(
     sqrt
         Give √J, the paper's loss; its gradient at equality is defined as zero.
     ridge
-        Added to the diagonals of both covariances: a number, or "auto" = 1e-3 times the mean
-        eigenvalue of the feature covariance, per sample set and not differentiated. With N ≤ d the
-        covariances are singular without it and J depends on it.
+        Added to the diagonals of both covariances: a number, a tensor (...) of positive numbers,
+        one per sample set, or "auto" = 1e-3 times the mean eigenvalue of the feature covariance,
+        per sample set and not differentiated. With N ≤ d the covariances are singular without it
+        and J depends on it.
     method
         "features" or "gram" decompose d x d or N x N, "auto" takes the smaller, "exact" forms both
         full covariances and decomposes them in float64 (slow, for checks).
@@ -67,9 +68,17 @@ def response_divergence(
         raise ArgumentError(
             f"method: expected 'auto', 'features', 'gram' or 'exact', got {method!r}"
         )
-    fixed = None if ridge == "auto" else number("ridge", ridge)
+    fixed: float | Tensor | None
+    if isinstance(ridge, Tensor):
+        fixed = ridge.detach().reshape(-1)
+        if not bool((fixed > 0).all() & fixed.isfinite().all()):
+            raise ArgumentError("ridge: expected positive finite numbers, one per sample set")
+    else:
+        fixed = None if ridge == "auto" else number("ridge", ridge)
     tensors, back = take(finite=False, features=features, a=a, b=b)
     flat = _check_shapes(*tensors)
+    if isinstance(fixed, Tensor) and len(fixed) != len(flat[0]):
+        raise ArgumentError(f"ridge: expected {len(flat[0])} numbers, got {len(fixed)}")
     n, d = flat[0].shape[-2:]
     try:
         if method == "exact":
@@ -108,7 +117,7 @@ def _check_shapes(features: Tensor, a: Tensor, b: Tensor) -> tuple[Tensor, Tenso
     return features.reshape(-1, n, d), a.reshape(-1, n, width), b.reshape(-1, n, width)
 
 
-def _exact(z: Tensor, a: Tensor, b: Tensor, ridge: float | None) -> Tensor:
+def _exact(z: Tensor, a: Tensor, b: Tensor, ridge: float | Tensor | None) -> Tensor:
     """Decompose full covariances in float64 instead."""
     z, a, b = z.double(), a.double(), b.double()
     with torch.no_grad():
@@ -120,7 +129,7 @@ def _exact(z: Tensor, a: Tensor, b: Tensor, ridge: float | None) -> Tensor:
             mean_square = z.mean(-2).square().mean(-1)
             offset = auto_ridge(spread.mean(-1), response_sum, mean_square)
         else:
-            offset = spread.new_full(spread.shape[:1], ridge)
+            offset = torch.as_tensor(ridge).to(spread).expand(spread.shape[:1])
     eye = torch.eye(z.shape[-1] + a.shape[-1], dtype=torch.float64, device=z.device)
     sigma, rho = (covariance(join(z, y)) + offset[:, None, None] * eye for y in (a, b))
     return jeffreys(sigma, rho)

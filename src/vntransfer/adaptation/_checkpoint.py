@@ -1,0 +1,94 @@
+"""The state of training after each epoch, from which it goes on with the very same numbers."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import safe_open
+from safetensors.torch import save
+from torch import Tensor, nn
+
+from vntransfer.errors import DataError
+from vntransfer.io import atomic_write
+
+Stateful = nn.Module | torch.optim.Optimizer
+
+
+class Checkpoint:
+    """One file of safetensors, history in its header, written atomically after every epoch.
+
+    Parameters
+    ----------
+    path
+        The file.
+    key
+        Hash of everything that the result depends on: a file with another key is refused.
+    generators
+        Random generators whose state belongs to that of the training.
+    """
+
+    def __init__(self, path: Path, key: str, generators: dict[str, torch.Generator]) -> None:
+        self.path, self.key, self.generators = path, key, generators
+        self.parts: dict[str, Stateful] = {}
+
+    def watch(self, **parts: Stateful) -> None:
+        """Name the modules and optimisers whose state is kept."""
+        self.parts = parts
+
+    def save(self, history: list[dict[str, Any]]) -> None:
+        """Write the state after an epoch."""
+        tensors = {f"generator/{name}": g.get_state() for name, g in self.generators.items()}
+        for name, part in self.parts.items():
+            tensors |= {f"{name}/{key}": value for key, value in _tensors(part).items()}
+        header = {"key": self.key, "history": json.dumps(history)}
+        whole = save({k: v.detach().cpu().contiguous() for k, v in tensors.items()}, header)
+        with atomic_write(self.path) as file:
+            file.write(whole)
+
+    def resume(self) -> list[dict[str, Any]]:
+        """Take up the state of the file, if there is one, and give the history so far."""
+        if not self.path.exists():
+            return []
+        with _open(self.path) as file:
+            header = file.metadata() or {}
+            if header.get("key") != self.key:
+                raise DataError(
+                    f"checkpoint: {self.path} belongs to another fit (other data, options or "
+                    f"versions); remove it or name another folder"
+                )
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        for name, generator in self.generators.items():
+            generator.set_state(tensors[f"generator/{name}"])
+        for name, part in self.parts.items():
+            start = f"{name}/"
+            own = {k[len(start) :]: v for k, v in tensors.items() if k.startswith(start)}
+            _restore(part, own)
+        history: list[dict[str, Any]] = json.loads(header["history"])
+        return history
+
+
+def _open(path: Path) -> Any:
+    try:
+        return safe_open(path, "pt")
+    except Exception as error:
+        raise DataError(f"checkpoint: {path} is damaged ({error}); remove it") from error
+
+
+def _tensors(part: Stateful) -> dict[str, Tensor]:
+    """State of a module, or of an optimiser by parameter and quantity."""
+    if isinstance(part, nn.Module):
+        return dict(part.state_dict())
+    state = part.state_dict()["state"]
+    return {f"{i}/{name}": value for i, own in state.items() for name, value in own.items()}
+
+
+def _restore(part: Stateful, tensors: dict[str, Tensor]) -> None:
+    if isinstance(part, nn.Module):
+        part.load_state_dict(tensors)
+        return
+    state: dict[int, dict[str, Tensor]] = {}
+    for key, value in tensors.items():
+        i, name = key.split("/")
+        state.setdefault(int(i), {})[name] = value
+    part.load_state_dict({**part.state_dict(), "state": state})

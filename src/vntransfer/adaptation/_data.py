@@ -1,0 +1,104 @@
+"""The rows of a fit as tensors: scaled, dense only as far as they are asked for, in batches."""
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from vntransfer.adaptation._objective import Batch
+from vntransfer.adaptation._scaling import Scaler
+from vntransfer.domains import Rows, balanced
+from vntransfer.networks import Net
+
+CHUNK = 4096
+"""Rows that are predicted at once."""
+
+
+class Data:
+    """Scaled inputs, sparse ones only as far as they are asked for, and responses (n, m).
+
+    Parameters
+    ----------
+    x
+        Rows (n, p), dense or sparse, not yet scaled.
+    scaler
+        Of the inputs.
+    y
+        Scaled responses (n, m); anything in rows that have none.
+    weights
+        Weights (n,) by which rows are drawn; None: all alike.
+    device
+        Where tensors go.
+    """
+
+    def __init__(
+        self,
+        x: Any,
+        scaler: Scaler,
+        y: Tensor,
+        *,
+        weights: NDArray[np.float64] | None = None,
+        device: str = "cpu",
+    ) -> None:
+        self.sparse = scipy.sparse.issparse(x)
+        self.x, self.scaler, self.y = x if self.sparse else scaler.transform(x), scaler, y
+        self.weights, self.device = weights, device
+
+    def inputs(self, rows: Rows) -> Tensor:
+        """Give scaled rows (n, p)."""
+        chosen = self.x[rows]
+        scaled = self.scaler.transform(chosen) if self.sparse else chosen
+        return torch.from_numpy(scaled).to(self.device)
+
+    def responses(self, rows: Rows) -> Tensor:
+        """Give scaled responses (..., m) of rows (...)."""
+        return self.y[torch.from_numpy(rows)].to(self.device)
+
+    def batches(
+        self,
+        domains: Sequence[Rows],
+        order: NDArray[np.intp],
+        n_sources: int,
+        *,
+        size: int,
+        seed: int,
+        skip: int = 0,
+    ) -> Iterator[Batch]:
+        """Endless batches of all domains after the first ``skip``.
+
+        Parameters
+        ----------
+        domains
+            Rows of each of D domains.
+        order
+            Domains (M, K + 1) of each member, sources first.
+        n_sources
+            K.
+        size
+            Rows of each domain in a batch.
+        seed
+            Seed of the draws.
+        skip
+            Batches that are left out.
+        """
+        in_order = bool((order == np.arange(len(domains))[: order.shape[1]]).all())
+        all_in_order = in_order and order.shape[1] == len(domains)
+        places = None if all_in_order else torch.from_numpy(order).to(self.device)
+        draws = balanced(domains, size, seed=seed, weights=self.weights)
+        for chosen in islice(draws, skip, None):
+            x = self.inputs(chosen.ravel()).reshape(*chosen.shape, -1)
+            y = self.responses(chosen if places is None else chosen[order[:, :n_sources]])
+            yield Batch(x, y[:n_sources] if places is None else y, places)
+
+
+@torch.no_grad()
+def predict(net: Net, data: Data, rows: Rows) -> Tensor:
+    """Predictions (M, n, m) of all members, on the CPU."""
+    net.eval()
+    pieces = [rows[i : i + CHUNK] for i in range(0, len(rows), CHUNK)]
+    return torch.cat([net(data.inputs(piece)[None])[:, 0].cpu() for piece in pieces], 1)

@@ -1,0 +1,182 @@
+"""A fitted ensemble: which member serves which target with which share, and how it is trained."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from vntransfer.adaptation._checkpoint import Checkpoint
+from vntransfer.adaptation._data import Data
+from vntransfer.adaptation._loop import Record
+from vntransfer.adaptation._members import Plan, Trained, train_members
+from vntransfer.adaptation._selection import SAFE, Selection
+from vntransfer.domains import Groups, Name
+from vntransfer.errors import ArgumentError
+from vntransfer.networks import Net, join_members
+
+if TYPE_CHECKING:
+    from vntransfer.adaptation._base import DomainRegressor
+
+Checkpoints = Callable[[str, dict[str, torch.Generator]], Checkpoint]
+
+
+@dataclass(frozen=True)
+class Ensemble:
+    """Members, side by side in one network.
+
+    Parameters
+    ----------
+    net
+        Networks of all M members.
+    offset
+        Mean residuals (M, 1, m) that are added to scaled predictions.
+    shares
+        Target -> shares (M,) of the members in its predictions; None is any target.
+    source_weights
+        Weights by name of source; with several targets, by name of target and source.
+    history
+        Per epoch.
+    """
+
+    net: Net
+    offset: Tensor
+    shares: Mapping[Name | None, Tensor]
+    source_weights: dict[Any, Any]
+    history: list[Record]
+
+    def shares_for(self, target: Name | None) -> Tensor:
+        """Shares (M,) for the rows of a target."""
+        known = [name for name in self.shares if name is not None]
+        if target is None and len(known) > 1:
+            raise ArgumentError(f"target: say whose rows these are, one of {known}")
+        if target is not None and target not in known:
+            raise ArgumentError(f"target: expected one of {known}, got {target!r}")
+        return self.shares[known[0] if target is None and known else target]
+
+
+def fit_ensemble(
+    model: "DomainRegressor",
+    data: Data,
+    groups: Groups,
+    *,
+    seed: int,
+    selection: Selection | None,
+    start: Net | None = None,
+    checkpoints: Checkpoints | None = None,
+    callback: Callable[[Record], None] | None = None,
+) -> Ensemble:
+    """Train the members of every candidate that has a share, for every target.
+
+    Members of the source-only candidate serve all targets alike.
+    """
+    adapts = model._uses_target and bool(groups.targets)
+    merged = groups.merged() if model._merges() else groups
+    size = model.batch_size * (len(groups.sources) if model._merges() else 1)
+    domains = [*merged.sources.values(), *(merged.targets.values() if adapts else ())]
+    k, n = len(merged.sources), model.members
+    plans: dict[str, Plan] = {}
+    safe = float(not adapts) if selection is None else selection.shares[SAFE]
+    if safe > 0:
+        order = np.tile(np.arange(k), (n, 1))
+        plans["source"] = Plan(domains[:k], order, [{}] * n, False, size, np.full(n, safe / n), n)
+    chosen = [({}, 1.0)] if selection is None else _chosen(selection)
+    if adapts and chosen:
+        t = len(groups.targets)
+        every = [(k + j, *own) for j in range(t) for own in chosen for _ in range(n)]
+        order = np.array([[*range(k), place] for place, _, _ in every])
+        shares = np.array([share / (n * t) for _, _, share in every])
+        options = [own for _, own, _ in every]
+        plans["adapted"] = Plan(domains, order, options, True, size, shares, len(chosen) * n)
+    trained: dict[str, Trained] = {}
+    for stage, plan in plans.items():
+        tell = partial(_tell, callback=callback, model=model, groups=groups, plan=plan)
+        trained[stage] = train_members(
+            model,
+            data,
+            plan,
+            seed=seed,
+            start=start,
+            checkpoint=None if checkpoints is None else partial(checkpoints, stage),
+            progress=tell if stage == list(plans)[-1] else None,
+        )
+    members = list(trained.values())
+    return Ensemble(
+        join_members([one.net for one in members]),
+        torch.cat([one.offset for one in members]),
+        _shares(plans, groups, k),
+        named_weights(model, groups, plan, members[-1].weights.numpy()),
+        [_named(record, model, groups, plan) for record in members[-1].history],
+    )
+
+
+def _chosen(selection: Selection) -> list[tuple[Mapping[str, Any], float]]:
+    """Options and shares of the candidates besides source-only."""
+    every = zip(selection.candidates, selection.options, strict=True)
+    return [
+        (own, selection.shares[name])
+        for name, own in every
+        if name != SAFE and selection.shares[name] > 0
+    ]
+
+
+def _shares(plans: Mapping[str, Plan], groups: Groups, k: int) -> dict[Name | None, Tensor]:
+    """Shares of all members for each target."""
+    targets: list[Name | None] = list(groups.targets) or [None]
+    shares: dict[Name | None, Tensor] = {}
+    for j, target in enumerate(targets):
+        parts = [
+            plan.shares * len(targets) * (plan.order[:, -1] == k + j)
+            if plan.adapts
+            else plan.shares
+            for plan in plans.values()
+        ]
+        shares[target] = torch.from_numpy(np.concatenate(parts))
+    return shares
+
+
+def named_weights(
+    model: "DomainRegressor", groups: Groups, plan: Plan, weights: NDArray[Any]
+) -> dict[Any, Any]:
+    """Weights of the sources by name, the mean over members by their shares.
+
+    Members of the source-only candidate give all sources the same weight; a method that merges the
+    sources weights them by their rows.
+    """
+    sizes = np.array([len(rows) for rows in groups.sources.values()], dtype=float)
+    out: dict[Any, dict[Name, float]] = {}
+    targets: list[Name | None] = list(groups.targets) or [None]
+    for j, target in enumerate(targets):
+        if model._merges():
+            w = sizes / sizes.sum()
+        elif not plan.adapts:
+            w = np.full(len(sizes), 1 / len(sizes))
+        else:
+            own = plan.shares * len(targets) * (plan.order[:, -1] == len(sizes) + j)
+            w = own @ weights + (1 - own.sum()) / len(sizes)
+        out[target] = dict(zip(groups.sources, w.tolist(), strict=True))
+    return out if len(out) > 1 else out[targets[0]]
+
+
+def _named(record: Record, model: "DomainRegressor", groups: Groups, plan: Plan) -> Record:
+    """Give a record with weights by name instead of by member."""
+    return {
+        **record,
+        "weights": named_weights(model, groups, plan, np.array(record["weights"])),
+    }
+
+
+def _tell(
+    record: Record,
+    *,
+    callback: Callable[[Record], None] | None,
+    model: "DomainRegressor",
+    groups: Groups,
+    plan: Plan,
+) -> None:
+    if callback is not None:
+        callback(_named(record, model, groups, plan))

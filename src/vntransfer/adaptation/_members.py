@@ -1,0 +1,277 @@
+"""Members of an ensemble, or of several virtual ensembles, trained as one batched network."""
+
+import copy
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from vntransfer.adaptation._checkpoint import Checkpoint
+from vntransfer.adaptation._data import Data, predict
+from vntransfer.adaptation._loop import Record, train
+from vntransfer.adaptation._objective import Setup, SourceLoss
+from vntransfer.domains import Rows
+from vntransfer.errors import ArgumentError, DomainError
+from vntransfer.networks import Linear, Net, Stacked, mlp
+
+if TYPE_CHECKING:
+    from vntransfer.adaptation._base import DomainRegressor
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is trained together: M members, each with K sources and, if it adapts, a target.
+
+    Parameters
+    ----------
+    domains
+        Rows of D domains.
+    order
+        Domains (M, K + 1) of each member, its sources first, its target last; (M, K) without.
+    options
+        Changes of the method's options, one mapping per member.
+    adapts
+        Whether the method's objective is used, or only the error of the sources.
+    batch_size
+        Rows of each domain in a batch.
+    shares
+        Shares (M,) of the members in the values that the history tells.
+    starts
+        How many different initial networks there are: members after them repeat these.
+    """
+
+    domains: Sequence[Rows]
+    order: NDArray[np.intp]
+    options: Sequence[Mapping[str, Any]]
+    adapts: bool
+    batch_size: int
+    shares: NDArray[np.float64]
+    starts: int
+
+    @property
+    def n_sources(self) -> int:
+        """K."""
+        return self.order.shape[1] - self.adapts
+
+    @property
+    def sources(self) -> list[int]:
+        """Domains that are a source to some member."""
+        return sorted(set(self.order[:, : self.n_sources].ravel().tolist()))
+
+
+@dataclass(frozen=True)
+class Trained:
+    """The members after training: network, weights of sources (M, K), mean residuals, history."""
+
+    net: Net
+    weights: Tensor
+    offset: Tensor  # (M, 1, m)
+    history: list[Record]
+
+    def predict(self, data: Data, rows: Rows) -> Tensor:
+        """Scaled predictions (M, n, m)."""
+        return predict(self.net, data, rows) + self.offset
+
+
+def train_members(
+    model: "DomainRegressor",
+    data: Data,
+    plan: Plan,
+    *,
+    seed: int,
+    start: Net | None = None,
+    checkpoint: Callable[[dict[str, torch.Generator]], Checkpoint] | None = None,
+    progress: Callable[[Record], None] | None = None,
+) -> Trained:
+    """Train the members of a plan.
+
+    Parameters
+    ----------
+    model
+        The estimator, of which only options are read.
+    data
+        Rows.
+    plan
+        Who is trained on what.
+    seed
+        Of initial parameters, dropout and batches.
+    start
+        Members to start from, as many or fewer; they are repeated.
+    checkpoint
+        Makes the file of this training from its generators.
+    progress
+        Called with the record of each epoch.
+    """
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)  # for modules that draw from torch's own state
+        return _train_members(model, data, plan, seed, start, checkpoint, progress)
+
+
+def _train_members(
+    model: "DomainRegressor",
+    data: Data,
+    plan: Plan,
+    seed: int,
+    start: Net | None,
+    checkpoint: Callable[[dict[str, torch.Generator]], Checkpoint] | None,
+    progress: Callable[[Record], None] | None,
+) -> Trained:
+    held, domains = hold_out(model, plan, seed)
+    generator = torch.Generator().manual_seed(seed)
+    n_members, n_responses = len(plan.order), data.y.shape[1]
+    sizes = data.x.shape[1], n_responses
+    net = build(model, *sizes, n_members, generator).to(data.device)
+    repeat_members(net if start is None else start, net, plan.starts if start is None else None)
+    width = net.extractor(data.inputs(domains[0][:1])[None]).shape[-1]
+    lengths = torch.tensor([len(rows) for rows in domains], device=data.device)
+    rows_of = lengths[torch.from_numpy(plan.order[:, : plan.n_sources]).to(data.device)]
+    setup = Setup(
+        plan.n_sources,
+        width,
+        n_responses,
+        generator,
+        plan.options,
+        (rows_of / rows_of.sum(1, keepdim=True)).float(),
+        data.device,
+    )
+    objective = model._objective(setup) if plan.adapts else SourceLoss(setup, model._error())
+    objective.to(data.device)
+    largest = max(len(domains[i]) for i in plan.sources)
+    generators = {"own": generator, "torch": torch.default_generator}
+    history = train(
+        net,
+        objective,
+        lambda skip: data.batches(
+            domains, plan.order, plan.n_sources, size=plan.batch_size, seed=seed, skip=skip
+        ),
+        model._training(largest, plan.batch_size),
+        shares=torch.from_numpy(plan.shares).float(),
+        validate=(lambda: validation(model, net, data, plan, held)) if held else None,
+        progress=progress,
+        checkpoint=checkpoint(generators) if checkpoint is not None else None,
+    )
+    offset = torch.zeros(n_members, 1, n_responses)
+    if model._error() == "jeffreys":  # which does not see the mean
+        sums = {i: residuals(net, data, domains[i]).sum(1) for i in plan.sources}
+        for m, own in enumerate(plan.order[:, : plan.n_sources].tolist()):
+            offset[m] = sum(sums[i][m] for i in own) / sum(len(domains[i]) for i in own)
+    return Trained(net, objective.weights.detach().cpu(), offset, history)
+
+
+def build(
+    model: "DomainRegressor", p: int, m: int, members: int, generator: torch.Generator
+) -> Net:
+    """Make networks from p inputs to m responses: the default, or of the user's modules."""
+    if model.extractor is None:
+        extractor: nn.Module = mlp(
+            p,
+            model.hidden,
+            model.width,
+            members=members,
+            dropout=model.dropout,
+            activation=model.activation,
+            generator=generator,
+        )
+    else:
+        own = [_module("extractor", model.extractor, p) for _ in range(members)]
+        extractor = Stacked(own, shared=True)
+    with torch.no_grad():
+        extractor.eval()
+        probe = torch.zeros(1, 2, p)
+        width = int(extractor(probe).shape[-1])
+    if model.head is None:
+        head: nn.Module = Linear(width, m, generator, members=members)
+    else:
+        head = Stacked([_module("head", model.head, width, m) for _ in range(members)])
+        with torch.no_grad():
+            shape = tuple(head.eval()(torch.zeros(members, 1, 2, width)).shape[2:])
+        if shape != (2, m):
+            raise ArgumentError(
+                f"head: expected a module from (n, {width}) to (n, {m}), got (2, {width}) -> "
+                f"{shape}"
+            )
+    return Net(extractor, head)
+
+
+def _module(name: str, given: Any, *sizes: int) -> nn.Module:
+    """Give a member its own module: a copy of the given one, or one that the function makes."""
+    if isinstance(given, nn.Module):
+        return copy.deepcopy(given)
+    made = given(*sizes) if callable(given) else given
+    if not isinstance(made, nn.Module):
+        raise ArgumentError(
+            f"{name}: expected a torch module, or a function that makes one from "
+            f"{len(sizes)} number(s) of columns, got {type(made).__name__}"
+        )
+    return made
+
+
+def repeat_members(start: Net, net: Net, number: int | None = None) -> None:
+    """Copy the parameters of the first members of a network into all, again and again."""
+    old = {name: value[:number].clone() for name, value in start.state_dict().items()}
+    for name, value in net.state_dict().items():
+        if name not in old or old[name].shape[1:] != value.shape[1:]:
+            raise ArgumentError(
+                "warm_start: the network has another shape than the fitted one; fit anew with "
+                "warm_start=False"
+            )
+        value.copy_(old[name][torch.arange(len(value)) % len(old[name])])
+
+
+def hold_out(
+    model: "DomainRegressor", plan: Plan, seed: int
+) -> tuple[dict[int, Rows], Sequence[Rows]]:
+    """Held-out rows of each source, if training stops early, and what is left of the domains."""
+    share = model._held_out_share()
+    if share is None:
+        return {}, plan.domains
+    held, kept = {}, list(plan.domains)
+    for i in plan.sources:
+        mixed = np.random.default_rng(seed + 1).permutation(plan.domains[i])
+        cut = min(int(share * len(mixed)), len(mixed) - 1)
+        if cut:
+            held[i] = mixed[:cut]
+            kept[i] = np.sort(mixed[cut:])
+    if not held:
+        raise DomainError(
+            f"validation_fraction: {share:g} of the sources' rows is less than one row; raise "
+            f"it or set patience=None"
+        )
+    return held, kept
+
+
+def residuals(net: Net, data: Data, rows: Rows) -> Tensor:
+    """Response less prediction, (M, n, m)."""
+    return data.responses(rows).cpu() - predict(net, data, rows)
+
+
+def validation(
+    model: "DomainRegressor", net: Net, data: Data, plan: Plan, held: Mapping[int, Rows]
+) -> Tensor:
+    """RMSE of each member on held-out rows of its sources, (M,)."""
+    errors = torch.full((len(plan.order), len(plan.domains)), torch.nan)
+    for i, rows in held.items():
+        gap = residuals(net, data, rows)
+        if model._error() == "jeffreys":
+            gap = gap - gap.mean(1, keepdim=True)
+        errors[:, i] = gap.square().mean((1, 2)).sqrt()
+    own = torch.from_numpy(plan.order[:, : plan.n_sources])
+    return errors.gather(1, own).nanmean(1)
+
+
+def fingerprint(*parts: Any) -> str:
+    """Hash of arrays and texts."""
+    digest = hashlib.sha256()
+    for part in parts:
+        if hasattr(part, "tocsr"):
+            part = (part.data, part.indices, part.indptr)
+        for piece in part if isinstance(part, tuple) else (part,):
+            array = isinstance(piece, np.ndarray)
+            digest.update(np.ascontiguousarray(piece).tobytes() if array else repr(piece).encode())
+            digest.update(b"\0")
+    return digest.hexdigest()

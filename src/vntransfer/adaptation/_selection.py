@@ -1,0 +1,168 @@
+"""How much of which candidate: each source plays the target once, without labels of the target."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vntransfer.adaptation._data import Data
+from vntransfer.adaptation._guard import guard
+from vntransfer.adaptation._members import Plan, Trained, train_members
+from vntransfer.domains import Groups, Name
+
+if TYPE_CHECKING:
+    from vntransfer.adaptation._base import DomainRegressor
+
+SAFE = "source_only"
+LEAST = 0.01
+"""Candidates with a smaller share are left out."""
+
+TESTED = 4000
+"""Rows of a virtual target on which candidates are compared, at most."""
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What was chosen, and why.
+
+    Parameters
+    ----------
+    candidates
+        Names, "source_only" first.
+    options
+        Options of each.
+    shares
+        Share of each in the mean of predictions.
+    scores
+        Mean log ratio of its error to that of source-only over virtual targets, plus one standard
+        error: below 0 is better than source-only. NaN where there was nothing to compare on.
+    ratios
+        The log ratios: virtual target -> candidate -> value.
+    reason
+        One sentence.
+    """
+
+    candidates: tuple[str, ...]
+    options: tuple[Mapping[str, Any], ...]
+    shares: dict[str, float]
+    scores: dict[str, float] = field(default_factory=dict)
+    ratios: dict[Name, dict[str, float]] = field(default_factory=dict)
+    reason: str = ""
+
+    @property
+    def chosen(self) -> str:
+        """The candidate with the largest share."""
+        return max(self.shares, key=self.shares.__getitem__)
+
+
+def label(options: Mapping[str, Any]) -> str:
+    """Name of a candidate.
+
+    Examples
+    --------
+    >>> label({"trade_off": 1.0, "learn_weights": False})
+    'trade_off=1, learn_weights=False'
+    """
+    return ", ".join(
+        f"{k}={v:g}" if isinstance(v, float) else f"{k}={v}" for k, v in options.items()
+    )
+
+
+def select(model: "DomainRegressor", data: Data, groups: Groups, seed: int) -> Selection:
+    """Compare the method's candidates with source-only on virtual targets."""
+    options: list[Mapping[str, Any]] = [{}, *model._candidates()]
+    names = (SAFE, *map(label, options[1:]))
+    if len(groups.sources) < 2:
+        safe = dict(zip(names, np.eye(len(names))[0].tolist(), strict=True))
+        return Selection(
+            names,
+            tuple(options),
+            safe,
+            reason="source-only: with one source there is none to leave out",
+        )
+    errors = virtual_errors(model, data, groups, options[1:], seed)
+    found = guard(errors)
+    shares = np.where(found.shares < LEAST, 0.0, found.shares)
+    shares /= shares.sum()
+    return Selection(
+        names,
+        tuple(options),
+        dict(zip(names, shares.tolist(), strict=True)),
+        dict(zip(names, found.scores.tolist(), strict=True)),
+        {
+            name: dict(zip(names, row.tolist(), strict=True))
+            for name, row in zip(groups.sources, found.ratios, strict=True)
+        },
+        _reason(names, found.scores, shares, len(groups.sources)),
+    )
+
+
+def _reason(
+    names: Sequence[str], scores: NDArray[np.float64], shares: NDArray[np.float64], n: int
+) -> str:
+    if shares[0] > 0.99:
+        return f"source-only: no candidate was better beyond doubt on the {n} virtual targets"
+    best = int(scores.argmin())
+    if best == 0:
+        return (
+            f"source-only leads, others are as good within a standard error ({n} virtual targets)"
+        )
+    change = 100 * (np.exp(scores[best]) - 1)
+    return (
+        f"{names[best]}: error at least {-change:.1f} % below source-only's on the mean of {n} "
+        f"virtual targets, less one standard error"
+    )
+
+
+def virtual_errors(
+    model: "DomainRegressor",
+    data: Data,
+    groups: Groups,
+    options: Sequence[Mapping[str, Any]],
+    seed: int,
+) -> NDArray[np.float64]:
+    """Mean absolute errors (V, 1 + C) on each source as target: source-only, then candidates."""
+    domains = list(groups.sources.values())
+    k = len(domains)
+    if model._merges():
+        parts = []
+        for v in range(k):
+            rest = np.sort(np.concatenate(domains[:v] + domains[v + 1 :]))
+            size = (k - 1) * model.batch_size
+            parts.append(
+                _errors(model, data, [rest, domains[v]], np.array([[0, 1]]), options, size, seed)
+            )
+        return np.concatenate(parts)
+    order = np.array([[*(i for i in range(k) if i != v), v] for v in range(k)])
+    return _errors(model, data, domains, order, options, model.batch_size, seed)
+
+
+def _errors(
+    model: "DomainRegressor",
+    data: Data,
+    domains: Sequence[Any],
+    order: NDArray[np.intp],
+    options: Sequence[Mapping[str, Any]],
+    size: int,
+    seed: int,
+) -> NDArray[np.float64]:
+    """Errors (V, 1 + C) of problems ``order`` (V, K + 1)."""
+    v, c = len(order), len(options)
+    plain = Plan(domains, order[:, :-1], [{}] * v, False, size, np.full(v, 1 / v), 1)
+    own = [option for _ in range(v) for option in options]
+    full = Plan(domains, order.repeat(c, 0), own, True, size, np.full(v * c, 1 / (v * c)), 1)
+    errors = np.empty((v, 1 + c))
+    for plan, columns in ((plain, slice(0, 1)), (full, slice(1, None))):
+        trained = train_members(model, data, plan, seed=seed)
+        for i, target in enumerate(order[:, -1]):
+            errors[i, columns] = _tested(model, trained, data, domains[target]).reshape(v, -1)[i]
+    return errors
+
+
+def _tested(model: "DomainRegressor", trained: Trained, data: Data, rows: Any) -> Any:
+    """Mean absolute error (M,) of all members on rows of a virtual target."""
+    rows = rows[:: -(-len(rows) // TESTED)]
+    prediction = model._bound(trained.predict(data, rows))
+    return (prediction - data.responses(rows).cpu()).abs().mean((1, 2)).numpy()

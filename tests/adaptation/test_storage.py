@@ -1,0 +1,131 @@
+"""Models as folders, and training that goes on where it stopped."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from worlds import easy
+
+from vntransfer import load_model
+from vntransfer.adaptation import METHODS, DeepCORALRegressor, SourceOnlyRegressor
+from vntransfer.adaptation._storage import NUMBERS, TEXT
+from vntransfer.errors import ArgumentError, DataError
+
+SHORT: dict[str, Any] = {"epochs": 2, "steps": 8, "batch_size": 16, "random_state": 0}
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_saved_models_predict_the_same(method: str, tmp_path: Path) -> None:
+    X, y, domain = easy()
+    model = METHODS[method].make(**SHORT).fit(X, y, domain)
+    model.save(tmp_path)
+    again = load_model(tmp_path)
+    assert type(again) is type(model)
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+    assert again.source_weights_ == model.source_weights_
+    assert again.history_ == model.history_
+    assert again.get_params() == model.get_params()
+    assert getattr(again, "selection_", None) == getattr(model, "selection_", None)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [TEXT, NUMBERS]
+
+
+def test_integer_names_and_several_targets_come_back(tmp_path: Path) -> None:
+    X, y, domain = easy()
+    ids = np.select([domain == "a", domain == "b", domain == "c"], [0, 4, -2], -1)
+    model = DeepCORALRegressor(**SHORT).fit(X, y, ids)
+    model.save(tmp_path)
+    again = load_model(tmp_path)
+    assert again.source_weights_ == model.source_weights_
+    np.testing.assert_array_equal(again.predict(X, target=-2), model.predict(X, target=-2))
+
+
+def test_own_modules_are_given_again(tmp_path: Path) -> None:
+    X, y, domain = easy()
+    own = nn.Sequential(nn.Linear(4, 6), nn.BatchNorm1d(6), nn.ReLU())
+    model = SourceOnlyRegressor(extractor=own, members=2, **SHORT).fit(X, y, domain)
+    model.save(tmp_path)
+    np.testing.assert_array_equal(load_model(tmp_path, extractor=own).predict(X), model.predict(X))
+    with pytest.raises(ArgumentError, match="modules of your own"):
+        load_model(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda folder: (folder / TEXT).unlink(), "model.json is missing"),
+        (lambda folder: (folder / NUMBERS).unlink(), "model.safetensors is missing"),
+        (lambda folder: (folder / TEXT).write_text("{"), "damaged"),
+        (lambda folder: (folder / TEXT).write_text("[]"), "not a saved model"),
+        (lambda folder: flip(folder / NUMBERS), "does not match"),
+        (lambda folder: cut(folder / NUMBERS), "does not match"),
+        (lambda folder: change(folder, format=99), "format 99"),
+        (lambda folder: change(folder, estimator="os.system"), "is not known"),
+    ],
+)
+def test_damaged_folders_are_refused(damage: Any, message: str, tmp_path: Path) -> None:
+    X, y, domain = easy()
+    SourceOnlyRegressor(**SHORT).fit(X, y, domain).save(tmp_path)
+    damage(tmp_path)
+    with pytest.raises(DataError, match=message):
+        load_model(tmp_path)
+
+
+def flip(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[-1] ^= 1
+    path.write_bytes(bytes(data))
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-10])
+
+
+def change(folder: Path, **values: Any) -> None:
+    text = json.loads((folder / TEXT).read_text())
+    (folder / TEXT).write_text(json.dumps({**text, **values}))
+
+
+class Stopped(Exception):  # noqa: N818
+    """The fit is interrupted here."""
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("patience", [None, 2])
+def test_training_goes_on_bit_for_bit(method: str, patience: int | None, tmp_path: Path) -> None:
+    X, y, domain = easy()
+    options: dict[str, Any] = {**SHORT, "epochs": 5, "patience": patience, "members": 2}
+    if METHODS[method].estimator is not SourceOnlyRegressor:
+        options["trade_off"] = 0.1
+    whole = METHODS[method].make(**options).fit(X, y, domain)
+
+    def stop(record: dict[str, Any]) -> None:
+        if record["epoch"] == 2:
+            raise Stopped
+
+    options["checkpoint"] = tmp_path
+    with pytest.raises(Stopped):
+        METHODS[method].make(**options, callback=stop).fit(X, y, domain)
+    seen: list[Any] = []
+    again = METHODS[method].make(**options, callback=seen.append).fit(X, y, domain)
+    assert [record["epoch"] for record in seen] == [r["epoch"] for r in again.history_][3:]
+    for one, two in zip(whole.net_.parameters(), again.net_.parameters(), strict=True):
+        assert torch.equal(one, two)
+    assert whole.history_ == again.history_
+    assert whole.source_weights_ == again.source_weights_
+
+
+def test_a_checkpoint_of_another_fit_is_refused(tmp_path: Path) -> None:
+    X, y, domain = easy()
+    SourceOnlyRegressor(**SHORT, checkpoint=tmp_path).fit(X, y, domain)
+    with pytest.raises(DataError, match="belongs to another fit"):
+        SourceOnlyRegressor(**{**SHORT, "lr": 0.1}, checkpoint=tmp_path).fit(X, y, domain)
+    with pytest.raises(DataError, match="belongs to another fit"):
+        SourceOnlyRegressor(**SHORT, checkpoint=tmp_path).fit(X + 1, y, domain)
+    (file,) = tmp_path.iterdir()
+    cut(file)
+    with pytest.raises(DataError, match="is damaged"):
+        SourceOnlyRegressor(**SHORT, checkpoint=tmp_path).fit(X, y, domain)
