@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from vntransfer.adaptation import MatrixDiscrepancyRegressor as MatrixDiscrepancyRegressor
     from vntransfer.adaptation import MDANRegressor as MDANRegressor
     from vntransfer.adaptation import SourceOnlyRegressor as SourceOnlyRegressor
+    from vntransfer.adaptation import source_weights as source_weights
     from vntransfer.divergences import DIVERGENCES as DIVERGENCES
     from vntransfer.divergences import affine_invariant as affine_invariant
     from vntransfer.divergences import bures_wasserstein as bures_wasserstein
@@ -61,6 +62,7 @@ _EXPORTS = {
         "MDANRegressor",
         "MatrixDiscrepancyRegressor",
         "SourceOnlyRegressor",
+        "source_weights",
     ),
     "divergences": (
         "DIVERGENCES",

@@ -10,4 +10,5 @@ from vntransfer.adaptation.dare_gram import DAREGRAMRegressor as DAREGRAMRegress
 from vntransfer.adaptation.darn import DARNRegressor as DARNRegressor
 from vntransfer.adaptation.mdan import MDANRegressor as MDANRegressor
 from vntransfer.adaptation.mdd import MatrixDiscrepancyRegressor as MatrixDiscrepancyRegressor
+from vntransfer.adaptation.relevance import source_weights as source_weights
 from vntransfer.adaptation.source_only import SourceOnlyRegressor as SourceOnlyRegressor
