@@ -18,7 +18,10 @@ if TYPE_CHECKING:
     from vntransfer.adaptation import DomainRegressor as DomainRegressor
     from vntransfer.adaptation import MatrixDiscrepancyRegressor as MatrixDiscrepancyRegressor
     from vntransfer.adaptation import MDANRegressor as MDANRegressor
+    from vntransfer.adaptation import PooledRegressor as PooledRegressor
     from vntransfer.adaptation import SourceOnlyRegressor as SourceOnlyRegressor
+    from vntransfer.adaptation import WeightedSourceClassifier as WeightedSourceClassifier
+    from vntransfer.adaptation import WeightedSourceRegressor as WeightedSourceRegressor
     from vntransfer.adaptation import source_weights as source_weights
     from vntransfer.divergences import DIVERGENCES as DIVERGENCES
     from vntransfer.divergences import affine_invariant as affine_invariant
@@ -61,7 +64,10 @@ _EXPORTS = {
         "DomainRegressor",
         "MDANRegressor",
         "MatrixDiscrepancyRegressor",
+        "PooledRegressor",
         "SourceOnlyRegressor",
+        "WeightedSourceClassifier",
+        "WeightedSourceRegressor",
         "source_weights",
     ),
     "divergences": (
