@@ -13,5 +13,11 @@ from vntransfer.adaptation.mdd import MatrixDiscrepancyRegressor as MatrixDiscre
 from vntransfer.adaptation.pooled import PooledRegressor as PooledRegressor
 from vntransfer.adaptation.relevance import source_weights as source_weights
 from vntransfer.adaptation.source_only import SourceOnlyRegressor as SourceOnlyRegressor
+from vntransfer.adaptation.validation import (
+    ImportanceWeightedScorer as ImportanceWeightedScorer,
+)
+from vntransfer.adaptation.validation import LeaveOneSourceOut as LeaveOneSourceOut
+from vntransfer.adaptation.validation import SourceScorer as SourceScorer
+from vntransfer.adaptation.validation import virtual_targets as virtual_targets
 from vntransfer.adaptation.weighted import WeightedSourceClassifier as WeightedSourceClassifier
 from vntransfer.adaptation.weighted import WeightedSourceRegressor as WeightedSourceRegressor
