@@ -62,15 +62,9 @@ def save(model: Any, folder: str | Path) -> None:
         content = skops.dumps(model)
         unknown = set(skops.get_untrusted_types(data=content)) - TRUSTED
     except Exception as error:  # skops raises whatever the object's own methods raise
-        raise ArgumentError(
-            f"model: {type(model).__name__} holds something that cannot be saved ({error}); "
-            f"most of scikit-learn's own estimators can be"
-        ) from error
+        raise _refusal(model, f"of {type(getattr(model, 'estimator_', model)).__name__}") from error
     if unknown:
-        raise ArgumentError(
-            f"model: {type(model).__name__} holds {', '.join(sorted(unknown))}, which cannot be "
-            f"saved safely; most of scikit-learn's own estimators can be (a network has its own save)"
-        )
+        raise _refusal(model, ", ".join(sorted(unknown)))
     record = {
         "format": FORMAT,
         "class": type(model).__name__,
@@ -113,6 +107,13 @@ def load(folder: str | Path) -> Any:
     for tree, width in _trees(model):
         _check_tree(tree, width, folder)
     return model
+
+
+def _refusal(model: Any, what: str) -> ArgumentError:
+    return ArgumentError(
+        f"model: {type(model).__name__} holds parts that cannot be saved safely: {what}; most of "
+        f"scikit-learn's own estimators can be saved, and a network saves itself"
+    )
 
 
 def _skops() -> Any:
