@@ -12,6 +12,7 @@ from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from worlds import easy
 
 from vntransfer import (
+    ArgumentError,
     DomainError,
     ImportanceWeightedScorer,
     LeaveOneSourceOut,
@@ -163,5 +164,9 @@ def test_sources_count_the_same_whatever_their_size() -> None:
     y = np.array([1.0] * 10 + [3.0])
     model = LinearRegression().fit(x, np.zeros(11))
     assert SourceScorer()(model, x, y, np.repeat([0, 1], (10, 1))) == pytest.approx(-2.0)
-    with pytest.raises(ValueError, match="one error per row"):
+    classes = SourceScorer(loss="zero_one")(model, x, y, np.repeat([0, 1], (10, 1)))
+    assert classes == -1.0
+    with pytest.raises(ArgumentError, match="loss: expected one of"):
+        SourceScorer(loss="squared")(model, x, y)
+    with pytest.raises(ArgumentError, match="one error per row"):
         SourceScorer(loss=lambda a, b: np.zeros(()))(model, x, y)

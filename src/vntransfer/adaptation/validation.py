@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import scipy.sparse
@@ -21,6 +21,7 @@ from vntransfer.domains import TARGET, Groups, Name, Rows, group
 from vntransfer.errors import ArgumentError, DomainError, NumericalWarning
 
 Loss = Callable[[NDArray[Any], NDArray[Any]], NDArray[np.float64]]
+Kind = Literal["absolute", "zero_one"]
 
 
 class LeaveOneSourceOut(BaseCrossValidator):  # type: ignore[misc]
@@ -159,6 +160,20 @@ def absolute_error(truth: NDArray[Any], predicted: NDArray[Any]) -> NDArray[np.f
     return np.asarray(gaps.reshape(len(truth), -1).mean(1))
 
 
+def zero_one_error(truth: NDArray[Any], predicted: NDArray[Any]) -> NDArray[np.float64]:
+    """1 for each row of a wrong class, else 0.
+
+    Examples
+    --------
+    >>> zero_one_error(np.array(["a", "b"]), np.array(["a", "a"]))
+    array([0., 1.])
+    """
+    return np.asarray(truth != predicted, dtype=np.float64)
+
+
+LOSSES: dict[str, Loss] = {"absolute": absolute_error, "zero_one": zero_one_error}
+
+
 @dataclass(frozen=True)
 class SourceScorer:
     """Minus the mean error on the sources' rows, each source counting the same.
@@ -169,7 +184,8 @@ class SourceScorer:
     Parameters
     ----------
     loss
-        (truth, predicted) -> error of each row; the absolute error by default.
+        "absolute" error, "zero_one" (classes), or a function (truth, predicted) -> error of each
+        row.
 
     Examples
     --------
@@ -180,7 +196,7 @@ class SourceScorer:
     -0.5
     """
 
-    loss: Loss = absolute_error
+    loss: Loss | Kind = "absolute"
 
     def __call__(
         self, estimator: Any, X: Any, y: Any, sample_domain: Any = None, target: str | None = None
@@ -209,7 +225,8 @@ class ImportanceWeightedScorer:
     Parameters
     ----------
     loss
-        (truth, predicted) -> error of each row; the absolute error by default.
+        "absolute" error, "zero_one" (classes), or a function (truth, predicted) -> error of each
+        row.
     clip
         Largest ratio.
     least
@@ -229,7 +246,7 @@ class ImportanceWeightedScorer:
     True
     """
 
-    loss: Loss = absolute_error
+    loss: Loss | Kind = "absolute"
     clip: float = 20.0
     least: float = 0.05
 
@@ -273,9 +290,12 @@ def _request(owner: Any) -> MetadataRequest:
     return request
 
 
-def _errors(loss: Loss, estimator: Any, X: Any, y: Any, rows: Rows) -> NDArray[np.float64]:
+def _errors(loss: Loss | Kind, estimator: Any, X: Any, y: Any, rows: Rows) -> NDArray[np.float64]:
+    if isinstance(loss, str) and loss not in LOSSES:
+        raise ArgumentError(f"loss: expected one of {list(LOSSES)} or a function, got {loss!r}")
+    function = LOSSES[loss] if isinstance(loss, str) else loss
     own = X[rows] if scipy.sparse.issparse(X) else np.asarray(X)[rows]
-    errors = np.asarray(loss(np.asarray(y)[rows], estimator.predict(own)), dtype=np.float64)
+    errors = np.asarray(function(np.asarray(y)[rows], estimator.predict(own)), dtype=np.float64)
     if errors.shape != (len(rows),):
         raise ArgumentError(
             f"loss: expected one error per row, {(len(rows),)}, got shape {errors.shape}"
