@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import joblib
 import numpy as np
 import pytest
 import scipy.sparse
@@ -190,6 +191,29 @@ def test_two_sources_leave_nothing_to_try() -> None:
     model = WeightedSourceRegressor("ridge").fit(*stack(parts, target=np.ones((5, 2))))
     assert model.selection_.sharpness == 0
     assert model.selection_.guarded is None
+
+
+def test_one_source_is_a_plain_fit() -> None:
+    X, y, domain = easy()
+    rows = domain == "a"
+    plain = WeightedSourceRegressor("ridge").fit(X[rows], y[rows])
+    assert plain.source_weights_ == {0: 1.0}
+    assert np.isnan(plain.divergences_[0])
+    chosen = rows | (domain == "target")
+    alone = WeightedSourceRegressor("ridge", sharpness=3.0).fit(
+        X[chosen], y[chosen], domain[chosen]
+    )
+    assert alone.source_weights_ == {"a": 1.0}
+    assert alone.divergences_["a"] > 0
+    np.testing.assert_allclose(alone.predict(X), plain.predict(X))
+
+
+def test_virtual_targets_at_once_give_the_same() -> None:
+    X, y, domain = curved()
+    one = WeightedSourceRegressor("ridge").fit(X, y, domain)
+    with joblib.parallel_backend("threading"):
+        two = WeightedSourceRegressor("ridge", n_jobs=2).fit(X, y, domain)
+    np.testing.assert_array_equal(one.selection_.errors, two.selection_.errors)
 
 
 def poisoned(world: World) -> World:

@@ -142,6 +142,8 @@ def sharpen(D: Table, a: float, mass: Table) -> Table:
     >>> sharpen(np.array([1.0, 2.0, 3.0]), 1.0, np.ones(3)).round(3)
     array([0.665, 0.245, 0.09 ])
     """
+    if len(D) == 1:
+        return np.ones(1)
     seen = mass > 0
     gap = D - D[seen].min()
     gap[gap <= NOISE * np.maximum(1.0, D)] = 0.0

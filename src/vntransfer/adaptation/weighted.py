@@ -117,8 +117,8 @@ class _WeightedSource(BaseEstimator):  # type: ignore[misc]
         if sample_domain is not None:
             need_target(groups)
         self._check_labels(y[groups.source_rows])
-        table = np.zeros((2, 2))
-        if len(groups.sources) > 1:
+        table = np.full((2, 2), np.nan)  # one source and nothing to compare it with
+        if groups.target is not None:
             table = divergence_table(
                 X,
                 groups,
