@@ -7,6 +7,10 @@ import numpy as np
 import pytest
 import scipy.linalg
 import scipy.sparse
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from numpy.typing import NDArray
 from worlds import easy, hard
 
 from vntransfer import DIVERGENCES, source_weights
@@ -113,6 +117,19 @@ def test_units_of_columns_do_not_matter() -> None:
     assert source_weights(X * [1e-3, 1, 5, 1e6], y, domain) == pytest.approx(
         source_weights(X, y, domain), rel=1e-6
     )
+
+
+@given(
+    arrays(np.float64, 5, elements=st.floats(0, 1e6)),
+    arrays(np.float64, 5, elements=st.floats(0.1, 1e3)),
+    st.floats(0, 50),
+)
+def test_nearer_never_weighs_less(D: NDArray[Any], mass: NDArray[Any], a: float) -> None:
+    w = sharpen(D, a, mass)
+    assert w.min() >= 0
+    assert w.sum() == pytest.approx(1)
+    order = np.argsort(D)
+    assert (np.diff((w / mass)[order]) <= 1e-12).all()
 
 
 def test_ties_and_noise() -> None:
