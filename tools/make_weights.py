@@ -1,13 +1,13 @@
 """Measure what source weights gain and lose, and draw Landmine's weights (docs/weights.md).
 
-Run: VNT_DATA=... python tools/make_weights.py (about a quarter of an hour on one core; data sets
-`landmine`, `amazon4`, `parkinsons`). It rewrites the tables between the marks of docs/weights.md
-and docs/img/landmine_weights.svg.
+Run: python tools/make_weights.py [terrain landmine labelled regression] (all: about a quarter of
+an hour on one idle core; data sets `landmine`, `amazon4`, `parkinsons`). It rewrites the tables
+between the marks of docs/weights.md and docs/img/landmine_weights.svg.
 """
 
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,10 @@ import numpy as np
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from vntransfer import (
     PooledRegressor,
@@ -174,11 +177,48 @@ def fill(page: Path, mark: str, text: str) -> None:
     page.write_text(new, encoding="utf-8")
 
 
+def labelled_table(domains: Domains, terrain: Mapping[str, str]) -> str:
+    """AUC on the other rows when some rows of the target are labelled: conditional divergence."""
+    conditional = {"divergence": "conditional_von_neumann"}
+    ways: dict[str, dict[str, Any]] = {
+        "pooling": {"sharpness": 0.0},
+        "inputs, a = 3": {"sharpness": 3.0},
+        "conditional, a = 1": {"sharpness": 1.0, **conditional},
+        "conditional, a = 3": {"sharpness": 3.0, **conditional},
+    }
+    lines = [f"| labelled rows | {' | '.join(ways)} |", "| --- " * (len(ways) + 1) + "|"]
+    rng = np.random.default_rng(0)
+    for count in (20, 60, 150):
+        found: dict[str, list[float]] = {way: [] for way in ways}
+        for target, (x, truth) in domains.items():
+            X, y, domain = leave_one_out(domains, target)
+            mixed = rng.permutation(len(x))
+            known, rest = np.flatnonzero(domain == "target")[mixed[:count]], mixed[count:]
+            y[known] = truth[mixed[:count]]
+            sources = domain != "target"
+            for way, options in ways.items():
+                used = {"labelled": known} if "divergence" in options else {}
+                w = source_weights(X, y, domain, **options, **used)
+                rows = {name: (domain == name).sum() for name in w}
+                weights = np.array([w[n] / rows[n] for n in domain[sources]]) * sources.sum()
+                model = make_pipeline(StandardScaler(), LogisticRegression())
+                model.fit(X[sources], y[sources], logisticregression__sample_weight=weights)
+                found[way].append(roc_auc_score(truth[rest], model.decision_function(x[rest])))
+        cells = [f"{np.mean(values):.3f}" for values in found.values()]
+        lines.append(f"| {count} | {' | '.join(cells)} |")
+        note(lines[-1])
+    return "\n".join(lines)
+
+
+PARTS: dict[str, Callable[[Domains, Mapping[str, str]], str]] = {
+    "terrain": draw_landmine,
+    "landmine": landmine_table,
+    "labelled": labelled_table,
+    "regression": lambda domains, terrain: regression_table(),
+}
+
 if __name__ == "__main__":
     landmine = load("landmine")
-    page = DOCS / "weights.md"
     with rc_context(STYLE):
-        fill(page, "terrain", draw_landmine(landmine, landmine.extras["terrain"]))
-    if "--figure" not in sys.argv:
-        fill(page, "landmine", landmine_table(landmine, landmine.extras["terrain"]))
-        fill(page, "regression", regression_table())
+        for part in sys.argv[1:] or PARTS:
+            fill(DOCS / "weights.md", part, PARTS[part](landmine, landmine.extras["terrain"]))

@@ -79,7 +79,7 @@ def source_weights(
         "rows": n_i as above. "equal": without n_i, a = 0 gives all sources the same weight.
     labelled
         For a conditional divergence: the few rows of the target whose y is known, as indices or a
-        mask. Some 60 of them are needed before that beats the divergence of the inputs.
+        mask. A handful is too few; docs/weights.md has figures.
 
     Returns
     -------
