@@ -16,10 +16,18 @@ if TYPE_CHECKING:
     from vntransfer.adaptation import DARNRegressor as DARNRegressor
     from vntransfer.adaptation import DeepCORALRegressor as DeepCORALRegressor
     from vntransfer.adaptation import DomainRegressor as DomainRegressor
+    from vntransfer.adaptation import ImportanceWeightedScorer as ImportanceWeightedScorer
+    from vntransfer.adaptation import LeaveOneSourceOut as LeaveOneSourceOut
     from vntransfer.adaptation import MatrixDiscrepancyRegressor as MatrixDiscrepancyRegressor
     from vntransfer.adaptation import MDANRegressor as MDANRegressor
+    from vntransfer.adaptation import PooledRegressor as PooledRegressor
     from vntransfer.adaptation import SourceOnlyRegressor as SourceOnlyRegressor
+    from vntransfer.adaptation import SourceScorer as SourceScorer
+    from vntransfer.adaptation import WeightedSourceClassifier as WeightedSourceClassifier
+    from vntransfer.adaptation import WeightedSourceRegressor as WeightedSourceRegressor
     from vntransfer.adaptation import load_model as load_model
+    from vntransfer.adaptation import source_weights as source_weights
+    from vntransfer.adaptation import virtual_targets as virtual_targets
     from vntransfer.divergences import DIVERGENCES as DIVERGENCES
     from vntransfer.divergences import affine_invariant as affine_invariant
     from vntransfer.divergences import bures_wasserstein as bures_wasserstein
@@ -61,8 +69,16 @@ _EXPORTS = {
         "DomainRegressor",
         "MDANRegressor",
         "MatrixDiscrepancyRegressor",
+        "ImportanceWeightedScorer",
+        "LeaveOneSourceOut",
+        "PooledRegressor",
         "SourceOnlyRegressor",
         "load_model",
+        "SourceScorer",
+        "WeightedSourceClassifier",
+        "WeightedSourceRegressor",
+        "source_weights",
+        "virtual_targets",
     ),
     "divergences": (
         "DIVERGENCES",

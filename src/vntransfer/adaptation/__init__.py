@@ -12,4 +12,14 @@ from vntransfer.adaptation.dare_gram import DAREGRAMRegressor as DAREGRAMRegress
 from vntransfer.adaptation.darn import DARNRegressor as DARNRegressor
 from vntransfer.adaptation.mdan import MDANRegressor as MDANRegressor
 from vntransfer.adaptation.mdd import MatrixDiscrepancyRegressor as MatrixDiscrepancyRegressor
+from vntransfer.adaptation.pooled import PooledRegressor as PooledRegressor
+from vntransfer.adaptation.relevance import source_weights as source_weights
 from vntransfer.adaptation.source_only import SourceOnlyRegressor as SourceOnlyRegressor
+from vntransfer.adaptation.validation import (
+    ImportanceWeightedScorer as ImportanceWeightedScorer,
+)
+from vntransfer.adaptation.validation import LeaveOneSourceOut as LeaveOneSourceOut
+from vntransfer.adaptation.validation import SourceScorer as SourceScorer
+from vntransfer.adaptation.validation import virtual_targets as virtual_targets
+from vntransfer.adaptation.weighted import WeightedSourceClassifier as WeightedSourceClassifier
+from vntransfer.adaptation.weighted import WeightedSourceRegressor as WeightedSourceRegressor

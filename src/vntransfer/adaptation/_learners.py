@@ -1,0 +1,187 @@
+"""Any scikit-learn estimator as a learner on several sources."""
+
+import inspect
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+from sklearn import config_context
+from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.decomposition import TruncatedSVD
+from sklearn.ensemble import HistGradientBoostingRegressor
+from sklearn.linear_model import RidgeCV
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.validation import (
+    check_array,
+    column_or_1d,
+    has_fit_parameter,
+    validate_data,
+)
+
+from vntransfer.domains import Groups, group
+from vntransfer.errors import ArgumentError, DomainError
+
+REDUCED = 100
+"""Components to which sparse rows are reduced for learners that need dense ones."""
+
+
+class SparseReducer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Reduce sparse rows to dense components (truncated SVD); dense rows pass unchanged.
+
+    Boosting needs dense columns and looks at each of them at every split: a thousand columns of
+    counts cost a lot and say little one by one.
+
+    Examples
+    --------
+    >>> rows = scipy.sparse.eye_array(300, format="csr")
+    >>> SparseReducer(5).fit_transform(rows).shape
+    (300, 5)
+    """
+
+    def __init__(self, n_components: int = REDUCED, random_state: Any = None) -> None:
+        self.n_components, self.random_state = n_components, random_state
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Find the components of sparse rows."""
+        self.svd_ = None
+        if scipy.sparse.issparse(X) and X.shape[1] > self.n_components:
+            self.svd_ = TruncatedSVD(self.n_components, random_state=self.random_state).fit(X)
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """Give dense rows."""
+        if self.svd_ is not None:
+            return self.svd_.transform(X)
+        return X.toarray() if scipy.sparse.issparse(X) else X
+
+
+def ridge(random_state: Any = None) -> Pipeline:
+    """Ridge regression on scaled columns, its strength by leave-one-out in closed form."""
+    # no centring: it would fill sparse rows, and the intercept does the same
+    return make_pipeline(StandardScaler(with_mean=False), RidgeCV(np.logspace(-2, 5, 15)))
+
+
+def boosting(random_state: Any = None) -> Pipeline:
+    """Histogram gradient boosting with absolute error, 100 trees.
+
+    No early stopping: held-out rows of the sources say little about another domain.
+    """
+    return make_pipeline(
+        SparseReducer(random_state=random_state),
+        HistGradientBoostingRegressor(
+            loss="absolute_error", early_stopping=False, random_state=random_state
+        ),
+    )
+
+
+LEARNERS = {"ridge": ridge, "boosting": boosting}
+
+
+def learner(estimator: Any, random_state: Any = None) -> Any:
+    """Give a new, unfitted estimator from a name of `LEARNERS` or a copy of the one given."""
+    if isinstance(estimator, str):
+        if estimator not in LEARNERS:
+            raise ArgumentError(
+                f"estimator: unknown name {estimator!r}; one of {', '.join(LEARNERS)}, or an "
+                f"estimator"
+            )
+        return LEARNERS[estimator](random_state)
+    if not hasattr(estimator, "fit") or inspect.isclass(estimator):
+        raise ArgumentError(
+            f"estimator: expected a scikit-learn estimator or one of {', '.join(LEARNERS)}, got "
+            f"{estimator!r:.80}"
+        )
+    return clone(estimator)
+
+
+def weight_key(estimator: Any) -> str | None:
+    """Name the argument of ``fit`` that takes sample weights; None if there is none.
+
+    Examples
+    --------
+    >>> weight_key(ridge())
+    'ridgecv__sample_weight'
+    """
+    if isinstance(estimator, Pipeline):
+        name, last = estimator.steps[-1]
+        inner = weight_key(last)
+        return inner and f"{name}__{inner}"
+    if has_fit_parameter(estimator, "sample_weight"):
+        return "sample_weight"
+    # a search or a transformed response hands what it does not know on to what it wraps
+    wrapped = getattr(estimator, "estimator", getattr(estimator, "regressor", None))
+    kinds = {p.kind for p in inspect.signature(estimator.fit).parameters.values()}
+    if wrapped is not None and inspect.Parameter.VAR_KEYWORD in kinds:
+        return weight_key(wrapped)
+    return None
+
+
+def fit_weighted(estimator: Any, X: Any, y: Any, weights: NDArray[np.float64] | None) -> Any:
+    """Fit an estimator with sample weights."""
+    if weights is None:
+        return estimator.fit(X, y)
+    if (key := weight_key(estimator)) is None:
+        inner = estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
+        raise ArgumentError(
+            f"estimator: {type(inner).__name__} takes no sample_weight, so that its sources "
+            f"cannot be weighted; use one that does (linear models, trees, forests, boosting, "
+            f"kernel machines), or PooledRegressor, which needs no weights"
+        )
+    with config_context(enable_metadata_routing=False):  # the step that takes them is known
+        return estimator.fit(X, y, **{key: weights})
+
+
+def read(
+    owner: Any,
+    X: Any,
+    y: Any,
+    sample_domain: Any,
+    target: str | None,
+    sample_weight: Any,
+    *,
+    numeric: bool,
+) -> tuple[Any, NDArray[Any], Groups, NDArray[np.float64] | None]:
+    """Check what ``fit`` was given, reading no response of the target.
+
+    Returns rows, responses (those of the target are replaced by one of a source), groups and
+    sample weights, if any.
+    """
+    X = validate_data(
+        owner, X, accept_sparse="csr", dtype=(np.float64, np.float32), ensure_min_samples=2
+    )
+    groups = group(sample_domain, X.shape[0], target=target)
+    if y is None:
+        raise ArgumentError(
+            f"y: {type(owner).__name__} requires y to be passed, but the target y is None"
+        )
+    given = np.asarray(y)
+    if given.ndim not in (1, 2) or len(given) != X.shape[0]:
+        raise DomainError(
+            f"y: expected {X.shape[0]} responses as X has rows, got shape {given.shape}"
+        )
+    rows = groups.source_rows
+    own = given[rows] if numeric else column_or_1d(given[rows], warn=True)
+    kind: Any = np.float64 if numeric else None
+    own = check_array(own, ensure_2d=False, dtype=kind, input_name="y")
+    labels = np.repeat(own[:1], X.shape[0], axis=0)
+    labels[rows] = own
+    return X, labels, groups, _weights(sample_weight, groups)
+
+
+def _weights(given: Any, groups: Groups) -> NDArray[np.float64] | None:
+    if given is None:
+        return None
+    rows = groups.source_rows
+    n = len(rows) + (0 if groups.target is None else len(groups.target))
+    weights = np.asarray(given, dtype=np.float64)
+    if weights.ndim > 1 or weights.size not in (1, n):
+        raise ArgumentError(f"sample_weight: expected {n} numbers, got shape {weights.shape}")
+    weights = np.broadcast_to(weights, (n,))
+    own = weights[rows]
+    if not np.isfinite(own).all() or (own < 0).any() or own.sum() <= 0:
+        raise ArgumentError(
+            "sample_weight: expected finite weights of at least 0 that are not all zero"
+        )
+    return weights

@@ -1,0 +1,171 @@
+"""Fitted scikit-learn parts as files, without pickle: only types that are known are read."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import sklearn
+from sklearn.ensemble._hist_gradient_boosting.predictor import TreePredictor
+from sklearn.tree._tree import Tree
+
+from vntransfer._version import __version__
+from vntransfer.errors import ArgumentError, DataError
+from vntransfer.io import atomic_write
+
+MODEL, RECORD = "model.skops", "model.json"
+FORMAT = 1
+
+TRUSTED = frozenset(
+    {
+        "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
+        "sklearn.tree._tree.Tree",
+        "vntransfer.adaptation._guard.Guarded",
+        "vntransfer.adaptation._learners.SparseReducer",
+        "vntransfer.adaptation.pooled.PooledRegressor",
+        "vntransfer.adaptation.weighted.Selection",
+        "vntransfer.adaptation.weighted.WeightedSourceClassifier",
+        "vntransfer.adaptation.weighted.WeightedSourceRegressor",
+    }
+)
+"""What is read beside the types that skops knows; trees are checked node by node."""
+
+
+def save(model: Any, folder: str | Path) -> None:
+    """Write a fitted model into a folder: ``model.skops`` and ``model.json``.
+
+    Parameters
+    ----------
+    model
+        `PooledRegressor`, `WeightedSourceRegressor` or `WeightedSourceClassifier` with a
+        scikit-learn estimator inside, or such an estimator itself. Estimators of other packages,
+        own classes and boosting with categorical columns (which keeps functions) cannot be saved:
+        reading them back would mean to run code that the file names.
+    folder
+        Made if absent.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from vntransfer import PooledRegressor
+    >>> X = np.arange(10.0)[:, None]
+    >>> model = PooledRegressor("ridge").fit(X, 2 * X[:, 0])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save(model, folder)
+    ...     same = load(folder).predict(X) == model.predict(X)
+    >>> bool(same.all())
+    True
+    """
+    skops = _skops()
+    try:
+        content = skops.dumps(model)
+        unknown = set(skops.get_untrusted_types(data=content)) - TRUSTED
+    except Exception as error:  # skops raises whatever the object's own methods raise
+        raise _refusal(model, f"of {type(getattr(model, 'estimator_', model)).__name__}") from error
+    if unknown:
+        raise _refusal(model, ", ".join(sorted(unknown)))
+    record = {
+        "format": FORMAT,
+        "class": type(model).__name__,
+        "vntransfer": __version__,
+        "scikit-learn": sklearn.__version__,
+    }
+    with atomic_write(Path(folder, MODEL)) as file:
+        file.write(content)
+    with atomic_write(Path(folder, RECORD), "w") as file:
+        file.write(json.dumps(record, indent=2) + "\n")
+
+
+def load(folder: str | Path) -> Any:
+    """Read what `save` wrote; a file that names any other type is refused unread."""
+    skops = _skops()
+    try:
+        record = json.loads(Path(folder, RECORD).read_text(encoding="utf-8"))
+        content = Path(folder, MODEL).read_bytes()
+    except FileNotFoundError as error:
+        raise DataError(f"folder: {folder} holds no saved model ({error.filename})") from None
+    except ValueError as error:
+        raise DataError(f"folder: {RECORD} in {folder} is damaged ({error})") from None
+    if not isinstance(record, dict) or record.get("format") != FORMAT:
+        raise DataError(
+            f"folder: {folder} was not written by this version of vntransfer; expected format "
+            f"{FORMAT} in {RECORD}"
+        )
+    try:
+        found = set(skops.get_untrusted_types(data=content))
+        if unknown := found - TRUSTED:
+            raise DataError(
+                f"folder: {MODEL} in {folder} names {', '.join(sorted(unknown))}; only "
+                f"scikit-learn's and vntransfer's own types are read"
+            )
+        model = skops.loads(content, trusted=sorted(found))
+    except DataError:
+        raise
+    except Exception as error:  # a damaged archive fails in many ways
+        raise DataError(f"folder: {MODEL} in {folder} is damaged ({error!r:.200})") from error
+    for tree, width in _trees(model):
+        _check_tree(tree, width, folder)
+    return model
+
+
+def _refusal(model: Any, what: str) -> ArgumentError:
+    return ArgumentError(
+        f"model: {type(model).__name__} holds parts that cannot be saved safely: {what}; most of "
+        f"scikit-learn's own estimators can be saved, and a network saves itself"
+    )
+
+
+def _skops() -> Any:
+    try:
+        import skops.io
+    except ImportError:
+        raise ArgumentError(
+            "saving scikit-learn estimators needs skops: install vntransfer[models]"
+        ) from None
+    return skops.io
+
+
+def _trees(model: Any) -> Iterator[tuple[Any, int]]:
+    """Give every tree within a model and the number of columns that its owner accepts."""
+    seen: set[int] = set()
+    waiting: list[tuple[Any, int]] = [(model, 0)]
+    while waiting:
+        thing, width = waiting.pop()
+        if id(thing) in seen or isinstance(thing, str | bytes | int | float | None):
+            continue
+        seen.add(id(thing))
+        if isinstance(thing, Tree | TreePredictor):
+            yield thing, width
+        elif isinstance(thing, dict):
+            waiting += [(value, width) for value in thing.values()]
+        elif isinstance(thing, list | tuple | set):
+            waiting += [(value, width) for value in thing]
+        elif isinstance(thing, np.ndarray):
+            waiting += [(value, width) for value in thing.flat] if thing.dtype == object else []
+        elif hasattr(thing, "__dict__"):
+            own = vars(thing).get("n_features_in_", width)
+            waiting += [(value, own) for value in vars(thing).values()]
+
+
+def _check_tree(tree: Any, width: int, folder: str | Path) -> None:
+    """Raise unless every walk from the root ends in a leaf and reads only columns that exist.
+
+    Trees are walked by compiled code that trusts them.
+    """
+    if isinstance(tree, TreePredictor):
+        nodes = tree.nodes
+        inner = np.flatnonzero(nodes["is_leaf"] == 0)
+        children = np.stack((nodes["left"], nodes["right"])).astype(np.int64)
+        columns = nodes["feature_idx"]
+        fine = not nodes["is_categorical"].any()  # such models are not saved: they hold functions
+    else:
+        children = np.stack((tree.children_left, tree.children_right))
+        inner = np.flatnonzero(tree.children_left != -1)
+        columns, fine = tree.feature, True
+    own = children[:, inner]
+    fine = fine and children.shape[1] > 0 and bool((own < children.shape[1]).all())
+    fine = fine and bool((own > inner).all())  # as scikit-learn numbers them: no way back
+    fine = fine and bool(((columns[inner] >= 0) & (columns[inner] < width)).all())
+    if not fine:
+        raise DataError(f"folder: {MODEL} in {folder} holds a tree that leads nowhere; refused")

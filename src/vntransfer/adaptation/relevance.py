@@ -1,0 +1,255 @@
+"""How much each source has to say about the target: weights from matrix divergences."""
+
+from typing import Any, Literal, get_args
+
+import numpy as np
+import scipy.sparse
+import torch
+from numpy.typing import NDArray
+from sklearn.decomposition import PCA
+from sklearn.utils.validation import check_array
+
+from vntransfer._arrays import number
+from vntransfer.adaptation._scaling import Scaler
+from vntransfer.divergences import DIVERGENCES, pairwise
+from vntransfer.domains import Groups, Name, Rows, group
+from vntransfer.errors import ArgumentError, DomainError
+from vntransfer.moments import Moments
+
+Matrix = Literal["second", "covariance"]
+Prior = Literal["rows", "equal"]
+Table = NDArray[np.float64]
+
+NOISE = 1e-7
+"""Differences between divergences below this (absolute or relative) are rounding."""
+
+WIDE = 2000
+"""Columns up to which components are found from the full covariance of the inputs."""
+
+
+def source_weights(
+    X: Any,
+    y: Any = None,
+    sample_domain: Any = None,
+    *,
+    target: str | None = None,
+    sharpness: float = 1.0,
+    divergence: str = "jeffreys",
+    moments: Matrix = "second",
+    components: int = 20,
+    ridge: float = 0.01,
+    prior: Prior = "rows",
+    labelled: Any = None,
+) -> dict[Name, float]:
+    """Weight sources by their closeness to the target, without any label.
+
+    With z the leading principal components of the standardised inputs, on one common scale, and
+    M_i the mean of v v' over source i, v = [1, z]::
+
+        D_i = J(M_i + εI : M_t + εI),   w_i ∝ n_i exp(-a (D_i - min D) / median(D - min D))
+
+    so that a = 0 is plain pooling. The unit of D is its own median: the weights say which source
+    is *nearer* than the others, not whether it is near, and how sharp they should be is a choice
+    (`WeightedSourceRegressor` makes it by leave-one-source-out). Differences within rounding count
+    as equal; if the median is 0 (most sources are equally near) the mean of the positive
+    differences takes its place.
+
+    Parameters
+    ----------
+    X
+        Rows of all domains (n, p), dense or sparse; sparse rows stay sparse.
+    y
+        Responses; only read for a conditional divergence, and then for the sources and the rows
+        in ``labelled``.
+    sample_domain
+        Domain of each row: integers (0 and above are sources, below 0 is the target) or names.
+    target
+        With names: which one is the target, "target" if not given.
+    sharpness
+        a.
+    divergence
+        An id of `DIVERGENCES`; of an asymmetric one the source is the first argument.
+    moments
+        "second": second moments of [1, z], which see means and covariances; "covariance": of z.
+    components
+        Largest number of principal components.
+    ridge
+        ε relative to the mean diagonal entry of all matrices.
+    prior
+        "rows": n_i as above. "equal": without n_i, a = 0 gives all sources the same weight.
+    labelled
+        For a conditional divergence: the few rows of the target whose y is known, as indices or a
+        mask. A handful is too few; docs/weights.md has figures.
+
+    Returns
+    -------
+    dict
+        Name -> weight; they sum to one.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(np.repeat([0.0, 1.0, 5.0, 1.2], 50)[:, None], 1.0, size=(200, 3))
+    >>> weights = source_weights(X, sample_domain=np.repeat([0, 1, 2, -1], 50), sharpness=3.0)
+    >>> {name: round(weight, 2) for name, weight in weights.items()}
+    {0: 0.05, 1: 0.95, 2: 0.0}
+    """
+    X = check_array(X, accept_sparse="csr", dtype=np.float64)
+    groups = group(sample_domain, X.shape[0], target=target)
+    if len(groups.sources) == 1:
+        return dict.fromkeys(groups.sources, 1.0)
+    a = number("sharpness", sharpness)
+    table = divergence_table(
+        X,
+        need_target(groups),
+        y,
+        divergence=divergence,
+        moments=moments,
+        components=components,
+        ridge=ridge,
+        labelled=labelled,
+    )
+    weights = sharpen(table[:-1, -1], a, masses(groups, prior))
+    return dict(zip(groups.sources, weights.tolist(), strict=True))
+
+
+def need_target(groups: Groups) -> Groups:
+    """Raise if there is no target."""
+    if groups.target is None:
+        raise DomainError(
+            f"sample_domain: no target among {list(groups.sources)}; mark its rows by an integer "
+            f"below 0, or say target=... with names"
+        )
+    return groups
+
+
+def masses(groups: Groups, prior: Prior, weights: NDArray[np.float64] | None = None) -> Table:
+    """Weights of the sources before any divergence is seen: their rows' total weight, or one."""
+    if prior not in get_args(Prior):
+        raise ArgumentError(f"prior: expected one of {get_args(Prior)}, got {prior!r}")
+    own = [
+        float(len(rows) if weights is None else weights[rows].sum())
+        for rows in groups.sources.values()
+    ]
+    return np.array(own) if prior == "rows" else (np.array(own) > 0).astype(float)
+
+
+def sharpen(D: Table, a: float, mass: Table) -> Table:
+    """Turn divergences (K,) into weights (K,) of sum one.
+
+    Examples
+    --------
+    >>> sharpen(np.array([1.0, 2.0, 3.0]), 1.0, np.ones(3)).round(3)
+    array([0.665, 0.245, 0.09 ])
+    """
+    if len(D) == 1:
+        return np.ones(1)
+    seen = mass > 0
+    gap = D - D[seen].min()
+    gap[gap <= NOISE * np.maximum(1.0, D)] = 0.0
+    own = gap[seen]
+    unit = float(np.median(own)) or (float(own[own > 0].mean()) if own.any() else 1.0)
+    w = mass * np.exp(-a * gap / unit)
+    return np.asarray(w / w.sum())
+
+
+def divergence_table(
+    X: Any,
+    groups: Groups,
+    y: Any = None,
+    *,
+    divergence: str = "jeffreys",
+    moments: Matrix = "second",
+    components: int = 20,
+    ridge: float = 0.01,
+    labelled: Any = None,
+) -> Table:
+    """Divergences between all sources and, in the last row and column, the target if any."""
+    if divergence not in DIVERGENCES:
+        raise ArgumentError(f"divergence: unknown id {divergence!r}; one of {list(DIVERGENCES)}")
+    if moments not in get_args(Matrix):
+        raise ArgumentError(f"moments: expected one of {get_args(Matrix)}, got {moments!r}")
+    v = embed(X, components)
+    domains = [*groups.sources.values(), *([] if groups.target is None else [groups.target])]
+    n_response = 1
+    if DIVERGENCES[divergence].conditional:
+        domains[-1] = known = _labelled(labelled, groups, divergence)
+        responses = _responses(y, groups, known)
+        v, n_response = np.hstack((v, responses)), responses.shape[1]
+    elif labelled is not None:
+        raise ArgumentError(
+            f"labelled: {divergence!r} sees no labels; ask for a conditional divergence"
+        )
+    if moments == "second":
+        v = np.hstack((np.ones((len(v), 1)), v))
+    elif min(map(len, domains)) < 2:
+        raise DomainError(
+            f"sample_domain: a covariance needs two rows of every domain, got "
+            f"{[len(rows) for rows in domains]}; use moments='second'"
+        )
+    M = torch.stack([_matrix(v[rows], moments) for rows in domains])
+    epsilon = number("ridge", ridge) * float(M.diagonal(dim1=1, dim2=2).mean())
+    ready = M + epsilon * torch.eye(M.shape[-1]).to(M)
+    return np.asarray(pairwise(ready, divergence=divergence, n_response=n_response))
+
+
+def _matrix(v: NDArray[np.float64], moments: Matrix) -> torch.Tensor:
+    own = Moments.from_samples(v)
+    if moments == "covariance":
+        return own.covariance_tensor()
+    return own.scatter / own.count + torch.outer(own.mean, own.mean)
+
+
+def embed(X: Any, components: int) -> NDArray[np.float64]:
+    """Leading principal components (n, d) of standardised columns, of mean variance one.
+
+    A common factor, not whitening: directions in which the inputs hardly vary count little.
+    """
+    if isinstance(components, bool) or not isinstance(components, int | np.integer):
+        raise ArgumentError(f"components: expected a whole number, got {components!r}")
+    if components < 1:
+        raise ArgumentError(f"components: expected at least 1, got {components}")
+    n, p = X.shape
+    scaler = Scaler.fit(X)
+    if scipy.sparse.issparse(X):
+        scaled = X @ scipy.sparse.diags_array(1 / scaler.scale)  # PCA centres on the fly
+    else:
+        scaled = (X - scaler.mean) / scaler.scale
+        if p <= components:
+            return np.asarray(scaled)
+    d = min(components, n - 1, p)
+    if d < 1:
+        return np.zeros((n, 1))
+    solver = "covariance_eigh" if p <= WIDE else "arpack"
+    z = PCA(d, svd_solver=solver, random_state=0).fit_transform(scaled)
+    spread = float(np.sqrt(z.var(0).mean()))
+    return np.asarray(z / spread if spread > 0 else z)
+
+
+def _labelled(labelled: Any, groups: Groups, divergence: str) -> Rows:
+    if labelled is None or groups.target is None:
+        raise ArgumentError(
+            f"divergence: {divergence!r} compares responses and needs rows of the target whose y "
+            f"is known: labelled=..., as indices or a mask"
+        )
+    given = np.asarray(labelled)
+    rows = np.flatnonzero(given) if given.dtype == bool else given.astype(np.intp).ravel()
+    if len(rows) == 0 or not np.isin(rows, groups.target).all():
+        raise DomainError(
+            f"labelled: expected at least one row, all of them the target's; got {len(rows)}, of "
+            f"which {int((~np.isin(rows, groups.target)).sum())} are not"
+        )
+    return np.asarray(rows)
+
+
+def _responses(y: Any, groups: Groups, known: Rows) -> NDArray[np.float64]:
+    """Standardised responses (n, m); zero where they must not be read."""
+    if y is None:
+        raise ArgumentError("y: a conditional divergence needs it, got None")
+    rows = np.concatenate((groups.source_rows, known))
+    own = check_array(np.asarray(y)[rows], ensure_2d=False, dtype=np.float64, input_name="y")
+    own = own.reshape(len(rows), -1)
+    scaler = Scaler.fit(own[: -len(known)])
+    out = np.zeros((len(y), own.shape[1]))
+    out[rows] = (own - scaler.mean) / scaler.scale
+    return out

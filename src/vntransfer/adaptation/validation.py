@@ -1,0 +1,303 @@
+"""Judging a model without labels of the target: virtual targets, and scorers that see sources."""
+
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, NamedTuple
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import BaseCrossValidator
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.metadata_routing import MetadataRequest
+from sklearn.utils.validation import check_array
+
+from vntransfer._arrays import number
+from vntransfer.adaptation.relevance import need_target
+from vntransfer.domains import TARGET, Groups, Name, Rows, group
+from vntransfer.errors import ArgumentError, DomainError, NumericalWarning
+
+Loss = Callable[[NDArray[Any], NDArray[Any]], NDArray[np.float64]]
+Kind = Literal["absolute", "zero_one"]
+
+
+class LeaveOneSourceOut(BaseCrossValidator):  # type: ignore[misc]
+    """A scikit-learn splitter that leaves out one source after another.
+
+    Splits are made from ``groups``, the ``sample_domain`` of the rows. With metadata routing it
+    takes the metadata of that name, so that one argument serves estimator and splitter::
+
+        model = WeightedSourceRegressor("ridge").set_fit_request(sample_domain=True)
+        cross_val_score(
+            model, X, y, cv=LeaveOneSourceOut(keep_target=True), params={"sample_domain": domain}
+        )
+
+    scikit-learn gives a model the training rows with their own names, so that the source left out
+    cannot become the target there: models that adapt see the true target (``keep_target``) or
+    none. `virtual_targets` gives the source that role.
+
+    Parameters
+    ----------
+    keep_target
+        Whether the target's rows (unlabelled) are among the training rows of every split:
+        estimators that adapt need them. They are never test rows.
+    target
+        With names: which one is the target, "target" if not given.
+
+    Examples
+    --------
+    >>> domain = ["a", "b", "b", "target"]
+    >>> for train, test in LeaveOneSourceOut().split(np.zeros((4, 1)), groups=domain):
+    ...     print(train, test)
+    [1 2] [0]
+    [0] [1 2]
+    """
+
+    __metadata_request__split: ClassVar[dict[str, str]] = {"groups": "sample_domain"}
+
+    def __init__(self, keep_target: bool = False, target: str | None = None) -> None:
+        self.keep_target, self.target = keep_target, target
+
+    def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[tuple[Rows, Rows]]:
+        """Give training and test rows, source after source in the order of their names."""
+        found = self._sources(groups, X.shape[0] if hasattr(X, "shape") else len(X))
+        kept = [found.target] if self.keep_target and found.target is not None else []
+        for name, test in found.sources.items():
+            others = [rows for other, rows in found.sources.items() if other != name]
+            yield np.sort(np.concatenate(others + kept)), test
+
+    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
+        """Count the sources."""
+        return len(self._sources(groups, None if groups is None else len(groups)).sources)
+
+    def _sources(self, groups: Any, n_rows: int | None) -> Groups:
+        if groups is None or n_rows is None:
+            raise DomainError(
+                "groups: LeaveOneSourceOut needs the domain of every row; pass "
+                "groups=sample_domain or, with metadata routing, params={'sample_domain': ...}"
+            )
+        found = group(groups, n_rows, target=self.target)
+        if len(found.sources) < 2:
+            raise DomainError(
+                f"groups: only one source {list(found.sources)}; leaving it out leaves none"
+            )
+        return found
+
+
+class VirtualTarget(NamedTuple):
+    """The arrays of ``fit`` in which one source plays the target, and its true responses."""
+
+    name: Name
+    X: Any
+    y: NDArray[Any]
+    sample_domain: NDArray[Any]
+    truth: NDArray[Any]
+
+
+def virtual_targets(
+    X: Any, y: Any, sample_domain: Any, *, target: str | None = None
+) -> Iterator[VirtualTarget]:
+    """Let each source play the target once.
+
+    The true target's rows are left out. The virtual one is named "target" (-1 where domains are
+    integers), and its responses are NaN (None where responses are not numbers).
+
+    Parameters
+    ----------
+    X, y, sample_domain, target
+        As for ``fit``; y of the target is never read.
+
+    Yields
+    ------
+    VirtualTarget
+        (name, X, y, sample_domain, truth); ``X[sample_domain == "target"]`` are the rows to which
+        ``truth`` belongs.
+
+    Examples
+    --------
+    >>> X, y, domain = np.arange(4.0)[:, None], [1.0, 2.0, 3.0, np.nan], ["a", "b", "b", "target"]
+    >>> for name, _, masked, relabelled, truth in virtual_targets(X, y, domain):
+    ...     print(name, masked, relabelled, truth)
+    a [nan  2.  3.] ['target' 'b' 'b'] [1.]
+    b [ 1. nan nan] ['a' 'target' 'target'] [2. 3.]
+    """
+    X = X if scipy.sparse.issparse(X) else np.asarray(X)
+    found = group(sample_domain, X.shape[0], target=target)
+    if len(found.sources) < 2:
+        raise DomainError(
+            f"sample_domain: only one source {list(found.sources)}; as target it leaves none"
+        )
+    if TARGET in found.sources:
+        raise DomainError(f"sample_domain: a source has the name {TARGET!r}; rename it")
+    rows = found.source_rows
+    X = X.tocsr()[rows] if scipy.sparse.issparse(X) else X[rows]
+    names = np.asarray(sample_domain)[rows]
+    named = names.dtype.kind not in "iu"
+    labels = np.asarray(y)[rows]
+    numeric = labels.dtype.kind in "biuf"
+    for name in found.sources:
+        own = names == name
+        masked = labels.astype(np.float64 if numeric else object)
+        masked[own] = np.nan if numeric else None
+        # object, so that a name longer than the others is not cut
+        relabelled = names.astype(object if named else np.int64)
+        relabelled[own] = TARGET if named else -1
+        yield VirtualTarget(name, X, masked, relabelled, labels[own])
+
+
+def absolute_error(truth: NDArray[Any], predicted: NDArray[Any]) -> NDArray[np.float64]:
+    """Absolute error of each row, averaged over response columns.
+
+    Examples
+    --------
+    >>> absolute_error(np.array([1.0, 2.0]), np.array([1.5, 2.0]))
+    array([0.5, 0. ])
+    """
+    gaps = np.abs(np.asarray(predicted, dtype=np.float64).reshape(truth.shape) - truth)
+    return np.asarray(gaps.reshape(len(truth), -1).mean(1))
+
+
+def zero_one_error(truth: NDArray[Any], predicted: NDArray[Any]) -> NDArray[np.float64]:
+    """1 for each row of a wrong class, else 0.
+
+    Examples
+    --------
+    >>> zero_one_error(np.array(["a", "b"]), np.array(["a", "a"]))
+    array([0., 1.])
+    """
+    return np.asarray(truth != predicted, dtype=np.float64)
+
+
+LOSSES: dict[str, Loss] = {"absolute": absolute_error, "zero_one": zero_one_error}
+
+
+@dataclass(frozen=True)
+class SourceScorer:
+    """Minus the mean error on the sources' rows, each source counting the same.
+
+    A scorer in scikit-learn's sense, for rows that the model was not fitted on. It knows nothing of
+    the target: a model is good where the sources are.
+
+    Parameters
+    ----------
+    loss
+        "absolute" error, "zero_one" (classes), or a function (truth, predicted) -> error of each
+        row.
+
+    Examples
+    --------
+    >>> from sklearn.dummy import DummyRegressor
+    >>> X, y = np.zeros((4, 1)), np.array([0.0, 0.0, 1.0, np.nan])
+    >>> model = DummyRegressor(strategy="constant", constant=0.0).fit(X[:3], y[:3])
+    >>> SourceScorer()(model, X, y, sample_domain=[0, 0, 1, -1])
+    -0.5
+    """
+
+    loss: Loss | Kind = "absolute"
+
+    def __call__(
+        self, estimator: Any, X: Any, y: Any, sample_domain: Any = None, target: str | None = None
+    ) -> float:
+        """Score a fitted estimator."""
+        found = group(sample_domain, np.shape(X)[0], target=target)
+        own = [_errors(self.loss, estimator, X, y, rows) for rows in found.sources.values()]
+        return -float(np.mean([errors.mean() for errors in own]))
+
+    def get_metadata_routing(self) -> MetadataRequest:
+        """Ask scikit-learn for ``sample_domain``."""
+        return _request(self)
+
+
+@dataclass(frozen=True)
+class ImportanceWeightedScorer:
+    """Minus the error on the sources' rows, weighted to look like the target's.
+
+    A logistic classifier tells target rows from source rows; its odds, times the ratio of their
+    numbers, estimate the density ratio p_target/p_source, by which errors on source rows are
+    weighted (self-normalised; Sugiyama, Krauledat and Müller 2007). Right for pure covariate shift,
+    if the sources cover the target. Where they do not, few rows carry all the weight: ratios are
+    clipped, and if the effective number of rows (Σw)²/Σw² is too small a warning says so. The score
+    then rests on a handful of rows.
+
+    Parameters
+    ----------
+    loss
+        "absolute" error, "zero_one" (classes), or a function (truth, predicted) -> error of each
+        row.
+    clip
+        Largest ratio.
+    least
+        Smallest effective share of rows without a warning.
+
+    Examples
+    --------
+    >>> from sklearn.dummy import DummyRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.concatenate((rng.normal(0, 1, 500), rng.normal(1, 1, 500)))[:, None]
+    >>> model = DummyRegressor(strategy="constant", constant=1.0).fit(X, X[:, 0])
+    >>> domain = np.repeat([0, -1], 500)
+    >>> source = SourceScorer()(model, X, X[:, 0], domain)
+    >>> weighted = ImportanceWeightedScorer()(model, X, X[:, 0], domain)
+    >>> truth = -abs(X[500:, 0] - 1.0).mean()
+    >>> bool(abs(weighted - truth) < 0.1 < abs(source - truth))
+    True
+    """
+
+    loss: Loss | Kind = "absolute"
+    clip: float = 20.0
+    least: float = 0.05
+
+    def __call__(
+        self, estimator: Any, X: Any, y: Any, sample_domain: Any = None, target: str | None = None
+    ) -> float:
+        """Score a fitted estimator; the rows must hold some of the target."""
+        found = need_target(group(sample_domain, np.shape(X)[0], target=target))
+        w = self.ratios(X, found)
+        share = float(w.sum() ** 2 / (w**2).sum() / len(w))
+        if share < number("least", self.least):
+            warnings.warn(
+                f"sample_domain: {share:.1%} of the sources' rows carry the weight; the sources "
+                f"hardly cover the target, and the score is uncertain",
+                NumericalWarning,
+                stacklevel=2,
+            )
+        return -float(w @ _errors(self.loss, estimator, X, y, found.source_rows) / w.sum())
+
+    def ratios(self, X: Any, groups: Groups) -> NDArray[np.float64]:
+        """Clipped density ratios of the sources' rows, in the order of the table."""
+        if groups.target is None:
+            raise ArgumentError("groups: there is no target")
+        clip = number("clip", self.clip, exclusive=True)
+        rows = groups.source_rows
+        both = np.concatenate((rows, groups.target))
+        Z = check_array(X, accept_sparse="csr", dtype=np.float64)[both]
+        which = np.arange(len(both)) >= len(rows)
+        model = make_pipeline(StandardScaler(with_mean=False), LogisticRegression(max_iter=1000))
+        odds = np.exp(model.fit(Z, which).decision_function(Z[: len(rows)]).clip(-50, 50))
+        return np.asarray(np.minimum(odds * len(rows) / len(groups.target), clip))
+
+    def get_metadata_routing(self) -> MetadataRequest:
+        """Ask scikit-learn for ``sample_domain``."""
+        return _request(self)
+
+
+def _request(owner: Any) -> MetadataRequest:
+    request = MetadataRequest(owner=owner)
+    request.score.add_request(param="sample_domain", alias=True)
+    return request
+
+
+def _errors(loss: Loss | Kind, estimator: Any, X: Any, y: Any, rows: Rows) -> NDArray[np.float64]:
+    if isinstance(loss, str) and loss not in LOSSES:
+        raise ArgumentError(f"loss: expected one of {list(LOSSES)} or a function, got {loss!r}")
+    function = LOSSES[loss] if isinstance(loss, str) else loss
+    own = X[rows] if scipy.sparse.issparse(X) else np.asarray(X)[rows]
+    errors = np.asarray(function(np.asarray(y)[rows], estimator.predict(own)), dtype=np.float64)
+    if errors.shape != (len(rows),):
+        raise ArgumentError(
+            f"loss: expected one error per row, {(len(rows),)}, got shape {errors.shape}"
+        )
+    return errors

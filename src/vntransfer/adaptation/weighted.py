@@ -1,0 +1,376 @@
+"""Source weights for any learner: rows of near sources count more, features stay as they are."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss, roc_auc_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils import get_tags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from vntransfer._arrays import number
+from vntransfer.adaptation._guard import Guarded, guard
+from vntransfer.adaptation._learners import fit_weighted, learner, read
+from vntransfer.adaptation.relevance import (
+    Matrix,
+    Prior,
+    divergence_table,
+    masses,
+    need_target,
+    sharpen,
+)
+from vntransfer.domains import Groups, Name, Rows
+from vntransfer.errors import ArgumentError
+
+CANDIDATES = (0.0, 1.0, 3.0)
+"""Sharpnesses among which "auto" chooses; the first one, pooling, is the safe one."""
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Selection:
+    """How the sharpness was chosen.
+
+    Parameters
+    ----------
+    sharpness
+        The one chosen.
+    reason
+        Why, in words.
+    candidates
+        Sharpnesses that were tried, (C,).
+    virtual_targets
+        Sources that played the target, (V,).
+    errors
+        Error of each candidate on each virtual target, (V, C).
+    guarded
+        Scores of the candidates; None if there was nothing to choose from.
+    """
+
+    sharpness: float
+    reason: str
+    candidates: tuple[float, ...] = ()
+    virtual_targets: tuple[Name, ...] = ()
+    errors: Floats | None = None
+    guarded: Guarded | None = None
+
+
+@dataclass(eq=False, repr=False)
+class _WeightedSource(BaseEstimator):  # type: ignore[misc]
+    """What regressor and classifier share."""
+
+    estimator: Any = None
+    sharpness: float | Literal["auto"] = "auto"
+    divergence: str = "jeffreys"
+    moments: Matrix = "second"
+    components: int = 20
+    ridge: float = 0.01
+    prior: Prior = "rows"
+    n_jobs: int | None = None
+    random_state: Any = None
+
+    _numeric: ClassVar[bool] = True
+
+    def _learner(self) -> Any:
+        raise NotImplementedError
+
+    def _error(self, model: Any, X: Any, y: NDArray[Any]) -> float:
+        """Error of a model on a virtual target; NaN if it cannot be told there."""
+        raise NotImplementedError
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_domain: Any = None,
+        target: str | None = None,
+        sample_weight: Any = None,
+    ) -> Self:
+        """Weight the sources and fit the estimator to their rows.
+
+        Parameters
+        ----------
+        X
+            Rows of all domains (n, p), dense or sparse; see `stack`.
+        y
+            Responses (n,); those of the target are never read and can be NaN.
+        sample_domain
+            Domain of each row: integers (0 and above are sources, below 0 is the target) or names.
+            None: all rows are one source, and the estimator is fitted as it is.
+        target
+            With names: which one is the target, "target" if not given.
+        sample_weight
+            Weights (n,) of rows within their source; divergences do not see them.
+        """
+        X, y, groups, own = read(
+            self, X, y, sample_domain, target, sample_weight, numeric=self._numeric
+        )
+        if sample_domain is not None:
+            need_target(groups)
+        self._check_labels(y[groups.source_rows])
+        table = np.full((2, 2), np.nan)  # one source and nothing to compare it with
+        if groups.target is not None:
+            table = divergence_table(
+                X,
+                groups,
+                divergence=self.divergence,
+                moments=self.moments,
+                components=self.components,
+                ridge=self.ridge,
+            )
+        mass = masses(groups, self.prior, own)
+        self.selection_ = self._select(X, y, groups, own, table, mass)
+        w = sharpen(table[:-1, -1], self.selection_.sharpness, mass)
+        self.divergences_ = dict(zip(groups.sources, table[:-1, -1].tolist(), strict=True))
+        self.source_weights_ = dict(zip(groups.sources, w.tolist(), strict=True))
+        self.estimator_ = self._fit_one(X, y, list(groups.sources.values()), own, w)
+        return self
+
+    def _check_labels(self, y: NDArray[Any]) -> None:
+        """Look at the sources' labels before anything is fitted."""
+
+    def _fit_one(
+        self, X: Any, y: NDArray[Any], rows: list[Rows], own: Floats | None, w: Floats
+    ) -> Any:
+        """Fit a new learner to sources that share the weights w."""
+        order = np.sort(np.concatenate(rows))
+        given = np.ones(len(y)) if own is None else own
+        weights = np.zeros(len(y))
+        for r, share in zip(rows, w, strict=True):
+            if share > 0:
+                weights[r] = share * given[r] / given[r].sum()
+        weights = weights[order] * (given[order].sum() / weights.sum())
+        plain = own is None and np.ptp(weights) <= 1e-12
+        return fit_weighted(self._learner(), X[order], y[order], None if plain else weights)
+
+    def _select(
+        self,
+        X: Any,
+        y: NDArray[Any],
+        groups: Groups,
+        own: Floats | None,
+        table: Floats,
+        mass: Floats,
+    ) -> Selection:
+        if self.sharpness != "auto":
+            return Selection(number("sharpness", self.sharpness), "given")
+        names = list(groups.sources)
+        if len(names) < 3:
+            return Selection(CANDIDATES[0], f"{len(names)} source(s): no virtual target to try on")
+        rows = list(groups.sources.values())
+
+        def errors_on(v: int) -> list[float]:
+            others = [i for i in range(len(rows)) if i != v]
+            if not self._can_train(y[np.concatenate([rows[i] for i in others])]):
+                return [np.nan] * len(CANDIDATES)
+            return [
+                self._error(
+                    self._fit_one(
+                        X,
+                        y,
+                        [rows[i] for i in others],
+                        own,
+                        sharpen(table[others, v], a, mass[others]),
+                    ),
+                    X[rows[v]],
+                    y[rows[v]],
+                )
+                for a in CANDIDATES
+            ]
+
+        heavy = [v for v in range(len(rows)) if 0 < mass[v] < mass.sum()]
+        found = np.array(Parallel(n_jobs=self.n_jobs)(delayed(errors_on)(v) for v in heavy))
+        scored = np.isfinite(found[:, 0])
+        if not scored.any():
+            return Selection(CANDIDATES[0], "no virtual target could be scored")
+        guarded = guard(found[scored])
+        v, best = guarded.scores[guarded.best], CANDIDATES[guarded.best]
+        reason = (
+            f"leave-one-source-out: log ratio to pooling plus standard error {v:+.3f}"
+            if guarded.best
+            else "leave-one-source-out: no sharpness is better than pooling by a standard error"
+        )
+        chosen = tuple(names[i] for i, good in zip(heavy, scored, strict=True) if good)
+        return Selection(best, reason, CANDIDATES, chosen, found[scored], guarded)
+
+    def _can_train(self, y: NDArray[Any]) -> bool:
+        return len(y) > 1
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Predict responses (n,)."""
+        rows = self._rows(X)
+        return np.asarray(self.estimator_.predict(rows))
+
+    def _rows(self, X: Any) -> Any:
+        check_is_fitted(self)
+        return validate_data(
+            self, X, accept_sparse="csr", dtype=(np.float64, np.float32), reset=False
+        )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        inner = get_tags(self._learner())
+        tags.input_tags.sparse = self.estimator is None or (
+            isinstance(self.estimator, str) or inner.input_tags.sparse
+        )
+        tags.target_tags.multi_output = inner.target_tags.multi_output
+        if inner.classifier_tags is not None and tags.classifier_tags is not None:
+            tags.classifier_tags.multi_class = inner.classifier_tags.multi_class
+        return tags
+
+
+@dataclass(eq=False, repr=False)
+class WeightedSourceRegressor(RegressorMixin, _WeightedSource):  # type: ignore[misc]
+    """Any regressor that takes sample weights, on sources weighted by closeness to the target.
+
+    The weights w_i of `source_weights` become sample weights: the rows of source i share w_i, and
+    the mean of all is one. Features are not changed. It pays for simple models (which cannot fit
+    all sources at once) and for domains that differ by nature; a flexible model needs it less, and
+    where domains carry no structure weighting only loses data. Therefore the sharpness is chosen by
+    default, with plain pooling as the safe candidate.
+
+    Parameters
+    ----------
+    estimator
+        Any scikit-learn regressor whose ``fit`` takes ``sample_weight`` (also as last step of a
+        pipeline or inside a search), "ridge" or "boosting" (see `PooledRegressor`); None is
+        "boosting".
+    sharpness
+        a of `source_weights`, or "auto": 0 (pooling), 1 or 3, whichever has the least mean absolute
+        error where each source plays the target once (no label of the target is used), if it
+        is better than pooling by more than a standard error. That is 3 fits per source.
+    divergence, moments, components, ridge, prior
+        See `source_weights`.
+    n_jobs
+        Virtual targets tried at once (joblib).
+    random_state
+        Seed of the named estimators.
+
+    Attributes
+    ----------
+    source_weights_ : dict
+        Weight of each source by its name.
+    divergences_ : dict
+        D of each source.
+    selection_ : Selection
+        How the sharpness was chosen, with all errors and scores.
+    estimator_ : estimator
+        The fitted regressor.
+
+    Examples
+    --------
+    >>> from vntransfer import stack
+    >>> rng = np.random.default_rng(0)
+    >>> a, b, new = (rng.normal(m, 1, size=(100, 1)) for m in (0, 4, 0.2))
+    >>> X, y, domain = stack({"a": (a, a[:, 0] ** 2), "b": (b, b[:, 0] ** 2)}, target=new)
+    >>> weighted = WeightedSourceRegressor("ridge", sharpness=3.0).fit(X, y, domain)
+    >>> pooled = WeightedSourceRegressor("ridge", sharpness=0.0).fit(X, y, domain)
+    >>> weighted.source_weights_["a"] > 0.95
+    True
+    >>> weighted.score(new, new[:, 0] ** 2) > pooled.score(new, new[:, 0] ** 2)
+    True
+    """
+
+    def _learner(self) -> Any:
+        return learner("boosting" if self.estimator is None else self.estimator, self.random_state)
+
+    def _error(self, model: Any, X: Any, y: NDArray[Any]) -> float:
+        return float(np.abs(model.predict(X).reshape(y.shape) - y).mean())
+
+
+def _has_probabilities(model: "WeightedSourceClassifier") -> bool:
+    fitted = getattr(model, "estimator_", None)
+    return hasattr(model._learner() if fitted is None else fitted, "predict_proba")
+
+
+@dataclass(eq=False, repr=False)
+class WeightedSourceClassifier(ClassifierMixin, _WeightedSource):  # type: ignore[misc]
+    """Any classifier that takes sample weights, on sources weighted by closeness to the target.
+
+    See `WeightedSourceRegressor`.
+
+    Parameters
+    ----------
+    estimator
+        Any scikit-learn classifier whose ``fit`` takes ``sample_weight`` (also as last step of a
+        pipeline or inside a search); None is logistic regression on scaled columns.
+    sharpness
+        a of `source_weights`, or "auto": 0 (pooling), 1 or 3 by leave-one-source-out with a
+        standard-error guard.
+    divergence, moments, components, ridge, prior
+        See `source_weights`.
+    n_jobs
+        Virtual targets tried at once (joblib).
+    random_state
+        Not used by the default estimator.
+    scoring
+        What "auto" compares: "log_loss", or "auc" (1 - AUC; two classes; virtual targets of one
+        class are left out).
+
+    Attributes
+    ----------
+    classes_ : array
+        Labels of the sources.
+    source_weights_, divergences_, selection_, estimator_
+        As of `WeightedSourceRegressor`.
+
+    Examples
+    --------
+    >>> from vntransfer import stack
+    >>> rng = np.random.default_rng(0)
+    >>> a, b, new = (rng.normal(m, 1, size=(100, 1)) for m in (0, 4, 0.2))
+    >>> X, y, domain = stack({"a": (a, a[:, 0] > 0), "b": (b, b[:, 0] > 4)}, target=new)
+    >>> model = WeightedSourceClassifier(sharpness=3.0).fit(X, y, domain)
+    >>> bool(model.score(new, new[:, 0] > 0) > 0.9), model.predict_proba(new).shape
+    (True, (100, 2))
+    """
+
+    scoring: Literal["log_loss", "auc"] = "log_loss"
+
+    _numeric: ClassVar[bool] = False
+
+    def _learner(self) -> Any:
+        if self.estimator is None:
+            return make_pipeline(StandardScaler(with_mean=False), LogisticRegression(max_iter=1000))
+        return learner(self.estimator)
+
+    def _check_labels(self, y: NDArray[Any]) -> None:
+        check_classification_targets(y)
+        self.classes_ = np.unique(y)
+        if self.scoring not in ("log_loss", "auc"):
+            raise ArgumentError(f"scoring: expected 'log_loss' or 'auc', got {self.scoring!r}")
+        if self.sharpness == "auto" and not hasattr(self._learner(), "predict_proba"):
+            raise ArgumentError(
+                f"sharpness: 'auto' compares probabilities, and {type(self.estimator).__name__} "
+                f"has no predict_proba; give a number, or calibrate the estimator"
+            )
+        if self.sharpness == "auto" and self.scoring == "auc" and len(self.classes_) > 2:
+            raise ArgumentError(
+                f"scoring: 'auc' is for two classes, got {len(self.classes_)}; use 'log_loss'"
+            )
+
+    def _can_train(self, y: NDArray[Any]) -> bool:
+        return len(np.unique(y)) > 1
+
+    def _error(self, model: Any, X: Any, y: NDArray[Any]) -> float:
+        p = np.zeros((X.shape[0], len(self.classes_)))
+        p[:, np.searchsorted(self.classes_, model.classes_)] = model.predict_proba(X)
+        if self.scoring == "log_loss":
+            return float(log_loss(y, p, labels=self.classes_))
+        positive = y == self.classes_[-1]
+        return float(1 - roc_auc_score(positive, p[:, -1])) if 0 < positive.mean() < 1 else np.nan
+
+    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> Floats:
+        """Probabilities (n, number of classes), in the order of ``classes_``."""
+        rows = self._rows(X)
+        return np.asarray(self.estimator_.predict_proba(rows))

@@ -1,0 +1,203 @@
+"""Source weights: the near source, laws of symmetry, nothing read that must not be."""
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.linalg
+import scipy.sparse
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from numpy.typing import NDArray
+from worlds import easy, hard
+
+from vntransfer import DIVERGENCES, source_weights
+from vntransfer.adaptation.relevance import divergence_table, embed, sharpen
+from vntransfer.domains import group, stack
+from vntransfer.errors import ArgumentError, DomainError
+
+PLAIN = [key for key, entry in DIVERGENCES.items() if not entry.conditional]
+
+
+def test_weights_follow_the_formula() -> None:
+    """Against a straight transcription: standardise, border by one, J, exponential."""
+    X, y, domain = easy()
+    z = (X - X.mean(0)) / X.std(0)
+    M = {}
+    for name in ("a", "b", "c", "target"):
+        v = np.column_stack((np.ones((domain == name).sum()), z[domain == name]))
+        M[name] = v.T @ v / len(v)
+    epsilon = 0.01 * np.mean([np.diag(m).mean() for m in M.values()])
+    M = {name: m + epsilon * np.eye(5) for name, m in M.items()}
+    log = scipy.linalg.logm
+    t = M["target"]
+    D = np.array([np.trace((M[n] - t) @ (log(M[n]) - log(t))).real / 2 for n in "abc"])
+    w = np.array([60, 50, 70]) * np.exp(-2 * (D - D.min()) / np.median(D - D.min()))
+    found = source_weights(X, y, domain, sharpness=2.0)
+    np.testing.assert_allclose(list(found.values()), w / w.sum(), rtol=1e-6)
+    equal = source_weights(X, y, domain, sharpness=2.0, prior="equal")
+    np.testing.assert_allclose(
+        list(equal.values()), w / [60, 50, 70] / (w / [60, 50, 70]).sum(), rtol=1e-6
+    )
+
+
+@pytest.mark.parametrize("moments", ["second", "covariance"])
+@pytest.mark.parametrize("divergence", PLAIN)
+def test_the_near_source_weighs_most_and_weights_are_a_simplex(
+    divergence: str, moments: Any
+) -> None:
+    rng = np.random.default_rng(0)
+    spread = {"near": 1.0, "wide": 2.0, "wider": 4.0}
+    parts = {name: (rng.normal(s, s, size=(100, 3)), np.zeros(100)) for name, s in spread.items()}
+    world = stack(parts, target=rng.normal(1.0, 1.1, size=(80, 3)))
+    weights = source_weights(*world, divergence=divergence, moments=moments, sharpness=3.0)
+    assert max(weights, key=weights.__getitem__) == "near"
+    assert weights["near"] > 0.5
+    assert sum(weights.values()) == pytest.approx(1)
+    assert min(weights.values()) >= 0
+
+
+def test_no_sharpness_is_plain_pooling() -> None:
+    weights = source_weights(*easy(), sharpness=0.0)
+    assert weights == pytest.approx({"a": 60 / 180, "b": 50 / 180, "c": 70 / 180})
+    equal = source_weights(*easy(), sharpness=0.0, prior="equal")
+    assert equal == pytest.approx(dict.fromkeys("abc", 1 / 3))
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_permuting_sources_permutes_the_weights(sparse: bool) -> None:
+    X, y, domain = easy()
+    X = np.hstack((X, np.random.default_rng(0).normal(size=(len(X), 40))))  # components are needed
+    if sparse:
+        X = scipy.sparse.csr_array(X * (np.abs(X) > 1))
+    before = source_weights(X, y, domain, sharpness=2.0)
+    for names in itertools.permutations("abc"):
+        new = dict(zip("abc", names, strict=True)) | {"target": "target"}
+        order = np.random.default_rng(1).permutation(len(y))
+        after = source_weights(
+            X[order], y[order], np.array([new[n] for n in domain[order]]), sharpness=2.0
+        )
+        for name in "abc":
+            assert after[new[name]] == pytest.approx(before[name], rel=1e-6)
+
+
+def test_responses_of_the_target_are_never_read() -> None:
+    X, y, domain = easy()
+    poisoned = np.where(domain == "target", np.resize([1e300, -np.inf, np.nan], len(y)), y)
+    assert source_weights(X, poisoned, domain) == source_weights(X, y, domain)
+    assert source_weights(X, None, domain) == source_weights(X, y, domain)
+
+
+def test_duplicates_get_equal_weights() -> None:
+    weights = source_weights(*hard(), sharpness=3.0)
+    assert weights["twice"] == weights["again"] > 0
+    assert all(np.isfinite(list(weights.values())))
+
+
+def test_sparse_rows_give_what_dense_rows_give() -> None:
+    X, y, domain = easy()
+    X = np.hstack((X, np.random.default_rng(0).normal(size=(len(X), 30)))) * (X[:, :1] > 0)
+    dense = source_weights(X, y, domain, components=5)
+    for p in (X, np.hstack((X, np.zeros((len(X), 2000))))):  # the second takes the iterative way
+        sparse = source_weights(scipy.sparse.csr_matrix(p), y, domain, components=5)
+        assert sparse == pytest.approx(dense, rel=1e-6)
+
+
+def test_wide_sparse_rows_stay_sparse() -> None:
+    """Densified, these rows would fill 1 GB."""
+    rng = np.random.default_rng(0)
+    X = scipy.sparse.random_array((500, 250_000), density=1e-5, rng=rng, format="csr")
+    assert embed(X, 3).shape == (500, 3)
+
+
+def test_units_of_columns_do_not_matter() -> None:
+    X, y, domain = easy()
+    assert source_weights(X * [1e-3, 1, 5, 1e6], y, domain) == pytest.approx(
+        source_weights(X, y, domain), rel=1e-6
+    )
+
+
+@given(
+    arrays(np.float64, 5, elements=st.floats(0, 1e6)),
+    arrays(np.float64, 5, elements=st.floats(0.1, 1e3)),
+    st.floats(0, 50),
+)
+def test_nearer_never_weighs_less(D: NDArray[Any], mass: NDArray[Any], a: float) -> None:
+    w = sharpen(D, a, mass)
+    assert w.min() >= 0
+    assert w.sum() == pytest.approx(1)
+    order = np.argsort(D)
+    assert (np.diff((w / mass)[order]) <= 1e-12).all()
+
+
+def test_ties_and_noise() -> None:
+    ones = np.ones(3)
+    np.testing.assert_allclose(sharpen(np.array([2.0, 2.0, 2.0]), 3.0, ones), 1 / 3)
+    np.testing.assert_allclose(sharpen(np.array([0.5, 0.5 + 1e-12, 0.5]), 3.0, ones), 1 / 3)
+    w = sharpen(np.array([1.0, 1.0, 3.0]), 1.0, ones)  # the median of the gaps is 0
+    np.testing.assert_allclose(w, np.array([1, 1, np.exp(-1)]) / (2 + np.exp(-1)))
+    w = sharpen(np.array([0.0, 1.0, 1e9]), 800.0, np.array([0.0, 1.0, 1.0]))
+    np.testing.assert_allclose(w, [0, 1, 0])  # what has no mass does not count
+
+
+def test_one_source_has_all_the_weight() -> None:
+    assert source_weights(np.ones((3, 1))) == {0: 1.0}
+    assert source_weights(np.ones((3, 1)), sample_domain=[7, 7, -1]) == {7: 1.0}
+
+
+def test_conditional_divergence_sees_the_response() -> None:
+    """Equal inputs, other responses: only labelled rows of the target tell the sources apart."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(3, 200, 3))
+    y = np.concatenate((x[0, :, 0], -x[1, :, 0], x[2, :, 0])) + 0.1 * rng.normal(size=600)
+    X, domain = x.reshape(-1, 3), np.repeat([0, 1, -1], 200)
+    labelled = np.arange(420, 500)
+    poisoned = y.copy()
+    poisoned[np.setdiff1d(np.flatnonzero(domain < 0), labelled)] = np.nan
+    for responses in (poisoned, np.column_stack((poisoned, poisoned))):
+        weights = source_weights(
+            X, responses, domain, divergence="conditional_von_neumann", labelled=labelled
+        )
+        assert weights[0] > 0.8
+    mask = np.isin(np.arange(600), labelled)
+    again = source_weights(
+        X, responses, domain, divergence="conditional_von_neumann", labelled=mask
+    )
+    assert again == weights
+
+
+def test_table_is_symmetric_with_the_target_last() -> None:
+    X, _, domain = easy()
+    table = divergence_table(X, group(domain, len(X)))
+    assert table.shape == (4, 4)
+    np.testing.assert_allclose(table, table.T)
+    assert table[:3, 3].argmin() == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"divergence": "euclid"}, "divergence: unknown"),
+        ({"divergence": "conditional_von_neumann"}, "labelled="),
+        ({"divergence": "conditional_von_neumann", "labelled": [0]}, "labelled: expected"),
+        ({"labelled": [200]}, "sees no labels"),
+        ({"moments": "third"}, "moments:"),
+        ({"prior": "best"}, "prior:"),
+        ({"components": 0}, "components:"),
+        ({"components": 2.5}, "components:"),
+        ({"sharpness": -1.0}, "sharpness:"),
+        ({"ridge": "auto"}, "ridge:"),
+    ],
+)
+def test_bad_options_are_named(options: dict[str, Any], says: str) -> None:
+    with pytest.raises((ArgumentError, DomainError), match=says):
+        source_weights(*easy(), **options)
+
+
+def test_no_target_is_named() -> None:
+    with pytest.raises(DomainError, match="no target among"):
+        source_weights(np.ones((4, 1)), sample_domain=[0, 1, 0, 1])
+    with pytest.raises(DomainError, match="moments='second'"):
+        source_weights(np.eye(4), sample_domain=[0, 1, 1, -1], moments="covariance")
