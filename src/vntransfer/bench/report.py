@@ -22,6 +22,7 @@ from vntransfer.bench.store import Record, read_records
 from vntransfer.bench.tables import Interval, Probability, Signed, Table, Value, render
 
 Condition = tuple[tuple[str, Any], ...]
+Group = tuple[str, Condition]  # a data set under one condition
 # method -> target -> seed -> value of the metric
 Values = dict[str, dict[str, dict[int, float]]]
 
@@ -40,9 +41,9 @@ class Report:
         return tuple((name, record.settings[name]) for name in self.preset.grid)
 
     @cached_property
-    def chosen(self) -> dict[tuple[str, Condition], dict[tuple[str, str, int], tuple[Record, int]]]:
+    def chosen(self) -> dict[Group, dict[tuple[str, str, int], tuple[Record, int]]]:
         """(data, condition) -> (method, target, seed) -> the cell and step that the rule chose."""
-        groups: dict[tuple[str, Condition], dict[tuple[str, str, int], list[Record]]] = {}
+        groups: dict[Group, dict[tuple[str, str, int], list[Record]]] = {}
         for record in self.records:
             if record.status == "done":
                 places = groups.setdefault((record.data, self.condition(record)), {})
@@ -199,7 +200,9 @@ def _paper_rows(
     ]
 
 
-def mean_over_targets(values: Mapping[str, Mapping[int, float]], targets: list[str]) -> Value:
+def mean_over_targets(
+    values: Mapping[str, Mapping[int, float]], targets: list[str]
+) -> Estimate | None:
     """Mean over targets of each seed, then over seeds; empty when a target is missing."""
     if any(target not in values for target in targets):
         return None
@@ -247,7 +250,7 @@ def comparison_tables(loaded: Report) -> list[Table]:
 
 def against_baseline(
     loaded: Report, method: str
-) -> dict[tuple[str, Condition], tuple[Difference, float | None, str]]:
+) -> dict[Group, tuple[Difference, float | None, str]]:
     """Difference to the baseline per data set and condition, p corrected over them, verdict."""
     higher = loaded.kind.higher_is_better
     found = {}

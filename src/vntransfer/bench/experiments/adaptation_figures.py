@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from vntransfer.bench.experiments.adaptation_report import group_label, summary
 from vntransfer.bench.experiments.adaptation_weights import (
     Array,
     Curves,
@@ -13,12 +14,12 @@ from vntransfer.bench.experiments.adaptation_weights import (
     collect,
     smooth,
 )
-from vntransfer.bench.figures import COLOURS, curve, grid, legend
-from vntransfer.bench.report import Report, condition_text
-from vntransfer.bench.statistics import estimate
+from vntransfer.bench.figures import COLOURS, curve, grid, legend, standard
+from vntransfer.bench.report import Group, Report, condition_text
+from vntransfer.bench.statistics import Estimate, estimate
 
-DECAY = 0.8
-"""Of the moving average over epochs."""
+WINDOW = 5
+"""Epochs of the moving average."""
 
 PICTURED = {
     "amazon": "computer_video_games",
@@ -30,9 +31,10 @@ PICTURED = {
 
 def figures(loaded: Report) -> Iterator[tuple[str, Any]]:
     """Errors per target; weights as maps, bars and, where a run has its history, over epochs."""
-    from vntransfer.bench.figures import standard
-
-    yield from standard(loaded)
+    if len(loaded.chosen) > 1:
+        yield "errors", error_panels(summary(loaded), loaded.preset.baseline)
+    else:
+        yield from standard(loaded)
     for data, condition in loaded.chosen:
         weights = collect(loaded, data, condition)
         name = "-".join(filter(None, (data, condition_text(condition).replace(", ", "-"))))
@@ -45,9 +47,42 @@ def figures(loaded: Report) -> Iterator[tuple[str, Any]]:
             yield f"weights-{name}-{target}", weight_bars(weights, str(target))
         seeds = {method: w.curves for method, w in weights.items() if w.curves}
         for method, curves in seeds.items():
-            yield f"epochs-{name}-{method}", epoch_curves(curves[min(curves)], title=method)
+            yield f"epochs-{name}-{method}", epoch_curves(curves[min(curves)], method)
         if seeds:
             yield f"changes-{name}", change_curves(seeds)
+
+
+def error_panels(means: Mapping[str, Mapping[Group, Estimate]], baseline: str) -> Any:
+    """Mean error per method, one panel per data set; a dotted line at the baseline's.
+
+    Parameters
+    ----------
+    means
+        Method -> data set -> mean error and its standard error.
+    baseline
+        Method with the line; empty for none.
+    """
+    groups = list(dict.fromkeys(group for by_group in means.values() for group in by_group))
+    methods = list(means)
+    columns = min(3, len(groups))
+    rows = -(-len(groups) // columns)
+    figure, axes = grid(rows, columns, width=3.2, height=0.6 + 0.17 * len(methods))
+    for ax, group in zip(axes.flat, groups, strict=False):
+        for place, method in enumerate(methods):
+            if group in means[method]:
+                found = means[method][group]
+                colour = COLOURS[1] if method == baseline else COLOURS[0]
+                error = found.error or 0.0
+                ax.errorbar(found.mean, place, xerr=error, fmt="o", markersize=4, color=colour)
+        if group in means.get(baseline, {}):
+            ax.axvline(means[baseline][group].mean, color="#888888", linestyle=":", linewidth=1)
+        ax.set_yticks(range(len(methods)), methods, fontsize=7)
+        ax.invert_yaxis()
+        ax.set_title(group_label(group), fontsize=9)
+        ax.tick_params(axis="x", labelsize=7)
+    for ax in axes.flat[len(groups) :]:
+        ax.set_visible(False)
+    return figure
 
 
 def heat_maps(maps: Mapping[str, Array], domains: Sequence[str]) -> Any:
@@ -91,17 +126,17 @@ def _rotation(names: Sequence[str]) -> int:
     return 90 if max(map(len, names)) > 4 else 0
 
 
-def epoch_curves(curves: Curves, *, title: str = "", decay: float = DECAY) -> Any:
+def epoch_curves(curves: Curves, method: str, *, window: int = WINDOW) -> Any:
     """Weights over epochs, one panel per target: thin as they are, thick as a moving average.
 
     Parameters
     ----------
     curves
         Target -> source -> weights per epoch.
-    title
-        Stands above the panels.
-    decay
-        Of the moving average; 0 leaves the curves as they are.
+    method
+        Stands above every panel.
+    window
+        Epochs of the moving average.
     """
     columns = min(3, len(curves))
     figure, axes = grid(-(-len(curves) // columns), columns, width=3.0, height=2.2)
@@ -111,8 +146,8 @@ def epoch_curves(curves: Curves, *, title: str = "", decay: float = DECAY) -> An
             colour = COLOURS[names.index(source) % len(COLOURS)]
             epochs = range(1, len(values) + 1)
             ax.plot(epochs, values, color=colour, linewidth=0.7, alpha=0.5)
-            ax.plot(epochs, smooth(values, decay), color=colour, linewidth=1.6)
-        ax.set_title(f"target {target}", fontsize=9)
+            ax.plot(epochs, smooth(values, window), color=colour, linewidth=1.6)
+        ax.set_title(f"{method}, target {target}", fontsize=9)
         ax.set_ylim(0, None)
         ax.tick_params(labelsize=7)
         ax.set_xlabel("epoch", fontsize=8)
@@ -124,7 +159,6 @@ def epoch_curves(curves: Curves, *, title: str = "", decay: float = DECAY) -> An
     for i, source in enumerate(names):
         axes.flat[0].plot([], [], color=COLOURS[i % len(COLOURS)], label=source)
     legend(figure, axes)
-    figure.suptitle(title, fontsize=10)
     return figure
 
 

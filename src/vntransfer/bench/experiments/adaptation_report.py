@@ -13,7 +13,7 @@ from vntransfer.bench.experiments.adaptation_weights import (
     collect,
 )
 from vntransfer.bench.report import (
-    Condition,
+    Group,
     Report,
     against_baseline,
     comparison_tables,
@@ -30,7 +30,6 @@ ORDERED = ("synthetic",)
 UNRANKED = ("oracle",)
 """Methods that see the target's responses."""
 
-_Group = tuple[str, Condition]
 _MARKS = {"better": " [+]", "worse": " [-]"}
 _SHARE = "share/"
 
@@ -48,21 +47,33 @@ def tables(loaded: Report) -> list[Table]:
     return found + [t for t in (choice_table(loaded), weight_table(loaded)) if t.rows]
 
 
-def _label(group: _Group) -> str:
+def group_label(group: Group) -> str:
+    """Name a data set and, where the preset has several, the condition.
+
+    Examples
+    --------
+    >>> group_label(("bike", (("rows", 100),)))
+    'bike, rows=100'
+    """
     return ", ".join(filter(None, (group[0], condition_text(group[1]))))
 
 
-def summary_table(loaded: Report) -> Table:
-    """Mean over targets per method and data set, with ranks and tests against the baseline."""
-    preset, groups = loaded.preset, list(loaded.chosen)
-    means: dict[str, dict[_Group, Estimate]] = {method: {} for method in preset.methods}
-    for group in groups:
+def summary(loaded: Report) -> dict[str, dict[Group, Estimate]]:
+    """Give each method's mean error over targets (± over seeds) where no target is missing."""
+    means: dict[str, dict[Group, Estimate]] = {method: {} for method in loaded.preset.methods}
+    for group in loaded.chosen:
         values = loaded.values(*group)
         targets = list(dict.fromkeys(t for by_target in values.values() for t in by_target))
         for method, by_target in values.items():
             mean = mean_over_targets(by_target, targets)
-            if isinstance(mean, Estimate):
+            if mean is not None:
                 means[method][group] = mean
+    return means
+
+
+def summary_table(loaded: Report) -> Table:
+    """Mean over targets per method and data set, with ranks and tests against the baseline."""
+    preset, groups, means = loaded.preset, list(loaded.chosen), summary(loaded)
     ranks = mean_ranks(
         {m: [e.mean for e in by.values()] for m, by in means.items() if len(by) == len(groups)}
     )
@@ -91,7 +102,7 @@ def summary_table(loaded: Report) -> Table:
         "[+] better, [-] worse than the baseline at the 5 % level (paired over targets and seeds, "
         "Holm-corrected over data sets)",
     ]
-    header = ["method", *map(_label, groups), "ratio", "rank", "better/worse"]
+    header = ["method", *map(group_label, groups), "ratio", "rank", "better/worse"]
     return Table(f"{preset.title}: all data sets", header, rows, notes + loaded.notes())
 
 
@@ -113,7 +124,7 @@ def mean_ranks(values: Mapping[str, list[float]]) -> dict[str, float]:
 
 
 def _mean_ratio(
-    means: Mapping[_Group, Estimate], baseline: Mapping[_Group, Estimate]
+    means: Mapping[Group, Estimate], baseline: Mapping[Group, Estimate]
 ) -> float | None:
     pairs = [(e.mean, baseline[g].mean) for g, e in means.items() if g in baseline]
     if len(pairs) < len(baseline) or not pairs or min(map(min, pairs)) <= 0:
@@ -121,7 +132,7 @@ def _mean_ratio(
     return float(np.exp(np.mean([np.log(a / b) for a, b in pairs])))
 
 
-def _won(verdicts: Mapping[_Group, str]) -> str:
+def _won(verdicts: Mapping[Group, str]) -> str:
     found = list(verdicts.values())
     return f"{found.count('better')}/{found.count('worse')}" if found else ""
 
@@ -139,7 +150,7 @@ def choice_table(loaded: Report) -> Table:
             if cells:
                 adapted = sum(cell["adapted"] for cell in cells)
                 rows.append(
-                    [_label(group), method, f"{adapted:.0f} of {len(cells)}", _shares(cells)]
+                    [group_label(group), method, f"{adapted:.0f} of {len(cells)}", _shares(cells)]
                 )
     notes = [
         "adapted: another candidate than the safe one had the largest share; shares: means over "
@@ -164,7 +175,7 @@ def weight_table(loaded: Report) -> Table:
     rows: list[list[Value]] = []
     for group in loaded.chosen:
         for method, weights in collect(loaded, *group).items():
-            rows.append([_label(group), method, *_measures(group[0], weights)])
+            rows.append([group_label(group), method, *_measures(group[0], weights)])
     notes = [
         "closeness: Spearman correlation of a target's weights with -|i - j|, mean over targets "
         "(± standard error over seeds; ties keep it below 0.975 for six domains in a row)",

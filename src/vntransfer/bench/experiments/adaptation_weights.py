@@ -147,15 +147,13 @@ def changes(curves: Mapping[str, Mapping[str, Array]]) -> Array:
     return np.asarray(np.mean(steps, axis=0))
 
 
-def smooth(values: Array, decay: float) -> Array:
-    """Exponential moving average that starts at the first value.
+def smooth(values: Array, window: int) -> Array:
+    """Mean over a window around each value, cut at both ends: it does not lag behind.
 
     Examples
     --------
-    >>> smooth(np.array([1.0, 0.0, 0.0]), 0.5)
-    array([1.  , 0.5 , 0.25])
+    >>> smooth(np.array([3.0, 0.0, 0.0, 4.0]), 3)
+    array([1.5       , 1.        , 1.33333333, 2.        ])
     """
-    out = np.array(values, dtype=np.float64)
-    for i in range(1, len(out)):
-        out[i] = decay * out[i - 1] + (1 - decay) * out[i]
-    return out
+    half = window // 2
+    return np.array([values[max(0, i - half) : i + half + 1].mean() for i in range(len(values))])
