@@ -190,10 +190,11 @@ def test_weights_that_only_count_rows_are_not_learned(weights: list[float], lear
 def test_what_a_method_chose_is_recorded() -> None:
     assert adaptation.selection_record(object()) == {}
     for shares, adapted in (([0.6, 0.4], 0.0), ([0.4, 0.6], 1.0), ([0.5, 0.5], 0.0)):
-        selection = SimpleNamespace(candidates=["source_only", 0.1], shares=np.array(shares))
+        names = ("source_only", "trade_off=1")
+        selection = SimpleNamespace(candidates=names, shares=dict(zip(names, shares, strict=True)))
         assert adaptation.selection_record(SimpleNamespace(selection_=selection)) == {
             "share/source_only": shares[0],
-            "share/0.1": shares[1],
+            "share/trade_off=1": shares[1],
             "adapted": adapted,
         }
 

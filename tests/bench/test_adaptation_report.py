@@ -1,5 +1,6 @@
 """Tables and figures of ``adaptation``, against calculations from the raw records."""
 
+import io
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,6 @@ from vntransfer.bench.experiments.adaptation_weights import (
     closeness,
     collect,
 )
-from vntransfer.bench.figures import draw
 from vntransfer.bench.kinds import load_kind
 from vntransfer.bench.preset import check, override, read_preset
 from vntransfer.bench.report import Report, load_report
@@ -221,17 +221,24 @@ def chosen_report(shares: list[dict[str, float]]) -> Report:
 
 def test_choice_table_counts_and_averages() -> None:
     table = choice_table(chosen_report([{"so": 0.8, "0.1": 0.2}, {"so": 0.3, "0.1": 0.7}]))
-    assert table.rows == [["synthetic", "darn", "1 of 2", "so 0.55, 0.1 0.45"]]
+    assert table.rows == [["synthetic", "darn", "1 of 2", "so: 1 times, 0.55; 0.1: 1 times, 0.45"]]
 
 
-def test_figures_of_a_run(folder: Path, tmp_path: Path) -> None:
-    names = {path.stem for path in draw(folder, tmp_path)}
-    expected = {"synthetic-errors"}
+def test_figures_of_a_run(loaded: Report) -> None:
+    found = dict(drawn.figures(loaded))
+    expected = {"errors"}
     for size in SIZES:
         group = f"synthetic-rows={size}"
-        expected |= {f"synthetic-{kind}-{group}" for kind in ("weights", "changes")}
-        expected |= {f"synthetic-epochs-{group}-{method}" for method in ("mdd_paper", "darn")}
-    assert names == expected
+        expected |= {f"{kind}-{group}" for kind in ("weights", "changes")}
+        expected |= {f"epochs-{group}-{method}" for method in ("mdd_paper", "darn")}
+    assert set(found) == expected
+    for name in ("errors", "weights-synthetic-rows=30"):
+        found[name].savefig(io.BytesIO(), format="png", dpi=40)
+
+
+def test_one_data_set_is_drawn_per_target(loaded: Report) -> None:
+    kept = [r for r in loaded.records if r.settings["rows"] == 60 and r.method == "constant"]
+    assert list(dict(drawn.figures(Report(loaded.preset, loaded.kind, kept)))) == ["values"]
 
 
 def test_heat_maps_show_the_matrices_on_one_scale() -> None:

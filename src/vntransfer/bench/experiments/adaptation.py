@@ -17,7 +17,8 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from inspect import signature
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +38,9 @@ _Array = NDArray[np.float64]
 BASELINE, ENSEMBLE = "source_only", "source_only_5"
 MEMBERS = 5
 """Networks of the ensemble."""
+
+NONE = "none"
+"""How a preset says that an estimator chooses a number by itself: TOML has no word for None."""
 
 
 @lru_cache(maxsize=4)
@@ -129,11 +133,12 @@ def _fit(cell: Cell, rows: Problem, labels: _Array) -> Fitted:
     if cell.method == "oracle":
         return Fitted(_oracle(cell, rows))
     x, y, domain = stack(rows.sources, target=rows.x)
-    if cell.method == ENSEMBLE:
+    if cell.method == ENSEMBLE and "members" not in cell.hyper:
         seeds = np.random.SeedSequence(cell.seed).generate_state(MEMBERS)
         members = [_make(BASELINE, cell.hyper, int(seed)).fit(x, y, domain) for seed in seeds]
         return Fitted(np.mean([model.predict(rows.x_test) for model in members], axis=0))
-    model = _make(cell.method, cell.hyper, cell.seed).fit(x, y, domain)
+    method = BASELINE if cell.method == ENSEMBLE else cell.method
+    model = _make(method, cell.hyper, cell.seed).fit(x, y, domain)
     return Fitted(
         model.predict(rows.x_test),
         weight_record(model, rows) | selection_record(model),
@@ -157,7 +162,10 @@ def _oracle(cell: Cell, rows: Problem) -> _Array:
 
 
 def _make(method: str, options: Settings, seed: int) -> Any:
-    given = {k: tuple(v) if isinstance(v, list) else v for k, v in options.items()}
+    given = {
+        name: tuple(value) if isinstance(value, list) else None if value == NONE else value
+        for name, value in options.items()
+    }
     model = METHODS[method].make(**given)
     return model.set_params(random_state=seed) if "random_state" in model.get_params() else model
 
@@ -178,10 +186,12 @@ def selection_record(model: Any) -> dict[str, float]:
     selection = getattr(model, "selection_", None)
     if selection is None:
         return {}
-    shares = [float(share) for share in selection.shares]
-    names = map(str, selection.candidates)
-    record = {f"share/{name}": share for name, share in zip(names, shares, strict=True)}
-    return {**record, "adapted": float(max(shares) > shares[0])}
+    shares = [float(selection.shares[name]) for name in selection.candidates]
+    named = zip(selection.candidates, shares, strict=True)
+    return {
+        **{f"share/{name}": share for name, share in named},
+        "adapted": float(max(shares) > shares[0]),
+    }
 
 
 def epoch_record(record: Mapping[str, Any]) -> dict[str, float]:
@@ -213,12 +223,16 @@ def options_of(method: str) -> dict[str, Option]:
     >>> options_of("mdan_max")["aggregation"].default
     'max'
     """
+    model = METHODS[method].make()
+    hints = signature(type(model)).parameters
     found = {}
-    for name, value in METHODS[method].make().get_params(deep=False).items():
+    for name, value in model.get_params(deep=False).items():
         if name == "random_state":  # the cell's seed
             continue
         if name == "trade_off" or value == "auto":
             found[name] = Option(value, low=0, words=("auto",))
+        elif value is None and float in get_args(hints[name].annotation):
+            found[name] = Option(NONE, words=(NONE,))
         elif isinstance(value, tuple) and value:
             found[name] = Option(list(value))
         elif isinstance(value, bool | int | str) or (
@@ -233,7 +247,9 @@ def _methods() -> dict[str, Method]:
     return {
         "constant": Method(),
         BASELINE: Method(network),
-        ENSEMBLE: Method(network),
+        ENSEMBLE: Method(
+            network | ({"members": Option(MEMBERS, low=1)} if "members" in network else {})
+        ),
         **{name: Method(options_of(name)) for name in METHODS if name != BASELINE},
         "oracle": Method({**network, "folds": Option(5, low=2)}),
     }

@@ -138,7 +138,7 @@ def _won(verdicts: Mapping[Group, str]) -> str:
 
 
 def choice_table(loaded: Report) -> Table:
-    """How often a method that chooses by itself adapted, and the mean share of each candidate."""
+    """How often a method that chooses by itself adapted, and which candidates it chose."""
     rows: list[list[Value]] = []
     for group, chosen in loaded.chosen.items():
         for method in loaded.preset.methods:
@@ -148,26 +148,29 @@ def choice_table(loaded: Report) -> Table:
                 if m == method and "adapted" in record.metrics
             ]
             if cells:
-                adapted = sum(cell["adapted"] for cell in cells)
-                rows.append(
-                    [group_label(group), method, f"{adapted:.0f} of {len(cells)}", _shares(cells)]
-                )
+                often = f"{sum(cell['adapted'] for cell in cells):.0f} of {len(cells)}"
+                rows.append([group_label(group), method, often, _candidates(cells)])
     notes = [
-        "adapted: another candidate than the safe one had the largest share; shares: means over "
-        "targets and seeds",
+        "adapted: another candidate than source-only had the largest share in the prediction; then "
+        "how often each candidate had it, with its mean share over targets and seeds",
         *loaded.notes(),
     ]
-    header = ["data", "method", "adapted", "shares of the candidates"]
-    return Table(
-        f"{loaded.preset.title}: what was chosen without target labels", header, rows, notes
-    )
+    header = ["data", "method", "adapted", "candidates"]
+    title = f"{loaded.preset.title}: what was chosen without labels of the target"
+    return Table(title, header, rows, notes)
 
 
-def _shares(cells: list[dict[str, float]]) -> str:
-    names = dict.fromkeys(name for cell in cells for name in cell if name.startswith(_SHARE))
-    means = {name: sum(cell.get(name, 0.0) for cell in cells) / len(cells) for name in names}
-    ordered = sorted(means.items(), key=lambda item: -item[1])
-    return ", ".join(f"{name.removeprefix(_SHARE)} {mean:.2f}" for name, mean in ordered)
+def _candidates(cells: list[dict[str, float]]) -> str:
+    """Name, times chosen and mean share of all candidates, the largest share first."""
+    shares = [
+        {k.removeprefix(_SHARE): v for k, v in cell.items() if k.startswith(_SHARE)}
+        for cell in cells
+    ]
+    names = list(dict.fromkeys(name for cell in shares for name in cell))
+    means = {name: sum(cell.get(name, 0.0) for cell in shares) / len(shares) for name in names}
+    wins = [max(cell, key=cell.__getitem__) for cell in shares]
+    names.sort(key=lambda name: -means[name])
+    return "; ".join(f"{name}: {wins.count(name)} times, {means[name]:.2f}" for name in names)
 
 
 def weight_table(loaded: Report) -> Table:
