@@ -76,12 +76,16 @@ def error_panels(means: Mapping[str, Mapping[Group, Estimate]], baseline: str) -
                 ax.errorbar(found.mean, place, xerr=error, fmt="o", markersize=4, color=colour)
         if group in means.get(baseline, {}):
             ax.axvline(means[baseline][group].mean, color="#888888", linestyle=":", linewidth=1)
-        ax.set_yticks(range(len(methods)), methods, fontsize=7)
+        ax.set_yticks(range(len(methods)), [])
         ax.invert_yaxis()
         ax.set_title(group_label(group), fontsize=9)
         ax.tick_params(axis="x", labelsize=7)
     for ax in axes.flat[len(groups) :]:
         ax.set_visible(False)
+    for ax in axes[:, 0]:
+        ax.set_yticks(range(len(methods)), methods, fontsize=7)
+    for ax in axes.flat[max(0, len(groups) - columns) : len(groups)]:
+        ax.set_xlabel("mean absolute error / std of the sources' y", fontsize=8)
     return figure
 
 
@@ -95,8 +99,8 @@ def heat_maps(maps: Mapping[str, Array], domains: Sequence[str]) -> Any:
     domains
         Names of rows and columns.
     """
-    columns = min(len(maps), 4)
-    rows = -(-len(maps) // columns)
+    rows = -(-len(maps) // 4)
+    columns = -(-len(maps) // rows)
     size = max(2.4, 0.38 * len(domains) + 0.6)
     figure, axes = grid(rows, columns, width=size, height=size)
     largest = max(float(np.nanmax(matrix)) for matrix in maps.values())
@@ -110,14 +114,17 @@ def heat_maps(maps: Mapping[str, Array], domains: Sequence[str]) -> Any:
                 colour = "white" if value > 0.6 * largest else "#333333"
                 label = f"{value:.2f}".removeprefix("0")
                 ax.text(j, i, label, ha="center", va="center", fontsize=6, color=colour)
-        ax.set_xticks(range(len(domains)), domains, fontsize=7, rotation=_rotation(domains))
-        ax.set_yticks(range(len(domains)), domains, fontsize=7)
+        ax.set_xticks(range(len(domains)), [])
+        ax.set_yticks(range(len(domains)), [])
         ax.set_title(method, fontsize=9)
-        ax.set_xlabel("source", fontsize=8)
     for ax in axes.flat[len(maps) :]:
         ax.set_visible(False)
     for ax in axes[:, 0]:
+        ax.set_yticks(range(len(domains)), domains, fontsize=7)
         ax.set_ylabel("target", fontsize=8)
+    for ax in axes.flat[max(0, len(maps) - columns) : len(maps)]:  # nothing is drawn below these
+        ax.set_xticks(range(len(domains)), domains, fontsize=7, rotation=_rotation(domains))
+        ax.set_xlabel("source", fontsize=8)
     figure.colorbar(image, ax=axes, shrink=0.7, label="weight")
     return figure
 
