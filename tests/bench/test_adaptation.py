@@ -199,6 +199,41 @@ def test_what_a_method_chose_is_recorded() -> None:
         }
 
 
+def test_a_sharpness_that_was_taken_is_recorded() -> None:
+    for taken, adapted in ((0.0, 0.0), (3.0, 1.0)):
+        selection = SimpleNamespace(candidates=(0.0, 3.0), sharpness=taken)
+        assert adaptation.selection_record(SimpleNamespace(selection_=selection)) == {
+            "share/sharpness=0": 1 - adapted,
+            "share/sharpness=3": adapted,
+            "adapted": adapted,
+        }
+    fixed = SimpleNamespace(candidates=(), sharpness=1.0)
+    assert adaptation.selection_record(SimpleNamespace(selection_=fixed)) == {}
+
+
+class Tuned(Memory):
+    """An estimator whose numbers have words in their place."""
+
+    def __init__(
+        self, rate: float | None = None, alpha: float | str = "auto", net: object = None
+    ) -> None:
+        self.rate, self.alpha, self.net = rate, alpha, net
+
+
+def test_words_stand_for_numbers_that_an_estimator_chooses(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(METHODS, "tuned", Method(Tuned, "tuned"))  # type: ignore[arg-type]
+    options = adaptation.options_of("tuned")
+    assert {name: option.default for name, option in options.items()} == {
+        "rate": "none",
+        "alpha": "auto",
+    }
+    assert options["rate"].check(2, "rate") == 2.0
+    model = adaptation._make("tuned", {"rate": "none", "alpha": 0.5}, seed=0)
+    assert (model.rate, model.alpha) == (None, 0.5)
+
+
 def test_seeds_differ_and_repeat() -> None:
     errors = [final(cell("darn", seed=seed))["mae"] for seed in (0, 1, 0)]
     assert errors[0] == errors[2] != errors[1]

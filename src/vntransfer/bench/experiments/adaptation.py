@@ -182,16 +182,20 @@ def weight_record(model: Any, rows: Problem) -> dict[str, float]:
 
 
 def selection_record(model: Any) -> dict[str, float]:
-    """Shares of the candidates among which a method chose, the safe one first."""
+    """Shares of the candidates among which a method chose, the safe one first.
+
+    A method that takes one sharpness of its weights and leaves the others gives all to that one.
+    """
     selection = getattr(model, "selection_", None)
-    if selection is None:
+    if selection is None or not selection.candidates:
         return {}
-    shares = [float(selection.shares[name]) for name in selection.candidates]
-    named = zip(selection.candidates, shares, strict=True)
-    return {
-        **{f"share/{name}": share for name, share in named},
-        "adapted": float(max(shares) > shares[0]),
-    }
+    if hasattr(selection, "shares"):
+        shares = {str(name): float(selection.shares[name]) for name in selection.candidates}
+    else:
+        taken = selection.sharpness
+        shares = {f"sharpness={a:g}": float(a == taken) for a in selection.candidates}
+    adapted = max(shares.values()) > next(iter(shares.values()))
+    return {f"share/{name}": share for name, share in shares.items()} | {"adapted": float(adapted)}
 
 
 def epoch_record(record: Mapping[str, Any]) -> dict[str, float]:
