@@ -25,10 +25,14 @@ class Option:
         The allowed values; empty for any.
     low, high
         Bounds of a number (both included).
+    words
+        What may stand in place of a number; the default may be one of them.
 
     Examples
     --------
     >>> Option(1.0, low=0).check(2, "alpha")
+    2.0
+    >>> Option("auto", words=("auto",)).check(2, "alpha")
     2.0
     >>> Option("y", choices=("x", "y")).check("z", "noise_on")
     Traceback (most recent call last):
@@ -39,11 +43,15 @@ class Option:
     choices: tuple[Any, ...] = ()
     low: float | None = None
     high: float | None = None
+    words: tuple[str, ...] = ()
 
     def check(self, value: Any, where: str) -> Any:
         """Return the value in the type of the default, or say what is wrong with it."""
+        if isinstance(value, str) and value in self.words:
+            return value
         if not isinstance(self.default, list):
-            return self._check_one(value, type(self.default), where)
+            kind = float if self.default in self.words else type(self.default)
+            return self._check_one(value, kind, where)
         if not isinstance(value, list) or not value:
             raise PresetError(f"{where}: expected a non-empty list, got {value!r}")
         kind = type(self.default[0])
@@ -53,7 +61,8 @@ class Option:
         if kind is float and type(value) is int and abs(value) <= 2**53:
             value = float(value)
         if value.__class__ is not kind:
-            raise PresetError(f"{where}: expected {_NAMES[kind]}, got {value!r}")
+            words = "".join(f" or {word!r}" for word in self.words)
+            raise PresetError(f"{where}: expected {_NAMES[kind]}{words}, got {value!r}")
         if kind is float and not math.isfinite(value):
             raise PresetError(f"{where}: expected a finite number, got {value!r}")
         if self.choices and value not in self.choices:

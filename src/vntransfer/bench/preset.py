@@ -21,6 +21,7 @@ _KEYS = (
     "data",
     "targets",
     "methods",
+    "common",
     "seeds",
     "selection",
     "baseline",
@@ -197,7 +198,10 @@ def check(raw: Mapping[str, Any], name: str) -> Preset:
             raise PresetError(f"{name}: {key!r} is missing; add it")
     experiment = Option("").check(raw["experiment"], f"{name}: experiment")
     kind = load_kind(experiment)
-    methods, grids = _methods(raw["methods"], kind, f"{name}: methods")
+    shared = _table(raw.get("common", {}), f"{name}: common")
+    known = {option for method in kind.methods.values() for option in method.options}
+    check_names(shared, known, f"{name}: common")
+    methods, grids = _methods(raw["methods"], shared, kind, f"{name}: methods")
     baseline = Option("").check(raw.get("baseline", ""), f"{name}: baseline")
     if baseline:
         check_names([baseline], methods, f"{name}: baseline")
@@ -262,16 +266,20 @@ def _values(value: Any, option: Option, where: str) -> list[Any]:
 
 
 def _methods(
-    value: Any, kind: Kind, where: str
+    value: Any, shared: Settings, kind: Kind, where: str
 ) -> tuple[dict[str, Settings], dict[str, dict[str, list[Any]]]]:
     given = _table(value, where)
+    if given.get("all") == {}:
+        check_names(given, [*kind.methods, "all"], where)
+        given = {name: given.get(name, {}) for name in kind.methods}
     if not given:
         raise PresetError(f"{where}: name at least one of {', '.join(kind.methods)}")
     check_names(given, kind.methods, where)
     methods, grids = {}, {}
     for name, content in given.items():
         options = kind.methods[name].options
-        fixed = _table(content, f"{where}.{name}")
+        own = {option: shared[option] for option in shared if option in options}
+        fixed = own | _table(content, f"{where}.{name}")
         grid = _table(fixed.pop("grid", {}), f"{where}.{name}.grid")
         check_names(grid, options, f"{where}.{name}.grid")
         methods[name] = resolve(options, fixed, f"{where}.{name}")

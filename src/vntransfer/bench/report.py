@@ -22,6 +22,7 @@ from vntransfer.bench.store import Record, read_records
 from vntransfer.bench.tables import Interval, Probability, Signed, Table, Value, render
 
 Condition = tuple[tuple[str, Any], ...]
+Group = tuple[str, Condition]  # a data set under one condition
 # method -> target -> seed -> value of the metric
 Values = dict[str, dict[str, dict[int, float]]]
 
@@ -40,9 +41,9 @@ class Report:
         return tuple((name, record.settings[name]) for name in self.preset.grid)
 
     @cached_property
-    def chosen(self) -> dict[tuple[str, Condition], dict[tuple[str, str, int], tuple[Record, int]]]:
+    def chosen(self) -> dict[Group, dict[tuple[str, str, int], tuple[Record, int]]]:
         """(data, condition) -> (method, target, seed) -> the cell and step that the rule chose."""
-        groups: dict[tuple[str, Condition], dict[tuple[str, str, int], list[Record]]] = {}
+        groups: dict[Group, dict[tuple[str, str, int], list[Record]]] = {}
         for record in self.records:
             if record.status == "done":
                 places = groups.setdefault((record.data, self.condition(record)), {})
@@ -164,7 +165,7 @@ def value_table(
                 rows += _paper_rows(label, methods, ours, paper[target])
         if len(targets) > 1:
             label = ", ".join(filter(None, ("mean", condition_text(condition))))
-            means = [_mean_over_targets(values.get(method, {}), targets) for method in methods]
+            means = [mean_over_targets(values.get(method, {}), targets) for method in methods]
             rows.append([label, "ours", *means])
     header = ["target", "", *methods]
     if not paper:
@@ -199,7 +200,9 @@ def _paper_rows(
     ]
 
 
-def _mean_over_targets(values: Mapping[str, Mapping[int, float]], targets: list[str]) -> Value:
+def mean_over_targets(
+    values: Mapping[str, Mapping[int, float]], targets: list[str]
+) -> Estimate | None:
     """Mean over targets of each seed, then over seeds; empty when a target is missing."""
     if any(target not in values for target in targets):
         return None
@@ -211,24 +214,16 @@ def _mean_over_targets(values: Mapping[str, Mapping[int, float]], targets: list[
 
 def comparison_tables(loaded: Report) -> list[Table]:
     """Difference to the baseline per data set (and condition), and wins and losses."""
-    preset, higher = loaded.preset, loaded.kind.higher_is_better
+    preset = loaded.preset
     rows: list[list[Value]] = []
     tally: list[list[Value]] = []
     for method in preset.methods:
         if method == preset.baseline:
             continue
-        found = _against_baseline(loaded, method)
-        known = [(group, d) for group, d in found.items() if d.p is not None]
-        corrected = dict(
-            zip(
-                [g for g, _ in known], holm([d.p for _, d in known if d.p is not None]), strict=True
-            )
-        )
         verdicts = []
-        for group, d in found.items():
+        for group, (d, p, found) in against_baseline(loaded, method).items():
             label = ", ".join(filter(None, (group[0], condition_text(group[1]))))
-            p = corrected.get(group)
-            verdicts.append(verdict(d, p, higher_is_better=higher))
+            verdicts.append(found)
             interval = None if d.low is None or d.high is None else Interval(d.low, d.high)
             numbers = (Signed(d.mean), interval, _p(d.p), _p(p), f"{d.won}/{d.lost}")
             rows.append([label, method, *numbers, verdicts[-1]])
@@ -253,18 +248,24 @@ def comparison_tables(loaded: Report) -> list[Table]:
     return tables
 
 
-def _against_baseline(loaded: Report, method: str) -> dict[tuple[str, Condition], Difference]:
+def against_baseline(
+    loaded: Report, method: str
+) -> dict[Group, tuple[Difference, float | None, str]]:
+    """Difference to the baseline per data set and condition, p corrected over them, verdict."""
+    higher = loaded.kind.higher_is_better
     found = {}
     for data, condition in loaded.chosen:
         values = loaded.values(data, condition)
-        result = difference(
-            values.get(method, {}),
-            values.get(loaded.preset.baseline, {}),
-            higher_is_better=loaded.kind.higher_is_better,
-        )
+        rival = values.get(loaded.preset.baseline, {})
+        result = difference(values.get(method, {}), rival, higher_is_better=higher)
         if result is not None:
             found[data, condition] = result
-    return found
+    known = {group: d.p for group, d in found.items() if d.p is not None}
+    corrected = dict(zip(known, holm(list(known.values())), strict=True))
+    return {
+        group: (d, p := corrected.get(group), verdict(d, p, higher_is_better=higher))
+        for group, d in found.items()
+    }
 
 
 def _p(value: float | None) -> Value:

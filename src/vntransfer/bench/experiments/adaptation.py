@@ -1,0 +1,278 @@
+"""``adaptation``: every method of the registry on one target, the other domains being its sources.
+
+The target's responses are hidden from all methods but ``oracle``; all methods get the same rows.
+The methods are those of `vntransfer.adaptation.METHODS`, and three to compare with: ``constant``
+(the median of the sources' responses), ``source_only_5`` (the mean of five networks trained on
+the sources: what an ensemble has to beat) and ``oracle`` (the same network trained on the target's
+own responses, never scored on rows that it was trained on).
+
+Recorded at the end: ``mae`` and ``rmse`` in standard deviations of the sources' responses,
+``mae_raw`` and ``rmse_raw`` in their unit, ``weight/SOURCE``, ``learned_weights`` (1 if these are
+neither equal nor the sources' shares of the rows) and, where a method chooses by itself how to
+adapt, ``share/CANDIDATE`` and ``adapted`` (1 unless the safe candidate has the largest share).
+With ``history`` the losses and weights of every epoch as well.
+"""
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from inspect import signature
+from typing import Any, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vntransfer.adaptation import METHODS
+from vntransfer.bench.cells import Cell, fingerprint
+from vntransfer.bench.experiments.adaptation_figures import figures
+from vntransfer.bench.experiments.adaptation_report import tables
+from vntransfer.bench.kinds import Kind, Method
+from vntransfer.bench.options import Option, Settings
+from vntransfer.data import Domains, load
+from vntransfer.domains import stack
+from vntransfer.errors import PresetError
+
+_Array = NDArray[np.float64]
+
+BASELINE, ENSEMBLE = "source_only", "source_only_5"
+MEMBERS = 5
+"""Networks of the ensemble."""
+
+NONE = "none"
+"""How a preset says that an estimator chooses a number by itself: TOML has no word for None."""
+
+
+@lru_cache(maxsize=4)
+def _domains(data: str) -> Domains:
+    loaded = load(data)
+    if not isinstance(loaded, Domains) or len(loaded) < 2:
+        raise PresetError(f"data: adaptation needs at least two domains, got {data!r}")
+    for name, (x, y) in loaded.items():
+        if x.ndim != 2 or y.ndim != 1:
+            raise PresetError(
+                f"data: adaptation needs tables with one response, but X of {data!r}, domain "
+                f"{name!r}, has shape {x.shape} and y {y.shape}"
+            )
+    return loaded
+
+
+@lru_cache(maxsize=16)
+def _fingerprint(data: str) -> str:
+    arrays: list[NDArray[Any]] = []
+    for x, y in _domains(data).values():
+        arrays += [x.data, x.indices, x.indptr] if hasattr(x, "indptr") else [x]
+        arrays.append(y)
+    return fingerprint(*arrays)
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Rows of one cell.
+
+    Parameters
+    ----------
+    sources
+        Name -> (X, y).
+    x
+        The target's rows that the methods see.
+    y
+        Their responses, for the oracle alone.
+    x_test, y_test
+        Rows that are scored, among those of ``x`` where ``held_out`` is 0.
+    """
+
+    sources: dict[str, tuple[Any, _Array]]
+    x: Any
+    y: _Array
+    x_test: Any
+    y_test: _Array
+
+
+def problem(cell: Cell) -> Problem:
+    """Draw the rows of a cell: the same for all methods and seeds."""
+    domains = _domains(cell.data)
+    most, held_out = cell.settings["rows"], cell.settings["held_out"]
+    drawn = {}
+    for place, (name, (x, y)) in enumerate(domains.items()):
+        order = np.random.default_rng(place).permutation(len(y))
+        rows = np.sort(order[: most or None])
+        drawn[name] = x[rows], np.asarray(y[rows], dtype=np.float64)
+    x, y = drawn.pop(cell.target)
+    if held_out == 0:
+        return Problem(drawn, x, y, x, y)
+    mixed = np.random.default_rng(len(domains)).permutation(len(y))
+    test, seen = np.split(mixed, [min(max(1, round(held_out * len(y))), len(y) - 2)])
+    return Problem(drawn, x[seen], y[seen], x[test], y[test])
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """Prediction of the test rows, what is recorded beside the errors, records of all epochs."""
+
+    predicted: _Array
+    record: dict[str, float] = field(default_factory=dict)
+    history: list[dict[str, float]] = field(default_factory=list)
+
+
+def _run(cell: Cell) -> Iterator[tuple[int, dict[str, float]]]:
+    rows = problem(cell)
+    labels = np.concatenate([y for _, y in rows.sources.values()])
+    fitted = _fit(cell, rows, labels)
+    gap, unit = fitted.predicted - rows.y_test, float(labels.std())
+    mae, rmse = float(np.abs(gap).mean()), float(np.sqrt((gap**2).mean()))
+    errors = {"mae": mae / unit, "rmse": rmse / unit, "mae_raw": mae, "rmse_raw": rmse}
+    shown = fitted.history if cell.settings["history"] else []
+    yield from enumerate(shown[:-1], start=1)
+    yield max(1, len(fitted.history)), (shown[-1] if shown else {}) | fitted.record | errors
+
+
+def _fit(cell: Cell, rows: Problem, labels: _Array) -> Fitted:
+    if cell.method == "constant":
+        return Fitted(np.full(len(rows.y_test), np.median(labels)))
+    if cell.method == "oracle":
+        return Fitted(_oracle(cell, rows))
+    x, y, domain = stack(rows.sources, target=rows.x)
+    if cell.method == ENSEMBLE and "members" not in cell.hyper:
+        seeds = np.random.SeedSequence(cell.seed).generate_state(MEMBERS)
+        members = [_make(BASELINE, cell.hyper, int(seed)).fit(x, y, domain) for seed in seeds]
+        return Fitted(np.mean([model.predict(rows.x_test) for model in members], axis=0))
+    method = BASELINE if cell.method == ENSEMBLE else cell.method
+    model = _make(method, cell.hyper, cell.seed).fit(x, y, domain)
+    return Fitted(
+        model.predict(rows.x_test),
+        weight_record(model, rows) | selection_record(model),
+        [epoch_record(record) for record in getattr(model, "history_", [])],
+    )
+
+
+def _oracle(cell: Cell, rows: Problem) -> _Array:
+    """Predict the test rows after training on other rows of the target, with their responses."""
+    options = {name: value for name, value in cell.hyper.items() if name != "folds"}
+    if cell.settings["held_out"]:
+        model = _make(BASELINE, options, cell.seed).fit(rows.x, rows.y)
+        return np.asarray(model.predict(rows.x_test))
+    order = np.random.default_rng(cell.seed).permutation(len(rows.y))
+    predicted = np.empty(len(order))
+    for held in np.array_split(order, min(cell.hyper["folds"], len(order))):
+        used = np.setdiff1d(order, held)
+        model = _make(BASELINE, options, cell.seed).fit(rows.x[used], rows.y[used])
+        predicted[held] = model.predict(rows.x[held])
+    return predicted
+
+
+def _make(method: str, options: Settings, seed: int) -> Any:
+    given = {
+        name: tuple(value) if isinstance(value, list) else None if value == NONE else value
+        for name, value in options.items()
+    }
+    model = METHODS[method].make(**given)
+    return model.set_params(random_state=seed) if "random_state" in model.get_params() else model
+
+
+def weight_record(model: Any, rows: Problem) -> dict[str, float]:
+    """Weights of the sources, and whether they say more than the numbers of rows do."""
+    weights: Mapping[str, float] = getattr(model, "source_weights_", {})
+    if not weights:
+        return {}
+    w = np.array([weights[name] for name in rows.sources])
+    n = np.array([len(y) for _, y in rows.sources.values()])
+    plain = any(np.allclose(w, p / p.sum(), atol=1e-6) for p in (n, np.ones(len(n))))
+    return {**_named(weights), "learned_weights": float(not plain)}
+
+
+def selection_record(model: Any) -> dict[str, float]:
+    """Shares of the candidates among which a method chose, the safe one first.
+
+    A method that takes one sharpness of its weights and leaves the others gives all to that one.
+    """
+    selection = getattr(model, "selection_", None)
+    if selection is None or not selection.candidates:
+        return {}
+    if hasattr(selection, "shares"):
+        shares = {str(name): float(selection.shares[name]) for name in selection.candidates}
+    else:
+        taken = selection.sharpness
+        shares = {f"sharpness={a:g}": float(a == taken) for a in selection.candidates}
+    adapted = max(shares.values()) > next(iter(shares.values()))
+    return {f"share/{name}": share for name, share in shares.items()} | {"adapted": float(adapted)}
+
+
+def epoch_record(record: Mapping[str, Any]) -> dict[str, float]:
+    """Numbers of one record of a history; the error on held-out source rows under its rule's name.
+
+    Examples
+    --------
+    >>> epoch_record({"epoch": 0, "loss": 0.5, "validation": 0.7, "weights": {"a": 1.0}})
+    {'loss': 0.5, 'source_validation': 0.7, 'weight/a': 1.0}
+    """
+    names = {"validation": "source_validation"}
+    found = {
+        names.get(name, name): value
+        for name, value in record.items()
+        if isinstance(value, float) and name != "epoch"
+    }
+    return found | _named(record["weights"])
+
+
+def _named(weights: Mapping[str, float]) -> dict[str, float]:
+    return {f"weight/{name}": float(weight) for name, weight in weights.items()}
+
+
+def options_of(method: str) -> dict[str, Option]:
+    """Options of a method that a preset can name, with the defaults of the registry.
+
+    Examples
+    --------
+    >>> options_of("mdan_max")["aggregation"].default
+    'max'
+    """
+    model = METHODS[method].make()
+    hints = signature(type(model)).parameters
+    found = {}
+    for name, value in model.get_params(deep=False).items():
+        if name == "random_state":  # the cell's seed
+            continue
+        if name == "trade_off" or value == "auto":
+            found[name] = Option(value, low=0, words=("auto",))
+        elif value is None and float in get_args(hints[name].annotation):
+            found[name] = Option(NONE, words=(NONE,))
+        elif isinstance(value, tuple) and value:
+            found[name] = Option(list(value))
+        elif isinstance(value, bool | int | str) or (
+            isinstance(value, float) and math.isfinite(value)
+        ):
+            found[name] = Option(value)
+    return found
+
+
+def _methods() -> dict[str, Method]:
+    network = options_of(BASELINE)
+    return {
+        "constant": Method(),
+        BASELINE: Method(network),
+        ENSEMBLE: Method(
+            network | ({"members": Option(MEMBERS, low=1)} if "members" in network else {})
+        ),
+        **{name: Method(options_of(name)) for name in METHODS if name != BASELINE},
+        "oracle": Method({**network, "folds": Option(5, low=2)}),
+    }
+
+
+KIND = Kind(
+    name="adaptation",
+    summary="methods of multi-source adaptation, each domain being target once",
+    version=1,
+    metric="mae",
+    settings={
+        "rows": Option(600, low=0),
+        "held_out": Option(0.0, low=0, high=0.9),
+        "history": Option(False),
+    },
+    methods=_methods(),
+    targets=lambda data, settings: list(_domains(data).targets),
+    fingerprint=lambda data, settings: _fingerprint(data),
+    run=_run,
+    tables=tables,
+    figures=figures,
+)

@@ -1,0 +1,303 @@
+"""Tables and figures of ``adaptation``, against calculations from the raw records."""
+
+import io
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import rankdata, spearmanr
+
+from vntransfer.bench.cells import expand
+from vntransfer.bench.experiments import adaptation_figures as drawn
+from vntransfer.bench.experiments.adaptation_report import choice_table, summary_table, tables
+from vntransfer.bench.experiments.adaptation_weights import (
+    Weights,
+    agreement,
+    asymmetry,
+    changes,
+    closeness,
+    collect,
+)
+from vntransfer.bench.kinds import load_kind
+from vntransfer.bench.preset import check, override, read_preset
+from vntransfer.bench.report import Report, load_report
+from vntransfer.bench.statistics import Estimate
+from vntransfer.bench.store import Record, Store
+from vntransfer.bench.tables import Table, render
+from vntransfer.bench.workers import compute
+
+METHODS = ["constant", "source_only", "mdd_paper", "darn"]
+SIZES = [30, 60]
+GROUP = ("synthetic", (("rows", 60),))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small run: two sizes as two 'data sets', all six targets, two seeds, three epochs."""
+    settings = {"grid.rows": SIZES, "common.epochs": 3}
+    raw = override(read_preset("synthetic")[1], methods=METHODS, seeds=2, settings=settings)
+    preset = check(raw, "synthetic")
+    place = tmp_path_factory.mktemp("adaptation")
+    with Store(place, write=True) as store:
+        for cell in store.plan(preset, expand(preset)):
+            outcome = compute(cell)
+            assert not outcome.error, outcome.traceback
+            store.finish(cell.key, outcome)
+    return place
+
+
+@pytest.fixture(scope="module")
+def loaded(folder: Path) -> Report:
+    return load_report(folder)
+
+
+def column(table: Table, name: str) -> list[Any]:
+    return [row[table.header.index(name)] for row in table.rows]
+
+
+def last(record: Record, name: str) -> float:
+    return record.metrics[name][max(record.metrics[name])]
+
+
+def test_summary_shows_means_ranks_and_ratios(loaded: Report) -> None:
+    table = summary_table(loaded)
+    assert column(table, "method") == METHODS
+    errors = np.array(
+        [
+            [
+                np.mean(
+                    [
+                        last(r, "mae")
+                        for r in loaded.records
+                        if (r.method, r.settings["rows"]) == (method, size)
+                    ]
+                )
+                for size in SIZES
+            ]
+            for method in METHODS
+        ]
+    )
+    for j, size in enumerate(SIZES):
+        shown = [str(text).split(" ")[0] for text in column(table, f"synthetic, rows={size}")]
+        assert [float(text) for text in shown] == pytest.approx(errors[:, j], abs=1e-3)
+    assert column(table, "rank") == pytest.approx(rankdata(errors, axis=0).mean(1))
+    ratios = np.exp(np.log(errors / errors[METHODS.index("source_only")]).mean(1))
+    assert column(table, "ratio") == pytest.approx(ratios)
+
+
+def test_summary_marks_agree_with_the_tests(loaded: Report) -> None:
+    baseline = {
+        (r.target, r.seed, r.settings["rows"]): last(r, "mae")
+        for r in loaded.records
+        if r.method == "source_only"
+    }
+    shifts = {"constant": 1.0, "darn": -0.05}
+    records = [
+        replace(r, metrics={"mae": {3: shifts[r.method] + baseline[r.target, r.seed, rows]}})
+        if r.method in shifts and (rows := r.settings["rows"]) == 60
+        else r
+        for r in loaded.records
+    ]
+    table = summary_table(Report(loaded.preset, loaded.kind, records))
+    rows = dict(zip(column(table, "method"), column(table, "synthetic, rows=60"), strict=True))
+    assert rows["constant"].endswith(" [-]")
+    assert rows["darn"].endswith(" [+]")
+    assert "[" not in rows["source_only"]
+    counts = dict(zip(column(table, "method"), column(table, "better/worse"), strict=True))
+    assert (counts["darn"], counts["source_only"]) == ("1/0", "")
+
+
+def test_a_method_that_lacks_a_target_has_no_mean_and_no_rank(loaded: Report) -> None:
+    kept = [r for r in loaded.records if (r.method, r.target) != ("darn", "s4")]
+    table = summary_table(Report(loaded.preset, loaded.kind, kept))
+    row = table.rows[METHODS.index("darn")]
+    assert row[1:5] == [None, None, None, None]
+    assert column(table, "rank")[:3] != [None] * 3
+
+
+def test_all_tables_have_every_form(loaded: Report) -> None:
+    found = tables(loaded)
+    assert [table.title.split(": ")[1] for table in found] == [
+        "all data sets",
+        "synthetic",
+        "difference to source_only",
+        "wins and losses against source_only",
+        "weights of the sources",
+    ]
+    for form in ("terminal", "markdown", "latex", "csv"):
+        assert render(found, form).count("darn") >= 4
+
+
+def test_papers_numbers_stand_beside_ours_in_their_unit(tmp_path: Path) -> None:
+    raw = override(read_preset("ct_slices")[1], methods=["constant"], seeds=1)
+    paper = {"values": {"synthetic": {"s1": {"constant": {"mae_raw": 50.0}}}}}
+    preset = check(raw | {"data": "synthetic", "paper": paper}, "mine")
+    with Store(tmp_path, write=True) as store:
+        for cell in store.plan(preset, expand(preset)):
+            store.finish(cell.key, compute(cell))
+    plain, raw_unit = tables(load_report(tmp_path))
+    assert plain.header == ["target", "constant"]
+    assert [row[1] for row in raw_unit.rows[:3]] == ["ours", "paper", "difference"]
+    ours, theirs, gap = (row[2] for row in raw_unit.rows[:3])
+    assert isinstance(ours, Estimate)
+    assert (theirs, gap) == (50.0, pytest.approx(ours.mean - 50))
+
+
+def test_weights_are_collected_from_methods_that_learn_them(loaded: Report) -> None:
+    found = collect(loaded, *GROUP)
+    assert list(found) == ["mdd_paper", "darn"]
+    weights = found["darn"]
+    assert weights.domains == [f"s{i}" for i in range(1, 7)]
+    assert sorted(weights.final) == sorted(weights.curves) == [0, 1]
+    for matrix in weights.final.values():
+        assert np.isnan(np.diag(matrix)).all()
+        np.testing.assert_allclose(np.nansum(matrix, axis=1), 1, rtol=1e-5)
+    (record,) = (
+        r
+        for r in loaded.records
+        if (r.method, r.target, r.seed, r.settings["rows"]) == ("darn", "s3", 1, 60)
+    )
+    assert weights.final[1][2, 4] == last(record, "weight/s5")
+    assert list(weights.curves[1]["s3"]["s5"]) == list(record.metrics["weight/s5"].values())
+    assert len(weights.curves[1]["s3"]["s5"]) == 3
+
+
+def test_weight_table_against_scipy(loaded: Report) -> None:
+    table = tables(loaded)[-1]
+    row = next(row for row in table.rows if row[:2] == ["synthetic, rows=60", "mdd_paper"])
+    final = collect(loaded, *GROUP)["mdd_paper"].final
+    expected = []
+    for matrix in final.values():
+        rows = []
+        for i in range(6):
+            others = [j for j in range(6) if j != i]
+            gaps = [-abs(i - j) for j in others]
+            rows.append(spearmanr(matrix[i, others], gaps).statistic)
+        expected.append(np.mean(rows))
+    found = row[table.header.index("closeness")]
+    assert isinstance(found, Estimate)
+    assert found.mean == pytest.approx(np.mean(expected))
+    flat = [matrix[~np.eye(6, dtype=bool)] for matrix in final.values()]
+    assert row[table.header.index("run to run")] == pytest.approx(np.corrcoef(flat)[0, 1])
+    gap = np.mean([abs(m - m.T)[~np.eye(6, dtype=bool)].mean() for m in final.values()])
+    assert row[table.header.index("asymmetry")].mean == pytest.approx(gap)  # type: ignore[union-attr]
+
+
+def fading(sharpness: float) -> np.ndarray:
+    i = np.arange(6.0)
+    matrix = np.exp(-sharpness * abs(i[:, None] - i) + 1e-3 * i)
+    np.fill_diagonal(matrix, np.nan)
+    return np.asarray(matrix / np.nansum(matrix, axis=1, keepdims=True))
+
+
+def test_measures_of_known_matrices() -> None:
+    assert closeness(fading(1.0)) == pytest.approx(0.974, abs=1e-3)
+    assert closeness(fading(-1.0)) == pytest.approx(-0.974, abs=2e-3)
+    uniform = np.where(np.eye(6) == 1, np.nan, 0.2)
+    assert closeness(uniform) == 0
+    assert asymmetry(uniform) == 0
+    assert asymmetry(np.full((2, 2), np.nan)) is None
+    assert agreement([fading(1.0), fading(1.0)]) == pytest.approx(1)
+    assert agreement([fading(1.0), fading(-1.0)]) < 0  # type: ignore[operator]
+    assert agreement([fading(1.0)]) is None
+
+
+def chosen_report(shares: list[dict[str, float]]) -> Report:
+    """Cells of one method that chose among candidates, one per seed."""
+    raw = {"title": "t", "experiment": "adaptation", "data": "synthetic", "seeds": len(shares)}
+    preset = check(raw | {"targets": ["s1"], "methods": {"darn": {}}}, "mine")
+    records = []
+    for cell, by_name in zip(expand(preset), shares, strict=True):
+        metrics = {"mae": 1.0, **{f"share/{name}": value for name, value in by_name.items()}}
+        metrics["adapted"] = float(max(by_name.values()) > next(iter(by_name.values())))
+        own = {name: getattr(cell, name) for name in cell.__dataclass_fields__}
+        own.pop("condition")
+        steps = {name: {1: value} for name, value in metrics.items()}
+        records.append(Record(**own, key=cell.key, status="done", metrics=steps))
+    return Report(preset, load_kind("adaptation"), records)
+
+
+def test_choice_table_counts_and_averages() -> None:
+    table = choice_table(chosen_report([{"so": 0.8, "0.1": 0.2}, {"so": 0.3, "0.1": 0.7}]))
+    assert table.rows == [["synthetic", "darn", "1 of 2", "so: 1 times, 0.55; 0.1: 1 times, 0.45"]]
+
+
+def test_figures_of_a_run(loaded: Report) -> None:
+    found = dict(drawn.figures(loaded))
+    expected = {"errors"}
+    for size in SIZES:
+        group = f"synthetic-rows={size}"
+        expected |= {f"{kind}-{group}" for kind in ("weights", "changes")}
+        expected |= {f"epochs-{group}-{method}" for method in ("mdd_paper", "darn")}
+    assert set(found) == expected
+    for name in ("errors", "weights-synthetic-rows=30"):
+        found[name].savefig(io.BytesIO(), format="png", dpi=40)
+
+
+def test_one_data_set_is_drawn_per_target(loaded: Report) -> None:
+    kept = [r for r in loaded.records if r.settings["rows"] == 60 and r.method == "constant"]
+    assert list(dict(drawn.figures(Report(loaded.preset, loaded.kind, kept)))) == ["values"]
+
+
+def test_heat_maps_show_the_matrices_on_one_scale() -> None:
+    maps = {"a": fading(0.5), "b": fading(2.0)}
+    figure = drawn.heat_maps(maps, [f"s{i}" for i in range(6)])
+    panels = [ax for ax in figure.axes if ax.get_title()]
+    assert [ax.get_title() for ax in panels] == ["a", "b"]
+    for ax, matrix in zip(panels, maps.values(), strict=True):
+        (image,) = ax.images
+        np.testing.assert_allclose(np.ma.filled(image.get_array(), np.nan), matrix)
+        assert image.get_clim() == (0, np.nanmax(fading(2.0)))
+        assert len(ax.texts) == 30
+
+
+def test_epoch_curves_show_raw_and_smoothed_weights() -> None:
+    rng = np.random.default_rng(0)
+    names = [f"s{i}" for i in range(6)]
+    curves = {t: {s: rng.random(9) for s in names if s != t} for t in names}
+    figure = drawn.epoch_curves(curves, "darn", window=3)
+    assert [ax.get_title() for ax in figure.axes] == [f"darn, target {name}" for name in names]
+    panel = figure.axes[1]
+    assert len(panel.lines) == 10
+    raw, smoothed = (np.asarray(line.get_ydata()) for line in panel.lines[:2])
+    np.testing.assert_array_equal(raw, curves["s1"]["s0"])
+    assert smoothed[4] == pytest.approx(raw[3:6].mean())
+    assert smoothed[0] == pytest.approx(raw[:2].mean())
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == names
+
+
+def test_change_curves_show_the_share_that_changes_hands() -> None:
+    still = {"t": {"a": np.full(4, 0.5), "b": np.full(4, 0.5)}}
+    jumping = {"t": {"a": np.array([1.0, 0, 1, 0]), "b": np.array([0.0, 1, 0, 1])}}
+    np.testing.assert_array_equal(changes(jumping), [1, 1, 1])
+    figure = drawn.change_curves({"mdd": {0: still, 1: still}, "darn": {0: jumping, 1: still}})
+    first, second = (container.lines[0] for container in figure.axes[0].containers)
+    np.testing.assert_array_equal(first.get_ydata(), [0, 0, 0])
+    np.testing.assert_array_equal(second.get_ydata(), [0.5, 0.5, 0.5])
+    np.testing.assert_array_equal(first.get_xdata(), [2, 3, 4])
+
+
+def test_weight_bars_show_one_target() -> None:
+    weights = {
+        name: Weights(["x", "y", "z"], {0: matrix, 1: matrix}, {})
+        for name, matrix in (("mdd", fading(1.0)[:3, :3]), ("darn", fading(0.1)[:3, :3]))
+    }
+    figure = drawn.weight_bars(weights, "y")
+    ax = figure.axes[0]
+    assert [label.get_text() for label in ax.get_xticklabels()] == ["x", "z"]
+    heights = [bar.get_height() for bar in ax.patches]
+    assert heights == pytest.approx([*fading(1.0)[1, [0, 2]], *fading(0.1)[1, [0, 2]]])
+
+
+def test_error_panels_mark_the_baseline() -> None:
+    groups = [("a", ()), ("b", ())]
+    means = {
+        "source_only": {group: Estimate(0.5, 0.1, 5) for group in groups},
+        "darn": {groups[0]: Estimate(0.4, None, 1)},
+    }
+    figure = drawn.error_panels(means, "source_only")
+    assert [ax.get_title() for ax in figure.axes] == ["a", "b"]
+    assert [len(ax.containers) for ax in figure.axes] == [2, 1]
+    assert figure.axes[0].lines[-1].get_xdata() == [0.5, 0.5]
