@@ -15,7 +15,8 @@ from vntransfer.adaptation._objective import Objective, Setup
 from vntransfer.domains import stack
 from vntransfer.errors import ArgumentError, DomainError
 
-every_method = pytest.mark.parametrize("method", METHODS)
+NEURAL = [name for name, entry in METHODS.items() if entry.neural]
+every_method = pytest.mark.parametrize("method", NEURAL)
 SHORT: dict[str, Any] = {"epochs": 2, "steps": 8, "batch_size": 16, "random_state": 0}
 WEIGHTED = ["mdd", "mdd_paper", "mdan_dyn", "ahd_msda", "darn"]
 
@@ -209,3 +210,18 @@ def test_too_few_rows_to_hold_any_out() -> None:
     X, y, domain = stack({"a": (np.eye(3), np.ones(3))}, target=np.eye(3))
     with pytest.raises(DomainError, match="less than one row"):
         short("source_only", patience=1).fit(X, y, domain)
+
+
+@pytest.mark.parametrize("method", ["weighted", "ridge", "boosting"])
+def test_classical_learners_keep_to_the_rules_too(method: str, tmp_path: Any) -> None:
+    from vntransfer import load_model
+
+    X, y, domain = easy()
+    model = METHODS[method].make(random_state=0).fit(X, y, domain)
+    poison = np.resize([1e300, -np.inf, 0.0, np.nan, 5.0], len(y))
+    poisoned = METHODS[method].make(random_state=0)
+    poisoned.fit(X, np.where(domain == "target", poison, y), domain)
+    np.testing.assert_array_equal(model.predict(X), poisoned.predict(X))
+    assert sum(model.source_weights_.values()) == pytest.approx(1)
+    model.save(tmp_path)
+    np.testing.assert_array_equal(load_model(tmp_path).predict(X), model.predict(X))

@@ -15,10 +15,11 @@ from vntransfer.adaptation import METHODS, DeepCORALRegressor, SourceOnlyRegress
 from vntransfer.adaptation._storage import NUMBERS, TEXT
 from vntransfer.errors import ArgumentError, DataError
 
+NEURAL = [name for name, entry in METHODS.items() if entry.neural]
 SHORT: dict[str, Any] = {"epochs": 2, "steps": 8, "batch_size": 16, "random_state": 0}
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", NEURAL)
 def test_saved_models_predict_the_same(method: str, tmp_path: Path) -> None:
     X, y, domain = easy()
     model = METHODS[method].make(**SHORT).fit(X, y, domain)
@@ -93,7 +94,7 @@ class Stopped(Exception):  # noqa: N818
     """The fit is interrupted here."""
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", NEURAL)
 @pytest.mark.parametrize("patience", [None, 2])
 def test_training_goes_on_bit_for_bit(method: str, patience: int | None, tmp_path: Path) -> None:
     X, y, domain = easy()

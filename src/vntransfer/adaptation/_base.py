@@ -308,7 +308,7 @@ class DomainRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
                 raise ArgumentError(f"sample_weight: the weights of domain {name!r} are all zero")
         return None if np.ptp(weights) == 0 else weights
 
-    def _training(self, largest: int, batch_size: int) -> Training:
+    def _training(self, largest: int, batch_size: int, effort: float) -> Training:
         choose("loss", self._error(), Error)
         steps = self.steps
         if steps is None:
@@ -321,7 +321,7 @@ class DomainRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         if not 0 <= number("average", self.average) <= 1:
             raise ArgumentError(f"average: expected a share from 0 to 1, got {self.average!r}")
         return Training(
-            epochs=int(self.epochs),
+            epochs=math.ceil(effort * self.epochs),
             steps=int(steps),
             lr=number("lr", self.lr, exclusive=True),
             weight_decay=number("weight_decay", self.weight_decay),

@@ -43,6 +43,8 @@ class Plan:
         Shares (M,) of the members in the values that the history tells.
     starts
         How many different initial networks there are: members after them repeat these.
+    effort
+        Share of the epochs.
     """
 
     domains: Sequence[Rows]
@@ -52,6 +54,7 @@ class Plan:
     batch_size: int
     shares: NDArray[np.float64]
     starts: int
+    effort: float = 1.0
 
     @property
     def n_sources(self) -> int:
@@ -149,7 +152,7 @@ def _train_members(
         lambda skip: data.batches(
             domains, plan.order, plan.n_sources, size=plan.batch_size, seed=seed, skip=skip
         ),
-        model._training(largest, plan.batch_size),
+        model._training(largest, plan.batch_size, plan.effort),
         shares=torch.from_numpy(plan.shares).float(),
         validate=(lambda: validation(model, net, data, plan, held)) if held else None,
         progress=progress,

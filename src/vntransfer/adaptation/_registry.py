@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from vntransfer.adaptation._base import DomainRegressor
+from vntransfer.adaptation._sklearn_storage import MODEL
+from vntransfer.adaptation._sklearn_storage import load as load_learner
 from vntransfer.adaptation._storage import load_network
 from vntransfer.adaptation.ahd import AHDRegressor
 from vntransfer.adaptation.coral import DeepCORALRegressor
@@ -14,18 +16,25 @@ from vntransfer.adaptation.dare_gram import DAREGRAMRegressor
 from vntransfer.adaptation.darn import DARNRegressor
 from vntransfer.adaptation.mdan import MDANRegressor
 from vntransfer.adaptation.mdd import MatrixDiscrepancyRegressor
+from vntransfer.adaptation.pooled import PooledRegressor
 from vntransfer.adaptation.source_only import SourceOnlyRegressor
+from vntransfer.adaptation.weighted import WeightedSourceRegressor
 
 
 @dataclass(frozen=True)
 class Method:
     """A method by its id: the estimator, the options that make it that method, and a line on it."""
 
-    estimator: type[DomainRegressor]
+    estimator: type[Any]
     summary: str
     options: Mapping[str, Any] = field(default_factory=dict)
 
-    def make(self, **options: Any) -> DomainRegressor:
+    @property
+    def neural(self) -> bool:
+        """Whether it is a network of the common training loop."""
+        return issubclass(self.estimator, DomainRegressor)
+
+    def make(self, **options: Any) -> Any:
         """Make the estimator.
 
         Examples
@@ -62,10 +71,17 @@ METHODS: dict[str, Method] = {
     "darn": Method(DARNRegressor, "spectral discrepancy, weights in closed form"),
     "coral": Method(DeepCORALRegressor, "alignment of feature covariances"),
     "dare_gram": Method(DAREGRAMRegressor, "alignment of inverse Gram matrices"),
+    "weighted": Method(
+        WeightedSourceRegressor, "ridge regression on weighted sources", {"estimator": "ridge"}
+    ),
+    "ridge": Method(PooledRegressor, "ridge regression on all sources", {"estimator": "ridge"}),
+    "boosting": Method(
+        PooledRegressor, "gradient boosting on all sources", {"estimator": "boosting"}
+    ),
 }
 
 
-def load_model(folder: str | Path, **given: Any) -> DomainRegressor:
+def load_model(folder: str | Path, **given: Any) -> Any:
     """Read a model that was saved with ``model.save(folder)``; nothing in the folder is executed.
 
     Parameters
@@ -87,5 +103,7 @@ def load_model(folder: str | Path, **given: Any) -> DomainRegressor:
     >>> bool((again.predict(X) == model.predict(X)).all())
     True
     """
-    kinds = {entry.estimator.__name__: entry.estimator for entry in METHODS.values()}
+    if Path(folder, MODEL).exists():
+        return load_learner(folder)
+    kinds = {e.estimator.__name__: e.estimator for e in METHODS.values() if e.neural}
     return load_network(folder, kinds, **given)

@@ -19,6 +19,9 @@ SAFE = "source_only"
 LEAST = 0.01
 """Candidates with a smaller share are left out."""
 
+EFFORT = 0.5
+"""Share of the epochs that virtual targets are trained for: enough to compare candidates."""
+
 TESTED = 4000
 """Rows of a virtual target on which candidates are compared, at most."""
 
@@ -150,9 +153,11 @@ def _errors(
 ) -> NDArray[np.float64]:
     """Errors (V, 1 + C) of problems ``order`` (V, K + 1)."""
     v, c = len(order), len(options)
-    plain = Plan(domains, order[:, :-1], [{}] * v, False, size, np.full(v, 1 / v), 1)
+    plain = Plan(domains, order[:, :-1], [{}] * v, False, size, np.full(v, 1 / v), 1, EFFORT)
     own = [option for _ in range(v) for option in options]
-    full = Plan(domains, order.repeat(c, 0), own, True, size, np.full(v * c, 1 / (v * c)), 1)
+    full = Plan(
+        domains, order.repeat(c, 0), own, True, size, np.full(v * c, 1 / (v * c)), 1, EFFORT
+    )
     errors = np.empty((v, 1 + c))
     for plan, columns in ((plain, slice(0, 1)), (full, slice(1, None))):
         trained = train_members(model, data, plan, seed=seed)

@@ -1,6 +1,7 @@
 """What one would use without thinking of domains: a scikit-learn regressor on all sources."""
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -10,6 +11,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from vntransfer.adaptation._learners import fit_weighted, learner, read
+from vntransfer.adaptation._sklearn_storage import save as save_learner
 
 
 @dataclass(eq=False, repr=False)
@@ -88,6 +90,10 @@ class PooledRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             name: float(mass[own].sum() / total) for name, own in groups.sources.items()
         }
         return self
+
+    def save(self, folder: str | Path) -> None:
+        """Write the fitted model into a folder, without pickle; `load_model` reads it."""
+        save_learner(self, folder)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict responses (n,) or (n, m)."""

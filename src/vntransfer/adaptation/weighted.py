@@ -1,6 +1,7 @@
 """Source weights for any learner: rows of near sources count more, features stay as they are."""
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -19,6 +20,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from vntransfer._arrays import number
 from vntransfer.adaptation._guard import Guarded, guard
 from vntransfer.adaptation._learners import fit_weighted, learner, read
+from vntransfer.adaptation._sklearn_storage import save as save_learner
 from vntransfer.adaptation.relevance import (
     Matrix,
     Prior,
@@ -27,6 +29,7 @@ from vntransfer.adaptation.relevance import (
     need_target,
     sharpen,
 )
+from vntransfer.adaptation.source_only import SourceOnlyRegressor
 from vntransfer.domains import Groups, Name, Rows
 from vntransfer.errors import ArgumentError
 
@@ -205,6 +208,10 @@ class _WeightedSource(BaseEstimator):  # type: ignore[misc]
     def _can_train(self, y: NDArray[Any]) -> bool:
         return len(y) > 1
 
+    def save(self, folder: str | Path) -> None:
+        """Write the fitted model into a folder, without pickle; `load_model` reads it."""
+        save_learner(self, folder)
+
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict responses (n,)."""
         rows = self._rows(X)
@@ -243,7 +250,7 @@ class WeightedSourceRegressor(RegressorMixin, _WeightedSource):  # type: ignore[
     estimator
         Any scikit-learn regressor whose ``fit`` takes ``sample_weight`` (also as last step of a
         pipeline or inside a search), "ridge" or "boosting" (see `PooledRegressor`); None is
-        "boosting".
+        our network, `SourceOnlyRegressor`.
     sharpness
         a of `source_weights`, or "auto": 0 (pooling), 1 or 3, whichever has the least mean absolute
         error where each source plays the target once (no label of the target is used), if it
@@ -281,7 +288,9 @@ class WeightedSourceRegressor(RegressorMixin, _WeightedSource):  # type: ignore[
     """
 
     def _learner(self) -> Any:
-        return learner("boosting" if self.estimator is None else self.estimator, self.random_state)
+        if self.estimator is None:
+            return SourceOnlyRegressor(random_state=self.random_state)
+        return learner(self.estimator, self.random_state)
 
     def _error(self, model: Any, X: Any, y: NDArray[Any]) -> float:
         return float(np.abs(model.predict(X).reshape(y.shape) - y).mean())
