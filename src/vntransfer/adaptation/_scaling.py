@@ -40,6 +40,10 @@ class Scaler:
 
     def transform(self, x: Any) -> NDArray[np.float32]:
         """Standardised dense rows, clipped."""
-        dense = x.toarray() if scipy.sparse.issparse(x) else x
-        out = np.clip((dense - self.mean) / self.scale, -LIMIT, LIMIT)
-        return np.asarray(out, dtype=np.float32)
+        if not scipy.sparse.issparse(x):
+            out = np.clip((x - self.mean) / self.scale, -LIMIT, LIMIT)
+            return np.asarray(out, dtype=np.float32)
+        dense = x.astype(np.float32).toarray()  # entries near zero: nothing cancels in float32
+        dense -= self.mean.astype(np.float32)
+        dense /= self.scale.astype(np.float32)
+        return np.clip(dense, -LIMIT, LIMIT, out=dense)
