@@ -1,6 +1,7 @@
 """Alignment of moments with weights that follow them: matrix discrepancy without an adversary."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -22,6 +23,8 @@ from vntransfer.networks import Net
 
 if TYPE_CHECKING:
     from vntransfer.adaptation.mdd import MatrixDiscrepancyRegressor
+
+Distance = Callable[[Tensor, Tensor], Tensor]
 
 EVERY = 4
 """Steps between two moves of the weights."""
@@ -70,17 +73,26 @@ def jeffreys_slopes(X: Tensor, Y: Tensor) -> tuple[Tensor, Tensor]:
     return J, turn * (log_gap + spectrum.dlog(H.expand_as(both)))
 
 
-class _Jeffreys(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, X: Tensor, Y: Tensor) -> Tensor:
-        J, slopes = jeffreys_slopes(X, Y)
-        ctx.save_for_backward(slopes)
-        return J
+def metric_slopes(distance: Distance, X: Tensor, Y: Tensor) -> tuple[Tensor, Tensor]:
+    """Give the same of another function of matrices, by autograd."""
+    with torch.enable_grad():
+        both = torch.stack((X, Y)).requires_grad_()
+        value = distance(both[0], both[1])
+        (slopes,) = torch.autograd.grad(value.sum(), both)
+    return value.detach(), slopes
+
+
+class _Known(torch.autograd.Function):
+    """A value whose gradient is known already."""
 
     @staticmethod
-    def backward(ctx: Any, *upstream: Tensor) -> tuple[Tensor, Tensor]:
-        on_x, on_y = ctx.saved_tensors[0] * upstream[0][:, None, None]
-        return on_x, on_y
+    def forward(ctx: Any, q: Tensor, value: Tensor, slope: Tensor) -> Tensor:
+        ctx.save_for_backward(slope)
+        return value
+
+    @staticmethod
+    def backward(ctx: Any, *upstream: Tensor) -> tuple[Tensor, None, None]:
+        return upstream[0][:, None, None, None] * ctx.saved_tensors[0], None, None
 
 
 class MomentAlignment(Objective):
@@ -93,9 +105,9 @@ class MomentAlignment(Objective):
         super().__init__(setup)
         self.error, self.warm_up, self.ridge = method.first_term, method.warm_up, method.ridge
         self.rate, self.pull = method._rate(), method.weight_pull
-        self.divergence = _Jeffreys.apply
+        self.slopes = jeffreys_slopes
         if method.divergence != "von_neumann":
-            self.divergence = DIVERGENCES[method.divergence].function
+            self.slopes = partial(metric_slopes, DIVERGENCES[method.divergence].function)
         prior = self.weights if setup.prior is None else setup.prior
         self.register_buffer("prior", prior.clone())
         self.register_buffer("done", torch.zeros(()))
@@ -115,11 +127,11 @@ class MomentAlignment(Objective):
         moves = len(self.learned) and int(self.done) % EVERY == 0
         if moves or len(self.aligned):
             q = torch.cat((z, frozen(net.head)(z)), -1)
-            moments = Moments(q)
+            moments = Moments(q.detach())
             if moves:
                 self.move_weights(moments)
             if len(self.aligned):
-                J = self.discrepancy(moments)
+                J = self.discrepancy(q, moments)
                 ramp = min(1.0, (float(self.done) + 1) / max(self.warm_up, 1))
                 zero = torch.zeros_like(error[:, 0])
                 aligned = zero.index_copy(0, self.aligned, ramp * self.strength * J)
@@ -128,13 +140,25 @@ class MomentAlignment(Objective):
         self.note(loss=loss, **seen)
         yield NETWORK, loss + aligned
 
-    def discrepancy(self, moments: "Moments") -> Tensor:
-        """J(Σ w_i cov_i : cov_t) / n of the members that are aligned."""
-        factor = torch.where(self.raw, 1.0, 1 / moments.scale)
-        C = moments.covariance * (factor[:, None, :, None] * factor[:, None, None, :])
-        pair = mixture(self.weights[self.aligned], C[self.aligned])
-        J: Tensor = self.divergence(*with_ridge(*pair, self.ridge))
-        return J.to(C) / C.shape[-1]
+    def discrepancy(self, q: Tensor, moments: "Moments") -> Tensor:
+        """J(Σ w_i cov_i : cov_t) / n of the members that are aligned.
+
+        Its gradient with respect to q is taken in closed form: with C = c'c/(B - 1) of centred rows
+        c, that of a function of C with gradient G is 2 c G/(B - 1).
+        """
+        own, w = self.aligned, self.weights[self.aligned]
+        with torch.no_grad():
+            factor = torch.where(self.raw, 1.0, 1 / moments.scale)[own]
+            factor = factor[:, None, :, None] * factor[:, None, None, :]
+            pair = mixture(w, moments.covariance[own] * factor)
+            J, slopes = self.slopes(*with_ridge(*pair, self.ridge))
+            on_sources = w[:, :, None, None] * slopes[0][:, None].to(q)
+            G = torch.cat((on_sources, slopes[1][:, None].to(q)), 1) * factor
+            n_rows, n = q.shape[-2:]
+            slope = moments.centred[own] @ (2 / ((n_rows - 1) * n) * G)
+            J = J.to(q) / n
+        known: Tensor = _Known.apply(q[own], J, slope)
+        return known
 
     @torch.no_grad()
     def move_weights(self, moments: "Moments") -> None:
@@ -160,24 +184,28 @@ class Moments:
 
     Attributes
     ----------
-    mean, covariance : Tensor
-        (M, K + 1, 1, n) and (M, K + 1, n, n), unbiased, differentiable.
+    mean, centred, covariance : Tensor
+        (M, K + 1, 1, n), the rows less it, and (M, K + 1, n, n), unbiased.
     centre, scale : Tensor
-        Mean and standard deviation over all domains, (M, n), detached.
+        Mean and standard deviation over all domains, (M, n).
+
+    Examples
+    --------
+    >>> Moments(torch.tensor([[[[0.0], [2.0]], [[4.0], [6.0]]]])).scale
+    tensor([[2.2361]])
     """
 
     def __init__(self, q: Tensor) -> None:
         n_rows = q.shape[-2]
         self.mean = q.mean(-2, keepdim=True)
-        centred = q - self.mean
-        self.covariance = centred.mT @ centred / (n_rows - 1)
-        with torch.no_grad():
-            self.shrink = (n_rows - 1) / n_rows
-            within = self.shrink * self.covariance.diagonal(dim1=-2, dim2=-1).mean(1)
-            self.centre = self.mean[:, :, 0].mean(1)
-            between = (self.mean[:, :, 0] - self.centre[:, None]).square().mean(1)
-            scale = (within + between).sqrt()
-            self.scale = torch.where(scale > 1e-6, scale, 1.0)
+        self.centred = q - self.mean
+        self.covariance = self.centred.mT @ self.centred / (n_rows - 1)
+        self.shrink = (n_rows - 1) / n_rows
+        within = self.shrink * self.covariance.diagonal(dim1=-2, dim2=-1).mean(1)
+        means = self.mean[:, :, 0]
+        self.centre = means.mean(1)
+        scale = (within + means.var(1, correction=0)).sqrt()
+        self.scale = torch.where(scale > 1e-6, scale, 1.0)
 
     def second(self) -> Tensor:
         """Second moments of [standardised q, 1], (M, K + 1, n + 1, n + 1)."""
