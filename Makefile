@@ -9,7 +9,7 @@ JOBS   ?= 2
 export OMP_NUM_THREADS ?= 1
 export MKL_NUM_THREADS ?= 1
 
-.PHONY: demo test lint types unit format bench-core bench-data bench-runner bench-faults docs \
+.PHONY: demo test lint types unit format bench-core bench-adaptation bench-data bench-runner bench-faults docs \
 	setup clean
 
 demo: setup
@@ -37,6 +37,9 @@ format: setup
 bench-core: setup
 	@$(BIN)/python -m pip install -q -c constraints.txt -e '.[bench]'
 	@OMP_NUM_THREADS=2 MKL_NUM_THREADS=2 $(BIN)/python benchmarks/core.py
+
+bench-adaptation: setup
+	@OMP_NUM_THREADS=2 MKL_NUM_THREADS=2 $(BIN)/python benchmarks/adaptation.py
 
 bench-runner: setup
 	@$(BIN)/python benchmarks/runner.py

@@ -6,16 +6,15 @@ process, the best of several, forward + backward. Run on an idle machine: `make 
 
 import argparse
 import platform
-import re
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
+from measure import lifted_peak, profile_table, side_by_side
 from neighbours import neighbours
 from vntransfer import conditional_von_neumann, pairwise, response_divergence
 
@@ -58,22 +57,6 @@ def step(function: Callable[..., Tensor], arrays: tuple[Tensor, ...]) -> Callabl
         function(*leaves).sum().backward()
 
     return run
-
-
-def side_by_side(
-    runs: list[Callable[[], object]], seconds: float = 1.0, most: int = 200
-) -> list[float]:
-    """Best time of each, taking turns; at least seven rounds."""
-    for run in runs:
-        run()
-    best, rounds, start = [float("inf")] * len(runs), 0, time.perf_counter()
-    while rounds < 7 or (time.perf_counter() - start < seconds and rounds < most):
-        for k, run in enumerate(runs):
-            begin = time.perf_counter()
-            run()
-            best[k] = min(best[k], time.perf_counter() - begin)
-        rounds += 1
-    return best
 
 
 def value_and_gradients(
@@ -164,19 +147,7 @@ def neighbour_lines(n: int = 300, d: int = 100) -> list[str]:
 
 
 def profile_lines(n: int = 300, d: int = 500) -> list[str]:
-    run = step(response_divergence, sample(n, d, torch.float32))
-    run()
-    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
-        for _ in range(5):
-            run()
-    rows = sorted(profile.key_averages(), key=lambda row: -row.self_cpu_time_total)
-    total = sum(row.self_cpu_time_total for row in rows)
-    lines = ["| operation | share of the time | calls per step |", "| --- | --- | --- |"]
-    for row in rows[:5]:
-        share = row.self_cpu_time_total / total
-        lines.append(f"| `{row.key}` | {share:.0%} | {row.count / 5:.0f} |")
-        print(lines[-1], flush=True)
-    return lines
+    return profile_table(step(response_divergence, sample(n, d, torch.float32)))
 
 
 def growth_plot() -> list[str]:
@@ -234,15 +205,7 @@ def report_memory(which: str, n: int, d: int) -> None:
     function = plain if which == "plain" else response_divergence
     step(function, sample(8, 4, torch.float32))()  # libraries are loaded on first use
     run = step(function, sample(n, d, torch.float32))
-    status = Path("/proc/self/status")
-
-    def kib(field: str) -> int:
-        return int(re.search(rf"{field}:\s+(\d+)", status.read_text())[1])
-
-    Path("/proc/self/clear_refs").write_text("5")  # resets the peak
-    before = kib("VmRSS")
-    run()
-    print(kib("VmHWM") - before)
+    print(lifted_peak(run))
 
 
 def main() -> None:

@@ -1,0 +1,265 @@
+"""What adaptation costs beside plain regression: steps, ensembles, memory, growth.
+
+Writes docs/benchmarks/adaptation.md and its plot. Every ratio compares calls that take turns in one
+process, the best of several. Run on an idle machine: `make bench-adaptation`.
+"""
+
+import argparse
+import platform
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse
+import torch
+
+from measure import lifted_peak, profile_table, side_by_side
+from vntransfer import SourceOnlyRegressor, response_divergence, stack
+from vntransfer.adaptation import METHODS
+from vntransfer.adaptation._objective import (
+    NETWORK,
+    Batch,
+    Objective,
+    Setup,
+    SourceLoss,
+    Step,
+    source_errors,
+)
+from vntransfer.networks import Net
+
+DOCS = Path(__file__).resolve().parent.parent / "docs" / "benchmarks"
+
+
+class Shape(NamedTuple):
+    """Size of a problem."""
+
+    features: int
+    hidden: tuple[int, ...]
+    width: int
+    sources: int
+    batch: int
+    sparse: bool
+    steps: int  # of one measurement
+
+
+AMAZON = Shape(1000, (500,), 500, 6, 300, True, 6)
+TABLE = Shape(20, (64,), 24, 5, 100, False, 60)
+
+
+class SeesTarget(SourceLoss):
+    """Source-only that also computes the features of the target's rows."""
+
+    def forward(self, net: Net, batch: Batch) -> Iterator[Step]:
+        """Give the one step of a batch."""
+        z = batch.own(net.extractor(batch.x))
+        yield NETWORK, source_errors(self.error, batch, net.head(z[:, :-1])).mean(-1)
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class SeeingRegressor(SourceOnlyRegressor):
+    """Source-only whose batches hold the target too."""
+
+    _uses_target = True
+
+    def _objective(self, setup: Setup) -> Objective:
+        return SeesTarget(setup, self.loss)
+
+
+def world(shape: Shape) -> tuple[Any, ...]:
+    """Sources and a target of equally many rows."""
+    rng = np.random.default_rng(0)
+    n = 2 * shape.batch
+
+    def rows(seed: int) -> Any:
+        if shape.sparse:
+            return scipy.sparse.random(
+                n, shape.features, density=0.02, format="csr", dtype=np.float32, rng=seed
+            )
+        return np.random.default_rng(seed).normal(seed / 5, 1, size=(n, shape.features))
+
+    parts = {f"s{k}": (rows(k), rng.normal(size=n)) for k in range(shape.sources)}
+    return stack(parts, target=rows(99))
+
+
+def training(kind: Any, shape: Shape, data: tuple[Any, ...], **options: Any) -> Callable[[], Any]:
+    """A fit of so many steps."""
+    common = {
+        "hidden": shape.hidden,
+        "width": shape.width,
+        "batch_size": shape.batch,
+        "epochs": 1,
+        "steps": shape.steps,
+        "random_state": 0,
+    }
+    return lambda: kind(**{**common, **options}).fit(*data)
+
+
+def divergence(shape: Shape) -> Callable[[], None]:
+    """Forward and backward of the divergence of one step, as often as a training has steps."""
+    g = torch.Generator().manual_seed(0)
+    z = torch.randn(shape.sources + 1, shape.batch, shape.width, generator=g)
+    a, b = (torch.randn(shape.sources + 1, shape.batch, generator=g) for _ in range(2))
+
+    def run() -> None:
+        for _ in range(shape.steps):
+            leaves = [t.detach().requires_grad_() for t in (z, a, b)]
+            response_divergence(*leaves, sqrt=True).sum().backward()
+
+    return run
+
+
+FIXED: dict[str, dict[str, Any]] = {
+    "mdd": {"trade_off": 1.0, "members": 1},
+    "mdd_paper": {"trade_off": 1.0},
+}
+
+
+def runs(shape: Shape) -> dict[str, Callable[[], Any]]:
+    """Trainings that are compared."""
+    data = world(shape)
+    named: dict[str, Callable[[], Any]] = {
+        "source_only": training(SourceOnlyRegressor, shape, data),
+        "seeing": training(SeeingRegressor, shape, data),
+        "divergence": divergence(shape),
+    }
+    for method in ("mdd", "mdd_paper", "dann", "ahd_msda", "darn", "coral"):
+        named[method] = training(METHODS[method].make, shape, data, **FIXED.get(method, {}))
+    return named
+
+
+def step_lines(title: str, shape: Shape, wanted: dict[str, str]) -> list[str]:
+    """Table of steps."""
+    named = runs(shape)
+    times = dict(zip(named, side_by_side(list(named.values()), seconds=20), strict=True))
+    base, both = times["source_only"], times["seeing"] + times["divergence"]
+    lines = [
+        "| step | ms | ratio to source-only | ratio to (source-only with the target's rows + "
+        "divergence) | wanted |",
+        "| --- | --- | --- | --- | --- |",
+    ]
+    words = {"seeing": "source-only, with the target's rows", "divergence": "one divergence alone"}
+    for name, seconds in times.items():
+        lines.append(
+            f"| {words.get(name, name)} | {1e3 * seconds / shape.steps:.2f} "
+            f"| {seconds / base:.2f} | "
+            f"{seconds / both:.2f} | {wanted.get(name, '')} |"
+        )
+        print(title, lines[-1], flush=True)
+    return lines
+
+
+def ensemble_lines() -> list[str]:
+    """One network, five of them, and five fits."""
+    lines = ["| shape | one network | ensemble of five | five fits |", "| --- | --- | --- | --- |"]
+    for title, shape in (("table", TABLE), ("1000 sparse features", AMAZON._replace(batch=64))):
+        shape = shape._replace(hidden=(64,), width=24)
+        data = world(shape)
+        one = training(SourceOnlyRegressor, shape, data)
+        many = training(SourceOnlyRegressor, shape, data, members=5)
+        times = side_by_side([one, many], seconds=5)
+        lines.append(f"| {title} | 1 | {times[1] / times[0]:.2f} | 5 |")
+        print(lines[-1], flush=True)
+    return lines
+
+
+def memory_lines() -> list[str]:
+    """Peaks of whole trainings."""
+    lines = ["| method | peak, MiB | ratio to source-only | wanted |", "| --- | --- | --- | --- |"]
+    base = 0.0
+    for name in ("source_only", "mdd_paper", "mdd"):
+        command = [sys.executable, __file__, "--memory", name]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        peak = int(done.stdout) / 1024
+        base = base or peak
+        wanted = "" if name == "source_only" else "<= 1.5"
+        lines.append(f"| {name} | {peak:.0f} | {peak / base:.2f} | {wanted} |")
+        print(lines[-1], flush=True)
+    return lines
+
+
+def report_memory(name: str) -> None:
+    """Print by how much a training on the Amazon shape lifts the peak of memory, in KiB."""
+    named = runs(TABLE)
+    named[name]()  # libraries are loaded on first use
+    print(lifted_peak(runs(AMAZON)[name]))
+
+
+def growth_plot() -> list[str]:
+    """Cost against the number of sources and the width of features."""
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(9, 3.2), layout="constrained")
+    FigureCanvasSVG(figure)
+    sweeps = {
+        "sources (24 features wide)": [TABLE._replace(sources=k) for k in (2, 4, 8, 16, 32)],
+        "width of the features (5 sources)": [
+            TABLE._replace(width=d) for d in (8, 16, 32, 64, 128, 256)
+        ],
+    }
+    for axis, (title, shapes), field in zip(
+        figure.subplots(1, 2, sharey=True), sweeps.items(), ("sources", "width"), strict=True
+    ):
+        curves: dict[str, list[tuple[int, float]]] = {}
+        for shape in (s._replace(steps=20) for s in shapes):
+            data = world(shape)
+            named = {
+                name: training(METHODS[name].make, shape, data, **FIXED.get(name, {}))
+                for name in ("source_only", "mdd", "mdd_paper", "darn")
+            }
+            times = side_by_side(list(named.values()), seconds=0.5)
+            for name, seconds in zip(named, times, strict=True):
+                point = getattr(shape, field), 1e3 * seconds / shape.steps
+                curves.setdefault(name, []).append(point)
+        for name, points in curves.items():
+            axis.loglog(*zip(*points, strict=True), marker="o", label=name)
+        axis.set_xlabel(title)
+        axis.grid(alpha=0.3, which="both")
+    figure.axes[0].set_ylabel("step, ms")
+    figure.axes[0].legend()
+    (DOCS / "img").mkdir(parents=True, exist_ok=True)
+    figure.savefig(DOCS / "img" / "adaptation_growth.svg", metadata={"Date": None})
+    return ["![cost of a step against sources and width, log-log](img/adaptation_growth.svg)"]
+
+
+def main() -> None:
+    """Measure everything and write the page."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--memory", metavar="METHOD")
+    options = parser.parse_args()
+    if options.memory:
+        report_memory(options.memory)
+        return
+    torch.set_num_threads(2)
+    amazon = step_lines("Amazon", AMAZON, {"mdd_paper": "<= 1.2 of the sum; aim 1.5 source-only"})
+    table = step_lines("table", TABLE, dict.fromkeys(FIXED, "<= 2 source-only"))
+    sections = {
+        "A step at the Amazon shape (1000 sparse features, 500-500, 6 sources, batch 300)": amazon,
+        "A step at a table's shape (20 features, default network, 5 sources, batch 100)": table,
+        "Ensembles: members are trained as one batched network": ensemble_lines(),
+        "Peak memory of training at the Amazon shape, above that of the data": memory_lines(),
+        "Where the time of an MDD step goes (Amazon shape)": profile_table(
+            runs(AMAZON._replace(steps=1))["mdd_paper"], rows=8
+        ),
+        "How the cost grows": growth_plot(),
+    }
+    head = [
+        "# What adaptation costs",
+        "",
+        f"Made by `make bench-adaptation` (torch {torch.__version__}, {torch.get_num_threads()} "
+        f"threads, {platform.machine()}). Fits of one epoch, `mdd` with a fixed trade-off and one "
+        "member. Ratios are measured side by side in one run, the best of several turns each; "
+        "milliseconds are of a shared machine and only for orientation.",
+    ]
+    for title, lines in sections.items():
+        head += ["", f"## {title}", "", *lines]
+    DOCS.mkdir(parents=True, exist_ok=True)
+    (DOCS / "adaptation.md").write_text("\n".join(head) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
