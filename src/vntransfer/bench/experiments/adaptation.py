@@ -133,10 +133,6 @@ def _fit(cell: Cell, rows: Problem, labels: _Array) -> Fitted:
     if cell.method == "oracle":
         return Fitted(_oracle(cell, rows))
     x, y, domain = stack(rows.sources, target=rows.x)
-    if cell.method == ENSEMBLE and "members" not in cell.hyper:
-        seeds = np.random.SeedSequence(cell.seed).generate_state(MEMBERS)
-        members = [_make(BASELINE, cell.hyper, int(seed)).fit(x, y, domain) for seed in seeds]
-        return Fitted(np.mean([model.predict(rows.x_test) for model in members], axis=0))
     method = BASELINE if cell.method == ENSEMBLE else cell.method
     model = _make(method, cell.hyper, cell.seed).fit(x, y, domain)
     return Fitted(
@@ -251,9 +247,7 @@ def _methods() -> dict[str, Method]:
     return {
         "constant": Method(),
         BASELINE: Method(network),
-        ENSEMBLE: Method(
-            network | ({"members": Option(MEMBERS, low=1)} if "members" in network else {})
-        ),
+        ENSEMBLE: Method({**network, "members": Option(MEMBERS, low=1)}),
         **{name: Method(options_of(name)) for name in METHODS if name != BASELINE},
         "oracle": Method({**network, "folds": Option(5, low=2)}),
     }
