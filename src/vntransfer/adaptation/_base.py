@@ -46,6 +46,11 @@ class DomainRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
+    loss
+        Error of a source: "mixed" (half RMSE, half Huber loss: steep near a good fit, and not ruled
+        by a few rows), "mse", "rmse", "huber", or "jeffreys", the paper's √J(cov[x, y] : cov[x, ŷ])
+        on the inputs, with the mean residual of the sources added to predictions afterwards; see
+        `JeffreysLoss` for what it cannot see.
     members
         Networks (of each candidate, if there are several) that differ in initial parameters and
         dropout; predictions are their mean.
@@ -83,7 +88,7 @@ class DomainRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     random_state
         Seed; no global random state of torch is used.
     callback
-        Called with the record of each epoch.
+        Called with the record of each epoch; its "stage" is "selection" or "training".
 
     Attributes
     ----------
@@ -97,6 +102,7 @@ class DomainRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         The trained networks (on standardised data), all members side by side.
     """
 
+    loss: Error = "mixed"
     members: int = 1
     hidden: tuple[int, ...] = (64,)
     width: int = 24
@@ -121,6 +127,7 @@ class DomainRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     callback: Callable[[Record], None] | None = None
 
     _uses_target: ClassVar[bool] = True
+    _trade_offs: ClassVar[tuple[float, ...]] = ()
 
     def _objective(self, setup: Setup) -> Objective:
         """Make the method's objective."""
@@ -128,11 +135,11 @@ class DomainRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     def _error(self) -> Error:
         """Name the error of a source that the method minimises."""
-        raise NotImplementedError
+        return self.loss
 
     def _candidates(self) -> Sequence[Mapping[str, Any]]:
         """Options that ``trade_off="auto"`` compares with source-only, four for every method."""
-        raise NotImplementedError
+        return [{"trade_off": mu} for mu in self._trade_offs]
 
     def _merges(self) -> bool:
         """Whether all sources are one to this method."""

@@ -164,10 +164,8 @@ def named_weights(
 
 def _named(record: Record, model: "DomainRegressor", groups: Groups, plan: Plan) -> Record:
     """Give a record with weights by name instead of by member."""
-    return {
-        **record,
-        "weights": named_weights(model, groups, plan, np.array(record["weights"])),
-    }
+    weights = named_weights(model, groups, plan, np.array(record["weights"]))
+    return {"stage": "training", **record, "weights": weights}
 
 
 def _tell(

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,6 +10,7 @@ from numpy.typing import NDArray
 
 from vntransfer.adaptation._data import Data
 from vntransfer.adaptation._guard import guard
+from vntransfer.adaptation._loop import Record
 from vntransfer.adaptation._members import Plan, Trained, train_members
 from vntransfer.domains import Groups, Name
 
@@ -160,7 +162,7 @@ def _errors(
     )
     errors = np.empty((v, 1 + c))
     for plan, columns in ((plain, slice(0, 1)), (full, slice(1, None))):
-        trained = train_members(model, data, plan, seed=seed)
+        trained = train_members(model, data, plan, seed=seed, progress=partial(_tell, model))
         for i, target in enumerate(order[:, -1]):
             errors[i, columns] = _tested(model, trained, data, domains[target]).reshape(v, -1)[i]
     return errors
@@ -171,3 +173,10 @@ def _tested(model: "DomainRegressor", trained: Trained, data: Data, rows: Any) -
     rows = rows[:: -(-len(rows) // TESTED)]
     prediction = model._bound(trained.predict(data, rows))
     return (prediction - data.responses(rows).cpu()).abs().mean((1, 2)).numpy()
+
+
+def _tell(model: "DomainRegressor", record: Record) -> None:
+    """Tell that selection goes on; weights of virtual targets say nothing."""
+    if model.callback is not None:
+        told = {name: value for name, value in record.items() if name != "weights"}
+        model.callback({"stage": "selection", **told})

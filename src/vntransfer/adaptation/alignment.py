@@ -103,7 +103,7 @@ class MomentAlignment(Objective):
 
     def __init__(self, setup: Setup, method: "MatrixDiscrepancyRegressor") -> None:
         super().__init__(setup)
-        self.error, self.warm_up, self.ridge = method.first_term, method.warm_up, method.ridge
+        self.error, self.warm_up, self.ridge = method._error(), method.warm_up, method.ridge
         self.rate, self.pull = method._rate(), method.weight_pull
         self.slopes = jeffreys_slopes
         if method.divergence != "von_neumann":
