@@ -90,7 +90,8 @@ class AHDRegressor(DomainRegressor):
 
     Different from the public code: f has one optimiser for passes 1 and 3, so that μ means
     something (Adam undoes the scale of a loss that it has for itself), and w moves by plain
-    gradient steps (with Adam it stays uniform).
+    gradient steps (with Adam it stays uniform); pass 3 has no small share of the sources' error,
+    and the adversary makes one step.
 
     Parameters
     ----------
@@ -121,7 +122,7 @@ class AHDRegressor(DomainRegressor):
     weight_penalty: float = 0.01
     weight_update: Update = "simplex"
 
-    _trade_offs: ClassVar[tuple[float, ...]] = (0.01, 0.1, 0.3, 1.0)
+    _trade_offs: ClassVar[tuple[float, ...]] = (0.0, 0.1, 0.3, 1.0)
 
     def _objective(self, setup: Setup) -> Objective:
         choose("sources", self.sources, Sources)

@@ -93,7 +93,7 @@ class DARNRegressor(DomainRegressor):
     trade_off: float | Auto = 0.01
     sharpness: float = 1.0
 
-    _trade_offs: ClassVar[tuple[float, ...]] = (0.001, 0.01, 0.1, 1.0)
+    _trade_offs: ClassVar[tuple[float, ...]] = (0.0, 0.01, 0.1, 1.0)
 
     def _objective(self, setup: Setup) -> Objective:
         return SpectralAggregation(setup, self)

@@ -103,7 +103,7 @@ class MDANRegressor(DomainRegressor):
     sharpness: float = 10.0
     index: Index = "one"
 
-    _trade_offs: ClassVar[tuple[float, ...]] = (0.001, 0.01, 0.1, 1.0)
+    _trade_offs: ClassVar[tuple[float, ...]] = (0.0, 0.01, 0.1, 1.0)
 
     def _objective(self, setup: Setup) -> Objective:
         choose("aggregation", self.aggregation, Aggregation)

@@ -116,8 +116,8 @@ class MatrixDiscrepancyRegressor(DomainRegressor):
         Σ w_i e_i + μ J(Σ w_i cov_i[q] : cov_t[q]) / dim q,
 
     the Jeffreys von Neumann divergence between what the weighted sources and the target look like
-    to the network. Every fourth step w moves against the gradient of the same divergence between
-    second moments, and a little back to the sources' shares of rows; it follows the closeness of
+    to the network. Every fourth step w moves against the gradient of J between second moments
+    (means count too), and a little back to the sources' shares of rows; it follows the closeness of
     domains and is much the same for every seed. μ is chosen without labels of the target: each
     source plays the target once, and alignment is used as far as it helped there (``trade_off =
     "auto"``, `selection_`).
@@ -204,7 +204,7 @@ class MatrixDiscrepancyRegressor(DomainRegressor):
     adversary_steps: Adversary = "simultaneous"
     anchor: float = 1.0
 
-    _trade_offs: ClassVar[tuple[float, ...]] = (0.03, 0.1, 0.3, 1.0)  # with an adversary
+    _trade_offs: ClassVar[tuple[float, ...]] = (0.0, 0.1, 0.3, 1.0)  # with an adversary
 
     def _candidates(self) -> Sequence[Mapping[str, Any]]:
         if self.adversary:

@@ -233,6 +233,8 @@ def options_of(method: str) -> dict[str, Option]:
             found[name] = Option(value, low=0, words=("auto",))
         elif value is None and float in get_args(hints[name].annotation):
             found[name] = Option(NONE, words=(NONE,))
+        elif value is None and (words := _words(hints[name].annotation)):
+            found[name] = Option(NONE, choices=(NONE, *words))
         elif isinstance(value, tuple) and value:
             found[name] = Option(list(value))
         elif isinstance(value, bool | int | str) or (
@@ -240,6 +242,11 @@ def options_of(method: str) -> dict[str, Option]:
         ):
             found[name] = Option(value)
     return found
+
+
+def _words(annotation: Any) -> tuple[str, ...]:
+    """Words of the literals in a union of types."""
+    return tuple(w for part in get_args(annotation) for w in get_args(part) if isinstance(w, str))
 
 
 def _methods() -> dict[str, Method]:
