@@ -59,8 +59,8 @@ class Method:
     is at most ``stored_samples`` samples.
 
     A new method overrides the hooks that it needs, names the attributes that make up its state in
-    ``saved`` (tensors, numbers, strings, None, and lists or dicts of these) and says in ``off``
-    which options turn it into plain training.
+    ``saved`` (tensors, numbers, strings, None, lists or dicts of these, generators, and objects
+    with ``state`` and ``load_state``) and says in ``off`` which options make it plain training.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ class Method:
         self.model = model
         self.criterion: Criterion = default_loss if criterion is None else criterion
         self.names = list(named)
-        self.parameters = list(named.values())
+        self.parameters: list[Tensor] = list(named.values())
         self.tasks_done = 0
         self.in_task = False
         self.optimizer: torch.optim.Optimizer | None = None
@@ -136,7 +136,7 @@ class Method:
             self.use(optimizer)
         x, y = self.observe(x, y)
         loss = criterion(self.model(x), y)
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()
         self.adjust_gradients()
         optimizer.step()
         optimizer.zero_grad()
@@ -150,8 +150,13 @@ class Method:
 
     def state(self) -> dict[str, Any]:
         """Everything that a checkpoint must hold; references, not copies."""
-        state = {name: getattr(self, name) for name in self.saved}
-        return {"tasks_done": self.tasks_done, "in_task": self.in_task, **state}
+        state: dict[str, Any] = {"tasks_done": self.tasks_done, "in_task": self.in_task}
+        for name in self.saved:
+            value = getattr(self, name)
+            if isinstance(value, torch.Generator):
+                value = value.get_state()
+            state[name] = value.state() if hasattr(value, "load_state") else value
+        return state
 
     def load_state(self, state: dict[str, Any]) -> None:
         """Take over the state that another method of this class and these options gave."""
@@ -162,7 +167,13 @@ class Method:
                 f"{sorted(state)}; it belongs to another method"
             )
         for name, value in state.items():
-            setattr(self, name, value)
+            own = getattr(self, name)
+            if isinstance(own, torch.Generator):
+                own.set_state(value)
+            elif hasattr(own, "load_state"):
+                own.load_state(value)
+            else:
+                setattr(self, name, value)
 
     def close(self) -> None:
         """Take the hooks of this method off the network."""

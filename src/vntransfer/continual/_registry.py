@@ -1,7 +1,30 @@
 """The one list of methods."""
 
 from vntransfer.continual._base import Method
+from vntransfer.continual.agem import AGEM
+from vntransfer.continual.derpp import DarkReplay
+from vntransfer.continual.er import Replay
+from vntransfer.continual.ewc import EWC
+from vntransfer.continual.freeze import Freeze
+from vntransfer.continual.gem import GEM
+from vntransfer.continual.l2 import L2Anchor
+from vntransfer.continual.mer import MER
 from vntransfer.continual.sgd import SGD
+from vntransfer.continual.si import SI
 
-METHODS: dict[str, type[Method]] = {method.id: method for method in (SGD,)}
+METHODS: dict[str, type[Method]] = {
+    method.id: method
+    for method in (
+        SGD,
+        EWC,
+        L2Anchor,
+        Freeze,
+        SI,
+        AGEM,
+        GEM,
+        MER,
+        Replay,
+        DarkReplay,
+    )
+}
 """Methods by their ids."""

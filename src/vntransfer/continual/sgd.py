@@ -18,7 +18,10 @@ class SGD(Method):
     >>> import torch
     >>> from vntransfer.continual import SGD, Task, train
     >>> model = torch.nn.Linear(2, 1)
-    >>> train(model, Task(torch.zeros(3, 2), torch.zeros(3)), SGD(model))
+    >>> method = SGD(model)
+    >>> method.before_task()
+    >>> train(model, Task(torch.zeros(3, 2), torch.zeros(3)), method)
+    >>> method.after_task()
     """
 
     id: ClassVar[str] = "sgd"
