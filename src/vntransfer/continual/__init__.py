@@ -5,6 +5,8 @@ from vntransfer.continual._base import default_loss as default_loss
 from vntransfer.continual._fisher import diagonal_fisher as diagonal_fisher
 from vntransfer.continual._quadratic import Quadratic as Quadratic
 from vntransfer.continual._registry import METHODS as METHODS
+from vntransfer.continual._storage import load_checkpoint as load_checkpoint
+from vntransfer.continual._storage import save_checkpoint as save_checkpoint
 from vntransfer.continual.agem import AGEM as AGEM
 from vntransfer.continual.derpp import DarkReplay as DarkReplay
 from vntransfer.continual.er import Replay as Replay
@@ -13,6 +15,18 @@ from vntransfer.continual.freeze import Freeze as Freeze
 from vntransfer.continual.gem import GEM as GEM
 from vntransfer.continual.l2 import L2Anchor as L2Anchor
 from vntransfer.continual.mer import MER as MER
+from vntransfer.continual.metrics import accuracy_matrix as accuracy_matrix
+from vntransfer.continual.metrics import backward_transfer as backward_transfer
+from vntransfer.continual.metrics import forgetting_curve as forgetting_curve
+from vntransfer.continual.metrics import forward_transfer as forward_transfer
+from vntransfer.continual.metrics import learning_accuracy as learning_accuracy
+from vntransfer.continual.metrics import over_seeds as over_seeds
+from vntransfer.continual.metrics import retained_accuracy as retained_accuracy
+from vntransfer.continual.metrics import score as score
+from vntransfer.continual.metrics import summary as summary
+from vntransfer.continual.networks import MultiHead as MultiHead
+from vntransfer.continual.networks import character_cnn as character_cnn
+from vntransfer.continual.networks import dense as dense
 from vntransfer.continual.sgd import SGD as SGD
 from vntransfer.continual.si import SI as SI
 from vntransfer.continual.training import Heads as Heads
