@@ -23,7 +23,9 @@ class MER(Method):
         θ = θ_A + γ (θ - θ_A)
         show the sample to the memory (reservoir sampling)
 
-    It replaces a whole step: in a loop of your own call `step`, not the hooks.
+    A larger batch takes the sample's place as a whole, and as many remembered samples make up each
+    of the ``replay`` steps. It replaces a whole step: in a loop of your own call `step`, not the
+    hooks.
 
     Parameters
     ----------
@@ -80,25 +82,22 @@ class MER(Method):
     def step(
         self, x: Tensor, y: Tensor, criterion: Criterion, optimizer: torch.optim.Optimizer
     ) -> Tensor:
-        """Learn from one batch, sample by sample; gives their mean loss before the first step."""
-        losses = []
-        for i in range(len(x)):
-            one, label = x[i : i + 1], y[i : i + 1]
-            across = self._copy(self.gamma)
-            for s in range(self.steps):
-                within = self._copy(self.beta)
-                loss = self._descend(one, label, criterion, optimizer)
-                if s == 0:
-                    losses.append(loss)
-                if len(self.memory) and self.replay:
-                    old, old_label = self.memory.draw(self.replay)
-                    for j in range(self.replay):
-                        pair = old[j : j + 1], old_label[j : j + 1]
-                        self._descend(*pair, criterion, optimizer)
-                self._interpolate(within, self.beta)
-            self._interpolate(across, self.gamma)
-            self.memory.add(one, label)
-        return torch.stack(losses).mean()
+        """Learn from one batch; gives its loss before the first step."""
+        across = self._copy(self.gamma)
+        first: Tensor | None = None
+        for _ in range(self.steps):
+            within = self._copy(self.beta)
+            loss = self._descend(x, y, criterion, optimizer)
+            first = loss if first is None else first
+            if len(self.memory) and self.replay:
+                old, labels = self.memory.draw(self.replay * len(x))
+                for pair in zip(old.split(len(x)), labels.split(len(x)), strict=True):
+                    self._descend(*pair, criterion, optimizer)
+            self._interpolate(within, self.beta)
+        self._interpolate(across, self.gamma)
+        self.memory.add(x, y)
+        assert first is not None  # at least one step
+        return first
 
     def _descend(
         self, x: Tensor, y: Tensor, criterion: Criterion, optimizer: torch.optim.Optimizer
