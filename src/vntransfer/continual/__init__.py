@@ -8,6 +8,7 @@ from vntransfer.continual._registry import METHODS as METHODS
 from vntransfer.continual._storage import load_checkpoint as load_checkpoint
 from vntransfer.continual._storage import save_checkpoint as save_checkpoint
 from vntransfer.continual.agem import AGEM as AGEM
+from vntransfer.continual.covp import CovarianceProjection as CovarianceProjection
 from vntransfer.continual.derpp import DarkReplay as DarkReplay
 from vntransfer.continual.er import Replay as Replay
 from vntransfer.continual.ewc import EWC as EWC
@@ -27,6 +28,7 @@ from vntransfer.continual.metrics import summary as summary
 from vntransfer.continual.networks import MultiHead as MultiHead
 from vntransfer.continual.networks import character_cnn as character_cnn
 from vntransfer.continual.networks import dense as dense
+from vntransfer.continual.rsp import RSP as RSP
 from vntransfer.continual.sgd import SGD as SGD
 from vntransfer.continual.si import SI as SI
 from vntransfer.continual.training import Heads as Heads

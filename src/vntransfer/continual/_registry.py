@@ -2,6 +2,7 @@
 
 from vntransfer.continual._base import Method
 from vntransfer.continual.agem import AGEM
+from vntransfer.continual.covp import CovarianceProjection
 from vntransfer.continual.derpp import DarkReplay
 from vntransfer.continual.er import Replay
 from vntransfer.continual.ewc import EWC
@@ -9,6 +10,7 @@ from vntransfer.continual.freeze import Freeze
 from vntransfer.continual.gem import GEM
 from vntransfer.continual.l2 import L2Anchor
 from vntransfer.continual.mer import MER
+from vntransfer.continual.rsp import RSP
 from vntransfer.continual.sgd import SGD
 from vntransfer.continual.si import SI
 
@@ -25,6 +27,8 @@ METHODS: dict[str, type[Method]] = {
         MER,
         Replay,
         DarkReplay,
+        RSP,
+        CovarianceProjection,
     )
 }
 """Methods by their ids."""

@@ -132,7 +132,8 @@ def load_checkpoint(
     try:
         with safe_open(str(path), framework="pt") as file:
             header = json.loads((file.metadata() or {})["vntransfer"])
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            # Copies: the last bits of a product depend on where in memory its factors begin.
+            tensors = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
     except (SafetensorError, OSError, KeyError, json.JSONDecodeError) as error:
         raise DataError(f"{path}: no checkpoint of continual learning ({error})") from error
     if header["format"] != FORMAT:
