@@ -319,7 +319,8 @@ class Junction:
         A channel's activation is its mean over the positions.
         """
         n = len(x) if isinstance(self.after.module, nn.Conv2d) else x.numel() // self.after.inputs
-        return x.reshape(n, self.units, -1).mean(-1)
+        shaped = x.reshape(n, self.units, -1)
+        return shaped.squeeze(-1) if shaped.shape[-1] == 1 else shaped.mean(-1)
 
     def incoming(self) -> Tensor:
         """Strongest |weight| (units, units before or inputs) from each input to each unit."""

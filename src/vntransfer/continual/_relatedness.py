@@ -93,7 +93,7 @@ class Blocks:
     --------
     >>> blocks = Blocks(torch.tensor([0, 1, 0]), 1, ridge=1e-6)
     >>> a, b = (blocks.take(torch.eye(4).double() * s) for s in (1.0, 2.0))
-    >>> blocks.divergence(a, [b])       # ½ (2 - 1) log 2, from the response
+    >>> blocks.divergence(a, blocks.stack([b]))       # ½ (2 - 1) log 2, from the response
     tensor([[0.3466, 0.3466]], dtype=torch.float64)
     """
 
@@ -134,22 +134,38 @@ class Blocks:
         values, vectors = torch.linalg.eigh(matrices)
         return (vectors * values.clamp_min(self.ridge).log().unsqueeze(-2)) @ vectors.mT
 
-    def divergence(self, now: list[Tensor], then: list[list[Tensor]]) -> Tensor:
-        """D (tasks, groups) = J of the joint matrices - J of the groups' own ones (Eq. 4)."""
-        columns = []
-        for first in range(0, len(now), 4):
-            joint, own = (
-                self._jeffreys(now[k : k + 2], [task[k : k + 2] for task in then])
-                for k in (first, first + 2)
-            )
-            columns.append((joint - own).clamp_min(0))
-        D = torch.cat(columns, 1)
-        return D[:, torch.tensor(self.order, device=D.device).argsort()]
+    @staticmethod
+    def stack(tasks: list[list[Tensor]]) -> list[Tensor]:
+        """Lay results of `take` for several tasks out for `divergence`.
+
+        Per pair of matrices and logarithms three tensors: Y and log Y (groups, n², tasks), and
+        tr(Y log Y) (groups, tasks).
+        """
+        parts = []
+        for k in range(0, len(tasks[0]), 2):
+            Y, log_Y = (torch.stack([task[i].flatten(1) for task in tasks], -1) for i in (k, k + 1))
+            parts += [Y, log_Y, (Y * log_Y).sum(1)]
+        return parts
+
+    def divergence(self, now: list[Tensor], then: list[Tensor]) -> Tensor:
+        """D (tasks, groups) = J of the joint matrices - J of the groups' own ones (Eq. 4).
+
+        Parameters
+        ----------
+        now
+            Result of `take`.
+        then
+            Results of earlier tasks, put together by `stack`.
+        """
+        J = [
+            self._jeffreys(*now[k : k + 2], *then[3 * k // 2 :][:3]) for k in range(0, len(now), 2)
+        ]
+        D = torch.cat([joint - own for joint, own in zip(J[::2], J[1::2], strict=True)])
+        place = torch.tensor(self.order, device=D.device).argsort()
+        return D.clamp_min(0)[place].mT
 
     @staticmethod
-    def _jeffreys(now: list[Tensor], then: list[list[Tensor]]) -> Tensor:
-        """½ tr((X - Y)(log X - log Y)) (tasks, groups) from matrices and their logarithms."""
-        X, log_X = now
-        gaps = X - torch.stack([task[0] for task in then])
-        logs = log_X - torch.stack([task[1] for task in then])
-        return (gaps * logs).sum((-1, -2)) / 2
+    def _jeffreys(X: Tensor, log_X: Tensor, Y: Tensor, log_Y: Tensor, own: Tensor) -> Tensor:
+        """½ tr((X - Y)(log X - log Y)) (groups, tasks): products in place of differences."""
+        x, log_x = X.flatten(1).unsqueeze(1), log_X.flatten(1).unsqueeze(1)
+        return ((x * log_x).sum(-1) + own - (x @ log_Y + log_x @ Y).squeeze(1)) / 2

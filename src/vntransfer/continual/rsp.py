@@ -18,13 +18,13 @@ from vntransfer.continual._layers import (
     layer_inputs,
 )
 from vntransfer.continual._modules import Grouping, find_groups
+from vntransfer.continual._owned import Owned, Owns
 from vntransfer.continual._quadratic import Quadratic, Update
 from vntransfer.continual._relatedness import Blocks, Running
 from vntransfer.errors import ArgumentError
 from vntransfer.moments import covariance
 
 Normalise = Literal["tasks", "groups", "none"]
-Owns = Literal["outgoing", "incoming", "both"]
 Response = Literal["one_hot", "index"]
 Relatedness = Literal["similar", "reversed", "constant"]
 Covariances = Literal["running", "memory"]
@@ -140,7 +140,7 @@ class RSP(Method):
         "pending",
         "generator",
         "labels",
-        "anchors",
+        "owned",
         "running",
         "past",
         "kept",
@@ -181,7 +181,6 @@ class RSP(Method):
         self.grouping: Grouping = choice("grouping", grouping, get_args(Grouping))
         self.threshold = threshold if threshold == "median" else number("threshold", threshold)
         self.starts = whole("starts", starts, minimum=1)
-        self.owns: Owns = choice("owns", owns, get_args(Owns))
         self.normalise: Normalise = choice("normalise", normalise, get_args(Normalise))
         self.relatedness: Relatedness = choice("relatedness", relatedness, get_args(Relatedness))
         self.temperature = number("temperature", temperature, exclusive=True)
@@ -210,11 +209,12 @@ class RSP(Method):
         self.running = Running(len(self.junctions))
         self.labels: list[Tensor] = []
         self.blocks: list[Blocks] = []
-        self.anchors: list[Tensor] = []
+        self.owned = Owned(self.layers, owns)
         self.past: list[list[list[Tensor]]] = []
         self.kept: list[list[Tensor]] = []
         self.divergences: list[Tensor] = []
         self.since, self.n_response = 0, 1
+        self._stacked: list[list[Tensor]] | None = None
         self._responses: list[Tensor] = []
 
     @property
@@ -283,10 +283,8 @@ class RSP(Method):
         sigmas = self.running.covariances()
         self.past.append([b.take(s) for b, s in zip(self.blocks, sigmas, strict=True)])
         self.running.clear()
-        now = [p.detach()[None].clone() for p in self._grouped()]
-        if self.anchors:
-            now = [torch.cat(pair) for pair in zip(self.anchors, now, strict=True)]
-        self.anchors = now
+        self.owned.keep()
+        self._stacked = None
         if self.covariances == "memory":
             self.kept.append(list(self.sample.take()))
         if self.fisher:
@@ -300,11 +298,6 @@ class RSP(Method):
         for p, value in zip(layer.parameters(), layer.split(F), strict=True):
             precisions[self.place[id(p)]] = value
         self.quadratic.add(precisions)
-
-    def _grouped(self) -> list[Tensor]:
-        """Parameters that groups own, or that lie between them."""
-        layers = self.layers[1:] if self.owns == "outgoing" else self.layers
-        return [p for layer in layers for p in layer.parameters()]
 
     def _columns(self, y: Tensor) -> Tensor:
         """Response columns (n, m) of labels."""
@@ -340,23 +333,27 @@ class RSP(Method):
         self._make_blocks()
 
     def _make_blocks(self) -> None:
-        self.blocks = [Blocks(labels, self.n_response, ridge=self.ridge) for labels in self.labels]
+        m, ridge = self.n_response, self.ridge
+        self.blocks = [Blocks(labels, m, ridge=ridge) for labels in self.labels]
+        self.owned.labels = self.labels
 
     def load_state(self, state: dict[str, Any]) -> None:
         """Take over the state that another RSP with these options gave."""
         super().load_state(state)
+        self._stacked = None
         self._make_blocks()
 
     def _recompute(self) -> None:
         """D between the present task and all earlier ones, and the penalty that follows."""
         if self.covariances == "running":
-            now, past = self.running.covariances(), self.past
+            now, past = self.running.covariances(), self._past()
             blocks = [b.take(sigma) for b, sigma in zip(self.blocks, now, strict=True)]
         else:
             samples = [*self.kept, [torch.cat(self.sample.x), torch.cat(self.sample.y)]]
-            *past, blocks = [self._under_present_network(x, y) for x, y in samples]
+            *earlier, blocks = [self._under_present_network(x, y) for x, y in samples]
+            past = self._stack(earlier)
         self.divergences = [
-            b.divergence(blocks[k], [task[k] for task in past]) for k, b in enumerate(self.blocks)
+            b.divergence(now, then) for b, now, then in zip(self.blocks, blocks, past, strict=True)
         ]
         self._penalise(self.divergences)
 
@@ -369,6 +366,15 @@ class RSP(Method):
         z = [junction.activations(a) for junction, a in zip(self.junctions, inputs, strict=True)]
         return [b.take(covariance(a, Y.to(a))) for b, a in zip(self.blocks, z, strict=True)]
 
+    def _stack(self, tasks: list[list[list[Tensor]]]) -> list[list[Tensor]]:
+        return [b.stack([task[k] for task in tasks]) for k, b in enumerate(self.blocks)]
+
+    def _past(self) -> list[list[Tensor]]:
+        """Covariances of all earlier tasks, put together once per task."""
+        if self._stacked is None:
+            self._stacked = self._stack(self.past)
+        return self._stacked
+
     @torch.no_grad()
     def _penalise(self, divergences: list[Tensor]) -> None:
         """Collapse the penalties of all earlier tasks into one precision and anchor each."""
@@ -377,31 +383,8 @@ class RSP(Method):
             relatedness(D, self.relatedness, self.temperature, self.normalise).to(like)
             for D in divergences
         ]
-        least = torch.finfo(like.dtype).tiny
-        for p, c, theta in zip(self._grouped(), self._coefficients(r), self.anchors, strict=True):
-            k, R = self.place[id(p)], c.sum(0)
-            self.quadratic.precisions[k].copy_(R.expand_as(p))
-            self.quadratic.anchors[k].copy_((c * theta).sum(0) / R.clamp_min(least))
+        for p, R, anchor in self.owned.collapse(r):
+            place = self.place[id(p)]
+            self.quadratic.precisions[place].copy_(R)
+            self.quadratic.anchors[place].copy_(anchor)
         self.quadratic.changed()
-
-    def _coefficients(self, r: list[Tensor]) -> list[Tensor]:
-        """Coefficients (tasks, ...), to be broadcast, of the parameters of `_grouped`."""
-        tasks, last = len(r[0]), len(self.layers) - 1
-        out = []
-        for i, layer in enumerate(self.layers):
-            if i == 0 and self.owns == "outgoing":
-                continue
-            shape = layer.weight.shape
-            ones = [1] * (len(shape) - 2)
-            inward = r[i][:, self.labels[i]] if self.owns != "outgoing" and i < last else None
-            c = [] if inward is None else [inward.reshape(tasks, shape[0], 1, *ones)]
-            if i > 0 and self.owns != "incoming":
-                units = r[i - 1][:, self.labels[i - 1]]
-                columns = units.repeat_interleave(shape[1] // units.shape[1], 1)
-                c.append(columns.reshape(tasks, 1, shape[1], *ones))
-            # Parameters without a group get the mean of the layer before.
-            mean = r[i - 1].mean(1)
-            out.append(sum(c[1:], c[0]) if c else mean.reshape(tasks, 1, 1, *ones))
-            if layer.has_bias:
-                out.append(mean.unsqueeze(1) if inward is None else inward)
-        return out
