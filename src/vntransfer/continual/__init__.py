@@ -14,6 +14,8 @@ from vntransfer.continual.er import Replay as Replay
 from vntransfer.continual.ewc import EWC as EWC
 from vntransfer.continual.freeze import Freeze as Freeze
 from vntransfer.continual.gem import GEM as GEM
+from vntransfer.continual.gpm import GPM as GPM
+from vntransfer.continual.kfac import KFAC as KFAC
 from vntransfer.continual.l2 import L2Anchor as L2Anchor
 from vntransfer.continual.mer import MER as MER
 from vntransfer.continual.metrics import accuracy_matrix as accuracy_matrix
@@ -28,6 +30,7 @@ from vntransfer.continual.metrics import summary as summary
 from vntransfer.continual.networks import MultiHead as MultiHead
 from vntransfer.continual.networks import character_cnn as character_cnn
 from vntransfer.continual.networks import dense as dense
+from vntransfer.continual.rewc import REWC as REWC
 from vntransfer.continual.rsp import RSP as RSP
 from vntransfer.continual.sgd import SGD as SGD
 from vntransfer.continual.si import SI as SI

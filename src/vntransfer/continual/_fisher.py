@@ -152,7 +152,7 @@ def diagonal_fisher(
         for first in range(0, len(x), chunk):
             part = x[first : first + chunk]
             labels = y[first : first + chunk]
-            for label, weight in _labels(model, part, labels, kind, criterion, generator):
+            for label, weight in draw_labels(model, part, labels, kind, criterion, generator):
                 for name, g in per_sample(trained, part, label).items():
                     squares = g.square_() if weight is None else _weigh(g.square_(), weight)
                     total[name] += squares.sum(0)
@@ -167,7 +167,7 @@ def _weigh(squares: Tensor, weight: Tensor) -> Tensor:
     return squares.mul_(weight.reshape(-1, *[1] * (squares.ndim - 1)))
 
 
-def _labels(
+def draw_labels(
     model: nn.Module,
     x: Tensor,
     y: Tensor,

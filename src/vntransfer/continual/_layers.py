@@ -87,9 +87,9 @@ class Layer:
         return [weight] if self.bias is None else [weight, matrix[:, -1]]
 
     def matrix(self) -> Tensor:
-        """Give weight and bias as one matrix (outputs, p)."""
+        """Copy weight and bias into one matrix (outputs, p)."""
         bias = None if self.bias is None else self.bias.detach()
-        return self.join(self.weight.detach(), bias)
+        return self.join(self.weight.detach().clone(), bias)
 
     @torch.no_grad()
     def set_matrix(self, value: Tensor) -> None:

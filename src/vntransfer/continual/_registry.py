@@ -8,8 +8,11 @@ from vntransfer.continual.er import Replay
 from vntransfer.continual.ewc import EWC
 from vntransfer.continual.freeze import Freeze
 from vntransfer.continual.gem import GEM
+from vntransfer.continual.gpm import GPM
+from vntransfer.continual.kfac import KFAC
 from vntransfer.continual.l2 import L2Anchor
 from vntransfer.continual.mer import MER
+from vntransfer.continual.rewc import REWC
 from vntransfer.continual.rsp import RSP
 from vntransfer.continual.sgd import SGD
 from vntransfer.continual.si import SI
@@ -28,6 +31,9 @@ METHODS: dict[str, type[Method]] = {
         Replay,
         DarkReplay,
         RSP,
+        REWC,
+        GPM,
+        KFAC,
         CovarianceProjection,
     )
 }

@@ -1,24 +1,22 @@
 """Covariance projection: gradients are damped along the directions that earlier tasks use."""
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
 
 from vntransfer._arrays import number
-from vntransfer.continual._base import Criterion, Method, choice, whole
-from vntransfer.continual._layers import Layer, Tape, find_layers
+from vntransfer.continual._base import Criterion, choice, whole
+from vntransfer.continual._layers import Layer
+from vntransfer.continual._projection import BUFFER, Projected, SecondMoments
 from vntransfer.errors import ArgumentError
 
+IMAGES = 8
+"""Pictures of a large batch whose patches the rows for second moments are chosen from."""
 Filter = Literal["inverse", "exponential"]
 Directions = Literal["all", "diagonal", "random"]
 History = Literal["all", "first", "last"]
-BUFFER = 64
-"""Rows that are collected before they are added to a second moment: one product, not many. Of a
-larger batch as many rows, chosen at random, enter the second moment."""
-IMAGES = 8
-"""Pictures of a batch whose patches these rows are chosen from."""
 
 
 def damping(values: Tensor, strength: float, filter: Filter) -> Tensor:
@@ -32,96 +30,7 @@ def damping(values: Tensor, strength: float, filter: Filter) -> Tensor:
     return 1 / (1 + strength * values) if filter == "inverse" else (-strength * values).exp()
 
 
-def times(a: Tensor, Q: list[Tensor]) -> Tensor:
-    """Rows a (n, p) times Q: one matrix, or [V, e, t] for V diag(e) V' + t I.
-
-    Examples
-    --------
-    >>> V, e, t = torch.tensor([[0.6], [0.8]]), torch.tensor([-0.5]), torch.tensor(-0.1)
-    >>> times(torch.tensor([[3.0, 4.0]]), [V, e, t])   # 5 V, damped by .4
-    tensor([[-1.8000, -2.4000]])
-    """
-    if len(Q) == 1:
-        return a @ Q[0]
-    V, e, tail = Q
-    return torch.addmm(tail * a, (a @ V) * e, V.mT)
-
-
-class SecondMoments:
-    """Mean of aa' over the rows of the present task, one matrix per layer.
-
-    Single rows wait in a buffer until there are enough for one product.
-
-    Parameters
-    ----------
-    layers
-        Whose inputs.
-    centred
-        Subtract the mean, so that covariances come out.
-
-    Examples
-    --------
-    >>> moments = SecondMoments([Layer("a", nn.Linear(1, 1))])
-    >>> moments.add(0, torch.tensor([[2.0], [0.0]]))
-    tensor([[2., 1.],
-            [0., 1.]])
-    >>> moments.take(0)
-    tensor([[2., 1.],
-            [1., 1.]], dtype=torch.float64)
-    """
-
-    def __init__(self, layers: Sequence[Layer], *, centred: bool = False) -> None:
-        self.centred = centred
-        blank = [layer.weight.detach().new_ones(BUFFER, layer.width) for layer in layers]
-        self.waiting = blank
-        self.sums = [rows.new_zeros(rows.shape[1], rows.shape[1]) for rows in blank]
-        self.totals = [rows.new_zeros(rows.shape[1]) for rows in blank]
-        self.filled, self.counts = [0] * len(blank), [0] * len(blank)
-
-    def add(self, k: int, patches: Tensor) -> Tensor:
-        """Add inputs (n, p), n at most BUFFER, of layer k; gives the rows, with the one."""
-        n = len(patches)
-        if self.filled[k] + n > BUFFER:
-            self._empty(k)
-        start = self.filled[k]
-        a = self.waiting[k][start : start + n]
-        a[:, : patches.shape[1]] = patches
-        self.filled[k] = start + n
-        self.counts[k] += n
-        return a
-
-    def _empty(self, k: int) -> None:
-        if self.filled[k]:
-            a = self.waiting[k][: self.filled[k]]
-            self.sums[k].addmm_(a.mT, a)
-            if self.centred:
-                self.totals[k] += a.sum(0)
-            self.filled[k] = 0
-
-    def take(self, k: int) -> Tensor | None:
-        """Mean of aa' over the rows of layer k since the last call, in float64, if any."""
-        self._empty(k)
-        n = self.counts[k]
-        if n == 0:
-            return None
-        moment = self.sums[k].double() / n
-        if self.centred:
-            mean = self.totals[k].double() / n
-            moment -= mean.outer(mean)
-        self.sums[k].zero_(), self.totals[k].zero_()
-        self.counts[k] = 0
-        return moment
-
-    def state(self) -> dict[str, Any]:
-        """All that a checkpoint needs."""
-        return {name: value for name, value in vars(self).items() if name != "centred"}
-
-    def load_state(self, state: dict[str, Any]) -> None:
-        """Take over a state."""
-        vars(self).update(state)
-
-
-class CovarianceProjection(Method):
+class CovarianceProjection(Projected):
     """Damp every gradient along the input directions that earlier tasks use.
 
     For each dense or convolutional layer, with inputs a (a one appended for the bias; patches of
@@ -134,9 +43,8 @@ class CovarianceProjection(Method):
     else is stored: no anchor, no Fisher information, no sample. The derivation, relatives (OWM,
     GPM, Adam-NSCL, natural continual learning) and ablations are in docs/continual-methods.md.
 
-    The change is added to the gradient of the data, right after the backward pass: other parts of
-    a gradient (a weight decay, say) are left as they are. Parameters outside the layers are
-    trained freely. Memory O(p²) per layer with p inputs, whatever the number of tasks.
+    Parameters outside the layers are trained freely. Memory O(p²) per layer with p inputs, whatever
+    the number of tasks.
 
     Parameters
     ----------
@@ -195,8 +103,9 @@ class CovarianceProjection(Method):
         seed: int = 0,
         criterion: Criterion | None = None,
     ) -> None:
-        super().__init__(model, criterion=criterion)
+        super().__init__(model, layers, criterion=criterion)
         self.strength = number("strength", strength)
+        self.on = self.strength > 0
         self.filter: Filter = choice("filter", filter, ("inverse", "exponential"))
         self.rank = None if rank is None else whole("rank", rank, minimum=1)
         self.open_share = number("open_share", open_share)
@@ -204,36 +113,14 @@ class CovarianceProjection(Method):
             raise ArgumentError(f"open_share: expected a share of at most 1, got {open_share!r}")
         self.directions = choice("directions", directions, ("all", "diagonal", "random"))
         self.history = choice("history", history, ("all", "first", "last"))
-        self.layers = find_layers(model, layers)
         self.S = [torch.zeros(layer.width, layer.width).double() for layer in self.layers]
         self.scale: list[float] = [0.0] * len(self.layers)
-        self.Q: list[list[Tensor]] = [[] for _ in self.layers]
         self.moments = SecondMoments(self.layers, centred=centred)
         self.generator = torch.Generator().manual_seed(whole("seed", seed))
-        self.tape = Tape(self.layers)
-        self._handles += self.tape.handles
 
-    def observe(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-        """See a batch: its inputs to every layer are recorded in the coming pass."""
-        if self.strength:
-            self.tape.start()
-        return x, y
-
-    @torch.no_grad()
-    def adjust_gradients(self) -> None:
-        """Turn d a' into d (Pa)' and add aa' to the statistics."""
-        if not self.strength:
-            return
-        for k, (layer, passes) in enumerate(zip(self.layers, self.tape.take(), strict=True)):
-            n = sum(d.numel() for _, d in passes) // layer.units
-            # Q meets the rows or, where there are more of them than outputs, the whole gradient.
-            few = n <= min(layer.units, BUFFER)
-            for x, d in passes:
-                a = self.moments.add(k, layer.patches(x) if few else self._some(layer, x))
-                if few and self.Q[k]:
-                    layer.add_gradient(layer.slopes(d), times(a, self.Q[k]))
-            if self.Q[k] and not few:
-                layer.add_gradient(None, times(layer.gradient(), self.Q[k]))
+    def _rows(self, k: int, x: Tensor, *, few: bool) -> Tensor:
+        layer = self.layers[k]
+        return self.moments.add(k, layer.patches(x) if few else self._some(layer, x))
 
     def _some(self, layer: Layer, x: Tensor) -> Tensor:
         """At most BUFFER randomly chosen inputs (n, p) of a layer."""
@@ -284,10 +171,3 @@ class CovarianceProjection(Method):
         rest, first = values[:-rank], values[-rank:]
         tail = damping(rest.mean(), self.strength, self.filter)
         return [V[:, -rank:], damping(first, self.strength, self.filter) - tail, tail - 1]
-
-    def projection(self, layer: int | str) -> Tensor:
-        """P of a layer, by its place or name."""
-        names = [one.name for one in self.layers]
-        k = names.index(layer) if isinstance(layer, str) else layer
-        eye = torch.eye(self.layers[k].width).to(self.layers[k].module.weight)
-        return eye + times(eye, self.Q[k]) if self.Q[k] else eye
