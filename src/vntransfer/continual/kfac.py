@@ -92,7 +92,7 @@ class KFAC(Method):
     --------
     >>> from vntransfer.continual import KFAC, Task, train
     >>> net = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))
-    >>> method = KFAC(net, strength=100.0)
+    >>> method = KFAC(net, strength=10.0)
     >>> method.before_task()
     >>> train(net, Task(torch.eye(4), torch.arange(4) % 2), method)
     >>> method.after_task()
@@ -114,7 +114,7 @@ class KFAC(Method):
     def __init__(
         self,
         model: nn.Module,
-        strength: float = 100.0,
+        strength: float = 10.0,
         *,
         fisher: Literal["sampled", "observed"] = "sampled",
         fisher_samples: int | None = None,
