@@ -13,8 +13,11 @@ from vntransfer.errors import ArgumentError
 
 Fisher = Literal["observed", "sampled", "expected", "squared_mean"]
 
-CHUNK = 32
-"""Samples whose gradients are held at once: as many copies of the network's parameters."""
+CHUNK = 64
+"""Most samples whose gradients are held at once: as many copies of the network's parameters."""
+
+NUMBERS = 2**23
+"""Most numbers that these copies hold together (32 MB in single precision)."""
 
 
 class Pending:
@@ -92,7 +95,7 @@ def diagonal_fisher(
     kind: Fisher = "observed",
     criterion: Criterion = default_loss,
     generator: torch.Generator | None = None,
-    chunk: int = CHUNK,
+    chunk: int | None = None,
 ) -> list[Tensor]:
     """Diagonal of the Fisher information of each parameter that requires a gradient.
 
@@ -119,11 +122,12 @@ def diagonal_fisher(
     generator
         Draws the labels of "sampled".
     chunk
-        Samples at a time.
+        Samples at a time; None: as many as 32 MB of gradients hold, at most 64.
 
     Examples
     --------
     >>> model = nn.Linear(1, 1, bias=False)
+    >>> _ = nn.init.zeros_(model.weight)
     >>> x = torch.tensor([[1.0], [3.0]])
     >>> diagonal_fisher(model, x, torch.zeros(2), kind="expected")       # mean of x²
     [tensor([[5.]])]
@@ -146,6 +150,8 @@ def diagonal_fisher(
             torch.zeros_like(p) if g is None else g.square()
             for p, g in zip(trained.values(), mean, strict=True)
         ]
+    if chunk is None:
+        chunk = max(1, min(CHUNK, NUMBERS // sum(p.numel() for p in trained.values())))
     per_sample = vmap(grad(loss), in_dims=(None, 0, 0))
     total = {name: torch.zeros_like(p) for name, p in trained.items()}
     with evaluation(model), torch.no_grad():
@@ -153,18 +159,16 @@ def diagonal_fisher(
             part = x[first : first + chunk]
             labels = y[first : first + chunk]
             for label, weight in draw_labels(model, part, labels, kind, criterion, generator):
+                weights = [1.0] * len(part) if weight is None else weight.tolist()
                 for name, g in per_sample(trained, part, label).items():
-                    squares = g.square_() if weight is None else _weigh(g.square_(), weight)
-                    total[name] += squares.sum(0)
+                    # one pass over memory per sample: half the time of squares and their sum
+                    for one, w in zip(g.unbind(), weights, strict=True):
+                        total[name].addcmul_(one, one, value=w)
     return [value / len(x) for value in total.values()]
 
 
 def _trained(model: nn.Module) -> Iterator[Tensor]:
     return (p for p in model.parameters() if p.requires_grad)
-
-
-def _weigh(squares: Tensor, weight: Tensor) -> Tensor:
-    return squares.mul_(weight.reshape(-1, *[1] * (squares.ndim - 1)))
 
 
 def draw_labels(
