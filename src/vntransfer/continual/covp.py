@@ -70,7 +70,7 @@ class CovarianceProjection(Projected):
     centred
         Ablation: covariances in place of second moments.
     seed
-        Of the random eigenvectors.
+        Of the random eigenvectors, and of the rows of large batches (see `BUFFER`).
 
     Examples
     --------
@@ -113,7 +113,10 @@ class CovarianceProjection(Projected):
             raise ArgumentError(f"open_share: expected a share of at most 1, got {open_share!r}")
         self.directions = choice("directions", directions, ("all", "diagonal", "random"))
         self.history = choice("history", history, ("all", "first", "last"))
-        self.S = [torch.zeros(layer.width, layer.width).double() for layer in self.layers]
+        self.S = [
+            layer.weight.detach().new_zeros(layer.width, layer.width, dtype=torch.float64)
+            for layer in self.layers
+        ]
         self.scale: list[float] = [0.0] * len(self.layers)
         self.moments = SecondMoments(self.layers, centred=centred)
         self.generator = torch.Generator().manual_seed(whole("seed", seed))

@@ -71,6 +71,7 @@ VARIANTS: dict[str, Variant] = {
     "covp": Variant("covp", _COVP),
     "covp_exponential": Variant("covp", {"strength": 0.3}, {"filter": "exponential"}),
     "covp_rank_100": Variant("covp", _COVP, {"rank": 100}),
+    "covp_open": Variant("covp", _COVP, {"open_share": 0.01}),
     "covp_centred": Variant("covp", _COVP, {"centred": True}),
     "covp_diagonal": Variant("covp", _COVP, {"directions": "diagonal"}),
     "covp_random": Variant("covp", _COVP, {"directions": "random"}),
