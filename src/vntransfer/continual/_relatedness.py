@@ -11,6 +11,10 @@ STEP = 4
 """Groups are padded to a multiple of this size, so that few sizes remain to be batched."""
 
 
+LONGEST = 100
+"""Batches that wait at most before they enter the moments."""
+
+
 class Running:
     """Moments of [activations, response] of the present task, for several layers.
 
@@ -32,12 +36,19 @@ class Running:
     """
 
     def __init__(self, n_layers: int) -> None:
-        self.moments: list[Moments | None] = [None] * n_layers
-        self.waiting: list[list[Tensor]] = [[] for _ in range(n_layers)]
+        self.n_layers = n_layers
+        self.clear()
+
+    def clear(self) -> None:
+        """Begin a new task."""
+        self.moments: list[Moments | None] = [None] * self.n_layers
+        self.waiting: list[list[Tensor]] = [[] for _ in range(self.n_layers)]
 
     def add(self, k: int, rows: Tensor) -> None:
         """Add rows (n, d) of layer k."""
         self.waiting[k].append(rows)
+        if len(self.waiting[k]) >= LONGEST:
+            self._merge(k)
 
     @property
     def count(self) -> int:
@@ -47,16 +58,15 @@ class Running:
 
     def covariances(self) -> list[Tensor]:
         """Covariance (d, d) of every layer, in float64; needs two samples."""
-        for k, rows in enumerate(self.waiting):
-            if rows:
-                new, known = Moments.from_samples(torch.cat(rows)), self.moments[k]
-                self.moments[k] = new if known is None else known.merge(new)
-                self.waiting[k] = []
+        for k in range(self.n_layers):
+            self._merge(k)
         return [m.covariance_tensor() for m in self.moments if m is not None]
 
-    def clear(self) -> None:
-        """Begin a new task."""
-        self.__init__(len(self.moments))  # type: ignore[misc]
+    def _merge(self, k: int) -> None:
+        if self.waiting[k]:
+            new, known = Moments.from_samples(torch.cat(self.waiting[k])), self.moments[k]
+            self.moments[k] = new if known is None else known.merge(new)
+            self.waiting[k] = []
 
     def state(self) -> dict[str, Any]:
         """Give what a checkpoint must hold."""

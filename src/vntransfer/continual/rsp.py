@@ -33,7 +33,7 @@ LARGEST = 50.0
 
 
 def relatedness(D: Tensor, kind: Relatedness, temperature: float, over: Normalise) -> Tensor:
-    """R (tasks, groups) from divergences D (tasks, groups): Eq. 11 without λ.
+    """Give r (tasks, groups) of divergences D (tasks, groups): Eq. 11 without λ.
 
     Examples
     --------
