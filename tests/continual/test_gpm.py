@@ -8,7 +8,7 @@ from tiny import classes, generator, learn, net
 from torch import Tensor
 
 from vntransfer.continual import GPM
-from vntransfer.continual._layers import layer_inputs
+from vntransfer.continual._tape import layer_inputs
 from vntransfer.continual.gpm import new_directions
 from vntransfer.errors import ArgumentError
 

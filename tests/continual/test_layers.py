@@ -8,15 +8,8 @@ from tiny import classes, cnn, generator, net, pictures
 from torch import Tensor, nn
 
 from vntransfer.continual._fisher import diagonal_fisher
-from vntransfer.continual._layers import (
-    Junction,
-    Layer,
-    Tape,
-    find_layers,
-    junctions,
-    layer_fisher,
-    layer_inputs,
-)
+from vntransfer.continual._layers import Junction, Layer, find_layers, junctions
+from vntransfer.continual._tape import Tape, layer_fisher, layer_inputs
 from vntransfer.errors import ArgumentError
 
 CONVOLUTIONS: list[dict[str, Any]] = [

@@ -7,7 +7,8 @@ import torch
 from torch import Tensor, nn
 
 from vntransfer.continual._base import Criterion, Method
-from vntransfer.continual._layers import Layer, Tape, find_layers
+from vntransfer.continual._layers import Layer, find_layers
+from vntransfer.continual._tape import Tape
 
 BUFFER = 64
 """Rows that are collected before they are added to a second moment: one product, not many. Of a

@@ -9,8 +9,8 @@ from torch import Tensor, nn
 from vntransfer._arrays import number
 from vntransfer.continual._base import Criterion
 from vntransfer.continual._fisher import Pending, evaluation
-from vntransfer.continual._layers import layer_inputs
 from vntransfer.continual._projection import Projected
+from vntransfer.continual._tape import layer_inputs
 from vntransfer.errors import ArgumentError
 
 

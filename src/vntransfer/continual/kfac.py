@@ -9,9 +9,8 @@ from torch import Tensor, nn
 from vntransfer._arrays import number
 from vntransfer.continual._base import Criterion, Method, choice, whole
 from vntransfer.continual._fisher import Pending, draw_labels, evaluation
-from vntransfer.continual._layers import Layer, Tape, find_layers
-
-CHUNK = 128
+from vntransfer.continual._layers import Layer, find_layers
+from vntransfer.continual._tape import sample_slopes
 
 
 def kronecker_factors(
@@ -34,23 +33,11 @@ def kronecker_factors(
     A = [layer.weight.detach().new_zeros(layer.width, layer.width) for layer in layers]
     G = [layer.weight.detach().new_zeros(layer.units, layer.units) for layer in layers]
     positions = [1] * len(layers)
-    tape = Tape(layers)
-    try:
-        for first in range(0, len(x), CHUNK):
-            part, labels = x[first : first + CHUNK], y[first : first + CHUNK]
-            tape.start()
-            with torch.enable_grad():
-                loss = len(part) * criterion(model(part), labels)
-                weights = [layer.weight for layer in layers]
-                torch.autograd.grad(loss, weights, allow_unused=True)
-            for k, (layer, passes) in enumerate(zip(layers, tape.take(), strict=True)):
-                for inputs, slopes in passes:
-                    a, d = layer.rows(inputs), layer.slopes(slopes)
-                    A[k].addmm_(a.mT, a)
-                    G[k].addmm_(d.mT, d)
-                    positions[k] = max(1, len(a) // len(part))
-    finally:
-        tape.close()
+    for k, inputs, slopes in sample_slopes(model, layers, x, y, criterion):
+        a, d = layers[k].rows(inputs), layers[k].slopes(slopes)
+        A[k].addmm_(a.mT, a)
+        G[k].addmm_(d.mT, d)
+        positions[k] = max(1, len(a) // len(inputs))
     n = len(x)
     return [(a / n, g / (n * m)) for a, g, m in zip(A, G, positions, strict=True)]
 

@@ -9,8 +9,9 @@ from torch import Tensor, nn
 
 from vntransfer.continual._base import Criterion, Method, choice, whole
 from vntransfer.continual._fisher import Fisher, Pending, diagonal_fisher, draw_labels, evaluation
-from vntransfer.continual._layers import Layer, Tape, find_layers
+from vntransfer.continual._layers import Layer, find_layers
 from vntransfer.continual._quadratic import Quadratic, Update
+from vntransfer.continual._tape import sample_slopes
 from vntransfer.continual.networks import MultiHead
 
 Rotation = Literal["corrected", "published"]
@@ -94,7 +95,7 @@ class REWC(Method):
     def __init__(
         self,
         model: nn.Module,
-        strength: float = 100.0,
+        strength: float = 10.0,
         *,
         rotation: Rotation = "corrected",
         form: Form = "online",
@@ -184,21 +185,15 @@ class REWC(Method):
         """Eigenvectors of E[x'x] and E[g'g] of every layer of the network, not rotated."""
         L: list[Tensor | float] = [0.0] * len(self.layers)
         M: list[Tensor | float] = [0.0] * len(self.layers)
-        tape = Tape(self.layers)
         with evaluation(self.model):
             with torch.no_grad():
                 drawn = draw_labels(self.model, x, y, "sampled", self.criterion, self.generator)
                 labels = next(drawn)[0]
-            for first in range(0, len(x), 128):
-                part, label = x[first : first + 128], labels[first : first + 128]
-                tape.start()
-                loss = len(part) * self.criterion(self.model(part), label)
-                torch.autograd.grad(loss, [layer.weight for layer in self.layers])
-                for k, passes in enumerate(tape.take()):
-                    for inputs, slopes in passes:
-                        a, d = _channels(inputs), _channels(slopes)
-                        L[k], M[k] = L[k] + a.mT @ a, M[k] + d.mT @ d
-        tape.close()
+            for k, inputs, slopes in sample_slopes(
+                self.model, self.layers, x, labels, self.criterion
+            ):
+                a, d = _channels(inputs), _channels(slopes)
+                L[k], M[k] = L[k] + a.mT @ a, M[k] + d.mT @ d
         turns = []
         for k, layer in enumerate(self.layers):
             U1, U2 = (torch.linalg.eigh(torch.as_tensor(m).double())[1] for m in (L[k], M[k]))

@@ -10,17 +10,12 @@ from torch.nn import functional
 from vntransfer._arrays import number
 from vntransfer.continual._base import Criterion, Method, choice, whole
 from vntransfer.continual._fisher import Pending, evaluation
-from vntransfer.continual._layers import (
-    Tape,
-    find_layers,
-    junctions,
-    layer_fisher,
-    layer_inputs,
-)
+from vntransfer.continual._layers import find_layers, junctions
 from vntransfer.continual._modules import Grouping, find_groups
 from vntransfer.continual._owned import Owned, Owns
 from vntransfer.continual._quadratic import Quadratic, Update
 from vntransfer.continual._relatedness import Blocks, Running
+from vntransfer.continual._tape import Tape, layer_fisher, layer_inputs
 from vntransfer.errors import ArgumentError
 from vntransfer.moments import covariance
 
