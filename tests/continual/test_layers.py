@@ -163,3 +163,16 @@ def test_layers_that_do_not_follow_each_other_are_refused() -> None:
         Junction(a, b)
     with pytest.raises(ArgumentError, match="do not follow each other"):
         Junction(a, Layer("c", nn.Conv2d(6, 2, 3)))
+
+
+@pytest.mark.parametrize("inplace", [False, True])
+def test_slopes_are_those_before_an_activation_in_place(inplace: bool) -> None:
+    first, last = (nn.Linear(*size, dtype=torch.float64) for size in ((4, 5), (5, 2)))
+    model = nn.Sequential(first, nn.ReLU(inplace=inplace), last)
+    layers = find_layers(model)
+    tape = Tape(layers)
+    tape.start()
+    x = torch.randn(6, 4, generator=generator()).double()
+    model(x).square().sum().backward()
+    for layer, ((a, d),) in zip(layers, tape.take(), strict=True):
+        torch.testing.assert_close(layer.slopes(d).mT @ layer.rows(a), layer.gradient())
