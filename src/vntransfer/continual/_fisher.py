@@ -93,7 +93,7 @@ def diagonal_fisher(
     y: Tensor,
     *,
     kind: Fisher = "observed",
-    criterion: Criterion = default_loss,
+    criterion: Criterion | None = None,
     generator: torch.Generator | None = None,
     chunk: int | None = None,
 ) -> list[Tensor]:
@@ -118,7 +118,7 @@ def diagonal_fisher(
     kind
         As above.
     criterion
-        Mean negative log-likelihood.
+        Mean negative log-likelihood; `default_loss` if None.
     generator
         Draws the labels of "sampled".
     chunk
@@ -133,19 +133,18 @@ def diagonal_fisher(
     [tensor([[5.]])]
     """
     choice("kind", kind, get_args(Fisher))
+    nll = default_loss if criterion is None else criterion
     trained = {name: p.detach() for name, p in model.named_parameters() if p.requires_grad}
     fixed = {name: p.detach() for name, p in model.named_parameters() if name not in trained}
     fixed |= dict(model.named_buffers())
 
     def loss(parameters: dict[str, Tensor], one: Tensor, label: Tensor) -> Tensor:
         output = functional_call(model, (parameters, fixed), (one.unsqueeze(0),))
-        return criterion(output, label.unsqueeze(0))
+        return nll(output, label.unsqueeze(0))
 
     if kind == "squared_mean":
         with evaluation(model):
-            mean = torch.autograd.grad(
-                criterion(model(x), y), list(_trained(model)), allow_unused=True
-            )
+            mean = torch.autograd.grad(nll(model(x), y), list(_trained(model)), allow_unused=True)
         return [
             torch.zeros_like(p) if g is None else g.square()
             for p, g in zip(trained.values(), mean, strict=True)
@@ -158,7 +157,7 @@ def diagonal_fisher(
         for first in range(0, len(x), chunk):
             part = x[first : first + chunk]
             labels = y[first : first + chunk]
-            for label, weight in draw_labels(model, part, labels, kind, criterion, generator):
+            for label, weight in draw_labels(model, part, labels, kind, nll, generator):
                 weights = [1.0] * len(part) if weight is None else weight.tolist()
                 for name, g in per_sample(trained, part, label).items():
                     # one pass over memory per sample: half the time of squares and their sum
