@@ -13,6 +13,7 @@ from vntransfer.continual import (
     EWC,
     GEM,
     MER,
+    RSP,
     SI,
     DarkReplay,
     Freeze,
@@ -124,6 +125,15 @@ def test_l2(anchor: str) -> None:
             move(plain, u)
         ends.append(theta(plain))
     torch.testing.assert_close(theta(ours), theta(plain), atol=1e-12, rtol=1e-10)
+
+
+def test_l2_is_rsp_with_a_constant_for_the_divergence() -> None:
+    tasks = classes(4, dtype=F64)
+    one, two = net(dtype=F64), net(dtype=F64)
+    learn(L2Anchor(one, strength=0.7), tasks)
+    options = {"relatedness": "constant", "first_layer": "none", "groups": 3}
+    learn(RSP(two, strength=0.7, **options), tasks)  # type: ignore[arg-type]
+    torch.testing.assert_close(flat(one), flat(two), atol=1e-12, rtol=1e-10)
 
 
 def test_freeze_holds_the_upper_layers_and_nothing_else() -> None:

@@ -50,7 +50,7 @@ def _files(data: str) -> str:
     from vntransfer.data import load
 
     _check(data)
-    few = {} if data == "omniglot" else {"n_train": 2, "n_test": 2}
+    few: dict[str, Any] = {} if data == "omniglot" else {"n_train": 2, "n_test": 2}
     found = load(data, n_tasks=1, **few).provenance.sha256
     return " ".join(f"{name}:{value}" for name, value in sorted(found.items()))
 
