@@ -133,7 +133,7 @@ def test_l2_is_rsp_with_a_constant_for_the_divergence() -> None:
     learn(L2Anchor(one, strength=0.7), tasks)
     options = {"relatedness": "constant", "first_layer": "none", "groups": 3}
     learn(RSP(two, strength=0.7, **options), tasks)  # type: ignore[arg-type]
-    torch.testing.assert_close(flat(one), flat(two), atol=1e-12, rtol=1e-10)
+    torch.testing.assert_close(flat(one), flat(two), atol=1e-8, rtol=1e-6)
 
 
 def test_freeze_holds_the_upper_layers_and_nothing_else() -> None:
