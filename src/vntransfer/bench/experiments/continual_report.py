@@ -15,6 +15,7 @@ from vntransfer.bench.store import Record
 from vntransfer.bench.tables import Signed, Table, Value
 
 METRICS = ("ra", "la", "bt")
+LINES = ("-", "--", ":")
 NEAR = 2.0
 """Points of RA within which a setting counts as near the best."""
 
@@ -188,20 +189,23 @@ def _correlation_table(loaded: Report) -> Table:
 
 def figures(loaded: Report) -> Iterator[tuple[str, Any]]:
     """Mean accuracy on a task 0, 1, 2, ... tasks after it was learnt, one panel per stream."""
-    from vntransfer.bench.figures import curve, grid, legend
+    from vntransfer.bench.figures import COLOURS, curve, grid, legend
 
     if _sweeps(loaded):
         yield from _sweep_figures(loaded)
         return
     groups = list(loaded.chosen)
-    figure, axes = grid(1, max(1, len(groups)), width=3.6, height=3.0)
+    width = max(3.6, 7.0 / max(1, len(groups)))
+    height = 2.8 + 0.07 * len(_methods(loaded)) * 3.6 / width  # room for the legend
+    figure, axes = grid(1, max(1, len(groups)), width=width, height=height)
     for ax, (data, condition) in zip(axes.flat, groups, strict=False):
         points: dict[str, dict[float, list[float]]] = {}
         for (method, _, _), (record, _) in loaded.chosen[data, condition].items():
             for lag, value in enumerate(_curve(record)):
                 points.setdefault(method, {}).setdefault(float(lag), []).append(value)
         for index, method in enumerate(m for m in _methods(loaded) if m in points):
-            curve(ax, points[method], index, method)
+            line = LINES[index // len(COLOURS) % len(LINES)]
+            curve(ax, points[method], index, method, line=line)
         ax.set_title(", ".join(filter(None, (data, condition_text(condition)))), fontsize=9)
         ax.set_xlabel("tasks since it was learnt", fontsize=8)
         ax.set_ylabel("accuracy, %", fontsize=8)
