@@ -247,7 +247,7 @@ def test_on_permuted_digits_it_keeps_far_more_than_plain_training(
     real: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("VNT_DATA", str(real))
-    tasks = as_tasks(load("mnistP", n_tasks=4, n_train=500, n_test=500))
+    tasks = as_tasks(load("mnistP", n_tasks=4, n_train=400, n_test=500))
     kept = []
     for kind in (SGD, CovarianceProjection):
         model = dense([784, 50, 50, 10], generator=generator())
