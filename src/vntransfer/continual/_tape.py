@@ -186,6 +186,7 @@ def layer_fisher(
     --------
     >>> from vntransfer.continual._layers import find_layers
     >>> net = nn.Linear(1, 1, bias=False)
+    >>> _ = nn.init.zeros_(net.weight)
     >>> half_square = lambda output, y: (output - y).square().mean() / 2
     >>> x = torch.tensor([[1.0], [3.0]])
     >>> F, = layer_fisher(net, find_layers(net), x, net(x).detach() + 1, half_square)

@@ -25,6 +25,7 @@ def kronecker_factors(
     Examples
     --------
     >>> net = nn.Linear(1, 1, bias=False)
+    >>> _ = nn.init.zeros_(net.weight)
     >>> half_square = lambda output, y: (output - y).square().mean() / 2
     >>> x = torch.tensor([[1.0], [3.0]])
     >>> kronecker_factors(net, find_layers(net), x, net(x).detach() + 2, half_square)
