@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import safetensors.torch
 import torch
 from tiny import classes, learn, net, pictures
 from torch import nn
@@ -143,12 +144,31 @@ def test_momentum_is_part_of_a_checkpoint(tmp_path: Path) -> None:
         assert torch.equal(p, q)
 
 
+@pytest.mark.parametrize(
+    "header",
+    [
+        {},
+        {"vntransfer": "no json"},
+        {"vntransfer": "3"},
+        {"vntransfer": '{"format": "vntransfer-continual-1", "id": "sgd"}'},
+        {"vntransfer": '{"format": "x", "id": "sgd", "tree": {"tensor": "gone"}}'},
+        {"vntransfer": '{"format": "x", "id": "sgd", "tree": {"dict": [["model", 1]]}}'},
+        {"vntransfer": '{"format": "x", "id": "sgd", "tree": {"dict": []}}'},
+    ],
+)
+def test_other_safetensors_files_are_refused(header: dict[str, str], tmp_path: Path) -> None:
+    model, file = net(), tmp_path / "a.safetensors"
+    file.write_bytes(safetensors.torch.save({"a": torch.zeros(1)}, metadata=header))
+    with pytest.raises(DataError, match="no checkpoint of continual learning"):
+        load_checkpoint(file, model, SGD(model))
+
+
 def test_damaged_or_foreign_checkpoints_are_refused(tmp_path: Path) -> None:
     model, file = net(), tmp_path / "a.safetensors"
     with pytest.raises(DataError, match="no checkpoint of continual learning"):
         load_checkpoint(file, model, SGD(model))
     save_checkpoint(file, model, SGD(model))
-    with pytest.raises(DataError, match="does not fit the network"):
+    with pytest.raises(DataError, match=r"does not fit the network: 4.bias has shape \(3,\)"):
         load_checkpoint(file, net(5), SGD(net(5)))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     with pytest.raises(DataError, match="saved without one"):

@@ -18,6 +18,7 @@ from vntransfer.errors import ArgumentError, DataError
 from vntransfer.io import atomic_write
 
 FORMAT = "vntransfer-continual-1"
+PARTS = {"model", "method", "optimizer", "position"}
 
 
 def flatten(tree: Any, tensors: dict[str, Tensor], path: str = "") -> Any:
@@ -129,28 +130,40 @@ def load_checkpoint(
         The position that was saved. Continue a task that was under way with
         ``train(..., start=...)`` and without another ``before_task``.
     """
-    try:
-        with safe_open(str(path), framework="pt") as file:
-            header = json.loads((file.metadata() or {})["vntransfer"])
-            # Copies: the last bits of a product depend on where in memory its factors begin.
-            tensors = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
-    except (SafetensorError, OSError, KeyError, json.JSONDecodeError) as error:
-        raise DataError(f"{path}: no checkpoint of continual learning ({error})") from error
+    header, tree = _read(path)
     if header["format"] != FORMAT:
         raise DataError(f"{path}: format {header['format']}; this version reads {FORMAT}")
     if header["id"] != method.id:
         raise DataError(
             f"{path}: holds a method {header['id']!r}, not {method.id!r}; make that one"
         )
-    tree = unflatten(header["tree"], tensors)
+    saved = {name: tuple(value.shape) for name, value in tree["model"].items()}
+    own = {name: tuple(value.shape) for name, value in model.state_dict().items()}
+    if saved != own:  # before anything is changed
+        differ = sorted(name for name in saved | own if saved.get(name) != own.get(name))
+        raise DataError(
+            f"{path}: does not fit the network: {differ[0]} has shape {saved.get(differ[0])} there "
+            f"and {own.get(differ[0])} here ({len(differ)} differ)"
+        )
     if optimizer is not None:
         if tree["optimizer"] is None:
             raise DataError(f"{path}: holds no optimiser; it was saved without one")
         optimizer.load_state_dict(tree["optimizer"])
-    try:
-        model.load_state_dict(tree["model"])
-    except RuntimeError as error:
-        raise DataError(f"{path}: does not fit the network: {error}") from error
     method.load_state(tree["method"])
+    model.load_state_dict(tree["model"])
     position: dict[str, Any] = tree["position"]
     return position
+
+
+def _read(path: str | Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Header and tree of a checkpoint file."""
+    try:
+        with safe_open(str(path), framework="pt") as file:
+            header = json.loads((file.metadata() or {})["vntransfer"])
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        tree = unflatten(header["tree"], tensors)
+        if not {"format", "id"} <= set(header) or set(tree) != PARTS:
+            raise KeyError("parts are missing")
+    except (SafetensorError, OSError, KeyError, ValueError, TypeError, AttributeError) as error:
+        raise DataError(f"{path}: no checkpoint of continual learning ({error})") from error
+    return header, tree

@@ -41,6 +41,7 @@ VARIANTS: dict[str, Variant] = {
     "sgd": Variant("sgd"),
     "ewc": Variant("ewc", {"strength": 10.0}, memory="fisher"),
     "ewc_online": Variant("ewc", {"strength": 10.0}, {"form": "online"}, "fisher"),
+    "ewc_all": Variant("ewc", {"strength": 10.0}),  # Fisher information on all samples of a task
     "ewc_explicit": Variant("ewc", {"strength": 10.0}, {"update": "explicit"}, "fisher"),
     # what the public code behind the paper's EWC does, explicit steps included
     "ewc_squared_mean": Variant(
@@ -68,6 +69,7 @@ VARIANTS: dict[str, Variant] = {
     "derpp": Variant("derpp", {"alpha": 0.5, "beta": 0.5}, memory="stream"),
     "gpm": Variant("gpm", {"threshold": 0.95}),
     "kfac": Variant("kfac", {"strength": 10.0}),
+    "kfac_ten": Variant("kfac", {"strength": 10.0}, memory="fisher"),
     "covp": Variant("covp", _COVP),
     "covp_exponential": Variant("covp", {"strength": 0.3}, {"filter": "exponential"}),
     "covp_rank_100": Variant("covp", _COVP, {"rank": 100}),
