@@ -160,7 +160,9 @@ def _read(path: str | Path) -> tuple[dict[str, Any], dict[str, Any]]:
     try:
         with safe_open(str(path), framework="pt") as file:
             header = json.loads((file.metadata() or {})["vntransfer"])
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            # Copies: the last bits of a product depend on where in memory its factors begin, and
+            # those of the file do not begin where torch's own do.
+            tensors = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
         tree = unflatten(header["tree"], tensors)
         if not {"format", "id"} <= set(header) or set(tree) != PARTS:
             raise KeyError("parts are missing")
