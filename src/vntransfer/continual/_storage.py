@@ -149,8 +149,8 @@ def load_checkpoint(
         if tree["optimizer"] is None:
             raise DataError(f"{path}: holds no optimiser; it was saved without one")
         optimizer.load_state_dict(tree["optimizer"])
-    method.load_state(tree["method"])
     model.load_state_dict(tree["model"])
+    method.load_state(tree["method"])  # second: it may depend on the parameters
     position: dict[str, Any] = tree["position"]
     return position
 
