@@ -162,8 +162,6 @@ def _read(path: str | Path) -> tuple[dict[str, Any], dict[str, Any]]:
             header = json.loads((file.metadata() or {})["vntransfer"])
             # Copies: the last bits of a product depend on where in memory its factors begin, and
             # those of the file do not begin where torch's own do.
-            # Copies, since a tensor inside the file lies anywhere: kernels round differently where
-            # memory is not aligned, and training would not go on bit for bit.
             tensors = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
         tree = unflatten(header["tree"], tensors)
         if not {"format", "id"} <= set(header) or set(tree) != PARTS:
