@@ -9,7 +9,8 @@ JOBS   ?= 2
 export OMP_NUM_THREADS ?= 1
 export MKL_NUM_THREADS ?= 1
 
-.PHONY: demo test lint types unit format bench-core bench-adaptation bench-data bench-runner bench-faults docs \
+.PHONY: demo test lint types unit format bench-core bench-adaptation bench-continual \
+	bench-data bench-runner bench-faults docs \
 	setup clean
 
 demo: setup
@@ -46,6 +47,9 @@ bench-runner: setup
 
 bench-faults: setup
 	@$(BIN)/python benchmarks/faults.py --kills 30
+
+bench-continual: setup
+	@$(BIN)/python benchmarks/continual.py
 
 bench-data: setup
 	@OMP_NUM_THREADS=1 $(BIN)/python benchmarks/data_loading.py

@@ -54,6 +54,16 @@ def registry() -> list[str]:
     return [*lines, ""]
 
 
+def continual() -> list[str]:
+    """Sections of what `vntransfer.continual` offers: it is not among the top-level names."""
+    module = import_module("vntransfer.continual")
+    lines = ["## Continual learning (`vntransfer.continual`)", ""]
+    for name, thing in sorted(vars(module).items()):
+        if not name.startswith("_") and (inspect.isclass(thing) or inspect.isfunction(thing)):
+            lines += section(name, thing)
+    return lines
+
+
 def page() -> str:
     """Assemble the whole page."""
     lines = [
@@ -68,6 +78,7 @@ def page() -> str:
         for name in names:
             thing = getattr(import_module(f"vntransfer.{module}"), name)
             lines += registry() if name == "DIVERGENCES" else section(name, thing)
+    lines += continual()
     return "\n".join(line.rstrip() for line in "\n".join(lines).splitlines()) + "\n"
 
 

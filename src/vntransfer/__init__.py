@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from vntransfer._version import __version__
 
 if TYPE_CHECKING:
+    from vntransfer import continual as continual
     from vntransfer import data as data
     from vntransfer.adaptation import AHDRegressor as AHDRegressor
     from vntransfer.adaptation import DANNRegressor as DANNRegressor
@@ -123,7 +124,7 @@ _EXPORTS = {
 }
 _HOME = {name: module for module, names in _EXPORTS.items() for name in names}
 
-_MODULES = ("data",)
+_MODULES = ("continual", "data")
 
 __all__ = ["__version__", *sorted(_HOME)]
 

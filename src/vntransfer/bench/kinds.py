@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 # kind -> the module that holds it as KIND
 KINDS = {
     "adaptation": "vntransfer.bench.experiments.adaptation",
+    "continual": "vntransfer.bench.experiments.continual",
     "convergence": "vntransfer.bench.experiments.convergence",
     "label_noise": "vntransfer.bench.experiments.label_noise",
     "robustness": "vntransfer.bench.experiments.robustness",

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 RULES: dict[str, tuple[str | None, str]] = {
     "fixed": (None, "hyper-parameters and length fixed beforehand"),
     "last_epoch": (None, "hyper-parameters fixed beforehand, last epoch"),
+    "short_stream": (None, "best on another stream of a few short tasks, held-out test rows"),
+    "full_stream": (None, "best on another stream of the same length, held-out test rows"),
     "source_validation": ("source_validation", "smallest error on held-out source rows"),
     "weighted_validation": (
         "weighted_validation",

@@ -1,0 +1,130 @@
+"""What protection costs: ratios of steps, streams and Fisher information, measured in one run.
+
+python benchmarks/continual.py
+
+Processor time of one thread, the shortest of several alternating rounds: whatever else the machine
+does only adds. Pictures are random numbers of MNIST's shape; nothing depends on what they show.
+"""
+
+import time
+from collections.abc import Callable
+
+import torch
+
+from vntransfer.continual import METHODS, Method, Task, accuracy_matrix, dense, train
+from vntransfer.continual import default_loss as loss_of
+from vntransfer.continual._fisher import diagonal_fisher
+
+STEPS = 200
+ROUNDS = 7
+CONSTANT = ("ewc", "rsp", "l2", "si")
+
+
+def task(n: int, n_test: int = 0, *, seed: int = 0) -> Task:
+    g = torch.Generator().manual_seed(seed)
+
+    def rows(count: int) -> tuple[torch.Tensor, torch.Tensor]:
+        ink = torch.rand(count, 784, generator=g) * (torch.rand(count, 784, generator=g) < 0.2)
+        return ink, torch.randint(10, (count,), generator=g)
+
+    return Task(*rows(n), *(rows(n_test) if n_test else ()))
+
+
+def make(name: str, **options: float) -> Method:
+    net = dense([784, 100, 100, 10], generator=torch.Generator().manual_seed(0))
+    return METHODS[name](net, **options)
+
+
+def at_task(name: str, number: int, n: int = 60) -> Method:
+    """A method in the midst of task ``number``, statistics of that task begun."""
+    method = make(name)
+    for t in range(number):
+        method.before_task()
+        train(method.model, task(n, seed=t), method)
+        if t < number - 1:
+            method.after_task()
+    return method
+
+
+def best(actions: dict[str, Callable[[], object]], rounds: int = ROUNDS) -> dict[str, float]:
+    """Shortest processor time of each action, taking turns."""
+    found = dict.fromkeys(actions, float("inf"))
+    for _ in range(rounds):
+        for name, action in actions.items():
+            begin = time.process_time()
+            action()
+            found[name] = min(found[name], time.process_time() - begin)
+    return found
+
+
+def show(what: str, ratio: float, bound: str) -> None:
+    print(f"{what:<58} {ratio:6.2f} x   ({bound})", flush=True)
+
+
+def growth() -> None:
+    """A step late in a stream against an early one."""
+    block = task(STEPS, seed=99)
+    for name in CONSTANT:
+        early, late = at_task(name, 2), at_task(name, 50)
+        times = best(
+            {
+                "early": lambda m=early: train(m.model, block, m),
+                "late": lambda m=late: train(m.model, block, m),
+            }
+        )
+        show(f"{name}: a step at task 50 / at task 2", times["late"] / times["early"], "<= 1.1")
+
+
+def steps() -> None:
+    """A step of each method against plain descent, in the third task."""
+    block = task(STEPS, seed=99)
+    methods = {name: at_task(name, 3) for name in METHODS if name != "mer"}
+    times = best({n: lambda m=m: train(m.model, block, m) for n, m in methods.items()})
+    print(f"a step of plain descent: {times['sgd'] / STEPS * 1e6:.0f} microseconds")
+    bounds = {"rsp": "<= 2.5", "covp": "<= 2"}
+    for name in methods:
+        if name != "sgd":
+            show(f"{name}: a step / one of sgd", times[name] / times["sgd"], bounds.get(name, "-"))
+
+
+def stream() -> None:
+    """A whole stream with evaluation on all tasks after each."""
+    tasks = [task(1000, 10_000, seed=t) for t in range(10)]
+    times = best(
+        {
+            name: lambda n=name: accuracy_matrix((m := make(n)).model, tasks, m)
+            for name in ("sgd", "rsp")
+        },
+        rounds=2,
+    )
+    print(f"stream of 10 x 1000 with sgd and evaluation: {times['sgd']:.1f} s")
+    show("the same with rsp / with sgd", times["rsp"] / times["sgd"], "<= 3")
+
+
+def fisher() -> None:
+    """Per-sample gradients by torch.func against one backward pass per sample."""
+    method, data = make("sgd"), task(200)
+
+    def loop() -> None:
+        total = [torch.zeros_like(p) for p in method.parameters]
+        for x, y in data.batches(1):
+            loss = loss_of(method.model(x), y)
+            parts = torch.autograd.grad(loss, method.parameters)
+            torch._foreach_addcmul_(total, parts, parts)
+
+    times = best(
+        {"loop": loop, "func": lambda: diagonal_fisher(method.model, data.x, data.y)}, rounds=5
+    )
+    show("Fisher information, loop / torch.func", times["loop"] / times["func"], ">= 2.5")
+
+
+def main() -> None:
+    torch.set_num_threads(1)
+    fisher()
+    steps()
+    growth()
+    stream()
+
+
+if __name__ == "__main__":
+    main()

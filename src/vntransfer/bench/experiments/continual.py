@@ -1,0 +1,271 @@
+"""``continual``: streams of tasks, learnt one after another by each method.
+
+A cell learns one stream with one seed (of the stream and of the network) and reports, in percent,
+the accuracy on every task seen so far after each task (``task/j``), and at the end RA, LA and BT.
+
+Hyper-parameters that a preset gives as lists are chosen by RA on another stream: other seed, hence
+other permutations or angles and other rows, with test pictures held out of the training part. The
+rule "short_stream" uses the paper's 5 tasks of 300 samples, "full_stream" the table's own length;
+"fixed" accepts one value each. The choice is the same for all seeds of a method.
+"""
+
+import json
+from collections.abc import Iterator
+from functools import lru_cache
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from vntransfer.bench.cells import Cell
+from vntransfer.bench.experiments.continual_methods import SHARED, VARIANTS, options
+from vntransfer.bench.experiments.continual_report import figures, tables
+from vntransfer.bench.kinds import Kind
+from vntransfer.bench.options import Option, Settings
+from vntransfer.errors import PresetError
+
+if TYPE_CHECKING:
+    from vntransfer.continual import Method, Task
+
+STREAMS = ("mnistP", "mnistR", "fashionP", "notmnistP", "omniglot")
+SEARCH_SEED = 1000
+"""First seed of the streams on which hyper-parameters are chosen; those of tables start at 0."""
+
+
+def _check(data: str) -> None:
+    if data not in STREAMS:
+        raise PresetError(f"data: continual needs one of {', '.join(STREAMS)}, got {data!r}")
+
+
+def _canonical(data: str, settings: Settings) -> Settings:
+    """Set what a stream does not have to one value."""
+    unused = {"mnistR": ("size", "channels"), "omniglot": ("n_test", "max_angle")}
+    names = unused.get(data, ("size", "channels", "max_angle"))
+    return {**settings, **{name: KIND.settings[name].default for name in names}}
+
+
+@lru_cache(maxsize=8)
+def _files(data: str) -> str:
+    """Hashes of the files that a stream is made of; how it is made is the version's matter."""
+    from vntransfer.data import load
+
+    _check(data)
+    few: dict[str, Any] = {} if data == "omniglot" else {"n_train": 2, "n_test": 2}
+    found = load(data, n_tasks=1, **few).provenance.sha256
+    return " ".join(f"{name}:{value}" for name, value in sorted(found.items()))
+
+
+@lru_cache(maxsize=2)
+def _stream(data: str, chosen: str) -> "list[Task]":
+    from vntransfer.continual import as_tasks
+    from vntransfer.data import load
+
+    return as_tasks(load(data, **json.loads(chosen)))
+
+
+def _tasks(data: str, settings: Settings, seed: int, *, held_out: bool = False) -> "list[Task]":
+    """Tasks of a stream; the last ones are kept for the next cell."""
+    _check(data)
+    chosen: dict[str, Any] = {k: settings[k] for k in ("n_tasks", "n_train")} | {"seed": seed}
+    if data == "omniglot":
+        chosen["size"] = settings["size"]
+        if held_out:
+            raise PresetError("selection: omniglot has no held-out part; use 'fixed'")
+    else:
+        chosen |= {"n_test": settings["n_test"], "held_out": held_out}
+    if data == "mnistR":
+        chosen["max_angle"] = settings["max_angle"]
+    return _stream(data, json.dumps(chosen, sort_keys=True))
+
+
+def _make(name: str, hyper: Settings, settings: Settings, tasks: "list[Task]", seed: int) -> Any:
+    """Network and method."""
+    import torch
+
+    from vntransfer.continual import METHODS, Heads, character_cnn, dense
+
+    variant = VARIANTS[name]
+    chosen = {**variant.options, **{key: hyper[key] for key in variant.tuned}}
+    memory, fisher = settings["memory"], settings["fisher_samples"]
+    if variant.memory == "fisher":
+        chosen["fisher_samples"] = fisher or None
+    elif variant.memory:
+        chosen["memory"] = memory * (len(tasks) if variant.memory == "stream" else 1)
+    if "replay" in chosen:
+        chosen["replay"] = round(chosen["replay"])
+    generator = torch.Generator().manual_seed(seed)
+    if tasks[0].columns is None:
+        sizes = [tasks[0].x[0].numel(), *settings["hidden"], 10]
+        return METHODS[variant.id](dense(sizes, generator=generator), **chosen)
+    heads = Heads([task.columns.stop - task.columns.start for task in tasks if task.columns])
+    model = character_cnn(
+        heads.sizes,
+        size=settings["size"],
+        channels=settings["channels"],
+        hidden=settings["hidden"][-1],
+        generator=generator,
+    )
+    return METHODS[variant.id](model, criterion=heads, **chosen)
+
+
+def _learn(
+    name: str, hyper: Settings, settings: Settings, tasks: "list[Task]", seed: int
+) -> "Iterator[tuple[list[float], Method]]":
+    """After each task: accuracies in percent on all tasks so far, and the method."""
+    from vntransfer.continual import score, train
+
+    method = _make(name, hyper, settings, tasks, seed)
+    for i, task in enumerate(tasks):
+        method.before_task()
+        train(
+            method.model,
+            task,
+            method,
+            lr=hyper["lr"],
+            batch_size=hyper["batch_size"] or settings["batch_size"],
+            epochs=hyper["epochs"] or settings["epochs"],
+            seed=seed if settings["epochs"] > 1 else None,
+        )
+        method.after_task()
+        yield [100 * score(method.model, seen) for seen in tasks[: i + 1]], method
+
+
+def candidates(name: str, hyper: Settings, settings: Settings) -> list[Settings]:
+    """All combinations of what a preset lists for a method, in the order of the lists.
+
+    Examples
+    --------
+    >>> settings = {"lr": 0.0, "strength": 0.0}
+    >>> hyper = {"lr": [0.01, 0.03], "strength": [1.0], "batch_size": 0, "epochs": 0}
+    >>> [found["lr"] for found in candidates("l2", hyper, settings)]
+    [0.01, 0.03]
+    """
+    lists = {key: hyper[key] for key in ("lr", *VARIANTS[name].tuned)}
+    for key in ("lr", "strength"):
+        if settings[key] and key in lists:
+            lists[key] = [settings[key]]
+    fixed = {key: hyper[key] for key in SHARED if key not in lists}
+    return [
+        {**fixed, **dict(zip(lists, values, strict=True))} for values in product(*lists.values())
+    ]
+
+
+@lru_cache(maxsize=64)
+def _search(data: str, name: str, listed: str, said: str, rule: str) -> str:
+    """Choose the candidate with the best mean RA on the streams of the search."""
+    settings, found = json.loads(said), json.loads(listed)
+    settings["n_test"] = settings["search_test"]
+    if rule == "short_stream":
+        settings |= {"n_tasks": settings["search_tasks"], "n_train": settings["search_train"]}
+    best, chosen = -np.inf, found[0]
+    for hyper in found:
+        scores = []
+        for seed in range(SEARCH_SEED, SEARCH_SEED + settings["search_streams"]):
+            tasks = _tasks(data, settings, seed, held_out=True)
+            *_, (last, method) = _learn(name, hyper, settings, tasks, seed)
+            scores.append(float(np.mean(last)))
+            method.close()
+        if np.isfinite(scores).all() and np.mean(scores) > best:
+            best, chosen = float(np.mean(scores)), hyper
+    return json.dumps(chosen)
+
+
+def choose(cell: Cell) -> Settings:
+    """Find the hyper-parameters of a cell, by its rule."""
+    found = candidates(cell.method, cell.hyper, cell.settings)
+    said = json.dumps(cell.settings, sort_keys=True)
+    if cell.method == "rsp_untuned" and cell.selection != "fixed":
+        # "without any further tuning": EWC's learning rate, a strength of its own below 10
+        listed = {**cell.hyper, "strength": cell.hyper["ewc_strength"]}
+        found_ewc = json.dumps(candidates("ewc", listed, cell.settings))
+        lr = json.loads(_search(cell.data, "ewc", found_ewc, said, cell.selection))["lr"]
+        return {**found[0], "lr": lr}
+    if len(found) == 1:
+        return found[0]
+    if cell.selection == "fixed":
+        raise PresetError(
+            f"methods.{cell.method}: {len(found)} candidates, but selection 'fixed' chooses none; "
+            f"use 'short_stream' or 'full_stream', or one value each"
+        )
+    chosen: Settings = json.loads(
+        _search(cell.data, cell.method, json.dumps(found), said, cell.selection)
+    )
+    return chosen
+
+
+def _run(cell: Cell) -> Iterator[tuple[int, dict[str, float]]]:
+    hyper = choose(cell)
+    tasks = _tasks(cell.data, cell.settings, cell.seed)
+    T = len(tasks)
+    R = np.full((T, T), np.nan)
+    pairs: list[tuple[float, float, int]] = []
+    for i, (row, method) in enumerate(_learn(cell.method, hyper, cell.settings, tasks, cell.seed)):
+        R[i, : i + 1] = row
+        found = {f"task/{j}": value for j, value in enumerate(row)}
+        if i and cell.method == "rsp_watching":
+            for j, divergence in enumerate(_mean_divergences(method)):
+                found |= {f"divergence/{j}": divergence, f"drop/{j}": R[i - 1, j] - R[i, j]}
+                pairs.append((divergence, R[i - 1, j] - R[i, j], i - j))
+        yield i + 1, found
+    ra, la = float(R[-1].mean()), float(np.diag(R).mean())
+    last = {"ra": ra, "la": la, "bt": ra - la}
+    last |= {f"chosen/{key}": float(hyper[key]) for key in ("lr", *VARIANTS[cell.method].tuned)}
+    yield T, last | _correlations(pairs)
+
+
+def _mean_divergences(method: Any) -> list[float]:
+    """Divergence of each earlier task from the present one, mean over modules of all layers."""
+    import torch
+
+    D = torch.cat([layer.double() for layer in method.divergences], 1)
+    return [float(value) for value in D.mean(1)]
+
+
+def _correlations(pairs: list[tuple[float, float, int]]) -> dict[str, float]:
+    """Spearman's correlation of divergence and drop: over all pairs, and next neighbours only."""
+    from scipy.stats import spearmanr
+
+    found = {}
+    for name, chosen in (
+        ("correlation", pairs),
+        ("correlation/next", [pair for pair in pairs if pair[2] == 1]),
+    ):
+        D, drop = [pair[0] for pair in chosen], [pair[1] for pair in chosen]
+        if len(set(D)) > 2 and len(set(drop)) > 2:
+            found[name] = float(spearmanr(D, drop).statistic)
+    return found
+
+
+KIND = Kind(
+    name="continual",
+    summary="streams of tasks: retained and learning accuracy, backward transfer",
+    version=1,
+    metric="ra",
+    settings={
+        "n_tasks": Option(10, low=1),
+        "n_train": Option(1000, low=2),
+        "n_test": Option(10_000, low=2),
+        "batch_size": Option(1, low=1),
+        "epochs": Option(1, low=1),
+        "memory": Option(10, low=0),
+        "fisher_samples": Option(10, low=0),
+        "hidden": Option([100, 100], low=1),
+        "max_angle": Option(90.0, low=1, high=360),
+        "size": Option(28, low=16, high=105),
+        "channels": Option(64, low=1),
+        "lr": Option(0.0, low=0),  # 0: the method's own
+        "strength": Option(0.0, low=0),
+        "search_tasks": Option(5, low=2),
+        "search_train": Option(300, low=2),
+        "search_test": Option(1000, low=2),
+        "search_streams": Option(1, low=1),
+    },
+    methods=options(),
+    targets=lambda data, settings: [data],
+    fingerprint=lambda data, settings: _files(data),
+    run=_run,
+    canonical=_canonical,
+    tables=tables,
+    figures=figures,
+    higher_is_better=True,
+)

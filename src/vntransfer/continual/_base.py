@@ -1,0 +1,235 @@
+"""What all methods of continual learning share: the hooks of a training loop."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from vntransfer._arrays import number
+from vntransfer.errors import ArgumentError
+
+Criterion = Callable[[Tensor, Tensor], Tensor]
+"""``criterion(output, y)``: mean loss of a batch, a scalar."""
+
+
+def default_loss(output: Tensor, y: Tensor) -> Tensor:
+    """Mean negative log-likelihood: cross-entropy for whole numbers, half squares for others.
+
+    The square is that of a Gaussian response with unit variance, summed over its components.
+
+    Parameters
+    ----------
+    output
+        Logits (N, classes), or predictions (N,) or (N, m).
+    y
+        Class indices (N,), or responses of as many numbers as there are predictions.
+
+    Examples
+    --------
+    >>> float(default_loss(torch.zeros(2, 1), torch.tensor([1.0, 3.0])))
+    2.5
+    """
+    if not y.is_floating_point():
+        return functional.cross_entropy(output, y)
+    if output.numel() != y.numel():
+        raise ArgumentError(
+            f"y: {y.numel()} responses, shape {tuple(y.shape)}, do not fit predictions of shape "
+            f"{tuple(output.shape)}; give the network as many outputs as there are responses"
+        )
+    return 0.5 * (output.reshape(y.shape) - y).square().sum() / len(y)
+
+
+class Method:
+    """A method of continual learning, to be called by anybody's training loop.
+
+    The hooks, in the order of a loop::
+
+        method.before_task()
+        for x, y in task:
+            x, y = method.observe(x, y)        # statistics, memory; may return a larger batch
+            criterion(model(x), y).backward()
+            method.adjust_gradients()          # projections, penalties
+            optimizer.step(); optimizer.zero_grad()
+            method.after_step()                # proximal pull, path integrals
+        method.after_task()
+
+    A method sees data through `observe` alone, once; what it keeps of a finished task beyond sums
+    is at most ``stored_samples`` samples.
+
+    A new method overrides the hooks that it needs, names the attributes that make up its state in
+    ``saved`` (tensors, numbers, strings, None, lists or dicts of these, generators, and objects
+    with ``state`` and ``load_state``) and says in ``off`` which options make it plain training.
+
+    Parameters
+    ----------
+    model
+        Any network. Its parameter objects must stay the same while the method is in use.
+    criterion
+        Loss that a method takes gradients of by itself (Fisher information, memories);
+        `default_loss` if None.
+
+    Attributes
+    ----------
+    tasks_done : int
+        Number of finished tasks.
+    """
+
+    id: ClassVar[str]
+    off: ClassVar[dict[str, Any]] = {"strength": 0.0}
+    saved: ClassVar[tuple[str, ...]] = ()
+    whole_step: ClassVar[bool] = False  # True: only `step` is enough, the hooks are not
+
+    def __init__(self, model: nn.Module, *, criterion: Criterion | None = None) -> None:
+        if not isinstance(model, nn.Module):
+            raise ArgumentError(f"model: expected a torch.nn.Module, got {type(model).__name__}")
+        named = {name: p for name, p in model.named_parameters() if p.requires_grad}
+        if not named:
+            raise ArgumentError("model: no parameter requires a gradient; nothing can be learnt")
+        self.model = model
+        self.criterion: Criterion = default_loss if criterion is None else criterion
+        self.names = list(named)
+        self.parameters: list[Tensor] = list(named.values())
+        self.tasks_done = 0
+        self.in_task = False
+        self.optimizer: torch.optim.Optimizer | None = None
+        self._handles: list[torch.utils.hooks.RemovableHandle] = []
+
+    def use(self, optimizer: torch.optim.Optimizer) -> None:
+        """Tell the optimiser whose learning rate a proximal step has to follow.
+
+        `step` and `vntransfer.continual.train` do so; in a loop of your own say it once.
+        """
+        self.optimizer = optimizer
+
+    def before_task(self) -> None:
+        """Begin a task."""
+        if self.in_task:
+            raise ArgumentError(
+                f"before_task: task {self.tasks_done + 1} has not ended; call after_task() first"
+            )
+        self.in_task = True
+
+    def observe(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+        """See a batch, before the forward pass; returns the batch to train on."""
+        return x, y
+
+    def adjust_gradients(self) -> None:
+        """Change the gradients, after the backward pass."""
+
+    def after_step(self) -> None:
+        """Change the parameters, after the optimiser's step."""
+
+    def after_task(self) -> None:
+        """End a task: keep what protects it, drop its samples."""
+        if not self.in_task:
+            raise ArgumentError("after_task: no task has begun; call before_task() first")
+        self.in_task = False
+        self.tasks_done += 1
+
+    def step(
+        self, x: Tensor, y: Tensor, criterion: Criterion, optimizer: torch.optim.Optimizer
+    ) -> Tensor:
+        """Learn from one batch: the lines of a loop; gives the loss before the step."""
+        if self.optimizer is not optimizer:
+            self.use(optimizer)
+        x, y = self.observe(x, y)
+        loss = criterion(self.model(x), y)
+        loss.backward()
+        self.adjust_gradients()
+        optimizer.step()
+        optimizer.zero_grad()
+        self.after_step()
+        return loss.detach()
+
+    @property
+    def stored_samples(self) -> int:
+        """Number of samples of finished tasks that are kept."""
+        return 0
+
+    def state(self) -> dict[str, Any]:
+        """Everything that a checkpoint must hold; references, not copies."""
+        state: dict[str, Any] = {"tasks_done": self.tasks_done, "in_task": self.in_task}
+        for name in self.saved:
+            value = getattr(self, name)
+            if isinstance(value, torch.Generator):
+                value = value.get_state()
+            state[name] = value.state() if hasattr(value, "load_state") else value
+        return state
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        """Take over the state that another method of this class and these options gave."""
+        expected = {"tasks_done", "in_task", *self.saved}
+        if set(state) != expected:
+            raise ArgumentError(
+                f"state: expected {sorted(expected)} for {type(self).__name__}, got "
+                f"{sorted(state)}; it belongs to another method"
+            )
+        for name, value in state.items():
+            own = getattr(self, name)
+            if isinstance(own, torch.Generator):
+                own.set_state(value)
+            elif hasattr(own, "load_state"):
+                own.load_state(value)
+            else:
+                setattr(self, name, value)
+
+    def close(self) -> None:
+        """Take the hooks of this method off the network."""
+        for handle in self._handles:
+            handle.remove()
+        self._handles.clear()
+
+    def rate(self) -> float | list[float]:
+        """Learning rate of the optimiser: one number, or one per parameter where they differ."""
+        if self.optimizer is None:
+            raise ArgumentError(
+                f"after_step: {type(self).__name__} makes proximal steps and needs the learning "
+                f"rate; call method.use(optimizer) once before the loop"
+            )
+        groups = self.optimizer.param_groups
+        rates = {float(group["lr"]) for group in groups}
+        if len(rates) == 1:
+            return rates.pop()
+        own = {id(p): float(group["lr"]) for group in groups for p in group["params"]}
+        return [own.get(id(p), 0.0) for p in self.parameters]
+
+
+def strength_of(value: Any) -> float:
+    """Check the strength of a penalty."""
+    return number("strength", value)
+
+
+def whole(name: str, value: Any, *, minimum: int = 0) -> int:
+    """Check that an option is a whole number from ``minimum`` on.
+
+    Examples
+    --------
+    >>> whole("memory", 10)
+    10
+    """
+    if isinstance(value, bool) or not isinstance(value, int) or value < minimum:
+        raise ArgumentError(f"{name}: expected a whole number from {minimum} on, got {value!r}")
+    return value
+
+
+def choice(name: str, value: Any, allowed: Sequence[str]) -> Any:
+    """Check that an option is one of the words allowed.
+
+    Examples
+    --------
+    >>> choice("update", "proximal", ("proximal", "explicit"))
+    'proximal'
+    """
+    if value not in allowed:
+        raise ArgumentError(f"{name}: expected one of {', '.join(allowed)}, got {value!r}")
+    return value
+
+
+def gradients(parameters: Sequence[Tensor]) -> list[Tensor]:
+    """Gradients of parameters, in place; those without one get zeros first."""
+    for p in parameters:
+        if p.grad is None:
+            p.grad = torch.zeros_like(p)
+    return [p.grad for p in parameters if p.grad is not None]

@@ -1,0 +1,203 @@
+"""Diagonal Fisher information by per-sample gradients, and the samples it is taken on."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Literal, get_args
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call, grad, vmap
+
+from vntransfer.continual._base import Criterion, choice, default_loss, whole
+from vntransfer.errors import ArgumentError
+
+Fisher = Literal["observed", "sampled", "expected", "squared_mean"]
+
+CHUNK = 64
+"""Most samples whose gradients are held at once: as many copies of the network's parameters."""
+
+NUMBERS = 2**23
+"""Most numbers that these copies hold together (32 MB in single precision)."""
+
+
+class Pending:
+    """The first samples of the current task, kept until it ends.
+
+    Parameters
+    ----------
+    limit
+        How many; None keeps all that are observed.
+
+    Examples
+    --------
+    >>> pending = Pending(3)
+    >>> pending.add(torch.zeros(2, 4), torch.zeros(2))
+    >>> pending.add(torch.ones(2, 4), torch.ones(2))
+    >>> pending.take()[1], pending.count
+    (tensor([0., 0., 1.]), 0)
+    """
+
+    def __init__(self, limit: int | None) -> None:
+        self.limit = None if limit is None else whole("fisher_samples", limit, minimum=1)
+        self.clear()
+
+    def clear(self) -> None:
+        """Drop everything."""
+        self.x: list[Tensor] = []
+        self.y: list[Tensor] = []
+        self.count = 0
+
+    def add(self, x: Tensor, y: Tensor) -> None:
+        """Copy samples as long as there is room."""
+        room = len(x) if self.limit is None else self.limit - self.count
+        if room > 0:
+            self.x.append(x[:room].detach().clone())
+            self.y.append(y[:room].detach().clone())
+            self.count += len(self.x[-1])
+
+    def take(self) -> tuple[Tensor, Tensor]:
+        """Give all samples and drop them."""
+        if not self.count:
+            raise ArgumentError(
+                "after_task: no sample was observed in this task; call observe(x, y) in the loop"
+            )
+        x, y = torch.cat(self.x), torch.cat(self.y)
+        self.clear()
+        return x, y
+
+    def state(self) -> dict[str, Any]:
+        """Give what a checkpoint must hold."""
+        return {"x": self.x, "y": self.y}
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        """Take over a state."""
+        self.x, self.y = list(state["x"]), list(state["y"])
+        self.count = sum(map(len, self.x))
+
+
+@contextmanager
+def evaluation(model: nn.Module) -> Iterator[None]:
+    """Switch dropout and batch statistics off inside the block."""
+    modes = [(module, module.training) for module in model.modules()]
+    model.eval()
+    try:
+        yield
+    finally:
+        for module, mode in modes:
+            module.training = mode
+
+
+def diagonal_fisher(
+    model: nn.Module,
+    x: Tensor,
+    y: Tensor,
+    *,
+    kind: Fisher = "observed",
+    criterion: Criterion | None = None,
+    generator: torch.Generator | None = None,
+    chunk: int | None = None,
+) -> list[Tensor]:
+    """Diagonal of the Fisher information of each parameter that requires a gradient.
+
+    The mean over samples of (∂ log p(y|x) / ∂θ)², where y is
+
+    - "observed": the given label (the empirical Fisher information);
+    - "sampled": drawn from the network's own prediction, one draw per sample;
+    - "expected": every class, weighted by its predicted probability (for a Gaussian response: every
+      component); the Fisher information itself, at the cost of so many passes;
+
+    or, "squared_mean", the square of the mean gradient with the given labels: what public code of
+    EWC in the comparisons computes, no estimate of the Fisher information.
+
+    Parameters
+    ----------
+    model
+        Network; it is evaluated without dropout.
+    x, y
+        Samples.
+    kind
+        As above.
+    criterion
+        Mean negative log-likelihood; `default_loss` if None.
+    generator
+        Draws the labels of "sampled".
+    chunk
+        Samples at a time; None: as many as 32 MB of gradients hold, at most 64.
+
+    Examples
+    --------
+    >>> model = nn.Linear(1, 1, bias=False)
+    >>> _ = nn.init.zeros_(model.weight)
+    >>> x = torch.tensor([[1.0], [3.0]])
+    >>> diagonal_fisher(model, x, torch.zeros(2), kind="expected")       # mean of x²
+    [tensor([[5.]])]
+    """
+    choice("kind", kind, get_args(Fisher))
+    nll = default_loss if criterion is None else criterion
+    trained = {name: p.detach() for name, p in model.named_parameters() if p.requires_grad}
+    fixed = {name: p.detach() for name, p in model.named_parameters() if name not in trained}
+    fixed |= dict(model.named_buffers())
+
+    def loss(parameters: dict[str, Tensor], one: Tensor, label: Tensor) -> Tensor:
+        output = functional_call(model, (parameters, fixed), (one.unsqueeze(0),))
+        return nll(output, label.unsqueeze(0))
+
+    if kind == "squared_mean":
+        with evaluation(model):
+            mean = torch.autograd.grad(nll(model(x), y), list(_trained(model)), allow_unused=True)
+        return [
+            torch.zeros_like(p) if g is None else g.square()
+            for p, g in zip(trained.values(), mean, strict=True)
+        ]
+    if chunk is None:
+        chunk = max(1, min(CHUNK, NUMBERS // sum(p.numel() for p in trained.values())))
+    per_sample = vmap(grad(loss), in_dims=(None, 0, 0))
+    total = {name: torch.zeros_like(p) for name, p in trained.items()}
+    with evaluation(model), torch.no_grad():
+        for first in range(0, len(x), chunk):
+            part = x[first : first + chunk]
+            labels = y[first : first + chunk]
+            for label, weight in draw_labels(model, part, labels, kind, nll, generator):
+                weights = [1.0] * len(part) if weight is None else weight.tolist()
+                for name, g in per_sample(trained, part, label).items():
+                    # one pass over memory per sample: half the time of squares and their sum
+                    for one, w in zip(g.unbind(), weights, strict=True):
+                        total[name].addcmul_(one, one, value=w)
+    return [value / len(x) for value in total.values()]
+
+
+def _trained(model: nn.Module) -> Iterator[Tensor]:
+    return (p for p in model.parameters() if p.requires_grad)
+
+
+def draw_labels(
+    model: nn.Module,
+    x: Tensor,
+    y: Tensor,
+    kind: Fisher,
+    criterion: Criterion,
+    generator: torch.Generator | None,
+) -> Iterator[tuple[Tensor, Tensor | None]]:
+    """Labels (N,) to take gradients at, with their weights (N,)."""
+    if kind == "observed":
+        yield y, None
+        return
+    output = model(x)
+    if y.is_floating_point():  # a Gaussian with unit variance around the prediction
+        mean = output.reshape(y.shape)
+        if kind == "sampled":
+            noise = torch.randn(mean.shape, generator=generator, dtype=mean.dtype)
+            yield mean + noise.to(mean), None
+            return
+        for component in torch.eye(mean[0].numel(), dtype=mean.dtype, device=mean.device):
+            yield mean + component.reshape(mean[0].shape), None
+        return
+    logits = criterion.restrict(output, y) if hasattr(criterion, "restrict") else output
+    p = logits.softmax(-1)
+    if kind == "sampled":
+        draws = torch.multinomial(p.cpu(), 1, generator=generator).squeeze(1)
+        yield draws.to(y.device), None
+        return
+    for c in range(p.shape[1]):
+        if bool(p[:, c].any()):
+            yield torch.full_like(y, c), p[:, c]

@@ -1,0 +1,185 @@
+"""Gradients times a matrix P: what projection methods share."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from vntransfer.continual._base import Criterion, Method
+from vntransfer.continual._layers import Layer, find_layers
+from vntransfer.continual._tape import Tape
+
+BUFFER = 64
+"""Rows that are collected before they are added to a second moment: one product, not many. Of a
+larger batch as many rows, chosen at random, enter the second moment."""
+
+
+def times(a: Tensor, Q: list[Tensor]) -> Tensor:
+    """Rows a (n, p) times Q: one matrix, or [V, e, t] for V diag(e) V' + t I.
+
+    Examples
+    --------
+    >>> V, e, t = torch.tensor([[0.6], [0.8]]), torch.tensor([-0.5]), torch.tensor(-0.1)
+    >>> times(torch.tensor([[3.0, 4.0]]), [V, e, t])   # 5 V, damped by .4
+    tensor([[-1.8000, -2.4000]])
+    """
+    if len(Q) == 1:
+        return a @ Q[0]
+    V, e, tail = Q
+    return torch.addmm(tail * a, (a @ V) * e, V.mT)
+
+
+class Projected(Method):
+    """A method that turns the gradient d a' of each layer into d (Pa)', P = I + Q.
+
+    Small batches have their inputs multiplied by Q, batches of more rows than a layer has outputs
+    the gradient itself. A part of a gradient that does not come through the layer's output (a
+    penalty on weights that was written into the loss) is damped in the second case only; use the
+    optimiser's weight decay, which is never damped.
+
+    Parameters
+    ----------
+    model, criterion
+        See `Method`.
+    layers
+        Names of layers to protect; None finds all.
+
+    Attributes
+    ----------
+    on : bool
+        Whether anything is to be done.
+    Q : list
+        One list of tensors per layer, as `times` takes it; empty for P = I.
+
+    Examples
+    --------
+    >>> net = nn.Linear(2, 1, bias=False)
+    >>> method = Projected(net)
+    >>> method.on, method.Q = True, [[torch.tensor([[-1.0, 0.0], [0.0, 0.0]])]]
+    >>> x, _ = method.observe(torch.ones(1, 2), torch.zeros(1))
+    >>> net(x).sum().backward()
+    >>> method.adjust_gradients()
+    >>> net.weight.grad
+    tensor([[0., 1.]])
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        layers: Sequence[str] | None = None,
+        *,
+        criterion: Criterion | None = None,
+    ) -> None:
+        super().__init__(model, criterion=criterion)
+        self.on = False
+        self.layers = find_layers(model, layers)
+        self.Q: list[list[Tensor]] = [[] for _ in self.layers]
+        self.tape = Tape(self.layers)
+        self._handles += self.tape.handles
+
+    def observe(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+        """See a batch: its inputs to every layer are recorded in the coming pass."""
+        if self.on:
+            self.tape.start()
+        return x, y
+
+    @torch.no_grad()
+    def adjust_gradients(self) -> None:
+        """Turn d a' into d (Pa)'."""
+        if not self.on:
+            return
+        for k, (layer, passes) in enumerate(zip(self.layers, self.tape.take(), strict=True)):
+            n = sum(d.numel() for _, d in passes) // layer.units
+            few = n <= min(layer.units, BUFFER)
+            for x, d in passes:
+                a = self._rows(k, x, few=few)
+                if few and self.Q[k]:
+                    layer.add_gradient(layer.slopes(d), times(a, self.Q[k]))
+            if self.Q[k] and not few:
+                layer.add_gradient(None, times(layer.gradient(), self.Q[k]))
+
+    def _rows(self, k: int, x: Tensor, *, few: bool) -> Tensor:
+        """Give inputs (n, p) of layer k with the one; only ``few`` of them are multiplied by Q."""
+        return self.layers[k].rows(x) if few else x
+
+    def projection(self, layer: int | str) -> Tensor:
+        """Give P of a layer, by its place or name."""
+        names = [one.name for one in self.layers]
+        k = names.index(layer) if isinstance(layer, str) else layer
+        eye = torch.eye(self.layers[k].width).to(self.layers[k].weight.detach())
+        return eye + times(eye, self.Q[k]) if self.Q[k] else eye
+
+
+class SecondMoments:
+    """Mean of aa' over the rows of the present task, one matrix per layer.
+
+    Single rows wait in a buffer until there are enough for one product.
+
+    Parameters
+    ----------
+    layers
+        Whose inputs.
+    centred
+        Subtract the mean, so that covariances come out.
+
+    Examples
+    --------
+    >>> moments = SecondMoments([Layer("a", nn.Linear(1, 1))])
+    >>> moments.add(0, torch.tensor([[2.0], [0.0]]))
+    tensor([[2., 1.],
+            [0., 1.]])
+    >>> moments.take(0)
+    tensor([[2., 1.],
+            [1., 1.]], dtype=torch.float64)
+    """
+
+    def __init__(self, layers: Sequence[Layer], *, centred: bool = False) -> None:
+        self.centred = centred
+        blank = [layer.weight.detach().new_ones(BUFFER, layer.width) for layer in layers]
+        self.waiting = blank
+        self.sums = [rows.new_zeros(rows.shape[1], rows.shape[1]) for rows in blank]
+        self.totals = [rows.new_zeros(rows.shape[1]) for rows in blank]
+        self.filled, self.counts = [0] * len(blank), [0] * len(blank)
+
+    def add(self, k: int, patches: Tensor) -> Tensor:
+        """Add inputs (n, p), n at most BUFFER, of layer k; gives the rows, with the one."""
+        n = len(patches)
+        if self.filled[k] + n > BUFFER:
+            self._empty(k)
+        start = self.filled[k]
+        a = self.waiting[k][start : start + n]
+        a[:, : patches.shape[1]] = patches
+        self.filled[k] = start + n
+        self.counts[k] += n
+        return a
+
+    def _empty(self, k: int) -> None:
+        if self.filled[k]:
+            a = self.waiting[k][: self.filled[k]]
+            self.sums[k].addmm_(a.mT, a)
+            if self.centred:
+                self.totals[k] += a.sum(0)
+            self.filled[k] = 0
+
+    def take(self, k: int) -> Tensor | None:
+        """Mean of aa' over the rows of layer k since the last call, in float64, if any."""
+        self._empty(k)
+        n = self.counts[k]
+        if n == 0:
+            return None
+        moment = self.sums[k].double() / n
+        if self.centred:
+            mean = self.totals[k].double() / n
+            moment -= mean.outer(mean)
+        self.sums[k].zero_(), self.totals[k].zero_()
+        self.counts[k] = 0
+        return moment
+
+    def state(self) -> dict[str, Any]:
+        """All that a checkpoint needs."""
+        return {name: value for name, value in vars(self).items() if name != "centred"}
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        """Take over a state."""
+        vars(self).update(state)

@@ -1,0 +1,135 @@
+"""Quadratic penalties of all earlier tasks as one precision and one anchor per parameter.
+
+For r_A, θ_A of the tasks A (elementwise)::
+
+    Σ_A r_A (θ - θ_A)² = R (θ - a)² + const,   R = Σ_A r_A,   a = Σ_A r_A θ_A / R
+
+so that neither memory nor the cost of a step grows with the number of tasks.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Literal, get_args
+
+import torch
+from torch import Tensor
+
+from vntransfer.continual._base import choice, gradients, strength_of
+
+Update = Literal["proximal", "explicit"]
+Form = Literal["separate", "online"]
+
+
+class Quadratic:
+    """Penalty λ Σ_i R_i (θ_i - a_i)² and its two ways into a training step.
+
+    "explicit" adds 2 λ R (θ - a) to the gradient; plain descent at rate η then diverges as soon as
+    η λ R > 1. "proximal" (implicit) pulls after the optimiser's step, θ being its result::
+
+        argmin_u  λ R (u - a)² + (u - θ)² / 2η  =  (θ + 2 η λ R a) / (1 + 2 η λ R)
+
+    which never overshoots. With an optimiser other than plain descent the pull is decoupled from
+    its scaling, as weight decay is in AdamW.
+
+    Parameters
+    ----------
+    parameters
+        Whose penalty it is; read and changed in place.
+    strength
+        λ.
+    update
+        "proximal" or "explicit".
+
+    Examples
+    --------
+    >>> theta = torch.zeros(1)
+    >>> penalty = Quadratic([theta], strength=1.0)
+    >>> penalty.add([torch.tensor([1.0])], [torch.tensor([2.0])])
+    >>> penalty.add([torch.tensor([3.0])], [torch.tensor([4.0])])
+    >>> penalty.anchors, float(penalty.value())        # 1 (0 - 2)² + 3 (0 - 4)²
+    ([tensor([3.5000])], 52.0)
+    >>> penalty.pull(rate=0.125); theta
+    tensor([1.7500])
+    """
+
+    def __init__(
+        self, parameters: Sequence[Tensor], strength: float, update: Update = "proximal"
+    ) -> None:
+        self.parameters = list(parameters)
+        self.strength = strength_of(strength)
+        self.update: Update = choice("update", update, get_args(Update))
+        self.precisions = [torch.zeros_like(p, requires_grad=False) for p in self.parameters]
+        self.anchors = [p.detach().clone() for p in self.parameters]
+        self.constant = 0.0
+        self.changed()
+
+    def changed(self) -> None:
+        """Say that precisions were changed from outside."""
+        self._factors: tuple[object, list[Tensor]] | None = None
+        self.active = self.strength > 0 and any(bool(r.any()) for r in self.precisions)
+
+    @torch.no_grad()
+    def add(self, precisions: Sequence[Tensor], anchors: Sequence[Tensor] | None = None) -> None:
+        """Add a task's penalty Σ r (θ - θ_A)²; its anchors are the parameters now if not given."""
+        own = self.parameters if anchors is None else anchors
+        for R, a, r, theta in zip(self.precisions, self.anchors, precisions, own, strict=True):
+            total = R + r
+            share = torch.where(total > 0, r / total, 0.0)
+            gap = theta - a
+            self.constant += float((R * share * gap.square()).sum(dtype=torch.float64))
+            a.add_(share * gap)
+            R.copy_(total)
+        self.changed()
+
+    @torch.no_grad()
+    def replace(self, precisions: Sequence[Tensor]) -> None:
+        """Forget earlier tasks' anchors: precisions around the parameters as they are now."""
+        for R, a, r, theta in zip(
+            self.precisions, self.anchors, precisions, self.parameters, strict=True
+        ):
+            R.copy_(r)
+            a.copy_(theta)
+        self.constant = 0.0
+        self.changed()
+
+    @torch.no_grad()
+    def value(self) -> Tensor:
+        """Give the penalty λ Σ_A Σ_i r_A,i (θ_i - θ_A,i)², in float64."""
+        terms = [
+            (R.double() * (p.double() - a.double()).square()).sum()
+            for R, a, p in zip(self.precisions, self.anchors, self.parameters, strict=True)
+        ]
+        return self.strength * (torch.stack(terms).sum() + self.constant)
+
+    @torch.no_grad()
+    def adjust_gradients(self) -> None:
+        """Add the gradient 2 λ R (θ - a), if the update is explicit."""
+        if self.active and self.update == "explicit":
+            gaps = torch._foreach_sub(self.parameters, self.anchors)
+            torch._foreach_addcmul_(
+                gradients(self.parameters), self.precisions, gaps, 2 * self.strength
+            )
+
+    @torch.no_grad()
+    def pull(self, rate: float | list[float]) -> None:
+        """Make the proximal step; the pull of each entry is kept until a rate or R changes."""
+        key = tuple(rate) if isinstance(rate, list) else rate
+        if self._factors is None or self._factors[0] != key:
+            rates = rate if isinstance(rate, list) else [rate] * len(self.precisions)
+            pulls = torch._foreach_mul(self.precisions, [2 * self.strength * r for r in rates])
+            torch._foreach_div_(pulls, torch._foreach_add(pulls, 1.0))
+            self._factors = (key, list(pulls))
+        torch._foreach_lerp_(self.parameters, self.anchors, self._factors[1])
+
+    def state(self) -> dict[str, Any]:
+        """Give what a checkpoint must hold."""
+        return {
+            "precisions": self.precisions,
+            "anchors": self.anchors,
+            "constant": self.constant,
+        }
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        """Take over a state."""
+        self.precisions, self.anchors = list(state["precisions"]), list(state["anchors"])
+        self.constant = float(state["constant"])
+        self.changed()

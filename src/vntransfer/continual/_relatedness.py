@@ -1,0 +1,181 @@
+"""Conditional von Neumann divergences between tasks, for all groups of a layer at once."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from vntransfer.moments import Moments
+
+STEP = 4
+"""Groups are padded to a multiple of this size, so that few sizes remain to be batched."""
+
+
+LONGEST = 100
+"""Batches that wait at most before they enter the moments."""
+
+
+class Running:
+    """Moments of [activations, response] of the present task, for several layers.
+
+    Rows wait until the covariances are asked for.
+
+    Parameters
+    ----------
+    n_layers
+        Number of layers.
+
+    Examples
+    --------
+    >>> running = Running(1)
+    >>> for value in (0.0, 2.0):
+    ...     running.add(0, torch.tensor([[value, 1.0]]))
+    >>> running.covariances()
+    [tensor([[2., 0.],
+            [0., 0.]], dtype=torch.float64)]
+    """
+
+    def __init__(self, n_layers: int) -> None:
+        self.n_layers = n_layers
+        self.clear()
+
+    def clear(self) -> None:
+        """Begin a new task."""
+        self.moments: list[Moments | None] = [None] * self.n_layers
+        self.waiting: list[list[Tensor]] = [[] for _ in range(self.n_layers)]
+
+    def add(self, k: int, rows: Tensor) -> None:
+        """Add rows (n, d) of layer k."""
+        self.waiting[k].append(rows)
+        if len(self.waiting[k]) >= LONGEST:
+            self._merge(k)
+
+    @property
+    def count(self) -> int:
+        """Number of samples so far."""
+        known = self.moments[0]
+        return (0 if known is None else int(known.count)) + sum(map(len, self.waiting[0]))
+
+    def covariances(self) -> list[Tensor]:
+        """Covariance (d, d) of every layer, in float64; needs two samples."""
+        for k in range(self.n_layers):
+            self._merge(k)
+        return [m.covariance_tensor() for m in self.moments if m is not None]
+
+    def _merge(self, k: int) -> None:
+        if self.waiting[k]:
+            new, known = Moments.from_samples(torch.cat(self.waiting[k])), self.moments[k]
+            self.moments[k] = new if known is None else known.merge(new)
+            self.waiting[k] = []
+
+    def state(self) -> dict[str, Any]:
+        """Give what a checkpoint must hold."""
+        return {
+            "waiting": self.waiting,
+            "moments": [
+                None if m is None else [m.count, m.square_count, m.mean, m.scatter]
+                for m in self.moments
+            ],
+        }
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        """Take over a state."""
+        self.waiting = [list(rows) for rows in state["waiting"]]
+        self.moments = [None if m is None else Moments(*m) for m in state["moments"]]
+
+
+class Blocks:
+    """The covariance of [group, response] for every group of a layer, cut out of the layer's.
+
+    Groups of similar size are padded with units of variance one that are independent of all others;
+    these change no divergence.
+
+    Parameters
+    ----------
+    labels
+        Group (units,) of every unit.
+    n_response
+        Number of response columns, which follow the units.
+    ridge
+        Added to the diagonals.
+
+    Examples
+    --------
+    >>> blocks = Blocks(torch.tensor([0, 1, 0]), 1, ridge=1e-6)
+    >>> a, b = (blocks.take(torch.eye(4).double() * s) for s in (1.0, 2.0))
+    >>> blocks.divergence(a, blocks.stack([b]))       # ½ (2 - 1) log 2, from the response
+    tensor([[0.3466, 0.3466]], dtype=torch.float64)
+    """
+
+    def __init__(self, labels: Tensor, n_response: int, *, ridge: float) -> None:
+        self.n_response, self.ridge = n_response, ridge
+        self.n_groups = int(labels.max()) + 1
+        n = len(labels)
+        members = [(labels == k).nonzero().flatten() for k in range(self.n_groups)]
+        sizes = [-(-len(units) // STEP) * STEP for units in members]
+        response = torch.arange(n, n + n_response, device=labels.device)
+        self.order: list[int] = []
+        self.buckets: list[Tensor] = []
+        for size in sorted(set(sizes)):
+            here = [k for k, own in enumerate(sizes) if own == size]
+            padded = labels.new_full((len(here), size), n + n_response)
+            for row, k in zip(padded, here, strict=True):
+                row[: len(members[k])] = members[k]
+            self.order += here
+            self.buckets.append(torch.cat((padded, response.expand(len(here), -1)), 1))
+        self.outside = n + n_response
+
+    def take(self, sigma: Tensor) -> list[Tensor]:
+        """Blocks and logarithms of a layer's covariance: four tensors per size of group.
+
+        Joint matrices, their logarithms, the groups' own matrices, their logarithms.
+        """
+        wide = torch.nn.functional.pad(sigma.double(), (0, 1, 0, 1))
+        parts = []
+        for index in self.buckets:
+            joint = wide[index.unsqueeze(-1), index.unsqueeze(-2)]
+            padding = (index == self.outside).to(wide)
+            joint = joint + torch.diag_embed(padding + self.ridge)
+            own = joint[:, : -self.n_response, : -self.n_response]
+            parts += [joint, self._log(joint), own, self._log(own)]
+        return parts
+
+    def _log(self, matrices: Tensor) -> Tensor:
+        values, vectors = torch.linalg.eigh(matrices)
+        return (vectors * values.clamp_min(self.ridge).log().unsqueeze(-2)) @ vectors.mT
+
+    @staticmethod
+    def stack(tasks: list[list[Tensor]]) -> list[Tensor]:
+        """Lay results of `take` for several tasks out for `divergence`.
+
+        Per pair of matrices and logarithms three tensors: Y and log Y (groups, n², tasks), and
+        tr(Y log Y) (groups, tasks).
+        """
+        parts = []
+        for k in range(0, len(tasks[0]), 2):
+            Y, log_Y = (torch.stack([task[i].flatten(1) for task in tasks], -1) for i in (k, k + 1))
+            parts += [Y, log_Y, (Y * log_Y).sum(1)]
+        return parts
+
+    def divergence(self, now: list[Tensor], then: list[Tensor]) -> Tensor:
+        """D (tasks, groups) = J of the joint matrices - J of the groups' own ones (Eq. 4).
+
+        Parameters
+        ----------
+        now
+            Result of `take`.
+        then
+            Results of earlier tasks, put together by `stack`.
+        """
+        J = [
+            self._jeffreys(*now[k : k + 2], *then[3 * k // 2 :][:3]) for k in range(0, len(now), 2)
+        ]
+        D = torch.cat([joint - own for joint, own in zip(J[::2], J[1::2], strict=True)])
+        place = torch.tensor(self.order, device=D.device).argsort()
+        return D.clamp_min(0)[place].mT
+
+    @staticmethod
+    def _jeffreys(X: Tensor, log_X: Tensor, Y: Tensor, log_Y: Tensor, own: Tensor) -> Tensor:
+        """½ tr((X - Y)(log X - log Y)) (groups, tasks): products in place of differences."""
+        x, log_x = X.flatten(1).unsqueeze(1), log_X.flatten(1).unsqueeze(1)
+        return ((x * log_x).sum(-1) + own - (x @ log_Y + log_x @ Y).squeeze(1)) / 2

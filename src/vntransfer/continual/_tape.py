@@ -1,0 +1,199 @@
+"""What layers meet while a network runs: inputs, slopes, squared gradients."""
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+
+import torch
+from torch import Tensor, nn
+
+from vntransfer.continual._layers import Layer
+from vntransfer.errors import ArgumentError
+
+
+class Tape:
+    """Inputs and output slopes of layers, recorded while a training step's backward pass runs.
+
+    Records only between `start` and `take`, and only passes that are differentiated: evaluation
+    and the gradients that other methods take by themselves leave no trace.
+
+    Parameters
+    ----------
+    layers
+        Whose inputs and slopes.
+
+    Examples
+    --------
+    >>> from vntransfer.continual._layers import find_layers
+    >>> net = nn.Sequential(nn.Linear(3, 2), nn.ReLU(), nn.Linear(2, 1))
+    >>> tape = Tape(find_layers(net))
+    >>> tape.start()
+    >>> net(torch.ones(5, 3)).sum().backward()
+    >>> [(x.shape, d.shape) for x, d in tape.take()[1]]
+    [(torch.Size([5, 2]), torch.Size([5, 1]))]
+    """
+
+    def __init__(self, layers: Sequence[Layer]) -> None:
+        self.active = False
+        self._seen: list[list[tuple[Tensor, Tensor]]] = [[] for _ in layers]
+        self.handles = [
+            layer.module.register_forward_hook(partial(self._forward, k))
+            for k, layer in enumerate(layers)
+        ]
+
+    def _forward(self, k: int, module: nn.Module, inputs: tuple[Tensor, ...], out: Tensor) -> None:
+        if self.active and out.requires_grad:
+            out.register_hook(partial(self._backward, k, inputs[0].detach()))
+
+    def _backward(self, k: int, x: Tensor, d: Tensor) -> None:
+        if self.active:
+            self._seen[k].append((x, d))
+
+    def close(self) -> None:
+        """Take the hooks off the network."""
+        for handle in self.handles:
+            handle.remove()
+
+    def start(self) -> None:
+        """Record the coming pass."""
+        self.active = True
+
+    def take(self) -> list[list[tuple[Tensor, Tensor]]]:
+        """Stop, and give for each layer the (inputs, slopes) of every pass since `start`."""
+        self.active = False
+        seen, self._seen = self._seen, [[] for _ in self._seen]
+        return seen
+
+
+@torch.no_grad()
+def layer_inputs(model: nn.Module, layers: Sequence[Layer], x: Tensor) -> list[Tensor]:
+    """Give the inputs of each layer when the network sees x.
+
+    Examples
+    --------
+    >>> from vntransfer.continual._layers import find_layers
+    >>> net = nn.Sequential(nn.Linear(3, 2), nn.ReLU(), nn.Linear(2, 1, bias=False))
+    >>> [a.shape for a in layer_inputs(net, find_layers(net), torch.ones(5, 3))]
+    [torch.Size([5, 3]), torch.Size([5, 2])]
+    """
+    seen: dict[int, list[Tensor]] = {k: [] for k in range(len(layers))}
+
+    def record(k: int, module: nn.Module, inputs: tuple[Tensor, ...]) -> None:
+        seen[k].append(inputs[0])
+
+    handles = [
+        layer.module.register_forward_pre_hook(partial(record, k)) for k, layer in enumerate(layers)
+    ]
+    try:
+        model(x)
+    finally:
+        for handle in handles:
+            handle.remove()
+    if silent := [layer.name for k, layer in enumerate(layers) if not seen[k]]:
+        raise ArgumentError(
+            f"layers: {', '.join(silent)} took no part in the forward pass; leave them out"
+        )
+    return [torch.cat(inputs) for inputs in seen.values()]
+
+
+def squared_gradients(layer: Layer, x: Tensor, d: Tensor) -> Tensor:
+    """Sum over samples of the squared gradients (outputs, p) of a layer.
+
+    Parameters
+    ----------
+    layer
+        The layer.
+    x, d
+        A batch of its inputs, and the slopes of every sample's own loss at its outputs.
+
+    Examples
+    --------
+    >>> layer = Layer("a", nn.Linear(1, 1))
+    >>> squared_gradients(layer, torch.tensor([[2.0], [3.0]]), torch.tensor([[1.0], [2.0]]))
+    tensor([[40.,  5.]])
+    """
+    a, slopes = layer.rows(x), layer.slopes(d)
+    if len(a) == len(x):  # one row per sample: the square of d a' is d² a²'
+        return slopes.square().mT @ a.square()
+    n = len(x)
+    gradients = slopes.reshape(n, -1, layer.units).mT @ a.reshape(n, -1, layer.width)
+    return gradients.square().sum(0)
+
+
+def sample_slopes(
+    model: nn.Module,
+    layers: Sequence[Layer],
+    x: Tensor,
+    y: Tensor,
+    criterion: Callable[[Tensor, Tensor], Tensor],
+    *,
+    chunk: int = 128,
+) -> Iterator[tuple[int, Tensor, Tensor]]:
+    """Give (place of the layer, its inputs, slopes of every sample's own loss), chunk by chunk.
+
+    Parameters
+    ----------
+    model, layers
+        Network, and those of its layers that are asked for.
+    x, y
+        Samples.
+    criterion
+        Mean loss over a batch's samples.
+    chunk
+        Samples at a time.
+
+    Examples
+    --------
+    >>> from vntransfer.continual._layers import find_layers
+    >>> net = nn.Linear(1, 1, bias=False)
+    >>> x = torch.tensor([[1.0], [3.0]])
+    >>> total = lambda output, y: (output * y).mean()
+    >>> [d.tolist() for _, _, d in sample_slopes(net, find_layers(net), x, 2 * x, total)]
+    [[[2.0], [6.0]]]
+    """
+    tape = Tape(layers)
+    weights = [layer.weight for layer in layers]
+    try:
+        for first in range(0, len(x), chunk):
+            part, labels = x[first : first + chunk], y[first : first + chunk]
+            tape.start()
+            with torch.enable_grad():
+                loss = len(part) * criterion(model(part), labels)
+                torch.autograd.grad(loss, weights, allow_unused=True)
+            for k, passes in enumerate(tape.take()):
+                for inputs, slopes in passes:
+                    yield k, inputs, slopes
+    finally:
+        tape.close()
+
+
+def layer_fisher(
+    model: nn.Module,
+    layers: Sequence[Layer],
+    x: Tensor,
+    y: Tensor,
+    criterion: Callable[[Tensor, Tensor], Tensor],
+    *,
+    chunk: int = 128,
+) -> list[Tensor]:
+    """Mean over samples of the squared gradients (outputs, p) of layers: no copy per sample.
+
+    Parameters
+    ----------
+    model, layers, x, y, criterion, chunk
+        As in `sample_slopes`.
+
+    Examples
+    --------
+    >>> from vntransfer.continual._layers import find_layers
+    >>> net = nn.Linear(1, 1, bias=False)
+    >>> _ = nn.init.zeros_(net.weight)
+    >>> half_square = lambda output, y: (output - y).square().mean() / 2
+    >>> x = torch.tensor([[1.0], [3.0]])
+    >>> F, = layer_fisher(net, find_layers(net), x, net(x).detach() + 1, half_square)
+    >>> F      # mean of x²
+    tensor([[5.]])
+    """
+    total = [layer.weight.detach().new_zeros(layer.units, layer.width) for layer in layers]
+    for k, inputs, slopes in sample_slopes(model, layers, x, y, criterion, chunk=chunk):
+        total[k] += squared_gradients(layers[k], inputs, slopes)
+    return [F / len(x) for F in total]

@@ -1,0 +1,98 @@
+"""Dark experience replay."""
+
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from vntransfer._arrays import number
+from vntransfer.continual._base import Criterion, Method, whole
+from vntransfer.continual._memory import Reservoir
+
+
+class DarkReplay(Method):
+    """Dark experience replay, DER++ (Buzzega et al. 2020): replay of outputs and of labels.
+
+    To the loss of the batch it adds, on two independent draws from the memory::
+
+        α mean ‖h(x') - z'‖²  +  β loss(h(x''), y'')
+
+    where z' is what the network h answered when x' was seen; the square is a mean over outputs.
+
+    Parameters
+    ----------
+    model, criterion
+        See `Method`. With a head per task (`Heads`) only outputs of the sample's own head count.
+    alpha, beta
+        Weights of outputs and labels; β = 0 is DER.
+    memory
+        Samples kept, for all tasks together.
+    replay
+        Remembered samples per batch and draw.
+    seed
+        Of the memory.
+
+    Examples
+    --------
+    >>> from vntransfer.continual import DarkReplay, Task, train
+    >>> model = nn.Linear(2, 2)
+    >>> method = DarkReplay(model, memory=5)
+    >>> method.before_task()
+    >>> train(model, Task(torch.randn(8, 2), torch.arange(8) % 2), method)
+    >>> [tuple(field.shape) for field in method.memory.fields]
+    [(5, 2), (5,), (5, 2)]
+    """
+
+    id: ClassVar[str] = "derpp"
+    off: ClassVar[dict[str, Any]] = {"alpha": 0.0, "beta": 0.0}
+    saved: ClassVar[tuple[str, ...]] = ("memory",)
+
+    def __init__(
+        self,
+        model: nn.Module,
+        *,
+        alpha: float = 0.5,
+        beta: float = 0.5,
+        memory: int = 100,
+        replay: int = 10,
+        seed: int = 0,
+        criterion: Criterion | None = None,
+    ) -> None:
+        super().__init__(model, criterion=criterion)
+        self.alpha, self.beta = number("alpha", alpha), number("beta", beta)
+        self.memory = Reservoir(memory, torch.Generator().manual_seed(seed))
+        self.replay = whole("replay", replay, minimum=1)
+        self._batch: tuple[Tensor, Tensor] | None = None
+
+    @property
+    def stored_samples(self) -> int:
+        """Number of samples that are kept."""
+        return len(self.memory)
+
+    def observe(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+        """Hold the batch until the backward pass."""
+        self._batch = (x, y)
+        return x, y
+
+    def adjust_gradients(self) -> None:
+        """Add the gradient of the memory's loss; then remember the batch with its outputs."""
+        if len(self.memory) and (self.alpha or self.beta):
+            x, y, z = self.memory.draw(2 * self.replay)
+            k, output = self.replay, self.model(x)
+            loss = self.beta * self.criterion(output[k:], y[k:])
+            loss = loss + self.alpha * self._distance(output[:k], y[:k], z[:k])
+            loss.backward()
+        if self._batch is not None and self.memory.size:
+            x, y = self._batch
+            slots = self.memory.places(len(x))
+            if max(slots) >= 0:
+                with torch.no_grad():
+                    self.memory.put(slots, x, y, self.model(x))
+        self._batch = None
+
+    def _distance(self, output: Tensor, y: Tensor, z: Tensor) -> Tensor:
+        squares = (output - z).square()
+        if not hasattr(self.criterion, "restrict"):
+            return squares.mean()
+        own = self.criterion.restrict(output.detach(), y).isfinite()
+        return (squares * own).sum() / own.sum()

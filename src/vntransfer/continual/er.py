@@ -1,0 +1,66 @@
+"""Experience replay."""
+
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from vntransfer.continual._base import Criterion, Method, whole
+from vntransfer.continual._memory import Reservoir
+
+
+class Replay(Method):
+    """Experience replay: every batch is trained on together with remembered samples.
+
+    `observe` returns the batch followed by ``replay`` samples, drawn with replacement from a
+    uniform sample of the stream so far; all weigh the same in the loss.
+
+    Parameters
+    ----------
+    model, criterion
+        See `Method`.
+    memory
+        Samples kept, for all tasks together.
+    replay
+        Remembered samples per batch.
+    seed
+        Of the memory.
+
+    Examples
+    --------
+    >>> from vntransfer.continual import Replay
+    >>> method = Replay(nn.Linear(2, 2), memory=5, replay=3)
+    >>> x, y = torch.zeros(2, 2), torch.zeros(2).long()
+    >>> [len(method.observe(x, y)[0]) for _ in range(2)]       # nothing to replay at first
+    [2, 5]
+    """
+
+    id: ClassVar[str] = "er"
+    off: ClassVar[dict[str, Any]] = {"replay": 0}
+    saved: ClassVar[tuple[str, ...]] = ("memory",)
+
+    def __init__(
+        self,
+        model: nn.Module,
+        *,
+        memory: int = 100,
+        replay: int = 10,
+        seed: int = 0,
+        criterion: Criterion | None = None,
+    ) -> None:
+        super().__init__(model, criterion=criterion)
+        self.memory = Reservoir(memory, torch.Generator().manual_seed(seed))
+        self.replay = whole("replay", replay)
+
+    @property
+    def stored_samples(self) -> int:
+        """Number of samples that are kept."""
+        return len(self.memory)
+
+    def observe(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+        """Append remembered samples, then remember the batch."""
+        old = self.memory.draw(self.replay) if len(self.memory) and self.replay else None
+        self.memory.add(x, y)
+        if old is None:
+            return x, y
+        return torch.cat((x, old[0])), torch.cat((y, old[1]))

@@ -1,0 +1,112 @@
+"""Elastic weight consolidation."""
+
+from typing import ClassVar, get_args
+
+import torch
+from torch import Tensor, nn
+
+from vntransfer._arrays import number
+from vntransfer.continual._base import Criterion, Method, choice
+from vntransfer.continual._fisher import Fisher, Pending, diagonal_fisher
+from vntransfer.continual._quadratic import Form, Quadratic, Update
+
+
+class EWC(Method):
+    """Elastic weight consolidation (Kirkpatrick et al. 2017): a penalty per parameter.
+
+    With F_A the diagonal Fisher information at the end of task A and θ_A the parameters then::
+
+        λ Σ_A Σ_i F_A,i (θ_i - θ_A,i)²
+
+    without the factor 1/2 of the original, as in the public code that the paper builds upon.
+
+    Parameters
+    ----------
+    model, criterion
+        See `Method`.
+    strength
+        λ.
+    fisher
+        "observed", "sampled", "expected" or "squared_mean" (that public code's): see
+        `vntransfer.continual.diagonal_fisher`.
+    fisher_samples
+        How many samples of a task, its first, are kept until it ends; all that are observed if
+        None: with several passes over a task give the number of its samples.
+    form
+        "separate": every task keeps its anchor (collapsed into one, at no cost). "online" (Schwarz
+        et al. 2018): F = decay F + F_A around the latest parameters.
+    decay
+        Of the online form.
+    update
+        "proximal" or "explicit" steps: see `vntransfer.continual.Quadratic`.
+    seed
+        Of the labels that "sampled" draws.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from vntransfer.continual import EWC, Task, train
+    >>> model = torch.nn.Linear(2, 2)
+    >>> method = EWC(model, strength=10.0)
+    >>> method.before_task()
+    >>> train(model, Task(torch.eye(2), torch.tensor([0, 1])), method)
+    >>> method.after_task()
+    >>> [tuple(F.shape) for F in method.quadratic.precisions]
+    [(2, 2), (2,)]
+    """
+
+    id: ClassVar[str] = "ewc"
+    saved: ClassVar[tuple[str, ...]] = ("quadratic", "pending", "generator")
+
+    def __init__(
+        self,
+        model: nn.Module,
+        strength: float = 10.0,
+        *,
+        fisher: Fisher = "observed",
+        fisher_samples: int | None = None,
+        form: Form = "separate",
+        decay: float = 1.0,
+        update: Update = "proximal",
+        seed: int = 0,
+        criterion: Criterion | None = None,
+    ) -> None:
+        super().__init__(model, criterion=criterion)
+        self.quadratic = Quadratic(self.parameters, strength, update)
+        self.pending = Pending(fisher_samples)
+        self.fisher: Fisher = choice("fisher", fisher, get_args(Fisher))
+        self.form: Form = choice("form", form, get_args(Form))
+        self.decay = number("decay", decay)
+        self.generator = torch.Generator().manual_seed(seed)
+
+    def observe(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+        """Keep samples for the Fisher information."""
+        self.pending.add(x, y)
+        return x, y
+
+    def adjust_gradients(self) -> None:
+        """Add the penalty's gradient, if the update is explicit."""
+        self.quadratic.adjust_gradients()
+
+    def after_step(self) -> None:
+        """Pull, if the update is proximal."""
+        if self.quadratic.active and self.quadratic.update == "proximal":
+            self.quadratic.pull(self.rate())
+
+    def after_task(self) -> None:
+        """Estimate the Fisher information and drop the samples."""
+        super().after_task()
+        x, y = self.pending.take()
+        F = diagonal_fisher(
+            self.model,
+            x,
+            y,
+            kind=self.fisher,
+            criterion=self.criterion,
+            generator=self.generator,
+        )
+        if self.form == "separate":
+            self.quadratic.add(F)
+            return
+        old = torch._foreach_mul(self.quadratic.precisions, self.decay)
+        self.quadratic.replace(torch._foreach_add(old, F))

@@ -1,0 +1,69 @@
+"""Hold the upper layers after the first task: a control without any theory."""
+
+from typing import Any, ClassVar
+
+import torch
+from torch import nn
+
+from vntransfer.continual._base import Criterion, Method
+from vntransfer.continual.l2 import Layers, chosen
+
+
+class Freeze(Method):
+    """Train layers above the first on the first task only.
+
+    A tensor that the first task did not change (the head of another task) stays free.
+
+    Parameters
+    ----------
+    model, criterion
+        See `Method`.
+    layers
+        Which layers: "upper" (all but the first), "all", or names.
+
+    Examples
+    --------
+    >>> from vntransfer.continual import Freeze, Task, train
+    >>> model = nn.Sequential(nn.Linear(1, 2), nn.ReLU(), nn.Linear(2, 1))
+    >>> method, task = Freeze(model), Task(torch.ones(4, 1), torch.ones(4))
+    >>> for _ in range(2):
+    ...     before = model[2].bias.detach().clone()
+    ...     method.before_task(); train(model, task, method); method.after_task()
+    ...     print("changed" if model[2].bias != before else "held")
+    changed
+    held
+    """
+
+    id: ClassVar[str] = "freeze"
+    off: ClassVar[dict[str, Any]] = {"layers": ()}
+    saved: ClassVar[tuple[str, ...]] = ("start", "held")
+
+    def __init__(
+        self, model: nn.Module, *, layers: Layers = "upper", criterion: Criterion | None = None
+    ) -> None:
+        super().__init__(model, criterion=criterion)
+        self.chosen = chosen(self, layers)
+        self.start: list[torch.Tensor] = []
+        self.held: list[int] = []  # indices of parameters
+
+    def before_task(self) -> None:
+        """Remember where the first task begins."""
+        super().before_task()
+        if self.tasks_done == 0:
+            self.start = [p.detach().clone() for p in self.parameters]
+
+    def adjust_gradients(self) -> None:
+        """Take the gradients away: no optimiser moves a parameter without one."""
+        for i in self.held:
+            self.parameters[i].grad = None
+
+    def after_task(self) -> None:
+        """Hold from the second task on."""
+        super().after_task()
+        if self.tasks_done == 1:
+            self.held = [
+                i
+                for i, (p, start) in enumerate(zip(self.parameters, self.start, strict=True))
+                if self.chosen[i] and not torch.equal(p, start)
+            ]
+            self.start = []

@@ -1,0 +1,113 @@
+"""Gradient episodic memory."""
+
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from scipy.optimize import nnls
+from torch import Tensor, nn
+
+from vntransfer._arrays import number
+from vntransfer.continual._base import Criterion, Method
+from vntransfer.continual._memory import TaskMemory
+from vntransfer.continual._references import loss_gradient, own_gradient, write_gradient
+
+
+def project(g: Tensor, G: Tensor, margin: float = 0.0) -> Tensor:
+    """Nearest gradient that increases none of the losses with gradients G, to first order.
+
+    min ‖z - g‖² with G z >= 0, by its dual: z = g + G'v where v >= margin minimises
+    ‖g + G'v‖² / 2. With v = margin + u and the spectral square root of GG' that is a non-negative
+    least-squares problem of as many unknowns as there are rows; it needs no ridge when GG' is
+    singular. A margin moves z inside the allowed cone.
+
+    Parameters
+    ----------
+    g
+        Gradient (P,).
+    G
+        Rows: gradients (T, P) of the losses not to be increased.
+    margin
+        Smallest multiplier.
+
+    Examples
+    --------
+    >>> project(torch.tensor([1.0, -1.0]), torch.tensor([[0.0, 1.0]]))
+    tensor([1., 0.])
+    """
+    rows, own = G.double(), g.double()
+    Q = (rows @ rows.mT).numpy(force=True)
+    c = (rows @ own).numpy(force=True) + margin * Q.sum(1)
+    values, vectors = np.linalg.eigh(Q)
+    kept = values > values[-1] * len(Q) * np.finfo(np.float64).eps
+    if not kept.any():
+        return g
+    root = np.sqrt(values[kept])
+    basis = vectors[:, kept]
+    u, _ = nnls(root[:, None] * basis.T, -(basis.T @ c) / root)
+    v = torch.from_numpy(u + margin).to(rows.device)
+    return (own + v @ rows).to(g.dtype)
+
+
+class GEM(Method):
+    """Gradient episodic memory (Lopez-Paz, Ranzato 2017): one constraint per earlier task.
+
+    If the gradient of a batch has a negative product with that of any earlier task's memory, it
+    is replaced by the nearest one that has none: see `vntransfer.continual.gem.project`. A step
+    costs one backward pass per earlier task.
+
+    Parameters
+    ----------
+    model, criterion
+        See `Method`; the criterion is that of the memories.
+    margin
+        The original's memory strength: smallest multiplier of an earlier task's gradient.
+    memory
+        Samples kept per task, its last.
+
+    Examples
+    --------
+    >>> from vntransfer.continual import GEM
+    >>> GEM(nn.Linear(2, 2), margin=0.5).stored_samples
+    0
+    """
+
+    id: ClassVar[str] = "gem"
+    off: ClassVar[dict[str, Any]] = {"memory": 0}
+    saved: ClassVar[tuple[str, ...]] = ("memory",)
+
+    def __init__(
+        self,
+        model: nn.Module,
+        *,
+        margin: float = 0.5,
+        memory: int = 10,
+        criterion: Criterion | None = None,
+    ) -> None:
+        super().__init__(model, criterion=criterion)
+        self.margin = number("margin", margin)
+        self.memory = TaskMemory(memory)
+
+    @property
+    def stored_samples(self) -> int:
+        """Number of samples of finished tasks that are kept."""
+        return len(self.memory)
+
+    def observe(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+        """Remember the batch."""
+        self.memory.add(x, y)
+        return x, y
+
+    def adjust_gradients(self) -> None:
+        """Project the gradient."""
+        if not self.memory.tasks:
+            return
+        G = torch.stack([loss_gradient(self, x, y) for x, y in self.memory.tasks])
+        g = own_gradient(self.parameters)
+        if bool((G @ g < 0).any()):
+            write_gradient(self.parameters, project(g, G, self.margin))
+
+    def after_task(self) -> None:
+        """Close the task's memory."""
+        super().after_task()
+        self.memory.end_task()

@@ -1,0 +1,140 @@
+"""Gradient projection memory."""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from vntransfer._arrays import number
+from vntransfer.continual._base import Criterion
+from vntransfer.continual._fisher import Pending, evaluation
+from vntransfer.continual._projection import Projected
+from vntransfer.continual._tape import layer_inputs
+from vntransfer.errors import ArgumentError
+
+
+class GPM(Projected):
+    """Gradient projection memory (Saha, Garg and Roy 2021): steps orthogonal to earlier inputs.
+
+    After a task the inputs R (n, p) of each layer are gathered. With the orthonormal basis M of
+    earlier tasks, the leading right singular vectors of R - RMM' are added to M until ::
+
+        ‖RMM'‖² ≥ ε ‖R‖²
+
+    and from then on every gradient G becomes G - GMM'. Inputs have a one appended for the bias
+    (the original has no biases).
+
+    Parameters
+    ----------
+    model, criterion
+        See `Method`.
+    threshold
+        ε of the first task; 0 protects nothing.
+    growth
+        Added to ε after every task, up to 1.
+    samples
+        Samples of a task, its first, that R is taken from; all if None.
+    layers
+        Names of layers to protect; None finds all.
+
+    Attributes
+    ----------
+    used : list of int
+        Number of directions of each layer that are taken.
+
+    Examples
+    --------
+    >>> from vntransfer.continual import GPM, Task, train
+    >>> net = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))
+    >>> method = GPM(net, threshold=0.9)
+    >>> method.before_task()
+    >>> train(net, Task(torch.eye(4), torch.arange(4) % 2), method)
+    >>> method.after_task()
+    >>> method.used[0]      # of four inputs and the one
+    4
+    """
+
+    id: ClassVar[str] = "gpm"
+    off: ClassVar[dict[str, float]] = {"threshold": 0.0}
+    saved: ClassVar[tuple[str, ...]] = ("bases", "used", "pending")
+
+    def __init__(
+        self,
+        model: nn.Module,
+        threshold: float = 0.95,
+        *,
+        growth: float = 0.0,
+        samples: int | None = 300,
+        layers: Sequence[str] | None = None,
+        criterion: Criterion | None = None,
+    ) -> None:
+        super().__init__(model, layers, criterion=criterion)
+        self.threshold = number("threshold", threshold)
+        if self.threshold > 1:
+            raise ArgumentError(f"threshold: expected a share of at most 1, got {threshold!r}")
+        self.growth = number("growth", growth)
+        self.on = self.threshold > 0
+        self.pending = Pending(samples)
+        self.bases = [
+            layer.weight.detach().new_zeros(layer.width, layer.width) for layer in self.layers
+        ]
+        self.used = [0] * len(self.layers)
+
+    def observe(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+        """Keep samples to take representations from."""
+        if self.on:
+            self.pending.add(x, y)
+        return super().observe(x, y)
+
+    @torch.no_grad()
+    def after_task(self) -> None:
+        """Add the directions that this task needs."""
+        super().after_task()
+        if not self.on:
+            return
+        x, _ = self.pending.take()
+        share = min(self.threshold + self.growth * (self.tasks_done - 1), 1.0)
+        with evaluation(self.model):
+            inputs = layer_inputs(self.model, self.layers, x)
+        for k, (layer, batch) in enumerate(zip(self.layers, inputs, strict=True)):
+            new = new_directions(layer.rows(batch).double(), self._basis(k).double(), share)
+            self.bases[k][:, self.used[k] : self.used[k] + new.shape[1]] = new.to(self.bases[k])
+            self.used[k] += new.shape[1]
+        self._refresh()
+
+    def _basis(self, k: int) -> Tensor:
+        return self.bases[k][:, : self.used[k]]
+
+    def _refresh(self) -> None:
+        self.Q = []
+        for k in range(len(self.layers)):
+            M = self._basis(k).contiguous()
+            self.Q.append([M, -M.new_ones(self.used[k]), M.new_zeros(())] if self.used[k] else [])
+
+    def load_state(self, state: dict[str, object]) -> None:
+        """Take over the state that another GPM with these options gave."""
+        super().load_state(state)
+        self._refresh()
+
+
+def new_directions(R: Tensor, M: Tensor, share: float) -> Tensor:
+    """Leading directions (p, k) of what M leaves of the rows R (n, p), so that both hold a share.
+
+    Examples
+    --------
+    >>> R = torch.diag(torch.tensor([3.0, 2.0, 1.0]))
+    >>> new_directions(R, torch.eye(3)[:, :1], 0.9).abs()    # 9 of 14, then 13 of 14
+    tensor([[0.],
+            [1.],
+            [0.]])
+    """
+    missing = share * R.square().sum() - (R @ M).square().sum()
+    if missing <= 0:
+        return M[:, :0]
+    values, V = torch.linalg.eigh((R - R @ M @ M.mT).mT @ (R - R @ M @ M.mT))
+    gained = values.flip(0).clamp_min(0).cumsum(0)
+    k = min(int((gained < missing).sum()) + 1, R.shape[1] - M.shape[1])
+    # Rounding leaves a little of M in the new directions; with many tasks it would add up.
+    fresh = V.flip(1)[:, :k]
+    return torch.linalg.qr(fresh - M @ (M.mT @ fresh)).Q

@@ -1,0 +1,130 @@
+"""An equal pull on all parameters of the upper layers: the control for RSP and EWC."""
+
+from collections.abc import Sequence
+from typing import ClassVar, Literal, get_args
+
+import torch
+from torch import nn
+
+from vntransfer.continual._base import Criterion, Method, choice
+from vntransfer.continual._quadratic import Quadratic, Update
+from vntransfer.errors import ArgumentError
+
+Anchoring = Literal["mean", "separate", "last"]
+Layers = Literal["upper", "all"] | Sequence[str]
+
+
+def chosen(method: Method, layers: Layers) -> list[bool]:
+    """Say for each of a method's parameters whether it is in these layers.
+
+    "upper" are all but the first module (in the order of registration) with a weight of two or more
+    dimensions; names are beginnings of parameters' names.
+
+    Examples
+    --------
+    >>> model = nn.Sequential(nn.Linear(3, 2), nn.ReLU(), nn.Linear(2, 1))
+    >>> chosen(Method(model), "upper")
+    [False, False, True, True]
+    """
+    if layers == "all":
+        return [True] * len(method.names)
+    owners = [name.rpartition(".")[0] for name in method.names]
+    if layers == "upper":
+        big = (o for o, p in zip(owners, method.parameters, strict=True) if p.ndim > 1)
+        first = next(big, owners[0])
+        return [owner != first for owner in owners]
+    if isinstance(layers, str):
+        raise ArgumentError(f"layers: expected 'upper', 'all' or a list of names, got {layers!r}")
+    for start in layers:
+        if not any(_belongs(name, start) for name in method.names):
+            raise ArgumentError(f"layers: no parameter of {start!r}; there are {method.names}")
+    return [any(_belongs(name, start) for start in layers) for name in method.names]
+
+
+def _belongs(name: str, start: str) -> bool:
+    return name == start or name.startswith(f"{start}.")
+
+
+class L2Anchor(Method):
+    """Pull all parameters of the upper layers equally to where earlier tasks left them.
+
+    The penalty λ Σ_i (θ_i - a_i)². It knows nothing about the tasks: what a method with Fisher
+    information or divergences reaches beyond it is what that knowledge is worth. A tensor that a
+    task did not change (the head of another task) is not anchored by it.
+
+    Parameters
+    ----------
+    model, criterion
+        See `Method`.
+    strength
+        λ.
+    anchor
+        "mean" of the parameters after each task: RSP with a constant in place of the divergence,
+        normalised over tasks. "separate": a penalty of λ for every task, so that the pull grows.
+        "last": where the latest task left them.
+    layers
+        "upper" (all but the first, which RSP treats otherwise), "all", or names of layers.
+    update
+        "proximal" or "explicit" steps: see `vntransfer.continual.Quadratic`.
+
+    Examples
+    --------
+    >>> from vntransfer.continual import L2Anchor
+    >>> model = nn.Sequential(nn.Linear(3, 2), nn.ReLU(), nn.Linear(2, 1))
+    >>> method = L2Anchor(model, strength=1.0)
+    >>> method.chosen
+    [False, False, True, True]
+    """
+
+    id: ClassVar[str] = "l2"
+    saved: ClassVar[tuple[str, ...]] = ("quadratic", "start", "counts")
+
+    def __init__(
+        self,
+        model: nn.Module,
+        strength: float = 1.0,
+        *,
+        anchor: Anchoring = "mean",
+        layers: Layers = "upper",
+        update: Update = "proximal",
+        criterion: Criterion | None = None,
+    ) -> None:
+        super().__init__(model, criterion=criterion)
+        self.chosen = chosen(self, layers)
+        self.own = [p for p, mine in zip(self.parameters, self.chosen, strict=True) if mine]
+        self.anchor: Anchoring = choice("anchor", anchor, get_args(Anchoring))
+        self.quadratic = Quadratic(self.own, strength, update)
+        self.start: list[torch.Tensor] = []
+        self.counts = [0] * len(self.own)
+
+    def before_task(self) -> None:
+        """Remember where the task begins."""
+        super().before_task()
+        self.start = [p.detach().clone() for p in self.own]
+
+    def adjust_gradients(self) -> None:
+        """Add the penalty's gradient, if the update is explicit."""
+        self.quadratic.adjust_gradients()
+
+    def after_step(self) -> None:
+        """Pull, if the update is proximal."""
+        if self.quadratic.active and self.quadratic.update == "proximal":
+            rate = self.rate()
+            if isinstance(rate, list):
+                rate = [r for r, mine in zip(rate, self.chosen, strict=True) if mine]
+            self.quadratic.pull(rate)
+
+    @torch.no_grad()
+    def after_task(self) -> None:
+        """Take the parameters as an anchor."""
+        super().after_task()
+        q = self.quadratic
+        for i, (p, start) in enumerate(zip(self.own, self.start, strict=True)):
+            if torch.equal(p, start):
+                continue
+            self.counts[i] += 1
+            weight = 1.0 if self.anchor == "last" else 1.0 / self.counts[i]
+            q.anchors[i].lerp_(p, weight)
+            q.precisions[i].fill_(self.counts[i] if self.anchor == "separate" else 1.0)
+        self.start = []
+        q.changed()

@@ -1,0 +1,117 @@
+"""Meta-experience replay."""
+
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from vntransfer._arrays import number
+from vntransfer.continual._base import Criterion, Method, whole
+from vntransfer.continual._memory import Reservoir
+
+
+class MER(Method):
+    """Meta-experience replay (Riemer et al. 2019, Algorithm 1): Reptile over replayed samples.
+
+    For every incoming sample::
+
+        θ_A = θ
+        repeat `steps` times:
+            θ_W = θ
+            for the sample, then `replay` samples of the memory, one at a time: a step on θ
+            θ = θ_W + β (θ - θ_W)
+        θ = θ_A + γ (θ - θ_A)
+        show the sample to the memory (reservoir sampling)
+
+    A larger batch takes the sample's place as a whole, and as many remembered samples make up each
+    of the ``replay`` steps. It replaces a whole step: in a loop of your own call `step`, not the
+    hooks.
+
+    Parameters
+    ----------
+    model, criterion
+        See `Method`.
+    beta, gamma
+        Rates of the two interpolations, within and across batches.
+    memory
+        Samples kept, for all tasks together.
+    replay, steps
+        k and the number of inner batches; the paper states neither.
+    seed
+        Of the memory.
+
+    Examples
+    --------
+    >>> from vntransfer.continual import MER, Task, train
+    >>> model = nn.Linear(2, 2)
+    >>> method = MER(model, beta=0.03, memory=5)
+    >>> method.before_task()
+    >>> train(model, Task(torch.randn(8, 2), torch.arange(8) % 2), method, lr=0.1)
+    >>> len(method.memory)
+    5
+    """
+
+    id: ClassVar[str] = "mer"
+    off: ClassVar[dict[str, Any]] = {"beta": 1.0, "gamma": 1.0, "memory": 0, "steps": 1}
+    saved: ClassVar[tuple[str, ...]] = ("memory",)
+    whole_step: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        model: nn.Module,
+        *,
+        beta: float = 0.01,
+        gamma: float = 1.0,
+        memory: int = 100,
+        replay: int = 10,
+        steps: int = 5,
+        seed: int = 0,
+        criterion: Criterion | None = None,
+    ) -> None:
+        super().__init__(model, criterion=criterion)
+        self.beta, self.gamma = number("beta", beta), number("gamma", gamma)
+        self.memory = Reservoir(memory, torch.Generator().manual_seed(seed))
+        self.replay = whole("replay", replay)
+        self.steps = whole("steps", steps, minimum=1)
+
+    @property
+    def stored_samples(self) -> int:
+        """Number of samples that are kept."""
+        return len(self.memory)
+
+    def step(
+        self, x: Tensor, y: Tensor, criterion: Criterion, optimizer: torch.optim.Optimizer
+    ) -> Tensor:
+        """Learn from one batch; gives its loss before the first step."""
+        across = self._copy(self.gamma)
+        first: Tensor | None = None
+        for _ in range(self.steps):
+            within = self._copy(self.beta)
+            loss = self._descend(x, y, criterion, optimizer)
+            first = loss if first is None else first
+            if len(self.memory) and self.replay:
+                old, labels = self.memory.draw(self.replay * len(x))
+                for pair in zip(old.split(len(x)), labels.split(len(x)), strict=True):
+                    self._descend(*pair, criterion, optimizer)
+            self._interpolate(within, self.beta)
+        self._interpolate(across, self.gamma)
+        self.memory.add(x, y)
+        assert first is not None  # at least one step
+        return first
+
+    def _descend(
+        self, x: Tensor, y: Tensor, criterion: Criterion, optimizer: torch.optim.Optimizer
+    ) -> Tensor:
+        loss = criterion(self.model(x), y)
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        return loss.detach()
+
+    def _copy(self, rate: float) -> list[Tensor]:
+        return [] if rate == 1 else [p.detach().clone() for p in self.parameters]
+
+    @torch.no_grad()
+    def _interpolate(self, start: list[Tensor], rate: float) -> None:
+        if start:
+            torch._foreach_lerp_(self.parameters, start, 1 - rate)

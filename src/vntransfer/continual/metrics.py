@@ -1,0 +1,216 @@
+"""How much is learnt and how much is kept: the accuracy matrix and what is read from it.
+
+R[i, j] is the accuracy (or error) on task j after learning task i. With T tasks::
+
+    LA = mean_j R[j, j]         learning accuracy
+    RA = mean_j R[T-1, j]       retained accuracy
+    BT = RA - LA                backward transfer: below zero is forgetting (the paper's sign)
+    FT = mean_{j>0} R[j-1, j] - R0[j]      forward transfer, R0 before any training
+
+For errors the signs of BT and FT turn: above zero is forgetting.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from torch import nn
+
+from vntransfer.continual._base import Method
+from vntransfer.continual._fisher import evaluation
+from vntransfer.continual.training import Task, train
+from vntransfer.errors import ArgumentError, DataError
+
+Matrix = NDArray[np.float64]
+
+CHUNK = 5000
+"""Test rows that are predicted at once."""
+
+
+@torch.no_grad()
+def score(model: nn.Module, task: Task) -> float:
+    """Accuracy on a task's test samples or, for real responses, mean squared error.
+
+    Where a task has a head of its own only its outputs compete.
+
+    Examples
+    --------
+    >>> x = torch.eye(2)
+    >>> score(nn.Identity(), Task(x, torch.tensor([0, 1]), x, torch.tensor([0, 0])))
+    0.5
+    """
+    if task.x_test is None or len(task.x_test) == 0:
+        raise DataError("x_test: no test samples; give Task(x, y, x_test, y_test)")
+    like = next(iter(model.parameters()), task.x_test)
+    total = 0.0
+    with evaluation(model):
+        for x, y in zip(task.x_test.split(CHUNK), task.y_test.split(CHUNK), strict=True):
+            output, y = model(x.to(like)), y.to(like.device)
+            if y.is_floating_point():
+                gaps = output.reshape(y.shape).double() - y.double()
+                total += float(
+                    gaps.square().flatten(1).mean(1).sum() if y.ndim > 1 else gaps @ gaps
+                )
+                continue
+            columns = task.columns or slice(0, None)
+            best = output[:, columns].argmax(1) + columns.start
+            total += float((best == y).sum())
+    return total / len(task.x_test)
+
+
+def accuracy_matrix(
+    model: nn.Module,
+    stream: Sequence[Task],
+    method: Method,
+    *,
+    seen_only: bool = False,
+    callback: Callable[[int, NDArray[np.float64]], object] | None = None,
+    **options: Any,
+) -> Matrix:
+    """Learn a stream of tasks and score the network on all of them after each.
+
+    Parameters
+    ----------
+    model, stream, method
+        What learns what how.
+    seen_only
+        Leave the scores of tasks still to come out (NaN).
+    callback
+        Called with the task's index and its row of scores.
+    options
+        Of `train`: ``lr``, ``batch_size``, ``epochs``, ``criterion``, ``seed``, ...
+
+    Returns
+    -------
+    array
+        (T, T): row i has the scores after task i.
+
+    Examples
+    --------
+    >>> from vntransfer.continual import SGD
+    >>> model = nn.Linear(2, 2)
+    >>> x, y = torch.eye(2), torch.tensor([0, 1])
+    >>> accuracy_matrix(model, [Task(x, y, x, y)] * 3, SGD(model)).shape
+    (3, 3)
+    """
+    R = np.full((len(stream), len(stream)), np.nan)
+    for i, task in enumerate(stream):
+        method.before_task()
+        train(model, task, method, **options)
+        method.after_task()
+        for j, other in enumerate(stream[: i + 1] if seen_only else stream):
+            R[i, j] = score(model, other)
+        if callback is not None:
+            callback(i, R[i])
+    return R
+
+
+def _square(R: ArrayLike) -> Matrix:
+    matrix = np.asarray(R, dtype=float)
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not len(matrix):
+        raise ArgumentError(f"R: expected a square accuracy matrix, got shape {matrix.shape}")
+    return matrix
+
+
+def learning_accuracy(R: ArrayLike) -> float:
+    """LA: mean accuracy on each task just after learning it.
+
+    Examples
+    --------
+    >>> learning_accuracy([[0.75, 0.25], [0.5, 0.25]])
+    0.5
+    """
+    return float(np.diag(_square(R)).mean())
+
+
+def retained_accuracy(R: ArrayLike) -> float:
+    """RA: mean accuracy on all tasks after the last.
+
+    Examples
+    --------
+    >>> retained_accuracy([[0.75, 0.25], [0.5, 0.25]])
+    0.375
+    """
+    return float(_square(R)[-1].mean())
+
+
+def backward_transfer(R: ArrayLike) -> float:
+    """BT: RA - LA; below zero is forgetting.
+
+    Examples
+    --------
+    >>> backward_transfer([[0.75, 0.25], [0.5, 0.25]])
+    -0.125
+    """
+    return retained_accuracy(R) - learning_accuracy(R)
+
+
+def forward_transfer(R: ArrayLike, initial: ArrayLike) -> float:
+    """FT: accuracy on a task just before learning it, beyond that of the untrained network.
+
+    Parameters
+    ----------
+    R
+        Accuracy matrix, tasks still to come included.
+    initial
+        Scores (T,) before any training.
+
+    Examples
+    --------
+    >>> forward_transfer([[0.75, 0.25], [0.5, 0.25]], [0.1, 0.125])
+    0.125
+    """
+    matrix, start = _square(R), np.asarray(initial, dtype=float)
+    if len(matrix) < 2 or start.shape != (len(matrix),):
+        raise ArgumentError(
+            f"initial: expected the scores of at least two tasks, ({len(matrix)},), got "
+            f"{start.shape}"
+        )
+    return float((np.diag(matrix, 1) - start[1:]).mean())
+
+
+def forgetting_curve(R: ArrayLike) -> Matrix:
+    """Mean accuracy on a task 0, 1, 2, ... tasks after it was learnt, (T,).
+
+    Examples
+    --------
+    >>> forgetting_curve([[0.75, 0.25], [0.5, 0.25]])
+    array([0.5, 0.5])
+    """
+    matrix = _square(R)
+    return np.array([np.diag(matrix, -lag).mean() for lag in range(len(matrix))])
+
+
+def summary(R: ArrayLike, initial: ArrayLike | None = None) -> dict[str, float]:
+    """RA, LA, BT and, if the scores before training are given, FT.
+
+    Examples
+    --------
+    >>> summary([[0.75, 0.25], [0.5, 0.25]])
+    {'RA': 0.375, 'LA': 0.5, 'BT': -0.125}
+    """
+    found = {
+        "RA": retained_accuracy(R),
+        "LA": learning_accuracy(R),
+        "BT": backward_transfer(R),
+    }
+    return found if initial is None else {**found, "FT": forward_transfer(R, initial)}
+
+
+def over_seeds(runs: Sequence[Mapping[str, float]]) -> dict[str, tuple[float, float]]:
+    """Mean and standard error of each metric over runs.
+
+    Examples
+    --------
+    >>> over_seeds([{"RA": 0.25}, {"RA": 0.75}])
+    {'RA': (0.5, 0.25)}
+    """
+    if len(runs) < 2:
+        raise ArgumentError(f"runs: a standard error needs at least two runs, got {len(runs)}")
+    out = {}
+    for name in runs[0]:
+        values = np.array([run[name] for run in runs])
+        out[name] = (float(values.mean()), float(values.std(ddof=1) / len(values) ** 0.5))
+    return out

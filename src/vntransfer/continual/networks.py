@@ -1,0 +1,120 @@
+"""Networks of the continual experiments: a dense classifier, a small CNN with a head per task."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import torch
+from torch import Tensor, nn
+
+from vntransfer.continual._base import whole
+
+
+def _xavier(layer: nn.Linear | nn.Conv2d, generator: torch.Generator) -> nn.Module:
+    nn.init.xavier_uniform_(layer.weight, generator=generator)
+    if layer.bias is not None:
+        nn.init.zeros_(layer.bias)
+    return layer
+
+
+def dense(sizes: Sequence[int], *, generator: torch.Generator) -> nn.Sequential:
+    """ReLU network with Xavier-uniform weights and zero biases, as in the public code of MER.
+
+    Parameters
+    ----------
+    sizes
+        Of inputs, hidden layers and outputs.
+    generator
+        Of the initial weights.
+
+    Examples
+    --------
+    >>> net = dense([784, 100, 100, 10], generator=torch.Generator().manual_seed(0))
+    >>> sum(p.numel() for p in net.parameters())
+    89610
+    """
+    layers: list[nn.Module] = []
+    for n_in, n_out in pairwise(whole("sizes", size, minimum=1) for size in sizes):
+        layer = nn.utils.skip_init(nn.Linear, n_in, n_out)
+        layers += [_xavier(layer, generator), nn.ReLU()]
+    return nn.Sequential(*layers[:-1])
+
+
+class MultiHead(nn.Module):
+    """A body and one linear head per task; the outputs of all heads side by side.
+
+    Train it with `Heads` as criterion: a sample's label says which outputs count.
+
+    Parameters
+    ----------
+    body
+        Network that gives features (N, width).
+    width
+        Number of features.
+    heads
+        Number of classes of each task.
+    generator
+        Of the initial weights of the heads.
+
+    Examples
+    --------
+    >>> g = torch.Generator().manual_seed(0)
+    >>> net = MultiHead(nn.Flatten(), 4, [2, 3], generator=g)
+    >>> net(torch.zeros(1, 2, 2)).shape
+    torch.Size([1, 5])
+    """
+
+    def __init__(
+        self, body: nn.Module, width: int, heads: Sequence[int], *, generator: torch.Generator
+    ) -> None:
+        super().__init__()
+        self.body = body
+        made = (nn.utils.skip_init(nn.Linear, width, n) for n in heads)
+        self.heads = nn.ModuleList([_xavier(head, generator) for head in made])
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Give the outputs (N, all classes)."""
+        z = self.body(x)
+        return torch.cat([head(z) for head in self.heads], -1)
+
+
+def character_cnn(
+    heads: Sequence[int],
+    *,
+    size: int = 28,
+    channels: int = 64,
+    hidden: int = 64,
+    generator: torch.Generator,
+) -> MultiHead:
+    """Four blocks of 3 x 3 convolution, ReLU and 2 x 2 maximum, two dense layers, a head per task.
+
+    The paper's network for Omniglot; it does not state the width of the dense layers.
+
+    Parameters
+    ----------
+    heads
+        Number of characters of each alphabet.
+    size
+        Side of the pictures.
+    channels, hidden
+        Filters of each block, units of each dense layer.
+    generator
+        Of the initial weights (Xavier-uniform).
+
+    Examples
+    --------
+    >>> net = character_cnn([20, 29], channels=8, generator=torch.Generator().manual_seed(0))
+    >>> net(torch.zeros(3, 1, 28, 28)).shape
+    torch.Size([3, 49])
+    """
+    layers: list[nn.Module] = []
+    side, before = size, 1
+    for _ in range(4):
+        conv = nn.utils.skip_init(nn.Conv2d, before, channels, 3, padding=1)
+        layers += [_xavier(conv, generator), nn.ReLU(), nn.MaxPool2d(2)]
+        side, before = side // 2, channels
+    layers.append(nn.Flatten())
+    width = channels * side * side
+    for _ in range(2):
+        layers += [_xavier(nn.utils.skip_init(nn.Linear, width, hidden), generator), nn.ReLU()]
+        width = hidden
+    return MultiHead(nn.Sequential(*layers), hidden, heads, generator=generator)

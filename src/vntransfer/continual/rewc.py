@@ -1,0 +1,232 @@
+"""Elastic weight consolidation in rotated coordinates."""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, ClassVar, Literal, get_args
+
+import torch
+from torch import Tensor, nn
+
+from vntransfer.continual._base import Criterion, Method, choice, whole
+from vntransfer.continual._fisher import Fisher, Pending, diagonal_fisher, draw_labels, evaluation
+from vntransfer.continual._layers import Layer, find_layers
+from vntransfer.continual._quadratic import Quadratic, Update
+from vntransfer.continual._tape import sample_slopes
+from vntransfer.continual.networks import MultiHead
+
+Rotation = Literal["corrected", "published"]
+Form = Literal["last", "online"]
+
+
+def turn(x: Tensor, U: Tensor) -> Tensor:
+    """Features of a dense layer (..., n), or channels of pictures (N, n, height, width), times U.
+
+    Examples
+    --------
+    >>> U = torch.tensor([[0.0, 1.0], [1.0, 0.0]])
+    >>> turn(torch.tensor([[1.0, 2.0]]), U), turn(torch.ones(1, 2, 3, 3), U).shape
+    (tensor([[2., 1.]]), torch.Size([1, 2, 3, 3]))
+    """
+    return x @ U if x.ndim != 4 else torch.einsum("nchw,cd->ndhw", x, U)
+
+
+class REWC(Method):
+    """Rotated elastic weight consolidation (Liu et al. 2018): EWC where the Fisher is diagonal.
+
+    EWC ignores the off-diagonal Fisher information. Here a layer y = xW' + b (W as torch has it,
+    outputs x inputs) is written after each task as ::
+
+        y = ((x U₁) W̃' + b̃) U₂',   W̃ = U₂' W U₁,   b̃ = U₂' b
+
+    U₁ the eigenvectors of E[x'x], U₂ those of E[g'g] (g the gradient of the log-likelihood at y,
+    labels drawn from the prediction), and W̃, b̃ are trained under EWC's penalty. The network's
+    parameter objects now hold W̃ and b̃ and hooks turn inputs and outputs: its function is the same,
+    and optimisers keep working; `unrotate` gives plain parameters back. Of convolutions channels
+    are turned.
+
+    The public code has U₂ in place of U₂' on the output side: the gradient at the inner output is
+    then g U₂', whose second moment is not diagonal. ``rotation="published"`` does the same.
+
+    Parameters
+    ----------
+    model, criterion
+        See `Method`.
+    strength
+        λ in λ Σ F (θ - θ*)², without the factor 1/2.
+    rotation
+        "corrected" or "published".
+    form
+        "online": earlier tasks' Fisher information is carried over to the new coordinates (the
+        diagonal of the rotated matrix, exactly) and added, around the latest parameters. "last":
+        that of the latest task alone, as published.
+    fisher
+        Kind of the diagonal: see `vntransfer.continual.diagonal_fisher`.
+    fisher_samples
+        Samples of a task, its first, for rotation and Fisher information; all if None. With fewer
+        samples than a layer has inputs part of U₁ is arbitrary.
+    layers
+        Names of layers to rotate; None takes all dense and convolutional ones but the output
+        layer. All others are under the penalty too, not rotated.
+    update
+        "proximal" or "explicit": see `Quadratic`.
+    seed
+        Of drawn labels.
+
+    Examples
+    --------
+    >>> from vntransfer.continual import REWC, Task, train
+    >>> net = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))
+    >>> method = REWC(net)
+    >>> method.before_task()
+    >>> train(net, Task(torch.randn(16, 4), torch.arange(16) % 2), method)
+    >>> x, plain = torch.randn(3, 4), [p.detach().clone() for p in net.parameters()]
+    >>> before = net(x)
+    >>> method.after_task()
+    >>> bool((net(x) - before).abs().max() < 1e-5), torch.equal(net[0].weight, plain[0])
+    (True, False)
+    >>> method.unrotate()
+    >>> torch.allclose(net[0].weight, plain[0], atol=1e-5)
+    True
+    """
+
+    id: ClassVar[str] = "rewc"
+    saved: ClassVar[tuple[str, ...]] = ("quadratic", "pending", "generator", "turns")
+
+    def __init__(
+        self,
+        model: nn.Module,
+        strength: float = 10.0,
+        *,
+        rotation: Rotation = "corrected",
+        form: Form = "online",
+        fisher: Fisher = "sampled",
+        fisher_samples: int | None = None,
+        layers: Sequence[str] | None = None,
+        update: Update = "proximal",
+        seed: int = 0,
+        criterion: Criterion | None = None,
+    ) -> None:
+        super().__init__(model, criterion=criterion)
+        self.rotation: Rotation = choice("rotation", rotation, get_args(Rotation))
+        self.form: Form = choice("form", form, get_args(Form))
+        self.fisher: Fisher = choice("fisher", fisher, get_args(Fisher))
+        self.quadratic = Quadratic(self.parameters, strength, update)
+        self.pending = Pending(fisher_samples)
+        self.generator = torch.Generator().manual_seed(whole("seed", seed))
+        self.layers = find_layers(model, layers)
+        if layers is None and not isinstance(model, MultiHead) and len(self.layers) > 1:
+            self.layers = self.layers[:-1]
+        self.place = {id(p): k for k, p in enumerate(self.parameters)}
+        self.turns: list[list[Tensor]] = [[] for _ in self.layers]
+        for k, layer in enumerate(self.layers):
+            self._handles += [
+                layer.module.register_forward_pre_hook(partial(self._turn_in, k)),
+                layer.module.register_forward_hook(partial(self._turn_out, k)),
+            ]
+
+    def _turn_in(self, k: int, module: nn.Module, inputs: tuple[Tensor, ...]) -> Any:
+        return (turn(inputs[0], self.turns[k][0]),) if self.turns[k] else None
+
+    def _turn_out(self, k: int, module: nn.Module, inputs: Any, out: Tensor) -> Tensor | None:
+        return turn(out, self.turns[k][1].mT) if self.turns[k] else None
+
+    def observe(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+        """Keep samples for rotation and Fisher information."""
+        if self.quadratic.strength:
+            self.pending.add(x, y)
+        return x, y
+
+    def adjust_gradients(self) -> None:
+        """Add the penalty's gradient, if the update is explicit."""
+        self.quadratic.adjust_gradients()
+
+    def after_step(self) -> None:
+        """Pull, if the update is proximal."""
+        if self.quadratic.active and self.quadratic.update == "proximal":
+            self.quadratic.pull(self.rate())
+
+    def after_task(self) -> None:
+        """Rotate anew and estimate the Fisher information in the new coordinates."""
+        super().after_task()
+        if not self.quadratic.strength:
+            return
+        x, y = self.pending.take()
+        old, F_old = self.turns, self.quadratic.precisions
+        self.unrotate()
+        new = self._find_turns(x, y)
+        if self.form == "online" and self.tasks_done > 1:
+            F_old = self._carry(F_old, old, new)
+        self._rotate(new)
+        F = diagonal_fisher(
+            self.model, x, y, kind=self.fisher, criterion=self.criterion, generator=self.generator
+        )
+        if self.form == "online":
+            F = [a + b for a, b in zip(F, F_old, strict=True)]
+        self.quadratic.replace(F)
+
+    def unrotate(self) -> None:
+        """Give the network its plain parameters back; the penalty is then out of place."""
+        for layer, turns in zip(self.layers, self.turns, strict=True):
+            if turns:
+                _transform(layer, turns[0].mT, turns[1].mT)
+        self.turns = [[] for _ in self.layers]
+
+    def close(self) -> None:
+        """Unrotate, and take the hooks off the network."""
+        self.unrotate()
+        super().close()
+
+    def _rotate(self, turns: list[list[Tensor]]) -> None:
+        for layer, (U1, U2) in zip(self.layers, turns, strict=True):
+            _transform(layer, U1, U2)
+        self.turns = turns
+
+    def _find_turns(self, x: Tensor, y: Tensor) -> list[list[Tensor]]:
+        """Eigenvectors of E[x'x] and E[g'g] of every layer of the network, not rotated."""
+        L: list[Tensor | float] = [0.0] * len(self.layers)
+        M: list[Tensor | float] = [0.0] * len(self.layers)
+        with evaluation(self.model):
+            with torch.no_grad():
+                drawn = draw_labels(self.model, x, y, "sampled", self.criterion, self.generator)
+                labels = next(drawn)[0]
+            for k, inputs, slopes in sample_slopes(
+                self.model, self.layers, x, labels, self.criterion
+            ):
+                a, d = _channels(inputs), _channels(slopes)
+                L[k], M[k] = L[k] + a.mT @ a, M[k] + d.mT @ d
+        turns = []
+        for k, layer in enumerate(self.layers):
+            U1, U2 = (torch.linalg.eigh(torch.as_tensor(m).double())[1] for m in (L[k], M[k]))
+            out = U2.mT if self.rotation == "published" else U2
+            turns.append([U.to(layer.weight.detach()).contiguous() for U in (U1, out)])
+        return turns
+
+    def _carry(
+        self, F: list[Tensor], old: list[list[Tensor]], new: list[list[Tensor]]
+    ) -> list[Tensor]:
+        """Diagonal of the old Fisher information in new coordinates: squared overlaps times F."""
+        carried = [f.clone() for f in F]
+        for layer, (U1, U2), (V1, V2) in zip(self.layers, old, new, strict=True):
+            R, S = (U1.mT @ V1).square(), (U2.mT @ V2).square()
+            for p in layer.parameters():
+                k = self.place[id(p)]
+                carried[k] = _two_sided(F[k], R, S) if p.ndim > 1 else F[k] @ S
+        return carried
+
+
+def _channels(x: Tensor) -> Tensor:
+    """Rows (n, features or channels)."""
+    return x.movedim(1, -1).flatten(0, -2) if x.ndim == 4 else x.flatten(0, -2)
+
+
+def _two_sided(W: Tensor, U1: Tensor, U2: Tensor) -> Tensor:
+    """U₂' W U₁, on the channels of a kernel."""
+    return torch.einsum("oi...,op,iq->pq...", W, U2, U1)
+
+
+@torch.no_grad()
+def _transform(layer: Layer, U1: Tensor, U2: Tensor) -> None:
+    """Replace weight and bias by U₂' W U₁ and U₂' b."""
+    layer.weight.copy_(_two_sided(layer.weight, U1, U2))
+    if layer.module.bias is not None:
+        layer.module.bias.copy_(layer.module.bias @ U2)

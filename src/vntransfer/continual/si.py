@@ -1,0 +1,105 @@
+"""Synaptic intelligence."""
+
+from typing import ClassVar
+
+import torch
+from torch import nn
+
+from vntransfer._arrays import number
+from vntransfer.continual._base import Criterion, Method
+from vntransfer.continual._quadratic import Quadratic, Update
+
+
+class SI(Method):
+    """Synaptic intelligence (Zenke, Poole, Ganguli 2017): importance along the path of training.
+
+    Over the steps of a task, with g the gradient of the task's own loss and Δ the change of the
+    parameters in a step::
+
+        ω_i = -Σ g_i Δ_i,   Ω_i += max(ω_i, 0) / ((θ_i - θ_i at the task's begin)² + ξ)
+
+    and the penalty λ Σ_i Ω_i (θ_i - a_i)² around the latest parameters a.
+
+    Parameters
+    ----------
+    model, criterion
+        See `Method`.
+    strength
+        λ.
+    damping
+        ξ.
+    update
+        "proximal" or "explicit" steps: see `vntransfer.continual.Quadratic`.
+
+    Examples
+    --------
+    >>> from vntransfer.continual import SI, Task, train
+    >>> model = nn.Linear(2, 2)
+    >>> method = SI(model, strength=0.1)
+    >>> method.before_task()
+    >>> train(model, Task(torch.eye(2), torch.tensor([0, 1])), method)
+    >>> method.after_task()
+    >>> bool((method.quadratic.precisions[0] >= 0).all())
+    True
+    """
+
+    id: ClassVar[str] = "si"
+    saved: ClassVar[tuple[str, ...]] = ("quadratic", "path", "start")
+
+    def __init__(
+        self,
+        model: nn.Module,
+        strength: float = 0.1,
+        *,
+        damping: float = 0.1,
+        update: Update = "proximal",
+        criterion: Criterion | None = None,
+    ) -> None:
+        super().__init__(model, criterion=criterion)
+        self.damping = number("damping", damping, exclusive=True)
+        self.quadratic = Quadratic(self.parameters, strength, update)
+        self.path = [torch.zeros_like(p, requires_grad=False) for p in self.parameters]
+        self.start: list[torch.Tensor] = []
+        self._before = [torch.zeros_like(p, requires_grad=False) for p in self.parameters]
+        self._gradients = [torch.zeros_like(p, requires_grad=False) for p in self.parameters]
+        self._moving: list[int] = []  # parameters that have a gradient in this step
+
+    def before_task(self) -> None:
+        """Remember where the task begins."""
+        super().before_task()
+        self.start = [p.detach().clone() for p in self.parameters]
+
+    @torch.no_grad()
+    def adjust_gradients(self) -> None:
+        """Keep gradient and parameters, which the step will change; add the penalty's gradient."""
+        self._moving = [i for i, p in enumerate(self.parameters) if p.grad is not None]
+        grads = [p.grad for p in self.parameters if p.grad is not None]
+        torch._foreach_copy_([self._gradients[i] for i in self._moving], grads)
+        torch._foreach_copy_(self._before, self.parameters)
+        self.quadratic.adjust_gradients()
+
+    @torch.no_grad()
+    def after_step(self) -> None:
+        """Pull, if the update is proximal, and add to the path integral."""
+        if self.quadratic.active and self.quadratic.update == "proximal":
+            self.quadratic.pull(self.rate())
+        torch._foreach_sub_(self._before, self.parameters)
+        torch._foreach_addcmul_(
+            [self.path[i] for i in self._moving],
+            [self._gradients[i] for i in self._moving],
+            [self._before[i] for i in self._moving],
+        )
+
+    @torch.no_grad()
+    def after_task(self) -> None:
+        """Turn the path integral into importance."""
+        super().after_task()
+        importance = [
+            R + w.clamp(min=0) / ((p - start).square() + self.damping)
+            for R, w, p, start in zip(
+                self.quadratic.precisions, self.path, self.parameters, self.start, strict=True
+            )
+        ]
+        self.quadratic.replace(importance)
+        torch._foreach_zero_(self.path)
+        self.start = []

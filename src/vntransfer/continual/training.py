@@ -1,0 +1,239 @@
+"""The training loop, and streams of tasks as tensors."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from vntransfer._arrays import number
+from vntransfer.continual._base import Criterion, Method, whole
+from vntransfer.errors import ArgumentError, DataError
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """Samples of one task, as tensors.
+
+    Parameters
+    ----------
+    x, y
+        Inputs (n, ...) and class indices (whole numbers) or responses; tensors or numpy arrays.
+    x_test, y_test
+        Held-out samples for the accuracy matrix.
+    columns
+        Outputs of the network that belong to this task, where it has a head of its own; y then
+        counts from ``columns.start`` on (see `Heads`).
+
+    Examples
+    --------
+    >>> task = Task(np.zeros((4, 3)), np.array([0, 1, 0, 1], dtype=np.uint8))
+    >>> len(task), task.y.dtype
+    (4, torch.int64)
+    """
+
+    x: Any
+    y: Any
+    x_test: Any = None
+    y_test: Any = None
+    columns: slice | None = None
+
+    def __post_init__(self) -> None:
+        for suffix in ("", "_test"):
+            x, y = (self._tensor(letter + suffix) for letter in "xy")
+            if (x is None) != (y is None):
+                raise DataError(f"x{suffix}, y{suffix}: give both or none")
+            if x is not None and y is not None and len(x) != len(y):
+                raise DataError(
+                    f"y{suffix}: {len(y)} labels for the {len(x)} rows of x{suffix}; "
+                    f"their numbers must agree"
+                )
+        if self.x is None or len(self.x) == 0:
+            raise DataError("x: no samples; a task needs at least one")
+
+    def _tensor(self, name: str) -> Tensor | None:
+        value = getattr(self, name)
+        if value is None:
+            return None
+        if not isinstance(value, Tensor | np.ndarray):
+            raise DataError(
+                f"{name}: expected a torch tensor or a numpy array, got {type(value).__name__}"
+            )
+        tensor = torch.as_tensor(value)
+        if not tensor.is_floating_point():
+            tensor = tensor.long() if name.startswith("y") else tensor.float()
+        object.__setattr__(self, name, tensor)
+        return tensor
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    def batches(
+        self, batch_size: int, *, seed: int | None = None, epoch: int = 0, start: int = 0
+    ) -> Iterator[tuple[Tensor, Tensor]]:
+        """Batches of one pass: in the given order, or shuffled by (seed, epoch).
+
+        Parameters
+        ----------
+        batch_size
+            Rows per batch; the last one may be smaller.
+        seed, epoch
+            Of the order; None keeps the order of the rows.
+        start
+            Number of batches to leave out at the beginning.
+
+        Examples
+        --------
+        >>> task = Task(torch.arange(5.0), torch.arange(5.0))
+        >>> [x.tolist() for x, _ in task.batches(2, start=1)]
+        [[2.0, 3.0], [4.0]]
+        """
+        x, y = self.x, self.y
+        if seed is not None:
+            order = torch.from_numpy(np.random.default_rng((seed, epoch)).permutation(len(x)))
+            x, y = x[order], y[order]
+        for i in range(start * batch_size, len(x), batch_size):
+            yield x[i : i + batch_size], y[i : i + batch_size]
+
+
+class Heads:
+    """Criterion of a network whose outputs are those of several heads, side by side.
+
+    A sample's label says which head it belongs to, so that batches may mix tasks (replay), and
+    only the outputs of that head count.
+
+    Parameters
+    ----------
+    sizes
+        Number of classes of each head.
+
+    Examples
+    --------
+    >>> heads = Heads([2, 3])
+    >>> heads.columns(1)
+    slice(2, 5, None)
+    >>> round(float(heads(torch.zeros(1, 5), torch.tensor([4]))), 4)   # log 3
+    1.0986
+    """
+
+    def __init__(self, sizes: Sequence[int]) -> None:
+        self.sizes = [whole("sizes", size, minimum=1) for size in sizes]
+        if not self.sizes:
+            raise ArgumentError("sizes: empty; give the number of classes of each head")
+        self._head = torch.repeat_interleave(torch.tensor(self.sizes))
+
+    def columns(self, task: int) -> slice:
+        """Give the outputs of a task's head."""
+        start = sum(self.sizes[:task])
+        return slice(start, start + self.sizes[task])
+
+    def restrict(self, output: Tensor, y: Tensor) -> Tensor:
+        """Set the outputs (N, all classes) of other heads than that of y (N,) to minus infinity."""
+        head = self._head.to(output.device)
+        return output.masked_fill(head != head[y].unsqueeze(-1), -torch.inf)
+
+    def __call__(self, output: Tensor, y: Tensor) -> Tensor:
+        """Mean cross-entropy within the heads."""
+        return functional.cross_entropy(self.restrict(output, y), y)
+
+
+def as_tasks(stream: Any) -> list[Task]:
+    """Tasks of a stream of `vntransfer.data` as tensors, in order.
+
+    Labels of a stream with a head per task are counted through all heads.
+
+    Examples
+    --------
+    >>> from vntransfer.data import TaskStream
+    >>> from vntransfer.data.base import Task as Arrays
+    >>> x, y = np.zeros((2, 3)), np.array([0, 1])
+    >>> stream = TaskStream("toy", [Arrays(x, y, x, y)] * 2, 2, head_sizes=(2, 2))
+    >>> [task.y.tolist() for task in as_tasks(stream)]
+    [[0, 1], [2, 3]]
+    """
+    heads = Heads(stream.head_sizes) if stream.head_sizes else None
+    tasks = []
+    for t, task in enumerate(stream):
+        columns = heads.columns(t) if heads else None
+        shift = columns.start if columns else 0
+        tasks.append(Task(task.x, task.y + shift, task.x_test, task.y_test + shift, columns))
+    return tasks
+
+
+def train(
+    model: nn.Module,
+    task: Task,
+    method: Method,
+    *,
+    lr: float = 0.01,
+    batch_size: int = 1,
+    epochs: int = 1,
+    criterion: Criterion | None = None,
+    optimizer: torch.optim.Optimizer | None = None,
+    seed: int | None = None,
+    start: int = 0,
+    callback: Callable[[int, Tensor], object] | None = None,
+) -> None:
+    """Train a network on one task, between ``before_task`` and ``after_task``.
+
+    Parameters
+    ----------
+    model, task, method
+        What learns what how; ``method`` was made for ``model``.
+    lr
+        Learning rate of plain gradient descent.
+    batch_size, epochs
+        Rows per step and passes over the task.
+    criterion
+        ``criterion(output, y)``: mean loss; that of the method if None.
+    optimizer
+        Instead of plain gradient descent at ``lr``.
+    seed
+        Shuffles each pass; None keeps the order of the rows.
+    start
+        Number of steps that were made already: to continue from a checkpoint.
+    callback
+        Called with the number of steps made and the loss after each step; True ends training.
+
+    Examples
+    --------
+    >>> from vntransfer.continual import EWC
+    >>> model = torch.nn.Linear(2, 2)
+    >>> method = EWC(model, strength=10.0)
+    >>> for shift in (0.0, 1.0):
+    ...     method.before_task()
+    ...     train(model, Task(torch.randn(8, 2) + shift, torch.arange(8) % 2), method)
+    ...     method.after_task()
+    >>> method.tasks_done
+    2
+    """
+    if method.model is not model:
+        raise ArgumentError("method: was made for another network than model; make one for model")
+    if not method.in_task:
+        raise ArgumentError("method: no task has begun; call method.before_task() first")
+    batch_size = whole("batch_size", batch_size, minimum=1)
+    epochs, start = whole("epochs", epochs, minimum=1), whole("start", start)
+    if optimizer is None:
+        rate = number("lr", lr, exclusive=True)
+        optimizer = torch.optim.SGD(method.parameters, lr=rate)
+    criterion = method.criterion if criterion is None else criterion
+    like = method.parameters[0]
+    data = Task(task.x.to(like), _to(task.y, like), columns=task.columns)
+    method.use(optimizer)
+    per_epoch = -(-len(data) // batch_size)
+    model.train()
+    done = start
+    for epoch in range(start // per_epoch, epochs):
+        rest = data.batches(batch_size, seed=seed, epoch=epoch, start=done - epoch * per_epoch)
+        for x, y in rest:
+            loss = method.step(x, y, criterion, optimizer)
+            done += 1
+            if callback is not None and callback(done, loss) is True:
+                return
+
+
+def _to(y: Tensor, like: Tensor) -> Tensor:
+    return y.to(like) if y.is_floating_point() else y.to(like.device)

@@ -1,0 +1,236 @@
+"""What every method of the registry keeps."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from tiny import classes, cnn, flat, learn, make, net, pictures, responses, values
+from torch import Tensor
+
+from vntransfer.continual import (
+    METHODS,
+    SGD,
+    Method,
+    Task,
+    accuracy_matrix,
+    load_checkpoint,
+    save_checkpoint,
+    score,
+    train,
+)
+from vntransfer.errors import ArgumentError, DataError
+
+every_method = pytest.mark.parametrize("name", METHODS)
+penalties = pytest.mark.parametrize(
+    "name", [name for name, method in METHODS.items() if "strength" in method.off]
+)
+hooked = pytest.mark.parametrize(
+    "name", [name for name, method in METHODS.items() if not method.whole_step]
+)
+
+
+@every_method
+@pytest.mark.parametrize("batch_size", [1, 5])
+def test_switched_off_it_is_plain_training_bit_for_bit(name: str, batch_size: int) -> None:
+    plain, other = net(), net()
+    learn(SGD(plain), classes(), batch_size=batch_size)
+    learn(make(name, other, **METHODS[name].off), classes(), batch_size=batch_size)
+    assert values(plain) == values(other)
+
+
+@every_method
+def test_same_seed_same_result_and_global_state_untouched(name: str) -> None:
+    before, numpy_before = torch.get_rng_state(), np.random.get_state()[1].copy()  # noqa: NPY002
+    one, two, other = net(), net(), net(seed=1)
+    for model in (one, two, other):
+        learn(make(name, model), classes(), seed=3)
+    assert values(one) == values(two) != values(other)
+    assert torch.equal(torch.get_rng_state(), before)
+    np.testing.assert_array_equal(np.random.get_state()[1], numpy_before)  # noqa: NPY002
+
+
+@pytest.mark.parametrize("name", [name for name in METHODS if name != "sgd"])
+def test_it_changes_what_later_tasks_do(name: str) -> None:
+    plain, other = net(), net()
+    learn(SGD(plain), classes())
+    learn(make(name, other), classes())
+    assert values(plain) != values(other)
+
+
+@every_method
+def test_finished_tasks_are_never_read_again(name: str) -> None:
+    clean, poisoned = net(), net()
+    learn(make(name, clean), classes())
+    method = make(name, poisoned)
+    for task in classes():
+        learn(method, [task])
+        task.x.fill_(float("nan"))
+        task.y.fill_(-1)
+    assert values(clean) == values(poisoned)
+
+
+@every_method
+def test_what_is_kept_is_declared(name: str) -> None:
+    method = make(name, net())
+    sizes = []
+    for task in classes(6, n=30):
+        learn(method, [task])
+        rows = [t for t in _tensors(method.state()) if t.shape[1:] == task.x.shape[1:]]
+        held = {len(t) for t in rows if t.ndim == 2 and not _is_weight(t, method)}
+        assert max(held, default=0) <= max(method.stored_samples, 6)  # a preallocated memory
+        sizes.append(sum(t.numel() for t in _tensors(method.state())))
+    if method.stored_samples == 0 and name != "rsp":  # which says what it keeps per task
+        assert len(set(sizes[1:])) == 1
+
+
+def _tensors(tree: Any) -> list[Tensor]:
+    if isinstance(tree, Tensor):
+        return [tree]
+    parts = tree.values() if isinstance(tree, dict) else tree if isinstance(tree, list) else ()
+    return [tensor for part in parts for tensor in _tensors(part)]
+
+
+def _is_weight(tensor: Tensor, method: Method) -> bool:
+    return any(tensor.shape == p.shape for p in method.parameters)
+
+
+@every_method
+@pytest.mark.parametrize("stop", [0, 7])
+def test_restored_from_a_checkpoint_it_goes_on_identically(
+    name: str, stop: int, tmp_path: Path
+) -> None:
+    tasks, file = classes(4), tmp_path / "here.safetensors"
+    options: dict[str, Any] = {"lr": 0.05, "batch_size": 2, "seed": 3, "epochs": 2}
+
+    def interrupted(model: torch.nn.Module, method: Method) -> None:
+        learn(method, tasks[:2], **options)
+        if stop:
+            method.before_task()
+            train(model, tasks[2], method, callback=lambda step, _: step == stop, **options)
+        save_checkpoint(file, model, method, position={"task": 2, "step": stop})
+
+    straight, first, second = net(), net(), net(seed=9)
+    learn(make(name, straight), tasks, **options)
+    interrupted(first, make(name, first))
+    method = make(name, second)
+    position = load_checkpoint(file, second, method)
+    assert position == {"task": 2, "step": stop}
+    if not stop:
+        method.before_task()
+    train(second, tasks[2], method, start=position["step"], **options)
+    method.after_task()
+    learn(method, tasks[3:], **options)
+    assert values(straight) == values(second)
+
+
+@hooked
+def test_your_own_loop_is_the_loop(name: str) -> None:
+    theirs, ours = net(), net()
+    learn(make(name, theirs), classes())
+    method = make(name, ours)
+    optimizer = torch.optim.SGD(ours.parameters(), lr=0.05)
+    method.use(optimizer)
+    for task in classes():
+        method.before_task()
+        for x, y in task.batches(2):
+            x, y = method.observe(x, y)
+            torch.nn.functional.cross_entropy(ours(x), y).backward()
+            method.adjust_gradients()
+            optimizer.step()
+            optimizer.zero_grad()
+            method.after_step()
+        method.after_task()
+    assert values(theirs) == values(ours)
+
+
+@every_method
+def test_regression(name: str) -> None:
+    model = net(1)
+    before = score(model, responses()[0])
+    matrix = accuracy_matrix(model, responses(), make(name, model), lr=0.05, batch_size=2)
+    assert matrix.shape == (3, 3)
+    assert np.isfinite(matrix).all()
+    assert matrix[0, 0] < before
+
+
+@every_method
+def test_pictures_with_a_head_per_task(name: str) -> None:
+    tasks, heads = pictures()
+    model = cnn()
+    later = [p.detach().clone() for p in model.heads[2].parameters()]
+    method = make(name, model, criterion=heads)
+    learn(method, tasks[:2], epochs=2)
+    assert all(torch.equal(p, q) for p, q in zip(model.heads[2].parameters(), later, strict=True))
+    learn(method, tasks[2:], epochs=2)
+    assert not torch.equal(model.heads[2].weight, later[0])
+    assert all(p.isfinite().all() for p in model.parameters())
+
+
+@every_method
+def test_double_precision(name: str) -> None:
+    model = net(dtype=torch.float64)
+    method = learn(make(name, model), classes(dtype=torch.float64))
+    assert all(p.dtype == torch.float64 for p in model.parameters())
+    assert all(t.dtype != torch.float32 for t in _tensors(method.state()))
+
+
+@penalties
+def test_no_strength_diverges(name: str) -> None:
+    model = net()
+    learn(make(name, model, strength=1e6), classes(5))
+    assert all(p.isfinite().all() for p in model.parameters())
+    assert float(flat(model).abs().max()) < 10
+
+
+@penalties
+@pytest.mark.parametrize("bad", [-1.0, float("nan"), "much", True])
+def test_wrong_strength_is_named(name: str, bad: Any) -> None:
+    with pytest.raises(ArgumentError, match="strength: expected a"):
+        make(name, net(), strength=bad)
+
+
+@every_method
+def test_the_order_of_the_hooks_is_checked(name: str) -> None:
+    model = net()
+    method = make(name, model)
+    with pytest.raises(ArgumentError, match="no task has begun"):
+        method.after_task()
+    with pytest.raises(ArgumentError, match="no task has begun"):
+        train(model, classes()[0], method)
+    method.before_task()
+    with pytest.raises(ArgumentError, match="task 1 has not ended"):
+        method.before_task()
+    with pytest.raises(ArgumentError, match="another network"):
+        train(net(), classes()[0], method)
+
+
+@every_method
+def test_a_checkpoint_of_another_method_is_refused(name: str, tmp_path: Path) -> None:
+    model, other = net(), "sgd" if name != "sgd" else "ewc"
+    save_checkpoint(tmp_path / "a", model, make(name, model))
+    with pytest.raises(DataError, match=f"holds a method '{name}'"):
+        load_checkpoint(tmp_path / "a", model, make(other, model))
+
+
+@every_method
+def test_it_is_documented(name: str) -> None:
+    text = METHODS[name].__doc__ or ""
+    assert METHODS[name].id == name
+    assert "Examples\n" in text
+    assert "Parameters\n" in text
+
+
+def test_a_model_without_parameters_is_refused() -> None:
+    with pytest.raises(ArgumentError, match="no parameter requires a gradient"):
+        SGD(torch.nn.ReLU())
+    with pytest.raises(ArgumentError, match=r"expected a torch\.nn\.Module, got int"):
+        SGD(3)  # type: ignore[arg-type]
+
+
+def test_numpy_arrays_of_any_kind_are_taken() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(9, 6))
+    model = net()
+    learn(SGD(model), [Task(x, np.arange(9, dtype=np.uint8) % 3), Task(x > 0, np.arange(9) % 3)])

@@ -1,0 +1,256 @@
+"""Covariance projection against its formula, its minimisation problem and plain expectations."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+from tiny import classes, cnn, generator, learn, net, pictures
+from torch import Tensor, nn
+
+from vntransfer.continual import (
+    SGD,
+    CovarianceProjection,
+    Heads,
+    Task,
+    accuracy_matrix,
+    as_tasks,
+    dense,
+    retained_accuracy,
+)
+from vntransfer.continual._projection import BUFFER
+from vntransfer.data import load
+from vntransfer.divergences import log_det, von_neumann
+from vntransfer.errors import ArgumentError
+
+
+def transcribed(tasks: list[Task], gamma: float, filter: str) -> list[NDArray[Any]]:
+    """Recipe written with numpy: two hidden layers, batches of one sample, rate .05."""
+    start = net(dtype=torch.float64)
+    W = [
+        np.c_[layer.weight.detach().numpy(), layer.bias.detach().numpy()]
+        for layer in start
+        if isinstance(layer, nn.Linear)
+    ]
+    S: list[Any] = [0.0] * 3
+    P = [np.eye(w.shape[1]) for w in W]
+    scale = [0.0] * 3
+    for t, task in enumerate(tasks):
+        C = [np.zeros_like(p) for p in P]
+        for x, y in zip(task.x.numpy(), task.y.numpy(), strict=True):
+            a = [np.append(x, 1.0)]
+            for k in range(2):
+                a.append(np.append(np.maximum(W[k] @ a[k], 0), 1.0))
+            z = W[2] @ a[2]
+            d = np.exp(z - z.max()) / np.exp(z - z.max()).sum() - np.eye(3)[y]
+            slopes = [d]
+            for k in (2, 1):
+                d = (W[k].T @ d)[:-1] * (a[k][:-1] > 0)
+                slopes.insert(0, d)
+            for k in range(3):
+                C[k] += np.outer(a[k], a[k]) / len(task)
+                W[k] = W[k] - 0.05 * np.outer(slopes[k], P[k] @ a[k])
+        for k in range(3):
+            if t == 0:
+                scale[k] = np.trace(C[k]) / len(C[k])
+            S[k] = S[k] + C[k] / scale[k]
+            values, V = np.linalg.eigh(S[k])
+            damped = 1 / (1 + gamma * values) if filter == "inverse" else np.exp(-gamma * values)
+            P[k] = (V * damped) @ V.T
+    return W
+
+
+@pytest.mark.parametrize(("filter", "gamma"), [("inverse", 1.0), ("exponential", 0.3)])
+def test_it_is_the_recipe(filter: Any, gamma: float) -> None:
+    tasks = classes(dtype=torch.float64)
+    model = net(dtype=torch.float64)
+    method = CovarianceProjection(model, gamma, filter=filter)
+    learn(method, tasks, batch_size=1)
+    for layer, W in zip(method.layers, transcribed(tasks, gamma, filter), strict=True):
+        np.testing.assert_allclose(layer.matrix().numpy(), W, atol=1e-10)
+
+
+@pytest.mark.parametrize("filter", ["inverse", "exponential"])
+def test_p_minimises_its_objective(filter: Any) -> None:
+    method = CovarianceProjection(net(dtype=torch.float64), 0.7, filter=filter)
+    learn(method, classes(dtype=torch.float64))
+    P, S, g = method.projection(1), method.S[1], generator()
+    divergence = log_det if filter == "inverse" else von_neumann
+
+    def objective(matrix: Tensor) -> Tensor:
+        return 0.7 * (matrix @ S).trace() + divergence(matrix, torch.eye(len(P)).double())
+
+    variable = P.clone().requires_grad_()
+    (slope,) = torch.autograd.grad(objective(variable), variable)
+    assert float((slope + slope.mT).abs().max()) < 1e-8
+    for _ in range(5):
+        other = 0.02 * torch.randn(P.shape, generator=g).double()
+        assert objective(P + other @ other.mT) > objective(P)
+
+
+@pytest.mark.parametrize("batch_size", [1, 4, 11, 40])
+def test_any_batch_size_multiplies_the_gradient_by_p(batch_size: int) -> None:
+    task, other = classes(2, n=40, dtype=torch.float64)
+    model = net(dtype=torch.float64)
+    method = learn(CovarianceProjection(model), [task])
+    assert isinstance(method, CovarianceProjection)
+    method.before_task()
+    _check_projected(method, other.x[:batch_size], other.y[:batch_size])
+
+
+def _check_projected(method: CovarianceProjection, x: Tensor, y: Tensor) -> None:
+    method.observe(x, y)
+    method.criterion(method.model(x), y).backward()  # type: ignore[no-untyped-call]
+    expected = [layer.gradient() @ method.projection(k) for k, layer in enumerate(method.layers)]
+    method.adjust_gradients()
+    for layer, G in zip(method.layers, expected, strict=True):
+        torch.testing.assert_close(layer.gradient(), G)
+
+
+def test_convolutions_have_their_patches_damped() -> None:
+    tasks, heads = pictures()
+    model = cnn().double()
+    method = CovarianceProjection(model, criterion=heads)
+    learn(method, tasks[:1])
+    conv = method.layers[0]
+    assert conv.width == 10
+    assert float(method.projection("body.0").logdet()) < -0.5
+    method.before_task()
+    _check_projected(method, tasks[1].x.double(), tasks[1].y)
+
+
+def test_accumulated_gradients_are_projected_once() -> None:
+    task, other = classes(2, dtype=torch.float64)
+    both = []
+    for parts in ([slice(0, 6)], [slice(0, 2), slice(2, 6)]):
+        model = net(dtype=torch.float64)
+        method = learn(CovarianceProjection(model), [task])
+        method.before_task()
+        for part in parts:
+            x, y = method.observe(other.x[part], other.y[part])
+            nn.functional.cross_entropy(model(x), y, reduction="sum").backward()  # type: ignore[no-untyped-call]
+        method.adjust_gradients()
+        both.append([p.grad for p in model.parameters()])
+    for one, two in zip(*both, strict=True):
+        torch.testing.assert_close(one, two)
+
+
+def test_a_full_rank_is_no_rank_and_a_small_one_has_a_tail() -> None:
+    task = classes(1, dtype=torch.float64)
+    P = {}
+    for rank in (None, 7, 99, 2):
+        method = CovarianceProjection(net(dtype=torch.float64), rank=rank)
+        learn(method, task)
+        P[rank] = method.projection(0)
+        S = method.S[0]
+    torch.testing.assert_close(P[7], P[None])
+    torch.testing.assert_close(P[99], P[None])
+    values, V = torch.linalg.eigh(S)
+    damped = 1 / (1 + torch.cat((values[:5].mean().expand(5), values[5:])))
+    torch.testing.assert_close(P[2], (V * damped) @ V.mT)
+
+
+def test_open_directions_are_those_used_least() -> None:
+    method = CovarianceProjection(net(dtype=torch.float64), open_share=0.5)
+    learn(method, classes(dtype=torch.float64))
+    values, V = torch.linalg.eigh(method.S[0])
+    damped = (V.mT @ method.projection(0) @ V).diag()
+    torch.testing.assert_close(damped[:4], torch.ones(4).double())
+    torch.testing.assert_close(damped[4:], 1 / (1 + values[4:] - values[3]))
+
+
+def test_ablations() -> None:
+    tasks = classes(dtype=torch.float64)
+
+    def after(**options: Any) -> CovarianceProjection:
+        method = CovarianceProjection(net(dtype=torch.float64), **options)
+        learn(method, tasks, lr=1e-9)  # the same inputs to all layers, whatever is learnt
+        return method
+
+    plain, diagonal, random = (after(directions=d) for d in ("all", "diagonal", "random"))
+    torch.testing.assert_close(diagonal.projection(1), (1 / (1 + plain.S[1].diag())).diag())
+    torch.testing.assert_close(
+        torch.linalg.eigvalsh(random.projection(1)), torch.linalg.eigvalsh(plain.projection(1))
+    )
+    assert float((random.projection(1) - plain.projection(1)).abs().max()) > 0.05
+    first, last = after(history="first"), after(history="last")
+    x = [torch.cat((task.x, torch.ones(24, 1)), 1).double() for task in tasks]
+    C = [a.mT @ a / 24 for a in x]
+    scale = C[0].trace() / 7
+    torch.testing.assert_close(plain.S[0], sum(C[1:], C[0]) / scale)
+    torch.testing.assert_close(first.S[0], C[0] / scale)
+    torch.testing.assert_close(last.S[0], C[2] / scale)
+    centred = after(centred=True, history="first")
+    covariance = torch.cov(x[0].mT, correction=0)
+    torch.testing.assert_close(centred.S[0], covariance / (covariance.trace() / 7))
+
+
+def test_inputs_that_do_not_overlap_do_not_interfere() -> None:
+    g = generator()
+    x = torch.zeros(2, 200, 8)
+    x[0, :, :4], x[1, :, 4:] = (torch.randn(200, 4, generator=g) for _ in range(2))
+    tasks = [Task(a, a[:, k] - a[:, k + 1]) for a, k in zip(x, (0, 4), strict=True)]
+    lost = []
+    for strength in (0.0, 100.0):
+        model = nn.Linear(8, 1, bias=False)
+        nn.init.zeros_(model.weight)
+        learn(CovarianceProjection(model, strength), tasks, batch_size=1)
+        lost.append(float((model(x[0]).detach()[:, 0] - tasks[0].y).square().mean()))
+    assert max(lost) < 1e-3
+    model = nn.Linear(8, 1, bias=False)
+    method = CovarianceProjection(model, 100.0)
+    learn(method, tasks[:1], batch_size=1)
+    kept = model.weight.detach().clone()
+    learn(method, [Task(x[0], -tasks[0].y)], batch_size=1)  # the same inputs, the opposite
+    assert float((model.weight.detach() - kept).abs().max()) < 0.2
+
+
+def test_evaluation_leaves_no_trace_and_large_batches_give_some_rows() -> None:
+    task = classes(1, n=200)[0]
+    model = net()
+    method = CovarianceProjection(model)
+    method.before_task()
+    model(task.x).sum().backward()
+    with torch.no_grad():
+        model(task.x)
+    assert method.moments.counts == [0, 0, 0]
+    method.observe(task.x, task.y)
+    model(task.x).sum().backward()
+    method.adjust_gradients()
+    assert method.moments.counts == [BUFFER] * 3
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"filter": "square"}, "filter: expected one of"),
+        ({"rank": 0}, "rank: expected a whole number from 1"),
+        ({"open_share": 2}, "open_share: expected a share"),
+        ({"directions": "some"}, "directions: expected one of"),
+        ({"history": "none"}, "history: expected one of"),
+        ({"layers": ["x"]}, "layers: the network has no layer"),
+    ],
+)
+def test_wrong_options_are_named(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ArgumentError, match=message):
+        CovarianceProjection(net(), **options)
+
+
+def test_heads_are_left_free() -> None:
+    method = CovarianceProjection(cnn(), criterion=Heads([2, 2, 2]))
+    assert [layer.name for layer in method.layers] == ["body.0", "body.4"]
+
+
+def test_on_permuted_digits_it_keeps_far_more_than_plain_training(
+    real: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("VNT_DATA", str(real))
+    tasks = as_tasks(load("mnistP", n_tasks=4, n_train=400, n_test=500))
+    kept = []
+    for kind in (SGD, CovarianceProjection):
+        model = dense([784, 50, 50, 10], generator=generator())
+        matrix = accuracy_matrix(model, tasks, kind(model), lr=0.02)
+        kept.append(retained_accuracy(matrix))
+    assert kept[1] > kept[0] + 0.04

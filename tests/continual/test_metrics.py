@@ -1,0 +1,182 @@
+"""Metrics, streams, heads and checkpoint files."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import safetensors.torch
+import torch
+from tiny import classes, learn, net, pictures
+from torch import nn
+
+from vntransfer.continual import (
+    EWC,
+    SGD,
+    Heads,
+    Task,
+    accuracy_matrix,
+    as_tasks,
+    backward_transfer,
+    forgetting_curve,
+    forward_transfer,
+    load_checkpoint,
+    over_seeds,
+    save_checkpoint,
+    score,
+    summary,
+    train,
+)
+from vntransfer.data import TaskStream
+from vntransfer.data.base import Task as Arrays
+from vntransfer.errors import ArgumentError, DataError
+
+R = np.array([[0.9, 0.2, 0.1], [0.7, 0.8, 0.3], [0.5, 0.6, 0.7]])
+
+
+def test_signs_are_those_of_the_paper() -> None:
+    assert summary(R, [0.1, 0.1, 0.1]) == pytest.approx(
+        {"RA": 0.6, "LA": 0.8, "BT": -0.2, "FT": 0.15}
+    )
+    np.testing.assert_allclose(forgetting_curve(R), [0.8, 0.65, 0.5])
+    assert backward_transfer(1 - R) == pytest.approx(0.2)  # of errors: above zero is forgetting
+
+
+def test_the_matrix_is_filled_row_by_row() -> None:
+    tasks, one, two = classes(3), net(), net()
+    rows: list[int] = []
+    full = accuracy_matrix(one, tasks, SGD(one), lr=0.05, callback=lambda i, _: rows.append(i))
+    seen = accuracy_matrix(two, tasks, SGD(two), lr=0.05, seen_only=True)
+    assert rows == [0, 1, 2]
+    np.testing.assert_array_equal(np.isnan(seen), np.triu(np.ones((3, 3)), 1) > 0)
+    np.testing.assert_array_equal(full[np.tril_indices(3)], seen[np.tril_indices(3)])
+    expected = [float((one(t.x_test).argmax(1) == t.y_test).float().mean()) for t in tasks]
+    np.testing.assert_allclose(full[-1], expected, rtol=1e-6)
+
+
+def test_only_the_own_head_competes() -> None:
+    tasks, heads = pictures()
+    own = tasks[1]
+    logits = torch.zeros(len(own.y_test), 6)
+    logits[:, 5] = 9.0  # another head is surer
+    logits[torch.arange(len(own.y_test)), own.y_test] = 1.0
+
+    class Fixed(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return logits
+
+    assert score(Fixed(), own) == 1.0
+    assert heads.columns(1) == own.columns == slice(2, 4)
+    mixed = torch.tensor([0, 3, 5])
+    loss = heads(logits[:3], mixed)
+    single = [float(heads(logits[i : i + 1], mixed[i : i + 1])) for i in range(3)]
+    assert float(loss) == pytest.approx(sum(single) / 3)
+
+
+def test_several_responses_are_averaged() -> None:
+    x, y = torch.zeros(3, 2), torch.tensor([[1.0, 3.0]] * 3)
+    assert score(nn.Identity(), Task(x, y, x, y)) == 5.0
+
+
+def test_streams_become_tensors() -> None:
+    x, y = np.zeros((4, 3), dtype=np.float32), np.array([0, 1, 0, 1])
+    stream = TaskStream("toy", [Arrays(x, y, x, y)] * 2, 2)
+    assert [task.columns for task in as_tasks(stream)] == [None, None]
+
+
+def test_standard_errors() -> None:
+    found = over_seeds([{"RA": 1.0}, {"RA": 2.0}, {"RA": 6.0}])
+    assert found["RA"] == pytest.approx((3.0, np.std([1, 2, 6], ddof=1) / 3**0.5))
+    with pytest.raises(ArgumentError, match="at least two runs"):
+        over_seeds([{"RA": 1.0}])
+
+
+def test_wrong_shapes_are_named() -> None:
+    with pytest.raises(ArgumentError, match=r"square accuracy matrix, got shape \(2, 3\)"):
+        summary(R[:2])
+    with pytest.raises(ArgumentError, match=r"initial: .* got \(2,\)"):
+        forward_transfer(R, [0.1, 0.1])
+    with pytest.raises(DataError, match="3 labels for the 4 rows of x"):
+        Task(np.zeros((4, 2)), np.zeros(3))
+    with pytest.raises(DataError, match="give both or none"):
+        Task(np.zeros((4, 2)), np.zeros(4), np.zeros((4, 2)))
+    with pytest.raises(DataError, match="expected a torch tensor or a numpy array, got list"):
+        Task([[1.0]], np.zeros(1))
+    with pytest.raises(DataError, match="no test samples"):
+        score(net(), Task(np.zeros((4, 6)), np.zeros(4)))
+    with pytest.raises(ArgumentError, match="sizes: empty"):
+        Heads([])
+    method = SGD(net())
+    method.before_task()
+    for name, value in (("lr", 0.0), ("batch_size", 0), ("epochs", 1.5)):
+        with pytest.raises(ArgumentError, match=f"{name}: expected a"):
+            train(method.model, classes(1)[0], method, **{name: value})  # type: ignore[arg-type]
+
+
+def test_batches_are_shuffled_by_seed_and_epoch_only() -> None:
+    task = Task(torch.arange(9.0), torch.arange(9.0))
+
+    def order(**options: int) -> list[float]:
+        return [float(v) for x, _ in task.batches(2, **options) for v in x]
+
+    assert order() == list(range(9))
+    assert order(seed=1) == order(seed=1) != order(seed=2)
+    assert order(seed=1, epoch=1) != order(seed=1)
+    assert sorted(order(seed=1, epoch=1)) == list(range(9))
+    assert order(seed=1)[4:] == order(seed=1, start=2)
+
+
+def test_momentum_is_part_of_a_checkpoint(tmp_path: Path) -> None:
+    tasks, file = classes(2), tmp_path / "m.safetensors"
+
+    def adam(model: nn.Module) -> torch.optim.Optimizer:
+        return torch.optim.Adam(model.parameters(), lr=0.01)
+
+    straight, first, second = net(), net(), net(seed=5)
+    optimizer = adam(straight)
+    learn(EWC(straight), tasks, optimizer=optimizer)
+    optimizer, method = adam(first), EWC(first)
+    learn(method, tasks[:1], optimizer=optimizer)
+    save_checkpoint(file, first, method, optimizer=optimizer)
+    optimizer, method = adam(second), EWC(second)
+    load_checkpoint(file, second, method, optimizer=optimizer)
+    learn(method, tasks[1:], optimizer=optimizer)
+    for p, q in zip(straight.parameters(), second.parameters(), strict=True):
+        assert torch.equal(p, q)
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        {},
+        {"vntransfer": "no json"},
+        {"vntransfer": "3"},
+        {"vntransfer": '{"format": "vntransfer-continual-1", "id": "sgd"}'},
+        {"vntransfer": '{"format": "x", "id": "sgd", "tree": {"tensor": "gone"}}'},
+        {"vntransfer": '{"format": "x", "id": "sgd", "tree": {"dict": [["model", 1]]}}'},
+        {"vntransfer": '{"format": "x", "id": "sgd", "tree": {"dict": []}}'},
+    ],
+)
+def test_other_safetensors_files_are_refused(header: dict[str, str], tmp_path: Path) -> None:
+    model, file = net(), tmp_path / "a.safetensors"
+    file.write_bytes(safetensors.torch.save({"a": torch.zeros(1)}, metadata=header))
+    with pytest.raises(DataError, match="no checkpoint of continual learning"):
+        load_checkpoint(file, model, SGD(model))
+
+
+def test_damaged_or_foreign_checkpoints_are_refused(tmp_path: Path) -> None:
+    model, file = net(), tmp_path / "a.safetensors"
+    with pytest.raises(DataError, match="no checkpoint of continual learning"):
+        load_checkpoint(file, model, SGD(model))
+    save_checkpoint(file, model, SGD(model))
+    with pytest.raises(DataError, match=r"does not fit the network: 4.bias has shape \(3,\)"):
+        load_checkpoint(file, net(5), SGD(net(5)))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with pytest.raises(DataError, match="saved without one"):
+        load_checkpoint(file, model, SGD(model), optimizer=optimizer)
+    file.write_bytes(file.read_bytes()[:-40])
+    with pytest.raises(DataError, match="no checkpoint of continual learning"):
+        load_checkpoint(file, model, SGD(model))
+    with pytest.raises(ArgumentError, match="cannot store 'position/when'"):
+        save_checkpoint(file, model, SGD(model), position={"when": object()})
+    with pytest.raises(ArgumentError, match="belongs to another method"):
+        SGD(model).load_state({"tasks_done": 0})

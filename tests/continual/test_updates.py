@@ -1,0 +1,290 @@
+"""Each update against an independent transcription, with numpy or one parameter vector."""
+
+import numpy as np
+import pytest
+import torch
+from tiny import classes, flat, generator, learn, net
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+from torch.nn.utils import parameters_to_vector, vector_to_parameters
+
+from vntransfer.continual import (
+    AGEM,
+    EWC,
+    GEM,
+    MER,
+    RSP,
+    SI,
+    DarkReplay,
+    Freeze,
+    L2Anchor,
+    Replay,
+    diagonal_fisher,
+)
+from vntransfer.continual._memory import Reservoir
+from vntransfer.continual.gem import project
+from vntransfer.continual.l2 import chosen
+from vntransfer.errors import ArgumentError
+
+RATE = 0.05
+F64 = torch.float64
+
+
+def slope(model: nn.Module, x: Tensor, y: Tensor) -> Tensor:
+    """Gradient of the cross-entropy, as one vector."""
+    loss = cross_entropy(model(x), y)
+    return torch.cat([g.flatten() for g in torch.autograd.grad(loss, list(model.parameters()))])
+
+
+def move(model: nn.Module, to: Tensor) -> None:
+    vector_to_parameters(to, model.parameters())
+
+
+def theta(model: nn.Module) -> Tensor:
+    return parameters_to_vector(model.parameters()).detach().clone()
+
+
+@pytest.mark.parametrize("form", ["separate", "online"])
+def test_ewc(form: str) -> None:
+    tasks = classes(3, dtype=F64)
+    ours, plain = net(dtype=F64), net(dtype=F64)
+    learn(EWC(ours, strength=2.0, form=form, decay=0.5), tasks, lr=RATE)  # type: ignore[arg-type]
+    past: list[tuple[Tensor, Tensor]] = []
+    for task in tasks:
+        for x, y in task.batches(2):
+            u = theta(plain) - RATE * slope(plain, x, y)
+            # the minimiser of the sum of all penalties and the distance from u
+            top = u + sum((2 * RATE * 2.0 * F * a for F, a in past), torch.zeros_like(u))
+            move(plain, top / (1 + sum((2 * RATE * 2.0 * F for F, _ in past), torch.zeros(1))))
+        F = torch.cat([f.flatten() for f in diagonal_fisher(plain, task.x, task.y)])
+        if form == "online" and past:
+            F = F + 0.5 * past[0][0]
+        past = [*(past if form == "separate" else []), (F, theta(plain))]
+    torch.testing.assert_close(theta(ours), theta(plain), atol=1e-12, rtol=1e-10)
+
+
+def test_ewc_takes_the_first_samples_of_a_task() -> None:
+    (task,) = classes(1)
+    method = learn(EWC(net(), fisher_samples=5), [task])
+    again = diagonal_fisher(method.model, task.x[:5], task.y[:5])
+    for F, G in zip(method.quadratic.precisions, again, strict=True):
+        assert torch.equal(F, G)
+
+
+def test_si() -> None:
+    tasks = classes(3, dtype=F64)
+    ours, plain = net(dtype=F64), net(dtype=F64)
+    learn(SI(ours, strength=0.3, damping=0.2), tasks, lr=RATE)
+    omega, anchor = torch.zeros_like(theta(plain)), theta(plain)
+    for task in tasks:
+        path, begin = torch.zeros_like(omega), theta(plain)
+        for x, y in task.batches(2):
+            old, g = theta(plain), slope(plain, x, y)
+            pull = 2 * RATE * 0.3 * omega
+            move(plain, (old - RATE * g + pull * anchor) / (1 + pull))
+            path -= g * (theta(plain) - old)
+        anchor = theta(plain)
+        omega = omega + path.clamp(min=0) / ((anchor - begin).square() + 0.2)
+    torch.testing.assert_close(theta(ours), theta(plain), atol=1e-12, rtol=1e-10)
+
+
+def test_si_does_not_depend_on_how_gradients_are_cleared() -> None:
+    ends = []
+    for to_none in (True, False):
+        model = net()
+        method = SI(model)
+        optimizer = torch.optim.SGD(model.parameters(), lr=RATE)
+        method.use(optimizer)
+        for task in classes(2):
+            method.before_task()
+            for x, y in task.batches(2):
+                cross_entropy(model(x), y).backward()
+                method.adjust_gradients()
+                optimizer.step()
+                optimizer.zero_grad(set_to_none=to_none)
+                method.after_step()
+            method.after_task()
+        ends.append(flat(model))
+    assert torch.equal(*ends)
+
+
+@pytest.mark.parametrize("anchor", ["mean", "separate", "last"])
+def test_l2(anchor: str) -> None:
+    tasks = classes(4, dtype=F64)
+    ours, plain = net(dtype=F64), net(dtype=F64)
+    learn(L2Anchor(ours, strength=0.4, anchor=anchor), tasks, lr=RATE)  # type: ignore[arg-type]
+    n_first = sum(p.numel() for p in plain[0].parameters())
+    ends: list[Tensor] = []
+    for task in tasks:
+        for x, y in task.batches(2):
+            u = theta(plain) - RATE * slope(plain, x, y)
+            if ends:
+                a = ends[-1] if anchor == "last" else torch.stack(ends).mean(0)
+                pull = 2 * RATE * 0.4 * (len(ends) if anchor == "separate" else 1)
+                u[n_first:] = ((u + pull * a) / (1 + pull))[n_first:]
+            move(plain, u)
+        ends.append(theta(plain))
+    torch.testing.assert_close(theta(ours), theta(plain), atol=1e-12, rtol=1e-10)
+
+
+def test_l2_is_rsp_with_a_constant_for_the_divergence() -> None:
+    tasks = classes(4, dtype=F64)
+    one, two = net(dtype=F64), net(dtype=F64)
+    learn(L2Anchor(one, strength=0.7), tasks)
+    options = {"relatedness": "constant", "first_layer": "none", "groups": 3}
+    learn(RSP(two, strength=0.7, **options), tasks)  # type: ignore[arg-type]
+    torch.testing.assert_close(flat(one), flat(two), atol=1e-8, rtol=1e-6)
+
+
+def test_freeze_holds_the_upper_layers_and_nothing_else() -> None:
+    model, plain = net(), net()
+    tasks = classes(3)
+    method = learn(Freeze(model), tasks[:1])
+    learn(Freeze(plain, layers=()), tasks[:1])
+    assert torch.equal(flat(model), flat(plain))
+    upper, first = flat(model[1:]), flat(model[:1])
+    learn(method, tasks[1:])
+    assert torch.equal(flat(model[1:]), upper)
+    assert not torch.equal(flat(model[:1]), first)
+
+
+@pytest.mark.parametrize(
+    ("layers", "found"),
+    [("all", 6), ("upper", 4), (["0"], 2), (["4.bias", "2"], 3), ([], 0)],
+)
+def test_layers_are_chosen_by_name(layers: object, found: int) -> None:
+    assert sum(chosen(Freeze(net()), layers)) == found  # type: ignore[arg-type]
+
+
+def test_unknown_layers_are_named() -> None:
+    with pytest.raises(ArgumentError, match=r"no parameter of '7'; there are \['0.weight'"):
+        Freeze(net(), layers=["7"])
+    with pytest.raises(ArgumentError, match="expected 'upper', 'all' or a list"):
+        Freeze(net(), layers="lower")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("margin", [0.0, 0.7])
+def test_agem(margin: float) -> None:
+    tasks = classes(3, dtype=F64)
+    ours, plain = net(dtype=F64), net(dtype=F64)
+    learn(AGEM(ours, margin=margin, memory=4), tasks, lr=RATE)
+    kept_x, kept_y, turned = [], [], 0
+    for task in tasks:
+        for x, y in task.batches(2):
+            g = slope(plain, x, y)
+            if kept_x:
+                r = slope(plain, torch.cat(kept_x), torch.cat(kept_y))
+                if g @ r < 0:
+                    v = max(margin, float(-(g @ r) / (r @ r)))
+                    g = g + v * r
+                    turned += 1
+                    if margin == 0:  # orthogonal to what the memory wants
+                        assert abs(float(g @ r)) < 1e-12 * float(r @ r)
+            move(plain, theta(plain) - RATE * g)
+        kept_x.append(task.x[-4:])
+        kept_y.append(task.y[-4:])
+    assert turned > 3
+    torch.testing.assert_close(theta(ours), theta(plain), atol=1e-12, rtol=1e-10)
+
+
+def test_agem_on_a_part_of_the_memory() -> None:
+    method = learn(AGEM(net(), memory=6, sample=3), classes(4))
+    assert method.stored_samples == 24
+
+
+@pytest.mark.parametrize("margin", [0.0, 0.5])
+@pytest.mark.parametrize("repeated", [False, True])
+def test_gem_satisfies_its_constraints_and_is_optimal(margin: float, repeated: bool) -> None:
+    rng = generator(5)
+    for _ in range(20):
+        G = torch.randn(4, 12, generator=rng, dtype=F64)
+        if repeated:  # a singular dual
+            G[3] = G[1]
+        g = torch.randn(12, generator=rng, dtype=F64)
+        z = project(g, G, margin)
+        assert float((G @ z).min()) > -1e-9
+        if margin == 0:  # Karush-Kuhn-Tucker: z - g = G'v with v >= 0, v (G z) = 0
+            v = torch.linalg.lstsq(G.mT, (z - g)[:, None], driver="gelsd").solution[:, 0]
+            torch.testing.assert_close(G.mT @ v, z - g, atol=1e-9, rtol=1e-9)
+            assert float(v.min()) > -1e-9
+            assert float((v * (G @ z)).abs().max()) < 1e-9
+
+
+def test_gem_with_one_task_is_agem() -> None:
+    tasks = classes(2, dtype=F64)
+    one, two = net(dtype=F64), net(dtype=F64)
+    learn(GEM(one, margin=0.0, memory=4), tasks)
+    learn(AGEM(two, margin=0.0, memory=4), tasks)
+    torch.testing.assert_close(flat(one), flat(two), atol=1e-12, rtol=1e-10)
+
+
+def test_gem_without_any_slope_keeps_the_gradient() -> None:
+    g = torch.ones(3)
+    assert torch.equal(project(g, torch.zeros(2, 3)), g)
+
+
+def test_mer() -> None:
+    tasks = classes(2, n=10, dtype=F64)
+    ours, plain = net(dtype=F64), net(dtype=F64)
+    options = {"memory": 5, "replay": 3, "steps": 2, "seed": 7}
+    learn(MER(ours, beta=0.4, gamma=0.8, **options), tasks, lr=RATE, batch_size=1)  # type: ignore[arg-type]
+    memory = Reservoir(5, generator(7))
+    for task in tasks:
+        for x, y in task.batches(1):
+            across = theta(plain)
+            for _ in range(2):
+                within = theta(plain)
+                batch = [(x, y)]
+                if len(memory):
+                    old, labels = memory.draw(3)
+                    batch += [(old[j : j + 1], labels[j : j + 1]) for j in range(3)]
+                for pair in batch:
+                    move(plain, theta(plain) - RATE * slope(plain, *pair))
+                move(plain, within + 0.4 * (theta(plain) - within))
+            move(plain, across + 0.8 * (theta(plain) - across))
+            memory.add(x, y)
+    torch.testing.assert_close(theta(ours), theta(plain), atol=1e-12, rtol=1e-10)
+
+
+def test_replay() -> None:
+    tasks = classes(2, dtype=F64)
+    ours, plain = net(dtype=F64), net(dtype=F64)
+    learn(Replay(ours, memory=5, replay=3, seed=7), tasks, lr=RATE)
+    memory = Reservoir(5, generator(7))
+    for task in tasks:
+        for x, y in task.batches(2):
+            old = memory.draw(3) if len(memory) else (x[:0], y[:0])
+            g = slope(plain, torch.cat((x, old[0])), torch.cat((y, old[1])))
+            memory.add(x, y)
+            move(plain, theta(plain) - RATE * g)
+    torch.testing.assert_close(theta(ours), theta(plain), atol=1e-12, rtol=1e-10)
+
+
+def test_dark_replay() -> None:
+    tasks = classes(2, dtype=F64)
+    ours, plain = net(dtype=F64), net(dtype=F64)
+    learn(DarkReplay(ours, alpha=0.3, beta=0.6, memory=5, replay=3, seed=7), tasks, lr=RATE)
+    memory = Reservoir(5, generator(7))
+    for task in tasks:
+        for x, y in task.batches(2):
+            loss = cross_entropy(plain(x), y)
+            if len(memory):
+                old, labels, answers = memory.draw(6)
+                loss = loss + 0.3 * (plain(old[:3]) - answers[:3]).square().mean()
+                loss = loss + 0.6 * cross_entropy(plain(old[3:]), labels[3:])
+            memory.add(x, y, plain(x))
+            parts = torch.autograd.grad(loss, list(plain.parameters()))
+            move(plain, theta(plain) - RATE * torch.cat([g.flatten() for g in parts]))
+    torch.testing.assert_close(theta(ours), theta(plain), atol=1e-12, rtol=1e-10)
+
+
+def test_a_reservoir_is_a_uniform_sample() -> None:
+    counts = np.zeros(40)
+    for seed in range(400):
+        memory = Reservoir(10, generator(seed))
+        for i in range(0, 40, 2):
+            memory.add(torch.arange(i, i + 2))
+        assert len(set(memory.fields[0].tolist())) == 10
+        counts[memory.fields[0].numpy()] += 1
+    # binomial: 400 draws with chance 1/4 each; five standard deviations
+    assert np.abs(counts - 100).max() < 5 * np.sqrt(400 * 0.25 * 0.75)
