@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 KINDS = {
     "adaptation": "vntransfer.bench.experiments.adaptation",
     "convergence": "vntransfer.bench.experiments.convergence",
+    "counting": "vntransfer.bench.experiments.counting",
     "label_noise": "vntransfer.bench.experiments.label_noise",
     "robustness": "vntransfer.bench.experiments.robustness",
     "smoke": "vntransfer.bench.experiments.smoke",
