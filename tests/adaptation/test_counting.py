@@ -19,7 +19,7 @@ from vntransfer.hourglass import decoder, hourglass, to_patches
 H, W, BLOCKS, CHANNELS = 16, 24, 2, 4
 CELLS, PIXELS = 24, 16
 NEURAL = [name for name, method in METHODS.items() if method.neural]
-TINY = {"epochs": 1, "steps": 2, "batch_size": 2, "lr": 1e-3, "average": 0.0, "weight_decay": 0.0}
+TINY = {"epochs": 1, "steps": 2, "batch_size": 2, "lr": 1e-3, "weight_decay": 0.0}
 
 
 def draw(n: int, seed: int, *, vehicles: int = 6) -> Pictures:
@@ -257,6 +257,11 @@ def test_the_density_of_the_target_is_never_read(name: str) -> None:
     assert all(torch.equal(clean[key], other[key]) for key in clean)
 
 
+def test_parameters_are_those_that_the_statistics_of_batch_normalisation_belong_to() -> None:
+    plain, averaged = (state(fit("source_only", average=share, steps=6)) for share in (0.0, 0.9))
+    assert all(torch.equal(plain[key], averaged[key]) for key in plain)
+
+
 def test_the_same_seed_gives_the_same_network_and_no_global_state_is_touched() -> None:
     before = torch.get_rng_state()
     one, same, other = state(fit("mdd_paper")), state(fit("mdd_paper")), fit("mdd_paper", seed=1)
@@ -302,6 +307,8 @@ def test_merged_sources_fill_a_batch_as_several_do() -> None:
 def test_what_does_not_fit_is_named() -> None:
     with pytest.raises(DomainError, match="sources: empty"):
         train_counter(make("source_only"), {})
+    with pytest.raises(DomainError, match="the name 'target' is the target's"):
+        train_counter(make("source_only"), {"target": TARGET})
     parts = TARGET.photographs, TARGET.mask, TARGET.density
     short = Pictures(*(own[:, :15] for own in parts))
     with pytest.raises(ArgumentError, match="2 blocks need sides that 4 divides, got 15 x 24"):

@@ -8,7 +8,7 @@ errors of the sources are those of the density's pixels. An adversary is a secon
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ from vntransfer.adaptation._checkpoint import Checkpoint
 from vntransfer.adaptation._loop import Record, train
 from vntransfer.adaptation._members import fingerprint
 from vntransfer.adaptation._objective import Batch, Objective, Setup, SourceLoss
-from vntransfer.domains import Rows, balanced
+from vntransfer.domains import TARGET, Rows, balanced
 from vntransfer.errors import ArgumentError, DomainError
 from vntransfer.hourglass import decoder, grid_of, hourglass, to_maps, to_patches
 from vntransfer.networks import Net
@@ -209,9 +209,9 @@ def train_counter(
     ----------
     method
         A method of `vntransfer.adaptation.METHODS` that trains networks: its objective, error,
-        ``epochs``, ``batch_size`` (pictures per domain), ``lr``, ``weight_decay``, ``clip``,
-        ``average`` and ``device`` are used. Averaging of parameters leaves the statistics of batch
-        normalisation behind: set ``average=0``.
+        ``epochs``, ``steps``, ``batch_size`` (pictures per domain), ``lr``, ``weight_decay``,
+        ``clip`` and ``device`` are used. Parameters are not averaged: the statistics of batch
+        normalisation would not fit their mean.
     sources
         Name -> pictures with their densities.
     target
@@ -234,16 +234,18 @@ def train_counter(
     >>> def draw(n):
     ...     photographs = rng.integers(0, 256, (n, 16, 24, 3))
     ...     return Pictures(photographs, np.ones((n, 16, 24)), photographs[..., 0] / 1e5)
-    >>> method = DARNRegressor(epochs=1, steps=3, batch_size=2, lr=1e-3, average=0.0)
+    >>> method = DARNRegressor(epochs=1, steps=3, batch_size=2, lr=1e-3)
     >>> counter = train_counter(method, {"a": draw(4), "b": draw(5)}, draw(6), blocks=3)
     >>> counter.count(draw(3)).shape, sorted(counter.source_weights)
     ((3,), ['a', 'b'])
     """
-    adapts = target is not None and method._uses_target
     grid = _check(method, sources, target, blocks)
+    if target is not None:
+        target = Pictures(target.photographs, target.mask)
+    adapts = target is not None and method._uses_target
     scale = number("scale", scale, exclusive=True)
     device = method.device
-    parts = [*sources.values(), *([target] if adapts and target is not None else [])]
+    parts = [*sources.values(), *([target] if target is not None and adapts else [])]
     album = Album(parts, blocks, scale, device)
     domains, size = album.rows(), method.batch_size
     if method._merges():
@@ -275,7 +277,7 @@ def train_counter(
         net,
         objective,
         lambda skip: album.batches(domains, k, size=size, seed=seed, skip=skip),
-        method._training(max(map(len, domains[:k])), size, 1.0),
+        replace(method._training(max(map(len, domains[:k])), size, 1.0), average=0.0),
         shares=torch.ones(1),
         progress=progress,
         checkpoint=kept,
@@ -296,6 +298,8 @@ def _check(
     """Check what is given and return the grid of cells."""
     if not sources:
         raise DomainError("sources: empty; give at least one source {name: Pictures(...)}")
+    if TARGET in sources:
+        raise DomainError(f"sources: the name {TARGET!r} is the target's; rename this source")
     if method._error() == "jeffreys":
         raise ArgumentError(
             "loss, first_term: 'jeffreys' compares a response with input columns, and pictures "
@@ -303,7 +307,7 @@ def _check(
         )
     if method.patience is not None:
         raise ArgumentError("patience: no pictures are held out here; set patience=None")
-    every = {**sources, **({"target": target} if target is not None else {})}
+    every = {**sources, **({TARGET: target} if target is not None else {})}
     sizes = {name: tuple(own.photographs.shape[1:]) for name, own in every.items()}
     first = next(iter(sizes.values()))
     if set(sizes.values()) != {first} or len(first) != 3 or first[-1] != 3:
@@ -328,10 +332,7 @@ def _key(
     """Hash of all that the result depends on."""
     given = {k: v for k, v in method.get_params().items() if k not in ("callback", "checkpoint")}
     arrays = []
-    for own in (
-        *sources.values(),
-        *([] if target is None else [Pictures(target.photographs, target.mask)]),
-    ):
+    for own in (*sources.values(), *([] if target is None else [target])):
         arrays += [np.asarray(own.photographs[:]), np.asarray(own.mask[:])]
         arrays += [] if own.density is None else [np.asarray(own.density[:])]
     name = type(method).__name__

@@ -41,6 +41,7 @@ UNUSED = (
     "dropout",
     "activation",
     "members",
+    "average",
     "bounded",
     "warm_start",
     "validation_fraction",
