@@ -5,6 +5,7 @@ import importlib.util
 import io
 import re
 import runpy
+from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
 
@@ -18,12 +19,27 @@ def blocks(page: Path) -> list[tuple[str, str]]:
     return re.findall(r"^```(\w+)\n(.*?)^```", page.read_text(encoding="utf-8"), re.M | re.S)
 
 
-def test_readme_example_prints_what_it_says() -> None:
-    (kind, code), (shown, expected) = blocks(ROOT / "README.md")[1:3]
-    assert (kind, shown) == ("python", "text")
-    with contextlib.redirect_stdout(io.StringIO()) as printed:
-        exec(compile(code, "README.md", "exec"), {})
-    assert printed.getvalue() == expected
+def test_readme_examples_print_what_they_say() -> None:
+    every = blocks(ROOT / "README.md")
+    pairs = [(a[1], b[1]) for a, b in pairwise(every) if (a[0], b[0]) == ("python", "text")]
+    assert len(pairs) >= 2
+    for code, expected in pairs:
+        with contextlib.redirect_stdout(io.StringIO()) as printed:
+            exec(compile(code, "README.md", "exec"), {})
+        assert printed.getvalue() == expected
+
+
+def test_code_of_the_page_on_adaptation_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    for kind, code in blocks(ROOT / "docs" / "adaptation.md"):
+        assert kind == "python"
+        exec(compile(code, "adaptation.md", "exec"), names)
+    weights = names["model"].source_weights_  # type: ignore[attr-defined]
+    assert min(weights, key=weights.__getitem__) == "c"
+    assert (tmp_path / "model" / "model.json").exists()
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -70,7 +70,8 @@ def group(
     n_rows
         Number of rows that it must fit.
     target
-        With names: which one is the target, or which ones; "target" if there is such a name.
+        With names: which one is the target, or which ones; "target" if there is such a name. An
+        empty list: there is none.
     several
         Whether there can be more than one target.
 
@@ -85,6 +86,7 @@ def group(
         if target is not None:
             raise DomainError(f"target: {target!r} needs sample_domain with one name per row")
         return Groups({0: np.arange(n_rows)})
+    none = isinstance(target, list | tuple) and not target
     ids = np.asarray(sample_domain)
     if ids.shape != (n_rows,):
         raise DomainError(
@@ -93,7 +95,7 @@ def group(
     if n_rows == 0:
         raise DomainError("sample_domain: empty; give at least one row of a source")
     if ids.dtype.kind in "iu":
-        if target is not None:
+        if target is not None and not none:
             raise DomainError(
                 f"target: {target!r} goes with names; in integers the target is what is below 0"
             )
@@ -101,10 +103,16 @@ def group(
     else:
         ids = _names(ids)
         names = sorted(set(ids))
+        if not isinstance(target, str | list | tuple | None):
+            raise DomainError(f"target: expected a name or a list of names, got {target!r}")
         wanted = [target] if isinstance(target, str) else list(target or [])
         if missing := [name for name in wanted if name not in names]:
             raise DomainError(f"target: no domain {missing[0]!r}; sample_domain has {names}")
         targets = [name for name in names if name in (wanted or [TARGET])]
+    if none and targets:
+        raise DomainError(
+            f"target: none was asked for, but {targets} are among the domains; leave their rows out"
+        )
     if len(targets) > 1 and not several:
         raise DomainError(f"sample_domain: several targets {targets}; fit one model per target")
     return _split(ids, targets)
@@ -134,7 +142,7 @@ def _split(ids: NDArray[Any], targets: Sequence[Name]) -> Groups:
 
 def stack(
     sources: Mapping[str, tuple[Any, Any]], *, target: Any
-) -> tuple[Any, NDArray[np.float64], NDArray[np.str_]]:
+) -> tuple[Any, NDArray[Any], NDArray[np.str_]]:
     """Stack named domains to the three arrays that ``fit`` takes.
 
     Parameters
@@ -149,7 +157,7 @@ def stack(
     X
         All rows; a CSR matrix if any of the domains is sparse.
     y
-        Responses; NaN in the rows of the target.
+        Responses, NaN in the rows of the target; classes that are no numbers with None there.
     sample_domain
         Names.
 
@@ -162,6 +170,9 @@ def stack(
     """
     if not sources:
         raise DomainError("sources: empty; give at least one source {name: (X, y)}")
+    if bad := [name for name in sources if not isinstance(name, str)]:
+        raise DomainError(f"sources: names must be texts, got {bad[0]!r}; use str(name)")
+    _check_columns({**{name: x for name, (x, _) in sources.items()}, TARGET: target})
     if TARGET in sources:
         raise DomainError(f"sources: the name {TARGET!r} is the target's; rename this source")
     blocks = {name: _matrix(name, x) for name, (x, _) in sources.items()}
@@ -172,12 +183,26 @@ def stack(
     labels = [_labels(name, y, blocks[name].shape[0]) for name, (_, y) in sources.items()]
     if len({y.shape[1:] for y in labels}) > 1:
         raise DomainError(f"sources: shapes of y differ: {[y.shape for y in labels]}")
-    labels.append(np.full((blocks[TARGET].shape[0], *labels[0].shape[1:]), np.nan))
+    classes = any(y.dtype == object for y in labels)
+    unknown = np.full((blocks[TARGET].shape[0], *labels[0].shape[1:]), None if classes else np.nan)
+    labels.append(unknown)
     names = np.repeat(list(blocks), [x.shape[0] for x in blocks.values()])
     matrices = list(blocks.values())
     if any(scipy.sparse.issparse(x) for x in matrices):
         return scipy.sparse.vstack(matrices, format="csr"), np.concatenate(labels), names
     return np.concatenate(matrices), np.concatenate(labels), names
+
+
+def _check_columns(tables: Mapping[str, Any]) -> None:
+    """Raise if tables with named columns do not have the same ones in the same order."""
+    named = {name: list(x.columns) for name, x in tables.items() if hasattr(x, "columns")}
+    for name, columns in named.items():
+        first = next(iter(named))
+        if columns != named[first]:
+            raise DomainError(
+                f"domain {name!r}: columns {columns} are not those of {first!r}, {named[first]}, "
+                f"in the same order; select them, X[columns]"
+            )
 
 
 def _matrix(name: str, x: Any) -> Any:
@@ -189,10 +214,14 @@ def _matrix(name: str, x: Any) -> Any:
     return matrix
 
 
-def _labels(name: str, y: Any, n_rows: int) -> NDArray[np.float64]:
-    labels = np.asarray(y, dtype=np.float64)
+def _labels(name: str, y: Any, n_rows: int) -> NDArray[Any]:
+    """Responses as numbers, or classes as they are."""
+    labels = np.asarray(y)
     if labels.shape[:1] != (n_rows,):
         raise DomainError(f"domain {name!r}: X has {n_rows} rows but y has shape {labels.shape}")
+    if labels.dtype.kind not in "biuf":
+        return labels.astype(object)
+    labels = labels.astype(np.float64)
     if bad := int((~np.isfinite(labels)).sum()):
         raise DomainError(
             f"domain {name!r}: y has {bad} values that are not finite; sources must be labelled, "

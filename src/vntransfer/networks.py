@@ -8,6 +8,7 @@ all members see, (..., N, p), to features (M, ..., N, d), and a head maps those 
 import copy
 from collections.abc import Callable, Sequence
 from itertools import pairwise
+from numbers import Integral
 from typing import Any, Literal, get_args
 
 import torch
@@ -144,8 +145,12 @@ def mlp(
         raise ArgumentError(
             f"activation: expected one of {', '.join(get_args(Activation))}, got {activation!r}"
         )
+    if isinstance(hidden, int | str):
+        raise ArgumentError(
+            f"hidden: expected sizes of hidden layers such as (64,), got {hidden!r}"
+        )
     sizes = [n_in, *hidden, width]
-    if bad := [size for size in sizes if not isinstance(size, int) or size < 1]:
+    if bad := [size for size in sizes if not isinstance(size, int | Integral) or size < 1]:
         raise ArgumentError(f"hidden, width: expected whole numbers of at least 1, got {bad}")
     layers: list[nn.Module] = []
     for before, after in pairwise(sizes):
@@ -176,12 +181,16 @@ class Stacked(nn.Module):
     def __init__(self, modules: Sequence[nn.Module], *, shared: bool = False) -> None:
         super().__init__()
         self.members, self.shared = len(modules), shared  # members: also where nothing is stacked
+        flags = {name: p.requires_grad for name, p in modules[0].named_parameters()}
+        for module in modules:  # only what is stacked is trained
+            module.requires_grad_()
         parameters, buffers = stack_module_state(list(modules))
         # not a submodule: only what is stacked counts as this module's parameters
         self._template = (copy.deepcopy(modules[0]),)
         self._names = {_flat(name): name for name in (*parameters, *buffers)}
         for name, value in parameters.items():
-            self.register_parameter(_flat(name), nn.Parameter(value.detach().clone()))
+            own = nn.Parameter(value.detach().clone(), requires_grad=flags[name])
+            self.register_parameter(_flat(name), own)
         for name, value in buffers.items():
             self.register_buffer(_flat(name), value.detach().clone())
 

@@ -22,7 +22,9 @@ WEIGHTED = ["mdd", "mdd_paper", "mdan_dyn", "ahd_msda", "darn"]
 
 
 def short(method: str, **options: Any) -> DomainRegressor:
-    return METHODS[method].make(**{**SHORT, **options})
+    """A short fit; of the default MDD one that adapts, whatever its selection would say."""
+    fixed = {"trade_off": 1.0, "members": 2} if method == "mdd" else {}
+    return METHODS[method].make(**{**SHORT, **fixed, **options})
 
 
 def parameters(model: DomainRegressor) -> bytes:
@@ -225,3 +227,15 @@ def test_classical_learners_keep_to_the_rules_too(method: str, tmp_path: Any) ->
     assert sum(model.source_weights_.values()) == pytest.approx(1)
     model.save(tmp_path)
     np.testing.assert_array_equal(load_model(tmp_path).predict(X), model.predict(X))
+
+
+def test_the_whole_of_the_default_is_reproducible_and_blind_to_the_target() -> None:
+    X, y, domain = easy()
+    records: list[Any] = []
+    poison = np.where(domain == "target", np.resize([1e300, np.nan], len(y)), y)
+    make = METHODS["mdd"].make
+    one = make(**SHORT, callback=records.append).fit(X, y, domain)
+    two = make(**SHORT).fit(X, poison, domain)
+    assert parameters(one) == parameters(two)
+    assert one.selection_ == two.selection_
+    assert {record["stage"] for record in records} == {"selection", "training"}

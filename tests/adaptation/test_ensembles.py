@@ -1,9 +1,12 @@
 """Ensembles, selection without target labels, several targets, later targets, own modules."""
 
+import copy
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse
 import torch
 from torch import nn
 from worlds import easy
@@ -16,7 +19,7 @@ from vntransfer.adaptation import (
 )
 from vntransfer.adaptation._objective import Setup
 from vntransfer.domains import stack
-from vntransfer.errors import ArgumentError, DomainError
+from vntransfer.errors import ArgumentError, DataWarning, DomainError
 
 SHORT: dict[str, Any] = {"epochs": 2, "steps": 8, "batch_size": 16, "random_state": 0}
 AUTO = ["mdd", "mdd_paper", "dann", "mdan_max", "mdan_dyn", "ahd_1s", "ahd_msda", "darn", "coral"]
@@ -26,11 +29,12 @@ AUTO += ["dare_gram"]
 def test_members_differ_and_their_mean_is_predicted() -> None:
     X, y, domain = easy()
     model = SourceOnlyRegressor(members=3, bounded=False, **SHORT).fit(X, y, domain)
-    scaled = torch.from_numpy(model._x_scaler.transform(X))[None]
+    state = model._state
+    scaled = torch.from_numpy(state.x_scaler.transform(X))[None]
     with torch.no_grad():
         every = model.net_(scaled)[:, 0, :, 0].double().numpy()
     assert np.abs(every[0] - every[1]).max() > 0.01
-    mean = every.mean(0) * model._y_scaler.scale[0] + model._y_scaler.mean[0]
+    mean = every.mean(0) * state.y_scaler.scale[0] + state.y_scaler.mean[0]
     np.testing.assert_allclose(model.predict(X), mean, rtol=1e-6)
 
 
@@ -49,26 +53,60 @@ def test_every_method_selects_among_as_many_candidates(method: str) -> None:
     assert len(model.net_.head.weight) == sum(share > 0 for share in selection.shares.values())
 
 
-def test_selection_does_not_see_the_target() -> None:
-    """The choice is made on the sources alone: another target leaves it as it is."""
+def test_selection_does_not_read_responses_of_the_target() -> None:
     X, y, domain = easy()
-    other = np.where((domain == "target")[:, None], X * [1, 1, 1, 1], X)
-    one, two = (DeepCORALRegressor(trade_off="auto", **SHORT).fit(x, y, domain) for x in (X, other))
+    poisoned = np.where(domain == "target", np.resize([1e300, np.nan, -np.inf], len(y)), y)
+    make = METHODS["coral"].make
+    one, two = (make(trade_off="auto", **SHORT).fit(X, v, domain) for v in (y, poisoned))
     assert one.selection_ == two.selection_
 
 
-def test_selection_prefers_what_helps_and_refuses_what_hurts() -> None:
-    """Where alignment removes what the response depends on, source-only is kept."""
+def twins(seed: int = 0, n: int = 150) -> Any:
+    """Four places with two sources each, and a network too small for all: weights help."""
+    rng = np.random.default_rng(seed)
+    parts = {}
+    for i, centre in enumerate([(4, 4), (-4, 4), (4, -4), (-4, -4)]):
+        for twin in "ab":
+            x = rng.normal(centre, 0.8, size=(n, 2))
+            parts[f"{twin}{i}"] = (x, np.sin(2 * x[:, 0]) + np.abs(x[:, 1]) * np.cos(x.sum(1)))
+    return stack(parts, target=rng.normal((4, 4), 0.8, size=(n, 2)))
+
+
+def test_selection_takes_what_helps() -> None:
+    """With a twin of every virtual target among the sources, learned weights win."""
+    options: dict[str, Any] = {"hidden": (6,), "width": 3, "dropout": 0.0, "weight_decay": 0.1}
+    options |= {"members": 1, "epochs": 16, "batch_size": 32, "random_state": 0}
+    model = MatrixDiscrepancyRegressor(**options)
+    X, y, domain = twins()
+    selection = model.fit(X, y, domain).selection_
+    assert selection.scores["trade_off=0"] < -0.1
+    assert selection.shares["source_only"] < 0.05
+    near = model.source_weights_["a0"] + model.source_weights_["b0"]
+    assert near > 0.3  # of eight, where 0.25 would be equal
+
+
+def test_selection_refuses_what_hurts() -> None:
+    """The response is in the shift itself, which alignment removes."""
     rng = np.random.default_rng(0)
     parts = {}
-    for name, slope in (("a", 1.0), ("b", 2.0), ("c", 3.0), ("d", 4.0)):
-        x = rng.normal(slope, 0.3, size=(200, 3))
-        parts[name] = (x, 3 * x[:, 0])  # the response is in the shift itself
-    X, y, domain = stack(parts, target=rng.normal(2.5, 0.3, size=(200, 3)))
-    model = MatrixDiscrepancyRegressor(members=1, epochs=6, random_state=0).fit(X, y, domain)
-    shares = model.selection_.shares
-    assert shares["trade_off=10"] < 0.5
-    assert model.selection_.scores["trade_off=10"] > -0.1
+    for name, centre in (("a", 1.0), ("b", 2.0), ("c", 3.0), ("d", 4.0)):
+        x = rng.normal(centre, 0.1, size=(200, 3))
+        parts[name] = (x, 3 * x.sum(1))
+    X, y, domain = stack(parts, target=rng.normal(2.5, 0.1, size=(200, 3)))
+    model = MatrixDiscrepancyRegressor(members=1, epochs=10, random_state=0)
+    selection = model.fit(X, y, domain).selection_
+    assert selection.scores["trade_off=10"] > 0.05
+    assert selection.shares["trade_off=10"] < 0.05
+
+
+def test_a_candidate_that_fails_is_left_out() -> None:
+    class Failing(DeepCORALRegressor):
+        _trade_offs = (1.0, 1e38, 1e38, 1e38)
+
+    X, y, domain = easy()
+    model = Failing(trade_off="auto", **{**SHORT, "clip": 1e30}).fit(X, y, domain)
+    assert np.isfinite(model.predict(X)).all()
+    assert sum(model.selection_.shares.values()) == pytest.approx(1)
 
 
 def test_one_source_is_source_only() -> None:
@@ -216,3 +254,141 @@ def test_adapting_a_model_without_its_sources_is_refused(tmp_path: Any) -> None:
 def test_options_of_members_are_their_own() -> None:
     setup = Setup(2, 3, 1, torch.Generator(), [{"trade_off": 0.5}, {}])
     assert setup.option(DeepCORALRegressor(trade_off=2.0), "trade_off").tolist() == [0.5, 2.0]
+
+
+def test_history_does_not_depend_on_the_share_of_source_only() -> None:
+    """Losses are those of the adapted members, whatever part of the prediction they have."""
+    X, y, domain = easy()
+    model = MatrixDiscrepancyRegressor(**{**SHORT, "members": 1}, warm_start=True)
+    model.fit(X, y, domain)
+    losses = []
+    for safe in (0.0, 0.9):
+        shares = dict.fromkeys(model.selection_.shares, 0.0)
+        shares |= {"source_only": safe, "trade_off=0": 1 - safe}
+        again = copy.deepcopy(model)
+        again._state = replace(model._state, selection=replace(model.selection_, shares=shares))
+        losses.append(again.fit(X, y, domain).history_[0]["loss"])
+    assert losses[0] == pytest.approx(losses[1], rel=1e-4)
+
+
+def test_members_start_again_from_themselves() -> None:
+    X, y, domain = easy()
+    options = {**SHORT, "members": 2, "trade_off": 1.0, "average": 0.0, "warm_start": True}
+    model = MatrixDiscrepancyRegressor(**options).fit(X, y, domain)
+    before = model.net_.head.weight.detach().clone()
+    model.set_params(lr=1e-12).fit(X, y, domain)
+    torch.testing.assert_close(model.net_.head.weight.detach(), before)
+    assert model._state.ensemble.labels[0] == "adapted/target//0"
+
+
+def test_statistics_of_normalising_layers_are_kept_with_the_best_epoch() -> None:
+    X, y, domain = easy()
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        own = nn.Sequential(nn.Linear(4, 16), nn.BatchNorm1d(16), nn.ReLU())
+    options = {**SHORT, "epochs": 12, "steps": 6, "lr": 0.05, "patience": 12}
+    model = SourceOnlyRegressor(extractor=own, bounded=False, **options).fit(X, y, domain)
+    best = min(record["validation"] for record in model.history_)
+    known = domain != "target"
+    gap = (model.predict(X[known]) - y[known]) / y[known].std()
+    assert np.sqrt((gap**2).mean()) < 2 * best + 0.1
+
+
+def test_frozen_parameters_stay() -> None:
+    X, y, domain = easy()
+    own = nn.Linear(4, 6)
+    own.weight.requires_grad_(False)
+    model = SourceOnlyRegressor(extractor=own, **SHORT).fit(X, y, domain)
+    assert torch.equal(model.net_.extractor.weight[0], own.weight)
+    assert not torch.equal(model.net_.extractor.bias[0], own.bias)
+
+
+def test_an_interrupted_fit_leaves_the_old_model() -> None:
+    X, y, domain = easy()
+    model = SourceOnlyRegressor(**SHORT).fit(X, y, domain)
+    before = model.predict(X)
+
+    def stop(record: dict[str, Any]) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        model.set_params(callback=stop).fit(100 * X, 100 * y, domain)
+    np.testing.assert_array_equal(model.predict(X), before)
+
+
+def test_rows_of_weight_zero_do_not_shift_predictions() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(400, 3))
+    y = x @ [1.0, -2.0, 0.5]
+    bad = np.arange(400) % 4 == 0
+    model = SourceOnlyRegressor(loss="jeffreys", epochs=8, random_state=0)
+    model.fit(x, np.where(bad, y + 8, y), sample_weight=~bad)
+    assert abs((model.predict(x[~bad]) - y[~bad]).mean()) < 0.1
+
+
+def test_a_later_target_far_away_is_warned_of() -> None:
+    X, y, domain = easy()
+    known = domain != "target"
+    model = DeepCORALRegressor(**SHORT).fit(X[known], y[known], domain[known], target=[])
+    with pytest.warns(DataWarning, match="fit with all rows instead"):
+        model.adapt(X[~known] + 100)
+
+
+def test_selection_is_forgotten_by_a_fit_without_one() -> None:
+    X, y, domain = easy()
+    model = MatrixDiscrepancyRegressor(**{**SHORT, "members": 1}).fit(X, y, domain)
+    assert hasattr(model, "selection_")
+    assert not hasattr(model.set_params(trade_off=1.0).fit(X, y, domain), "selection_")
+
+
+def test_integers_can_adapt_later() -> None:
+    X, y, domain = easy()
+    ids = np.select([domain == "a", domain == "b", domain == "c"], [0, 1, 2], -1)
+    known = ids >= 0
+    model = DeepCORALRegressor(**SHORT).fit(X[known], y[known], ids[known], target=[])
+    assert set(model.adapt(X[~known]).source_weights_) == {0, 1, 2}
+    with pytest.raises(DomainError, match="none was asked for"):
+        DeepCORALRegressor(**SHORT).fit(X, y, ids, target=[])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"members": 0}, "members: expected a whole number"),
+        ({"members": 2.0}, "members: expected a whole number"),
+        ({"hidden": 64}, "hidden: expected sizes of"),
+        ({"dropout": 1}, "dropout: expected a share below 1"),
+        ({"validation_fraction": 5, "patience": 1}, "validation_fraction: expected a share"),
+        ({"device": "gpu"}, "device: 'gpu' cannot be used"),
+        ({"checkpoint": "x", "random_state": None}, "random_state: expected a whole number"),
+    ],
+)
+def test_impossible_options_are_named(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ArgumentError, match=message):
+        SourceOnlyRegressor(**{**SHORT, **options}).fit(*easy())
+
+
+def test_other_mistakes_are_named() -> None:
+    X, y, domain = easy()
+    with pytest.raises(DomainError, match="target: expected a name"):
+        SourceOnlyRegressor(**SHORT).fit(X, y, domain, target=-1)
+    with pytest.raises(ArgumentError, match="sample_weight: expected 240 numbers"):
+        SourceOnlyRegressor(**SHORT).fit(X, y, domain, sample_weight=[1.0, 2.0])
+    model = SourceOnlyRegressor(**SHORT, warm_start=True).fit(X, y, domain)
+    with pytest.raises(ArgumentError, match="3 columns, but the fitted networks have 4"):
+        model.fit(X[:, :3], y, domain)
+
+
+def test_modules_with_nothing_to_train() -> None:
+    X, y, domain = easy()
+    known = nn.Linear(4, 6)
+    known.unused = nn.Parameter(torch.zeros(3))
+    SourceOnlyRegressor(extractor=known, **SHORT).fit(X, y, domain)
+    METHODS["ahd_msda"].make(extractor=nn.Identity(), **SHORT).fit(X, y, domain)
+
+
+def test_a_sparse_target_of_dense_sources_is_refused() -> None:
+    X, y, domain = easy()
+    model = DeepCORALRegressor(**SHORT).fit(X, y, domain)
+    with pytest.raises(ArgumentError, match="the sources are dense"):
+        model.adapt(scipy.sparse.csr_array(X))

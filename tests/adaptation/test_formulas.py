@@ -374,3 +374,10 @@ def test_dare_gram(share: float) -> None:
     (step,) = case.steps()
     torch.testing.assert_close(step[1][0], formula())
     case.check(step, head=sum(case.mse(i) for i in range(K)) / K, extractor=formula())
+
+
+def test_mdan_does_not_overflow() -> None:
+    case = Case("mdan_dyn", loss="mse", trade_off=0.25, sharpness=10.0)
+    batch = case.batch._replace(y=1e4 * case.batch.y)
+    ((_, loss),) = case.objective(case.net, batch)
+    assert loss.isfinite().all()

@@ -60,7 +60,7 @@ def test_jeffreys_loss_gets_its_mean_back() -> None:
 
 
 def test_domain_losses_stay_where_they_belong() -> None:
-    """Neither reversal forgotten nor raw scores: cross-entropies are positive, features bounded."""
+    """No raw scores where log-probabilities belong: cross-entropies are positive and bounded."""
     world = one_near(0)
     for method in ("dann", "mdan_max", "mdan_dyn"):
         model = METHODS[method].make(**SMALL, trade_off=1.0, random_state=0).fit(*world)

@@ -1,5 +1,6 @@
 """Models as files: the same predictions back, nothing unknown written or read."""
 
+import hashlib
 import json
 import zipfile
 from pathlib import Path
@@ -87,6 +88,9 @@ def rewrite(folder: Path, change: Any) -> None:
     with zipfile.ZipFile(folder / "model.skops", "w") as archive:
         for name, content in parts.items():
             archive.writestr(name, content)
+    record = json.loads((folder / "model.json").read_text())
+    record["sha256"] = hashlib.sha256((folder / "model.skops").read_bytes()).hexdigest()
+    (folder / "model.json").write_text(json.dumps(record))
 
 
 def test_unknown_types_are_refused_unread(tmp_path: Path) -> None:

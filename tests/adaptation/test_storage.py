@@ -119,14 +119,46 @@ def test_training_goes_on_bit_for_bit(method: str, patience: int | None, tmp_pat
     assert whole.source_weights_ == again.source_weights_
 
 
-def test_a_checkpoint_of_another_fit_is_refused(tmp_path: Path) -> None:
+def test_selection_goes_on_too(tmp_path: Path) -> None:
     X, y, domain = easy()
-    SourceOnlyRegressor(**SHORT, checkpoint=tmp_path).fit(X, y, domain)
-    with pytest.raises(DataError, match="belongs to another fit"):
-        SourceOnlyRegressor(**{**SHORT, "lr": 0.1}, checkpoint=tmp_path).fit(X, y, domain)
-    with pytest.raises(DataError, match="belongs to another fit"):
-        SourceOnlyRegressor(**SHORT, checkpoint=tmp_path).fit(X + 1, y, domain)
-    (file,) = tmp_path.iterdir()
-    cut(file)
+    whole = METHODS["mdd"].make(**SHORT).fit(X, y, domain)
+
+    def stop(record: dict[str, Any]) -> None:
+        if len(list(tmp_path.iterdir())) == 2:
+            raise Stopped
+
+    with pytest.raises(Stopped):
+        METHODS["mdd"].make(**SHORT, checkpoint=tmp_path, callback=stop).fit(X, y, domain)
+    again = METHODS["mdd"].make(**SHORT, checkpoint=tmp_path).fit(X, y, domain)
+    assert again.selection_ == whole.selection_
+    np.testing.assert_array_equal(again.predict(X), whole.predict(X))
+
+
+def test_another_fit_begins_files_of_its_own(tmp_path: Path) -> None:
+    X, y, domain = easy()
+    weights = np.linspace(0.1, 1, len(y))
+    fits: list[tuple[dict[str, Any], Any]] = [
+        ({}, {}),
+        ({"lr": 0.1}, {}),
+        ({"random_state": 1}, {}),
+        ({}, {"sample_weight": weights}),
+        ({"extractor": nn.Linear(4, 5)}, {}),
+    ]
+    for number, (options, given) in enumerate(fits, start=1):
+        plain = SourceOnlyRegressor(**{**SHORT, **options}).fit(X, y, domain, **given)
+        kept = SourceOnlyRegressor(**{**SHORT, **options}, checkpoint=tmp_path)
+        np.testing.assert_array_equal(kept.fit(X, y, domain, **given).predict(X), plain.predict(X))
+        assert len(list(tmp_path.iterdir())) == number
+    for path in tmp_path.iterdir():
+        cut(path)
     with pytest.raises(DataError, match="is damaged"):
         SourceOnlyRegressor(**SHORT, checkpoint=tmp_path).fit(X, y, domain)
+
+
+def test_a_folder_holds_the_model_that_was_saved_last(tmp_path: Path) -> None:
+    X, y, domain = easy()
+    for method, options in (("ridge", {}), ("source_only", SHORT), ("ridge", {})):
+        model = METHODS[method].make(**options).fit(X, y, domain)
+        model.save(tmp_path)
+        assert type(load_model(tmp_path)) is type(model)
+        assert len(list(tmp_path.iterdir())) == 2

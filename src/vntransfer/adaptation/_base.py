@@ -1,38 +1,61 @@
 """The estimator that all methods share: validation, scaling, selection, training, prediction."""
 
 import math
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import scipy.sparse
 import torch
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
 from vntransfer._arrays import number
 from vntransfer._version import __version__
 from vntransfer.adaptation._checkpoint import Checkpoint
 from vntransfer.adaptation._data import Data, predict
-from vntransfer.adaptation._ensemble import Ensemble, fit_ensemble
-from vntransfer.adaptation._loop import Record, Training
-from vntransfer.adaptation._members import fingerprint
+from vntransfer.adaptation._ensemble import Checkpoints, Ensemble, fit_ensemble
+from vntransfer.adaptation._loop import Record, Schedule, Training
+from vntransfer.adaptation._members import Start, fingerprint
 from vntransfer.adaptation._objective import Error, Objective, Setup, choose
-from vntransfer.adaptation._scaling import Scaler
+from vntransfer.adaptation._scaling import LIMIT, Scaler
 from vntransfer.adaptation._selection import Selection, select
-from vntransfer.domains import TARGET, Groups, Name, group
-from vntransfer.errors import ArgumentError, DomainError
-from vntransfer.networks import Activation
+from vntransfer.adaptation._table import Table, read_table
+from vntransfer.domains import Groups, Name, group
+from vntransfer.errors import ArgumentError, DataWarning, DomainError
+from vntransfer.networks import Activation, Net
 
 MIN_STEPS = 25
 """Fewest batches of an epoch, so that small tables are trained too."""
 
+OUTSIDE = 0.02
+"""Share of a later target's values beyond all that was seen from which on a warning is given."""
+
 Target = str | Sequence[str] | None
+
+
+@dataclass(frozen=True)
+class State:
+    """What a fit ends with."""
+
+    x_scaler: Scaler
+    y_scaler: Scaler
+    limits: tuple[Tensor, Tensor] | None
+    one_column: bool
+    ensemble: Ensemble
+    selection: Selection | None
+    sources: Table | None  # None after loading
+
+    def knows(self, groups: Groups) -> bool:
+        """Whether the sources have the names of these."""
+        return self.sources is not None and list(self.sources.groups.sources) == list(
+            groups.sources
+        )
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -46,6 +69,11 @@ class DomainRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
+    loss
+        Error of a source: "mixed" (half RMSE, half Huber loss: steep near a good fit, and not ruled
+        by a few rows), "mse", "rmse", "huber", or "jeffreys", the paper's √J(cov[x, y] : cov[x, ŷ])
+        on the inputs, with the mean residual of the sources added to predictions afterwards; see
+        `JeffreysLoss` for what it cannot see.
     members
         Networks (of each candidate, if there are several) that differ in initial parameters and
         dropout; predictions are their mean.
@@ -55,13 +83,16 @@ class DomainRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     extractor, head
         Networks of your own: torch modules from (n, p) to (n, d) and from (n, d) to (n, m), which
         all members start from, or functions that make a new one from the numbers of columns,
-        ``extractor(p)`` and ``head(d, m)``.
+        ``extractor(p)`` and ``head(d, m)``. Parameters that need no gradient stay frozen; batch
+        normalisation sees the rows of all domains of a batch together.
     epochs, steps
         Number of epochs, and batches in each; None: a pass over the largest source, at least 25.
     batch_size
         Rows per domain and batch.
-    lr, weight_decay
-        Of AdamW.
+    lr, weight_decay, betas
+        Of AdamW; the decay is also that of adversaries and domain classifiers.
+    schedule
+        "cosine": the learning rate rises over 30 steps and falls to zero; or "constant".
     clip
         Largest gradient norm of each block of parameters.
     average
@@ -79,11 +110,12 @@ class DomainRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         Whether another ``fit`` starts from the networks of the last one, with its selection.
     checkpoint
         Folder in which the state is kept after each epoch: the same ``fit`` continues from there,
-        with the same numbers as if it had never stopped. Remove it when the fit is done.
+        with the same numbers as if it had never stopped; another one begins files of its own.
+        Remove it when the fit is done.
     random_state
         Seed; no global random state of torch is used.
     callback
-        Called with the record of each epoch.
+        Called with the record of each epoch; its "stage" is "selection" or "training".
 
     Attributes
     ----------
@@ -97,6 +129,7 @@ class DomainRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         The trained networks (on standardised data), all members side by side.
     """
 
+    loss: Error = "mixed"
     members: int = 1
     hidden: tuple[int, ...] = (64,)
     width: int = 24
@@ -109,6 +142,8 @@ class DomainRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     batch_size: int = 64
     lr: float = 1e-2
     weight_decay: float = 1.0
+    betas: tuple[float, float] = (0.9, 0.99)
+    schedule: Schedule = "cosine"
     clip: float = 5.0
     average: float = 0.2
     patience: int | None = None
@@ -121,6 +156,7 @@ class DomainRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     callback: Callable[[Record], None] | None = None
 
     _uses_target: ClassVar[bool] = True
+    _trade_offs: ClassVar[tuple[float, ...]] = ()
 
     def _objective(self, setup: Setup) -> Objective:
         """Make the method's objective."""
@@ -128,11 +164,11 @@ class DomainRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     def _error(self) -> Error:
         """Name the error of a source that the method minimises."""
-        raise NotImplementedError
+        return self.loss
 
     def _candidates(self) -> Sequence[Mapping[str, Any]]:
         """Options that ``trade_off="auto"`` compares with source-only, four for every method."""
-        raise NotImplementedError
+        return [{"trade_off": mu} for mu in self._trade_offs]
 
     def _merges(self) -> bool:
         """Whether all sources are one to this method."""
@@ -162,7 +198,7 @@ class DomainRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             weights and networks, on the same sources and initial parameters. An empty list: train
             on the sources alone and `adapt` later.
         sample_weight
-            Weights (n,) by which rows are drawn within their domain; not negative.
+            Weights (n,) by which rows of the sources are drawn; those of targets are not read.
         """
         X = validate_data(
             self, X, accept_sparse="csr", dtype=(np.float64, np.float32), ensure_min_samples=2
@@ -173,21 +209,21 @@ class DomainRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
                 f"sample_domain: no target among {list(groups.sources)}; mark its rows by an "
                 f"integer below 0, or say target=... with names (target=[] to adapt later)"
             )
-        labels = self._read_labels(y, groups, X.shape[0])
-        weights = self._read_weights(sample_weight, groups, X.shape[0])
-        again = self.warm_start and hasattr(self, "net_")
-        if not again:
-            self._x_scaler = Scaler.fit(X)
-            self._y_scaler = Scaler.fit(labels[groups.source_rows])
-        rows = groups.source_rows
-        self._sources = X[rows], labels[rows], weights[rows] if weights is not None else None
-        self._source_names = np.empty(len(rows), dtype=object)
-        for name, own in groups.sources.items():
-            self._source_names[np.searchsorted(rows, own)] = name
-        return self._fit(X, labels, groups, weights, again)
+        table = read_table(type(self).__name__, X, y, groups, sample_weight)
+        old = self._state if self.warm_start and hasattr(self, "net_") else None
+        if old is not None and X.shape[1] != len(old.x_scaler.mean):
+            raise ArgumentError(
+                f"X: {X.shape[1]} columns, but the fitted networks have {len(old.x_scaler.mean)}; "
+                f"fit anew with warm_start=False"
+            )
+        return self._fit(table, old)
 
     def adapt(self, X: Any) -> Self:
         """Adapt to a target given later; the networks trained so far are the start.
+
+        Inputs stay scaled as in the fit: a target that lies far outside of all that was seen there
+        is better given to ``fit``. A fitted model holds the rows of its sources for this; a saved
+        one does not.
 
         Parameters
         ----------
@@ -195,131 +231,127 @@ class DomainRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             Rows (n, p) of the new target.
         """
         check_is_fitted(self)
-        if not hasattr(self, "_sources"):
+        old = self._state
+        if old.sources is None:
             raise DomainError(
                 "adapt: the rows of the sources are not saved with a model; fit it here, or fit "
                 "with all rows and warm_start=True"
             )
         X = validate_data(self, X, accept_sparse="csr", dtype=(np.float64, np.float32), reset=False)
-        x, labels, weights = self._sources
-        names = self._source_names.tolist()
-        own = {name: np.flatnonzero(self._source_names == name) for name in sorted(set(names))}
-        target: Name = TARGET if isinstance(names[0], str) else -1
-        groups = Groups(own, {target: np.arange(len(names), len(names) + X.shape[0])})
-        if weights is not None:
-            weights = np.concatenate((weights, np.ones(X.shape[0])))
-        empty = np.zeros((X.shape[0], labels.shape[1]))
-        sparse = scipy.sparse.issparse(x)
-        rows = scipy.sparse.vstack([x, X], format="csr") if sparse else np.concatenate((x, X))
-        return self._fit(rows, np.concatenate((labels, empty)), groups, weights, True)
+        outside = float((np.abs(old.x_scaler.transform(X)) >= LIMIT).mean())
+        if outside > OUTSIDE:
+            warnings.warn(
+                f"adapt: {outside:.0%} of the target's values lie beyond {LIMIT:g} standard "
+                f"deviations of the rows of the fit and are cut there; fit with all rows instead",
+                DataWarning,
+                stacklevel=2,
+            )
+        return self._fit(old.sources.with_target(X), old)
 
-    def _fit(
-        self,
-        X: Any,
-        labels: NDArray[np.float64],
-        groups: Groups,
-        weights: NDArray[np.float64] | None,
-        again: bool,
-    ) -> Self:
+    def _fit(self, table: Table, old: "State | None") -> Self:
+        """Fit; what was there before stays as it is until the end."""
+        self._check_options()
+        groups, own = table.groups, table.groups.source_rows
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        scaled = ((labels - self._y_scaler.mean) / self._y_scaler.scale).astype(np.float32)
-        source_rows = groups.source_rows
-        own = torch.from_numpy(scaled[source_rows])
-        self._range = own.amin(0), own.amax(0)
+        kept = None if table.weights is None else table.weights[own]
+        x_scaler = Scaler.fit(table.x) if old is None else old.x_scaler
+        y_scaler = Scaler.fit(table.y[own], kept) if old is None else old.y_scaler
+        scaled = torch.from_numpy(((table.y - y_scaler.mean) / y_scaler.scale).astype(np.float32))
+        used = scaled[torch.from_numpy(own if kept is None else own[kept > 0])]
+        limits = (used.amin(0), used.amax(0)) if self.bounded else None
         data = Data(
-            X, self._x_scaler, torch.from_numpy(scaled), weights=weights, device=self.device
+            table.x, x_scaler, scaled, weights=table.weights, limits=limits, device=self.device
         )
-        old: Ensemble | None = getattr(self, "_ensemble", None) if again else None
         adapts = self._uses_target and bool(groups.targets)
         selection: Selection | None = None
+        files = self._checkpoints(table, seed)
         if adapts and getattr(self, "trade_off", None) == "auto":
-            selection = getattr(self, "selection_", None) if again else None
-            selection = selection or select(self, data, groups, seed)
-            self.selection_ = selection
-        self._ensemble: Ensemble = fit_ensemble(
+            known = old is not None and old.selection is not None and old.knows(groups)
+            selection = old.selection if old is not None and known else None
+            selection = selection or select(self, data, groups, seed, files)
+        ensemble = fit_ensemble(
             self,
             data,
             groups,
             seed=seed,
             selection=selection,
-            start=None if old is None else old.net,
-            checkpoints=self._checkpoints(X, labels, groups),
+            start=None if old is None else Start(old.ensemble.net, old.ensemble.labels),
+            checkpoints=files,
             callback=self.callback,
         )
-        self._publish()
+        sources = table.sources()
+        one = table.one_column
+        self._publish(State(x_scaler, y_scaler, limits, one, ensemble, selection, sources))
         return self
 
-    def _publish(self) -> None:
-        """Show what the ensemble holds."""
-        self.net_ = self._ensemble.net
-        self.history_ = self._ensemble.history
-        self.source_weights_ = self._ensemble.source_weights
+    def _publish(self, state: "State") -> None:
+        """Show what a fit ended with."""
+        self._state = state
+        self.net_ = state.ensemble.net
+        self.history_ = state.ensemble.history
+        self.source_weights_ = state.ensemble.source_weights
+        if state.selection is not None:
+            self.selection_ = state.selection
+        elif hasattr(self, "selection_"):
+            del self.selection_
 
-    def _checkpoints(
-        self, X: Any, labels: NDArray[np.float64], groups: Groups
-    ) -> Callable[[str, dict[str, torch.Generator]], Checkpoint] | None:
-        """Make the file of each stage of training, if there is a folder for them."""
+    def _checkpoints(self, table: Table, seed: int) -> Checkpoints | None:
+        """Make the file of each stage of training, if there is a folder for them.
+
+        Its name has a hash of all that the result depends on, the initial network included.
+        """
         if self.checkpoint is None:
             return None
-        options = {
-            k: v for k, v in self.get_params().items() if k not in ("callback", "checkpoint")
-        }
-        domains = [
-            (name, *rows)
-            for part in (groups.sources, groups.targets)
-            for name, rows in part.items()
-        ]
-        key = fingerprint(
-            type(self).__name__, options, __version__, torch.__version__, X, labels, domains
-        )
-        folder = Path(self.checkpoint)
-        return lambda stage, generators: Checkpoint(
-            folder / f"{stage}.safetensors", key, generators
-        )
-
-    def _read_labels(self, y: Any, groups: Groups, n_rows: int) -> NDArray[np.float64]:
-        """Responses (n, m) of the sources; zero for the target."""
-        if y is None:
+        if not isinstance(self.random_state, int | np.integer):
             raise ArgumentError(
-                f"y: {type(self).__name__} requires y to be passed, but the target y is None"
+                f"random_state: expected a whole number together with checkpoint, so that the same "
+                f"fit can be told from another, got {self.random_state!r}"
             )
-        given = np.asarray(y)
-        if given.ndim not in (1, 2) or len(given) != n_rows:
-            raise DomainError(
-                f"y: expected {n_rows} responses (n,) or (n, m) as X has rows, got shape "
-                f"{given.shape}"
-            )
-        rows = groups.source_rows
-        own = check_array(given[rows], ensure_2d=False, dtype=np.float64, input_name="y")
-        labels = np.zeros((n_rows, 1 if given.ndim == 1 else given.shape[1]))
-        labels[rows] = own.reshape(len(rows), -1)
-        self._one_column = given.ndim == 1
-        return labels
+        code = ("callback", "checkpoint", "extractor", "head")
+        options = {k: v for k, v in self.get_params().items() if k not in code}
+        named = {**table.groups.sources, **table.groups.targets}
+        versions = __version__, torch.__version__
+        arrays = table.x, table.y, table.weights, *named.values()
+        key = fingerprint(type(self).__name__, options, versions, seed, list(named), *arrays)
 
-    def _read_weights(self, given: Any, groups: Groups, n_rows: int) -> NDArray[np.float64] | None:
-        """Weights of rows, or None if all are alike."""
-        if given is None:
-            return None
-        weights = np.broadcast_to(np.asarray(given, dtype=np.float64), (n_rows,)).copy()
-        if not (np.isfinite(weights).all() and (weights >= 0).all()):
-            raise ArgumentError("sample_weight: expected finite numbers of at least 0")
-        for name, rows in (groups.sources | groups.targets).items():
-            if weights[rows].sum() == 0:
-                raise ArgumentError(f"sample_weight: the weights of domain {name!r} are all zero")
-        return None if np.ptp(weights) == 0 else weights
+        def make(stage: str, net: Net, generators: dict[str, torch.Generator]) -> Checkpoint:
+            start = [value.cpu().numpy() for value in net.state_dict().values()]
+            whole = fingerprint(key, stage, *start)
+            return Checkpoint(
+                Path(self.checkpoint, f"{stage}-{whole[:16]}.safetensors"), whole, generators
+            )
+
+        return make
+
+    def _check_options(self) -> None:
+        """Raise if an option that all methods share is impossible."""
+        sizes = {"epochs": 1, "batch_size": 2, "members": 1}
+        if self.steps is not None:
+            sizes["steps"] = 1
+        for name, low in sizes.items():
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < low:
+                raise ArgumentError(f"{name}: expected a whole number from {low} on, got {value!r}")
+        choose("loss", self._error(), Error)
+        choose("schedule", self.schedule, Schedule)
+        if not 0 <= number("dropout", self.dropout) < 1:
+            raise ArgumentError(f"dropout: expected a share below 1, got {self.dropout!r}")
+        if not 0 <= number("average", self.average) <= 1:
+            raise ArgumentError(f"average: expected a share from 0 to 1, got {self.average!r}")
+        if not 0 < number("validation_fraction", self.validation_fraction) < 1:
+            raise ArgumentError(
+                f"validation_fraction: expected a share between 0 and 1, got "
+                f"{self.validation_fraction!r}"
+            )
+        try:
+            torch.zeros(1, device=self.device)
+        except (RuntimeError, TypeError, AssertionError) as error:
+            raise ArgumentError(f"device: {self.device!r} cannot be used ({error})") from None
 
     def _training(self, largest: int, batch_size: int, effort: float) -> Training:
-        choose("loss", self._error(), Error)
         steps = self.steps
         if steps is None:
             steps = max(MIN_STEPS, math.ceil(largest / batch_size))
-        sizes = {"epochs": self.epochs, "steps": steps, "batch_size": self.batch_size}
-        for name, value in {**sizes, "members": self.members}.items():
-            low = 2 if name == "batch_size" else 1
-            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < low:
-                raise ArgumentError(f"{name}: expected a whole number from {low} on, got {value!r}")
-        if not 0 <= number("average", self.average) <= 1:
-            raise ArgumentError(f"average: expected a share from 0 to 1, got {self.average!r}")
         return Training(
             epochs=math.ceil(effort * self.epochs),
             steps=int(steps),
@@ -328,6 +360,8 @@ class DomainRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             clip=number("clip", self.clip, exclusive=True),
             average=self.average,
             patience=self.patience,
+            betas=(float(self.betas[0]), float(self.betas[1])),
+            schedule=self.schedule,
         )
 
     def _held_out_share(self) -> float | None:
@@ -335,11 +369,7 @@ class DomainRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         if self.patience is None:
             return None
         number("patience", self.patience, minimum=1)
-        return number("validation_fraction", self.validation_fraction, exclusive=True)
-
-    def _bound(self, scaled: Tensor) -> Tensor:
-        """Keep predictions within the range of the sources' responses."""
-        return scaled.clamp(*self._range) if self.bounded else scaled
+        return self.validation_fraction
 
     def predict(self, X: Any, target: Name | None = None) -> NDArray[np.float64]:
         """Predict responses (n,) or (n, m).
@@ -353,12 +383,14 @@ class DomainRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse="csr", dtype=(np.float64, np.float32), reset=False)
-        data = Data(X, self._x_scaler, torch.zeros(0, 0), device=self.device)
-        shares = self._ensemble.shares_for(target)
-        every = predict(self.net_, data, np.arange(X.shape[0])) + self._ensemble.offset
-        scaled = torch.einsum("m,mnc->nc", shares.double(), self._bound(every).double()).numpy()
-        out = np.asarray(scaled * self._y_scaler.scale + self._y_scaler.mean)
-        return out[:, 0] if self._one_column else out
+        state = self._state
+        empty = torch.zeros(0, 0)
+        data = Data(X, state.x_scaler, empty, limits=state.limits, device=self.device)
+        shares = state.ensemble.shares_for(target)
+        every = predict(self.net_, data, np.arange(X.shape[0])) + state.ensemble.offset
+        scaled = torch.einsum("m,mnc->nc", shares.double(), data.bound(every).double()).numpy()
+        out = np.asarray(scaled * state.y_scaler.scale + state.y_scaler.mean)
+        return out[:, 0] if state.one_column else out
 
     def save(self, folder: str | Path) -> None:
         """Write the fitted model into a folder: `model.safetensors` and `model.json`, no code.

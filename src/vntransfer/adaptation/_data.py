@@ -32,6 +32,8 @@ class Data:
         Scaled responses (n, m); anything in rows that have none.
     weights
         Weights (n,) by which rows are drawn; None: all alike.
+    limits
+        Lowest and highest scaled response, (m,) each, that is predicted.
     device
         Where tensors go.
     """
@@ -43,11 +45,22 @@ class Data:
         y: Tensor,
         *,
         weights: NDArray[np.float64] | None = None,
+        limits: tuple[Tensor, Tensor] | None = None,
         device: str = "cpu",
     ) -> None:
         self.sparse = scipy.sparse.issparse(x)
         self.x, self.scaler, self.y = x if self.sparse else scaler.transform(x), scaler, y
-        self.weights, self.device = weights, device
+        self.weights, self.limits, self.device = weights, limits, device
+
+    def bound(self, scaled: Tensor) -> Tensor:
+        """Keep predictions within their limits."""
+        return scaled if self.limits is None else scaled.clamp(*self.limits)
+
+    def mass(self, rows: Rows) -> Tensor:
+        """Weights of rows, (n,)."""
+        if self.weights is None:
+            return torch.ones(len(rows))
+        return torch.from_numpy(self.weights[rows]).float()
 
     def inputs(self, rows: Rows) -> Tensor:
         """Give scaled rows (n, p)."""

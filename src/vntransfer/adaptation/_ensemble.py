@@ -13,8 +13,8 @@ from torch import Tensor
 from vntransfer.adaptation._checkpoint import Checkpoint
 from vntransfer.adaptation._data import Data
 from vntransfer.adaptation._loop import Record
-from vntransfer.adaptation._members import Plan, Trained, train_members
-from vntransfer.adaptation._selection import SAFE, Selection
+from vntransfer.adaptation._members import Plan, Start, Trained, train_members
+from vntransfer.adaptation._selection import SAFE, Selection, label
 from vntransfer.domains import Groups, Name
 from vntransfer.errors import ArgumentError
 from vntransfer.networks import Net, join_members
@@ -22,7 +22,8 @@ from vntransfer.networks import Net, join_members
 if TYPE_CHECKING:
     from vntransfer.adaptation._base import DomainRegressor
 
-Checkpoints = Callable[[str, dict[str, torch.Generator]], Checkpoint]
+Checkpoints = Callable[[str, Net, dict[str, torch.Generator]], Checkpoint]
+"""Makes the file of a stage from its initial network and its generators."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,8 @@ class Ensemble:
         Weights by name of source; with several targets, by name of target and source.
     history
         Per epoch.
+    labels
+        Who the members are.
     """
 
     net: Net
@@ -48,6 +51,7 @@ class Ensemble:
     shares: Mapping[Name | None, Tensor]
     source_weights: dict[Any, Any]
     history: list[Record]
+    labels: tuple[str, ...]
 
     def shares_for(self, target: Name | None) -> Tensor:
         """Shares (M,) for the rows of a target."""
@@ -66,7 +70,7 @@ def fit_ensemble(
     *,
     seed: int,
     selection: Selection | None,
-    start: Net | None = None,
+    start: Start | None = None,
     checkpoints: Checkpoints | None = None,
     callback: Callable[[Record], None] | None = None,
 ) -> Ensemble:
@@ -80,18 +84,24 @@ def fit_ensemble(
     domains = [*merged.sources.values(), *(merged.targets.values() if adapts else ())]
     k, n = len(merged.sources), model.members
     plans: dict[str, Plan] = {}
+    options: list[Mapping[str, Any]] = [{}] * n
     safe = float(not adapts) if selection is None else selection.shares[SAFE]
     if safe > 0:
         order = np.tile(np.arange(k), (n, 1))
-        plans["source"] = Plan(domains[:k], order, [{}] * n, False, size, np.full(n, safe / n), n)
+        labels = [f"source/{i}" for i in range(n)]
+        shares = np.full(n, safe / n)
+        plans["source"] = Plan(domains[:k], order, options, False, size, shares, n, labels=labels)
     chosen = [({}, 1.0)] if selection is None else _chosen(selection)
     if adapts and chosen:
         t = len(groups.targets)
-        every = [(k + j, *own) for j in range(t) for own in chosen for _ in range(n)]
-        order = np.array([[*range(k), place] for place, _, _ in every])
-        shares = np.array([share / (n * t) for _, _, share in every])
-        options = [own for _, own, _ in every]
-        plans["adapted"] = Plan(domains, order, options, True, size, shares, len(chosen) * n)
+        every = [(j, *own, i) for j in range(t) for own in chosen for i in range(n)]
+        order = np.array([[*range(k), k + j] for j, _, _, _ in every])
+        shares = np.array([share / (n * t) for _, _, share, _ in every])
+        options = [own for _, own, _, _ in every]
+        names = list(groups.targets)
+        labels = [f"adapted/{names[j]}/{label(own)}/{i}" for j, own, _, i in every]
+        starts = len(chosen) * n
+        plans["adapted"] = Plan(domains, order, options, True, size, shares, starts, labels=labels)
     trained: dict[str, Trained] = {}
     for stage, plan in plans.items():
         tell = partial(_tell, callback=callback, model=model, groups=groups, plan=plan)
@@ -111,6 +121,7 @@ def fit_ensemble(
         _shares(plans, groups, k),
         named_weights(model, groups, plan, members[-1].weights.numpy()),
         [_named(record, model, groups, plan) for record in members[-1].history],
+        tuple(label for plan in plans.values() for label in plan.labels),
     )
 
 
@@ -164,10 +175,8 @@ def named_weights(
 
 def _named(record: Record, model: "DomainRegressor", groups: Groups, plan: Plan) -> Record:
     """Give a record with weights by name instead of by member."""
-    return {
-        **record,
-        "weights": named_weights(model, groups, plan, np.array(record["weights"])),
-    }
+    weights = named_weights(model, groups, plan, np.array(record["weights"]))
+    return {"stage": "training", **record, "weights": weights}
 
 
 def _tell(

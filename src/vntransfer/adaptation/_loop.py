@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -14,6 +14,7 @@ from vntransfer.errors import VnError
 from vntransfer.networks import Net
 
 Record = dict[str, Any]
+Schedule = Literal["cosine", "constant"]
 
 WARM_UP = 30
 """Steps over which the learning rate rises to its value; then it falls to zero like a cosine."""
@@ -30,6 +31,24 @@ class Training:
     clip: float
     average: float
     patience: int | None
+    betas: tuple[float, float] = (0.9, 0.99)
+    schedule: Schedule = "cosine"
+
+    def share(self, done: int, total: int) -> float:
+        """Share of the learning rate after some of the steps.
+
+        Examples
+        --------
+        >>> options = Training(20, 25, 0.01, 1.0, 5.0, 0.2, None)
+        >>> [round(options.share(done, 500), 2) for done in (0, 29, 265, 499)]
+        [0.03, 1.0, 0.5, 0.0]
+        """
+        if self.schedule == "constant":
+            return 1.0
+        warm = min(WARM_UP, max(total // 5, 1))
+        if done < warm:
+            return (done + 1) / warm
+        return 0.5 * (1 + math.cos(math.pi * (done - warm) / (total - warm)))
 
 
 def train(
@@ -42,6 +61,7 @@ def train(
     validate: Callable[[], Tensor] | None = None,
     progress: Callable[[Record], None] | None = None,
     checkpoint: Checkpoint | None = None,
+    strict: bool = True,
 ) -> list[Record]:
     """Train all members in place and give the history, one record per epoch.
 
@@ -61,13 +81,15 @@ def train(
         Called with the record of each epoch.
     checkpoint
         Where the state is kept after each epoch, and from where training goes on.
+    strict
+        Whether a loss that is not finite is an error; otherwise only its member is lost.
     """
     parts: dict[Block, nn.Module]
     parts = {"extractor": net.extractor, "head": net.head, "adversary": objective}
-    blocks = {name: p for name, part in parts.items() if (p := list(part.parameters()))}
+    blocks = {name: p for name, part in parts.items() if (p := trainable(part))}
     optimizers = {
         name: torch.optim.AdamW(
-            p, options.lr, betas=(0.9, 0.99), weight_decay=options.weight_decay, fused=True
+            p, options.lr, betas=options.betas, weight_decay=options.weight_decay, fused=True
         )
         for name, p in blocks.items()
     }
@@ -76,14 +98,17 @@ def train(
         """Zero, backward, clip, step; each block of each member is clipped by itself."""
         moved = [name for name in names if name in blocks]
         every = [p for name in moved for p in blocks[name]]
-        for p, gradient in zip(every, torch.autograd.grad(loss.sum(), every), strict=True):
+        if not every:
+            return
+        found = torch.autograd.grad(loss.sum(), every, allow_unused=True)
+        for p, gradient in zip(every, found, strict=True):
             p.grad = gradient
         for name in moved:
             clip(blocks[name], options.clip)
             optimizers[name].step()
 
     total = options.epochs * options.steps
-    kept = Kept(net, total - math.ceil(options.average * total), options.patience)
+    kept = Kept(net, objective, total - math.ceil(options.average * total), options.patience)
     history: list[Record] = []
     if checkpoint is not None:
         checkpoint.watch(net=net, objective=objective, kept=kept, **optimizers)
@@ -94,14 +119,16 @@ def train(
         net.train()
         sums: dict[str, Tensor] = {}
         for _ in range(options.steps):
+            before = objective.weights.clone()
             for optimizer in optimizers.values():
-                optimizer.param_groups[0]["lr"] = options.lr * schedule(done, total)
+                optimizer.param_groups[0]["lr"] = options.lr * options.share(done, total)
             for names, loss in objective(net, next(stream)):
                 step(names, loss)
             objective.after_step()
             done += 1
             kept.after_step(done)
-            for name, value in objective.seen.items():
+            seen = {**objective.seen, "weight_change": change(before, objective.weights)}
+            for name, value in seen.items():
                 sums[name] = sums.get(name, torch.zeros(())) + value.cpu() / options.steps
         net.eval()
         record: Record = {"epoch": len(history)}
@@ -113,7 +140,8 @@ def train(
         if validate is not None:
             record["validation"] = float(shares @ record["validation"])
         history.append(record)
-        check(record)
+        if strict:
+            check(record)
         if checkpoint is not None:
             checkpoint.save(history)
         if progress is not None:
@@ -122,28 +150,26 @@ def train(
     return history
 
 
+def trainable(module: nn.Module) -> list[Tensor]:
+    """Parameters that are not frozen."""
+    return [p for p in module.parameters() if p.requires_grad]
+
+
+def change(before: Tensor, after: Tensor) -> Tensor:
+    """Share of the weight that changes hands, (M, K) -> (M,)."""
+    return (after.detach() - before).abs().sum(-1) / 2
+
+
 def clip(parameters: Sequence[Tensor], limit: float) -> None:
     """Scale the gradients of each member, over all parameters, to a norm of at most ``limit``."""
     gradients = [p.grad for p in parameters if p.grad is not None]
+    if not gradients:
+        return
     norms = [torch.linalg.vector_norm(g.flatten(1), dim=1) for g in gradients]
     norm = torch.linalg.vector_norm(torch.stack(norms), dim=0)
     factor = (limit / (norm + 1e-6)).clamp_max(1)
     for g in gradients:
         g.mul_(factor.view(-1, *(1 for _ in g.shape[1:])))
-
-
-def schedule(done: int, total: int) -> float:
-    """Share of the learning rate after some of the steps.
-
-    Examples
-    --------
-    >>> [round(schedule(done, 500), 2) for done in (0, 29, 265, 499)]
-    [0.03, 1.0, 0.5, 0.0]
-    """
-    warm = min(WARM_UP, max(total // 5, 1))
-    if done < warm:
-        return (done + 1) / warm
-    return 0.5 * (1 + math.cos(math.pi * (done - warm) / (total - warm)))
 
 
 def check(record: Record) -> None:
@@ -157,49 +183,55 @@ def check(record: Record) -> None:
 
 
 class Kept(nn.Module):
-    """The parameters that a fit ends with: of the best epoch, or a mean over the last steps.
+    """What a fit ends with: parameters of the best epoch, or a mean over the last steps.
 
-    With patience, each member keeps its own best epoch.
+    With patience, each member keeps its own best epoch. Statistics of normalising layers and the
+    weights of the sources are kept with the parameters.
     """
 
     best: Tensor
     best_epoch: Tensor
     count: Tensor
 
-    def __init__(self, net: Net, start: int, patience: int | None) -> None:
+    def __init__(self, net: Net, objective: Objective, start: int, patience: int | None) -> None:
         super().__init__()
-        self.net, self.start, self.patience = (net,), start, patience
-        now = list(net.parameters())
+        self.parts, self.start, self.patience = (net, objective), start, patience
+        now = self.now()
         self.register_buffer("best", torch.full(now[0].shape[:1], math.inf))
         self.register_buffer("best_epoch", torch.zeros(now[0].shape[:1]))
         self.register_buffer("count", torch.zeros(()))
-        for i, p in enumerate(now):
-            self.register_buffer(f"value{i}", p.detach().clone())
+        for i, value in enumerate(now):
+            self.register_buffer(f"value{i}", value.detach().clone())
+
+    def now(self) -> list[Tensor]:
+        """Everything that is kept, as it is."""
+        net, objective = self.parts
+        statistics = [value for value in net.buffers() if value.is_floating_point()]
+        return [*net.parameters(), *statistics, objective.weights]
 
     def values(self) -> list[Tensor]:
-        """Kept parameters in the order of the network's."""
-        return [getattr(self, f"value{i}") for i, _ in enumerate(self.net[0].parameters())]
+        """Everything that is kept, as it was."""
+        return [getattr(self, f"value{i}") for i, _ in enumerate(self.now())]
 
     @torch.no_grad()
     def after_step(self, done: int) -> None:
-        """Take the mean of the parameters after the start of the tail."""
+        """Take the mean after the start of the tail."""
         if self.patience is None and done > self.start:
             self.count += 1
-            torch._foreach_lerp_(
-                self.values(), list(self.net[0].parameters()), 1 / float(self.count)
-            )
+            torch._foreach_lerp_(self.values(), self.now(), 1 / float(self.count))
 
     @torch.no_grad()
     def after_epoch(self, record: Record) -> None:
         """Keep this epoch for the members that are better than ever."""
         if self.patience is None:
             return
-        better = record["validation"].cpu() < self.best
-        self.best = torch.where(better, record["validation"].cpu(), self.best)
+        error = record["validation"].cpu()
+        better = error < self.best
+        self.best = torch.where(better, error, self.best)
         self.best_epoch = torch.where(better, float(record["epoch"]), self.best_epoch)
         self.count += 1
-        for value, p in zip(self.values(), self.net[0].parameters(), strict=True):
-            value[better] = p[better.to(p.device)]
+        for value, now in zip(self.values(), self.now(), strict=True):
+            value[better] = now[better.to(now.device)]
 
     def stop(self, record: Record) -> bool:
         """Say whether no member got better for long enough."""
@@ -209,7 +241,7 @@ class Kept(nn.Module):
 
     @torch.no_grad()
     def restore(self) -> None:
-        """Put the kept parameters into the network."""
+        """Put back what was kept."""
         if self.count:
-            for p, value in zip(self.net[0].parameters(), self.values(), strict=True):
-                p.copy_(value)
+            for now, value in zip(self.now(), self.values(), strict=True):
+                now.copy_(value)

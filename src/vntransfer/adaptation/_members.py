@@ -23,6 +23,30 @@ if TYPE_CHECKING:
     from vntransfer.adaptation._base import DomainRegressor
 
 
+MakeCheckpoint = Callable[[Net, dict[str, torch.Generator]], Checkpoint]
+
+
+@dataclass(frozen=True)
+class Start:
+    """Members of an earlier fit, by label: ``source/0`` or ``adapted/TARGET/CANDIDATE/0``."""
+
+    net: Net
+    labels: Sequence[str]
+
+    def of(self, wanted: Sequence[str]) -> tuple[Net, list[int]]:
+        """Give the network and a member to start each wanted one from.
+
+        A member that was not there before starts from one of the sources alone, or from any.
+        """
+        places = {label: place for place, label in enumerate(self.labels)}
+        chosen = []
+        for label in wanted:
+            number = label.rsplit("/", 1)[-1]
+            other = places.get(f"source/{number}", int(number) % len(places))
+            chosen.append(places.get(label, other))
+        return self.net, chosen
+
+
 @dataclass(frozen=True)
 class Plan:
     """What is trained together: M members, each with K sources and, if it adapts, a target.
@@ -45,6 +69,8 @@ class Plan:
         How many different initial networks there are: members after them repeat these.
     effort
         Share of the epochs.
+    labels
+        Who each member is, so that another fit can start from it.
     """
 
     domains: Sequence[Rows]
@@ -55,6 +81,7 @@ class Plan:
     shares: NDArray[np.float64]
     starts: int
     effort: float = 1.0
+    labels: Sequence[str] = ()
 
     @property
     def n_sources(self) -> int:
@@ -87,9 +114,10 @@ def train_members(
     plan: Plan,
     *,
     seed: int,
-    start: Net | None = None,
-    checkpoint: Callable[[dict[str, torch.Generator]], Checkpoint] | None = None,
+    start: Start | None = None,
+    checkpoint: MakeCheckpoint | None = None,
     progress: Callable[[Record], None] | None = None,
+    strict: bool = True,
 ) -> Trained:
     """Train the members of a plan.
 
@@ -104,15 +132,21 @@ def train_members(
     seed
         Of initial parameters, dropout and batches.
     start
-        Members to start from, as many or fewer; they are repeated.
+        Members to start from, by their labels.
     checkpoint
-        Makes the file of this training from its generators.
+        Makes the file of this training from its initial network and generators.
     progress
         Called with the record of each epoch.
+    strict
+        Whether a member whose loss is not finite is an error.
     """
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)  # for modules that draw from torch's own state
-        return _train_members(model, data, plan, seed, start, checkpoint, progress)
+    device = torch.device(data.device)
+    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+        # for modules that draw from torch's own state
+        torch.default_generator.manual_seed(seed)
+        if device.type == "cuda":
+            torch.cuda.manual_seed(seed)
+        return _train_members(model, data, plan, seed, start, checkpoint, progress, strict)
 
 
 def _train_members(
@@ -120,19 +154,22 @@ def _train_members(
     data: Data,
     plan: Plan,
     seed: int,
-    start: Net | None,
-    checkpoint: Callable[[dict[str, torch.Generator]], Checkpoint] | None,
+    start: Start | None,
+    checkpoint: MakeCheckpoint | None,
     progress: Callable[[Record], None] | None,
+    strict: bool,
 ) -> Trained:
     held, domains = hold_out(model, plan, seed)
     generator = torch.Generator().manual_seed(seed)
     n_members, n_responses = len(plan.order), data.y.shape[1]
     sizes = data.x.shape[1], n_responses
     net = build(model, *sizes, n_members, generator).to(data.device)
-    repeat_members(net if start is None else start, net, plan.starts if start is None else None)
+    first = list(range(plan.starts))
+    copy_members(*((net, first) if start is None else start.of(plan.labels)), net)
+    net.eval()
     width = net.extractor(data.inputs(domains[0][:1])[None]).shape[-1]
-    lengths = torch.tensor([len(rows) for rows in domains], device=data.device)
-    rows_of = lengths[torch.from_numpy(plan.order[:, : plan.n_sources]).to(data.device)]
+    mass = torch.stack([data.mass(rows).sum() for rows in domains]).to(data.device)
+    rows_of = mass[torch.from_numpy(plan.order[:, : plan.n_sources]).to(data.device)]
     setup = Setup(
         plan.n_sources,
         width,
@@ -153,16 +190,18 @@ def _train_members(
             domains, plan.order, plan.n_sources, size=plan.batch_size, seed=seed, skip=skip
         ),
         model._training(largest, plan.batch_size, plan.effort),
-        shares=torch.from_numpy(plan.shares).float(),
+        shares=torch.from_numpy(plan.shares / plan.shares.sum()).float(),
         validate=(lambda: validation(model, net, data, plan, held)) if held else None,
         progress=progress,
-        checkpoint=checkpoint(generators) if checkpoint is not None else None,
+        checkpoint=None if checkpoint is None else checkpoint(net, generators),
+        strict=strict,
     )
     offset = torch.zeros(n_members, 1, n_responses)
     if model._error() == "jeffreys":  # which does not see the mean
-        sums = {i: residuals(net, data, domains[i]).sum(1) for i in plan.sources}
+        weighed = {i: data.mass(domains[i])[:, None] for i in plan.sources}
+        sums = {i: (w * residuals(net, data, domains[i])).sum(1) for i, w in weighed.items()}
         for m, own in enumerate(plan.order[:, : plan.n_sources].tolist()):
-            offset[m] = sum(sums[i][m] for i in own) / sum(len(domains[i]) for i in own)
+            offset[m] = sum(sums[i][m] for i in own) / sum(weighed[i].sum() for i in own)
     return Trained(net, objective.weights.detach().cpu(), offset, history)
 
 
@@ -214,16 +253,17 @@ def _module(name: str, given: Any, *sizes: int) -> nn.Module:
     return made
 
 
-def repeat_members(start: Net, net: Net, number: int | None = None) -> None:
-    """Copy the parameters of the first members of a network into all, again and again."""
-    old = {name: value[:number].clone() for name, value in start.state_dict().items()}
+def copy_members(start: Net, chosen: Sequence[int], net: Net) -> None:
+    """Copy members of a network into another, again and again where these are fewer."""
+    old = {name: value.clone() for name, value in start.state_dict().items()}
     for name, value in net.state_dict().items():
         if name not in old or old[name].shape[1:] != value.shape[1:]:
             raise ArgumentError(
                 "warm_start: the network has another shape than the fitted one; fit anew with "
                 "warm_start=False"
             )
-        value.copy_(old[name][torch.arange(len(value)) % len(old[name])])
+        places = [chosen[m % len(chosen)] for m in range(len(value))]
+        value.copy_(old[name][places])
 
 
 def hold_out(
@@ -262,7 +302,9 @@ def validation(
         gap = residuals(net, data, rows)
         if model._error() == "jeffreys":
             gap = gap - gap.mean(1, keepdim=True)
-        errors[:, i] = gap.square().mean((1, 2)).sqrt()
+        w = data.mass(rows)
+        squares = gap.square().mean(2)
+        errors[:, i] = ((squares @ w) / w.sum()).sqrt() if w.sum() > 0 else torch.nan
     own = torch.from_numpy(plan.order[:, : plan.n_sources])
     return errors.gather(1, own).nanmean(1)
 

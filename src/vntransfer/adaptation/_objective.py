@@ -144,7 +144,8 @@ class Objective(nn.Module):
     def __init__(self, setup: Setup) -> None:
         super().__init__()
         shape = (len(setup.members), setup.n_sources)
-        self.register_buffer("weights", torch.full(shape, 1 / setup.n_sources))
+        even = torch.full(shape, 1 / setup.n_sources, device=setup.device)
+        self.register_buffer("weights", even)
         self.seen: dict[str, Tensor] = {}
 
     def forward(self, net: Net, batch: Batch) -> Iterator[Step]:

@@ -89,7 +89,8 @@ def load_model(folder: str | Path, **given: Any) -> Any:
     folder
         The folder.
     given
-        ``extractor`` and ``head``, if the model was fitted with modules of your own.
+        ``extractor`` and ``head``, if the model was fitted with modules of your own; ``device``, if
+        it is to live on another one.
 
     Examples
     --------
@@ -103,7 +104,7 @@ def load_model(folder: str | Path, **given: Any) -> Any:
     >>> bool((again.predict(X) == model.predict(X)).all())
     True
     """
-    if Path(folder, MODEL).exists():
+    if not given and Path(folder, MODEL).exists():
         return load_learner(folder)
     kinds = {e.estimator.__name__: e.estimator for e in METHODS.values() if e.neural}
     return load_network(folder, kinds, **given)

@@ -27,13 +27,14 @@ class Scaler:
     scale: NDArray[np.float64]
 
     @classmethod
-    def fit(cls, x: Any) -> Self:
-        """Measure the columns of a dense or CSR matrix."""
+    def fit(cls, x: Any, weights: NDArray[np.float64] | None = None) -> Self:
+        """Measure the columns of a dense or CSR matrix, of a dense one by weights of its rows."""
         if scipy.sparse.issparse(x):
             mean, variance = mean_variance_axis(x.astype(np.float64), axis=0)
         else:
-            mean = x.mean(0, dtype=np.float64)
-            variance = x.var(0, dtype=np.float64)
+            wide = np.asarray(x, dtype=np.float64)
+            mean = np.average(wide, axis=0, weights=weights)
+            variance = np.average(np.square(wide - mean), axis=0, weights=weights)
         scale = np.sqrt(variance)
         noise = 1e3 * np.finfo(np.float64).eps * np.abs(mean)  # a constant column's rounding
         return cls(mean, np.where(scale > noise, scale, 1.0))
@@ -43,7 +44,9 @@ class Scaler:
         if not scipy.sparse.issparse(x):
             out = np.clip((x - self.mean) / self.scale, -LIMIT, LIMIT)
             return np.asarray(out, dtype=np.float32)
-        dense = x.astype(np.float32).toarray()  # entries near zero: nothing cancels in float32
-        dense -= self.mean.astype(np.float32)
-        dense /= self.scale.astype(np.float32)
-        return np.clip(dense, -LIMIT, LIMIT, out=dense)
+        # in float32 unless a mean is so large beside its column's spread that digits would cancel
+        exact = np.float32 if (np.abs(self.mean) < 1e3 * self.scale).all() else np.float64
+        dense = x.astype(exact).toarray()
+        dense -= self.mean.astype(exact)
+        dense /= self.scale.astype(exact)
+        return np.asarray(np.clip(dense, -LIMIT, LIMIT, out=dense), dtype=np.float32)

@@ -2,18 +2,22 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from vntransfer.adaptation._checkpoint import Checkpoint
 from vntransfer.adaptation._data import Data
 from vntransfer.adaptation._guard import guard
+from vntransfer.adaptation._loop import Record
 from vntransfer.adaptation._members import Plan, Trained, train_members
 from vntransfer.domains import Groups, Name
 
 if TYPE_CHECKING:
     from vntransfer.adaptation._base import DomainRegressor
+    from vntransfer.adaptation._ensemble import Checkpoints
 
 SAFE = "source_only"
 LEAST = 0.01
@@ -40,7 +44,7 @@ class Selection:
         Share of each in the mean of predictions.
     scores
         Mean log ratio of its error to that of source-only over virtual targets, plus one standard
-        error: below 0 is better than source-only. NaN where there was nothing to compare on.
+        error: below 0 is better than source-only. Empty if there was nothing to compare on.
     ratios
         The log ratios: virtual target -> candidate -> value.
     reason
@@ -73,8 +77,18 @@ def label(options: Mapping[str, Any]) -> str:
     )
 
 
-def select(model: "DomainRegressor", data: Data, groups: Groups, seed: int) -> Selection:
-    """Compare the method's candidates with source-only on virtual targets."""
+def select(
+    model: "DomainRegressor",
+    data: Data,
+    groups: Groups,
+    seed: int,
+    checkpoints: "Checkpoints | None" = None,
+) -> Selection:
+    """Compare the method's candidates with source-only on virtual targets.
+
+    Responses are scaled and predictions bounded as in the fit itself, by the responses of all
+    sources, the virtual target among them: the same for all candidates.
+    """
     options: list[Mapping[str, Any]] = [{}, *model._candidates()]
     names = (SAFE, *map(label, options[1:]))
     if len(groups.sources) < 2:
@@ -85,7 +99,7 @@ def select(model: "DomainRegressor", data: Data, groups: Groups, seed: int) -> S
             safe,
             reason="source-only: with one source there is none to leave out",
         )
-    errors = virtual_errors(model, data, groups, options[1:], seed)
+    errors = virtual_errors(model, data, groups, options[1:], seed, checkpoints)
     found = guard(errors)
     shares = np.where(found.shares < LEAST, 0.0, found.shares)
     shares /= shares.sum()
@@ -125,6 +139,7 @@ def virtual_errors(
     groups: Groups,
     options: Sequence[Mapping[str, Any]],
     seed: int,
+    checkpoints: "Checkpoints | None" = None,
 ) -> NDArray[np.float64]:
     """Mean absolute errors (V, 1 + C) on each source as target: source-only, then candidates."""
     domains = list(groups.sources.values())
@@ -134,12 +149,16 @@ def virtual_errors(
         for v in range(k):
             rest = np.sort(np.concatenate(domains[:v] + domains[v + 1 :]))
             size = (k - 1) * model.batch_size
-            parts.append(
-                _errors(model, data, [rest, domains[v]], np.array([[0, 1]]), options, size, seed)
-            )
+            pair, order = [rest, domains[v]], np.array([[0, 1]])
+            files = None if checkpoints is None else partial(_staged, checkpoints, f"{v}")
+            parts.append(_errors(model, data, pair, order, options, size, seed, files))
         return np.concatenate(parts)
     order = np.array([[*(i for i in range(k) if i != v), v] for v in range(k)])
-    return _errors(model, data, domains, order, options, model.batch_size, seed)
+    return _errors(model, data, domains, order, options, model.batch_size, seed, checkpoints)
+
+
+def _staged(checkpoints: "Checkpoints", place: str, stage: str, *rest: Any) -> Checkpoint:
+    return checkpoints(f"{stage}-{place}", *rest)
 
 
 def _errors(
@@ -150,6 +169,7 @@ def _errors(
     options: Sequence[Mapping[str, Any]],
     size: int,
     seed: int,
+    checkpoints: "Checkpoints | None",
 ) -> NDArray[np.float64]:
     """Errors (V, 1 + C) of problems ``order`` (V, K + 1)."""
     v, c = len(order), len(options)
@@ -160,7 +180,16 @@ def _errors(
     )
     errors = np.empty((v, 1 + c))
     for plan, columns in ((plain, slice(0, 1)), (full, slice(1, None))):
-        trained = train_members(model, data, plan, seed=seed)
+        stage = "selection-adapted" if plan.adapts else "selection-source"
+        trained = train_members(
+            model,
+            data,
+            plan,
+            seed=seed,
+            checkpoint=None if checkpoints is None else partial(checkpoints, stage),
+            progress=partial(_tell, model),
+            strict=not plan.adapts,
+        )
         for i, target in enumerate(order[:, -1]):
             errors[i, columns] = _tested(model, trained, data, domains[target]).reshape(v, -1)[i]
     return errors
@@ -169,5 +198,13 @@ def _errors(
 def _tested(model: "DomainRegressor", trained: Trained, data: Data, rows: Any) -> Any:
     """Mean absolute error (M,) of all members on rows of a virtual target."""
     rows = rows[:: -(-len(rows) // TESTED)]
-    prediction = model._bound(trained.predict(data, rows))
-    return (prediction - data.responses(rows).cpu()).abs().mean((1, 2)).numpy()
+    prediction = data.bound(trained.predict(data, rows))
+    gaps, w = (prediction - data.responses(rows).cpu()).abs().mean(2), data.mass(rows)
+    return (gaps @ w / w.sum()).numpy() if w.sum() > 0 else gaps.mean(1).numpy()
+
+
+def _tell(model: "DomainRegressor", record: Record) -> None:
+    """Tell that selection goes on; weights of virtual targets say nothing."""
+    if model.callback is not None:
+        told = {name: value for name, value in record.items() if name != "weights"}
+        model.callback({"stage": "selection", **told})

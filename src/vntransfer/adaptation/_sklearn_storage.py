@@ -1,5 +1,6 @@
 """Fitted scikit-learn parts as files, without pickle: only types that are known are read."""
 
+import hashlib
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,7 +25,7 @@ TRUSTED = frozenset(
         "vntransfer.adaptation._guard.Guarded",
         "vntransfer.adaptation._learners.SparseReducer",
         "vntransfer.adaptation.pooled.PooledRegressor",
-        "vntransfer.adaptation.weighted.Selection",
+        "vntransfer.adaptation.weighted.SharpnessSelection",
         "vntransfer.adaptation.weighted.WeightedSourceClassifier",
         "vntransfer.adaptation.weighted.WeightedSourceRegressor",
     }
@@ -70,7 +71,9 @@ def save(model: Any, folder: str | Path) -> None:
         "class": type(model).__name__,
         "vntransfer": __version__,
         "scikit-learn": sklearn.__version__,
+        "sha256": hashlib.sha256(content).hexdigest(),
     }
+    Path(folder, "model.safetensors").unlink(missing_ok=True)  # of another model that was here
     with atomic_write(Path(folder, MODEL)) as file:
         file.write(content)
     with atomic_write(Path(folder, RECORD), "w") as file:
@@ -92,6 +95,8 @@ def load(folder: str | Path) -> Any:
             f"folder: {folder} was not written by this version of vntransfer; expected format "
             f"{FORMAT} in {RECORD}"
         )
+    if hashlib.sha256(content).hexdigest() != record.get("sha256"):
+        raise DataError(f"folder: {MODEL} in {folder} is damaged; it does not match {RECORD}")
     try:
         found = set(skops.get_untrusted_types(data=content))
         if unknown := found - TRUSTED:

@@ -12,11 +12,12 @@ from safetensors.torch import save as write_tensors
 from sklearn.utils.validation import check_is_fitted
 
 from vntransfer._version import __version__
-from vntransfer.adaptation._base import DomainRegressor
+from vntransfer.adaptation._base import DomainRegressor, State
 from vntransfer.adaptation._ensemble import Ensemble
 from vntransfer.adaptation._members import build
 from vntransfer.adaptation._scaling import Scaler
 from vntransfer.adaptation._selection import Selection
+from vntransfer.adaptation._sklearn_storage import MODEL
 from vntransfer.errors import ArgumentError, DataError
 from vntransfer.io import atomic_write
 
@@ -34,19 +35,21 @@ LEFT_OUT = ("callback", "checkpoint", *GIVEN)
 def save_network(model: DomainRegressor, folder: str | Path) -> None:
     """Write a fitted model into a folder; nothing of it is code."""
     check_is_fitted(model)
-    ensemble = model._ensemble
+    state, ensemble = model._state, model._state.ensemble
     tensors = {f"net/{name}": value for name, value in ensemble.net.state_dict().items()}
     targets = list(ensemble.shares)
     tensors |= {f"shares/{i}": ensemble.shares[name] for i, name in enumerate(targets)}
-    tensors |= {"offset": ensemble.offset, "low": model._range[0], "high": model._range[1]}
-    for name, scaler in (("x", model._x_scaler), ("y", model._y_scaler)):
+    tensors["offset"] = ensemble.offset
+    if state.limits is not None:
+        tensors["low"], tensors["high"] = state.limits
+    for name, scaler in (("x", state.x_scaler), ("y", state.y_scaler)):
         tensors[f"{name}/mean"] = torch.from_numpy(scaler.mean)
         tensors[f"{name}/scale"] = torch.from_numpy(scaler.scale)
     numbers = write_tensors({k: v.detach().cpu().contiguous() for k, v in tensors.items()})
     options = {k: v for k, v in model.get_params(deep=False).items() if k not in LEFT_OUT}
-    if not isinstance(options["random_state"], int | None):
+    if not isinstance(options["random_state"], int | np.integer | None):
         options["random_state"] = None
-    selection = getattr(model, "selection_", None)
+    options["device"] = str(options["device"])
     names = getattr(model, "feature_names_in_", None)
     text = {
         "format": FORMAT,
@@ -55,15 +58,17 @@ def save_network(model: DomainRegressor, folder: str | Path) -> None:
         "estimator": type(model).__name__,
         "options": options,
         "given": [name for name in GIVEN if getattr(model, name) is not None],
-        "one_column": model._one_column,
+        "one_column": state.one_column,
         "n_features": model.n_features_in_,
         "feature_names": None if names is None else names.tolist(),
         "targets": targets,
         "source_weights": ensemble.source_weights,
         "history": ensemble.history,
-        "selection": None if selection is None else vars(selection),
+        "selection": None if state.selection is None else vars(state.selection),
+        "labels": ensemble.labels,
         "sha256": hashlib.sha256(numbers).hexdigest(),
     }
+    Path(folder, MODEL).unlink(missing_ok=True)  # of another model that was here
     with atomic_write(Path(folder, NUMBERS)) as file:
         file.write(numbers)
     with atomic_write(Path(folder, TEXT), "w") as file:
@@ -80,36 +85,37 @@ def load_network(
             f"{folder}: estimator {text.get('estimator')!r} is not known; expected one of "
             f"{sorted(kinds)}"
         )
-    if sorted(given) != sorted(text["given"]):
+    if sorted(set(given) - {"device"}) != sorted(text["given"]):
         raise ArgumentError(
             f"load: the model was fitted with modules of your own for {text['given']}, which are "
             f"not saved; give the same ones again, and nothing else (got {sorted(given)})"
         )
     options: dict[str, Any] = _tuples(text["options"])
-    model = kinds[text["estimator"]](**options, **given)
+    model = kinds[text["estimator"]](**{**options, **given})
     own = {k[4:]: v for k, v in tensors.items() if k.startswith("net/")}
     members, m = len(tensors["offset"]), tensors["offset"].shape[-1]
     with torch.random.fork_rng(devices=[]):  # modules may draw initial parameters
         net = build(model, text["n_features"], m, members, torch.Generator())
     net.load_state_dict(own)
-    model._ensemble = Ensemble(
+    ensemble = Ensemble(
         net.to(model.device).eval(),
         tensors["offset"],
         {name: tensors[f"shares/{i}"] for i, name in enumerate(text["targets"])},
         text["source_weights"],
         text["history"],
+        tuple(text["labels"]),
     )
-    model._x_scaler, model._y_scaler = (
+    x_scaler, y_scaler = (
         Scaler(tensors[f"{name}/mean"].numpy(), tensors[f"{name}/scale"].numpy()) for name in "xy"
     )
-    model._range = tensors["low"], tensors["high"]
-    model._one_column = text["one_column"]
+    limits = (tensors["low"], tensors["high"]) if "low" in tensors else None
+    chosen = text["selection"]
+    selection = None if chosen is None else Selection(**_tuples(chosen))
     model.n_features_in_ = text["n_features"]
     if text["feature_names"] is not None:
         model.feature_names_in_ = np.array(text["feature_names"], dtype=object)
-    if text["selection"] is not None:
-        model.selection_ = Selection(**_tuples(text["selection"]))
-    model._publish()
+    one = text["one_column"]
+    model._publish(State(x_scaler, y_scaler, limits, one, ensemble, selection, None))
     return model
 
 

@@ -1,8 +1,8 @@
 """Adversarial hypothesis discrepancy."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
@@ -13,7 +13,6 @@ from vntransfer.adaptation._objective import (
     NETWORK,
     Auto,
     Batch,
-    Error,
     Objective,
     Setup,
     Step,
@@ -91,7 +90,8 @@ class AHDRegressor(DomainRegressor):
 
     Different from the public code: f has one optimiser for passes 1 and 3, so that μ means
     something (Adam undoes the scale of a loss that it has for itself), and w moves by plain
-    gradient steps (with Adam it stays uniform).
+    gradient steps (with Adam it stays uniform); pass 3 has no small share of the sources' error,
+    and the adversary makes one step.
 
     Parameters
     ----------
@@ -102,15 +102,8 @@ class AHDRegressor(DomainRegressor):
     weight_rate, weight_penalty, weight_update
         Rate of pass 4, its λ, and what follows: "simplex" (projection), "clamp" (the public
         code's) or "l1".
-    loss
-        Error of a source: "mixed" (half RMSE, half Huber loss), "mse", "rmse", "huber" or
-        "jeffreys"; see `SourceOnlyRegressor`.
-    members, hidden, width, dropout, activation, extractor, head
-        The networks; see `DomainRegressor`.
-    epochs, steps, batch_size, lr, weight_decay, clip, average
-        The training loop, the same for all methods: see `DomainRegressor`.
-    patience, validation_fraction, bounded, device, warm_start, checkpoint, random_state, callback
-        See `DomainRegressor`.
+
+    All further options are those of `DomainRegressor`.
 
     Examples
     --------
@@ -125,13 +118,11 @@ class AHDRegressor(DomainRegressor):
 
     sources: Sources = "weighted"
     trade_off: float | Auto = 0.1
-    loss: Error = "mixed"
     weight_rate: float = 0.05
     weight_penalty: float = 0.01
     weight_update: Update = "simplex"
 
-    def _candidates(self) -> Sequence[Mapping[str, Any]]:
-        return [{"trade_off": mu} for mu in (0.01, 0.1, 0.3, 1.0)]
+    _trade_offs: ClassVar[tuple[float, ...]] = (0.0, 0.1, 0.3, 1.0)
 
     def _objective(self, setup: Setup) -> Objective:
         choose("sources", self.sources, Sources)
@@ -142,6 +133,3 @@ class AHDRegressor(DomainRegressor):
 
     def _merges(self) -> bool:
         return self.sources == "merged"
-
-    def _error(self) -> Error:
-        return self.loss

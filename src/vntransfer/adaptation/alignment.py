@@ -103,20 +103,20 @@ class MomentAlignment(Objective):
 
     def __init__(self, setup: Setup, method: "MatrixDiscrepancyRegressor") -> None:
         super().__init__(setup)
-        self.error, self.warm_up, self.ridge = method.first_term, method.warm_up, method.ridge
+        self.error, self.warm_up, self.ridge = method._error(), method.warm_up, method.ridge
         self.rate, self.pull = method._rate(), method.weight_pull
         self.slopes = jeffreys_slopes
         if method.divergence != "von_neumann":
             self.slopes = partial(metric_slopes, DIVERGENCES[method.divergence].function)
         prior = self.weights if setup.prior is None else setup.prior
-        self.register_buffer("prior", prior.clone())
-        self.register_buffer("done", torch.zeros(()))
+        self.register_buffer("prior", prior.to(self.weights).clone())
+        self.register_buffer("done", torch.zeros((), device=setup.device))
         trade_off = setup.option(method, "trade_off")
         self.aligned = trade_off.nonzero()[:, 0]
         self.strength = trade_off[self.aligned]
         self.learned = setup.flag(method, "learn_weights").nonzero()[:, 0]
         self.raw = ~setup.flag(method, "standardise")[:, None]
-        self.weights[self.learned] = prior.to(self.weights)[self.learned]
+        self.weights[self.learned] = self.prior[self.learned]
 
     def forward(self, net: Net, batch: Batch) -> Iterator[Step]:
         """Give the one step of a batch; the weights move before it."""

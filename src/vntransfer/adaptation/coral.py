@@ -1,8 +1,8 @@
 """Alignment of feature covariances."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import ClassVar
 
 from torch import Tensor
 
@@ -11,7 +11,6 @@ from vntransfer.adaptation._objective import (
     NETWORK,
     Auto,
     Batch,
-    Error,
     Objective,
     Setup,
     Step,
@@ -56,15 +55,8 @@ class DeepCORALRegressor(DomainRegressor):
     ----------
     trade_off
         μ; "auto": chosen without labels of the target, see `DomainRegressor`.
-    loss
-        Error of a source: "mixed" (half RMSE, half Huber loss), "mse", "rmse", "huber" or
-        "jeffreys"; see `SourceOnlyRegressor`.
-    members, hidden, width, dropout, activation, extractor, head
-        The networks; see `DomainRegressor`.
-    epochs, steps, batch_size, lr, weight_decay, clip, average
-        The training loop, the same for all methods: see `DomainRegressor`.
-    patience, validation_fraction, bounded, device, warm_start, checkpoint, random_state, callback
-        See `DomainRegressor`.
+
+    All further options are those of `DomainRegressor`.
 
     Examples
     --------
@@ -78,13 +70,8 @@ class DeepCORALRegressor(DomainRegressor):
     """
 
     trade_off: float | Auto = 1.0
-    loss: Error = "mixed"
 
-    def _candidates(self) -> Sequence[Mapping[str, Any]]:
-        return [{"trade_off": mu} for mu in (0.1, 1.0, 10.0, 100.0)]
+    _trade_offs: ClassVar[tuple[float, ...]] = (0.1, 1.0, 10.0, 100.0)
 
     def _objective(self, setup: Setup) -> Objective:
         return CovarianceAlignment(setup, self)
-
-    def _error(self) -> Error:
-        return self.loss

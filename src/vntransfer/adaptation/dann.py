@@ -1,8 +1,8 @@
 """Domain-adversarial training with merged sources."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import ClassVar
 
 from vntransfer.adaptation._base import DomainRegressor
 from vntransfer.adaptation._domain_heads import DomainHeads
@@ -10,7 +10,6 @@ from vntransfer.adaptation._objective import (
     EVERYTHING,
     Auto,
     Batch,
-    Error,
     Objective,
     Setup,
     Step,
@@ -54,15 +53,8 @@ class DANNRegressor(DomainRegressor):
     ----------
     trade_off
         μ; "auto": chosen without labels of the target, see `DomainRegressor`.
-    loss
-        Error of a source: "mixed" (half RMSE, half Huber loss), "mse", "rmse", "huber" or
-        "jeffreys"; see `SourceOnlyRegressor`.
-    members, hidden, width, dropout, activation, extractor, head
-        The networks; see `DomainRegressor`.
-    epochs, steps, batch_size, lr, weight_decay, clip, average
-        The training loop, the same for all methods: see `DomainRegressor`.
-    patience, validation_fraction, bounded, device, warm_start, checkpoint, random_state, callback
-        See `DomainRegressor`.
+
+    All further options are those of `DomainRegressor`.
 
     Examples
     --------
@@ -76,16 +68,11 @@ class DANNRegressor(DomainRegressor):
     """
 
     trade_off: float | Auto = 0.01
-    loss: Error = "mixed"
 
-    def _candidates(self) -> Sequence[Mapping[str, Any]]:
-        return [{"trade_off": mu} for mu in (0.001, 0.01, 0.1, 1.0)]
+    _trade_offs: ClassVar[tuple[float, ...]] = (0.001, 0.01, 0.1, 1.0)
 
     def _objective(self, setup: Setup) -> Objective:
         return DomainAdversarial(setup, self)
 
     def _merges(self) -> bool:
         return True
-
-    def _error(self) -> Error:
-        return self.loss

@@ -1,8 +1,8 @@
 """Alignment of inverse Gram matrices."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -13,7 +13,6 @@ from vntransfer.adaptation._objective import (
     NETWORK,
     Auto,
     Batch,
-    Error,
     Objective,
     Setup,
     Step,
@@ -118,15 +117,8 @@ class DAREGRAMRegressor(DomainRegressor):
         α and β.
     share
         Share of the spectrum that is kept.
-    loss
-        Error of a source: "mixed" (half RMSE, half Huber loss), "mse", "rmse", "huber" or
-        "jeffreys"; see `SourceOnlyRegressor`.
-    members, hidden, width, dropout, activation, extractor, head
-        The networks; see `DomainRegressor`.
-    epochs, steps, batch_size, lr, weight_decay, clip, average
-        The training loop, the same for all methods: see `DomainRegressor`.
-    patience, validation_fraction, bounded, device, warm_start, checkpoint, random_state, callback
-        See `DomainRegressor`.
+
+    All further options are those of `DomainRegressor`.
 
     Examples
     --------
@@ -140,13 +132,11 @@ class DAREGRAMRegressor(DomainRegressor):
     """
 
     trade_off: float | Auto = 1.0
-    loss: Error = "mixed"
     angle: float = 0.05
     scale: float = 0.001
     share: float = 0.9
 
-    def _candidates(self) -> Sequence[Mapping[str, Any]]:
-        return [{"trade_off": mu} for mu in (0.1, 1.0, 10.0, 100.0)]
+    _trade_offs: ClassVar[tuple[float, ...]] = (0.1, 1.0, 10.0, 100.0)
 
     def _objective(self, setup: Setup) -> Objective:
         for name in ("angle", "scale", "share"):
@@ -154,6 +144,3 @@ class DAREGRAMRegressor(DomainRegressor):
         if self.share >= 1:
             raise ArgumentError(f"share: expected a share below 1, got {self.share!r}")
         return InverseGramAlignment(setup, self)
-
-    def _error(self) -> Error:
-        return self.loss

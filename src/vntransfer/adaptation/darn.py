@@ -1,8 +1,8 @@
 """Domain aggregation network with spectral discrepancies."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -13,7 +13,6 @@ from vntransfer.adaptation._objective import (
     NETWORK,
     Auto,
     Batch,
-    Error,
     Objective,
     Setup,
     Step,
@@ -77,15 +76,8 @@ class DARNRegressor(DomainRegressor):
         μ; "auto": chosen without labels of the target, see `DomainRegressor`.
     sharpness
         γ: small gives equal weights, large one source only.
-    loss
-        Error of a source: "mixed" (half RMSE, half Huber loss), "mse", "rmse", "huber" or
-        "jeffreys"; see `SourceOnlyRegressor`.
-    members, hidden, width, dropout, activation, extractor, head
-        The networks; see `DomainRegressor`.
-    epochs, steps, batch_size, lr, weight_decay, clip, average
-        The training loop, the same for all methods: see `DomainRegressor`.
-    patience, validation_fraction, bounded, device, warm_start, checkpoint, random_state, callback
-        See `DomainRegressor`.
+
+    All further options are those of `DomainRegressor`.
 
     Examples
     --------
@@ -99,14 +91,9 @@ class DARNRegressor(DomainRegressor):
     """
 
     trade_off: float | Auto = 0.01
-    loss: Error = "mixed"
     sharpness: float = 1.0
 
-    def _candidates(self) -> Sequence[Mapping[str, Any]]:
-        return [{"trade_off": mu} for mu in (0.001, 0.01, 0.1, 1.0)]
+    _trade_offs: ClassVar[tuple[float, ...]] = (0.0, 0.01, 0.1, 1.0)
 
     def _objective(self, setup: Setup) -> Objective:
         return SpectralAggregation(setup, self)
-
-    def _error(self) -> Error:
-        return self.loss

@@ -1,8 +1,8 @@
 """Multi-source domain-adversarial training."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
@@ -14,7 +14,6 @@ from vntransfer.adaptation._objective import (
     EVERYTHING,
     Auto,
     Batch,
-    Error,
     Objective,
     Setup,
     Step,
@@ -85,15 +84,8 @@ class MDANRegressor(DomainRegressor):
     index
         Of "max": "one" source for both terms, as in the bound, or "two" as in the public code: the
         largest error and, of possibly another source, the smallest d_i.
-    loss
-        Error of a source: "mixed" (half RMSE, half Huber loss), "mse", "rmse", "huber" or
-        "jeffreys"; see `SourceOnlyRegressor`.
-    members, hidden, width, dropout, activation, extractor, head
-        The networks; see `DomainRegressor`.
-    epochs, steps, batch_size, lr, weight_decay, clip, average
-        The training loop, the same for all methods: see `DomainRegressor`.
-    patience, validation_fraction, bounded, device, warm_start, checkpoint, random_state, callback
-        See `DomainRegressor`.
+
+    All further options are those of `DomainRegressor`.
 
     Examples
     --------
@@ -108,18 +100,13 @@ class MDANRegressor(DomainRegressor):
 
     aggregation: Aggregation = "dynamic"
     trade_off: float | Auto = 0.01
-    loss: Error = "mixed"
     sharpness: float = 10.0
     index: Index = "one"
 
-    def _candidates(self) -> Sequence[Mapping[str, Any]]:
-        return [{"trade_off": mu} for mu in (0.001, 0.01, 0.1, 1.0)]
+    _trade_offs: ClassVar[tuple[float, ...]] = (0.0, 0.01, 0.1, 1.0)
 
     def _objective(self, setup: Setup) -> Objective:
         choose("aggregation", self.aggregation, Aggregation)
         choose("index", self.index, Index)
         number("sharpness", self.sharpness, exclusive=True)
         return MultiDomainAdversarial(setup, self)
-
-    def _error(self) -> Error:
-        return self.loss

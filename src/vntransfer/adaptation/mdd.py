@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor
@@ -32,7 +32,7 @@ from vntransfer.moments import covariance
 from vntransfer.networks import Net
 from vntransfer.ridge import AUTO_RIDGE
 
-FirstTerm = Literal["mixed", "rmse", "jeffreys"]
+FirstTerm = Literal["rmse", "jeffreys"]
 Absolute = Literal["aggregated", "per_source"]
 Adversary = Literal["simultaneous", "alternating"]
 
@@ -56,7 +56,7 @@ class MatrixDiscrepancy(Objective):
         m = self.method
         ramp = min(1.0, (float(self.done) + 1) / max(m.warm_up, 1))
         z = batch.own(net.extractor(batch.x))
-        error = dot(self.weights, source_errors(m.first_term, batch, net.head(z[:, :-1])))
+        error = dot(self.weights, source_errors(m._error(), batch, net.head(z[:, :-1])))
         h = net.head if m.predictor_sees_discrepancy else frozen(net.head)
         anchor: Tensor | float = 0.0
         if m.anchor:
@@ -116,8 +116,8 @@ class MatrixDiscrepancyRegressor(DomainRegressor):
         Σ w_i e_i + μ J(Σ w_i cov_i[q] : cov_t[q]) / dim q,
 
     the Jeffreys von Neumann divergence between what the weighted sources and the target look like
-    to the network. Every fourth step w moves against the gradient of the same divergence between
-    second moments, and a little back to the sources' shares of rows; it follows the closeness of
+    to the network. Every fourth step w moves against the gradient of J between second moments
+    (means count too), and a little back to the sources' shares of rows; it follows the closeness of
     domains and is much the same for every seed. μ is chosen without labels of the target: each
     source plays the target once, and alignment is used as far as it helped there (``trade_off =
     "auto"``, `selection_`).
@@ -139,9 +139,8 @@ class MatrixDiscrepancyRegressor(DomainRegressor):
     adversary
         Whether to use the paper's form.
     first_term
-        e_i: "mixed" (half RMSE, half Huber loss), "rmse", or "jeffreys" (√J between response and
-        prediction on the inputs, with the mean residual of the sources added to predictions
-        afterwards).
+        e_i: "rmse", or "jeffreys" (√J between response and prediction on the inputs, with the mean
+        residual of the sources added to predictions afterwards); None: ``loss``.
     learn_weights
         Whether w is learned; otherwise sources count alike.
     weight_rate
@@ -172,12 +171,8 @@ class MatrixDiscrepancyRegressor(DomainRegressor):
     anchor
         Strength by which the adversary is also fitted to the sources' responses, which keeps it
         from running away; the paper has 0.
-    members, hidden, width, dropout, activation, extractor, head
-        The networks; see `DomainRegressor`.
-    epochs, steps, batch_size, lr, weight_decay, clip, average
-        The training loop, the same for all methods: see `DomainRegressor`.
-    patience, validation_fraction, bounded, device, warm_start, checkpoint, random_state, callback
-        See `DomainRegressor`.
+
+    All further options are those of `DomainRegressor`.
 
     Examples
     --------
@@ -195,7 +190,7 @@ class MatrixDiscrepancyRegressor(DomainRegressor):
     members: int = 5
     trade_off: float | Auto = "auto"
     adversary: bool = False
-    first_term: FirstTerm = "mixed"
+    first_term: FirstTerm | None = None
     learn_weights: bool = True
     weight_rate: float | None = None
     weight_pull: float = 10.0
@@ -209,9 +204,11 @@ class MatrixDiscrepancyRegressor(DomainRegressor):
     adversary_steps: Adversary = "simultaneous"
     anchor: float = 1.0
 
+    _trade_offs: ClassVar[tuple[float, ...]] = (0.0, 0.1, 0.3, 1.0)  # with an adversary
+
     def _candidates(self) -> Sequence[Mapping[str, Any]]:
         if self.adversary:
-            return [{"trade_off": mu} for mu in (0.03, 0.1, 0.3, 1.0)]
+            return super()._candidates()
         return [
             {"trade_off": 0.0},
             {"trade_off": 1.0, "learn_weights": False, "standardise": False},
@@ -220,7 +217,8 @@ class MatrixDiscrepancyRegressor(DomainRegressor):
         ]
 
     def _objective(self, setup: Setup) -> Objective:
-        choose("first_term", self.first_term, FirstTerm)
+        if self.first_term is not None:
+            choose("first_term", self.first_term, FirstTerm)
         choose("weight_update", self.weight_update, Update)
         choose("absolute", self.absolute, Absolute)
         choose("adversary_steps", self.adversary_steps, Adversary)
@@ -237,7 +235,7 @@ class MatrixDiscrepancyRegressor(DomainRegressor):
         return default if self.weight_rate is None else number("weight_rate", self.weight_rate)
 
     def _error(self) -> Error:
-        return self.first_term
+        return self.loss if self.first_term is None else self.first_term
 
 
 def metrics() -> list[str]:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from vntransfer.adaptation._base import DomainRegressor
-from vntransfer.adaptation._objective import Error, Objective, Setup, SourceLoss
+from vntransfer.adaptation._objective import Objective, Setup, SourceLoss
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -17,12 +17,8 @@ class SourceOnlyRegressor(DomainRegressor):
         "mixed" (half RMSE, half Huber loss), "mse", "rmse", "huber", or "jeffreys": the paper's
         √J(cov[x, y] : cov[x, ŷ]) on the inputs, with the mean residual of the sources added to
         predictions afterwards; see `JeffreysLoss` for what it cannot see.
-    members, hidden, width, dropout, activation, extractor, head
-        The networks; see `DomainRegressor`.
-    epochs, steps, batch_size, lr, weight_decay, clip, average
-        The training loop, the same for all methods: see `DomainRegressor`.
-    patience, validation_fraction, bounded, device, warm_start, checkpoint, random_state, callback
-        See `DomainRegressor`.
+
+    All further options are those of `DomainRegressor`.
 
     Examples
     --------
@@ -34,12 +30,7 @@ class SourceOnlyRegressor(DomainRegressor):
     True
     """
 
-    loss: Error = "mixed"
-
     _uses_target: ClassVar[bool] = False
 
     def _objective(self, setup: Setup) -> Objective:
         return SourceLoss(setup, self.loss)
-
-    def _error(self) -> Error:
-        return self.loss

@@ -40,7 +40,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Selection:
+class SharpnessSelection:
     """How the sharpness was chosen.
 
     Parameters
@@ -163,12 +163,14 @@ class _WeightedSource(BaseEstimator):  # type: ignore[misc]
         own: Floats | None,
         table: Floats,
         mass: Floats,
-    ) -> Selection:
+    ) -> SharpnessSelection:
         if self.sharpness != "auto":
-            return Selection(number("sharpness", self.sharpness), "given")
+            return SharpnessSelection(number("sharpness", self.sharpness), "given")
         names = list(groups.sources)
         if len(names) < 3:
-            return Selection(CANDIDATES[0], f"{len(names)} source(s): no virtual target to try on")
+            return SharpnessSelection(
+                CANDIDATES[0], f"{len(names)} source(s): no virtual target to try on"
+            )
         rows = list(groups.sources.values())
 
         def errors_on(v: int) -> list[float]:
@@ -194,7 +196,7 @@ class _WeightedSource(BaseEstimator):  # type: ignore[misc]
         found = np.array(Parallel(n_jobs=self.n_jobs)(delayed(errors_on)(v) for v in heavy))
         scored = np.isfinite(found[:, 0])
         if not scored.any():
-            return Selection(CANDIDATES[0], "no virtual target could be scored")
+            return SharpnessSelection(CANDIDATES[0], "no virtual target could be scored")
         guarded = guard(found[scored])
         v, best = guarded.scores[guarded.best], CANDIDATES[guarded.best]
         reason = (
@@ -203,7 +205,7 @@ class _WeightedSource(BaseEstimator):  # type: ignore[misc]
             else "leave-one-source-out: no sharpness is better than pooling by a standard error"
         )
         chosen = tuple(names[i] for i, good in zip(heavy, scored, strict=True) if good)
-        return Selection(best, reason, CANDIDATES, chosen, found[scored], guarded)
+        return SharpnessSelection(best, reason, CANDIDATES, chosen, found[scored], guarded)
 
     def _can_train(self, y: NDArray[Any]) -> bool:
         return len(y) > 1
@@ -268,7 +270,7 @@ class WeightedSourceRegressor(RegressorMixin, _WeightedSource):  # type: ignore[
         Weight of each source by its name.
     divergences_ : dict
         D of each source.
-    selection_ : Selection
+    selection_ : SharpnessSelection
         How the sharpness was chosen, with all errors and scores.
     estimator_ : estimator
         The fitted regressor.

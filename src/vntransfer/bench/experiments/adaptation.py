@@ -133,10 +133,6 @@ def _fit(cell: Cell, rows: Problem, labels: _Array) -> Fitted:
     if cell.method == "oracle":
         return Fitted(_oracle(cell, rows))
     x, y, domain = stack(rows.sources, target=rows.x)
-    if cell.method == ENSEMBLE and "members" not in cell.hyper:
-        seeds = np.random.SeedSequence(cell.seed).generate_state(MEMBERS)
-        members = [_make(BASELINE, cell.hyper, int(seed)).fit(x, y, domain) for seed in seeds]
-        return Fitted(np.mean([model.predict(rows.x_test) for model in members], axis=0))
     method = BASELINE if cell.method == ENSEMBLE else cell.method
     model = _make(method, cell.hyper, cell.seed).fit(x, y, domain)
     return Fitted(
@@ -237,6 +233,8 @@ def options_of(method: str) -> dict[str, Option]:
             found[name] = Option(value, low=0, words=("auto",))
         elif value is None and float in get_args(hints[name].annotation):
             found[name] = Option(NONE, words=(NONE,))
+        elif value is None and (words := _words(hints[name].annotation)):
+            found[name] = Option(NONE, choices=(NONE, *words))
         elif isinstance(value, tuple) and value:
             found[name] = Option(list(value))
         elif isinstance(value, bool | int | str) or (
@@ -246,14 +244,17 @@ def options_of(method: str) -> dict[str, Option]:
     return found
 
 
+def _words(annotation: Any) -> tuple[str, ...]:
+    """Words of the literals in a union of types."""
+    return tuple(w for part in get_args(annotation) for w in get_args(part) if isinstance(w, str))
+
+
 def _methods() -> dict[str, Method]:
     network = options_of(BASELINE)
     return {
         "constant": Method(),
         BASELINE: Method(network),
-        ENSEMBLE: Method(
-            network | ({"members": Option(MEMBERS, low=1)} if "members" in network else {})
-        ),
+        ENSEMBLE: Method({**network, "members": Option(MEMBERS, low=1)}),
         **{name: Method(options_of(name)) for name in METHODS if name != BASELINE},
         "oracle": Method({**network, "folds": Option(5, low=2)}),
     }

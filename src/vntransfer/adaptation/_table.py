@@ -1,0 +1,98 @@
+"""The rows that a fit is given: checked, with their domains, responses and weights."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_array
+
+from vntransfer.domains import TARGET, Groups, Name
+from vntransfer.errors import ArgumentError, DomainError
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of all domains.
+
+    Parameters
+    ----------
+    x
+        Inputs (n, p), dense or sparse.
+    y
+        Responses (n, m), zero in rows of targets.
+    groups
+        Rows of each domain.
+    weights
+        Weights (n,) by which rows are drawn; None: all alike.
+    one_column
+        Whether responses were given, and are predicted, as (n,).
+    """
+
+    x: Any
+    y: Floats
+    groups: Groups
+    weights: Floats | None
+    one_column: bool
+
+    def sources(self) -> "Table":
+        """Give the rows of the sources alone."""
+        rows = self.groups.source_rows
+        own = {name: np.searchsorted(rows, r) for name, r in self.groups.sources.items()}
+        weights = None if self.weights is None else self.weights[rows]
+        return Table(self.x[rows], self.y[rows], Groups(own), weights, self.one_column)
+
+    def with_target(self, x: Any) -> "Table":
+        """Give the rows of the sources and those of a target."""
+        own, n = self.sources(), x.shape[0]
+        sparse = scipy.sparse.issparse(own.x)
+        if sparse != scipy.sparse.issparse(x):
+            kinds = "sparse" if sparse else "dense"
+            raise ArgumentError(f"X: the sources are {kinds}; give the target's rows so too")
+        name: Name = TARGET if isinstance(next(iter(own.groups.sources)), str) else -1
+        rows = np.arange(len(own.y), len(own.y) + n)
+        return Table(
+            scipy.sparse.vstack([own.x, x], format="csr") if sparse else np.vstack([own.x, x]),
+            np.vstack([own.y, np.zeros((n, own.y.shape[1]))]),
+            Groups(own.groups.sources, {name: rows}),
+            None if own.weights is None else np.concatenate((own.weights, np.ones(n))),
+            self.one_column,
+        )
+
+
+def read_table(estimator: str, x: Any, y: Any, groups: Groups, sample_weight: Any) -> Table:
+    """Check responses and weights; of targets neither is read."""
+    n = x.shape[0]
+    if y is None:
+        raise ArgumentError(f"y: {estimator} requires y to be passed, but the target y is None")
+    given = np.asarray(y)
+    if given.ndim not in (1, 2) or len(given) != n:
+        raise DomainError(
+            f"y: expected {n} responses (n,) or (n, m) as X has rows, got shape {given.shape}"
+        )
+    rows = groups.source_rows
+    own = check_array(given[rows], ensure_2d=False, dtype=np.float64, input_name="y")
+    labels = np.zeros((n, 1 if given.ndim == 1 else given.shape[1]))
+    labels[rows] = own.reshape(len(rows), -1)
+    return Table(x, labels, groups, _weights(sample_weight, groups, n), given.ndim == 1)
+
+
+def _weights(given: Any, groups: Groups, n: int) -> Floats | None:
+    """Weights of rows, one for targets; None if all are alike."""
+    if given is None:
+        return None
+    values = np.asarray(given, dtype=np.float64)
+    if values.shape not in ((), (n,)):
+        raise ArgumentError(f"sample_weight: expected {n} numbers, got shape {values.shape}")
+    weights = np.ones(n)
+    rows = groups.source_rows
+    weights[rows] = np.broadcast_to(values, (n,))[rows]
+    if not (np.isfinite(weights).all() and (weights >= 0).all()):
+        raise ArgumentError("sample_weight: expected finite numbers of at least 0")
+    for name, own in groups.sources.items():
+        if weights[own].sum() == 0:
+            raise ArgumentError(f"sample_weight: the weights of domain {name!r} are all zero")
+    return None if np.ptp(weights[rows]) == 0 else weights
