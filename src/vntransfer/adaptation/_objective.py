@@ -37,17 +37,45 @@ class Batch(NamedTuple):
     order
         Domains of each member, (M, K) or (M, K + 1): its sources, followed by its target if it
         has one; None: all have the D domains as they come.
+    mask
+        Where the m columns of a row are the pixels of a patch: those that count, (D, B, m); None
+        where columns are responses.
+    scale
+        Columns of a patch are this times a density.
+
+    Examples
+    --------
+    >>> x, y = torch.zeros(1, 1, 3), torch.zeros(1, 1, 2)
+    >>> table, patches = Batch(x, y), Batch(x, y, mask=torch.tensor([[[1.0, 0.0]]]), scale=2.0)
+    >>> guess = torch.tensor([[[[6.0, 7.0]]]])
+    >>> table.response(guess).tolist(), patches.response(guess).tolist()
+    ([[[[6.0, 7.0]]]], [[[[3.0]]]])
     """
 
     x: Tensor
     y: Tensor
     order: Tensor | None = None
+    mask: Tensor | None = None
+    scale: float = 1.0
 
     def own(self, values: Tensor) -> Tensor:
         """Values of each member's own domains: (M, D, ...) -> (M, K + 1, ...)."""
         if self.order is None:
             return values
         return values[torch.arange(len(self.order), device=values.device)[:, None], self.order]
+
+    def masked(self, columns: Tensor) -> Tensor:
+        """Columns (M, K or K + 1, B, m) of each member's first domains, where they count."""
+        if self.mask is None:
+            return columns
+        mask = self.mask[None] if self.order is None else self.mask[self.order]
+        return columns * mask[:, : columns.shape[1]]
+
+    def response(self, prediction: Tensor) -> Tensor:
+        """Responses of rows: predictions as they are, or what a patch adds up to, one column."""
+        if self.mask is None:
+            return prediction
+        return self.masked(prediction).sum(-1, keepdim=True) / self.scale
 
 
 class Setup(NamedTuple):
@@ -65,6 +93,8 @@ class Setup(NamedTuple):
         Shares of the rows that each source has, (M, K); None: equal ones.
     device
         Where tensors live.
+    make_head
+        Makes another head for all members; None: a linear one.
     """
 
     n_sources: int
@@ -74,6 +104,7 @@ class Setup(NamedTuple):
     members: Sequence[Mapping[str, Any]] = ({},)
     prior: Tensor | None = None
     device: str = "cpu"
+    make_head: Callable[[], nn.Module] | None = None
 
     def option(self, method: Any, name: str) -> Tensor:
         """Value of a number among the method's options for each member, (M,)."""
@@ -85,8 +116,10 @@ class Setup(NamedTuple):
         values = [bool(own.get(name, getattr(method, name))) for own in self.members]
         return torch.tensor(values, device=self.device)
 
-    def linear(self) -> Linear:
+    def second_head(self) -> nn.Module:
         """Make a second head for all members."""
+        if self.make_head is not None:
+            return self.make_head()
         return Linear(self.width, self.n_responses, self.generator, members=len(self.members))
 
 
@@ -158,7 +191,7 @@ def source_errors(kind: Error, batch: Batch, prediction: Tensor) -> Tensor:
         x = x[:, :k].expand(len(prediction), -1, -1, -1)
         value: Tensor = response_divergence(x, prediction, batch.y.expand_as(prediction), sqrt=True)
         return value
-    gap = prediction - batch.y
+    gap = batch.masked(prediction - batch.y)
     if kind == "mse":
         return mean_square(gap)
     rmse = safe_sqrt(mean_square(gap)) if kind != "huber" else torch.zeros(())

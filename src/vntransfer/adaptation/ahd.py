@@ -34,7 +34,7 @@ class HypothesisDiscrepancy(Objective):
 
     def __init__(self, setup: Setup, method: "AHDRegressor") -> None:
         super().__init__(setup)
-        self.adversary = setup.linear()
+        self.adversary = setup.second_head()
         self.trade_off = setup.option(method, "trade_off")
         self.method = method
 
@@ -48,13 +48,13 @@ class HypothesisDiscrepancy(Objective):
 
         with torch.no_grad():
             z = batch.own(net.extractor(batch.x))
-            h_target = net.head(z)[:, -1]
+            h = net.head(z)
         guess = self.adversary(z)
         fitted = dot(w, source_errors("mse", batch, guess[:, :-1]))
-        yield ("adversary",), fitted - mean_square(h_target - guess[:, -1])
+        yield ("adversary",), fitted - mean_square(batch.masked(h - guess))[:, -1]
 
         z = batch.own(net.extractor(batch.x))
-        apart = mean_square(net.head(z) - self.adversary(z))
+        apart = mean_square(batch.masked(net.head(z) - self.adversary(z)))
         discrepancy = (apart[:, -1] - dot(w, apart[:, :-1])).abs()
         yield ("extractor",), self.trade_off * discrepancy
 
@@ -65,7 +65,7 @@ class HypothesisDiscrepancy(Objective):
     def weight_slope(self, net: Net, batch: Batch) -> Tensor:
         """Gradient with respect to w of |MSE_t(h, h') - Σ w_i MSE_i(h, h')| + λ‖w‖₂."""
         w, z = self.weights, batch.own(net.extractor(batch.x))
-        apart = mean_square(net.head(z) - self.adversary(z))
+        apart = mean_square(batch.masked(net.head(z) - self.adversary(z)))
         sign = (apart[:, -1] - dot(w, apart[:, :-1])).sign()
         pull = self.method.weight_penalty * w / w.norm(dim=-1, keepdim=True)
         return pull - sign[:, None] * apart[:, :-1]

@@ -126,7 +126,7 @@ class MomentAlignment(Objective):
         aligned: Tensor | float = 0.0
         moves = len(self.learned) and int(self.done) % EVERY == 0
         if moves or len(self.aligned):
-            q = torch.cat((z, frozen(net.head)(z)), -1)
+            q = torch.cat((z, batch.response(frozen(net.head)(z))), -1)
             moments = Moments(q.detach())
             if moves:
                 self.move_weights(moments)

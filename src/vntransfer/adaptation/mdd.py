@@ -44,7 +44,7 @@ class MatrixDiscrepancy(Objective):
 
     def __init__(self, setup: Setup, method: "MatrixDiscrepancyRegressor") -> None:
         super().__init__(setup)
-        self.adversary = setup.linear()
+        self.adversary = setup.second_head()
         self.trade_off = setup.option(method, "trade_off")
         self.method = method
         self.register_buffer("done", torch.zeros(()))
@@ -64,20 +64,20 @@ class MatrixDiscrepancy(Objective):
             anchor = m.anchor * dot(self.weights, source_errors("rmse", batch, guess))
         if m.adversary_steps == "alternating":
             still, fixed = z.detach(), frozen(net.head)
-            gap, _ = self.gap(self.roots(still, fixed(still), self.adversary(still)))
+            gap, _ = self.gap(self.roots(batch, still, fixed(still), self.adversary(still)))
             yield ("adversary",), anchor - self.trade_off * ramp * gap
-            roots = self.roots(z, h(z), frozen(self.adversary)(z))
+            roots = self.roots(batch, z, h(z), frozen(self.adversary)(z))
             blocks, anchor = NETWORK, 0.0
         else:
-            roots = self.roots(z, h(z), climbing(self.adversary)(z))
+            roots = self.roots(batch, z, h(z), climbing(self.adversary)(z))
             blocks = EVERYTHING
         gap, self.slope = self.gap(roots)
         self.note(loss=error, discrepancy=gap)
         yield blocks, error + self.trade_off * ramp * gap + anchor
 
-    def roots(self, z: Tensor, a: Tensor, b: Tensor) -> Tensor:
-        """√J, or a metric, between cov[z, a] and cov[z, b]: (M, K + 1)."""
-        m = self.method
+    def roots(self, batch: Batch, z: Tensor, a: Tensor, b: Tensor) -> Tensor:
+        """√J, or a metric, between cov[z, a] and cov[z, b] of two predictions: (M, K + 1)."""
+        m, a, b = self.method, batch.response(a), batch.response(b)
         ridge = m.ridge * z.detach().var(-2).mean(-1).clamp_min(1e-12)
         if m.divergence == "von_neumann":
             value: Tensor = response_divergence(z, a, b, sqrt=True, ridge=ridge)

@@ -22,6 +22,7 @@ KINDS = {
     "adaptation": "vntransfer.bench.experiments.adaptation",
     "continual": "vntransfer.bench.experiments.continual",
     "convergence": "vntransfer.bench.experiments.convergence",
+    "counting": "vntransfer.bench.experiments.counting",
     "label_noise": "vntransfer.bench.experiments.label_noise",
     "robustness": "vntransfer.bench.experiments.robustness",
     "smoke": "vntransfer.bench.experiments.smoke",

@@ -1,0 +1,200 @@
+"""The counting hourglass: photographs to a coarse grid of features, and back to a density map.
+
+The cells of the grid are the rows that all methods of adaptation work on. Of a picture of
+H x W pixels the encoder makes H/s x W/s cells of d features, s = 2^blocks; a decoder makes of a
+cell the s² pixels under it, so that a density map is a table too: one row per cell.
+"""
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils import skip_init
+
+from vntransfer.errors import ArgumentError
+from vntransfer.networks import Net, Stacked
+
+
+def to_patches(maps: Tensor, side: int) -> Tensor:
+    """Cut maps (..., H, W) into rows (..., cells, side²): the pixels under each cell.
+
+    Examples
+    --------
+    >>> to_patches(torch.arange(8.0).reshape(2, 4), 2)
+    tensor([[0., 1., 4., 5.],
+            [2., 3., 6., 7.]])
+    """
+    *between, height, width = maps.shape
+    tiles = maps.reshape(*between, height // side, side, width // side, side)
+    return tiles.transpose(-3, -2).reshape(*between, -1, side * side)
+
+
+def to_maps(rows: Tensor, grid: tuple[int, int]) -> Tensor:
+    """Put rows (..., cells, side²) together to maps (..., H, W), the inverse of `to_patches`.
+
+    Examples
+    --------
+    >>> maps = torch.arange(24.0).reshape(1, 4, 6)
+    >>> bool((to_maps(to_patches(maps, 2), (2, 3)) == maps).all())
+    True
+    """
+    *between, _, pixels = rows.shape
+    side = round(pixels**0.5)
+    tiles = rows.reshape(*between, *grid, side, side).transpose(-3, -2)
+    return tiles.reshape(*between, grid[0] * side, grid[1] * side)
+
+
+def grid_of(height: int, width: int, blocks: int) -> tuple[int, int]:
+    """Cells of a picture after so many halvings.
+
+    Examples
+    --------
+    >>> grid_of(512, 640, 6)
+    (8, 10)
+    """
+    side = 2**blocks
+    if height % side or width % side or min(height, width) < side:
+        raise ArgumentError(
+            f"size: {blocks} blocks need sides that {side} divides, got {height} x {width}; "
+            f"resize or pad the pictures"
+        )
+    return height // side, width // side
+
+
+def _conv(
+    layer: type[nn.Module], *sizes: int, generator: torch.Generator, **options: int
+) -> nn.Module:
+    """Give a convolution with torch's default initialisation, drawn from a generator."""
+    made = skip_init(layer, *sizes, **options)
+    weight, bias = made.weight, made.bias
+    bound = weight[0].numel() ** -0.5
+    for values in (weight, bias):
+        nn.init.uniform_(values, -bound, bound, generator=generator)
+    return made
+
+
+class Encoder(nn.Module):
+    """Blocks of convolution (3 x 3), batch normalisation, ReLU and max-pooling.
+
+    Parameters
+    ----------
+    blocks, channels
+        Number of blocks and of the features that come out.
+    generator
+        Gives initial parameters.
+
+    Examples
+    --------
+    >>> encoder = Encoder(3, 32, torch.Generator().manual_seed(0))
+    >>> encoder(torch.zeros(2, 3, 16, 24)).shape  # 2 x 3 cells of two pictures
+    torch.Size([2, 6, 32])
+    """
+
+    def __init__(self, blocks: int, channels: int, generator: torch.Generator) -> None:
+        super().__init__()
+        layers: list[nn.Module] = []
+        for n_in in (3, *[channels] * (blocks - 1)):
+            conv = _conv(nn.Conv2d, n_in, channels, 3, padding=1, generator=generator)
+            layers += [conv, nn.BatchNorm2d(channels), nn.ReLU(), nn.MaxPool2d(2)]
+        self.layers = nn.Sequential(*layers)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Give features (N, cells, channels) of pictures (N, 3, H, W)."""
+        z: Tensor = self.layers(x)
+        return z.flatten(2).mT
+
+
+class Decoder(nn.Module):
+    """Blocks of transposed convolution (4 x 4), batch normalisation, ReLU; then 1 x 1 to a map.
+
+    The output is linear: a rectified one can die, and then has no gradient.
+
+    Parameters
+    ----------
+    grid
+        Rows and columns of cells of a picture.
+    blocks, channels
+        As of the encoder.
+    generator
+        Gives initial parameters.
+
+    Examples
+    --------
+    >>> decoder = Decoder((2, 3), 3, 32, torch.Generator().manual_seed(0))
+    >>> decoder(torch.zeros(2 * 6, 32)).shape  # cells of two pictures, 8 x 8 pixels each
+    torch.Size([12, 64])
+    """
+
+    def __init__(
+        self, grid: tuple[int, int], blocks: int, channels: int, generator: torch.Generator
+    ) -> None:
+        super().__init__()
+        self.grid, self.side = grid, 2**blocks
+        layers: list[nn.Module] = []
+        for _ in range(blocks):
+            up = {"stride": 2, "padding": 1}
+            conv = _conv(nn.ConvTranspose2d, channels, channels, 4, generator=generator, **up)
+            layers += [conv, nn.BatchNorm2d(channels), nn.ReLU()]
+        self.layers = nn.Sequential(*layers, _conv(nn.Conv2d, channels, 1, 1, generator=generator))
+
+    def forward(self, z: Tensor) -> Tensor:
+        """Give patches (N cells, side²) from features (N cells, channels) of N pictures."""
+        h, w = self.grid
+        maps: Tensor = self.layers(z.reshape(-1, h * w, z.shape[-1]).mT.unflatten(2, (h, w)))
+        return to_patches(maps[:, 0], self.side).flatten(0, 1)
+
+
+class Cells(nn.Module):
+    """Features of pictures (D, B, 3, H, W) as rows of their domains, (1, D, B cells, d).
+
+    Examples
+    --------
+    >>> cells = Cells(Encoder(3, 32, torch.Generator().manual_seed(0)))
+    >>> cells(torch.zeros(5, 2, 3, 16, 24)).shape
+    torch.Size([1, 5, 12, 32])
+    """
+
+    def __init__(self, encoder: Encoder) -> None:
+        super().__init__()
+        self.encoder = Stacked([encoder], shared=True)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Encode."""
+        z: Tensor = self.encoder(x)
+        return z.flatten(2, 3)
+
+
+def decoder(
+    grid: tuple[int, int], *, blocks: int = 6, channels: int = 32, generator: torch.Generator
+) -> Stacked:
+    """Head of the hourglass: rows (1, D, B cells, d) -> patches (1, D, B cells, side²).
+
+    Examples
+    --------
+    >>> head = decoder((2, 3), blocks=3, generator=torch.Generator().manual_seed(0))
+    >>> head(torch.zeros(1, 5, 12, 32)).shape
+    torch.Size([1, 5, 12, 64])
+    """
+    return Stacked([Decoder(grid, blocks, channels, generator)])
+
+
+def hourglass(
+    grid: tuple[int, int], *, blocks: int = 6, channels: int = 32, generator: torch.Generator
+) -> Net:
+    """Join encoder and decoder, one member, for the training loop of `vntransfer.adaptation`.
+
+    Parameters
+    ----------
+    grid
+        Rows and columns of cells, see `grid_of`.
+    blocks, channels
+        Of the encoder and of the decoder; the paper has 6 and 32.
+    generator
+        Gives initial parameters; no global random state is used.
+
+    Examples
+    --------
+    >>> net = hourglass((2, 3), blocks=3, generator=torch.Generator().manual_seed(0))
+    >>> net(torch.zeros(5, 2, 3, 16, 24)).shape
+    torch.Size([1, 5, 12, 64])
+    """
+    extractor = Cells(Encoder(blocks, channels, generator))
+    return Net(extractor, decoder(grid, blocks=blocks, channels=channels, generator=generator))
