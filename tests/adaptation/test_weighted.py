@@ -24,11 +24,13 @@ from vntransfer import (
     ArgumentError,
     DomainError,
     PooledRegressor,
+    SourceOnlyRegressor,
     WeightedSourceClassifier,
     WeightedSourceRegressor,
     source_weights,
     stack,
 )
+from vntransfer.adaptation._learners import DenseScaler
 
 ROWS = "leave-one-out and column scales count rows: a row twice is not a row of weight two"
 FAILURES = {f"check_sample_weight_equivalence_on_{kind}_data": ROWS for kind in ("dense", "sparse")}
@@ -265,6 +267,26 @@ def test_sparse_rows(estimator: str) -> None:
     assert model.predict(X).shape == (150,)
     again = clone(model).fit(X, y, domain)
     np.testing.assert_array_equal(model.predict(X), again.predict(X))
+
+
+def test_dense_columns_are_scaled_and_sparse_ones_kept() -> None:
+    X = np.random.default_rng(0).normal(3.0, [1.0, 100.0], size=(50, 2))
+    np.testing.assert_allclose(DenseScaler().fit_transform(X).std(0), 1)
+    sparse = scipy.sparse.csr_array(X)
+    assert DenseScaler().fit_transform(sparse) is sparse
+    np.testing.assert_array_equal(
+        DenseScaler().fit(X).transform(sparse), DenseScaler().fit_transform(X)
+    )
+
+
+def test_the_network_is_the_default_and_takes_weights() -> None:
+    X, y, domain = curved(n=40)
+    assert isinstance(WeightedSourceRegressor()._learner(), SourceOnlyRegressor)
+    network = SourceOnlyRegressor(epochs=2, members=1, hidden=(8,), random_state=0)
+    sharp, flat = (
+        WeightedSourceRegressor(network, sharpness=a).fit(X, y, domain) for a in (3.0, 0.0)
+    )
+    assert np.abs(sharp.predict(X) - flat.predict(X)).max() > 1e-3
 
 
 def test_several_responses() -> None:

@@ -24,7 +24,7 @@ class PooledRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     estimator
-        "ridge": columns scaled, `RidgeCV` with its leave-one-out in closed form. "boosting":
+        "ridge": dense columns scaled, `RidgeCV` with its leave-one-out in closed form. "boosting":
         `HistGradientBoostingRegressor`, absolute error, 100 trees, no early stopping (held-out rows
         of the sources say little about another domain); sparse rows are first reduced to 100
         components by a truncated SVD. Or any regressor.

@@ -11,7 +11,6 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss, roc_auc_score
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
@@ -19,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from vntransfer._arrays import number
 from vntransfer.adaptation._guard import Guarded, guard
-from vntransfer.adaptation._learners import fit_weighted, learner, read
+from vntransfer.adaptation._learners import DenseScaler, fit_weighted, learner, read
 from vntransfer.adaptation._sklearn_storage import save as save_learner
 from vntransfer.adaptation.relevance import (
     Matrix,
@@ -313,7 +312,7 @@ class WeightedSourceClassifier(ClassifierMixin, _WeightedSource):  # type: ignor
     ----------
     estimator
         Any scikit-learn classifier whose ``fit`` takes ``sample_weight`` (also as last step of a
-        pipeline or inside a search); None is logistic regression on scaled columns.
+        pipeline or inside a search); None is logistic regression, dense columns scaled.
     sharpness
         a of `source_weights`, or "auto": 0 (pooling), 1 or 3 by leave-one-source-out with a
         standard-error guard.
@@ -351,7 +350,7 @@ class WeightedSourceClassifier(ClassifierMixin, _WeightedSource):  # type: ignor
 
     def _learner(self) -> Any:
         if self.estimator is None:
-            return make_pipeline(StandardScaler(with_mean=False), LogisticRegression(max_iter=1000))
+            return make_pipeline(DenseScaler(), LogisticRegression(max_iter=1000))
         return learner(self.estimator)
 
     def _check_labels(self, y: NDArray[Any]) -> None:
