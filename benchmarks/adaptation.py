@@ -98,11 +98,23 @@ def training(kind: Any, shape: Shape, data: tuple[Any, ...], **options: Any) -> 
     return lambda: kind(**{**common, **options}).fit(*data)
 
 
-def divergence(shape: Shape) -> Callable[[], None]:
-    """Forward and backward of the divergence of one step, as often as a training has steps."""
-    g = torch.Generator().manual_seed(0)
-    z = torch.randn(shape.sources + 1, shape.batch, shape.width, generator=g)
-    a, b = (torch.randn(shape.sources + 1, shape.batch, generator=g) for _ in range(2))
+def divergence(shape: Shape, data: tuple[Any, ...]) -> Callable[[], None]:
+    """Forward and backward of the divergence of one step, as often as a training has steps.
+
+    On features of a network in training: what their spectrum is decides how much is computed in
+    float64.
+    """
+    model = training(METHODS["mdd_paper"].make, shape, data, trade_off=1.0)()
+    x = np.stack(
+        [
+            model._state.x_scaler.transform(data[0][data[2] == name][: shape.batch])
+            for name in np.unique(data[2])
+        ]
+    )
+    with torch.no_grad():
+        z = model.net_.extractor(torch.from_numpy(x))[0]
+        a = model.net_.head(z[None])[0]
+        b = a + 0.1 * torch.randn(a.shape, generator=torch.Generator().manual_seed(0))
 
     def run() -> None:
         for _ in range(shape.steps):
@@ -124,7 +136,7 @@ def runs(shape: Shape) -> dict[str, Callable[[], Any]]:
     named: dict[str, Callable[[], Any]] = {
         "source_only": training(SourceOnlyRegressor, shape, data),
         "seeing": training(SeeingRegressor, shape, data),
-        "divergence": divergence(shape),
+        "divergence": divergence(shape, data),
     }
     for method in ("mdd", "mdd_paper", "dann", "ahd_msda", "darn", "coral"):
         named[method] = training(METHODS[method].make, shape, data, **FIXED.get(method, {}))
