@@ -13,20 +13,20 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
-from torch import Tensor
 
 from vntransfer._arrays import number
 from vntransfer._version import __version__
 from vntransfer.adaptation._checkpoint import Checkpoint
 from vntransfer.adaptation._data import Data, predict
-from vntransfer.adaptation._ensemble import Checkpoints, Ensemble, fit_ensemble
+from vntransfer.adaptation._ensemble import Checkpoints, fit_ensemble
 from vntransfer.adaptation._loop import Record, Schedule, Training
 from vntransfer.adaptation._members import Start, fingerprint
 from vntransfer.adaptation._objective import Error, Objective, Setup, choose
 from vntransfer.adaptation._scaling import LIMIT, Scaler
 from vntransfer.adaptation._selection import Selection, select
+from vntransfer.adaptation._state import State
 from vntransfer.adaptation._table import Table, read_table
-from vntransfer.domains import Groups, Name, group
+from vntransfer.domains import Name, group
 from vntransfer.errors import ArgumentError, DataWarning, DomainError
 from vntransfer.networks import Activation, Net
 
@@ -37,25 +37,6 @@ OUTSIDE = 0.02
 """Share of a later target's values beyond all that was seen from which on a warning is given."""
 
 Target = str | Sequence[str] | None
-
-
-@dataclass(frozen=True)
-class State:
-    """What a fit ends with."""
-
-    x_scaler: Scaler
-    y_scaler: Scaler
-    limits: tuple[Tensor, Tensor] | None
-    one_column: bool
-    ensemble: Ensemble
-    selection: Selection | None
-    sources: Table | None  # None after loading
-
-    def knows(self, groups: Groups) -> bool:
-        """Whether the sources have the names of these."""
-        return self.sources is not None and list(self.sources.groups.sources) == list(
-            groups.sources
-        )
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -248,7 +229,7 @@ class DomainRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             )
         return self._fit(old.sources.with_target(X), old)
 
-    def _fit(self, table: Table, old: "State | None") -> Self:
+    def _fit(self, table: Table, old: State | None) -> Self:
         """Fit; what was there before stays as it is until the end."""
         self._check_options()
         groups, own = table.groups, table.groups.source_rows
@@ -284,7 +265,7 @@ class DomainRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self._publish(State(x_scaler, y_scaler, limits, one, ensemble, selection, sources))
         return self
 
-    def _publish(self, state: "State") -> None:
+    def _publish(self, state: State) -> None:
         """Show what a fit ended with."""
         self._state = state
         self.net_ = state.ensemble.net

@@ -12,12 +12,13 @@ from safetensors.torch import save as write_tensors
 from sklearn.utils.validation import check_is_fitted
 
 from vntransfer._version import __version__
-from vntransfer.adaptation._base import DomainRegressor, State
+from vntransfer.adaptation._base import DomainRegressor
 from vntransfer.adaptation._ensemble import Ensemble
 from vntransfer.adaptation._members import build
 from vntransfer.adaptation._scaling import Scaler
 from vntransfer.adaptation._selection import Selection
 from vntransfer.adaptation._sklearn_storage import MODEL
+from vntransfer.adaptation._state import State
 from vntransfer.errors import ArgumentError, DataError
 from vntransfer.io import atomic_write
 
