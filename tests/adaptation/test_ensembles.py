@@ -1,6 +1,7 @@
 """Ensembles, selection without target labels, several targets, later targets, own modules."""
 
 import copy
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -17,9 +18,11 @@ from vntransfer.adaptation import (
     MatrixDiscrepancyRegressor,
     SourceOnlyRegressor,
 )
-from vntransfer.adaptation._objective import Setup
+from vntransfer.adaptation._objective import Batch, Setup, Step
+from vntransfer.adaptation.coral import CovarianceAlignment
 from vntransfer.domains import stack
-from vntransfer.errors import ArgumentError, DataWarning, DomainError
+from vntransfer.errors import ArgumentError, DataWarning, DomainError, VnError
+from vntransfer.networks import Net
 
 SHORT: dict[str, Any] = {"epochs": 2, "steps": 8, "batch_size": 16, "random_state": 0}
 AUTO = ["mdd", "mdd_paper", "dann", "mdan_max", "mdan_dyn", "ahd_1s", "ahd_msda", "darn", "coral"]
@@ -99,14 +102,31 @@ def test_selection_refuses_what_hurts() -> None:
     assert selection.shares["trade_off=10"] < 0.05
 
 
-def test_a_candidate_that_fails_is_left_out() -> None:
-    class Failing(DeepCORALRegressor):
-        _trade_offs = (1.0, 1e38, 1e38, 1e38)
+class Breaking(CovarianceAlignment):
+    """Loses the members whose trade-off is above 1."""
 
+    def forward(self, net: Net, batch: Batch) -> Iterator[Step]:
+        for names, loss in super().forward(net, batch):
+            yield names, loss * torch.where(self.trade_off > 1, torch.nan, 1.0)
+
+
+class BreakingRegressor(DeepCORALRegressor):
+    def _objective(self, setup: Setup) -> Breaking:
+        return Breaking(setup, self)
+
+
+def test_a_candidate_that_fails_is_left_out() -> None:
     X, y, domain = easy()
-    model = Failing(trade_off="auto", **{**SHORT, "clip": 1e30}).fit(X, y, domain)
+    model = BreakingRegressor(trade_off="auto", **SHORT).fit(X, y, domain)
+    selection = model.selection_
+    assert [name for name, score in selection.scores.items() if score == np.inf] == [
+        "trade_off=10",
+        "trade_off=100",
+    ]
+    assert selection.shares["trade_off=10"] == selection.shares["trade_off=100"] == 0
     assert np.isfinite(model.predict(X)).all()
-    assert sum(model.selection_.shares.values()) == pytest.approx(1)
+    with pytest.raises(VnError, match="not finite in epoch 0"):
+        BreakingRegressor(trade_off=10.0, **SHORT).fit(X, y, domain)
 
 
 def test_one_source_is_source_only() -> None:
