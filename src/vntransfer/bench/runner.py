@@ -123,6 +123,10 @@ class _Means:
         engine = None if self.engine == "local" else self.engine
         return {"jobs": self.jobs, "engine": engine, "scheduler": self.scheduler}
 
+    def make(self, cells: Sequence[Cell], folder: Path) -> Engine:
+        """Make the engine."""
+        return make_engine(self.engine, cells, folder, jobs=self.jobs, scheduler=self.scheduler)
+
 
 def _run(
     preset: Preset,
@@ -142,8 +146,7 @@ def _run(
         detail = {**told, "engine": means.engine, "jobs": means.jobs}
         with recorded(store, detail), tidy(checkpoints, store.pending()):
             if todo:
-                options = {"jobs": means.jobs, "scheduler": means.scheduler}
-                engine = make_engine(means.engine, todo, folder, **options)
+                engine = means.make(todo, folder)
                 with Noticeboard(folder, means.engine) as board, engine:
                     _compute_all(todo, engine, store, watcher, board)
         counts = store.counts()
