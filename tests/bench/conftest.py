@@ -1,3 +1,4 @@
+import os
 from pathlib import Path
 
 import pytest
@@ -17,8 +18,7 @@ seeds = 2
 def troubled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A preset whose experiment lives outside the package; subprocesses find it too."""
     monkeypatch.syspath_prepend(str(HERE))
-    monkeypatch.setenv("PYTHONPATH", str(HERE))
-    monkeypatch.syspath_prepend(HERE)
+    monkeypatch.setenv("PYTHONPATH", str(HERE), prepend=os.pathsep)
     preset = tmp_path / "troubled.toml"
     preset.write_text(TROUBLED)
     return preset
