@@ -206,17 +206,9 @@ def test_a_short_cell_writes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert not (tmp_path / "checkpoints").exists()
 
 
-def test_a_killed_run_goes_on_in_the_middle_of_its_cell(
-    troubled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    troubled.write_text(
-        'title = "Patience"\nexperiment = "troubled.patient"\ndata = "none"\nseeds = 1\n'
-        "[methods.waits]\n"
-    )
-    folder, go = tmp_path / "run", tmp_path / "go"
-    monkeypatch.setenv("VNT_TEST_GO", str(go))
-    monkeypatch.setenv(SECONDS_VARIABLE, "0")
-    command = [*VNT, "bench", "run", str(troubled), "--out", str(folder)]
+def test_a_killed_run_goes_on_in_the_middle_of_its_cell(patient: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    command = [*VNT, "bench", "run", str(patient), "--seeds", "1", "--out", str(folder)]
     process = subprocess.Popen(command, start_new_session=True)
     end = time.monotonic() + 60
     while not [p for p in folder.glob("checkpoints/*/*/step") if p.read_text() == "4"]:
@@ -227,8 +219,8 @@ def test_a_killed_run_goes_on_in_the_middle_of_its_cell(
     (key,) = [path.name for path in (folder / "checkpoints").iterdir()]
     stale = folder / "checkpoints" / "another"
     stale.mkdir()
-    go.touch()
-    run(troubled, out=folder)
+    patient.with_name("go").touch()
+    run(patient, seeds=1, out=folder)
     (record,) = read_records(folder)[1]
     assert record.key == key
     assert record.metrics["first"] == {5: 4.0}

@@ -149,7 +149,7 @@ class Cluster:
         from distributed import LocalCluster
 
         with dask.config.set({"distributed.scheduler.allowed-failures": 0}):
-            return LocalCluster(  # type: ignore[no-untyped-call]
+            return LocalCluster(
                 n_workers=jobs,
                 threads_per_worker=1,
                 processes=True,

@@ -24,7 +24,7 @@ class Engine(Protocol):
     def __enter__(self) -> Self:
         """Make it ready."""
 
-    def __exit__(self, *exception: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, /, *exception: object) -> None:
         """Let it go."""
 
     def submit(self, cell: Cell) -> "Future[Outcome]":

@@ -11,7 +11,7 @@ import platform
 import time
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Self
 
@@ -20,6 +20,16 @@ from vntransfer.bench.cells import Cell
 NAME = "running.json"
 BEAT_SECONDS = 5.0
 """Longest time between two signs of life of a runner."""
+
+
+@dataclass(frozen=True)
+class RunningCell:
+    """A cell that is being computed, since ``began`` (seconds since 1970)."""
+
+    label: str
+    data: str
+    method: str
+    began: float
 
 
 @dataclass(frozen=True)
@@ -33,7 +43,7 @@ class Running:
     engine, jobs
         What computes the cells, how many at once.
     cells
-        Label and start (seconds since 1970) of each cell that is being computed.
+        Those that are being computed.
     beat
         When it gave a sign of life last.
     """
@@ -42,7 +52,7 @@ class Running:
     host: str
     engine: str
     jobs: int
-    cells: list[tuple[str, float]]
+    cells: list[RunningCell]
     beat: float
 
 
@@ -67,22 +77,26 @@ class Noticeboard:
 
     def show(self, cells: Iterable[Cell], jobs: int) -> None:
         """Tell which cells are being computed; the same as before is a mere sign of life."""
-        labels = {cell.key: cell.label for cell in cells}
-        now = time.time()
-        self._began = {key: self._began.get(key, now) for key in labels}
-        shown = (*labels, jobs)
+        cells = list(cells)
+        now, before = time.time(), self._began
+        told = [
+            RunningCell(cell.label, cell.data, cell.method, before.get(cell.key, now))
+            for cell in cells
+        ]
+        self._began = {cell.key: own.began for cell, own in zip(cells, told, strict=True)}
+        shown = (*self._began, jobs)
         with suppress(OSError):
             if shown == self._shown:
                 os.utime(self._path)
                 return
-            told = {
+            content = {
                 "pid": os.getpid(),
                 "host": platform.node(),
                 "engine": self._engine,
                 "jobs": jobs,
-                "cells": [[labels[key], began] for key, began in self._began.items()],
+                "cells": [asdict(own) for own in told],
             }
-            self._temporary.write_text(json.dumps(told), "utf-8")
+            self._temporary.write_text(json.dumps(content), "utf-8")
             self._temporary.replace(self._path)
             self._shown = shown
 
@@ -98,7 +112,7 @@ def read_running(folder: Path) -> Running | None:
     path = folder / NAME
     try:
         told = json.loads(path.read_text("utf-8"))
-        cells = [(str(label), float(began)) for label, began in told.pop("cells")]
+        cells = [RunningCell(**own) for own in told.pop("cells")]
         return Running(**told, cells=cells, beat=path.stat().st_mtime)
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return None

@@ -1,9 +1,9 @@
-"""``vnt bench``: list, run, report, retry and export experiments."""
+"""``vnt bench``: list, run, watch, report, retry and export experiments."""
 
 import signal
 import tomllib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -153,6 +153,18 @@ def retry(
             folder, jobs=jobs, engine=engine, scheduler=scheduler, watcher=display
         )
     _conclude(summary)
+
+
+@app.command()
+def watch(
+    folder: _Folder,
+    once: Annotated[bool, typer.Option("--once", help="Print and leave.")] = False,
+) -> None:
+    """Show how far a run is, from another terminal; ends when nobody works on it any more."""
+    from vntransfer.bench.watch import watch as show
+
+    with suppress(KeyboardInterrupt):
+        show(folder, once=once)
 
 
 @app.command()
