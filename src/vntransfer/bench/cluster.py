@@ -23,6 +23,7 @@ from typing import Any, Self
 from vntransfer.bench.cells import Cell, canonical_json
 from vntransfer.bench.kinds import load_kind
 from vntransfer.bench.provenance import versions
+from vntransfer.bench.running import BEAT_SECONDS
 from vntransfer.bench.store import Outcome
 from vntransfer.bench.workers import compute
 from vntransfer.errors import ClusterError
@@ -69,7 +70,8 @@ class Cluster:
         self._numbers = count()
         self._tasks: dict[Future[Outcome], Any] = {}
         self._own: Any = None
-        self._alive = time.monotonic()
+        self._workers = 0
+        self._alive = self._asked = time.monotonic()
 
     def __enter__(self) -> Self:
         try:
@@ -110,6 +112,8 @@ class Cluster:
     @property
     def jobs(self) -> int:
         """Number of workers, at most as many as were asked for."""
+        if time.monotonic() - self._asked > BEAT_SECONDS:  # some may have come or gone
+            self.check()
         return max(1, min(self._limit or self._workers, self._workers))
 
     def submit(self, cell: Cell) -> "Future[Outcome]":
@@ -130,7 +134,7 @@ class Cluster:
 
     def check(self) -> None:
         """Raise when the scheduler or all workers are gone."""
-        now = time.monotonic()
+        now = self._asked = time.monotonic()
         try:
             self._workers = len(self._client.nthreads())
         except Exception as error:
@@ -171,6 +175,7 @@ class Cluster:
         (self._checkpoints / self._token).mkdir(parents=True)
         threads = self._client.nthreads()
         self._workers = len(threads)
+        self._alive = self._asked = time.monotonic()
         tasks = {
             address: self._client.submit(
                 inspect_worker,

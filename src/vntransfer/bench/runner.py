@@ -14,7 +14,7 @@ from vntransfer.bench.display import Silent, Watcher
 from vntransfer.bench.engines import Engine, check_engine, make_engine
 from vntransfer.bench.preset import Preset, check, override, read_preset
 from vntransfer.bench.provenance import command_line, recorded
-from vntransfer.bench.running import BEAT_SECONDS, Noticeboard
+from vntransfer.bench.running import Noticeboard
 from vntransfer.bench.scratch import FOLDER_NAME, checkpoint_seconds, drop, tidy
 from vntransfer.bench.store import Outcome, Store, make_folder, read_records
 from vntransfer.errors import StoreError
@@ -192,8 +192,8 @@ def _compute_all(
             cell = suspects.popleft() if suspects else queue.popleft()
             running[engine.submit(cell)] = cell
         watcher.running(running.values())
-        board.show(running.values(), jobs)
-        finished, _ = wait(running, timeout=BEAT_SECONDS, return_when=FIRST_COMPLETED)
+        beat = board.show(running.values(), jobs)
+        finished, _ = wait(running, timeout=beat, return_when=FIRST_COMPLETED)
         if not finished:
             engine.check()
         for future in finished:

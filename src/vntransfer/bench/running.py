@@ -1,11 +1,11 @@
 """What runs now: a small file beside the store, for those who look from another terminal.
 
 ``running.json`` is there while a runner works; one that was killed leaves it behind. It is
-replaced in one go but not forced to disk: it tells of the present, and costs a tenth of a
-millisecond per cell.
+replaced in one go, at most twice a second: quick cells do not wait for it.
 """
 
 import json
+import math
 import os
 import platform
 import time
@@ -20,6 +20,9 @@ from vntransfer.bench.cells import Cell
 NAME = "running.json"
 BEAT_SECONDS = 5.0
 """Longest time between two signs of life of a runner."""
+
+SHORTEST_SECONDS = 0.5
+"""Shortest time between two of them."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +66,7 @@ class Noticeboard:
         self._path, self._engine = folder / NAME, engine
         self._began: dict[str, float] = {}
         self._shown: tuple[object, ...] | None = None
+        self._written = -math.inf
 
     def __enter__(self) -> Self:
         return self
@@ -75,30 +79,45 @@ class Noticeboard:
     def _temporary(self) -> Path:
         return self._path.with_suffix(".tmp")
 
-    def show(self, cells: Iterable[Cell], jobs: int) -> None:
-        """Tell which cells are being computed; the same as before is a mere sign of life."""
+    def show(self, cells: Iterable[Cell], jobs: int) -> float:
+        """Tell which cells are being computed, if it is time to.
+
+        The same as before is a mere sign of life.
+
+        Returns
+        -------
+        float
+            Seconds after which it wants to be called again, whatever happens until then.
+        """
         cells = list(cells)
-        now, before = time.time(), self._began
-        told = [
-            RunningCell(cell.label, cell.data, cell.method, before.get(cell.key, now))
-            for cell in cells
-        ]
-        self._began = {cell.key: own.began for cell, own in zip(cells, told, strict=True)}
+        now = time.time()
+        self._began = {cell.key: self._began.get(cell.key, now) for cell in cells}
+        early = self._written + SHORTEST_SECONDS - time.monotonic()
+        if early > 0:
+            return early
+        self._written = time.monotonic()
         shown = (*self._began, jobs)
         with suppress(OSError):
             if shown == self._shown:
                 os.utime(self._path)
-                return
-            content = {
-                "pid": os.getpid(),
-                "host": platform.node(),
-                "engine": self._engine,
-                "jobs": jobs,
-                "cells": [asdict(own) for own in told],
-            }
-            self._temporary.write_text(json.dumps(content), "utf-8")
-            self._temporary.replace(self._path)
-            self._shown = shown
+            else:
+                self._write(cells, jobs)
+                self._shown = shown
+        return BEAT_SECONDS
+
+    def _write(self, cells: Iterable[Cell], jobs: int) -> None:
+        content = {
+            "pid": os.getpid(),
+            "host": platform.node(),
+            "engine": self._engine,
+            "jobs": jobs,
+            "cells": [
+                asdict(RunningCell(cell.label, cell.data, cell.method, self._began[cell.key]))
+                for cell in cells
+            ],
+        }
+        self._temporary.write_text(json.dumps(content), "utf-8")
+        self._temporary.replace(self._path)
 
 
 def read_running(folder: Path) -> Running | None:
