@@ -57,7 +57,7 @@ for name, changes, folder, left in json.loads(sys.argv[1]):
 """
 
 KINDS: dict[str, tuple[str, dict[str, Any], tuple[int, ...]]] = {
-    # selection with source-only, then with the candidates, then training: 2, 2 and 4 epochs
+    # selection with source-only, then with the candidates, then training: 1, 1 and 2 epochs
     "adaptation": (
         "adaptation",
         {
@@ -69,10 +69,10 @@ KINDS: dict[str, tuple[str, dict[str, Any], tuple[int, ...]]] = {
                 "rows": 60,
                 "history": True,
                 "methods.darn.trade_off": "auto",
-                "common.epochs": 4,
+                "common.epochs": 2,
             },
         },
-        (3, 7),
+        (1, 3),
     ),
     "oracle": (
         "adaptation",
@@ -80,9 +80,9 @@ KINDS: dict[str, tuple[str, dict[str, Any], tuple[int, ...]]] = {
             "methods": ["oracle"],
             "targets": ["s1"],
             "seeds": 1,
-            "settings": {"data": ["synthetic"], "rows": 60, "methods.oracle.epochs": 3},
+            "settings": {"data": ["synthetic"], "rows": 60, "methods.oracle.epochs": 2},
         },
-        (5,),
+        (3,),
     ),
     "counting": (
         "trancos",
