@@ -111,7 +111,8 @@ def same(one: Path, two: Path) -> bool:
 
 
 def test_the_store_is_the_local_one(servers: Servers, tmp_path: Path) -> None:
-    size: dict[str, Any] = {"targets": ["s1"], "seeds": 1}
+    settings = {"methods.boosting.rounds": 20}
+    size: dict[str, Any] = {"targets": ["s1"], "seeds": 1, "settings": settings}
     run("smoke", **size, jobs=1, out=tmp_path / "local")
     there = {"engine": "dask", "scheduler": servers.address}
     summary = run("smoke", **size, **there, out=tmp_path / "dask")

@@ -30,8 +30,9 @@ VNT = [sys.executable, "-c", "from vntransfer.cli import main; main()"]
 KILLED = """
 import json, os, signal, sys
 from pathlib import Path
-import vntransfer.adaptation, vntransfer.continual
+import torch._dynamo  # which the first optimiser imports
 from vntransfer.bench.cells import expand
+from vntransfer.bench.kinds import load_kind
 from vntransfer.bench.experiments import continual
 from vntransfer.bench.preset import check, override, read_preset
 from vntransfer.bench.workers import compute
@@ -47,6 +48,8 @@ def counted(self, *, last=False):
     return due(self, last=last)
 
 Pace.due = counted
+for name in ("adaptation", "counting", "continual"):
+    load_kind(name)
 for name, changes, folder, left in json.loads(sys.argv[1]):
     child = os.fork()
     if not child:
