@@ -28,6 +28,7 @@ from vntransfer.adaptation._state import State
 from vntransfer.adaptation._table import Table, read_table
 from vntransfer.domains import Name, group
 from vntransfer.errors import ArgumentError, DataWarning, DomainError
+from vntransfer.io import paced
 from vntransfer.networks import Activation, Net
 
 MIN_STEPS = 25
@@ -95,7 +96,7 @@ class DomainRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     checkpoint
         Folder in which the state is kept after each epoch: the same ``fit`` continues from there,
         with the same numbers as if it had never stopped; another one begins files of its own.
-        Remove it when the fit is done.
+        Remove it when the fit is done. `vntransfer.io.Paced` writes less often.
     random_state
         Seed; no global random state of torch is used.
     callback
@@ -305,9 +306,8 @@ class DomainRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         def make(stage: str, net: Net, generators: dict[str, torch.Generator]) -> Checkpoint:
             start = [value.cpu().numpy() for value in net.state_dict().values()]
             whole = fingerprint(key, stage, *start)
-            return Checkpoint(
-                Path(self.checkpoint, f"{stage}-{whole[:16]}.safetensors"), whole, generators
-            )
+            place = paced(self.checkpoint) / f"{stage}-{whole[:16]}.safetensors"
+            return Checkpoint(place, whole, generators)
 
         return make
 

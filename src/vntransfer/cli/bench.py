@@ -1,9 +1,9 @@
-"""``vnt bench``: list, run, report, retry and export experiments."""
+"""``vnt bench``: list, run, watch, report, retry and export experiments."""
 
 import signal
 import tomllib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,6 +20,15 @@ _Folder = Annotated[Path, typer.Argument(metavar="DIR", help="A run folder.")]
 _Jobs = Annotated[
     int | None,
     typer.Option("--jobs", "-j", min=1, help="Worker processes; by default one per core."),
+]
+_Engine = Annotated[
+    str, typer.Option(help="local, or dask: a cluster (vntransfer[cluster]).", metavar="NAME")
+]
+_Scheduler = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ADDRESS", help="Of a dask cluster; without one a cluster of this machine's cores."
+    ),
 ]
 
 
@@ -103,6 +112,8 @@ def run(
         typer.Option("--set", metavar="KEY=VALUE", help="Change a setting; may be repeated."),
     ] = None,
     jobs: _Jobs = None,
+    engine: _Engine = "local",
+    scheduler: _Scheduler = None,
     out: Annotated[Path | None, typer.Option(help="Run folder; by default runs/NAME.")] = None,
 ) -> None:
     """Run an experiment; cells that are finished already are not computed again."""
@@ -118,6 +129,8 @@ def run(
             seeds=seeds,
             settings=changed,
             jobs=jobs,
+            engine=engine,
+            scheduler=scheduler,
             out=out,
             watcher=display,
         )
@@ -125,14 +138,33 @@ def run(
 
 
 @app.command()
-def retry(folder: _Folder, jobs: _Jobs = None) -> None:
+def retry(
+    folder: _Folder,
+    jobs: _Jobs = None,
+    engine: _Engine = "local",
+    scheduler: _Scheduler = None,
+) -> None:
     """Compute the failed and the missing cells of a run folder again."""
     from vntransfer.bench import runner
     from vntransfer.bench.display import Display
 
     with Display() as display, _stoppable(folder):
-        summary = runner.retry(folder, jobs=jobs, watcher=display)
+        summary = runner.retry(
+            folder, jobs=jobs, engine=engine, scheduler=scheduler, watcher=display
+        )
     _conclude(summary)
+
+
+@app.command()
+def watch(
+    folder: _Folder,
+    once: Annotated[bool, typer.Option("--once", help="Print and leave.")] = False,
+) -> None:
+    """Show how far a run is, from another terminal; ends when nobody works on it any more."""
+    from vntransfer.bench.watch import watch as show
+
+    with suppress(KeyboardInterrupt):
+        show(folder, once=once)
 
 
 @app.command()

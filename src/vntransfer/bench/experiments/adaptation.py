@@ -29,6 +29,7 @@ from vntransfer.bench.experiments.adaptation_figures import figures
 from vntransfer.bench.experiments.adaptation_report import tables
 from vntransfer.bench.kinds import Kind, Method
 from vntransfer.bench.options import Option, Settings
+from vntransfer.bench.scratch import scratch
 from vntransfer.data import Domains, load
 from vntransfer.domains import stack
 from vntransfer.errors import PresetError
@@ -163,7 +164,9 @@ def _make(method: str, options: Settings, seed: int) -> Any:
         for name, value in options.items()
     }
     model = METHODS[method].make(**given)
-    return model.set_params(random_state=seed) if "random_state" in model.get_params() else model
+    of_the_cell = {"random_state": seed, "checkpoint": scratch()}
+    known = model.get_params()
+    return model.set_params(**{name: v for name, v in of_the_cell.items() if name in known})
 
 
 def weight_record(model: Any, rows: Problem) -> dict[str, float]:
