@@ -1,6 +1,7 @@
 """Drawing of heat maps, their colour scale, and trees."""
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -52,7 +53,7 @@ def short(value: float, largest: float) -> str:
 def cell_size(chart: Heatmap) -> float:
     """Side of a cell: smaller where there are many."""
     n = max(len(chart.columns), len(chart.rows), 1)
-    return max(7.0, min(34.0, 30.0 if n <= 8 else 560.0 / n))
+    return max(7.0, min(34.0, 28.0 if n <= 8 else 560.0 / n))
 
 
 def draw_heatmap(chart: Heatmap) -> tuple[str, float, float]:
@@ -94,12 +95,11 @@ def _cells(chart: Heatmap, left: float, top: float, side: float) -> list[str]:
     rows = []
     gap = 1.0 if side >= 12 else 0.0
     for i, name in enumerate(chart.rows):
-        shapes, inks = [], []
+        shapes, inks = _empty(chart.values[i], left, top + side * i, side, gap), []
         for j, value in enumerate(chart.values[i]):
             x, y = left + side * j, top + side * i
             size = side - gap
             if not math.isfinite(value):
-                shapes.append(tag("rect", x=x, y=y, width=size, height=size, class_="empty"))
                 continue
             own = f"{letter}{level(float(value), low, high)}"
             shapes.append(
@@ -114,6 +114,23 @@ def _cells(chart: Heatmap, left: float, top: float, side: float) -> list[str]:
         rows.append(tag("g", "".join(shapes), class_="row", data_n=name) + "".join(inks))
     columns = "|".join(name.replace("|", "¦") for name in chart.columns)
     return [tag("g", "".join(rows), class_="map", data_columns=columns)]
+
+
+def _empty(values: Any, left: float, y: float, side: float, gap: float) -> list[str]:
+    """One grey bar for each run of places without a value."""
+    missing = [False, *(not math.isfinite(value) for value in values), False]
+    turns = [j for j in range(len(missing) - 1) if missing[j] != missing[j + 1]]
+    return [
+        tag(
+            "rect",
+            x=left + side * a,
+            y=y,
+            width=side * (b - a) - gap,
+            height=side - gap,
+            class_="empty",
+        )
+        for a, b in zip(turns[::2], turns[1::2], strict=True)
+    ]
 
 
 def _names(

@@ -3,7 +3,7 @@
 import re
 from html import escape
 
-from vntransfer.page.charts import Bars, Chart, Heatmap, Histogram, Panel, Scatter, Series
+from vntransfer.page.charts import Bars, Chart, Heatmap, Histogram, Panel, Panels, Scatter, Series
 from vntransfer.page.draw import classes, draw
 from vntransfer.page.draw_grid import colour_bar
 from vntransfer.page.layout import colours, panels
@@ -51,6 +51,8 @@ def figure(chart: Chart, title: str, caption: str, anchor: str) -> tuple[str, se
             data_xlabel=_x_label(panel),
         )
         drawn.append(f'<div class="panel">{svg}</div>')
+        if isinstance(chart, Panels) and chart.columns and (i + 1) % chart.columns == 0:
+            drawn.append('<div class="break"></div>')
     body = (
         f'<div class="drawn">{_legend(chart, shown)}<div class="plot">{"".join(drawn)}</div></div>'
     )

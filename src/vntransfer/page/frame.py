@@ -71,7 +71,8 @@ def _title(panel: Panel, left: float) -> str:
 
 def _x_axis(axis: Axis, x: Scale, y: Scale, slanted: bool, height: float) -> list[str]:
     bottom, top = y.start, y.end
-    parts = [tag("path", d=f"M{x.start:.1f} {bottom:.1f}H{x.end:.1f}", class_="axis")]
+    line = f"M{x.start:.1f} {bottom:.1f}H{x.end:.1f}"
+    parts = [] if axis.hidden else [tag("path", d=line, class_="axis")]
     if axis.label:
         middle = (x.start + x.end) / 2
         parts.append(text(axis.label, middle, height - 4, class_="label", text_anchor="middle"))
