@@ -87,7 +87,8 @@ def select(
     """Compare the method's candidates with source-only on virtual targets.
 
     Responses are scaled and predictions bounded as in the fit itself, by the responses of all
-    sources, the virtual target among them: the same for all candidates.
+    sources, the virtual target among them: the same for all candidates. Inputs of a virtual target
+    are kept within the range of the other sources, as those of a target are.
     """
     options: list[Mapping[str, Any]] = [{}, *model._candidates()]
     names = (SAFE, *map(label, options[1:]))
@@ -144,17 +145,20 @@ def virtual_errors(
     """Mean absolute errors (V, 1 + C) on each source as target: source-only, then candidates."""
     domains = list(groups.sources.values())
     k = len(domains)
+    data, targets = data.limited(domains) if model.clip_inputs else (data, domains)
     if model._merges():
         parts = []
         for v in range(k):
             rest = np.sort(np.concatenate(domains[:v] + domains[v + 1 :]))
             size = (k - 1) * model.batch_size
-            pair, order = [rest, domains[v]], np.array([[0, 1]])
+            pair, order = [rest, targets[v]], np.array([[0, 1]])
             files = None if checkpoints is None else partial(_staged, checkpoints, f"{v}")
             parts.append(_errors(model, data, pair, order, options, size, seed, files))
         return np.concatenate(parts)
-    order = np.array([[*(i for i in range(k) if i != v), v] for v in range(k)])
-    return _errors(model, data, domains, order, options, model.batch_size, seed, checkpoints)
+    order = np.array([[*(i for i in range(k) if i != v), k + v] for v in range(k)])
+    return _errors(
+        model, data, domains + targets, order, options, model.batch_size, seed, checkpoints
+    )
 
 
 def _staged(checkpoints: "Checkpoints", place: str, stage: str, *rest: Any) -> Checkpoint:
@@ -173,7 +177,8 @@ def _errors(
 ) -> NDArray[np.float64]:
     """Errors (V, 1 + C) of problems ``order`` (V, K + 1)."""
     v, c = len(order), len(options)
-    plain = Plan(domains, order[:, :-1], [{}] * v, False, size, np.full(v, 1 / v), 1, EFFORT)
+    sources = domains[: 1 + order[:, :-1].max()]
+    plain = Plan(sources, order[:, :-1], [{}] * v, False, size, np.full(v, 1 / v), 1, EFFORT)
     own = [option for _ in range(v) for option in options]
     full = Plan(
         domains, order.repeat(c, 0), own, True, size, np.full(v * c, 1 / (v * c)), 1, EFFORT

@@ -8,6 +8,7 @@ import scipy.sparse
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_array
 
+from vntransfer.adaptation._scaling import stacked
 from vntransfer.domains import TARGET, Groups, Name
 from vntransfer.errors import ArgumentError, DomainError
 
@@ -55,7 +56,7 @@ class Table:
         name: Name = TARGET if isinstance(next(iter(own.groups.sources)), str) else -1
         rows = np.arange(len(own.y), len(own.y) + n)
         return Table(
-            scipy.sparse.vstack([own.x, x], format="csr") if sparse else np.vstack([own.x, x]),
+            stacked([own.x, x]),
             np.vstack([own.y, np.zeros((n, own.y.shape[1]))]),
             Groups(own.groups.sources, {name: rows}),
             None if own.weights is None else np.concatenate((own.weights, np.ones(n))),

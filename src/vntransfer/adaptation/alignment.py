@@ -120,7 +120,7 @@ class MomentAlignment(Objective):
 
     def forward(self, net: Net, batch: Batch) -> Iterator[Step]:
         """Give the one step of a batch; the weights move before it."""
-        z = batch.own(net.extractor(batch.x))
+        z = batch.features(net)
         error = source_errors(self.error, batch, net.head(z[:, :-1]))
         seen = {}
         aligned: Tensor | float = 0.0

@@ -35,7 +35,7 @@ class CovarianceAlignment(Objective):
 
     def forward(self, net: Net, batch: Batch) -> Iterator[Step]:
         """Give the one step of a batch."""
-        z = batch.own(net.extractor(batch.x))
+        z = batch.features(net)
         error = source_errors(self.error, batch, net.head(z[:, :-1])).mean(-1)
         C, d = feature_covariance(z), z.shape[-1]
         coral = (C[:, :-1] - C[:, -1:]).square().sum((-2, -1)).mean(-1) / (4 * d**2)

@@ -90,7 +90,7 @@ class InverseGramAlignment(Objective):
 
     def forward(self, net: Net, batch: Batch) -> Iterator[Step]:
         """Give the one step of a batch."""
-        z = batch.own(net.extractor(batch.x))
+        z = batch.features(net)
         error = source_errors(self.method.loss, batch, net.head(z[:, :-1])).mean(-1)
         angle, scale = (gap.mean(-1) for gap in inverse_gram_gaps(z, self.method.share))
         self.note(loss=error, angle=angle, scale=scale)

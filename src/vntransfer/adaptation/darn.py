@@ -47,7 +47,7 @@ class SpectralAggregation(Objective):
 
     def forward(self, net: Net, batch: Batch) -> Iterator[Step]:
         """Give the one step of a batch."""
-        z = batch.own(net.extractor(batch.x))
+        z = batch.features(net)
         error = source_errors(self.error, batch, net.head(z[:, :-1]))
         M = gram(z)
         discrepancy = torch.linalg.eigvalsh(M[:, -1:] - M[:, :-1]).abs().amax(-1)

@@ -11,7 +11,8 @@ Examples
 """
 
 from vntransfer.bench.exports import export, results
+from vntransfer.bench.packed import pack
 from vntransfer.bench.report import report
 from vntransfer.bench.runner import Summary, retry, run
 
-__all__ = ["Summary", "export", "report", "results", "retry", "run"]
+__all__ = ["Summary", "export", "pack", "report", "results", "retry", "run"]

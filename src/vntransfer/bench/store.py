@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from vntransfer.bench.cells import IDENTITY, Cell, Identity, canonical_json
+from vntransfer.bench.packed import is_packed, read_packed
 from vntransfer.bench.preset import Preset, restore
 from vntransfer.errors import StoreError
 
@@ -321,7 +322,12 @@ def _preset_text(preset: Preset) -> str:
 
 
 def read_records(folder: str | Path) -> tuple[Preset, list[Record], int]:
-    """Preset, planned cells and number of other finished cells of a run folder."""
+    """Preset, planned cells and number of other finished cells of a run folder.
+
+    A folder of packed results (`vntransfer.bench.packed`) is read alike.
+    """
+    if is_packed(folder):
+        return *read_packed(folder), 0
     with Store(folder) as store:
         preset = store.preset()
         if preset is None:

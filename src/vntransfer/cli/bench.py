@@ -181,3 +181,14 @@ def export(
     from vntransfer.bench import export as write
 
     typer.echo(f"wrote {write(folder, file)} rows to {file}")
+
+
+@app.command()
+def pack(
+    folder: _Folder,
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="Folder for the two small files.")],
+) -> None:
+    """Pack a finished run into two small files that report again wherever they are."""
+    from vntransfer.bench import pack as write
+
+    typer.echo(f"packed {write(folder, out)} cells; see: vnt bench report {out}")
