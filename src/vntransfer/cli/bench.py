@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vntransfer.errors import PresetError
+from vntransfer.errors import ArgumentError, PresetError
 
 if TYPE_CHECKING:
     from vntransfer.bench import Summary
@@ -171,17 +171,32 @@ def watch(
 def report(
     folder: _Folder,
     form: Annotated[
-        str, typer.Option("--format", help="terminal, markdown, latex or csv.")
+        str, typer.Option("--format", help="terminal, markdown, latex, csv or html (a page).")
     ] = "terminal",
+    out: Annotated[
+        Path | None, typer.Option(help="File of the page; by default report.html in DIR.")
+    ] = None,
     figures: Annotated[
         Path | None, typer.Option(help="Also draw the figures into this folder (SVG and PNG).")
     ] = None,
     times: Annotated[bool, typer.Option("--times", help="Add how long the cells took.")] = False,
+    domains: Annotated[
+        bool, typer.Option("--domains/--no-domains", help="Show the data on the page.")
+    ] = True,
 ) -> None:
-    """Print the tables of a run folder."""
+    """Print the tables of a run folder, or write its page."""
     from vntransfer.bench.report import report as tables
 
-    typer.echo(tables(folder, form, times=times))
+    if form == "html":
+        from vntransfer.bench.page import write_page
+
+        typer.echo(write_page(folder, out, domains=domains))
+    elif out is not None:
+        raise ArgumentError(
+            f"--out: goes with --format html, got --format {form}; redirect instead"
+        )
+    else:
+        typer.echo(tables(folder, form, times=times))
     if figures is not None:
         from vntransfer.bench.figures import draw
 

@@ -279,4 +279,5 @@ KIND = Kind(
     run=_run,
     tables=tables,
     figures=figures,
+    domains=lambda data, settings: _domains(data),
 )

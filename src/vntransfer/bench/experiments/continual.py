@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vntransfer.bench.cells import Cell, canonical_json
+from vntransfer.bench.experiments.continual_figures import figures
 from vntransfer.bench.experiments.continual_methods import SHARED, VARIANTS, options
-from vntransfer.bench.experiments.continual_report import figures, tables
+from vntransfer.bench.experiments.continual_report import tables
 from vntransfer.bench.kinds import Kind
 from vntransfer.bench.options import Option, Settings
 from vntransfer.bench.scratch import scratch
