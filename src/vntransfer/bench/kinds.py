@@ -75,6 +75,9 @@ class Kind:
         ``figures(report)`` yields ``(name, matplotlib figure)``.
     higher_is_better
         Direction of the metric.
+    probe
+        ``probe(cell)``: cheaper cells and factors; Σ factor · seconds estimates the seconds of the
+        cell. By default one whole cell is timed.
     """
 
     name: str
@@ -90,6 +93,7 @@ class Kind:
     tables: "Callable[[Report], list[Table]] | None" = None
     figures: "Callable[[Report], Iterator[tuple[str, Any]]] | None" = None
     higher_is_better: bool = False
+    probe: "Callable[[Cell], Sequence[tuple[Cell, float]]] | None" = None
 
 
 def load_kind(name: str) -> Kind:

@@ -12,6 +12,8 @@ from typing import Any
 
 from vntransfer.bench.cells import Cell, expand
 from vntransfer.bench.display import Silent, Watcher
+from vntransfer.bench.estimate import parse_seconds
+from vntransfer.bench.plan import Budget, LeftOut, Plan
 from vntransfer.bench.preset import Preset, check, override, read_preset
 from vntransfer.bench.store import Outcome, Store, make_folder, read_records
 from vntransfer.bench.workers import Pool
@@ -22,12 +24,13 @@ LOCK_NAME = "lock"
 
 @dataclass(frozen=True)
 class Summary:
-    """How a run ended: the folder and the number of cells in its plan by status."""
+    """How a run ended: the folder, the number of cells by status, what a budget left out."""
 
     folder: Path
     done: int
     failed: int
     computed: int
+    left: LeftOut | None = None
 
 
 def run(
@@ -40,6 +43,7 @@ def run(
     jobs: int | None = None,
     out: str | Path | None = None,
     watcher: Watcher | None = None,
+    budget: str | Budget | None = None,
 ) -> Summary:
     """Run an experiment, or the rest of it: finished cells are never computed again.
 
@@ -55,6 +59,10 @@ def run(
         Run folder, by default ``runs/NAME``.
     watcher
         Is told what happens.
+    budget
+        A duration such as "2h" or "1h30m": seeds are run one after another, and no cell is started
+        that would not end in time; ``left`` of the summary says what was left out. Times come from
+        finished cells, or short steps are measured first.
 
     Returns
     -------
@@ -72,7 +80,13 @@ def run(
     name, raw = read_preset(preset)
     changed = override(raw, methods=methods, targets=targets, seeds=seeds, settings=settings)
     checked = check(changed, name)
-    return _run(checked, Path(out or Path("runs", name)), jobs, watcher, retry=False)
+    folder = Path(out or Path("runs", name))
+    if isinstance(budget, str):
+        from vntransfer.bench.foresee import foresee
+
+        seconds = parse_seconds(budget)
+        budget = Budget(seconds, foresee(checked, folder, jobs or 1).times)
+    return _run(checked, folder, jobs, watcher, budget=budget)
 
 
 def retry(
@@ -84,18 +98,25 @@ def retry(
 
 
 def _run(
-    preset: Preset, folder: Path, jobs: int | None, watcher: Watcher | None, *, retry: bool
+    preset: Preset,
+    folder: Path,
+    jobs: int | None,
+    watcher: Watcher | None,
+    *,
+    retry: bool = False,
+    budget: Budget | None = None,
 ) -> Summary:
     if jobs is not None and jobs < 1:
         raise ArgumentError(f"jobs: expected at least 1, got {jobs}")
     cells = expand(preset)
     watcher = watcher or Silent()
     with _only_writer(folder), Store(folder, write=True) as store:
-        todo = store.plan(preset, cells, retry=retry)
-        watcher.begin(len(cells), len(cells) - len(todo))
-        _compute_all(todo, jobs or os.cpu_count() or 1, store, watcher)
+        plan = Plan(preset, cells, store, retry=retry, budget=budget)
+        watcher.begin(plan.total, plan.finished)
+        _compute_all(plan, jobs or os.cpu_count() or 1, store, watcher)
         counts = store.counts()
-    return Summary(folder, counts.get("done", 0), counts.get("failed", 0), len(todo))
+    left = None if budget is None else plan.left_out()
+    return Summary(folder, counts.get("done", 0), counts.get("failed", 0), plan.computed, left)
 
 
 @contextmanager
@@ -121,22 +142,26 @@ def _only_writer(folder: Path) -> Iterator[None]:
         lock.release()
 
 
-def _compute_all(todo: Sequence[Cell], jobs: int, store: Store, watcher: Watcher) -> None:
-    if not todo:
+def _compute_all(plan: Plan, jobs: int, store: Store, watcher: Watcher) -> None:
+    if plan.finished == plan.total:
         return
-    pool = Pool(min(jobs, len(todo)))
-    queue, suspects = deque(todo), deque[Cell]()
+    pool = Pool(min(jobs, plan.total - plan.finished))
+    suspects = deque[Cell]()
     running: dict[Future[Outcome], Cell] = {}
     alone = False
     try:
-        while queue or suspects or running:
+        while True:
             if not running:
                 # Suspects ran while a worker died. Each now runs alone: if a worker dies again,
                 # the cell is to blame.
                 alone = bool(suspects) or pool.jobs == 1
-            while (queue or suspects) and len(running) < (1 if alone or suspects else pool.jobs):
-                cell = suspects.popleft() if suspects else queue.popleft()
-                running[pool.submit(cell)] = cell
+            while len(running) < (1 if alone or suspects else pool.jobs):
+                next_cell = suspects.popleft() if suspects else plan.next()
+                if next_cell is None:
+                    break
+                running[pool.submit(next_cell)] = next_cell
+            if not running:
+                return
             watcher.running(running.values())
             finished, _ = wait(running, return_when=FIRST_COMPLETED)
             for future in finished:
@@ -149,6 +174,7 @@ def _compute_all(todo: Sequence[Cell], jobs: int, store: Store, watcher: Watcher
                         continue
                     outcome = Outcome(error=f"the worker process died: {error}")
                 store.finish(cell.key, outcome)
+                plan.tell(cell, outcome)
                 watcher.end(cell, outcome)
     except BaseException:
         pool.kill()

@@ -1,0 +1,65 @@
+"""Before a run: what is left of it, and how long that will take."""
+
+from collections.abc import Callable
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from pathlib import Path
+
+from vntransfer.bench.cells import Cell, expand
+from vntransfer.bench.estimate import Forecast, Times, forecast
+from vntransfer.bench.plan import remaining
+from vntransfer.bench.preset import Preset
+from vntransfer.bench.store import STORE_NAME, Outcome, Store
+from vntransfer.bench.workers import Pool
+
+
+@dataclass(frozen=True)
+class Foresight:
+    """What is known of the time of cells, and what follows for the rest of a run."""
+
+    times: Times
+    forecast: Forecast
+
+
+def foresee(
+    preset: Preset,
+    folder: str | Path,
+    workers: int,
+    *,
+    progress: Callable[[int, int, Cell], None] = lambda done, total, cell: None,
+) -> Foresight:
+    """Estimate the time of what is left of a preset in a folder, which is only read.
+
+    Times of finished cells of the folder are taken where there are some; otherwise short steps are
+    timed in a worker process.
+
+    Examples
+    --------
+    >>> from vntransfer.bench.preset import check, read_preset
+    >>> raw = read_preset("smoke")[1] | {"methods": {"constant": {}}, "seeds": 1}
+    >>> foresee(check(raw, "smoke"), "absent", 1).forecast.cells
+    6
+    """
+    cells, times = expand(preset), Times()
+    if (Path(folder) / STORE_NAME).is_file():
+        with Store(folder) as store:
+            for record in store.records():
+                if record.status == "done":
+                    times.add(record, record.seconds)
+            left = remaining(preset, cells, store.outcome)
+    else:
+        left = remaining(preset, cells, lambda key: None)
+    pool = Pool(1)
+
+    def compute(cell: Cell) -> Outcome:
+        try:
+            return pool.submit(cell).result()
+        except BrokenProcessPool as error:
+            return Outcome(error=f"the worker process died: {error}")
+
+    try:
+        times.measure({name: cell for name, (cell, _) in left.items()}, compute, progress)
+    except BaseException:
+        pool.kill()
+        raise
+    return Foresight(times, forecast(times, left, workers))
