@@ -1,9 +1,11 @@
 """How long a run will take on this machine: from finished cells, or from a few short steps.
 
 A kind says with `Kind.probe` which cheaper cells to time and how to add up their times; without it
-one whole cell is timed. Times are grouped by data set, condition and method.
+one whole cell is timed. Times are grouped by data set, condition and method; of many conditions two
+are timed.
 """
 
+import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,6 +21,8 @@ from vntransfer.bench.store import Outcome
 from vntransfer.errors import ArgumentError
 
 if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
     from vntransfer.bench.store import Record
 
 FINISHED_RANGE, PROBED_RANGE = (0.8, 1.3), (0.6, 1.7)
@@ -66,7 +70,12 @@ def seconds_text(seconds: float) -> str:
 
 def group(cell: "Cell | Record") -> str:
     """Name of what takes the same time: all that identifies a cell but target, seed and values."""
-    return canonical_json([cell.experiment, cell.version, cell.data, cell.settings, cell.method])
+    return canonical_json([cell.experiment, cell.data, cell.method, cell.version, cell.settings])
+
+
+def _alike(one: str, other: str) -> bool:
+    """Whether two groups differ in condition or version only."""
+    return bool(json.loads(one)[:3] == json.loads(other)[:3])
 
 
 @dataclass
@@ -83,11 +92,15 @@ class Times:
             self.finished.setdefault(group(cell), []).append(seconds)
 
     def seconds(self, cell: Cell) -> float | None:
-        """Mean time of such a cell; None if nothing is known."""
+        """Mean time of such a cell, or of those under other conditions; None: nothing is known."""
         name = group(cell)
         if name in self.finished:
             return mean(self.finished[name])
-        return self.probed.get(name)
+        if name in self.probed:
+            return self.probed[name]
+        near = [seconds for other, seconds in self.probed.items() if _alike(name, other)]
+        near += [mean(own) for other, own in self.finished.items() if _alike(name, other)]
+        return mean(near) if near else None
 
     def measure(
         self,
@@ -107,7 +120,11 @@ class Times:
             Told how many groups are done, of how many, and the present cell.
         """
         known = self.finished.keys() | self.probed.keys() | self.failed.keys()
-        todo = {name: cell for name, cell in cells.items() if name not in known}
+        alike: dict[tuple[str, str, str], list[str]] = {}
+        for name, cell in cells.items():
+            alike.setdefault((cell.experiment, cell.data, cell.method), []).append(name)
+        ends = dict.fromkeys(name for names in alike.values() for name in (names[0], names[-1]))
+        todo = {name: cells[name] for name in ends if name not in known}
         for done, (name, cell) in enumerate(todo.items()):
             progress(done, len(todo), cell)
             try:
@@ -147,7 +164,7 @@ def probe(cell: Cell, compute: Callable[[Cell], Outcome]) -> float:
     return max(total, largest)
 
 
-def combine(known: Sequence[Sequence[float]], wanted: Sequence[float]) -> list[float]:
+def combine(known: "ArrayLike", wanted: "ArrayLike") -> list[float]:
     """Factors that turn times of cheaper cells into that of the whole one.
 
     Time is taken to be linear in some numbers of a cell (steps, tasks, rows): with the rows of

@@ -118,17 +118,20 @@ class Plan:
             order = {seed: i for i, seed in enumerate(preset.seeds)}
             self._slots.sort(key=lambda slot: order[slot.template.seed])
         self._running: dict[str, _Slot] = {}
+        self._open = list(self._slots)  # that may still give cells
         self.finished = self.total - sum(slot.left for slot in self._slots)
 
     def next(self) -> Cell | None:
         """Give a cell to start; None if there is none now (trials may follow results)."""
-        for slot in self._slots:
+        for i, slot in enumerate(self._open):
             cell = slot.waiting
             if cell is None or self._overlong(slot):
                 continue
             if not self._fits(cell):
                 return None
             slot.waiting, self._running[cell.key] = None, slot
+            if slot.left == 1:
+                del self._open[i]
             return cell
         return None
 
