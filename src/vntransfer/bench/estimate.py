@@ -7,7 +7,7 @@ are timed.
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 from statistics import mean
@@ -140,7 +140,7 @@ class ProbeError(Exception):
 def probe(cell: Cell, compute: Callable[[Cell], Outcome]) -> float:
     """Estimate the seconds of one cell from cheaper ones.
 
-    The first of them is computed twice, since its first time includes imports and reading data,
+    The first of several is computed twice, since its first time includes imports and reading data,
     which a worker does once.
 
     Examples
@@ -155,7 +155,7 @@ def probe(cell: Cell, compute: Callable[[Cell], Outcome]) -> float:
     short = kind.probe(cell) if kind.probe is not None else [(cell, 1.0)]
     total = largest = 0.0
     for place, (cheaper, factor) in enumerate(short):
-        for _ in range(2 if place == 0 else 1):
+        for _ in range(2 if place == 0 and len(short) > 1 else 1):
             outcome = compute(cheaper)
             if outcome.error:
                 raise ProbeError(outcome.error)
@@ -209,12 +209,14 @@ class Forecast:
         if not self.cells:
             return "nothing is left to compute"
         span = f"{seconds_text(self.low)} to {seconds_text(self.high)}"
+        if not self.finished + self.probed:
+            span = "unknown"
         named = (
             (self.finished, "finished cells"),
             (self.probed, "short steps measured now"),
             (
                 self.unknown,
-                f"nothing ({self.reason.splitlines()[0] if self.reason else 'unknown'})",
+                f"nothing ({self.reason.splitlines()[0] if self.reason else 'too few cells to measure'})",
             ),
         )
         basis = ", ".join(f"{n} from {what}" for n, what in named if n)

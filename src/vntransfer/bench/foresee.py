@@ -7,10 +7,15 @@ from pathlib import Path
 
 from vntransfer.bench.cells import Cell, expand
 from vntransfer.bench.estimate import Forecast, Times, forecast
+from vntransfer.bench.kinds import load_kind
 from vntransfer.bench.plan import remaining
 from vntransfer.bench.preset import Preset
 from vntransfer.bench.store import STORE_NAME, Outcome, Store
 from vntransfer.bench.workers import Pool
+
+
+WORTH = 2
+"""Cells of a group that are run without timing one first."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +36,8 @@ def foresee(
     """Estimate the time of what is left of a preset in a folder, which is only read.
 
     Times of finished cells of the folder are taken where there are some; otherwise short steps are
-    timed in a worker process.
+    timed in a worker process. An experiment that only knows whole cells (see `Kind.probe`) is timed
+    where it has more than `WORTH` of them.
 
     Examples
     --------
@@ -57,8 +63,12 @@ def foresee(
         except BrokenProcessPool as error:
             return Outcome(error=f"the worker process died: {error}")
 
+    least = WORTH if load_kind(preset.experiment).probe is None else 0
+    measured = {name: cell for name, (cell, n) in left.items() if n > least}
     try:
-        times.measure({name: cell for name, (cell, _) in left.items()}, compute, progress)
+        if least and measured:
+            compute(next(iter(measured.values())))  # a worker's first cell takes the imports
+        times.measure(measured, compute, progress)
     except BaseException:
         pool.kill()
         raise

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vntransfer.bench.cells import Cell
+from vntransfer.bench.cells import Cell, fingerprint
 from vntransfer.bench.estimate import combine
 from vntransfer.bench.experiments.continual_methods import SHARED, VARIANTS, options
 from vntransfer.bench.experiments.continual_report import figures, tables
@@ -30,7 +30,7 @@ from vntransfer.errors import PresetError
 if TYPE_CHECKING:
     from vntransfer.continual import Method, Task
 
-STREAMS = ("mnistP", "mnistR", "fashionP", "notmnistP", "omniglot")
+STREAMS = ("mnistP", "mnistR", "fashionP", "notmnistP", "digitsP", "omniglot")
 SEARCH_SEED = 1000
 """First seed of the streams on which hyper-parameters are chosen; those of tables start at 0."""
 
@@ -50,11 +50,14 @@ def _canonical(data: str, settings: Settings) -> Settings:
 @lru_cache(maxsize=8)
 def _files(data: str) -> str:
     """Hashes of the files that a stream is made of; how it is made is the version's matter."""
-    from vntransfer.data import load
+    from vntransfer.data import TaskStream, load
 
     _check(data)
     few: dict[str, Any] = {} if data == "omniglot" else {"n_train": 2, "n_test": 2}
-    found = load(data, n_tasks=1, **few).provenance.sha256
+    loaded = load(data, n_tasks=1, **few)
+    found = loaded.provenance.sha256
+    if not found and isinstance(loaded, TaskStream):  # embedded
+        return fingerprint(loaded[0].x, loaded[0].x_test)
     return " ".join(f"{name}:{value}" for name, value in sorted(found.items()))
 
 
