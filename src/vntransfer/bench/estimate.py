@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 FINISHED_RANGE, PROBED_RANGE = (0.8, 1.3), (0.6, 1.7)
 """Factors on times of finished cells and of short steps between which a run lies as a rule."""
 
+LONG = 20.0
+
 _UNITS = {"d": 86400.0, "h": 3600.0, "m": 60.0, "min": 60.0, "s": 1.0}
 
 
@@ -140,8 +142,8 @@ class ProbeError(Exception):
 def probe(cell: Cell, compute: Callable[[Cell], Outcome]) -> float:
     """Estimate the seconds of one cell from cheaper ones.
 
-    The first of several is computed twice, since its first time includes imports and reading data,
-    which a worker does once.
+    The first of them is computed twice, since its first time includes imports and reading data,
+    which a worker does once; a long one (`LONG` seconds) is not worth that.
 
     Examples
     --------
@@ -155,10 +157,11 @@ def probe(cell: Cell, compute: Callable[[Cell], Outcome]) -> float:
     short = kind.probe(cell) if kind.probe is not None else [(cell, 1.0)]
     total = largest = 0.0
     for place, (cheaper, factor) in enumerate(short):
-        for _ in range(2 if place == 0 and len(short) > 1 else 1):
+        outcome = compute(cheaper)
+        if place == 0 and not outcome.error and outcome.seconds < LONG:
             outcome = compute(cheaper)
-            if outcome.error:
-                raise ProbeError(outcome.error)
+        if outcome.error:
+            raise ProbeError(outcome.error)
         total += factor * outcome.seconds
         largest = max(largest, outcome.seconds)
     return max(total, largest)
@@ -211,13 +214,11 @@ class Forecast:
         span = f"{seconds_text(self.low)} to {seconds_text(self.high)}"
         if not self.finished + self.probed:
             span = "unknown"
+        why = self.reason.splitlines()[0] if self.reason else "too few cells to measure"
         named = (
             (self.finished, "finished cells"),
             (self.probed, "short steps measured now"),
-            (
-                self.unknown,
-                f"nothing ({self.reason.splitlines()[0] if self.reason else 'too few cells to measure'})",
-            ),
+            (self.unknown, f"nothing: {why}"),
         )
         basis = ", ".join(f"{n} from {what}" for n, what in named if n)
         return (

@@ -13,7 +13,6 @@ from vntransfer.bench.preset import Preset
 from vntransfer.bench.store import STORE_NAME, Outcome, Store
 from vntransfer.bench.workers import Pool
 
-
 WORTH = 2
 """Cells of a group that are run without timing one first."""
 
@@ -66,8 +65,6 @@ def foresee(
     least = WORTH if load_kind(preset.experiment).probe is None else 0
     measured = {name: cell for name, (cell, n) in left.items() if n > least}
     try:
-        if least and measured:
-            compute(next(iter(measured.values())))  # a worker's first cell takes the imports
         times.measure(measured, compute, progress)
     except BaseException:
         pool.kill()
