@@ -1,6 +1,7 @@
 """The commands as people run them: what is bad is said in a sentence, code 2, nothing written."""
 
 import csv
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -184,3 +185,30 @@ def test_any_table_gives_a_model_or_a_sentence(
     if done.exit_code == 0:
         later = vnt("predict", folder / "m", path, "--out", folder / "out.csv")
         assert later.exit_code in (0, 2), (later.output, later.exception)
+
+
+def test_example_is_what_its_generator_makes() -> None:
+    from test_docs import load_tool
+
+    made = load_tool("make_example").files()
+    assert made["houses.csv"] == example_table().read_text(encoding="utf-8")
+    assert made["houses_saltby.csv"] == example_table("answers").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("page", ["adapt.md", "tutorial.md"])
+def test_python_of_the_pages_runs(
+    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import vntransfer.tabular
+    from test_docs import ROOT, blocks
+
+    monkeypatch.chdir(tmp_path)
+    quick = partial(vntransfer.tabular.adapt, compare=())  # networks take their time
+    monkeypatch.setattr(vntransfer.tabular, "adapt", quick)
+    names: dict[str, Any] = {}
+    for kind, code in blocks(ROOT / "docs" / page):
+        if kind == "python":
+            exec(compile(code, page, "exec"), names)
+    mean, spread = names["model"].outcomes["Saltby"].expected()
+    assert mean < 25
+    assert spread < 3
