@@ -176,11 +176,43 @@ def _sizes(n_resamples: int) -> Iterator[int]:
 
 
 def permuted(
-    one: Sample, two: Sample, n_resamples: int, rng: np.random.Generator, *, divergence: str, ridge: float
+    one: Matrix,
+    two: Matrix,
+    n_resamples: int,
+    rng: np.random.Generator,
+    *,
+    divergence: str,
+    ridge: float,
 ) -> tuple[float, Matrix]:
-    """Divergence of two domains, and after exchanging rows between them at random."""
-    n = len(one) + len(two)
-    raise NotImplementedError
+    """Divergence of rows [x, y] (n, d + 1) of two domains, and after exchanging them at random.
+
+    The covariances of all exchanges come from one product of the 0/1 memberships (B, n) with the
+    products of columns (n, D (D + 1)/2).
+    """
+    Z = np.vstack((one, two))
+    Z = Z - Z.mean(0)
+    n, D = Z.shape
+    rows, columns = np.triu_indices(D)
+    Q = Z[:, rows] * Z[:, columns]
+    sums, squares = Z.sum(0), Q.sum(0)
+
+    def covariances(first: Matrix, second: Matrix, size: int) -> torch.Tensor:
+        flat = (second - first[:, rows] * first[:, columns] / size) / (size - 1)
+        full = np.empty((len(flat), D, D))
+        full[:, rows, columns] = full[:, columns, rows] = flat
+        return torch.from_numpy(full + ridge * np.eye(D))
+
+    def statistic(members: Matrix) -> Matrix:
+        first, second = members @ Z, members @ Q
+        sigma = covariances(first, second, len(one))
+        rho = covariances(sums - first, squares - second, len(two))
+        return between(sigma, rho, divergence).numpy()
+
+    own = np.repeat((1.0, 0.0), (len(one), len(two)))
+    parts = [
+        statistic(rng.permuted(np.tile(own, (size, 1)), axis=1)) for size in _sizes(n_resamples)
+    ]
+    return float(statistic(own[None])[0]), np.concatenate(parts)
 
 
 def holm(p: NDArray[np.float64]) -> NDArray[np.float64]:
