@@ -7,14 +7,22 @@ from itertools import combinations
 from typing import Any, Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from vntransfer._arrays import number
 from vntransfer.errors import ArgumentError, DomainError, NumericalWarning
 from vntransfer.io import report
 from vntransfer.relate._basis import Basis, Matrix
 from vntransfer.relate._kernel import check_divergence
-from vntransfer.relate._pairs import Noise, RelationPair, Sample, Statistic, holm, permuted
+from vntransfer.relate._pairs import (
+    Noise,
+    RelationPair,
+    Sample,
+    Statistic,
+    holm,
+    p_value,
+    permuted,
+    two_sided,
+)
 
 Null = Literal["relation", "joint"]
 
@@ -96,7 +104,7 @@ def relation_test(
     null
         The null hypothesis.
     n_resamples
-        Per pair. The smallest p-value is 1/(n_resamples + 1), and Holm's correction multiplies it
+        Per pair, at most: it stops when 50 have reached the observed statistic. The smallest p-value is 1/(n_resamples + 1), and Holm's correction multiplies it
         by the number of pairs: a warning says when no pair could be found different.
     random_state
         Seed or numpy Generator.
@@ -150,6 +158,7 @@ def relation_test(
     observed, raw = np.zeros((K, K)), np.ones((K, K))
     for done, (i, j) in enumerate(pairs):
         report("pairs", done, len(pairs))
+        judge = p_value
         if null == "joint":
             both = (np.column_stack(rows[k]) for k in (i, j))
             value, drawn = permuted(*both, n_resamples, rng, **options)
@@ -158,22 +167,15 @@ def relation_test(
                 (samples[i], samples[j]), basis, noise=noise, statistic=statistic, **options
             )
             value, drawn = pair.observed(), pair.resampled(n_resamples, rng)
-        p = _share(drawn >= value)
-        if null == "relation" and statistic == "plain":
-            p = min(1.0, 2 * min(p, _share(drawn <= value)))
+            judge = two_sided if statistic == "plain" else p_value
+        raw[i, j] = raw[j, i] = judge(value, drawn)
         observed[i, j] = observed[j, i] = value
-        raw[i, j] = raw[j, i] = p
     report("pairs", len(pairs), len(pairs))
     corrected = np.ones((K, K))
     upper = tuple(np.array(pairs).T)
     corrected[upper] = corrected[upper[::-1]] = holm(raw[upper])
     sizes = tuple(len(y) for _, y in rows)
     return RelationTest(tuple(names), corrected, raw, observed, null, n_resamples, sizes)
-
-
-def _share(hits: NDArray[np.bool_]) -> float:
-    """P-value: the observed statistic counts as one of the resamples."""
-    return float((1 + hits.sum()) / (1 + hits.size))
 
 
 def _check_options(null: Any, noise: Any, statistic: Any, n_resamples: Any, max_rows: Any) -> None:
