@@ -2,11 +2,13 @@
 
 E[y|x] is written as Φ(x)θ plus a level of each domain's own. Φ holds the features themselves
 (never penalised, so that a linear relation is fitted without bias), hinges max(0, x_j - knot) at
-quantiles (additive bends) and radial functions around landmark rows (interactions). Because the
+quantiles (additive bends), products of two of them where there are few features, and radial
+functions around landmark rows (interactions). Because the
 fit is linear in y, fitting it again to a resampled y is one matrix product.
 """
 
 from dataclasses import dataclass, field
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +35,7 @@ class Basis:
     """
 
     knots: list[tuple[int, float]]
+    products: list[tuple[int, int]]
     landmarks: Matrix
     width: float
     whiten: Matrix = field(repr=False)
@@ -40,11 +43,13 @@ class Basis:
 
     @classmethod
     def choose(
-        cls, X: Matrix, rng: np.random.Generator, *, hinges: int = 200, radial: int = 100
+        cls, X: Matrix, rng: np.random.Generator, *, columns: int = 200, radial: int = 200
     ) -> "Basis":
         """Knots and landmarks from rows X of all domains, at most so many columns of each kind."""
         n, d = X.shape
-        per_feature = min(5, hinges // d, n // 20)
+        per_feature = min(5, columns // d, n // 20)
+        products = list(combinations(range(d), 2))
+        products = products if len(products) <= columns else []
         shares = (np.arange(per_feature) + 1) / (per_feature + 1)
         knots = [
             (j, float(knot))
@@ -57,22 +62,24 @@ class Basis:
         width = float(np.median(gaps[gaps > 0])) if (gaps > 0).any() else 1.0
         values, vectors = np.linalg.eigh(_radial(landmarks, landmarks, width))
         kept = values > 1e-8 * values.max(initial=0)
-        return cls(knots, landmarks, width, vectors[:, kept] / np.sqrt(values[kept]), d)
+        return cls(knots, products, landmarks, width, vectors[:, kept] / np.sqrt(values[kept]), d)
 
     @property
     def n_columns(self) -> int:
         """Number of columns of Φ."""
-        return self.n_features + len(self.knots) + self.whiten.shape[1]
+        return self.n_features + len(self.knots) + len(self.products) + self.whiten.shape[1]
 
     def columns(self, X: Matrix) -> Matrix:
         """Φ (n, p): the features first."""
         which = [j for j, _ in self.knots]
         hinges = np.maximum(X[:, which] - np.array([k for _, k in self.knots]), 0.0)
-        return np.hstack((X, hinges, _radial(X, self.landmarks, self.width) @ self.whiten))
+        one, two = ([pair[k] for pair in self.products] for k in (0, 1))
+        products = X[:, one] * X[:, two]
+        return np.hstack((X, hinges, products, _radial(X, self.landmarks, self.width) @ self.whiten))
 
     def penalty(self, radial: float) -> Matrix:
-        """Relative strength of the penalty per column (p,): 0, 1 for hinges, ``radial``."""
-        sizes = self.n_features, len(self.knots), self.whiten.shape[1]
+        """Relative strength of the penalty per column (p,): 0, 1 for hinges and products, ``radial``."""
+        sizes = self.n_features, len(self.knots) + len(self.products), self.whiten.shape[1]
         return np.repeat((0.0, 1.0, radial), sizes)
 
 

@@ -65,7 +65,7 @@ def relate(
     divergence
         An id of `DIVERGENCES`; the mean of both directions is taken.
     null, noise
-        See `relation_test`, which is run on (at most) 2000 random rows of each place.
+        See `relation_test`, which is run on (at most) 1000 random rows of each place.
     n_resamples
         See `relation_test`; None: 999, or what Holm's correction of all pairs asks for.
     n_bootstrap

@@ -20,7 +20,7 @@ BLOCKS = 128
 BYTES = 4_000_000
 """Memory of a domain's blocks, from which on there are fewer of them (32 at least)."""
 
-RESERVOIR = 2000
+RESERVOIR = 1000
 """Rows of each domain that are kept, at random."""
 
 

@@ -79,7 +79,7 @@ def relation_test(
     divergence: str = "conditional_von_neumann",
     statistic: Statistic = "aligned",
     noise: Noise = "wild",
-    max_rows: int = 2000,
+    max_rows: int = 1000,
     ridge: float = RIDGE,
 ) -> RelationTest:
     """Test for every pair of domains whether response depends on features alike.
