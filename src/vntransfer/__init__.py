@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from vntransfer import continual as continual
     from vntransfer import data as data
     from vntransfer.adaptation import AHDRegressor as AHDRegressor
+    from vntransfer.adaptation import AutoTransferRegressor as AutoTransferRegressor
     from vntransfer.adaptation import DANNRegressor as DANNRegressor
     from vntransfer.adaptation import DAREGRAMRegressor as DAREGRAMRegressor
     from vntransfer.adaptation import DARNRegressor as DARNRegressor
@@ -63,6 +64,7 @@ if TYPE_CHECKING:
 _EXPORTS = {
     "adaptation": (
         "AHDRegressor",
+        "AutoTransferRegressor",
         "DANNRegressor",
         "DAREGRAMRegressor",
         "DARNRegressor",

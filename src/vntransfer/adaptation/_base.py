@@ -23,7 +23,7 @@ from vntransfer.adaptation._loop import Record, Schedule, Training
 from vntransfer.adaptation._members import Start, fingerprint
 from vntransfer.adaptation._objective import Error, Objective, Setup, choose
 from vntransfer.adaptation._scaling import LIMIT, Scaler
-from vntransfer.adaptation._selection import Selection, select
+from vntransfer.adaptation._selection import select
 from vntransfer.adaptation._state import State
 from vntransfer.adaptation._table import Table, read_table
 from vntransfer.domains import Name, group
@@ -244,12 +244,13 @@ class DomainRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             table.x, x_scaler, scaled, weights=table.weights, limits=limits, device=self.device
         )
         adapts = self._uses_target and bool(groups.targets)
-        selection: Selection | None = None
+        selection, virtual = None, None
         files = self._checkpoints(table, seed)
         if adapts and getattr(self, "trade_off", None) == "auto":
             known = old is not None and old.selection is not None and old.knows(groups)
             selection = old.selection if old is not None and known else None
-            selection = selection or select(self, data, groups, seed, files)
+            if selection is None:
+                selection, virtual = select(self, data, groups, seed, files)
         ensemble = fit_ensemble(
             self,
             data,
@@ -262,7 +263,7 @@ class DomainRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         )
         sources = table.sources()
         one = table.one_column
-        self._publish(State(x_scaler, y_scaler, limits, one, ensemble, selection, sources))
+        self._publish(State(x_scaler, y_scaler, limits, one, ensemble, selection, sources, virtual))
         return self
 
     def _publish(self, state: State) -> None:

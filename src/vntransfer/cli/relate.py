@@ -1,16 +1,27 @@
 """``vnt relate``: which places of a table behave alike."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vntransfer.cli._user import plain_mistakes, progress
+from vntransfer.cli._user import (
+    Category,
+    Delimiter,
+    Domain,
+    Drop,
+    Features,
+    Seed,
+    columns,
+    console,
+    plain_errors,
+    progress,
+    split,
+    table,
+)
+from vntransfer.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.table import Table
-
     from vntransfer.relate import Relation
 
 WIDE = 12
@@ -18,43 +29,42 @@ WIDE = 12
 
 
 def command(
-    files: Annotated[list[str], typer.Argument(help="csv or parquet files, or patterns.")],
-    domain: Annotated[str, typer.Option(help="Column that says where a row comes from.")],
-    response: Annotated[str, typer.Option(help="Column that depends on the others.")],
-    features: Annotated[
-        str | None, typer.Option(help="Columns to use, as a,b,c; default: all others.")
-    ] = None,
-    drop: Annotated[
-        list[str] | None, typer.Option(help="Column not to use; can be repeated.")
-    ] = None,
-    category: Annotated[
-        list[str] | None, typer.Option(help="Column of categories that looks like numbers.")
-    ] = None,
+    files: Annotated[
+        list[str], typer.Argument(metavar="FILE...", help="csv or parquet files, or patterns.")
+    ],
+    domain: Domain,
+    response: Annotated[
+        str, typer.Option("--response", help="Column: what depends on the others.")
+    ],
+    features: Features = None,
+    drop: Drop = None,
+    category: Category = None,
     target: Annotated[
-        list[str] | None, typer.Option(help="Rank the others for this place; default: all.")
+        list[str] | None,
+        typer.Option("--target", help="Rank sources for this place; repeatable; default all."),
     ] = None,
     divergence: Annotated[
-        str, typer.Option(help="Any id of the registry.")
+        str, typer.Option("--divergence", help="Any of the registry.")
     ] = "conditional_von_neumann",
     null: Annotated[
-        str, typer.Option(help="'relation': same E[y|x]; 'joint': same distribution.")
+        str, typer.Option("--null", help="'relation': same dependence; 'joint': same everything.")
     ] = "relation",
     noise: Annotated[
-        str, typer.Option(help="Noise of 'relation': 'wild', 'own' or 'common'.")
+        str, typer.Option("--noise", help="Noise of 'relation': 'wild', 'own' or 'common'.")
     ] = "wild",
     resamples: Annotated[
-        int | None, typer.Option(min=19, help="Per pair; default: as many as are needed.")
+        int | None, typer.Option("--resamples", min=19, help="Per pair; default: enough.")
     ] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Write the whole result as an HTML page.")
+        Path | None, typer.Option("--out", "-o", help="Write everything as an HTML page.")
     ] = None,
-    delimiter: Annotated[str, typer.Option(help="Between the cells of csv files.")] = ",",
-    seed: Annotated[int, typer.Option(min=0, help="Seed of resamples and samples.")] = 0,
+    delimiter: Delimiter = ",",
+    seed: Seed = 0,
     engine: Annotated[
-        str, typer.Option(help="'local', or 'dask' for many files on several workers.")
+        str, typer.Option("--engine", help="'local', or 'dask' for many files on workers.")
     ] = "local",
     scheduler: Annotated[
-        str | None, typer.Option(help="Address of a Dask cluster; default: one made here.")
+        str | None, typer.Option("--scheduler", help="Address of a Dask cluster; default own.")
     ] = None,
 ) -> None:
     """Tell which places behave alike: how response depends on features, pair by pair.
@@ -62,19 +72,17 @@ def command(
     The table is read once, in pieces: it may be larger than memory. A place whose response is
     empty everywhere is compared by its features alone.
     """
-    with plain_mistakes():
-        from rich.console import Console
-
+    with plain_errors():
         from vntransfer.relate import relate
 
         if out is not None and out.is_dir():
-            raise typer.BadParameter(f"{out} is a folder; name a file such as {out / 'page.html'}")
+            raise ArgumentError(f"--out: {out} is a folder; name a file such as page.html")
         with progress():
             found = relate(
                 files,
                 domain=domain,
                 response=response,
-                features=[name.strip() for name in features.split(",")] if features else None,
+                features=split(features),
                 drop=drop or (),
                 category=category or (),
                 divergence=divergence,
@@ -88,12 +96,15 @@ def command(
             )
         for name in target or ():
             found.at(name)
-        show(found, Console(), target or list(found.names))
+        show(found, console(), target or list(found.names))
         if out is not None:
-            typer.echo(f"\npage: {found.to_page(out)}")
+            try:
+                typer.echo(f"\npage: {found.to_page(out)}")
+            except OSError as error:
+                raise ArgumentError(f"--out: {out} cannot be written ({error})") from error
 
 
-def show(found: "Relation", console: "Console", targets: list[str]) -> None:
+def show(found: "Relation", console: Any, targets: list[str]) -> None:
     """Print the matrix with its verdicts, the rankings and what else is to be known."""
     from rich.text import Text
 
@@ -106,36 +117,31 @@ def show(found: "Relation", console: "Console", targets: list[str]) -> None:
     else:
         at = [found.at(name) for name in order]
         console.print(heat_map(order, found.divergences[at][:, at].tolist()))
-    console.print("≠ different   · not told apart   ? not tested\n", highlight=False)
+    console.print("≠ different   · not told apart   ? not tested\n")
     for line in verdict(found):
         console.print(Text(line))
     console.print()
     for name in targets:
         console.print(Text(f"for {name}: {_ranked(found, name)}"))
+    if any(kind not in ("number", "left out") for _, kind, _ in found.treatment):
+        console.print(columns(found.treatment))
     for note in found.notes:
         console.print(Text(f"note: {note}", style="dim"))
 
 
-def _matrix(found: "Relation", order: list[str]) -> "Table":
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(
-        title=Text(f"{found.settings['divergence']} of places, in units of the pooled variance"),
-        title_justify="left",
-    )
-    table.add_column("")
-    for name in order:
-        table.add_column(Text(name), justify="right")
+def _matrix(found: "Relation", order: list[str]) -> Any:
+    rows = []
     for one in order:
-        cells = (
+        i = found.at(one)
+        cells = [
             "-"
             if one == other
-            else f"{found.divergences[found.at(one), found.at(other)]:.3g} {found.mark(one, other)}"
+            else f"{found.divergences[i, found.at(other)]:.3g} {found.mark(one, other)}"
             for other in order
-        )
-        table.add_row(Text(one, style="bold"), *map(Text, cells))
-    return table
+        ]
+        rows.append([one, *cells])
+    title = f"{found.settings['divergence']} of places, in units of the pooled variance"
+    return table(title, ["", *order], rows)
 
 
 def _ranked(found: "Relation", target: str) -> str:

@@ -260,8 +260,8 @@ def _numbers(name: str, values: NDArray[np.float64], boolean: bool, wanted: bool
         fill = float(seen.mean() > 0.5)
     if low == high and not gaps:
         return Field(name, "left out", note=f"constant, {low:g} everywhere")
-    whole = len(values) > FEW and not gaps and high - low == len(values) - 1
-    if whole and not wanted and len(np.unique(seen)) == len(seen) and (seen % 1 == 0).all():
+    counts = len(seen) > FEW and not gaps and high - low < 3 * len(seen)
+    if counts and not wanted and (seen % 1 == 0).all() and (np.diff(seen) > 0).all():
         return Field(name, "left out", note="numbers its rows; name it in features to use it")
     what = "yes or no as 1 or 0" if boolean else f"number from {low:g} to {high:g}"
     filled = f"; {gaps} missing filled with {fill:g}, a column says where" if gaps else ""
