@@ -135,7 +135,7 @@ def coverage(repetitions: int = 200) -> Iterator[str]:
     worlds = {
         "equal": joint(A, slope),
         "inputs 1.5 times as wide": joint(2.25 * A, slope),
-        "slope 0.1 larger": joint(A, slope + [0.1, 0, 0, 0]),
+        "slope 0.1 larger": joint(A, slope + np.array([0.1, 0, 0, 0])),
         "slope reversed": joint(A, slope * [-1, 1, 1, 1]),
     }
     lines = ["| domains | rows | divergence | covered | above | below | covered by percentiles |"]
@@ -148,15 +148,13 @@ def coverage(repetitions: int = 200) -> Iterator[str]:
             inside = above = below = plain = 0
             for seed in range(repetitions):
                 rng = np.random.default_rng([seed, 13])
-                domains = [Blocks.empty(5), Blocks.empty(5)]
+                domains = [Blocks(5), Blocks(5)]
                 for own, sigma in zip(domains, pairs, strict=True):
                     root = np.linalg.cholesky(sigma)
                     own.add(np.ascontiguousarray(root @ rng.standard_normal((5, n))))
                 seen = np.stack([own.total().covariance() for own in domains])
                 observed = divergences(torch.from_numpy(seen + 1e-3 * np.eye(5)), name)
-                drawn = bootstrap(
-                    domains, np.ones(5), name, ridge=1e-3, n_resamples=200, rng=rng
-                )
+                drawn = bootstrap(domains, np.ones(5), name, ridge=1e-3, n_resamples=200, rng=rng)
                 low, high = (end[0, 1] for end in interval(observed, drawn, 0.95))
                 above, below = above + (true > high), below + (true < low)
                 inside += low <= true <= high
@@ -204,7 +202,7 @@ def write_rows(path: Path, rows: int, d: int = 32, places: int = 20) -> None:
     x = rng.standard_normal((d, size), dtype=np.float32)
     names = pa.array([f"place {k:02d}" for k in range(places)])
     writer = None
-    for start in range(0, rows, size):
+    for _ in range(0, rows, size):
         code = rng.integers(0, places, size)
         y = (1 + code / places) * x[0] + rng.standard_normal(size)
         columns = {f"x{j}": pa.array(x[j]) for j in range(d)} | {
@@ -226,9 +224,10 @@ def read_only(path: Path) -> None:
 
     start, total = time.perf_counter(), 0.0
     with pq.ParquetFile(path) as opened:
-        for batch in opened.iter_batches(65_536):
-            for column in batch.columns[:-1]:
-                total += float(column.to_numpy().sum(dtype=np.float64))
+        for group in range(opened.metadata.num_row_groups):
+            for batch in opened.iter_batches(32_768, row_groups=[group]):
+                for column in batch.columns[:-1]:
+                    total += float(column.to_numpy().sum(dtype=np.float64))
     _say(seconds=time.perf_counter() - start, total=total)
 
 

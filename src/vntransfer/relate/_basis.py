@@ -1,10 +1,10 @@
 """The flexible fit of a relation that several domains may share: a penalised linear smoother.
 
-E[y|x] is written as Φ(x)θ plus a level of each domain's own. Φ holds the features themselves
-(never penalised, so that a linear relation is fitted without bias), hinges max(0, x_j - knot) at
-quantiles (additive bends), products of two of them where there are few features, and radial
-functions around landmark rows (interactions). Because the
-fit is linear in y, fitting it again to a resampled y is one matrix product.
+E[y|x] is written as Φ(x)θ plus a level of each domain's own. Φ holds the features themselves (not
+penalised if there are four rows for each, so that a linear relation is fitted without bias),
+hinges max(0, x_j - knot) at quantiles (additive bends), products of two features where there are
+few of them, and radial functions around landmark rows (interactions). Because the fit is linear in
+y, fitting it again to a resampled y is one matrix product.
 """
 
 from dataclasses import dataclass, field
@@ -75,12 +75,14 @@ class Basis:
         hinges = np.maximum(X[:, which] - np.array([k for _, k in self.knots]), 0.0)
         one, two = ([pair[k] for pair in self.products] for k in (0, 1))
         products = X[:, one] * X[:, two]
-        return np.hstack((X, hinges, products, _radial(X, self.landmarks, self.width) @ self.whiten))
+        return np.hstack(
+            (X, hinges, products, _radial(X, self.landmarks, self.width) @ self.whiten)
+        )
 
     def penalty(self, radial: float) -> Matrix:
-        """Relative strength of the penalty per column (p,): 0, 1 for hinges and products, ``radial``."""
+        """Relative strength of the penalty per column (p,); the features come with little."""
         sizes = self.n_features, len(self.knots) + len(self.products), self.whiten.shape[1]
-        return np.repeat((0.0, 1.0, radial), sizes)
+        return np.repeat((0.1, 1.0, radial), sizes)
 
 
 def _square_distances(X: Matrix, Z: Matrix) -> Matrix:
@@ -112,28 +114,28 @@ def fit(G: Matrix, g: Matrix, yy: float, n: int, levels: int, basis: Basis) -> F
     basis
         Which columns are penalised.
     """
-    d = basis.n_features
-    # The features are never penalised: take them out of the other columns first.
-    tiny = 1e-9 * max(np.trace(G[:d, :d]) / d, 1e-300)
-    inner = np.linalg.inv(G[:d, :d] + tiny * np.eye(d))
-    cross = G[:d, d:]
-    rest, rhs = G[d:, d:] - cross.T @ inner @ cross, g[d:] - cross.T @ inner @ g[:d]
-    left = max(yy - g[:d] @ inner @ g[:d], 0.0)
-    best, chosen = np.inf, basis.penalty(1.0)
+    # Features are not penalised, unless there are too many for the rows: taken out first.
+    free = basis.n_features if 4 * basis.n_features <= n else 0
+    tiny = 1e-8 * max(float(np.diagonal(G).mean()), 1e-300)
+    inner = np.linalg.inv(G[:free, :free] + tiny * np.eye(free))
+    cross = G[:free, free:]
+    rest, rhs = G[free:, free:] - cross.T @ inner @ cross, g[free:] - cross.T @ inner @ g[:free]
+    left = max(yy - g[:free] @ inner @ g[:free], 0.0)
+    best, chosen = np.inf, n * basis.penalty(1.0)
     for radial in _RADIAL:
-        root = np.sqrt(basis.penalty(radial)[d:])
+        root = np.sqrt(basis.penalty(radial)[free:])
         values, U = np.linalg.eigh(rest / root[:, None] / root)
         values = np.maximum(values, 0.0)
         squares = (U.T @ (rhs / root)) ** 2
         for strength in _STRENGTHS * n:
             shrunk = values + strength
             error = left - (squares * (values + 2 * strength) / shrunk**2).sum()
-            freedom = levels + d + (values / shrunk).sum()
+            freedom = levels + free + (values / shrunk).sum()
             room = n - _EXTRA * freedom
             score = max(error, 0.0) / room**2 if room > 0 else np.inf
             if score < best:
                 best, chosen = score, strength * basis.penalty(radial)
-    chosen[:d] = tiny
+    chosen[:free] = tiny
     P = np.linalg.inv(G + np.diag(chosen))
     P = (P + P.T) / 2
     return Fit(P, levels + float((P * G).sum()))

@@ -38,13 +38,13 @@ def resampled_covariances(
     blocks: Blocks, unit: Matrix, n_resamples: int, rng: np.random.Generator
 ) -> Matrix:
     """Covariances (B, D, D), in units of the columns, of blocks drawn with replacement."""
-    m = len(blocks)
+    count, mean, scatter = blocks.stacked()
+    m = len(count)
     W = rng.multinomial(m, np.full(m, 1 / m), size=n_resamples).astype(np.float64)
-    mean = (blocks.mean - np.average(blocks.mean, axis=0, weights=blocks.count)) / unit
+    mean = (mean - np.average(mean, axis=0, weights=count)) / unit
     outer = mean[:, :, None] * mean[:, None, :]
-    second = blocks.scatter / unit[:, None] / unit + blocks.count[:, None, None] * outer
-    n = W @ blocks.count
-    first = W @ (blocks.count[:, None] * mean)
+    second = scatter / unit[:, None] / unit + count[:, None, None] * outer
+    n, first = W @ count, W @ (count[:, None] * mean)
     D = len(unit)
     sums = (W @ second.reshape(m, -1)).reshape(-1, D, D)
     spread = sums - first[:, :, None] * first[:, None, :] / n[:, None, None]

@@ -7,6 +7,7 @@ import numpy as np
 
 from vntransfer._version import __version__
 from vntransfer.page import Axis, Cell, Dendrogram, Heatmap, Intervals, Page
+from vntransfer.page.document import Value
 from vntransfer.relate._intervals import of_features
 from vntransfer.relate._result import LEVEL, Relation
 from vntransfer.relate._words import explanation, verdict
@@ -88,7 +89,7 @@ def _maps(found: Relation, page: Page) -> None:
 def _pairs(found: Relation, page: Page) -> None:
     part = page.section("All pairs")
     ends = found.intervals
-    rows = []
+    rows: list[list[Value]] = []
     for one, other in combinations(found.labelled, 2):
         i, j = found.at(one), found.at(other)
         p = float(found.p_values[i, j])
@@ -152,21 +153,24 @@ def _rankings(found: Relation, page: Page) -> None:
             f"For {target}",
             "" if own else "It has no responses: the order is that of the features alone.",
         )
-    part.table(
-        ["target", "rank", "source", "divergence", "features alone"],
+    ranked: list[list[Value]] = [
         [
-            [target, rank, n.name, n.divergence if n.divergence == n.divergence else None,
-             n.features_alone]
-            for target in found.names
-            for rank, n in enumerate(found.ranking(target), 1)
-        ],
-        "All rankings",
-    )  # fmt: skip
+            target,
+            rank,
+            n.name,
+            None if np.isnan(n.divergence) else n.divergence,
+            n.features_alone,
+        ]
+        for target in found.names
+        for rank, n in enumerate(found.ranking(target), 1)
+    ]
+    head = ["target", "rank", "source", "divergence", "features alone"]
+    part.table(head, ranked, "All rankings")
 
 
 def _places(found: Relation, page: Page) -> None:
     part = page.section("Places and columns")
-    rows = [[name, *found.rows[name]] for name in found.names]
+    rows: list[list[Value]] = [[name, *found.rows[name]] for name in found.names]
     part.table(["place", "rows with a response", "without"], rows, "Places")
     if found.treatment:
         part.table(["column", "kind", "what was done"], found.treatment, "Columns")

@@ -115,7 +115,7 @@ class RelationPair:
             sigma, rho = (part.matrices(self.ridge) for part in own)
             return between(sigma, rho, self.divergence).numpy()
         spread = self._common_variance(responses, theta) if self.noise == "common" else None
-        total = 0.0
+        total = np.zeros(theta.shape[1])
         for s, part in zip(self.samples, own, strict=True):
             fitted = s.G @ theta
             expected = _border(s, fitted, np.einsum("pb,pb->b", theta, fitted))
@@ -124,8 +124,8 @@ class RelationPair:
             else:
                 expected = _with_own_noise(part, expected.b, self.ridge)
             value = on_same_features(part, expected, self.ridge, self.divergence)
-            total = total + len(s) * value.numpy()
-        return np.asarray(total) / sum(map(len, self.samples))
+            total += len(s) * value.numpy()
+        return total / sum(map(len, self.samples))
 
     def _common_variance(self, responses: list[Responses], theta: Matrix) -> Matrix:
         """Variance of the noise if both domains have the same, (B,)."""
@@ -157,9 +157,7 @@ def _with_own_noise(own: Bordered, b: torch.Tensor, ridge: float) -> Bordered:
     return Bordered(own.A, b, unexplained + explained(b))
 
 
-def _noise(
-    kind: Noise, own: Matrix, pooled: Matrix, size: int, rng: np.random.Generator
-) -> Matrix:
+def _noise(kind: Noise, own: Matrix, pooled: Matrix, size: int, rng: np.random.Generator) -> Matrix:
     """Noise (n, size) of one domain, from out-of-fold residuals."""
     shape = (len(own), size)
     if kind == "wild":
@@ -189,7 +187,7 @@ def permuted(
     """
     Z = np.vstack((one, two))
     Z = Z - Z.mean(0)
-    n, D = Z.shape
+    D = Z.shape[1]
     rows, columns = np.triu_indices(D)
     Q = Z[:, rows] * Z[:, columns]
     sums, squares = Z.sum(0), Q.sum(0)

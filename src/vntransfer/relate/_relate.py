@@ -18,10 +18,11 @@ from vntransfer.relate._intervals import (
     of_features,
 )
 from vntransfer.relate._kernel import check_divergence
+from vntransfer.relate._pairs import Noise
 from vntransfer.relate._result import Interval, Relation, spread
 from vntransfer.relate._stream import Engine, read_table
 from vntransfer.relate._summary import RESERVOIR, Blocks, Summaries, pooled
-from vntransfer.relate._test import LEAST, RIDGE, Noise, Null, relation_test
+from vntransfer.relate._test import LEAST, RIDGE, Null, relation_test
 
 FEWEST, PER_PAIR, CAP = 999, 40, 19_999
 
@@ -151,9 +152,12 @@ def _relate(
     rng = np.random.default_rng([settings["random_state"], 1])
     options = {k: settings[k] for k in ("ridge", "level", "n_bootstrap")} | {"rng": rng}
     bare, bare_ends = _measure(
-        [_columns(own, varies) for own in inputs], unit[:-1][varies], of_features(conditional), **options
+        [own.columns(varies) for own in inputs],
+        unit[:-1][varies],
+        of_features(conditional),
+        **options,
     )
-    whole, ends = _measure([_columns(own, both) for own in joint], unit[both], conditional, **options)
+    whole, ends = _measure([own.columns(both) for own in joint], unit[both], conditional, **options)
     at, K = [names.index(name) for name in known], len(names)
     raw, corrected = _test(made, known, settings, n_resamples, notes)
     if not is_conditional(conditional):
@@ -247,10 +251,8 @@ def _check(made: Summaries, domain: str, response: str, notes: list[str]) -> lis
     return known
 
 
-def _units(
-    inputs: list[Blocks], joint: list[Blocks], response: str
-) -> tuple[Matrix, Any]:
-    """Standard deviations of the columns over all rows, response last, and which features vary."""
+def _units(inputs: list[Blocks], joint: list[Blocks], response: str) -> tuple[Matrix, Any]:
+    """Give standard deviations over all rows, response last, and which features vary."""
     features, whole = pooled(inputs), pooled(joint)
     variances = [np.diagonal(m.covariance()) for m in (features, whole)]
     sizes = [np.abs(m.mean.numpy()) for m in (features, whole)]
@@ -262,10 +264,6 @@ def _units(
             f"column {response!r}: is {whole.mean[-1]:g} in all rows; a constant depends on nothing"
         )
     return np.sqrt(np.append(variances[0], variances[1][-1])), varies
-
-
-def _columns(blocks: Blocks, kept: Any) -> Blocks:
-    return Blocks(blocks.count, blocks.mean[:, kept], blocks.scatter[:, kept][:, :, kept])
 
 
 def _measure(
@@ -299,8 +297,8 @@ def _test(
     empty = np.full((len(names), len(names)), np.nan)
     for name in known:
         if name not in tested:
-            rows = made.domains[name].labelled
-            notes.append(f"{name!r} has {rows} rows with a response: too few to be tested")
+            few = made.domains[name].labelled
+            notes.append(f"{name!r} has {few} rows with a response: too few to be tested")
     pairs = len(list(combinations(tested, 2)))
     settings["n_resamples"] = n_resamples or min(CAP, max(FEWEST, PER_PAIR * pairs - 1))
     if not pairs:

@@ -158,15 +158,15 @@ class Relation:
         if not isinstance(n_groups, int) or not 1 <= n_groups <= len(known):
             raise ArgumentError(f"n_groups: expected 1 to {len(known)}, got {n_groups!r}")
         label = fcluster(self.linkage(), n_groups, "maxclust")
-        members = ([n for n, k in zip(known, label, strict=True) if k == g] for g in sorted(set(label)))
+        members = (
+            [n for n, k in zip(known, label, strict=True) if k == g] for g in sorted(set(label))
+        )
         return [own for own in members if own]
 
     def different(self, level: float = LEVEL) -> list[tuple[str, str]]:
         """Pairs whose p-value (corrected for their number) is at most ``level``."""
         pairs = combinations(range(len(self.names)), 2)
-        return [
-            (self.names[i], self.names[j]) for i, j in pairs if self.p_values[i, j] <= level
-        ]
+        return [(self.names[i], self.names[j]) for i, j in pairs if self.p_values[i, j] <= level]
 
     def mark(self, one: str, other: str) -> str:
         """Verdict on a pair: "≠" different, "·" not told apart, "?" not tested.
@@ -242,7 +242,7 @@ class Relation:
 
 
 def spread(values: Matrix, kept: list[int], size: int) -> NDArray[np.float64]:
-    """A matrix of some places as one of all, NaN elsewhere.
+    """Place a matrix of some places in one of all, NaN elsewhere.
 
     Examples
     --------

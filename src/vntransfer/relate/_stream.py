@@ -27,11 +27,11 @@ from vntransfer.tabular.schema import MISSING, without_marks
 
 Engine = Literal["local", "dask"]
 
-ROWS = 65_536
+ROWS = 32_768
 """Rows per step."""
 
-LOOK = 200_000
-"""Rows of all files from which the kinds of the columns are found out."""
+LOOK, CELLS = 200_000, 2_000_000
+"""Rows, and cells, of all files from which the kinds of the columns are found out."""
 
 PART = 2_000_000
 """Rows of a parquet file that make a part: what one worker does at a time."""
@@ -155,7 +155,7 @@ def _look(
     files: Sequence[Path], names: Sequence[str], delimiter: str
 ) -> tuple[dict[str, Column], bool]:
     """Rows from all files, and of parquet from all over a file; whether these are all rows."""
-    each = max(2000, LOOK // len(files))
+    each = max(2000, min(LOOK, CELLS // len(names)) // len(files))
     found: dict[str, list[Column]] = {name: [] for name in names}
     complete = True
     for file in files:
@@ -213,18 +213,16 @@ def _parts(files: Sequence[Path]) -> list[Part]:
             continue
         with open_parquet(file) as opened:
             sizes = [
-                opened.metadata.row_group(k).num_rows
-                for k in range(opened.metadata.num_row_groups)
+                opened.metadata.row_group(k).num_rows for k in range(opened.metadata.num_row_groups)
             ]
         groups: list[int] = []
         row = 2
-        for k, size in enumerate(sizes):
+        for k in range(len(sizes)):
             groups.append(k)
             held = sum(sizes[g] for g in groups)
             if held >= PART or k == len(sizes) - 1:
                 parts.append(Part(file, tuple(groups), len(parts), row))
                 row, groups = row + held, []
-            del size
     return parts
 
 
@@ -234,11 +232,11 @@ def summarise(plan: Plan, part: Part) -> Summaries:
     rng = np.random.default_rng([plan.seed, part.number])
     if part.groups is not None:
         with open_parquet(part.file) as opened:
-            batches = opened.iter_batches(ROWS, columns=plan.columns, row_groups=part.groups)
             row = part.first
-            for batch in batches:
-                _add_batch(made, plan, part.file, row, batch, rng)
-                row += batch.num_rows
+            for group in part.groups:  # one at a time: several at once are held in memory
+                for batch in opened.iter_batches(ROWS, columns=plan.columns, row_groups=[group]):
+                    _add_batch(made, plan, part.file, row, batch, rng)
+                    row += batch.num_rows
         return made
     if plan.plain and part.file.suffix == ".csv" and part.file.stat().st_size > _FAST_CSV:
         quick = _quick_csv(plan, part)
@@ -250,7 +248,7 @@ def summarise(plan: Plan, part: Part) -> Summaries:
 
 
 def _quick_csv(plan: Plan, part: Part) -> Summaries | None:
-    """A large csv of numbers by Arrow; None if a cell does not fit: the plain reader says which."""
+    """Read a large csv of numbers by Arrow; None if a cell does not fit: `chunks` says which."""
     try:
         import pyarrow as pa
         import pyarrow.csv
@@ -347,7 +345,11 @@ def _add(
     for name, n in findings.filled.items():
         _count(made, f"{name!r}: missing values, filled with the middle of the others", n)
     for name, counts in findings.unseen.items():
-        _count(made, f"{name!r}: rows of rare categories, counted as none of the columns", counts.total())
+        _count(
+            made,
+            f"{name!r}: rows of rare categories, counted as none of the columns",
+            counts.total(),
+        )
     names, codes = np.unique(places.astype(str), return_inverse=True)
     order = {name: k for k, name in enumerate(dict.fromkeys(places.tolist()))}
     ranks = np.array([order[name] for name in names])
@@ -376,4 +378,6 @@ def _count(made: Summaries, note: str, n: int) -> None:
 
 def _notes(made: Summaries, encoder: TableEncoder) -> list[str]:
     notes = [f"{n:,} x {note}" for note, n in made.notes.items()]
-    return [f"{name!r}: left out, {why}" for name, kind, why in encoder.summary() if kind == "left out"] + notes
+    return [
+        f"{name!r}: left out, {why}" for name, kind, why in encoder.summary() if kind == "left out"
+    ] + notes

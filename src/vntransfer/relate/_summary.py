@@ -5,7 +5,7 @@ Everything here merges: summaries of parts of a table, made anywhere, give those
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -24,33 +24,49 @@ RESERVOIR = 1000
 """Rows of each domain that are kept, at random."""
 
 
+Block = tuple[float, Matrix, Matrix]
+"""Number of rows, mean (D,) and scatter (D, D) of a block."""
+
+
 @dataclass
 class Blocks:
-    """Moments of consecutive blocks of rows: at least `few` of them, or single rows.
+    """Moments of blocks of rows: at least `few` of them, or single rows.
 
     A block is merged with its neighbour whenever there are too many, so that memory is bounded
     however many rows come. The moments of all rows are exact; the blocks are what intervals are
     computed from.
+
+    Parameters
+    ----------
+    n_columns
+        Number of columns.
+    parts
+        The blocks.
+    size
+        Rows of a block.
     """
 
-    count: Matrix
-    mean: Matrix
-    scatter: Matrix
+    n_columns: int
+    parts: list[Block] = field(default_factory=list)
     size: int = 1
 
-    @classmethod
-    def empty(cls, n_columns: int) -> Self:
-        """No rows yet."""
-        shape = (0, n_columns)
-        return cls(np.zeros(0), np.zeros(shape), np.zeros((*shape, n_columns)))
-
     def __len__(self) -> int:
-        return len(self.count)
+        return len(self.parts)
 
     @property
     def few(self) -> int:
         """Number of blocks below which none are merged."""
-        return min(BLOCKS, max(32, BYTES // (16 * self.mean.shape[1] ** 2)))
+        return min(BLOCKS, max(32, BYTES // (16 * self.n_columns**2)))
+
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
+        return int(sum(part[0] for part in self.parts))
+
+    def stacked(self) -> tuple[Matrix, Matrix, Matrix]:
+        """Numbers of rows (m,), means (m, D) and scatters (m, D, D) of all blocks."""
+        count, mean, scatter = zip(*self.parts, strict=True)
+        return np.array(count), np.stack(mean), np.stack(scatter)
 
     def add(self, Z: Matrix) -> None:
         """Take in rows, given as columns of Z (D, n)."""
@@ -58,57 +74,49 @@ class Blocks:
         while len(self) + -(-n // self.size) > 2 * self.few:
             self.size *= 2
             if len(self) > self.few:
-                self._halve()
-        made = [_moments(Z[:, at : at + self.size]) for at in range(0, n, self.size)]
-        new = (np.array(part) for part in zip(*made, strict=True))
-        self._append(*new)
+                self.parts = _halved(self)
+        self.parts += [_moments(Z[:, at : at + self.size]) for at in range(0, n, self.size)]
 
     def merge(self, other: "Blocks") -> None:
         """Take in the blocks of further rows."""
-        self._append(other.count, other.mean, other.scatter)
+        self.parts = self.parts + other.parts
         self.size = max(self.size, other.size)
         while len(self) > 2 * self.few:
             self.size *= 2
-            self._halve()
+            self.parts = _halved(self)
 
     def total(self) -> Moments:
         """Moments of all rows."""
-        whole = self
+        whole = Blocks(self.n_columns, self.parts)
         while len(whole) > 1:
-            whole = Blocks(whole.count, whole.mean, whole.scatter)
-            whole._halve()
-        return whole._batch()[0]
+            whole.parts = _halved(whole)
+        count, mean, scatter = (torch.as_tensor(part) for part in whole.parts[0])
+        return Moments(count.double(), count.double(), mean, scatter, True)
 
-    def features(self) -> "Blocks":
-        """Return blocks without the last column."""
-        return Blocks(self.count, self.mean[:, :-1], self.scatter[:, :-1, :-1], self.size)
+    def columns(self, kept: Any) -> "Blocks":
+        """Blocks of some of the columns."""
+        parts = [(n, mean[kept], scatter[kept][:, kept]) for n, mean, scatter in self.parts]
+        return Blocks(len(parts[0][1]) if parts else 0, parts, self.size)
 
-    def _append(self, count: Matrix, mean: Matrix, scatter: Matrix) -> None:
-        self.count = np.concatenate((self.count, count))
-        self.mean = np.concatenate((self.mean, mean))
-        self.scatter = np.concatenate((self.scatter, scatter))
 
-    def _batch(self) -> list[Moments]:
-        """Moments of each block."""
-        tensors = (torch.from_numpy(part) for part in (self.count, self.mean, self.scatter))
-        return [Moments(c, c, m, s, True) for c, m, s in zip(*tensors, strict=True)]
-
-    def _halve(self) -> None:
-        """Merge neighbours."""
-        even = len(self) // 2 * 2
-        parts = [torch.from_numpy(part) for part in (self.count, self.mean, self.scatter)]
-        one, two = (Moments(*(p[k:even:2] for p in (parts[0], *parts))) for k in (0, 1))
-        both = one.merge(two)
-        rest = [part[even:] for part in (self.count, self.mean, self.scatter)]
-        self.count, self.mean = both.count.numpy(), both.mean.numpy()
-        self.scatter = both.scatter.numpy()
-        self._append(*rest)
+def _halved(blocks: Blocks) -> list[Block]:
+    """Merge neighbours."""
+    even = len(blocks) // 2 * 2
+    tensors = [torch.from_numpy(part[:even]) for part in blocks.stacked()]
+    count, mean, scatter = ((t[::2], t[1::2]) for t in tensors)
+    one, two = (Moments(c, c, m, s) for c, m, s in zip(count, mean, scatter, strict=True))
+    both = one.merge(two)
+    merged = (part.numpy() for part in (both.count, both.mean, both.scatter))
+    # copies, so that a block does not keep all others alive
+    made = [(float(n), m.copy(), s.copy()) for n, m, s in zip(*merged, strict=True)]
+    return [*made, *blocks.parts[even:]]
 
 
 def _moments(z: Matrix) -> tuple[float, Matrix, Matrix]:
-    mean = z.mean(1)
+    n = z.shape[1]
+    mean = z @ np.full(n, 1 / n)  # on small blocks faster than .mean
     centred = z - mean[:, None]
-    return float(z.shape[1]), mean, centred @ centred.T
+    return float(n), mean, centred @ centred.T
 
 
 @dataclass
@@ -129,9 +137,7 @@ class Reservoir:
 
     def merge(self, other: "Reservoir") -> None:
         """Take in the sample of further rows."""
-        self._keep(
-            np.concatenate((self.keys, other.keys)), np.concatenate((self.rows, other.rows))
-        )
+        self._keep(np.concatenate((self.keys, other.keys)), np.concatenate((self.rows, other.rows)))
 
     def _keep(self, keys: Matrix, rows: Matrix) -> None:
         kept = np.argsort(keys, kind="stable")[: self.capacity]
@@ -159,7 +165,7 @@ class Summary:
         """No rows yet."""
         D = n_features + 1
         reservoir = Reservoir(np.zeros(0), np.zeros((0, D)))
-        return cls(Blocks.empty(D), Blocks.empty(n_features), reservoir)
+        return cls(Blocks(D), Blocks(n_features), reservoir)
 
     def add(self, Z: Matrix, rng: np.random.Generator) -> None:
         """Take in rows [x, y] given as columns of Z (d + 1, n); y is NaN where it is not known."""
@@ -169,7 +175,7 @@ class Summary:
             Z = Z[:, ~unknown]
         if Z.shape[1]:
             self.joint.add(Z)
-            self.reservoir.add(rng.random(Z.shape[1]), Z)
+            self.reservoir.add(rng.random((Z.shape[1],)), Z)
 
     def merge(self, other: "Summary") -> None:
         """Take in further rows."""
@@ -180,16 +186,17 @@ class Summary:
     @property
     def labelled(self) -> int:
         """Rows with a response."""
-        return int(self.joint.count.sum())
+        return self.joint.rows
 
     @property
     def unlabelled(self) -> int:
         """Rows without one."""
-        return int(self.bare.count.sum())
+        return self.bare.rows
 
     def features(self) -> Blocks:
         """Blocks of the features of all rows."""
-        every = self.joint.features()
+        every = self.joint.columns(np.arange(self.bare.n_columns))
+        every.n_columns = self.bare.n_columns
         every.merge(self.bare)
         return every
 
@@ -217,17 +224,20 @@ class Summaries:
     ) -> None:
         """Take in rows [x, y], columns of Z (d + 1, n), that belong to domains ``names[codes]``.
 
-        Rows are shuffled first: where a table is sorted, blocks of its rows would differ more than
-        chance makes them.
+        There are fewer than 2^15 names. Rows are shuffled first: where a table is sorted, blocks of
+        its rows would differ more than chance makes them.
         """
         order = rng.permutation(Z.shape[1])
-        order = order[np.argsort(codes[order].astype(np.int32), kind="stable")]
+        order = order[np.argsort(codes[order].astype(np.int16), kind="stable")]
         bounds = np.searchsorted(codes[order], np.arange(len(names) + 1))
+        rows = np.empty_like(Z)
+        for row, into in zip(Z, rows, strict=True):  # several times faster than Z[:, order]
+            np.take(row, order, out=into, mode="clip")
         for name, start, stop in zip(names, bounds, bounds[1:], strict=False):
             if start < stop:
                 if name not in self.domains:
                     self.domains[name] = Summary.empty(self.n_features)
-                self.domains[name].add(Z[:, order[start:stop]], rng)
+                self.domains[name].add(rows[:, start:stop], rng)
 
     def merge(self, other: "Summaries") -> None:
         """Take in what came elsewhere."""

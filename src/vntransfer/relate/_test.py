@@ -104,8 +104,9 @@ def relation_test(
     null
         The null hypothesis.
     n_resamples
-        Per pair, at most: it stops when 50 have reached the observed statistic. The smallest p-value is 1/(n_resamples + 1), and Holm's correction multiplies it
-        by the number of pairs: a warning says when no pair could be found different.
+        Per pair, at most: it stops when 50 have reached the observed statistic. The smallest
+        p-value is 1/(n_resamples + 1), and Holm's correction multiplies it by the number of pairs:
+        a warning says when no pair could be found different.
     random_state
         Seed or numpy Generator.
     divergence
@@ -160,8 +161,8 @@ def relation_test(
         report("pairs", done, len(pairs))
         judge = p_value
         if null == "joint":
-            both = (np.column_stack(rows[k]) for k in (i, j))
-            value, drawn = permuted(*both, n_resamples, rng, **options)
+            one, two = (np.column_stack(rows[k]) for k in (i, j))
+            value, drawn = permuted(one, two, n_resamples, rng, **options)
         else:
             pair = RelationPair.of(
                 (samples[i], samples[j]), basis, noise=noise, statistic=statistic, **options
@@ -183,7 +184,9 @@ def _check_options(null: Any, noise: Any, statistic: Any, n_resamples: Any, max_
         ("null", null, Null), ("noise", noise, Noise), ("statistic", statistic, Statistic)
     ):  # fmt: skip
         if value not in get_args(kind):
-            raise ArgumentError(f"{name}: expected one of {', '.join(get_args(kind))}, got {value!r}")
+            raise ArgumentError(
+                f"{name}: expected one of {', '.join(get_args(kind))}, got {value!r}"
+            )
     for name, count, least in (("n_resamples", n_resamples, 1), ("max_rows", max_rows, LEAST)):
         if isinstance(count, bool) or not isinstance(count, int) or count < least:
             raise ArgumentError(f"{name}: expected a whole number from {least}, got {count!r}")
@@ -246,7 +249,9 @@ def standardised(
     middle, level, unit = X.mean(0)[varies], y.mean(), y.std()
     out = []
     for own, response in rows:
-        kept = _some(np.arange(len(own))[:, None], rng, max_rows)[:, 0]
-        scaled = (own[kept][:, varies] - middle) / spread[varies]
-        out.append((scaled, (response[kept] - level) / unit))
+        whole = np.column_stack(
+            ((own[:, varies] - middle) / spread[varies], (response - level) / unit)
+        )
+        kept = _some(whole, rng, max_rows)
+        out.append((kept[:, :-1], kept[:, -1]))
     return names, out
