@@ -27,7 +27,7 @@ def over_workers(plan: "Plan", parts: "list[Part]", scheduler: str | None) -> Su
         ) from error
     if scheduler is None:
         with (
-            LocalCluster(threads_per_worker=1, dashboard_address=None) as cluster,
+            LocalCluster(threads_per_worker=1, dashboard_address=":0") as cluster,
             Client(cluster) as client,
         ):
             return _gather(client, plan, parts)

@@ -172,7 +172,7 @@ def _look(
                 complete = complete and opened.metadata.num_rows <= seen
     if not any(map(len, found[names[0]])):
         raise DataError(f"{files[0]}: has a header but no rows; fill it")
-    return {name: _join(name, parts) for name, parts in found.items()}, complete
+    return {name: _join(parts) for name, parts in found.items()}, complete
 
 
 def _some_rows(
@@ -194,14 +194,11 @@ def _some_rows(
                     break
 
 
-def _join(name: str, parts: Sequence[Column]) -> Column:
-    kinds = {own.stored for own in parts}
-    if len(kinds) > 1:
-        raise DataError(
-            f"column {name!r}: is stored as {' and '.join(sorted(kinds))} in different files; save "
-            f"them alike"
-        )
-    return Column(kinds.pop(), np.concatenate([own.values for own in parts]))
+def _join(parts: Sequence[Column]) -> Column:
+    """One column of several; as text where files store it differently (csv knows text alone)."""
+    if len({own.stored for own in parts}) == 1:
+        return Column(parts[0].stored, np.concatenate([own.values for own in parts]))
+    return Column("text", np.concatenate([own.texts() for own in parts]))
 
 
 def _parts(files: Sequence[Path]) -> list[Part]:
