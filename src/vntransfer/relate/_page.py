@@ -103,6 +103,7 @@ def _pairs(found: Relation, page: Page) -> None:
             [
                 one,
                 other,
+                word,
                 float(found.divergences[i, j]),
                 float(ends.low[i, j]),
                 float(ends.high[i, j]),
@@ -111,7 +112,6 @@ def _pairs(found: Relation, page: Page) -> None:
                     "" if np.isnan(p) else f"{found.raw_p_values[i, j]:.4f}",
                     float(found.raw_p_values[i, j]),
                 ),
-                word,
                 float(found.features_alone[i, j]),
             ]
         )
@@ -119,12 +119,12 @@ def _pairs(found: Relation, page: Page) -> None:
         [
             "place",
             "and",
+            "verdict",
             "divergence",
             "from",
             "to",
             "p-value",
             "uncorrected",
-            "verdict",
             "features alone",
         ],
         rows,
