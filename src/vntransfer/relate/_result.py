@@ -186,7 +186,7 @@ class Relation:
         --------
         >>> from vntransfer.data.synthetic import friedman_domains
         >>> from vntransfer.relate import relate
-        >>> found = relate(friedman_domains(50), n_resamples=99, n_bootstrap=20)
+        >>> found = relate(friedman_domains(50), n_resamples=299, n_bootstrap=20)
         >>> sorted(found.table()[0])
         ['a', 'b', 'divergence', 'features_alone', 'high', 'low', 'p_value', 'raw_p_value']
         """
