@@ -13,6 +13,7 @@ PAGE = Path(__file__).resolve().parent.parent / "docs" / "api.md"
 TITLES = {
     "adaptation": "Adaptation",
     "domains": "Domains",
+    "relate": "Relating places",
     "divergences": "Divergences",
     "moments": "Matrices from samples",
     "losses": "Losses",
@@ -74,7 +75,8 @@ def page() -> str:
     ]
     for module, title in TITLES.items():
         lines += [f"## {title} (`vntransfer.{module}`)", ""]
-        names = vntransfer._EXPORTS[module]
+        # the function `relate` shares its name with its module, so that it is no top-level name
+        names = (*(["relate"] if module == "relate" else []), *vntransfer._EXPORTS[module])
         for name in names:
             thing = getattr(import_module(f"vntransfer.{module}"), name)
             lines += registry() if name == "DIVERGENCES" else section(name, thing)

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from vntransfer._version import __version__
-from vntransfer.cli import adapt, bench, continual, data, demo, example, predict
+from vntransfer.cli import adapt, bench, continual, data, demo, example, predict, relate
 from vntransfer.errors import VnError
 
 app = typer.Typer(
@@ -19,6 +19,7 @@ app = typer.Typer(
 )
 app.command(name="demo")(demo.command)
 app.command(name="example")(example.command)
+app.command(name="relate")(relate.command)
 app.command(name="adapt")(adapt.command)
 app.command(name="predict")(predict.command)
 app.command(name="continual")(continual.command)

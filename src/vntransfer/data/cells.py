@@ -127,7 +127,7 @@ def is_parquet(file: Path) -> bool:
 def header(file: Path, delimiter: str = ",") -> list[str]:
     """Names of a file's columns; each must be there once."""
     if is_parquet(file):
-        with _open_parquet(file) as opened:
+        with open_parquet(file) as opened:
             names = list(opened.schema_arrow.names)
     else:
         first = next(_csv_rows(file, delimiter), None)
@@ -242,7 +242,8 @@ def _parquet() -> Any:
     return pyarrow.parquet
 
 
-def _open_parquet(file: Path) -> Any:
+def open_parquet(file: Path) -> Any:
+    """Open a parquet file for reading in pieces."""
     try:
         return _parquet().ParquetFile(file)
     except (OSError, ValueError) as error:  # pyarrow.ArrowInvalid is a ValueError
@@ -253,16 +254,17 @@ def _parquet_chunks(
     file: Path, columns: Sequence[str], delimiter: str, size: int
 ) -> Iterator[Chunk]:
     first = 2  # as in a csv file, whose header is row 1
-    with _open_parquet(file) as opened:
+    with open_parquet(file) as opened:
         for batch in opened.iter_batches(size, columns=list(columns)):
             yield Chunk(
                 range(first, first + batch.num_rows),
-                {name: _parquet_column(file, name, batch.column(name)) for name in columns},
+                {name: parquet_column(file, name, batch.column(name)) for name in columns},
             )
             first += batch.num_rows
 
 
-def _parquet_column(file: Path, name: str, cells: Any) -> Column:
+def parquet_column(file: Path, name: str, cells: Any) -> Column:
+    """Make a column of an Arrow array."""
     import pyarrow
 
     types = pyarrow.types
