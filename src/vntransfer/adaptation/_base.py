@@ -141,6 +141,8 @@ class DomainRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     random_state: Any = None
     callback: Callable[[Record], None] | None = None
 
+    __metadata_request__fit: ClassVar[dict[str, bool]] = {"sample_domain": True}
+
     _uses_target: ClassVar[bool] = True
     _trade_offs: ClassVar[tuple[float, ...]] = ()
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -111,7 +112,7 @@ def load_model(folder: str | Path, **given: Any) -> Any:
     """
     if not given and is_auto(folder):
         return load_auto(folder, load_model)
-    if not given and Path(folder, MODEL).exists():
-        return load_learner(folder)
     kinds = {e.estimator.__name__: e.estimator for e in METHODS.values() if e.neural}
+    if Path(folder, MODEL).exists():
+        return load_learner(folder, partial(load_network, kinds=kinds, **given))
     return load_network(folder, kinds, **given)
