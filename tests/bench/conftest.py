@@ -41,3 +41,31 @@ def patient(troubled: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     preset = troubled.with_name("patient.toml")
     preset.write_text(PATIENT)
     return preset
+
+
+TUNABLE = """
+title = "Search"
+experiment = "troubled.tunable"
+data = "none"
+seeds = 2
+selection = "source_validation"
+[methods.one]
+[methods.two]
+[methods.plain]
+[search]
+sampler = "tpe"
+trials = 8
+fixed = ["plain"]
+[search.space.one]
+x = {low = 0.0, high = 1.0}
+[search.space.two]
+x = {low = 0.001, high = 1.0, log = true}
+"""
+
+
+@pytest.fixture
+def tunable(troubled: Path) -> Path:
+    """A preset with a search."""
+    preset = troubled.with_name("tunable.toml")
+    preset.write_text(TUNABLE)
+    return preset

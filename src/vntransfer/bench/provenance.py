@@ -14,6 +14,7 @@ from typing import Any
 
 from vntransfer._version import __version__
 from vntransfer.bench.cells import canonical_json
+from vntransfer.bench.packed import is_packed, read_description
 from vntransfer.bench.store import Store
 from vntransfer.errors import StoreError
 
@@ -116,7 +117,7 @@ def read_provenance(folder: str | Path) -> dict[str, Any]:
     Parameters
     ----------
     folder
-        A run folder.
+        A run folder, or packed results.
 
     Returns
     -------
@@ -136,6 +137,9 @@ def read_provenance(folder: str | Path) -> dict[str, Any]:
     >>> only["command"], only["how"]
     ('vnt bench run smoke --methods constant --targets s1 --seeds 1', 'complete')
     """
+    if is_packed(folder):
+        described = read_description(folder)
+        return {name: described[name] for name in ("invocations",) if name in described}
     with Store(folder) as store:
         if not store.has("invocations"):
             return {}

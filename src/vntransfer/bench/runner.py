@@ -12,6 +12,8 @@ from typing import Any
 from vntransfer.bench.cells import Cell, expand
 from vntransfer.bench.display import Silent, Watcher
 from vntransfer.bench.engines import Engine, check_engine, make_engine
+from vntransfer.bench.estimate import parse_seconds
+from vntransfer.bench.plan import Budget, LeftOut, Plan
 from vntransfer.bench.preset import Preset, check, override, read_preset
 from vntransfer.bench.provenance import command_line, recorded
 from vntransfer.bench.running import Noticeboard
@@ -25,12 +27,13 @@ _LOCK_SECONDS = 0.5  # whoever only looks whether it is held does so for a momen
 
 @dataclass(frozen=True)
 class Summary:
-    """How a run ended: the folder and the number of cells in its plan by status."""
+    """How a run ended: the folder, the number of cells by status, what a budget left out."""
 
     folder: Path
     done: int
     failed: int
     computed: int
+    left: LeftOut | None = None
 
 
 def run(
@@ -45,6 +48,7 @@ def run(
     scheduler: str | None = None,
     out: str | Path | None = None,
     watcher: Watcher | None = None,
+    budget: str | Budget | None = None,
 ) -> Summary:
     """Run an experiment, or the rest of it: finished cells are never computed again.
 
@@ -63,6 +67,10 @@ def run(
         Run folder, by default ``runs/NAME``.
     watcher
         Is told what happens.
+    budget
+        A duration such as "2h" or "1h30m": seeds are run one after another, and no cell is started
+        that would not end in time; ``left`` of the summary says what was left out. Times come from
+        finished cells, or short steps are measured first.
 
     Returns
     -------
@@ -86,9 +94,15 @@ def run(
     }
     checked = check(override(raw, **changes), name)
     means = _Means(engine, scheduler, jobs)
+    folder = Path(out or Path("runs", name))
+    if isinstance(budget, str):
+        from vntransfer.bench.foresee import foresee
+
+        seconds = parse_seconds(budget)
+        budget = Budget(seconds, foresee(checked, folder, jobs or 1).times)
     command = command_line("run", str(preset), {**changes, **means.options()})
     told = {"command": command, "overrides": {k: v for k, v in changes.items() if v is not None}}
-    return _run(checked, Path(out or Path("runs", name)), means, watcher, told, retry=False)
+    return _run(checked, folder, means, watcher, told, budget=budget)
 
 
 def retry(
@@ -135,22 +149,24 @@ def _run(
     watcher: Watcher | None,
     told: Mapping[str, Any],
     *,
-    retry: bool,
+    retry: bool = False,
+    budget: Budget | None = None,
 ) -> Summary:
     cells = expand(preset)
     watcher = watcher or Silent()
     checkpoints = folder / FOLDER_NAME
     with _only_writer(folder), Store(folder, write=True) as store:
-        todo = store.plan(preset, cells, retry=retry)
-        watcher.begin(len(cells), len(cells) - len(todo))
+        plan = Plan(preset, cells, store, retry=retry, budget=budget)
+        watcher.begin(plan.total, plan.finished)
         detail = {**told, "engine": means.engine, "jobs": means.jobs}
         with recorded(store, detail), tidy(checkpoints, store.pending()):
-            if todo:
+            if todo := plan.ready():
                 engine = means.make(todo, folder)
                 with Noticeboard(folder, means.engine) as board, engine:
-                    _compute_all(todo, engine, store, watcher, board)
+                    _compute_all(plan, engine, store, watcher, board)
         counts = store.counts()
-    return Summary(folder, counts.get("done", 0), counts.get("failed", 0), len(todo))
+    left = None if budget is None else plan.left_out()
+    return Summary(folder, counts.get("done", 0), counts.get("failed", 0), plan.computed, left)
 
 
 @contextmanager
@@ -177,20 +193,24 @@ def _only_writer(folder: Path) -> Iterator[None]:
 
 
 def _compute_all(
-    todo: Sequence[Cell], engine: Engine, store: Store, watcher: Watcher, board: Noticeboard
+    plan: Plan, engine: Engine, store: Store, watcher: Watcher, board: Noticeboard
 ) -> None:
-    queue, suspects = deque(todo), deque[Cell]()
+    suspects = deque[Cell]()
     running: dict[Future[Outcome], Cell] = {}
     alone = False
-    while queue or suspects or running:
+    while True:
         jobs = engine.jobs
         if not running:
             # Suspects ran while a worker died. Each now runs alone: if a worker dies again,
             # the cell is to blame.
             alone = bool(suspects) or jobs == 1
-        while (queue or suspects) and len(running) < (1 if alone or suspects else jobs):
-            cell = suspects.popleft() if suspects else queue.popleft()
-            running[engine.submit(cell)] = cell
+        while len(running) < (1 if alone or suspects else jobs):
+            next_cell = suspects.popleft() if suspects else plan.next()
+            if next_cell is None:
+                break
+            running[engine.submit(next_cell)] = next_cell
+        if not running:
+            return
         watcher.running(running.values())
         beat = board.show(running.values(), jobs)
         finished, _ = wait(running, timeout=beat, return_when=FIRST_COMPLETED)
@@ -207,4 +227,5 @@ def _compute_all(
                 outcome = Outcome(error=f"the worker process died: {error}")
             store.finish(cell.key, outcome)
             drop(store.path.parent / FOLDER_NAME, cell.key)
+            plan.tell(cell, outcome)
             watcher.end(cell, outcome)

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from vntransfer.bench.cells import IDENTITY, Cell, Identity, canonical_json
+from vntransfer.bench.packed import is_packed, read_packed
 from vntransfer.bench.preset import Preset, restore
 from vntransfer.errors import StoreError
 
@@ -222,11 +223,18 @@ class Store:
                     self._connection.execute("ROLLBACK")
                 raise
 
-    def plan(self, preset: Preset, cells: Sequence[Cell], *, retry: bool = False) -> list[Cell]:
+    def plan(
+        self,
+        preset: Preset,
+        cells: Sequence[Cell],
+        *,
+        places: Sequence[int] | None = None,
+        retry: bool = False,
+    ) -> list[Cell]:
         """Make these cells the plan of the folder and return those that are still to compute.
 
         Finished and failed cells stay as they are; ``retry`` makes failed ones pending again.
-        Everything happens in one transaction.
+        Everything happens in one transaction. ``places`` leave room for cells of `extend`.
         """
         mine = self.preset()
         if mine and mine.name != preset.name:
@@ -234,21 +242,12 @@ class Store:
                 f"{self.path.parent}: holds a run of preset {mine.name!r}, not of "
                 f"{preset.name!r}; choose another --out"
             )
-        names = ", ".join(IDENTITY)
-        marks = ", ".join("?" * len(IDENTITY))
-        rows = [
-            (cell.key, place, *(_cell_value(cell, name) for name in IDENTITY))
-            for place, cell in enumerate(cells)
-        ]
+        numbered = zip(range(len(cells)) if places is None else places, cells, strict=True)
         with self.transaction():
             execute = self._connection.execute
             execute("INSERT OR REPLACE INTO run VALUES ('preset', ?)", (_preset_text(preset),))
             execute("UPDATE cells SET place = NULL")
-            self._connection.executemany(
-                f"INSERT INTO cells (key, place, {names}) VALUES (?, ?, {marks}) "
-                "ON CONFLICT (key) DO UPDATE SET place = excluded.place",
-                rows,
-            )
+            self._insert(numbered)
             if retry:
                 execute(
                     "UPDATE cells SET status = 'pending', error = NULL, traceback = NULL "
@@ -261,6 +260,32 @@ class Store:
                 )
             }
         return [cell for cell in cells if cell.key in pending]
+
+    def extend(self, place: int, cell: Cell) -> None:
+        """Add a cell to the plan: a trial that follows from the results before it."""
+        with self.transaction():
+            self._insert([(place, cell)])
+
+    def _insert(self, numbered: Iterable[tuple[int, Cell]]) -> None:
+        names, marks = ", ".join(IDENTITY), ", ".join("?" * len(IDENTITY))
+        self._connection.executemany(
+            f"INSERT INTO cells (key, place, {names}) VALUES (?, ?, {marks}) "
+            "ON CONFLICT (key) DO UPDATE SET place = excluded.place",
+            (
+                (cell.key, place, *(_cell_value(cell, name) for name in IDENTITY))
+                for place, cell in numbered
+            ),
+        )
+
+    def outcome(self, key: str) -> Outcome | None:
+        """Return what came out of a cell, planned or not; None if it is not finished."""
+        query = "SELECT id, seconds, error FROM cells WHERE key = ? AND status != 'pending'"
+        found = self.read(query, key)
+        if not found:
+            return None
+        identity, seconds, error = found[0]
+        rows = self.read("SELECT step, name, value FROM metrics WHERE cell = ?", identity)
+        return Outcome(rows, seconds, error or "")
 
     def finish(self, key: str, outcome: Outcome) -> None:
         """Record the outcome of a cell, whole or not at all."""
@@ -344,7 +369,12 @@ def _preset_text(preset: Preset) -> str:
 
 
 def read_records(folder: str | Path) -> tuple[Preset, list[Record], int]:
-    """Preset, planned cells and number of other finished cells of a run folder."""
+    """Preset, planned cells and number of other finished cells of a run folder.
+
+    A folder of packed results (`vntransfer.bench.packed`) is read alike.
+    """
+    if is_packed(folder):
+        return *read_packed(folder), 0
     with Store(folder) as store:
         preset = store.preset()
         if preset is None:

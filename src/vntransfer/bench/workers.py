@@ -16,6 +16,7 @@ from typing import Any, Self
 from vntransfer.bench.cells import Cell
 from vntransfer.bench.kinds import load_kind
 from vntransfer.bench.scratch import keeping
+from vntransfer.bench.selection import PRUNED
 from vntransfer.bench.store import Outcome
 from vntransfer.errors import DataError
 
@@ -116,6 +117,9 @@ def compute(cell: Cell, checkpoints: Path | None = None) -> Outcome:
             kind = load_kind(cell.experiment)
             for step, values in kind.run(cell):
                 rows += [(int(step), name, float(value)) for name, value in values.items()]
+                if cell.stopped(int(step), values):
+                    rows.append((int(step), PRUNED, 1.0))
+                    break
             _check_rows(rows, kind.metric)
         except Exception as reason:
             rows, error = [], f"{type(reason).__name__}: {reason}"
@@ -132,5 +136,5 @@ def _check_rows(rows: list[tuple[int, str, float]], metric: str) -> None:
         if (step, name) in seen:
             raise DataError(f"{name} was recorded twice at step {step}")
         seen.add((step, name))
-    if not any(name == metric for _, name, _ in rows):
+    if not any(name in (metric, PRUNED) for _, name, _ in rows):
         raise DataError(f"the cell recorded no {metric!r}")

@@ -1,18 +1,22 @@
 """``vnt bench``: list, run, watch, report, retry and export experiments."""
 
+import os
 import signal
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vntransfer.errors import PresetError
+from vntransfer.errors import ArgumentError, PresetError
 
 if TYPE_CHECKING:
     from vntransfer.bench import Summary
+    from vntransfer.bench.cells import Cell
+    from vntransfer.bench.foresee import Foresight
+    from vntransfer.bench.preset import Preset
 
 app = typer.Typer(help="Run experiments and report them.", no_args_is_help=True)
 
@@ -86,15 +90,54 @@ def _conclude(summary: "Summary") -> None:
         raise typer.Exit(1)
 
 
+@contextmanager
+def _measuring() -> "Iterator[Callable[[int, int, Cell], None]]":
+    """Show which short steps are being timed; where there is no terminal, that they are."""
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    with console.status("") as status:
+
+        def tell(done: int, total: int, cell: "Cell") -> None:
+            text = f"measuring short steps: {done + 1} of {total}, {cell.data} {cell.method}"
+            if console.is_terminal:
+                status.update(text)
+            elif not done:
+                console.print(f"measuring short steps of {total} kinds of cells")
+
+        yield tell
+
+
+def _foresee(preset: "Preset", folder: Path, workers: int) -> "Foresight":
+    from vntransfer.bench.foresee import foresee
+
+    with _measuring() as tell:
+        return foresee(preset, folder, workers, progress=tell)
+
+
 @app.command("list")
-def list_presets() -> None:
+def list_presets(
+    estimate: Annotated[
+        bool, typer.Option("--estimate", help="Also how long each takes here; takes a while.")
+    ] = False,
+    jobs: _Jobs = None,
+) -> None:
     """List the presets that come with the package."""
-    from vntransfer.bench.preset import shipped
+    from vntransfer.bench.preset import check, read_preset, shipped
+    from vntransfer.errors import VnError
 
     presets = shipped()
     width = max(map(len, presets))
+    workers = jobs or os.cpu_count() or 1
     for name, title in presets.items():
         typer.echo(f"{name:<{width}}  {title}")
+        if estimate:
+            try:
+                found = _foresee(check(read_preset(name)[1], name), Path("runs", name), workers)
+                line = found.forecast.text(workers)
+            except VnError as error:
+                line = f"no estimate: {error}"
+            typer.echo(f"{'':<{width}}  {line}")
 
 
 @app.command()
@@ -115,25 +158,52 @@ def run(
     engine: _Engine = "local",
     scheduler: _Scheduler = None,
     out: Annotated[Path | None, typer.Option(help="Run folder; by default runs/NAME.")] = None,
+    budget: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="Run what fits into this time: 2h, 90m, 1h30m."),
+    ] = None,
+    estimate: Annotated[
+        bool | None,
+        typer.Option(help="Say how long it will take and leave / start without saying so."),
+    ] = None,
 ) -> None:
     """Run an experiment; cells that are finished already are not computed again."""
     from vntransfer.bench import runner
     from vntransfer.bench.display import Display
+    from vntransfer.bench.estimate import parse_seconds
+    from vntransfer.bench.plan import Budget, left_text
+    from vntransfer.bench.preset import check, override, read_preset
 
-    changed = _assignments(settings or [])
-    with Display() as display, _stoppable(out or Path("runs", Path(preset).stem)):
-        summary = runner.run(
-            preset,
-            methods=_names(methods),
-            targets=_names(targets),
-            seeds=seeds,
-            settings=changed,
-            jobs=jobs,
-            engine=engine,
-            scheduler=scheduler,
-            out=out,
-            watcher=display,
-        )
+    seconds = None if budget is None else parse_seconds(budget)
+    changes: dict[str, Any] = {
+        "methods": _names(methods),
+        "targets": _names(targets),
+        "seeds": seeds,
+        "settings": _assignments(settings or []),
+    }
+    name, raw = read_preset(preset)
+    folder, workers = out or Path("runs", name), jobs or os.cpu_count() or 1
+    limit = None
+    with _stoppable(folder):
+        if estimate is not False or seconds is not None:
+            found = _foresee(check(override(raw, **changes), name), folder, workers)
+            typer.echo(found.forecast.text(workers), err=estimate is not True)
+            if estimate:
+                raise typer.Exit
+            limit = None if seconds is None else Budget(seconds, found.times)
+        with Display() as display:
+            summary = runner.run(
+                preset,
+                **changes,
+                jobs=jobs,
+                engine=engine,
+                scheduler=scheduler,
+                out=out,
+                watcher=display,
+                budget=limit,
+            )
+    if seconds is not None and summary.left is not None and summary.left.cells:
+        typer.echo(left_text(summary.left, seconds, workers))
     _conclude(summary)
 
 
@@ -171,17 +241,32 @@ def watch(
 def report(
     folder: _Folder,
     form: Annotated[
-        str, typer.Option("--format", help="terminal, markdown, latex or csv.")
+        str, typer.Option("--format", help="terminal, markdown, latex, csv or html (a page).")
     ] = "terminal",
+    out: Annotated[
+        Path | None, typer.Option(help="File of the page; by default report.html in DIR.")
+    ] = None,
     figures: Annotated[
         Path | None, typer.Option(help="Also draw the figures into this folder (SVG and PNG).")
     ] = None,
     times: Annotated[bool, typer.Option("--times", help="Add how long the cells took.")] = False,
+    domains: Annotated[
+        bool, typer.Option("--domains/--no-domains", help="Show the data on the page.")
+    ] = True,
 ) -> None:
-    """Print the tables of a run folder."""
+    """Print the tables of a run folder, or write its page."""
     from vntransfer.bench.report import report as tables
 
-    typer.echo(tables(folder, form, times=times))
+    if form == "html":
+        from vntransfer.bench.page import write_page
+
+        typer.echo(write_page(folder, out, domains=domains))
+    elif out is not None:
+        raise ArgumentError(
+            f"--out: goes with --format html, got --format {form}; redirect instead"
+        )
+    else:
+        typer.echo(tables(folder, form, times=times))
     if figures is not None:
         from vntransfer.bench.figures import draw
 
@@ -198,3 +283,14 @@ def export(
     from vntransfer.bench import export as write
 
     typer.echo(f"wrote {write(folder, file)} rows to {file}")
+
+
+@app.command()
+def pack(
+    folder: _Folder,
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="Folder for the two small files.")],
+) -> None:
+    """Pack a finished run into two small files that report again wherever they are."""
+    from vntransfer.bench import pack as write
+
+    typer.echo(f"packed {write(folder, out)} cells; see: vnt bench report {out}")

@@ -12,15 +12,19 @@ rule "short_stream" uses the paper's 5 tasks of 300 samples, "full_stream" the t
 import hashlib
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import lru_cache
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from vntransfer.bench.cells import Cell, canonical_json
+from vntransfer.bench.cells import Cell, canonical_json, fingerprint
+from vntransfer.bench.estimate import combine
+from vntransfer.bench.experiments.continual_figures import figures
 from vntransfer.bench.experiments.continual_methods import SHARED, VARIANTS, options
-from vntransfer.bench.experiments.continual_report import figures, tables
+from vntransfer.bench.experiments.continual_report import tables
 from vntransfer.bench.kinds import Kind
 from vntransfer.bench.options import Option, Settings
 from vntransfer.bench.scratch import scratch
@@ -30,7 +34,7 @@ from vntransfer.io import atomic_write
 if TYPE_CHECKING:
     from vntransfer.continual import Task
 
-STREAMS = ("mnistP", "mnistR", "fashionP", "notmnistP", "omniglot")
+STREAMS = ("mnistP", "mnistR", "fashionP", "notmnistP", "digitsP", "omniglot")
 WATCHING = "rsp_watching"
 SEARCH_SEED = 1000
 """First seed of the streams on which hyper-parameters are chosen; those of tables start at 0."""
@@ -51,11 +55,14 @@ def _canonical(data: str, settings: Settings) -> Settings:
 @lru_cache(maxsize=8)
 def _files(data: str) -> str:
     """Hashes of the files that a stream is made of; how it is made is the version's matter."""
-    from vntransfer.data import load
+    from vntransfer.data import TaskStream, load
 
     _check(data)
     few: dict[str, Any] = {} if data == "omniglot" else {"n_train": 2, "n_test": 2}
-    found = load(data, n_tasks=1, **few).provenance.sha256
+    loaded = load(data, n_tasks=1, **few)
+    found = loaded.provenance.sha256
+    if not found and isinstance(loaded, TaskStream):  # embedded
+        return fingerprint(loaded[0].x, loaded[0].x_test)
     return " ".join(f"{name}:{value}" for name, value in sorted(found.items()))
 
 
@@ -262,6 +269,45 @@ def _run(cell: Cell) -> Iterator[tuple[int, dict[str, float]]]:
     yield T, last | _correlations(pairs)
 
 
+def _probe(cell: Cell) -> list[tuple[Cell, float]]:
+    """Two tasks of a few samples: time goes with tasks, samples learnt and samples scored.
+
+    A worker remembers what a search found, so about every second cell has to search.
+    """
+    found = candidates(cell.method, cell.hyper, cell.settings)
+    settings = cell.settings
+    tasks, train, test = (settings[name] for name in ("n_tasks", "n_train", "n_test"))
+    epochs = cell.hyper["epochs"] or settings["epochs"]
+    wanted = _work(tasks, train, test, epochs)
+    if len(found) > 1:
+        own = tasks, train
+        if cell.selection == "short_stream":
+            own = settings["search_tasks"], settings["search_train"]
+        repeats = 0.5 * len(found) * settings["search_streams"]
+        wanted = wanted + repeats * _work(*own, settings["search_test"], epochs)
+    chosen = {key: [v] if isinstance(cell.hyper[key], list) else v for key, v in found[0].items()}
+    few = train if cell.data == "omniglot" else min(50, train)
+    sizes = [(2, few, 2, 1), (2, few, 2, 3), (2, few, min(1000, test), 1)]
+    if cell.data == "omniglot":  # scores what there is
+        sizes, wanted = sizes[:2], wanted[:2]
+    cells = [
+        replace(
+            cell,
+            hyper=cell.hyper | chosen | {"epochs": e},
+            settings=settings | {"n_tasks": t, "n_train": n, "n_test": m},
+            selection="fixed",
+        )
+        for t, n, m, e in sizes
+    ]
+    known = [_work(*size)[: len(wanted)] for size in sizes]
+    return list(zip(cells, combine(known, wanted), strict=True))
+
+
+def _work(tasks: int, train: int, test: int, epochs: int) -> NDArray[np.float64]:
+    """Tasks, samples learnt and samples scored: all tasks so far after each task."""
+    return np.array([tasks, tasks * train * epochs, tasks * (tasks + 1) / 2 * test], dtype=float)
+
+
 def _mean_divergences(method: Any) -> list[float]:
     """Divergence of each earlier task from the present one, mean over modules of all layers."""
     import torch
@@ -316,5 +362,6 @@ KIND = Kind(
     canonical=_canonical,
     tables=tables,
     figures=figures,
+    probe=_probe,
     higher_is_better=True,
 )

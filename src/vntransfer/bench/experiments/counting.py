@@ -13,7 +13,9 @@ Recorded at the end, in vehicles: ``mae`` of the counts, ``bias`` (mean of predi
 pictures). With ``history`` the losses and weights of every epoch as well.
 """
 
+import math
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -21,8 +23,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vntransfer.adaptation import METHODS
+from vntransfer.adaptation._base import MIN_STEPS
 from vntransfer.adaptation.counting import Counter, Pictures, train_counter
 from vntransfer.bench.cells import Cell, fingerprint
+from vntransfer.bench.estimate import combine
 from vntransfer.bench.experiments.adaptation import NONE, epoch_record, options_of
 from vntransfer.bench.experiments.counting_report import figures, tables
 from vntransfer.bench.kinds import Kind, Method
@@ -229,6 +233,26 @@ def _train(
     return train_counter(model, sources, target, **shape, seed=cell.seed, checkpoint=file)
 
 
+def _probe(cell: Cell) -> list[tuple[Cell, float]]:
+    """Two runs of a few pictures and steps: time goes with the pictures scored and the steps."""
+    if cell.method in ("constant", "area"):
+        return [(cell, 1.0)]
+    domains, most = _domains(cell.data, _size(cell.settings)), cell.settings["pictures"]
+    n = max(len(_rows(domains, name, most)) for name in domains)
+    few = min(n, 2 * cell.hyper["batch_size"])
+    steps = max(MIN_STEPS, math.ceil(n / cell.hyper["batch_size"]))
+    cells = [
+        replace(
+            cell,
+            hyper=cell.hyper | {"epochs": 1, "steps": s},
+            settings=cell.settings | {"pictures": few},
+        )
+        for s in (1, 4)
+    ]
+    known = [[few, 1.0], [few, 4.0]]
+    return list(zip(cells, combine(known, [n, cell.hyper["epochs"] * steps]), strict=True))
+
+
 def _options(method: str) -> dict[str, Option]:
     """Options of a method that matter here; its trade-off is a number: nothing is selected."""
     found = {name: own for name, own in options_of(method).items() if name not in UNUSED}
@@ -264,4 +288,5 @@ KIND = Kind(
     run=_run,
     tables=tables,
     figures=figures,
+    probe=_probe,
 )
