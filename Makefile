@@ -58,6 +58,7 @@ docs: setup
 	@$(BIN)/python tools/make_api.py
 	@$(BIN)/python tools/make_figures.py
 	@$(BIN)/python tools/make_evidence.py
+	@$(BIN)/python tools/make_tables.py
 
 # An environment that cannot run (half made, Python gone) or was made elsewhere (folder moved) is
 # made anew; an interrupted install is simply repeated.

@@ -63,6 +63,12 @@ def test_api_page_is_up_to_date() -> None:
     assert tool.PAGE.read_text(encoding="utf-8") == tool.page(), "run make docs"
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_tables_are_those_of_the_results(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert load_tool("make_tables").fill(text) == text, "run make docs"
+
+
 @pytest.mark.parametrize("example", sorted(ROOT.glob("examples/*.py")), ids=lambda p: p.stem)
 def test_examples_run(example: Path, capsys: pytest.CaptureFixture[str]) -> None:
     runpy.run_path(str(example))

@@ -71,8 +71,8 @@ class Linear(nn.Module):
     members
         M.
     shared
-        Whether all members see the same rows, (..., N, n_in), or each has its own,
-        (M, ..., N, n_in).
+        Whether all members see the same rows, (..., N, n_in), unless ``own`` is said in the call,
+        or each has its own, (M, ..., N, n_in).
 
     Examples
     --------
@@ -98,11 +98,12 @@ class Linear(nn.Module):
         for values in (self.weight, self.bias):
             nn.init.uniform_(values, -bound, bound, generator=generator)
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor, *, own: bool = False) -> Tensor:
         """Multiply, all members at once."""
         members, n_in, n_out = self.weight.shape
-        between = x.shape[:-1] if self.shared else x.shape[1:-1]
-        rows = x.reshape(1 if self.shared else members, -1, n_in).expand(members, -1, -1)
+        shared = self.shared and not own
+        between = x.shape[:-1] if shared else x.shape[1:-1]
+        rows = x.reshape(1 if shared else members, -1, n_in).expand(members, -1, -1)
         return torch.baddbmm(self.bias, rows, self.weight).reshape(members, *between, n_out)
 
 
@@ -115,7 +116,7 @@ def mlp(
     dropout: float = 0.1,
     activation: Activation = "leaky_relu",
     generator: torch.Generator,
-) -> nn.Sequential:
+) -> "Layers":
     """Feature extractors of M members: (..., N, n_in) -> (M, ..., N, width).
 
     Parameters
@@ -158,7 +159,26 @@ def mlp(
         layers += [Linear(before, after, generator, members=members, shared=not layers)]
         layers += [kind(LEAK) if kind is nn.LeakyReLU else kind()]
         layers += [Dropout(dropout, generator)]
-    return nn.Sequential(*layers[:-1])
+    return Layers(*layers[:-1])
+
+
+class Layers(nn.Sequential):
+    """Layers of which the first can be told that every member has rows of its own.
+
+    Examples
+    --------
+    >>> net = mlp(3, members=5, generator=torch.Generator().manual_seed(0))
+    >>> net(torch.zeros(7, 10, 3)).shape, net(torch.zeros(5, 7, 10, 3), own=True).shape
+    (torch.Size([5, 7, 10, 24]), torch.Size([5, 7, 10, 24]))
+    """
+
+    def forward(self, x: Tensor, *, own: bool = False) -> Tensor:
+        """Call the layers, one after the other."""
+        first, *others = self
+        x = first(x, own=own)
+        for layer in others:
+            x = layer(x)
+        return x
 
 
 class Stacked(nn.Module):
@@ -169,7 +189,7 @@ class Stacked(nn.Module):
     modules
         One per member, each from rows (N, ...) to rows (N, d).
     shared
-        Whether all members see the same rows.
+        Whether all members see the same rows, unless ``own`` is said in the call.
 
     Examples
     --------
@@ -199,21 +219,22 @@ class Stacked(nn.Module):
         self._template[0].train(mode)
         return super().train(mode)
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor, *, own: bool = False) -> Tensor:
         """Call all members on rows of any leading shape."""
-        between = x.shape[:2] if self.shared else x.shape[1:3]
-        rows = x.flatten(0, 1) if self.shared else x.flatten(1, 2)
+        shared = self.shared and not own
+        between = x.shape[:2] if shared else x.shape[1:3]
+        rows = x.flatten(0, 1) if shared else x.flatten(1, 2)
         state = {full: getattr(self, flat) for flat, full in self._names.items()}
         call: Callable[[Any, Tensor], Tensor]
-        call = lambda own, z: functional_call(self._template[0], own, (z,))  # noqa: E731
+        call = lambda values, z: functional_call(self._template[0], values, (z,))  # noqa: E731
         if not state:
             out = self._template[0](rows)
-            out = out.expand(self.members, *out.shape) if self.shared else out
+            out = out.expand(self.members, *out.shape) if shared else out
         elif self.members == 1:
             first = {name: value[0] for name, value in state.items()}
-            out = call(first, rows if self.shared else rows[0]).unsqueeze(0)
+            out = call(first, rows if shared else rows[0]).unsqueeze(0)
         else:
-            axes = (0, None if self.shared else 0)
+            axes = (0, None if shared else 0)
             out = vmap(call, in_dims=axes, randomness="different")(state, rows)
         return out.unflatten(1, between)
 

@@ -14,14 +14,32 @@ seeds = 2
 """
 
 
+PATIENT = """
+title = "Patience"
+experiment = "troubled.patient"
+data = "none"
+seeds = 2
+[methods.waits]
+"""
+
+
 @pytest.fixture
 def troubled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A preset whose experiment lives outside the package; subprocesses find it too."""
     monkeypatch.syspath_prepend(str(HERE))
     monkeypatch.setenv("PYTHONPATH", str(HERE), prepend=os.pathsep)
-    monkeypatch.syspath_prepend(HERE)
     preset = tmp_path / "troubled.toml"
     preset.write_text(TROUBLED)
+    return preset
+
+
+@pytest.fixture
+def patient(troubled: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A preset whose cells wait in the middle until the file ``go`` is beside it."""
+    monkeypatch.setenv("VNT_TEST_GO", str(troubled.with_name("go")))
+    monkeypatch.setenv("VNT_CHECKPOINT_SECONDS", "0")
+    preset = troubled.with_name("patient.toml")
+    preset.write_text(PATIENT)
     return preset
 
 

@@ -20,6 +20,7 @@ from vntransfer.bench.experiments.adaptation_weights import (
     closeness,
     collect,
 )
+from vntransfer.bench.figures import plot
 from vntransfer.bench.kinds import load_kind
 from vntransfer.bench.preset import check, override, read_preset
 from vntransfer.bench.report import Report, load_report
@@ -27,6 +28,8 @@ from vntransfer.bench.statistics import Estimate
 from vntransfer.bench.store import Record, Store
 from vntransfer.bench.tables import Table, render
 from vntransfer.bench.workers import compute
+from vntransfer.page import Heatmap, Intervals, Lines
+from vntransfer.page.layout import colours, panels
 
 METHODS = ["constant", "source_only", "mdd_paper", "darn"]
 SIZES = [30, 60]
@@ -225,7 +228,7 @@ def test_choice_table_counts_and_averages() -> None:
 
 
 def test_figures_of_a_run(loaded: Report) -> None:
-    found = dict(drawn.figures(loaded))
+    found = {drawing.name: drawing for drawing in drawn.figures(loaded)}
     expected = {"errors"}
     for size in SIZES:
         group = f"synthetic-rows={size}"
@@ -233,50 +236,49 @@ def test_figures_of_a_run(loaded: Report) -> None:
         expected |= {f"epochs-{group}-{method}" for method in ("mdd_paper", "darn")}
     assert set(found) == expected
     for name in ("errors", "weights-synthetic-rows=30"):
-        found[name].savefig(io.BytesIO(), format="png", dpi=40)
+        plot(found[name].chart).savefig(io.BytesIO(), format="png", dpi=40)
 
 
 def test_one_data_set_is_drawn_per_target(loaded: Report) -> None:
     kept = [r for r in loaded.records if r.settings["rows"] == 60 and r.method == "constant"]
-    assert list(dict(drawn.figures(Report(loaded.preset, loaded.kind, kept)))) == ["values"]
+    names = [d.name for d in drawn.figures(Report(loaded.preset, loaded.kind, kept))]
+    assert names == ["values"]
 
 
 def test_heat_maps_show_the_matrices_on_one_scale() -> None:
     maps = {"a": fading(0.5), "b": fading(2.0)}
-    figure = drawn.heat_maps(maps, [f"s{i}" for i in range(6)])
-    panels = [ax for ax in figure.axes if ax.get_title()]
-    assert [ax.get_title() for ax in panels] == ["a", "b"]
-    for ax, matrix in zip(panels, maps.values(), strict=True):
-        (image,) = ax.images
-        np.testing.assert_allclose(np.ma.filled(image.get_array(), np.nan), matrix)
-        assert image.get_clim() == (0, np.nanmax(fading(2.0)))
-        assert len(ax.texts) == 30
+    chart = drawn.heat_maps(maps, [f"s{i}" for i in range(6)])
+    for panel, (name, matrix) in zip(panels(chart), maps.items(), strict=True):
+        assert isinstance(panel, Heatmap)
+        assert panel.title == name
+        np.testing.assert_array_equal(panel.values, matrix)
+        assert panel.limits == (0, np.nanmax(fading(2.0)))
 
 
 def test_epoch_curves_show_raw_and_smoothed_weights() -> None:
     rng = np.random.default_rng(0)
     names = [f"s{i}" for i in range(6)]
     curves = {t: {s: rng.random(9) for s in names if s != t} for t in names}
-    figure = drawn.epoch_curves(curves, "darn", window=3)
-    assert [ax.get_title() for ax in figure.axes] == [f"darn, target {name}" for name in names]
-    panel = figure.axes[1]
-    assert len(panel.lines) == 10
-    raw, smoothed = (np.asarray(line.get_ydata()) for line in panel.lines[:2])
+    chart = drawn.epoch_curves(curves, window=3)
+    assert [panel.title for panel in chart.charts] == [f"target {name}" for name in names]
+    panel = chart.charts[1]
+    assert isinstance(panel, Lines)
+    assert len(panel.series) == 10
+    raw, smoothed = (np.asarray(s.y, dtype=float) for s in panel.series[:2])
     np.testing.assert_array_equal(raw, curves["s1"]["s0"])
     assert smoothed[4] == pytest.approx(raw[3:6].mean())
     assert smoothed[0] == pytest.approx(raw[:2].mean())
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == names
+    assert colours(chart) == {name: i for i, name in enumerate(names)}
 
 
 def test_change_curves_show_the_share_that_changes_hands() -> None:
     still = {"t": {"a": np.full(4, 0.5), "b": np.full(4, 0.5)}}
     jumping = {"t": {"a": np.array([1.0, 0, 1, 0]), "b": np.array([0.0, 1, 0, 1])}}
     np.testing.assert_array_equal(changes(jumping), [1, 1, 1])
-    figure = drawn.change_curves({"mdd": {0: still, 1: still}, "darn": {0: jumping, 1: still}})
-    first, second = (container.lines[0] for container in figure.axes[0].containers)
-    np.testing.assert_array_equal(first.get_ydata(), [0, 0, 0])
-    np.testing.assert_array_equal(second.get_ydata(), [0.5, 0.5, 0.5])
-    np.testing.assert_array_equal(first.get_xdata(), [2, 3, 4])
+    chart = drawn.change_curves({"mdd": {0: still, 1: still}, "darn": {0: jumping, 1: still}})
+    first, second = chart.series
+    assert (first.x, first.y) == ([2, 3, 4], [0, 0, 0])
+    assert second.y == [0.5, 0.5, 0.5]
 
 
 def test_weight_bars_show_one_target() -> None:
@@ -284,10 +286,9 @@ def test_weight_bars_show_one_target() -> None:
         name: Weights(["x", "y", "z"], {0: matrix, 1: matrix}, {})
         for name, matrix in (("mdd", fading(1.0)[:3, :3]), ("darn", fading(0.1)[:3, :3]))
     }
-    figure = drawn.weight_bars(weights, "y")
-    ax = figure.axes[0]
-    assert [label.get_text() for label in ax.get_xticklabels()] == ["x", "z"]
-    heights = [bar.get_height() for bar in ax.patches]
+    chart = drawn.weight_bars(weights, "y")
+    assert chart.names == ["x", "z"]
+    heights = [y for s in chart.series for y in s.y]
     assert heights == pytest.approx([*fading(1.0)[1, [0, 2]], *fading(0.1)[1, [0, 2]]])
 
 
@@ -297,7 +298,10 @@ def test_error_panels_mark_the_baseline() -> None:
         "source_only": {group: Estimate(0.5, 0.1, 5) for group in groups},
         "darn": {groups[0]: Estimate(0.4, None, 1)},
     }
-    figure = drawn.error_panels(means, "source_only")
-    assert [ax.get_title() for ax in figure.axes] == ["a", "b"]
-    assert [len(ax.containers) for ax in figure.axes] == [2, 1]
-    assert figure.axes[0].lines[-1].get_xdata() == [0.5, 0.5]
+    left, right = drawn.error_panels(means, "source_only").charts
+    assert isinstance(left, Intervals)
+    assert isinstance(right, Intervals)
+    assert (left.title, right.title) == ("a", "b")
+    assert (left.names, right.names) == (["source_only", "darn"], ["source_only"])
+    assert (left.reference, left.highlight) == (0.5, "source_only")
+    assert (left.low, left.high) == ([0.4, 0.4], [0.6, 0.4])

@@ -170,7 +170,8 @@ def test_report_with_the_papers_values(tmp_path: Path) -> None:
     assert rows["sgd"][4:7] == [None] * 3
     assert str(rows["l2"][-1]).startswith("lr 0.0")
     assert any("selection: short_stream" in note for note in head.notes)
-    assert len(draw(folder, tmp_path / "figures")) == 2
+    names = {path.stem for path in draw(folder, tmp_path / "figures")}
+    assert names == {f"mnistP-{name}" for name in ("forgetting", "matrices-mnistP", "tasks-mnistP")}
 
 
 def test_sensitivity_and_forgetting_tables(tmp_path: Path) -> None:

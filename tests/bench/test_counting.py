@@ -19,6 +19,8 @@ from vntransfer.bench.runner import run
 from vntransfer.bench.workers import compute
 from vntransfer.errors import PresetError
 from vntransfer.hourglass import grid_of
+from vntransfer.page import Heatmap, Scatter
+from vntransfer.page.layout import panels
 
 TINY = {"size": [32, 32], "blocks": 2, "channels": 4, "pictures": 3, "common.epochs": 1}
 NAMES = ["dom1", "dom2", "dom3", "dom4", "dom5"]
@@ -197,10 +199,11 @@ def test_a_run_ends_in_tables_and_figures_without_photographs(tmp_path: Path) ->
 
 def test_figures_of_counts_and_maps() -> None:
     counts = {"dom1": {"mdd": ([1.0, 2.0], [1.5, 2.5])}, "dom2": {"mdd": ([3.0], [4.0])}}
-    figure = drawn.count_panels(counts)
-    points = figure.axes[0].collections[0].get_offsets()
-    assert points.tolist() == [[1.0, 1.5], [2.0, 2.5]]
+    chart = drawn.count_panels(counts)
+    first = chart.charts[0]
+    assert isinstance(first, Scatter)
+    assert (first.series[0].x, first.series[0].y) == ([1.0, 2.0], [1.5, 2.5])
     maps = {"dom1": {"true": np.eye(8), "mdd": 2 * np.eye(8)}}
-    figure = drawn.map_panels(maps)
-    assert [ax.get_title() for ax in figure.axes[:2]] == ["true: 8.0", "mdd: 16.0"]
-    assert figure.axes[0].images[0].get_clim() == figure.axes[1].images[0].get_clim() == (0, 2)
+    found = panels(drawn.map_panels(maps))
+    assert [panel.title for panel in found] == ["dom1, true: 8.0", "dom1, mdd: 16.0"]
+    assert all(isinstance(panel, Heatmap) and panel.limits == (0, 2) for panel in found)

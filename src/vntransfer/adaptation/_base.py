@@ -22,19 +22,20 @@ from vntransfer.adaptation._ensemble import Checkpoints, fit_ensemble
 from vntransfer.adaptation._loop import Record, Schedule, Training
 from vntransfer.adaptation._members import Start, fingerprint
 from vntransfer.adaptation._objective import Error, Objective, Setup, choose
-from vntransfer.adaptation._scaling import LIMIT, Scaler
-from vntransfer.adaptation._selection import Selection, select
+from vntransfer.adaptation._scaling import Scaler
+from vntransfer.adaptation._selection import select
 from vntransfer.adaptation._state import State
 from vntransfer.adaptation._table import Table, read_table
 from vntransfer.domains import Name, group
 from vntransfer.errors import ArgumentError, DataWarning, DomainError
+from vntransfer.io import paced
 from vntransfer.networks import Activation, Net
 
 MIN_STEPS = 25
 """Fewest batches of an epoch, so that small tables are trained too."""
 
-OUTSIDE = 0.02
-"""Share of a later target's values beyond all that was seen from which on a warning is given."""
+OUTSIDE = 0.05
+"""Share of a target's values beyond what can be learnt from, above which a warning is given."""
 
 Target = str | Sequence[str] | None
 
@@ -85,6 +86,9 @@ class DomainRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         Share of each source's rows that are held out if ``patience`` is given.
     bounded
         Whether predictions are kept within the range of the sources' responses.
+    clip_inputs
+        Whether values are kept within the range that the column has in the sources: a network
+        knows nothing beyond it, and what it says there is as good as random.
     device
         Of torch, such as "cpu" or "cuda".
     warm_start
@@ -92,7 +96,7 @@ class DomainRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     checkpoint
         Folder in which the state is kept after each epoch: the same ``fit`` continues from there,
         with the same numbers as if it had never stopped; another one begins files of its own.
-        Remove it when the fit is done.
+        Remove it when the fit is done. `vntransfer.io.Paced` writes less often.
     random_state
         Seed; no global random state of torch is used.
     callback
@@ -130,11 +134,14 @@ class DomainRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     patience: int | None = None
     validation_fraction: float = 0.1
     bounded: bool = True
+    clip_inputs: bool = True
     device: str = "cpu"
     warm_start: bool = False
     checkpoint: Any = None
     random_state: Any = None
     callback: Callable[[Record], None] | None = None
+
+    __metadata_request__fit: ClassVar[dict[str, bool]] = {"sample_domain": True}
 
     _uses_target: ClassVar[bool] = True
     _trade_offs: ClassVar[tuple[float, ...]] = ()
@@ -202,9 +209,8 @@ class DomainRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     def adapt(self, X: Any) -> Self:
         """Adapt to a target given later; the networks trained so far are the start.
 
-        Inputs stay scaled as in the fit: a target that lies far outside of all that was seen there
-        is better given to ``fit``. A fitted model holds the rows of its sources for this; a saved
-        one does not.
+        Inputs stay scaled as in the fit. A fitted model holds the rows of its sources for this; a
+        saved one does not.
 
         Parameters
         ----------
@@ -219,14 +225,6 @@ class DomainRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
                 "with all rows and warm_start=True"
             )
         X = validate_data(self, X, accept_sparse="csr", dtype=(np.float64, np.float32), reset=False)
-        outside = float((np.abs(old.x_scaler.transform(X)) >= LIMIT).mean())
-        if outside > OUTSIDE:
-            warnings.warn(
-                f"adapt: {outside:.0%} of the target's values lie beyond {LIMIT:g} standard "
-                f"deviations of the rows of the fit and are cut there; fit with all rows instead",
-                DataWarning,
-                stacklevel=2,
-            )
         return self._fit(old.sources.with_target(X), old)
 
     def _fit(self, table: Table, old: State | None) -> Self:
@@ -235,21 +233,34 @@ class DomainRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         groups, own = table.groups, table.groups.source_rows
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         kept = None if table.weights is None else table.weights[own]
-        x_scaler = Scaler.fit(table.x) if old is None else old.x_scaler
+        drawn = own if kept is None else own[kept > 0]
+        if old is None:
+            x_scaler = Scaler.fit(table.x, within=table.x[drawn] if self.clip_inputs else None)
+        else:
+            x_scaler = old.x_scaler
+        for name, rows in groups.targets.items():
+            if (share := x_scaler.outside(table.x[rows])) > OUTSIDE:
+                warnings.warn(
+                    f"X: {share:.0%} of the values of target {name!r} lie outside of what the "
+                    f"sources have in these columns and are cut there",
+                    DataWarning,
+                    stacklevel=3,
+                )
         y_scaler = Scaler.fit(table.y[own], kept) if old is None else old.y_scaler
         scaled = torch.from_numpy(((table.y - y_scaler.mean) / y_scaler.scale).astype(np.float32))
-        used = scaled[torch.from_numpy(own if kept is None else own[kept > 0])]
+        used = scaled[torch.from_numpy(drawn)]
         limits = (used.amin(0), used.amax(0)) if self.bounded else None
         data = Data(
             table.x, x_scaler, scaled, weights=table.weights, limits=limits, device=self.device
         )
         adapts = self._uses_target and bool(groups.targets)
-        selection: Selection | None = None
+        selection, virtual = None, None
         files = self._checkpoints(table, seed)
         if adapts and getattr(self, "trade_off", None) == "auto":
             known = old is not None and old.selection is not None and old.knows(groups)
             selection = old.selection if old is not None and known else None
-            selection = selection or select(self, data, groups, seed, files)
+            if selection is None:
+                selection, virtual = select(self, data, groups, seed, files)
         ensemble = fit_ensemble(
             self,
             data,
@@ -262,7 +273,7 @@ class DomainRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         )
         sources = table.sources()
         one = table.one_column
-        self._publish(State(x_scaler, y_scaler, limits, one, ensemble, selection, sources))
+        self._publish(State(x_scaler, y_scaler, limits, one, ensemble, selection, sources, virtual))
         return self
 
     def _publish(self, state: State) -> None:
@@ -298,9 +309,8 @@ class DomainRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         def make(stage: str, net: Net, generators: dict[str, torch.Generator]) -> Checkpoint:
             start = [value.cpu().numpy() for value in net.state_dict().values()]
             whole = fingerprint(key, stage, *start)
-            return Checkpoint(
-                Path(self.checkpoint, f"{stage}-{whole[:16]}.safetensors"), whole, generators
-            )
+            place = paced(self.checkpoint) / f"{stage}-{whole[:16]}.safetensors"
+            return Checkpoint(place, whole, generators)
 
         return make
 

@@ -1,5 +1,6 @@
 """The rows of a fit as tensors: scaled, dense only as far as they are asked for, in batches."""
 
+import copy
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from vntransfer.adaptation._objective import Batch
-from vntransfer.adaptation._scaling import Scaler
+from vntransfer.adaptation._scaling import Scaler, column_range, kept_within, stacked
 from vntransfer.domains import Rows, balanced
 from vntransfer.networks import Net
 
@@ -49,8 +50,37 @@ class Data:
         device: str = "cpu",
     ) -> None:
         self.sparse = scipy.sparse.issparse(x)
-        self.x, self.scaler, self.y = x if self.sparse else scaler.transform(x), scaler, y
+        self.x: Any = x if self.sparse else scaler.transform(x)
+        self.scaler, self.y = scaler, y
         self.weights, self.limits, self.device = weights, limits, device
+
+    def limited(self, domains: Sequence[Rows]) -> "tuple[Data, list[Rows]]":
+        """Add, for each domain, its rows within the range of all others.
+
+        This is how they would be seen if the domain were the target.
+
+        Returns
+        -------
+        Data
+            All rows, and those that were added.
+        list of arrays
+            Which rows were added for each domain.
+        """
+        added, places = [], []
+        n = self.x.shape[0]
+        for v, rows in enumerate(domains):
+            others = np.concatenate([*domains[:v], *domains[v + 1 :]])
+            if self.weights is not None:
+                others = others[self.weights[others] > 0]
+            added.append(kept_within(self.x[rows], *column_range(self.x[others])))
+            places.append(np.arange(n, n + len(rows)))
+            n += len(rows)
+        whole = copy.copy(self)
+        again = np.concatenate([np.arange(self.x.shape[0]), *domains])
+        whole.x = stacked([self.x, *added])
+        whole.y = self.y[torch.from_numpy(again)]
+        whole.weights = None if self.weights is None else self.weights[again]
+        return whole, places
 
     def bound(self, scaled: Tensor) -> Tensor:
         """Keep predictions within their limits."""

@@ -58,11 +58,16 @@ class Batch(NamedTuple):
     mask: Tensor | None = None
     scale: float = 1.0
 
-    def own(self, values: Tensor) -> Tensor:
-        """Values of each member's own domains: (M, D, ...) -> (M, K + 1, ...)."""
+    def features(self, net: Net) -> Tensor:
+        """Features (M, K + 1, B, d) of each member's own domains."""
         if self.order is None:
-            return values
-        return values[torch.arange(len(self.order), device=values.device)[:, None], self.order]
+            features: Tensor = net.extractor(self.x)
+        elif self.order.shape[1] < len(self.x):  # no member needs all domains
+            features = net.extractor(self.x[self.order], own=True)
+        else:
+            members = torch.arange(len(self.order), device=self.x.device)[:, None]
+            features = net.extractor(self.x)[members, self.order]
+        return features
 
     def masked(self, columns: Tensor) -> Tensor:
         """Columns (M, K or K + 1, B, m) of each member's first domains, where they count."""
@@ -169,7 +174,7 @@ class SourceLoss(Objective):
 
     def forward(self, net: Net, batch: Batch) -> Iterator[Step]:
         """Give the one step of a batch."""
-        loss = source_errors(self.error, batch, batch.own(net(batch.x))).mean(-1)
+        loss = source_errors(self.error, batch, net.head(batch.features(net))).mean(-1)
         self.note(loss=loss)
         yield NETWORK, loss
 

@@ -30,6 +30,8 @@ NUMBERS, TEXT = "model.safetensors", "model.json"
 GIVEN = ("extractor", "head")
 """Options that are code: a model that has them is loaded with them."""
 
+SCALER = ("mean", "scale", "low", "high")
+
 LEFT_OUT = ("callback", "checkpoint", *GIVEN)
 
 
@@ -44,8 +46,8 @@ def save_network(model: DomainRegressor, folder: str | Path) -> None:
     if state.limits is not None:
         tensors["low"], tensors["high"] = state.limits
     for name, scaler in (("x", state.x_scaler), ("y", state.y_scaler)):
-        tensors[f"{name}/mean"] = torch.from_numpy(scaler.mean)
-        tensors[f"{name}/scale"] = torch.from_numpy(scaler.scale)
+        parts = {part: getattr(scaler, part) for part in SCALER}
+        tensors |= {f"{name}/{k}": torch.from_numpy(v) for k, v in parts.items() if v is not None}
     numbers = write_tensors({k: v.detach().cpu().contiguous() for k, v in tensors.items()})
     options = {k: v for k, v in model.get_params(deep=False).items() if k not in LEFT_OUT}
     if not isinstance(options["random_state"], int | np.integer | None):
@@ -107,7 +109,8 @@ def load_network(
         tuple(text["labels"]),
     )
     x_scaler, y_scaler = (
-        Scaler(tensors[f"{name}/mean"].numpy(), tensors[f"{name}/scale"].numpy()) for name in "xy"
+        Scaler(**{k: tensors[f"{name}/{k}"].numpy() for k in SCALER if f"{name}/{k}" in tensors})
+        for name in "xy"
     )
     limits = (tensors["low"], tensors["high"]) if "low" in tensors else None
     chosen = text["selection"]

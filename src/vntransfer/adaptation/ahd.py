@@ -42,18 +42,18 @@ class HypothesisDiscrepancy(Objective):
         """Give three steps; the weights follow in `after_step`."""
         w = self.weights
 
-        z = batch.own(net.extractor(batch.x))
+        z = batch.features(net)
         error = dot(w, source_errors(self.method.loss, batch, net.head(z[:, :-1])))
         yield NETWORK, error
 
         with torch.no_grad():
-            z = batch.own(net.extractor(batch.x))
+            z = batch.features(net)
             h = net.head(z)
         guess = self.adversary(z)
         fitted = dot(w, source_errors("mse", batch, guess[:, :-1]))
         yield ("adversary",), fitted - mean_square(batch.masked(h - guess))[:, -1]
 
-        z = batch.own(net.extractor(batch.x))
+        z = batch.features(net)
         apart = mean_square(batch.masked(net.head(z) - self.adversary(z)))
         discrepancy = (apart[:, -1] - dot(w, apart[:, :-1])).abs()
         yield ("extractor",), self.trade_off * discrepancy
@@ -64,7 +64,7 @@ class HypothesisDiscrepancy(Objective):
     @torch.no_grad()
     def weight_slope(self, net: Net, batch: Batch) -> Tensor:
         """Gradient with respect to w of |MSE_t(h, h') - Σ w_i MSE_i(h, h')| + λ‖w‖₂."""
-        w, z = self.weights, batch.own(net.extractor(batch.x))
+        w, z = self.weights, batch.features(net)
         apart = mean_square(batch.masked(net.head(z) - self.adversary(z)))
         sign = (apart[:, -1] - dot(w, apart[:, :-1])).sign()
         pull = self.method.weight_penalty * w / w.norm(dim=-1, keepdim=True)

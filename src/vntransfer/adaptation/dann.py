@@ -30,7 +30,7 @@ class DomainAdversarial(Objective):
 
     def forward(self, net: Net, batch: Batch) -> Iterator[Step]:
         """Give the one step of a batch."""
-        z = batch.own(net.extractor(batch.x))
+        z = batch.features(net)
         error = source_errors(self.error, batch, net.head(z[:, :-1])).mean(-1)
         domain = self.heads(reverse(z)).mean(-1)
         self.note(loss=error, domain=domain)

@@ -38,7 +38,7 @@ class MultiDomainAdversarial(Objective):
 
     def forward(self, net: Net, batch: Batch) -> Iterator[Step]:
         """Give the one step of a batch."""
-        z = batch.own(net.extractor(batch.x))
+        z = batch.features(net)
         error = source_errors(self.method.loss, batch, net.head(z[:, :-1]))
         domain = self.heads(reverse(z))
         self.note(loss=error.mean(-1), domain=domain.mean(-1))

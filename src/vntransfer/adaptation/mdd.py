@@ -55,7 +55,7 @@ class MatrixDiscrepancy(Objective):
         """Give the one step of a batch, or two if the adversary moves first."""
         m = self.method
         ramp = min(1.0, (float(self.done) + 1) / max(m.warm_up, 1))
-        z = batch.own(net.extractor(batch.x))
+        z = batch.features(net)
         error = dot(self.weights, source_errors(m._error(), batch, net.head(z[:, :-1])))
         h = net.head if m.predictor_sees_discrepancy else frozen(net.head)
         anchor: Tensor | float = 0.0

@@ -54,7 +54,6 @@ def foresee(
             left = remaining(preset, cells, store.outcome)
     else:
         left = remaining(preset, cells, lambda key: None)
-    pool = Pool(1)
 
     def compute(cell: Cell) -> Outcome:
         try:
@@ -64,9 +63,6 @@ def foresee(
 
     least = WORTH if load_kind(preset.experiment).probe is None else 0
     measured = {name: cell for name, (cell, n) in left.items() if n > least}
-    try:
+    with Pool(1) as pool:
         times.measure(measured, compute, progress)
-    except BaseException:
-        pool.kill()
-        raise
     return Foresight(times, forecast(times, left, workers))

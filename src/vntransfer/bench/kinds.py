@@ -14,6 +14,7 @@ from vntransfer.errors import PresetError
 
 if TYPE_CHECKING:
     from vntransfer.bench.cells import Cell
+    from vntransfer.bench.drawings import Drawing
     from vntransfer.bench.report import Report
     from vntransfer.bench.tables import Table
 
@@ -72,9 +73,12 @@ class Kind:
     tables
         ``tables(report)``: the tables of a report; by default `vntransfer.bench.report.standard`.
     figures
-        ``figures(report)`` yields ``(name, matplotlib figure)``.
+        ``figures(report)`` yields `vntransfer.bench.drawings.Drawing`; by default
+        `vntransfer.bench.drawings.standard`.
     higher_is_better
         Direction of the metric.
+    domains
+        ``domains(data, settings)``: name -> (X, y) of a data set's domains, for their pictures.
     probe
         ``probe(cell)``: cheaper cells and factors; Σ factor · seconds estimates the seconds of the
         cell. By default one whole cell is timed.
@@ -91,8 +95,9 @@ class Kind:
     run: "Callable[[Cell], Iterator[tuple[int, Mapping[str, float]]]]"
     canonical: Callable[[str, Settings], Settings] = _unchanged
     tables: "Callable[[Report], list[Table]] | None" = None
-    figures: "Callable[[Report], Iterator[tuple[str, Any]]] | None" = None
+    figures: "Callable[[Report], Iterator[Drawing]] | None" = None
     higher_is_better: bool = False
+    domains: Callable[[str, Settings], Mapping[str, tuple[Any, Any]]] | None = None
     probe: "Callable[[Cell], Sequence[tuple[Cell, float]]] | None" = None
 
 

@@ -121,6 +121,10 @@ class Plan:
         self._open = list(self._slots)  # that may still give cells
         self.finished = self.total - sum(slot.left for slot in self._slots)
 
+    def ready(self) -> list[Cell]:
+        """Give the cells that can be started now: one of every study."""
+        return [slot.waiting for slot in self._open if slot.waiting is not None]
+
     def next(self) -> Cell | None:
         """Give a cell to start; None if there is none now (trials may follow results)."""
         for i, slot in enumerate(self._open):

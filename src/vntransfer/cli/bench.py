@@ -1,16 +1,16 @@
-"""``vnt bench``: list, run, report, retry and export experiments."""
+"""``vnt bench``: list, run, watch, report, retry and export experiments."""
 
 import os
 import signal
 import tomllib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vntransfer.errors import PresetError
+from vntransfer.errors import ArgumentError, PresetError
 
 if TYPE_CHECKING:
     from vntransfer.bench import Summary
@@ -24,6 +24,15 @@ _Folder = Annotated[Path, typer.Argument(metavar="DIR", help="A run folder.")]
 _Jobs = Annotated[
     int | None,
     typer.Option("--jobs", "-j", min=1, help="Worker processes; by default one per core."),
+]
+_Engine = Annotated[
+    str, typer.Option(help="local, or dask: a cluster (vntransfer[cluster]).", metavar="NAME")
+]
+_Scheduler = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ADDRESS", help="Of a dask cluster; without one a cluster of this machine's cores."
+    ),
 ]
 
 
@@ -146,6 +155,8 @@ def run(
         typer.Option("--set", metavar="KEY=VALUE", help="Change a setting; may be repeated."),
     ] = None,
     jobs: _Jobs = None,
+    engine: _Engine = "local",
+    scheduler: _Scheduler = None,
     out: Annotated[Path | None, typer.Option(help="Run folder; by default runs/NAME.")] = None,
     budget: Annotated[
         str | None,
@@ -182,7 +193,14 @@ def run(
             limit = None if seconds is None else Budget(seconds, found.times)
         with Display() as display:
             summary = runner.run(
-                preset, **changes, jobs=jobs, out=out, watcher=display, budget=limit
+                preset,
+                **changes,
+                jobs=jobs,
+                engine=engine,
+                scheduler=scheduler,
+                out=out,
+                watcher=display,
+                budget=limit,
             )
     if seconds is not None and summary.left is not None and summary.left.cells:
         typer.echo(left_text(summary.left, seconds, workers))
@@ -190,31 +208,65 @@ def run(
 
 
 @app.command()
-def retry(folder: _Folder, jobs: _Jobs = None) -> None:
+def retry(
+    folder: _Folder,
+    jobs: _Jobs = None,
+    engine: _Engine = "local",
+    scheduler: _Scheduler = None,
+) -> None:
     """Compute the failed and the missing cells of a run folder again."""
     from vntransfer.bench import runner
     from vntransfer.bench.display import Display
 
     with Display() as display, _stoppable(folder):
-        summary = runner.retry(folder, jobs=jobs, watcher=display)
+        summary = runner.retry(
+            folder, jobs=jobs, engine=engine, scheduler=scheduler, watcher=display
+        )
     _conclude(summary)
+
+
+@app.command()
+def watch(
+    folder: _Folder,
+    once: Annotated[bool, typer.Option("--once", help="Print and leave.")] = False,
+) -> None:
+    """Show how far a run is, from another terminal; ends when nobody works on it any more."""
+    from vntransfer.bench.watch import watch as show
+
+    with suppress(KeyboardInterrupt):
+        show(folder, once=once)
 
 
 @app.command()
 def report(
     folder: _Folder,
     form: Annotated[
-        str, typer.Option("--format", help="terminal, markdown, latex or csv.")
+        str, typer.Option("--format", help="terminal, markdown, latex, csv or html (a page).")
     ] = "terminal",
+    out: Annotated[
+        Path | None, typer.Option(help="File of the page; by default report.html in DIR.")
+    ] = None,
     figures: Annotated[
         Path | None, typer.Option(help="Also draw the figures into this folder (SVG and PNG).")
     ] = None,
     times: Annotated[bool, typer.Option("--times", help="Add how long the cells took.")] = False,
+    domains: Annotated[
+        bool, typer.Option("--domains/--no-domains", help="Show the data on the page.")
+    ] = True,
 ) -> None:
-    """Print the tables of a run folder."""
+    """Print the tables of a run folder, or write its page."""
     from vntransfer.bench.report import report as tables
 
-    typer.echo(tables(folder, form, times=times))
+    if form == "html":
+        from vntransfer.bench.page import write_page
+
+        typer.echo(write_page(folder, out, domains=domains))
+    elif out is not None:
+        raise ArgumentError(
+            f"--out: goes with --format html, got --format {form}; redirect instead"
+        )
+    else:
+        typer.echo(tables(folder, form, times=times))
     if figures is not None:
         from vntransfer.bench.figures import draw
 
@@ -231,3 +283,14 @@ def export(
     from vntransfer.bench import export as write
 
     typer.echo(f"wrote {write(folder, file)} rows to {file}")
+
+
+@app.command()
+def pack(
+    folder: _Folder,
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="Folder for the two small files.")],
+) -> None:
+    """Pack a finished run into two small files that report again wherever they are."""
+    from vntransfer.bench import pack as write
+
+    typer.echo(f"packed {write(folder, out)} cells; see: vnt bench report {out}")

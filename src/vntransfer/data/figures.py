@@ -1,6 +1,5 @@
 """Figures of domains, streams and tables; imported only to draw."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -8,12 +7,12 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from vntransfer.data.base import Domains, TaskStream
+from vntransfer.data.embedding import embed
 from vntransfer.data.regression import NOISE, Mixture, mixture_noise
 from vntransfer.data.synthetic import N_DOMAINS, covariance_matrix
 
 COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#998f00", "#000000")
 GREY = "#c9ced6"
-MAX_POINTS = 1200
 MAX_PANELS = 8
 MAX_TICKS = 7
 
@@ -21,28 +20,6 @@ MAX_TICKS = 7
 def colour(i: int) -> str:
     """Colour of the i-th domain, distinct also for colour-blind readers."""
     return COLOURS[i % len(COLOURS)]
-
-
-def embed(
-    domains: Mapping[str, tuple[Any, NDArray[Any]]], n_points: int = MAX_POINTS, *, seed: int = 0
-) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
-    """t-SNE of a random sample of all rows, shape (n, 2), and the number of each row's domain."""
-    from scipy.sparse import issparse, vstack
-    from sklearn.decomposition import TruncatedSVD
-    from sklearn.manifold import TSNE
-    from sklearn.preprocessing import StandardScaler
-
-    rows = [x for x, _ in domains.values()]
-    owner = np.repeat(np.arange(len(rows)), [x.shape[0] for x in rows])
-    keep = np.sort(np.random.default_rng(seed).permutation(len(owner))[:n_points])
-    if issparse(rows[0]):
-        X = vstack(rows, format="csr")[keep]
-        X = TruncatedSVD(min(50, X.shape[1] - 1), random_state=seed).fit_transform(X)
-    else:
-        X = StandardScaler().fit_transform(np.concatenate(rows)[keep])
-    perplexity = min(30.0, (len(X) - 1) / 3)
-    points = TSNE(perplexity=perplexity, init="pca", random_state=seed).fit_transform(X)
-    return np.asarray(points, dtype=np.float64), owner[keep]
 
 
 def _scatter(

@@ -32,6 +32,7 @@ from vntransfer.bench.experiments.adaptation_report import tables
 from vntransfer.bench.experiments.adaptation_validation import criteria, probe
 from vntransfer.bench.kinds import Kind, Method
 from vntransfer.bench.options import Option, Settings
+from vntransfer.bench.scratch import scratch
 from vntransfer.bench.selection import PARTIAL
 from vntransfer.data import Domains, load
 from vntransfer.domains import stack
@@ -185,7 +186,9 @@ def _make(method: str, options: Settings, seed: int) -> Any:
         for name, value in options.items()
     }
     model = METHODS[method].make(**given)
-    return model.set_params(random_state=seed) if "random_state" in model.get_params() else model
+    of_the_cell = {"random_state": seed, "checkpoint": scratch()}
+    known = model.get_params()
+    return model.set_params(**{name: v for name, v in of_the_cell.items() if name in known})
 
 
 def weight_record(model: Any, rows: Problem) -> dict[str, float]:
@@ -298,5 +301,6 @@ KIND = Kind(
     run=_run,
     tables=tables,
     figures=figures,
+    domains=lambda data, settings: _domains(data),
     probe=_probe,
 )

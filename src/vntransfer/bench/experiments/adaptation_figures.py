@@ -1,11 +1,11 @@
-"""Figures of the experiment ``adaptation``: what weights the sources get."""
+"""Drawings of the experiment ``adaptation``: errors, and what weights the sources get."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
-from vntransfer.bench.experiments.adaptation_report import group_label, summary
+from vntransfer.bench.drawings import Drawing, ends, group_label, spread, standard
+from vntransfer.bench.experiments.adaptation_report import summary
 from vntransfer.bench.experiments.adaptation_weights import (
     Array,
     Curves,
@@ -14,9 +14,9 @@ from vntransfer.bench.experiments.adaptation_weights import (
     collect,
     smooth,
 )
-from vntransfer.bench.figures import COLOURS, curve, grid, legend, standard
 from vntransfer.bench.report import Group, Report, condition_text
 from vntransfer.bench.statistics import Estimate, estimate
+from vntransfer.page import Axis, Bars, Heatmap, Intervals, Lines, Panels, Series
 
 WINDOW = 5
 """Epochs of the moving average."""
@@ -29,30 +29,55 @@ PICTURED = {
 """The target whose weights are drawn as bars (the paper shows the first)."""
 
 
-def figures(loaded: Report) -> Iterator[tuple[str, Any]]:
+def figures(loaded: Report) -> Iterator[Drawing]:
     """Errors per target; weights as maps, bars and, where a run has its history, over epochs."""
     if len(loaded.chosen) > 1:
-        yield "errors", error_panels(summary(loaded), loaded.preset.baseline)
+        chart = error_panels(summary(loaded), loaded.preset.baseline)
+        caption = (
+            "Mean absolute error over targets in standard deviations of the sources' responses, "
+            "± standard error over seeds; lower is better, dotted: the baseline."
+        )
+        yield Drawing("errors", "Errors per data set", chart, caption)
     else:
         yield from standard(loaded)
-    for data, condition in loaded.chosen:
+    for group in loaded.chosen:
+        data, condition = group
+        label = group_label(group)
         weights = collect(loaded, data, condition)
         name = "-".join(filter(None, (data, condition_text(condition).replace(", ", "-"))))
         if not weights:
             continue
         first = next(iter(weights.values()))
         maps = {method: w.mean for method, w in weights.items()}
-        yield f"weights-{name}", heat_maps(maps, first.domains)
+        caption = "Rows are targets, columns sources; mean over seeds, one colour scale."
+        title = f"Weights of the sources: {label}"
+        yield Drawing(f"weights-{name}", title, heat_maps(maps, first.domains), caption)
         if (target := PICTURED.get(data)) in first.domains:
-            yield f"weights-{name}-{target}", weight_bars(weights, str(target))
+            yield Drawing(
+                f"weights-{name}-{target}",
+                f"Weights of the sources: {label}, target {target}",
+                weight_bars(weights, str(target)),
+                "Mean ± standard error over seeds; dotted: equal weights.",
+            )
         seeds = {method: w.curves for method, w in weights.items() if w.curves}
         for method, curves in seeds.items():
-            yield f"epochs-{name}-{method}", epoch_curves(curves[min(curves)], method)
+            yield Drawing(
+                f"epochs-{name}-{method}",
+                f"Weights over epochs: {label}, {method}",
+                epoch_curves(curves[min(curves)]),
+                f"Seed {min(curves)}; thin: as they are, thick: mean over {WINDOW} epochs.",
+            )
         if seeds:
-            yield f"changes-{name}", change_curves(seeds)
+            yield Drawing(
+                f"changes-{name}",
+                f"Change of the weights: {label}",
+                change_curves(seeds),
+                "Share of the weight that changes hands from one epoch to the next, mean over "
+                "targets ± standard error over seeds.",
+            )
 
 
-def error_panels(means: Mapping[str, Mapping[Group, Estimate]], baseline: str) -> Any:
+def error_panels(means: Mapping[str, Mapping[Group, Estimate]], baseline: str) -> Panels:
     """Mean error per method, one panel per data set; a dotted line at the baseline's.
 
     Parameters
@@ -63,33 +88,24 @@ def error_panels(means: Mapping[str, Mapping[Group, Estimate]], baseline: str) -
         Method with the line; empty for none.
     """
     groups = list(dict.fromkeys(group for by_group in means.values() for group in by_group))
-    methods = list(means)
-    columns = min(3, len(groups))
-    rows = -(-len(groups) // columns)
-    figure, axes = grid(rows, columns, width=3.2, height=0.6 + 0.17 * len(methods))
-    for ax, group in zip(axes.flat, groups, strict=False):
-        for place, method in enumerate(methods):
-            if group in means[method]:
-                found = means[method][group]
-                colour = COLOURS[1] if method == baseline else COLOURS[0]
-                error = found.error or 0.0
-                ax.errorbar(found.mean, place, xerr=error, fmt="o", markersize=4, color=colour)
-        if group in means.get(baseline, {}):
-            ax.axvline(means[baseline][group].mean, color="#888888", linestyle=":", linewidth=1)
-        ax.set_yticks(range(len(methods)), [])
-        ax.invert_yaxis()
-        ax.set_title(group_label(group), fontsize=9)
-        ax.tick_params(axis="x", labelsize=7)
-    for ax in axes.flat[len(groups) :]:
-        ax.set_visible(False)
-    for ax in axes[:, 0]:
-        ax.set_yticks(range(len(methods)), methods, fontsize=7)
-    for ax in axes.flat[max(0, len(groups) - columns) : len(groups)]:
-        ax.set_xlabel("mean absolute error / std of the sources' y", fontsize=8)
-    return figure
+    charts = []
+    for group in groups:
+        found = {method: by[group] for method, by in means.items() if group in by}
+        charts.append(
+            Intervals(
+                list(found),
+                [e.mean for e in found.values()],
+                **ends(list(found.values())),
+                x=Axis("error"),
+                title=group_label(group),
+                reference=found[baseline].mean if baseline in found else None,
+                highlight=baseline,
+            )
+        )
+    return Panels(charts, share=False)
 
 
-def heat_maps(maps: Mapping[str, Array], domains: Sequence[str]) -> Any:
+def heat_maps(maps: Mapping[str, Array], domains: Sequence[str]) -> Panels:
     """Weight matrices side by side: rows are targets, columns sources, one colour scale.
 
     Parameters
@@ -99,77 +115,48 @@ def heat_maps(maps: Mapping[str, Array], domains: Sequence[str]) -> Any:
     domains
         Names of rows and columns.
     """
-    rows = -(-len(maps) // 4)
-    columns = -(-len(maps) // rows)
-    size = max(2.4, 0.38 * len(domains) + 0.6)
-    figure, axes = grid(rows, columns, width=size, height=size)
-    largest = max(float(np.nanmax(matrix)) for matrix in maps.values())
-    image = None
-    for ax, (method, matrix) in zip(axes.flat, maps.items(), strict=False):
-        ax.grid(visible=False)
-        image = ax.imshow(matrix, cmap="Blues", vmin=0, vmax=largest)
-        ax.set_facecolor("#eeeeee")
-        for (i, j), value in np.ndenumerate(matrix):
-            if np.isfinite(value):
-                colour = "white" if value > 0.6 * largest else "#333333"
-                label = f"{value:.2f}".removeprefix("0")
-                ax.text(j, i, label, ha="center", va="center", fontsize=6, color=colour)
-        ax.set_xticks(range(len(domains)), [])
-        ax.set_yticks(range(len(domains)), [])
-        ax.set_title(method, fontsize=9)
-    for ax in axes.flat[len(maps) :]:
-        ax.set_visible(False)
-    for ax in axes[:, 0]:
-        ax.set_yticks(range(len(domains)), domains, fontsize=7)
-        ax.set_ylabel("target", fontsize=8)
-    for ax in axes.flat[max(0, len(maps) - columns) : len(maps)]:  # nothing is drawn below these
-        ax.set_xticks(range(len(domains)), domains, fontsize=7, rotation=_rotation(domains))
-        ax.set_xlabel("source", fontsize=8)
-    figure.colorbar(image, ax=axes, shrink=0.7, label="weight")
-    return figure
+    return Panels(
+        [
+            Heatmap(
+                domains,
+                domains,
+                matrix,
+                title=method,
+                row_label="target",
+                column_label="source",
+                label="weight",
+                low=0.0,
+            )
+            for method, matrix in maps.items()
+        ]
+    )
 
 
-def _rotation(names: Sequence[str]) -> int:
-    return 90 if max(map(len, names)) > 4 else 0
-
-
-def epoch_curves(curves: Curves, method: str, *, window: int = WINDOW) -> Any:
+def epoch_curves(curves: Curves, *, window: int = WINDOW) -> Panels:
     """Weights over epochs, one panel per target: thin as they are, thick as a moving average.
 
     Parameters
     ----------
     curves
         Target -> source -> weights per epoch.
-    method
-        Stands above every panel.
     window
         Epochs of the moving average.
     """
-    columns = min(3, len(curves))
-    figure, axes = grid(-(-len(curves) // columns), columns, width=3.0, height=2.2)
     names = sorted({source for by_source in curves.values() for source in by_source})
-    for ax, (target, by_source) in zip(axes.flat, curves.items(), strict=False):
+    charts = []
+    for target, by_source in curves.items():
+        series = []
         for source, values in sorted(by_source.items()):
-            colour = COLOURS[names.index(source) % len(COLOURS)]
-            epochs = range(1, len(values) + 1)
-            ax.plot(epochs, values, color=colour, linewidth=0.7, alpha=0.5)
-            ax.plot(epochs, smooth(values, window), color=colour, linewidth=1.6)
-        ax.set_title(f"{method}, target {target}", fontsize=9)
-        ax.set_ylim(0, None)
-        ax.tick_params(labelsize=7)
-        ax.set_xlabel("epoch", fontsize=8)
-    for ax in axes.flat[len(curves) :]:
-        ax.set_visible(False)
-    for ax in axes[:, 0]:
-        ax.set_ylabel("weight", fontsize=8)
-    # No panel shows all domains: each one's target is missing there.
-    for i, source in enumerate(names):
-        axes.flat[0].plot([], [], color=COLOURS[i % len(COLOURS)], label=source)
-    legend(figure, axes)
-    return figure
+            x, place = range(1, len(values) + 1), names.index(source)
+            plain = {"marks": False, "colour": place}
+            series.append(Series(source, x, values, thin=True, **plain))  # type: ignore[arg-type]
+            series.append(Series(source, x, smooth(values, window), **plain))  # type: ignore[arg-type]
+        axes = Axis("epoch"), Axis("weight", low=0)
+        charts.append(Lines(series, *axes, title=f"target {target}"))
+    return Panels(charts, share=False)
 
 
-def change_curves(curves: Mapping[str, Mapping[int, Curves]]) -> Any:
+def change_curves(curves: Mapping[str, Mapping[int, Curves]]) -> Lines:
     """Share of the weight that changes hands from one epoch to the next, one line per method.
 
     Parameters
@@ -177,50 +164,27 @@ def change_curves(curves: Mapping[str, Mapping[int, Curves]]) -> Any:
     curves
         Method -> seed -> target -> source -> weights per epoch.
     """
-    figure, axes = grid(1, 1, width=5.2, height=3.2)
-    ax = axes[0, 0]
-    for index, (method, by_seed) in enumerate(curves.items()):
+    series = []
+    for method, by_seed in curves.items():
         steps = [changes(found) for found in by_seed.values()]
         points = {
             epoch + 2.0: list(values) for epoch, values in enumerate(zip(*steps, strict=True))
         }
-        curve(ax, points, index, method)
-    ax.set_ylim(bottom=0)
-    ax.set_xlabel("epoch")
-    ax.set_ylabel("½ Σ |w(epoch) − w(epoch − 1)|")
-    legend(figure, axes)
-    return figure
+        series.append(spread(method, points))
+    return Lines(series, Axis("epoch"), Axis("½ Σ |w(epoch) − w(epoch − 1)|", low=0))
 
 
-def weight_bars(weights: Mapping[str, Weights], target: str) -> Any:
+def weight_bars(weights: Mapping[str, Weights], target: str) -> Bars:
     """Weights of all sources for one target, one bar per method and standard errors over seeds."""
-    figure, axes = grid(1, 1, width=6.4, height=3.2)
-    ax = axes[0, 0]
     first = next(iter(weights.values()))
     row = first.domains.index(target)
     sources = [name for name in first.domains if name != target]
-    width = 0.8 / len(weights)
-    for index, (method, found) in enumerate(weights.items()):
+    series = []
+    for method, found in weights.items():
         columns = [found.domains.index(source) for source in sources]
         values = [
             [h[row, j] for h in found.final.values() if np.isfinite(h[row, j])] for j in columns
         ]
-        places = np.arange(len(sources)) + width * (index - (len(weights) - 1) / 2)
         known = [estimate(v) for v in values]
-        ax.bar(
-            places,
-            [e.mean for e in known],
-            width,
-            yerr=[e.error or 0.0 for e in known],
-            label=method,
-            color=COLOURS[index % len(COLOURS)],
-            error_kw={"linewidth": 0.8},
-        )
-    ax.axhline(1 / len(sources), color="#888888", linestyle=":", linewidth=1)
-    ax.set_xticks(
-        range(len(sources)), sources, fontsize=8, rotation=20 if _rotation(sources) else 0
-    )
-    ax.set_title(f"weights for target {target} (dotted: equal weights)", fontsize=9)
-    ax.set_ylabel("weight")
-    legend(figure, axes)
-    return figure
+        series.append(Series(method, range(len(sources)), [e.mean for e in known], **ends(known)))
+    return Bars(sources, series, Axis("weight", low=0), rules=[1 / len(sources)])

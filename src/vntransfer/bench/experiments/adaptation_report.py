@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from vntransfer.bench.drawings import group_label
 from vntransfer.bench.experiments.adaptation_weights import (
     Weights,
     agreement,
@@ -17,7 +18,6 @@ from vntransfer.bench.report import (
     Report,
     against_baseline,
     comparison_tables,
-    condition_text,
     mean_over_targets,
     value_table,
 )
@@ -45,17 +45,6 @@ def tables(loaded: Report) -> list[Table]:
     if loaded.preset.baseline:
         found += comparison_tables(loaded)
     return found + [t for t in (choice_table(loaded), weight_table(loaded)) if t.rows]
-
-
-def group_label(group: Group) -> str:
-    """Name a data set and, where the preset has several, the condition.
-
-    Examples
-    --------
-    >>> group_label(("bike", (("rows", 100),)))
-    'bike, rows=100'
-    """
-    return ", ".join(filter(None, (group[0], condition_text(group[1]))))
 
 
 def summary(loaded: Report) -> dict[str, dict[Group, Estimate]]:

@@ -1,8 +1,7 @@
-"""Tables and figures of the experiment ``continual``."""
+"""Tables of the experiment ``continual``."""
 
 import math
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from vntransfer.bench.report import (
     Condition,
@@ -16,16 +15,17 @@ from vntransfer.bench.store import Record
 from vntransfer.bench.tables import Signed, Table, Value
 
 METRICS = ("ra", "la", "bt")
-LINES = ("-", "--", ":")
 NEAR = 2.0
 """Points of RA within which a setting counts as near the best."""
 
 
 def tables(loaded: Report) -> list[Table]:
     """One table per stream, the mean over streams, and what the preset is about besides."""
-    made = [_stream_table(loaded, data, c) for data, c in loaded.chosen if not _sweeps(loaded)]
-    if _sweeps(loaded):
-        made += [_sweep_table(loaded, data, m) for data in _sets(loaded) for m in _methods(loaded)]
+    made = [_stream_table(loaded, data, c) for data, c in loaded.chosen if not sweeps(loaded)]
+    if sweeps(loaded):
+        made += [
+            _sweep_table(loaded, data, m) for data in sets_of(loaded) for m in methods_of(loaded)
+        ]
         made += [_sensitivity_table(loaded)]
     elif len(loaded.chosen) > 1:
         made.append(_mean_table(loaded))
@@ -36,19 +36,24 @@ def tables(loaded: Report) -> list[Table]:
     return made or [value_table(loaded, data) for data in loaded.preset.data]
 
 
-def _sets(loaded: Report) -> list[str]:
+def sets_of(loaded: Report) -> list[str]:
+    """Return the streams."""
     return list(dict.fromkeys(data for data, _ in loaded.chosen))
 
 
-def _methods(loaded: Report) -> list[str]:
+def methods_of(loaded: Report) -> list[str]:
+    """Return the methods in the order of the preset."""
     return list(loaded.preset.methods)
 
 
-def _sweeps(loaded: Report) -> bool:
+def sweeps(loaded: Report) -> bool:
+    """Whether learning rate and strength are varied."""
     return {"lr", "strength"} <= set(loaded.preset.grid)
 
 
-def _seeds(loaded: Report, data: str, condition: Condition, metric: str) -> dict[str, list[float]]:
+def seeds_of(
+    loaded: Report, data: str, condition: Condition, metric: str
+) -> dict[str, list[float]]:
     """Give for each method the values of the seeds."""
     found = loaded.values(data, condition, metric)
     return {
@@ -59,9 +64,9 @@ def _seeds(loaded: Report, data: str, condition: Condition, metric: str) -> dict
 def _stream_table(loaded: Report, data: str, condition: Condition) -> Table:
     preset = loaded.preset
     paper = preset.paper.get("values", {}).get(data, {}).get(data, {})
-    found = {metric: _seeds(loaded, data, condition, metric) for metric in METRICS}
+    found = {metric: seeds_of(loaded, data, condition, metric) for metric in METRICS}
     rows: list[list[Value]] = []
-    for method in _methods(loaded):
+    for method in methods_of(loaded):
         if method not in found["ra"]:
             continue
         ours: list[Value] = [estimate(found[metric][method]) for metric in METRICS]
@@ -122,7 +127,7 @@ def _mean_table(loaded: Report) -> Table:
     groups = list(loaded.chosen)
     labels = [", ".join(filter(None, (data, condition_text(c)))) for data, c in groups]
     rows: list[list[Value]] = []
-    for method in _methods(loaded):
+    for method in methods_of(loaded):
         per: list[dict[int, float]] = []
         for data, condition in groups:
             found = loaded.values(data, condition).get(method, {})
@@ -138,19 +143,19 @@ def _mean_table(loaded: Report) -> Table:
     return Table(f"{loaded.preset.title}: RA", ["method", *labels, "mean"], rows, notes)
 
 
-def _grid(loaded: Report, data: str, method: str) -> dict[tuple[float, float], list[float]]:
+def sweep_grid(loaded: Report, data: str, method: str) -> dict[tuple[float, float], list[float]]:
     """(lr, strength) -> RA of the seeds."""
     found = {}
     for group, condition in loaded.chosen:
         place = dict(condition)
-        values = _seeds(loaded, data, condition, "ra").get(method) if group == data else None
+        values = seeds_of(loaded, data, condition, "ra").get(method) if group == data else None
         if values:
             found[place["lr"], place["strength"]] = values
     return found
 
 
 def _sweep_table(loaded: Report, data: str, method: str) -> Table:
-    found = _grid(loaded, data, method)
+    found = sweep_grid(loaded, data, method)
     rates, strengths = (sorted({key[i] for key in found}) for i in (0, 1))
     rows: list[list[Value]] = [
         [f"{rate:g}", *(_estimate(found.get((rate, s))) for s in strengths)] for rate in rates
@@ -166,9 +171,9 @@ def _estimate(values: Sequence[float] | None) -> Value:
 def _sensitivity_table(loaded: Report) -> Table:
     """How far RA falls when learning rate and strength are not the best ones."""
     rows: list[list[Value]] = []
-    for data in _sets(loaded):
-        for method in _methods(loaded):
-            means = [estimate(v).mean for v in _grid(loaded, data, method).values()]
+    for data in sets_of(loaded):
+        for method in methods_of(loaded):
+            means = [estimate(v).mean for v in sweep_grid(loaded, data, method).values()]
             if means:
                 best = max(means)
                 near = sum(mean > best - NEAR for mean in means) / len(means)
@@ -182,7 +187,7 @@ def _correlation_table(loaded: Report) -> Table:
     rows: list[list[Value]] = []
     for data, condition in loaded.chosen:
         label = ", ".join(filter(None, (data, condition_text(condition))))
-        for method in _methods(loaded):
+        for method in methods_of(loaded):
             row: list[Value] = [label, method]
             for metric in ("correlation", "correlation/next"):
                 found = [
@@ -200,59 +205,3 @@ def _correlation_table(loaded: Report) -> Table:
     ]
     header = ["data", "method", "all pairs", "next neighbours"]
     return Table(f"{loaded.preset.title}: divergence and forgetting", header, rows, notes)
-
-
-def figures(loaded: Report) -> Iterator[tuple[str, Any]]:
-    """Mean accuracy on a task 0, 1, 2, ... tasks after it was learnt, one panel per stream."""
-    from vntransfer.bench.figures import COLOURS, curve, grid, legend
-
-    if _sweeps(loaded):
-        yield from _sweep_figures(loaded)
-        return
-    groups = list(loaded.chosen)
-    width = max(3.6, 7.0 / max(1, len(groups)))
-    height = 2.8 + 0.07 * len(_methods(loaded)) * 3.6 / width  # room for the legend
-    figure, axes = grid(1, max(1, len(groups)), width=width, height=height)
-    for ax, (data, condition) in zip(axes.flat, groups, strict=False):
-        points: dict[str, dict[float, list[float]]] = {}
-        for (method, _, _), (record, _) in loaded.chosen[data, condition].items():
-            for lag, value in enumerate(_curve(record)):
-                points.setdefault(method, {}).setdefault(float(lag), []).append(value)
-        for index, method in enumerate(m for m in _methods(loaded) if m in points):
-            line = LINES[index // len(COLOURS) % len(LINES)]
-            curve(ax, points[method], index, method, line=line)
-        ax.set_title(", ".join(filter(None, (data, condition_text(condition)))), fontsize=9)
-        ax.set_xlabel("tasks since it was learnt", fontsize=8)
-        ax.set_ylabel("accuracy, %", fontsize=8)
-    legend(figure, axes)
-    yield "forgetting", figure
-
-
-def _curve(record: Record) -> list[float]:
-    """Mean accuracy by lag."""
-    by_lag: dict[int, list[float]] = {}
-    for name, values in record.metrics.items():
-        if name.startswith("task/"):
-            j = int(name.removeprefix("task/"))
-            for step, value in values.items():
-                by_lag.setdefault(step - 1 - j, []).append(value)
-    return [sum(by_lag[lag]) / len(by_lag[lag]) for lag in sorted(by_lag)]
-
-
-def _sweep_figures(loaded: Report) -> Iterator[tuple[str, Any]]:
-    from vntransfer.bench.figures import curve, grid, legend
-
-    sets, methods = _sets(loaded), _methods(loaded)
-    figure, axes = grid(len(sets), len(methods), width=3.0, height=2.6)
-    for row, data in enumerate(sets):
-        for column, method in enumerate(methods):
-            ax, found = axes[row, column], _grid(loaded, data, method)
-            for index, rate in enumerate(sorted({key[0] for key in found})):
-                line = {s: values for (lr, s), values in found.items() if lr == rate}
-                curve(ax, line, index, f"lr {rate:g}")
-            ax.set_xscale("log")
-            ax.set_title(f"{method} on {data}", fontsize=8)
-            ax.set_xlabel("strength", fontsize=8)
-        axes[row, 0].set_ylabel("RA, %", fontsize=8)
-    legend(figure, axes)
-    yield "sensitivity", figure

@@ -2,14 +2,15 @@
 
 import math
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
+from vntransfer.bench.drawings import Drawing
 from vntransfer.bench.report import Report
 from vntransfer.bench.statistics import Estimate
 from vntransfer.bench.store import Record
 from vntransfer.bench.tables import Table, Value
+from vntransfer.page import MUTED, Axis, Lines, Panels, Series
 
 
 def _groups(loaded: Report) -> dict[tuple[str, int, str], list[Record]]:
@@ -123,55 +124,51 @@ def _share(flags: Iterator[bool]) -> str:
     return f"{100 * sum(values) / len(values):.0f} %"
 
 
-def figures(loaded: Report) -> Iterator[tuple[str, Any]]:
+def figures(loaded: Report) -> Iterator[Drawing]:
     """Draw rates per dimension, and Proposition 1's terms per family at the median dimension."""
-    from vntransfer.bench.figures import COLOURS, MARKERS, grid, legend
-
     groups = _groups(loaded)
     families = list(dict.fromkeys(family for family, _, _ in groups))
     dimensions = sorted({d for _, d, _ in groups})
     methods = [m for m in loaded.preset.methods if any(key[2] == m for key in groups)]
-
-    figure, axes = grid(len(methods), len(dimensions), width=2.8, height=2.5)
-    for row, method in enumerate(methods):
-        for column, d in enumerate(dimensions):
-            ax = axes[row, column]
-            for index, family in enumerate(families):
-                if (family, d, method) in groups:
-                    errors = _rms(groups[family, d, method])
-                    style = {"color": COLOURS[index], "marker": MARKERS[index]}
-                    ax.loglog(
-                        list(errors), list(errors.values()), label=family, markersize=3, **style
-                    )
-            _reference(ax)
-            ax.set_title(f"{method.replace('_', ' ')}, d = {d}", fontsize=8)
-            ax.tick_params(labelsize=7)
-            ax.set_xlabel("n", fontsize=8)
-        axes[row, 0].set_ylabel("error", fontsize=8)
-    legend(figure, axes)
-    yield "rates", figure
+    n = Axis("n", log=True)
+    charts = []
+    for method in methods:
+        for d in dimensions:
+            found = {f: _rms(groups[f, d, method]) for f in families if (f, d, method) in groups}
+            series = [
+                Series(f, list(errors), list(errors.values()), colour=families.index(f))
+                for f, errors in found.items()
+            ]
+            title = f"{method.replace('_', ' ')}, d = {d}"
+            series += _reference(list(found.values()))
+            charts.append(Lines(series, n, Axis("error", log=True), title=title))
+    caption = "Root mean square error over seeds against the number of samples n; dotted: n^-1/2."
+    columns = len(dimensions)
+    yield Drawing("rates", "Rates", Panels(charts, share=False, columns=columns), caption)
 
     if "von_neumann" in methods:
         d = dimensions[len(dimensions) // 2]
         names = ("error", "first_order", "epsilon", "squared_bound", "printed_bound")
         labels = ("error", "first order", "ε", "|bound, squared overlaps|", "|bound as printed|")
-        figure, axes = grid(1, len(families), width=2.8, height=2.7)
-        for ax, family in zip(axes.flat, families, strict=True):
-            for index, (name, label) in enumerate(zip(names, labels, strict=True)):
+        charts = []
+        for family in families:
+            if (family, d, "von_neumann") not in groups:
+                continue
+            series = []
+            for name, label in zip(names, labels, strict=True):
                 values = _rms(groups[family, d, "von_neumann"], name)
-                style = {"color": COLOURS[index], "marker": MARKERS[index]}
-                ax.loglog(list(values), list(values.values()), label=label, markersize=3, **style)
-            ax.set_title(f"{family}, d = {d}", fontsize=8)
-            ax.set_xlabel("n", fontsize=8)
-            ax.tick_params(labelsize=7)
-        legend(figure, axes)
-        yield "proposition", figure
+                series.append(Series(label, list(values), list(values.values())))
+            charts.append(Lines(series, n, Axis("", log=True), title=f"{family}, d = {d}"))
+        caption = "Root mean square over seeds of the error, of what predicts it and of its bounds."
+        chart = Panels(charts, share=False, columns=len(families))
+        yield Drawing("proposition", "Proposition 1's terms", chart, caption)
 
 
-def _reference(ax: Any) -> None:
-    """Dotted line that falls like n^-1/2."""
-    lines = [line for line in ax.lines if len(line.get_xdata()) > 1]
-    if lines:
-        n = np.asarray(lines[0].get_xdata(), dtype=float)
-        top = max(float(line.get_ydata()[0]) for line in lines)
-        ax.loglog(n, 2 * top * np.sqrt(n[0] / n), ":", color="#888888", label="$n^{-1/2}$")
+def _reference(found: list[dict[int, float]]) -> list[Series]:
+    """Line that falls like n^-1/2, above the others."""
+    known = [errors for errors in found if len(errors) > 1]
+    if not known:
+        return []
+    n = np.array(list(known[0]), dtype=float)
+    top = max(next(iter(errors.values())) for errors in known)
+    return [Series("n^-1/2", n, 2 * top * np.sqrt(n[0] / n), colour=MUTED, marks=False)]

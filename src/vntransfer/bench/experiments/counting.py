@@ -31,6 +31,7 @@ from vntransfer.bench.experiments.adaptation import NONE, epoch_record, options_
 from vntransfer.bench.experiments.counting_report import figures, tables
 from vntransfer.bench.kinds import Kind, Method
 from vntransfer.bench.options import Option, Settings
+from vntransfer.bench.scratch import scratch
 from vntransfer.data import Domains, load
 from vntransfer.errors import PresetError
 
@@ -205,16 +206,21 @@ def _oracle(cell: Cell, target: Pictures) -> tuple[_Array, float]:
     order = np.random.default_rng(cell.seed).permutation(len(target))
     predicted = np.empty(target.mask.shape, dtype=np.float32)
     errors = []
-    for held in np.array_split(order, min(cell.hyper["folds"], len(order))):
+    folds = np.array_split(order, min(cell.hyper["folds"], len(order)))
+    for fold, held in enumerate(folds):
         used = {cell.target: target.take(np.setdiff1d(order, held))}
-        counter = _train(cell, "source_only", used)
+        counter = _train(cell, "source_only", used, stage=f"fold{fold}")
         predicted[held] = counter.density(target.take(held))
         errors.append(_mean_mae(used, {k: counter.density(own) for k, own in used.items()}))
     return predicted, float(np.mean(errors))
 
 
 def _train(
-    cell: Cell, method: str, sources: dict[str, Pictures], target: Pictures | None = None
+    cell: Cell,
+    method: str,
+    sources: dict[str, Pictures],
+    target: Pictures | None = None,
+    stage: str = "training",
 ) -> Counter:
     hyper = {name: None if v == NONE else v for name, v in cell.hyper.items() if name != "folds"}
     model = METHODS[method].make(**hyper)
@@ -222,7 +228,9 @@ def _train(
         k = len(_domains(cell.data, _size(cell.settings))) - 1
         model.set_params(batch_size=k * model.batch_size)
     shape = {name: cell.settings[name] for name in ("blocks", "channels", "scale")}
-    return train_counter(model, sources, target, **shape, seed=cell.seed)
+    kept = scratch()
+    file = None if kept is None else kept / f"{stage}.safetensors"
+    return train_counter(model, sources, target, **shape, seed=cell.seed, checkpoint=file)
 
 
 def _probe(cell: Cell) -> list[tuple[Cell, float]]:

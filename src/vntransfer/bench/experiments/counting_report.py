@@ -1,14 +1,14 @@
 """Tables and figures of the experiment ``counting``: counts and densities, never photographs."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vntransfer.bench.figures import COLOURS, MARKERS, grid, legend, standard
+from vntransfer.bench.drawings import Drawing, standard
 from vntransfer.bench.report import Report, comparison_tables, value_table
 from vntransfer.bench.tables import Table
+from vntransfer.page import Axis, Heatmap, Panels, Scatter, Series
 
 SHOWN = ("source_only", "mdd", "mdd_paper", "oracle")
 """Methods whose counts and maps are drawn."""
@@ -42,7 +42,7 @@ def collect(loaded: Report, start: str) -> dict[str, dict[str, dict[str, float]]
     return found
 
 
-def figures(loaded: Report) -> Iterator[tuple[str, Any]]:
+def figures(loaded: Report) -> Iterator[Drawing]:
     """Errors per target; predicted against true counts; mean densities, true and predicted."""
     yield from standard(loaded)
     true, guessed = collect(loaded, "true/"), collect(loaded, "predicted/")
@@ -56,8 +56,10 @@ def figures(loaded: Report) -> Iterator[tuple[str, Any]]:
             own = means.setdefault(target, {"true": as_map(maps[target][method])})
             own[method] = as_map(guesses[target][method])
     if counts:
-        yield "counts", count_panels(counts)
-        yield "maps", map_panels(means)
+        caption = "One mark per picture, of the first seed; on the dotted line the count is right."
+        yield Drawing("counts", "Predicted and true counts", count_panels(counts), caption)
+        caption = "Mean vehicles in 8 x 8 parts of a picture, of the first seed, and their sum."
+        yield Drawing("maps", "Density maps", map_panels(means), caption)
 
 
 def as_map(values: Mapping[str, float]) -> NDArray[np.float64]:
@@ -75,7 +77,7 @@ def as_map(values: Mapping[str, float]) -> NDArray[np.float64]:
     return found
 
 
-def count_panels(counts: Mapping[str, Mapping[str, tuple[list[float], list[float]]]]) -> Any:
+def count_panels(counts: Mapping[str, Mapping[str, tuple[list[float], list[float]]]]) -> Panels:
     """Predicted against true counts, a panel per target and a mark per picture.
 
     Parameters
@@ -83,22 +85,22 @@ def count_panels(counts: Mapping[str, Mapping[str, tuple[list[float], list[float
     counts
         Target -> method -> true and predicted counts.
     """
-    figure, axes = grid(1, len(counts), width=2.6, height=2.8)
-    every = [v for m in counts.values() for pair in m.values() for side in pair for v in side]
-    low, high = min(0.0, *every), max(every)
-    for ax, (target, methods) in zip(axes.flat, counts.items(), strict=True):
-        ax.plot([low, high], [low, high], color="#888888", linestyle=":", linewidth=1)
-        for index, (method, (true, guessed)) in enumerate(methods.items()):
-            style = {"color": COLOURS[index], "marker": MARKERS[index], "label": method}
-            ax.scatter(true, guessed, s=9, alpha=0.6, **style)
-        ax.set_title(f"target {target}", fontsize=9)
-        ax.set_xlabel("vehicles", fontsize=8)
-    axes[0, 0].set_ylabel("predicted", fontsize=8)
-    legend(figure, axes)
-    return figure
+    x, y = Axis("vehicles"), Axis("predicted")
+    return Panels(
+        [
+            Scatter(
+                [Series(m, true, guessed) for m, (true, guessed) in methods.items()],
+                x,
+                y,
+                title=f"target {target}",
+                diagonal=True,
+            )
+            for target, methods in counts.items()
+        ]
+    )
 
 
-def map_panels(means: Mapping[str, Mapping[str, NDArray[np.float64]]]) -> Any:
+def map_panels(means: Mapping[str, Mapping[str, NDArray[np.float64]]]) -> Panels:
     """Mean vehicles in each part of a picture: a row per target, the truth first, one colour scale.
 
     Parameters
@@ -106,18 +108,13 @@ def map_panels(means: Mapping[str, Mapping[str, NDArray[np.float64]]]) -> Any:
     means
         Target -> "true" or method -> map.
     """
-    columns = list(dict.fromkeys(name for maps in means.values() for name in maps))
-    figure, axes = grid(len(means), len(columns), width=1.7, height=1.5)
-    largest = max(float(m.max()) for maps in means.values() for m in maps.values())
-    image = None
-    for row, (target, maps) in enumerate(means.items()):
-        for ax, name in zip(axes[row], columns, strict=True):
-            ax.set_xticks([])
-            ax.set_yticks([])
-            ax.grid(visible=False)
-            if name in maps:
-                image = ax.imshow(maps[name], cmap="magma", vmin=0, vmax=largest, aspect=0.75)
-                ax.set_title(f"{name}: {maps[name].sum():.1f}", fontsize=8)
-        axes[row, 0].set_ylabel(target, fontsize=8)
-    figure.colorbar(image, ax=axes, shrink=0.7, label="mean vehicles")
-    return figure
+    charts = []
+    for target, maps in means.items():
+        for name, values in maps.items():
+            rows, columns = ([str(i + 1) for i in range(n)] for n in values.shape)
+            title = f"{target}, {name}: {values.sum():.1f}"
+            charts.append(
+                Heatmap(rows, columns, values, title=title, label="mean vehicles", low=0.0)
+            )
+    most = max((len(maps) for maps in means.values()), default=1)
+    return Panels(charts, columns=most)

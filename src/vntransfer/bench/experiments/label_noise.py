@@ -15,10 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vntransfer.bench.cells import Cell, fingerprint
+from vntransfer.bench.drawings import Drawing, spread
 from vntransfer.bench.kinds import Kind, Method
 from vntransfer.bench.options import Option, Settings
 from vntransfer.bench.report import Report
 from vntransfer.errors import PresetError
+from vntransfer.page import Axis, Lines
 
 CLASSES = 10
 
@@ -100,25 +102,24 @@ def _accuracy(scores: Any, labels: NDArray[np.int64]) -> float:
     return float((scores.argmax(-1).numpy() == labels).mean())
 
 
-def figures(loaded: Report) -> Iterator[tuple[str, Any]]:
+def figures(loaded: Report) -> Iterator[Drawing]:
     """Accuracy against the share of wrong labels."""
-    from vntransfer.bench.figures import curve, grid, legend
-
-    figure, axes = grid(1, 1, width=5.0, height=3.4)
     points: dict[str, dict[float, list[float]]] = {}
     for data, condition in loaded.chosen:
         share: float = {**loaded.preset.settings, **dict(condition)}["flipped"]
         for method, targets in loaded.values(data, condition).items():
             points.setdefault(method, {})[share] = [v for t in targets.values() for v in t.values()]
-    for index, method in enumerate(loaded.preset.methods):
-        if method in points:
-            label = "√J + bias" if method == "jeffreys" else method.replace("_", " ")
-            curve(axes[0, 0], points[method], index, label)
-    axes[0, 0].set_xlabel("share of wrong training labels")
-    axes[0, 0].set_ylabel("accuracy on clean test rows")
-    axes[0, 0].set_ylim(0, 1)
-    legend(figure, axes)
-    yield "accuracy", figure
+    series = [
+        spread("√J + bias" if method == "jeffreys" else method.replace("_", " "), points[method])
+        for method in loaded.preset.methods
+        if method in points
+    ]
+    x, y = (
+        Axis("share of wrong training labels"),
+        Axis("accuracy on clean test rows", low=0, high=1),
+    )
+    caption = "Mean ± standard error over seeds."
+    yield Drawing("accuracy", "Accuracy under label noise", Lines(series, x, y), caption)
 
 
 KIND = Kind(

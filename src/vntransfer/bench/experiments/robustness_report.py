@@ -4,9 +4,11 @@ from collections.abc import Iterator, Mapping
 from itertools import product
 from typing import Any
 
+from vntransfer.bench.drawings import Drawing, spread
 from vntransfer.bench.report import Condition, Report, Values, value_table
 from vntransfer.bench.statistics import difference, holm, verdict
 from vntransfer.bench.tables import Table, Value
+from vntransfer.page import Axis, Lines, Panels
 
 # name -> (metric of √J, metric of the other losses)
 BIASES = {
@@ -71,40 +73,36 @@ def _settings(loaded: Report, condition: Condition) -> Mapping[str, Any]:
     return {**loaded.preset.settings, **dict(condition)}
 
 
-def figures(loaded: Report) -> Iterator[tuple[str, Any]]:
+def figures(loaded: Report) -> Iterator[Drawing]:
     """RMSE against λ: one figure per unit of the response, one panel per data set and reading."""
-    from vntransfer.bench.figures import curve, grid, legend
-
     sets = list(loaded.preset.data)
     found = {(d, *_key(loaded, c)): c for d, c in loaded.chosen}
     for response in dict.fromkeys(key[3] for key in found):
         readings = list(
             dict.fromkeys(key[1:3] for key in found if key[3] == response and key[4] > 0)
         )
-        figure, axes = grid(max(1, len(readings)), len(sets), width=3.0, height=2.5)
-        for (row, (noise_on, spread)), (column, data) in product(
-            enumerate(readings), enumerate(sets)
-        ):
-            ax = axes[row, column]
+        charts = []
+        for (noise_on, spread_as), data in product(readings, sets):
             points: dict[str, dict[float, list[float]]] = {}
             for (name, on, kind, unit, strength), condition in found.items():
-                same = (on, kind) == (noise_on, spread) or strength == 0
+                same = (on, kind) == (noise_on, spread_as) or strength == 0
                 if name != data or unit != response or not same:
                     continue
                 for label, metric, method in _curves(loaded):
                     values = loaded.values(data, condition, metric).get(method, {})
                     for seeds in values.values():
                         points.setdefault(label, {})[strength] = list(seeds.values())
-            for index, (label, line) in enumerate(points.items()):
-                curve(ax, line, index, label, line="--" if "clean" in label else "-")
-            ax.set_ylim(bottom=0)
-            ax.set_title(f"{data}: noise on {noise_on}, {spread}", fontsize=8)
-            ax.set_xlabel("λ", fontsize=8)
-            ax.tick_params(labelsize=7)
-        for row in range(len(readings)):
-            axes[row, 0].set_ylabel("RMSE / std of response", fontsize=8)
-        legend(figure, axes)
-        yield str(response), figure
+            series = [
+                spread(label, line, dash="dashed" if "clean" in label else "solid")
+                for label, line in points.items()
+            ]
+            title = f"{data}: noise on {noise_on}, {spread_as}"
+            y = Axis("RMSE / std of response", low=0)
+            charts.append(Lines(series, Axis("λ"), y, title=title))
+        chart = Panels(charts, share=False, columns=len(sets))
+        caption = "RMSE on clean test rows against the strength λ of the noise, mean ± standard "
+        caption += "error over seeds; dashed: with labels that nobody has in practice."
+        yield Drawing(str(response), f"RMSE under noise, {response} response", chart, caption)
 
 
 def _curves(loaded: Report) -> Iterator[tuple[str, str, str]]:

@@ -98,4 +98,5 @@ KIND = Kind(
     targets=_targets,
     fingerprint=_fingerprint,
     run=_run,
+    domains=lambda data, settings: _domains(data, settings["n_samples"]),
 )

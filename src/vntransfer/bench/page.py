@@ -1,0 +1,184 @@
+"""The page of a report: verdicts first, then tables, figures, data, costs; all in one file."""
+
+import re
+import shlex
+from pathlib import Path
+
+from vntransfer.bench.costs import cost_drawing
+from vntransfer.bench.drawings import Drawing, standard
+from vntransfer.bench.footer import footer
+from vntransfer.bench.report import Report, duration_table, load_report
+from vntransfer.bench.samples import domain_drawings
+from vntransfer.bench.statistics import VERDICTS, Estimate
+from vntransfer.bench.tables import Interval, Table, Value, text
+from vntransfer.bench.verdicts import paper_words, sentences, tally
+from vntransfer.page import Cell, Page, Section
+from vntransfer.page.document import Value as Shown
+
+PAGE_NAME = "report.html"
+MOST_FAILURES = 100
+"""Failed cells that are listed."""
+
+_TONES = {"better": "good", "worse": "bad"}
+# A number at the start, alone or before what explains it: "0.51 ± 0.02", "3/1", "40 %", "< 0.0001"
+_LEADING = re.compile(r"^<?\s*([+-]?\d+(?:\.\d+)?(?:e[+-]?\d+)?)(?=$|[\s/%])")
+
+
+def write_page(folder: str | Path, out: str | Path | None = None, *, domains: bool = True) -> Path:
+    """Write the page of a run folder.
+
+    Parameters
+    ----------
+    folder
+        The run folder.
+    out
+        The file; by default ``report.html`` in the folder.
+    domains
+        Also show the data (t-SNE and histograms), where they are on this machine.
+
+    Returns
+    -------
+    Path
+        Of the page.
+    """
+    words = ["vnt", "bench", "report", str(folder), "--format", "html"]
+    words += [] if out is None else ["--out", str(out)]
+    words += [] if domains else ["--no-domains"]
+    page = make_page(load_report(folder), Path(folder), shlex.join(words), domains=domains)
+    return page.write(out or Path(folder, PAGE_NAME))
+
+
+def make_page(loaded: Report, folder: Path, command: str, *, domains: bool = True) -> Page:
+    """Put the page of a report together.
+
+    Parameters
+    ----------
+    loaded, folder
+        The run and where it was read.
+    command
+        What makes the page, for its foot.
+    domains
+        Also show the data.
+    """
+    preset = loaded.preset
+    lead = f"{loaded.kind.summary[:1].upper()}{loaded.kind.summary[1:]}."
+    page = Page(preset.title, lead, footer(loaded, folder, command))
+    _summarise(loaded, page.section("Summary"))
+    _add_failures(loaded, page)
+    part = page.section("Tables")
+    claim = f"paper: {preset.paper.get('claim')}"  # it stands in the summary
+    for table in loaded.tables():
+        _add_table(part, table, preset.title, claim)
+    drawings = list((loaded.kind.figures or standard)(loaded)) if loaded.chosen else []
+    _add_drawings(page, "Figures", drawings)
+    if domains:
+        _add_drawings(page, "Data", list(domain_drawings(loaded)))
+    cost = cost_drawing(loaded)
+    if cost is not None:
+        part = page.section("Cost")
+        part.figure(cost.chart, cost.title, cost.caption)
+        _add_table(part, duration_table(loaded), preset.title)
+    return page
+
+
+def _summarise(loaded: Report, part: Section) -> None:
+    preset = loaded.preset
+    counts = {
+        status: sum(record.status == status for record in loaded.records)
+        for status in ("done", "failed", "pending")
+    }
+    total = len(loaded.records)
+    targets = {(record.data, record.target) for record in loaded.records}
+    part.facts(
+        [
+            ("Cells done", str(counts["done"]), f"of {total}"),
+            ("Failed", str(counts["failed"]), ""),
+            ("Pending", str(counts["pending"]), ""),
+            ("Methods", str(len(preset.methods)), ""),
+            ("Data sets", str(len(preset.data)), f"{len(targets)} targets"),
+            ("Seeds", str(len(preset.seeds)), ""),
+        ]
+    )
+    found = tally(loaded)
+    for kind, sentence in sentences(found, preset.baseline):
+        part.note(sentence, kind=kind)
+    if not preset.baseline:
+        part.note("No baseline is named: nothing is tested here, the tables compare.")
+    if words := paper_words(loaded):
+        part.note(" ".join(words), head="Paper")
+    for remark in loaded.notes():
+        if not remark.startswith("paper: "):
+            warned = remark.startswith(("selection: oracle", *"0123456789"))
+            part.note(remark, kind="warning" if warned else "neutral", head="")
+    if found and len(loaded.chosen) > 1:
+        rows: list[list[Shown]] = []
+        for method, own in found.items():
+            counted = [
+                Cell(str(len(own[v])), float(len(own[v])), _tone(v, own[v])) for v in VERDICTS
+            ]
+            named = [f"{v}: {', '.join(own[v])}" for v in ("better", "worse") if own[v]]
+            rows.append([method, *counted, "; ".join(named)])
+        part.table(
+            ["method", *VERDICTS, "where"],
+            rows,
+            f"Data sets on which methods differ from {preset.baseline}",
+            ["at the 5 % level, paired over targets and seeds, Holm-corrected over the data sets"],
+        )
+
+
+def _tone(verdict: str, where: list[str]) -> str:
+    return _TONES.get(verdict, "neutral") if where else "neutral"
+
+
+def _add_failures(loaded: Report, page: Page) -> None:
+    failed = [record for record in loaded.records if record.status == "failed"]
+    if not failed:
+        return
+    rows: list[list[Shown]] = [
+        [r.data, r.target, r.method, r.seed, (r.error or "").splitlines()[0] if r.error else ""]
+        for r in failed[:MOST_FAILURES]
+    ]
+    more = len(failed) - MOST_FAILURES
+    notes = [f"{more} further ones are in the export"] if more > 0 else []
+    header = ["data", "target", "method", "seed", "error"]
+    page.section("Failed cells").table(header, rows, "What failed", notes)
+
+
+def cell(value: Value) -> Shown:
+    """Value of a table for a page: read as in every form, sorted by what it is worth.
+
+    Examples
+    --------
+    >>> cell(Estimate(0.51234, 0.00234, 5))
+    Cell(text='0.5123 ± 0.0023', value=0.51234, tone='neutral')
+    >>> cell("0.51 ± 0.02 [+]").value, cell("better").tone, cell("2dplanes")
+    (0.51, 'good', '2dplanes')
+    """
+    if isinstance(value, Estimate):
+        return Cell(text(value), value.mean)
+    if isinstance(value, Interval):
+        return Cell(text(value), value.low)
+    if isinstance(value, str):
+        if value in _TONES:
+            return Cell(value, tone=_TONES[value])
+        marks = {" [+]": "good", " [-]": "bad"}
+        tone = next((marks[mark] for mark in marks if value.endswith(mark)), "neutral")
+        leading = _LEADING.match(value)
+        return Cell(value, float(leading[1]), tone) if leading else value
+    return value if value is None else Cell(text(value), float(value))
+
+
+def _add_table(part: Section, table: Table, title: str, claim: str = "") -> None:
+    rows = [
+        [row[0] if isinstance(row[0], str) else cell(row[0]), *map(cell, row[1:])]
+        for row in table.rows
+    ]
+    notes = [note for note in table.notes if note != claim]
+    part.table(table.header, rows, table.title.removeprefix(f"{title}: "), notes)
+
+
+def _add_drawings(page: Page, title: str, drawings: list[Drawing]) -> None:
+    if drawings:
+        part = page.section(title)
+        for drawing in drawings:
+            part.figure(drawing.chart, drawing.title, drawing.caption)

@@ -1,0 +1,166 @@
+"""Colours of both themes: readable on their ground, distinct for the colour-blind.
+
+Charts name colours by class (``s0`` to ``s6`` for series, ``q0`` to ``q32`` for a sequential and
+``d0`` to ``d32`` for a diverging scale); this module gives the classes their values, once per
+theme, as CSS variables.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+LEVELS = 33
+"""Steps of a colour scale: more than an eye tells apart."""
+
+GROUND = {"light": "#ffffff", "dark": "#16191d"}
+"""What charts are drawn on."""
+
+INK = {"light": "#1c2024", "dark": "#e8eaed"}
+"""Text."""
+
+SERIES = {
+    "light": ("#0346a3", "#b34a0b", "#358171", "#db54b5", "#ac8f36", "#408dfd", "#5e454c"),
+    "dark": ("#3d7efc", "#e5481c", "#0dc37d", "#c989d1", "#dad022", "#aacdff", "#868686"),
+}
+"""One colour per series; markers and dashes tell further ones apart."""
+
+# A single hue from near the ground to far from it; one scale runs from light to dark, the other
+# from dark to light, so that "more" is always what stands out.
+_SEQUENTIAL = {
+    "light": ("#f2f6fa", "#a9cbe6", "#3f86bd", "#0b3c6b"),
+    "dark": ("#20262d", "#1f4f7a", "#3f8fca", "#cfe8fb"),
+}
+_DIVERGING = {
+    "light": ("#0b4d86", "#6aa7d4", "#f4f3f1", "#e08b4e", "#9c3d00"),
+    "dark": ("#8cc8f5", "#2f6fa6", "#24282e", "#a4551c", "#f7b27e"),
+}
+
+# linear RGB -> cone responses -> OKLab (Björn Ottosson's matrices)
+_CONES = np.array(
+    [
+        [0.4122214708, 0.5363325363, 0.0514459929],
+        [0.2119034982, 0.6806995451, 0.1073969566],
+        [0.0883024619, 0.2817188376, 0.6299787005],
+    ]
+)
+_LAB = np.array(
+    [
+        [0.2104542553, 0.7936177850, -0.0040720468],
+        [1.9779984951, -2.4285922050, 0.4505937099],
+        [0.0259040371, 0.7827717662, -0.8086757660],
+    ]
+)
+
+_Array = NDArray[np.float64]
+
+
+def linear(colour: str) -> _Array:
+    """Linear red, green and blue of ``#rrggbb``.
+
+    Examples
+    --------
+    >>> linear("#ff0000")
+    array([1., 0., 0.])
+    """
+    parts = np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)]) / 255
+    return np.asarray(np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4))
+
+
+def _hexadecimal(rgb: _Array) -> str:
+    rgb = rgb.clip(0, 1)
+    parts = np.where(rgb <= 0.0031308, 12.92 * rgb, 1.055 * rgb ** (1 / 2.4) - 0.055)
+    return "#" + "".join(f"{round(255 * float(part)):02x}" for part in parts)
+
+
+def oklab(rgb: _Array) -> _Array:
+    """OKLab of linear RGB: a space in which equal steps look equal."""
+    return np.asarray(_LAB @ np.cbrt(_CONES @ rgb))
+
+
+def mix(stops: Sequence[str], n: int = LEVELS) -> list[str]:
+    """Colours between stops, evenly spaced in OKLab.
+
+    Examples
+    --------
+    >>> mix(["#000000", "#ffffff"], 3)
+    ['#000000', '#636363', '#ffffff']
+    """
+    labs = np.array([oklab(linear(stop)) for stop in stops])
+    places = np.linspace(0, len(stops) - 1, n)
+    channels = [np.interp(places, np.arange(len(stops)), channel) for channel in labs.T]
+    inverse, cones = np.linalg.inv(_LAB), np.linalg.inv(_CONES)
+    return [_hexadecimal(cones @ (inverse @ lab) ** 3) for lab in np.transpose(channels)]
+
+
+def contrast(a: str, b: str) -> float:
+    """Contrast ratio of two colours by the rule of WCAG 2, 1 to 21.
+
+    Examples
+    --------
+    >>> round(contrast("#000000", "#ffffff"), 1)
+    21.0
+    """
+    light, dark = sorted((_luminance(a), _luminance(b)), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+def _luminance(colour: str) -> float:
+    return float(linear(colour) @ (0.2126, 0.7152, 0.0722))
+
+
+def scales(theme: str) -> dict[str, list[str]]:
+    """Colours of the scales of a theme: ``q`` sequential, ``d`` diverging."""
+    return {"q": mix(_SEQUENTIAL[theme]), "d": mix(_DIVERGING[theme])}
+
+
+def on(colour: str) -> str:
+    """Black or white, whichever reads better on a colour.
+
+    Examples
+    --------
+    >>> on("#ffff00"), on("#000080")
+    ('#000000', '#ffffff')
+    """
+    return max(("#000000", "#ffffff"), key=lambda ink: contrast(ink, colour))
+
+
+def variables(theme: str) -> dict[str, str]:
+    """CSS variables of a theme's chart colours.
+
+    Examples
+    --------
+    >>> variables("light")["--s0"]
+    '#0346a3'
+    """
+    found = {"--ground": GROUND[theme], "--ink": INK[theme]}
+    found |= {f"--s{i}": colour for i, colour in enumerate(SERIES[theme])}
+    for letter, colours in scales(theme).items():
+        for level, colour in enumerate(colours):
+            found |= {f"--{letter}{level}": colour, f"--{letter}t{level}": on(colour)}
+    return found
+
+
+def declarations(values: Mapping[str, str]) -> str:
+    """CSS declarations of variables.
+
+    Examples
+    --------
+    >>> declarations({"--a": "#000000"})
+    '--a:#000000'
+    """
+    return ";".join(f"{name}:{value}" for name, value in values.items())
+
+
+def classes() -> str:
+    """CSS rules that give the classes of series and scales their variables."""
+    rules = []
+    for i in range(len(SERIES["light"])):
+        rules.append(f".s{i}{{--c:var(--s{i})}}")
+    for letter in ("q", "d"):
+        for level in range(LEVELS):
+            own = f"{letter}{level}"
+            rules.append(
+                f"rect.{own}{{fill:var(--{own})}}text.{own}{{fill:var(--{letter}t{level})}}"
+            )
+    return "".join(rules)

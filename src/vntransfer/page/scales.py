@@ -1,0 +1,127 @@
+"""Scales: from numbers to places, with ticks at round numbers."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+_SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+def number(value: float | None) -> str:
+    """How a number reads in charts and their tables: four digits, no superfluous zeros.
+
+    Examples
+    --------
+    >>> number(0.123456), number(12345.6), number(1e-7), number(2.0), number(None)
+    ('0.1235', '12346', '1e-07', '2', '')
+    """
+    if value is None or math.isnan(value):
+        return ""
+    if 1e3 <= abs(value) < 1e6:
+        return f"{value:.0f}"
+    return f"{value:.4g}"
+
+
+def ticks(low: float, high: float, n: int = 5) -> list[float]:
+    """About n round numbers between two ends.
+
+    Examples
+    --------
+    >>> ticks(0, 1), ticks(-3, 12, 3)
+    ([0.0, 0.2, 0.4, 0.6, 0.8, 1.0], [0.0, 5.0, 10.0])
+    """
+    span = high - low
+    if not math.isfinite(span) or span <= 0:
+        return [low]
+    rough = span / max(1, n)
+    unit = 10.0 ** math.floor(math.log10(rough))
+    step = min((unit * k for k in (1, 2, 5, 10)), key=lambda s: abs(math.log(s / rough)))
+    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    digits = max(0, -math.floor(math.log10(step)))
+    return [round(i * step, digits) + 0.0 for i in range(first, last + 1)]
+
+
+def log_ticks(low: float, high: float, n: int = 5) -> list[float]:
+    """Powers of ten between two ends, every second or third where there are many.
+
+    A span of less than a decade gets 1, 2 and 5 as well.
+
+    Examples
+    --------
+    >>> log_ticks(1, 1000), log_ticks(2, 30)
+    ([1.0, 10.0, 100.0, 1000.0], [2.0, 5.0, 10.0, 20.0])
+    """
+    first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
+    factors = (1, 2, 5) if math.log10(high / low) < 1.7 else (1,)
+    every = max(1, -(-(last - first) // n))
+    found = [f * 10.0**e for e in range(first, last + 1, every) for f in factors]
+    kept = [value for value in found if low * (1 - 1e-9) <= value <= high * (1 + 1e-9)]
+    return kept if len(kept) > 1 else [low, high]
+
+
+def tick_text(value: float, *, log: bool = False) -> str:
+    """Label of a tick.
+
+    Examples
+    --------
+    >>> tick_text(0.2), tick_text(1e5, log=True), tick_text(20, log=True), tick_text(1e-4, log=True)
+    ('0.2', '10⁵', '20', '10⁻⁴')
+    """
+    if log and (value >= 1e4 or value < 1e-2):
+        power = math.log10(value)
+        if abs(power - round(power)) < 1e-9:
+            return "10" + str(round(power)).translate(_SUPERSCRIPTS)
+    return number(value).replace("-", "−")
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Places of numbers between two ends.
+
+    Examples
+    --------
+    >>> Scale(1, 100, 0, 50, log=True)(10)
+    25.0
+    """
+
+    low: float
+    high: float
+    start: float
+    end: float
+    log: bool = False
+
+    def __call__(self, value: float) -> float:
+        """Place of a number; it may lie outside."""
+        turn: Callable[[float], float] = math.log10 if self.log else float
+        share = (turn(value) - turn(self.low)) / (turn(self.high) - turn(self.low))
+        return self.start + share * (self.end - self.start)
+
+    def shows(self, value: float | None) -> bool:
+        """Whether a number has a place between the ends."""
+        if value is None or not math.isfinite(value) or (self.log and value <= 0):
+            return False
+        slack = 1e-9 * (abs(self.high) + abs(self.low))
+        return self.low - slack <= value <= self.high + slack
+
+    def ticks(self, n: int = 5) -> list[float]:
+        """Round numbers between the ends."""
+        return (log_ticks if self.log else ticks)(self.low, self.high, n)
+
+
+def padded(
+    low: float, high: float, *, log: bool = False, share: float = 0.05
+) -> tuple[float, float]:
+    """Widen two ends a little, never to equal ones; zero stays where it is an end.
+
+    Examples
+    --------
+    >>> padded(0, 10, share=0.1), padded(3, 3)
+    ((0, 11.0), (2.5, 3.5))
+    """
+    if log:
+        factor = (high / low) ** share if high > low else 2.0
+        return low / factor, high * factor
+    if high <= low:
+        return low - 0.5, high + 0.5
+    gap = share * (high - low)
+    return (low if low == 0 else low - gap), (high if high == 0 else high + gap)

@@ -1,0 +1,150 @@
+"""Pieces of SVG as text; every string of a user passes through `escape`."""
+
+from collections.abc import Sequence
+from html import escape
+from unicodedata import east_asian_width
+
+LONGEST = 150.0
+"""Widest name beside an axis."""
+
+_NARROW, _BROAD = set("iljtfrI.,:;'|!()[]{}/ -"), set("mwMWOQ@%")
+
+
+def number(value: float) -> str:
+    """Coordinate with one decimal, as short as it goes.
+
+    Examples
+    --------
+    >>> number(12.0), number(3.14159), number(-0.01)
+    ('12', '3.1', '0')
+    """
+    text = f"{value:.1f}".removesuffix(".0")
+    return "0" if text == "-0" else text
+
+
+def tag(name: str, content: str = "", /, **attributes: str | float | None) -> str:
+    """Element of SVG or HTML; ``content`` is markup, attributes are escaped.
+
+    Underscores of attribute names become hyphens, trailing ones disappear; None leaves one out.
+
+    Examples
+    --------
+    >>> tag("rect", x=1.25, class_="a", data_n='"<b>')
+    '<rect x="1.2" class="a" data-n="&quot;&lt;b&gt;"/>'
+    """
+    parts = [name]
+    for key, value in attributes.items():
+        if value is not None:
+            text = number(value) if isinstance(value, int | float) else escape(value)
+            parts.append(f'{key.rstrip("_").replace("_", "-")}="{text}"')
+    head = " ".join(parts)
+    return f"<{head}>{content}</{name}>" if content else f"<{head}/>"
+
+
+def text(content: str, x: float, y: float, **attributes: str | float | None) -> str:
+    """Text of a user at a place."""
+    return tag("text", escape(content) or " ", x=x, y=y, **attributes)
+
+
+def text_width(content: str, size: float = 11) -> float:
+    """About how wide a text is: no font is known before the page is shown.
+
+    Examples
+    --------
+    >>> text_width("source_only") > text_width("mdd")
+    True
+    """
+    return size * sum(
+        1.0
+        if east_asian_width(letter) in "WF"
+        else 0.39
+        if letter in _NARROW
+        else 0.96
+        if letter in _BROAD
+        else 0.64
+        for letter in content
+    )
+
+
+def fitted(content: str, width: float, size: float = 11) -> str:
+    """Text that is no wider, with an ellipsis in its middle where letters are left out.
+
+    Examples
+    --------
+    >>> fitted("a name that is much too long", 60)
+    'a na…long'
+    """
+    if text_width(content, size) <= width:
+        return content
+    keep = len(content)
+    while keep > 2:
+        keep -= 1
+        head, tail = content[: -(-keep // 2)], content[len(content) - keep // 2 :]
+        if text_width(f"{head}…{tail}", size) <= width:
+            return f"{head}…{tail}"
+    return content[:1] + "…"
+
+
+def path(points: list[tuple[float, float]]) -> str:
+    """Commands of a line through points.
+
+    Examples
+    --------
+    >>> path([(0, 1), (2.5, 3)])
+    'M0 1L2.5 3'
+    """
+    return "M" + "L".join(f"{number(x)} {number(y)}" for x, y in points) if points else ""
+
+
+def mark(shape: int, x: float, y: float, r: float = 3.2) -> str:
+    """Commands of a mark: circle, square, triangle, diamond, triangle down, plus, cross."""
+    n = number
+    shape %= 7
+    if shape == 0:
+        return (
+            f"M{n(x - r)} {n(y)}a{n(r)} {n(r)} 0 1 0 {n(2 * r)} 0a{n(r)} {n(r)} 0 1 0 {n(-2 * r)} 0"
+        )
+    corners: dict[int, list[tuple[float, float]]] = {
+        1: [(-0.9, -0.9), (0.9, -0.9), (0.9, 0.9), (-0.9, 0.9)],
+        2: [(0, -1.2), (1.1, 0.9), (-1.1, 0.9)],
+        3: [(0, -1.3), (1.3, 0), (0, 1.3), (-1.3, 0)],
+        4: [(0, 1.2), (1.1, -0.9), (-1.1, -0.9)],
+        5: [
+            *((-0.4, -1.2), (0.4, -1.2), (0.4, -0.4), (1.2, -0.4), (1.2, 0.4), (0.4, 0.4)),
+            *((0.4, 1.2), (-0.4, 1.2), (-0.4, 0.4), (-1.2, 0.4), (-1.2, -0.4), (-0.4, -0.4)),
+        ],
+        6: [
+            *((0, -0.5), (0.7, -1.2), (1.2, -0.7), (0.5, 0), (1.2, 0.7), (0.7, 1.2)),
+            *((0, 0.5), (-0.7, 1.2), (-1.2, 0.7), (-0.5, 0), (-1.2, -0.7), (-0.7, -1.2)),
+        ],
+    }
+    return path([(x + r * dx, y + r * dy) for dx, dy in corners[shape]]) + "Z"
+
+
+def upright(content: str, middle: float) -> str:
+    """Label along the left side, read from below."""
+    turn = f"rotate(-90 11 {middle:.1f})"
+    return text(content, 11, middle, class_="label", text_anchor="middle", transform=turn)
+
+
+def name_below(name: str, x: float, foot: float, *, slanted: bool, size: float = 11) -> str:
+    """Name below a place of an axis; slanted where names are wider than their places."""
+    shown = fitted(name, LONGEST, size)
+    letters = None if size >= 11 else size
+    if not slanted:
+        return text(shown, x, foot + 14, text_anchor="middle", font_size=letters)
+    turn = f"rotate(-45 {x + 3:.1f} {foot + 11:.1f})"
+    return text(shown, x + 3, foot + 11, text_anchor="end", transform=turn, font_size=letters)
+
+
+def room_below(names: Sequence[str], place: float, size: float = 11) -> tuple[bool, float]:
+    """Whether names must be slanted to fit side by side, and how much room they take.
+
+    Examples
+    --------
+    >>> room_below(["a", "b"], 30)
+    (False, 18.0)
+    """
+    widest = max((text_width(name, size) for name in names), default=0.0)
+    slanted = widest > place - 4
+    return slanted, 14 + 0.72 * min(widest, LONGEST) if slanted else 18.0

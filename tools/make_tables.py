@@ -1,0 +1,82 @@
+"""Fill the tables of the docs from the packed results.
+
+A page names a table between two comments,
+
+    <!-- table results/NAME "TITLE" -->
+    ...
+    <!-- end -->
+
+where TITLE is what stands behind the colon in the report's title of the table. An optional
+``rows=a,b`` keeps those rows (by their first value), ``columns=a,b`` those columns, and
+``notes=no`` leaves out the notes.
+"""
+
+import re
+from functools import cache
+from pathlib import Path
+
+from vntransfer.bench.report import Report, load_report
+from vntransfer.bench.tables import Table, render, text
+
+ROOT = Path(__file__).resolve().parent.parent
+PLACE = re.compile(
+    r'(?P<head><!-- table (?P<folder>results/\S+) "(?P<title>[^"]+)"(?P<options>[^>]*) -->\n)'
+    r"(?P<body>.*?)(?P<tail><!-- end -->)",
+    re.S,
+)
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+
+
+@cache
+def report(folder: str) -> Report:
+    """Read one folder of results."""
+    return load_report(ROOT / folder)
+
+
+def find(folder: str, title: str) -> Table:
+    """Return the table of a report by what follows the colon of its title."""
+    tables = report(folder).tables()
+    for table in tables:
+        if table.title.rpartition(": ")[2] == title:
+            return table
+    known = ", ".join(table.title.rpartition(": ")[2] for table in tables)
+    raise SystemExit(f"{folder}: no table {title!r}; there are: {known}")
+
+
+def cut(table: Table, options: dict[str, str]) -> Table:
+    """Keep what the page asks for."""
+    header, rows, notes = table.header, table.rows, table.notes
+    if "rows" in options:
+        wanted = options["rows"].split(",")
+        by_name = {text(row[0]): row for row in rows}
+        rows = [by_name[name] for name in wanted]
+    if "columns" in options:
+        places = [header.index(name) for name in options["columns"].split(",")]
+        header, rows = [header[i] for i in places], [[row[i] for i in places] for row in rows]
+    return Table(table.title, header, rows, [] if options.get("notes") == "no" else notes)
+
+
+def fill(page: str) -> str:
+    """Return the text of a page with its tables up to date."""
+
+    def table(place: re.Match[str]) -> str:
+        options = dict(item.split("=", 1) for item in place["options"].split())
+        found = cut(find(place["folder"], place["title"]), options)
+        body = render([found], "markdown").partition("\n\n")[2]  # the page has its own heading
+        return f"{place['head']}\n{body}\n\n{place['tail']}"
+
+    return PLACE.sub(table, page)
+
+
+def main() -> None:
+    """Rewrite the pages whose tables changed."""
+    for page in PAGES:
+        before = page.read_text(encoding="utf-8")
+        after = fill(before)
+        if after != before:
+            page.write_text(after, encoding="utf-8")
+            print(f"wrote {page.relative_to(ROOT)}")
+
+
+if __name__ == "__main__":
+    main()
