@@ -57,7 +57,7 @@ def seconds_text(seconds: float) -> str:
     Examples
     --------
     >>> [seconds_text(s) for s in (0.4, 8.26, 75, 5400, 200_000)]
-    ['0.4 s', '8.3 s', '1 min 15 s', '1 h 30 min', '2 d 8 h']
+    ['0.4 s', '8.3 s', '1 min 15 s', '1 h 30 min', '2 d 7 h']
     """
     if seconds < 10:
         return f"{seconds:.1f} s"
