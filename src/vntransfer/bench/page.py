@@ -68,7 +68,8 @@ def make_page(loaded: Report, folder: Path, command: str, *, domains: bool = Tru
     part = page.section("Tables")
     claim = f"paper: {preset.paper.get('claim')}"  # it stands in the summary
     for table in loaded.tables():
-        _add_table(part, table, preset.title, claim)
+        if table.header != ["method", *VERDICTS]:  # so does this
+            _add_table(part, table, preset.title, claim)
     drawings = list((loaded.kind.figures or standard)(loaded)) if loaded.chosen else []
     _add_drawings(page, "Figures", drawings)
     if domains:
@@ -95,7 +96,11 @@ def _summarise(loaded: Report, part: Section) -> None:
             ("Failed", str(counts["failed"]), ""),
             ("Pending", str(counts["pending"]), ""),
             ("Methods", str(len(preset.methods)), ""),
-            ("Data sets", str(len(preset.data)), f"{len(targets)} targets"),
+            (
+                "Data sets",
+                str(len(preset.data)),
+                f"{len(targets)} target{'s' * (len(targets) > 1)}",
+            ),
             ("Seeds", str(len(preset.seeds)), ""),
         ]
     )
