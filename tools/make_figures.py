@@ -18,7 +18,7 @@ IMAGES = Path(__file__).resolve().parent.parent / "docs" / "img"
 def draw_demo() -> None:
     """Record what `vnt demo` prints."""
     console = Console(record=True, width=72, file=io.StringIO(), force_terminal=True)
-    demo.demo(samples=1000, seed=0, console=console)
+    demo.relate(samples=1000, seed=0, console=console)
     svg = console.export_svg(title="vnt demo", unique_id="demo")
     # rich refers to fonts on the network; the picture should not
     svg = re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.S)

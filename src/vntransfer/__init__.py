@@ -11,7 +11,9 @@ from vntransfer._version import __version__
 if TYPE_CHECKING:
     from vntransfer import continual as continual
     from vntransfer import data as data
+    from vntransfer import relate as relate
     from vntransfer.adaptation import AHDRegressor as AHDRegressor
+    from vntransfer.adaptation import AutoTransferRegressor as AutoTransferRegressor
     from vntransfer.adaptation import DANNRegressor as DANNRegressor
     from vntransfer.adaptation import DAREGRAMRegressor as DAREGRAMRegressor
     from vntransfer.adaptation import DARNRegressor as DARNRegressor
@@ -55,6 +57,9 @@ if TYPE_CHECKING:
     from vntransfer.moments import Moments as Moments
     from vntransfer.moments import correntropy as correntropy
     from vntransfer.moments import covariance as covariance
+    from vntransfer.relate import Relation as Relation
+    from vntransfer.relate import RelationTest as RelationTest
+    from vntransfer.relate import relation_test as relation_test
     from vntransfer.theory import bound_terms as bound_terms
     from vntransfer.theory import convergence_terms as convergence_terms
     from vntransfer.theory import discrepancy as discrepancy
@@ -63,6 +68,7 @@ if TYPE_CHECKING:
 _EXPORTS = {
     "adaptation": (
         "AHDRegressor",
+        "AutoTransferRegressor",
         "DANNRegressor",
         "DAREGRAMRegressor",
         "DARNRegressor",
@@ -115,6 +121,11 @@ _EXPORTS = {
         "correntropy",
         "covariance",
     ),
+    "relate": (
+        "Relation",
+        "RelationTest",
+        "relation_test",
+    ),
     "theory": (
         "bound_terms",
         "convergence_terms",
@@ -124,7 +135,7 @@ _EXPORTS = {
 }
 _HOME = {name: module for module, names in _EXPORTS.items() for name in names}
 
-_MODULES = ("continual", "data")
+_MODULES = ("continual", "data", "relate")
 
 __all__ = ["__version__", *sorted(_HOME)]
 

@@ -94,6 +94,8 @@ def group(
         )
     if n_rows == 0:
         raise DomainError("sample_domain: empty; give at least one row of a source")
+    if ids.dtype == object and all(type(i) is int for i in ids):  # pandas' integers with a mask
+        ids = ids.astype(np.int64)
     if ids.dtype.kind in "iu":
         if target is not None and not none:
             raise DomainError(

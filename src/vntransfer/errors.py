@@ -35,3 +35,7 @@ class PresetError(VnError, ValueError):
 
 class StoreError(VnError, OSError):
     """The store of a run folder cannot be read or written."""
+
+
+class ClusterError(VnError, RuntimeError):
+    """A cluster that should compute cells cannot be reached, or does not fit."""

@@ -16,6 +16,7 @@ from sklearn.ensemble import (
     RandomForestRegressor,
 )
 from sklearn.linear_model import LinearRegression
+from sklearn.pipeline import make_pipeline
 from worlds import easy
 
 from vntransfer import (
@@ -25,6 +26,7 @@ from vntransfer import (
     SourceOnlyRegressor,
     WeightedSourceClassifier,
     WeightedSourceRegressor,
+    load_model,
 )
 from vntransfer.adaptation._sklearn_storage import load, save
 
@@ -72,12 +74,56 @@ class Own(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 CATEGORIES = HistGradientBoostingRegressor(max_iter=3, categorical_features=[0])
 
 
-@pytest.mark.parametrize("inner", [Own(), SourceOnlyRegressor(epochs=1), CATEGORIES])
+SHORT: dict[str, Any] = {"epochs": 2, "steps": 4, "hidden": (8,), "random_state": 0}
+PIPED = make_pipeline(SourceOnlyRegressor(**SHORT))
+
+
+@pytest.mark.parametrize("inner", [Own(), PIPED, CATEGORIES])
 def test_what_cannot_be_saved_is_named(inner: Any, tmp_path: Path) -> None:
     model, _ = fitted(PooledRegressor(inner))
-    with pytest.raises(ArgumentError, match=r"PooledRegressor holds .*(Own|SourceOnlyR|functools)"):
+    with pytest.raises(
+        ArgumentError, match=r"PooledRegressor holds .*(Own|torch|Pipeline|functools)"
+    ):
         save(model, tmp_path / "new")
     assert not (tmp_path / "new").exists()
+
+
+def test_the_default_network_comes_back(tmp_path: Path) -> None:
+    model, X = fitted(WeightedSourceRegressor(sharpness=1.0, random_state=0))
+    model.save(tmp_path)
+    same = load_model(tmp_path)
+    np.testing.assert_array_equal(same.predict(X), model.predict(X))
+    assert same.source_weights_ == model.source_weights_
+    assert same.get_params() == model.get_params()
+    assert load_model(tmp_path, device="cpu").estimator_.device == "cpu"
+
+
+def test_a_given_network_comes_back_with_its_options(tmp_path: Path) -> None:
+    model, X = fitted(PooledRegressor(SourceOnlyRegressor(**SHORT)))
+    model.save(tmp_path)
+    same = load_model(tmp_path)
+    np.testing.assert_array_equal(same.predict(X), model.predict(X))
+    assert same.estimator.get_params() == model.estimator.get_params()
+    with pytest.raises(ArgumentError, match="read it with load_model"):
+        load(tmp_path)
+
+
+def test_another_model_in_its_place_leaves_no_network(tmp_path: Path) -> None:
+    model, _ = fitted(PooledRegressor(SourceOnlyRegressor(**SHORT)))
+    model.save(tmp_path)
+    fitted(PooledRegressor("ridge"))[0].save(tmp_path)
+    assert not list((tmp_path / "network").iterdir())
+    assert load_model(tmp_path).estimator == "ridge"
+
+
+def test_a_network_of_another_model_is_refused(tmp_path: Path) -> None:
+    for seed in (0, 1):
+        network = SourceOnlyRegressor(**{**SHORT, "random_state": seed})
+        fitted(PooledRegressor(network))[0].save(tmp_path / str(seed))
+    for name in ("model.json", "model.safetensors"):
+        (tmp_path / "1" / "network" / name).replace(tmp_path / "0" / "network" / name)
+    with pytest.raises(DataError, match="not the network of this model"):
+        load_model(tmp_path / "0")
 
 
 def rewrite(folder: Path, change: Any) -> None:

@@ -11,13 +11,12 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestRegressor
-from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
+from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
-from sklearn.utils.estimator_checks import parametrize_with_checks
 from worlds import World, easy, hard
 
 from vntransfer import (
@@ -31,23 +30,6 @@ from vntransfer import (
     stack,
 )
 from vntransfer.adaptation._learners import DenseScaler
-
-ROWS = "leave-one-out and column scales count rows: a row twice is not a row of weight two"
-FAILURES = {f"check_sample_weight_equivalence_on_{kind}_data": ROWS for kind in ("dense", "sparse")}
-
-
-@parametrize_with_checks(
-    [
-        WeightedSourceRegressor(LinearRegression()),
-        WeightedSourceRegressor("ridge"),
-        WeightedSourceClassifier(LogisticRegression()),
-        PooledRegressor("ridge"),
-        PooledRegressor(Ridge()),
-    ],
-    expected_failed_checks=lambda model: FAILURES if model.estimator == "ridge" else {},
-)
-def test_checks_of_scikit_learn(estimator: Any, check: Any) -> None:
-    check(estimator)
 
 
 def curved(seed: int = 0, n: int = 120, sources: int = 5) -> World:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from vntransfer.bench import pack, report, results, run
+from vntransfer.bench import pack, read_provenance, report, results, run
 from vntransfer.bench.packed import CELLS_NAME, RUN_NAME
 from vntransfer.errors import StoreError
 
@@ -33,6 +33,11 @@ def test_reports_are_equal(folder: Path, packed: Path, form: str) -> None:
 def test_frames_are_equal(folder: Path, packed: Path) -> None:
     pd = pytest.importorskip("pandas")
     pd.testing.assert_frame_equal(results(packed), results(folder))
+
+
+def test_commands_go_along(folder: Path, packed: Path) -> None:
+    assert read_provenance(packed) == read_provenance(folder)
+    assert len(read_provenance(packed)["invocations"]) == 1
 
 
 def test_packing_again_gives_the_same_bytes(packed: Path, tmp_path: Path) -> None:

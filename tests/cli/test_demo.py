@@ -1,21 +1,58 @@
 """``vnt demo`` as a newcomer runs it."""
 
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from vntransfer.cli import app, main
+from vntransfer.bench import Summary
+from vntransfer.bench import run as bench_run
+from vntransfer.bench.cells import expand
+from vntransfer.bench.kinds import load_kind
+from vntransfer.bench.preset import check, read_preset
+from vntransfer.cli import app, demo, main
 from vntransfer.cli._show import heat_map
 from vntransfer.data.synthetic import friedman_domains
 from vntransfer.divergences import pairwise
 
 
-def test_demo_prints_table_and_map_of_all_domains() -> None:
-    result = CliRunner().invoke(app, ["demo", "--samples", "200", "--seed", "3"])
-    assert result.exit_code == 0
+def test_demo_relates_adapts_and_learns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With all parts, at a small size."""
+    sizes = {"demo-synthetic": {"targets": ["s1", "s2"]}, "demo-stream": {"seeds": 1}}
+    small = {"rows": 40, "n_tasks": 2, "n_train": 20, "n_test": 50}
+
+    def run(preset: str, **more: Any) -> Summary:
+        settings = {"common.epochs": 1} if preset == "demo-synthetic" else {}
+        kind = load_kind(read_preset(preset)[1]["experiment"])
+        settings |= {name: value for name, value in small.items() if name in kind.settings}
+        return bench_run(preset, **sizes[preset], settings=settings, **more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("vntransfer.bench.run", run)
+    command = ["demo", "--samples", "200", "--seed", "3", "--jobs", "1", "--out", str(tmp_path)]
+    result = CliRunner().invoke(app, command)
+    assert result.exit_code == 0, result.output
     assert result.output.count("s6") >= 3
     assert "██" in result.output
     assert f"{related(200, seed=3)[0, 5]:.3g}" in result.output
+    for words in ("source_only", "mdd", "ahd_msda", "darn", "weights that MDD gives"):
+        assert words in result.output
+    for words in ("sgd", "ewc", "rsp", "covp", "RA", "BT"):
+        assert words in result.output
+    for name in sizes:
+        assert f"more tables: vnt bench report {tmp_path / name}" in result.output
+    again = CliRunner().invoke(app, command)
+    assert "8 of 8 cells were finished before" in again.stderr
+
+
+def test_the_presets_of_the_demo_need_no_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("VNT_DATA", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    for name in (demo.ADAPTATION, demo.STREAM):
+        assert expand(check(read_preset(name)[1], name))
 
 
 def related(samples: int, seed: int) -> np.ndarray:

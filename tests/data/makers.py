@@ -290,6 +290,7 @@ MAKERS: dict[str, Callable[[Path], None]] = {
     "mnistR": make_mnist,
     "fashionP": make_fashion,
     "notmnistP": make_notmnist,
+    "digitsP": lambda root: None,
     "omniglot": make_omniglot,
 }
 
@@ -298,6 +299,7 @@ SMALL: dict[str, dict[str, object]] = {
     "mnistR": {"n_train": 20, "n_test": 10},
     "fashionP": {"n_train": 20, "n_test": 10},
     "notmnistP": {"n_train": 20, "n_test": 10},
+    "digitsP": {"n_train": 20, "n_test": 10},
     "omniglot": {"n_tasks": 2},
     "trancos": {"size": (48, 64)},
 }

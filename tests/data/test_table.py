@@ -132,7 +132,7 @@ def test_parquet_that_does_not_fit(tmp_path: Path) -> None:
     options = {"domain": "room", "response": "load"}
     with pytest.raises(DataError, match=r"row 3, column 't': 'warm'"):
         table(write_parquet(tmp_path, room=["a", "a"], t=["1", "warm"], load=[1, 2]), **options)
-    with pytest.raises(DataError, match=r"row 2, column 't': 'None'"):
+    with pytest.raises(DataError, match=r"row 2, column 't': ''"):
         table(write_parquet(tmp_path, room=["a", "a"], t=[None, 1], load=[1, 2]), **options)
     with pytest.raises(DataError, match=r"row 3, column 'room': is empty"):
         table(write_parquet(tmp_path, room=["a", None], t=[1, 1], load=[1, 2]), **options)

@@ -14,7 +14,7 @@ from large import DATA, METHODS, SEEDS, TARGETS, large_report
 
 from vntransfer.bench import run
 from vntransfer.bench.costs import cost_drawing, seconds
-from vntransfer.bench.footer import derived_command
+from vntransfer.bench.footer import derived_command, footer
 from vntransfer.bench.page import cell, make_page, write_page
 from vntransfer.bench.preset import check, override, read_preset
 from vntransfer.bench.report import Report, load_report
@@ -70,6 +70,7 @@ def test_the_page_of_a_run(folder: Path, loaded: Report) -> None:
         "source_validation: smallest error on held-out source rows",
         f"synthetic {loaded.records[0].data_hash}",
         "torch ",
+        "scikit-learn ",  # of the versions that the run recorded
         "Domains of synthetic",
         "seconds relative to constant",
     ):
@@ -86,13 +87,13 @@ def test_verdicts_stand_first_and_agree_with_the_tables(large: Report) -> None:
         assert row[0] in found[str(row[1])][str(row[-1])]
     named = " ".join(text for _, text in sentences(found, "source_only"))
     assert all(method in named for method in found)
-    page = make_page(large, Path("none"), "vnt", domains=False).html()
+    page = make_page(large, (), "vnt", domains=False).html()
     assert page.index("and nowhere worse") < page.index("<table")
 
 
 def test_ten_thousand_cells_stay_small(large: Report) -> None:
     assert len(large.records) == len(DATA) * len(TARGETS) * len(METHODS) * SEEDS > 10_000
-    size = len(make_page(large, Path("none"), "vnt", domains=False).html().encode())
+    size = len(make_page(large, (), "vnt", domains=False).html().encode())
     assert 200_000 < size < 5_000_000
 
 
@@ -172,7 +173,7 @@ def test_failed_and_missing_cells_are_stated(loaded: Report) -> None:
     first, second, *rest = loaded.records
     bad = replace(first, status="failed", error="ValueError: <b>boom</b>\nmore", metrics={})
     gone = replace(second, status="pending", metrics={})
-    page = make_page(replace(loaded, records=[bad, gone, *rest]), Path("x"), "vnt", domains=False)
+    page = make_page(replace(loaded, records=[bad, gone, *rest]), (), "vnt", domains=False)
     said = words(page.html())
     for expected in (
         "Failed cells",
@@ -183,7 +184,7 @@ def test_failed_and_missing_cells_are_stated(loaded: Report) -> None:
     none = replace(
         loaded, records=[replace(r, status="pending", metrics={}) for r in loaded.records]
     )
-    assert "are not computed yet" in words(make_page(none, Path("x"), "vnt", domains=False).html())
+    assert "are not computed yet" in words(make_page(none, (), "vnt", domains=False).html())
 
 
 def test_commands_are_derived_only_when_they_are_exact() -> None:
@@ -196,13 +197,21 @@ def test_commands_are_derived_only_when_they_are_exact() -> None:
     }
     command = derived_command(check(override(raw, **changes), name))
     assert command == (
-        "vnt bench run synthetic --methods source_only,mdd --targets s1 --set 'seeds=[3, 5]' "
+        "vnt bench run synthetic --methods source_only,mdd --targets s1 --set 'seeds=[3,5]' "
         "--set rows=50 --set methods.mdd.epochs=3"
     )
     preset = check(raw, name)
     assert derived_command(preset) == "vnt bench run synthetic"
     assert derived_command(replace(preset, title="another")) is None
     assert derived_command(replace(preset, name="mine")) is None
+
+
+def test_older_stores_say_what_they_know(loaded: Report) -> None:
+    said = footer(loaded, (), "vnt")["Run"]
+    assert said.startswith("vnt bench run smoke --methods constant,ridge --seeds 3")
+    assert said.endswith("(derived from the stored preset; its versions were not recorded)")
+    renamed = replace(loaded, preset=replace(loaded.preset, name="mine"))
+    assert '"experiment": "smoke"' in footer(renamed, (), "vnt")["Run"]
 
 
 @pytest.fixture(scope="module")

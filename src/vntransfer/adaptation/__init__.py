@@ -6,6 +6,7 @@ from vntransfer.adaptation._registry import Method as Method
 from vntransfer.adaptation._registry import load_model as load_model
 from vntransfer.adaptation._selection import Selection as Selection
 from vntransfer.adaptation.ahd import AHDRegressor as AHDRegressor
+from vntransfer.adaptation.auto import AutoTransferRegressor as AutoTransferRegressor
 from vntransfer.adaptation.coral import DeepCORALRegressor as DeepCORALRegressor
 from vntransfer.adaptation.dann import DANNRegressor as DANNRegressor
 from vntransfer.adaptation.dare_gram import DAREGRAMRegressor as DAREGRAMRegressor

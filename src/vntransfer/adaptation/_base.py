@@ -23,11 +23,12 @@ from vntransfer.adaptation._loop import Record, Schedule, Training
 from vntransfer.adaptation._members import Start, fingerprint
 from vntransfer.adaptation._objective import Error, Objective, Setup, choose
 from vntransfer.adaptation._scaling import Scaler
-from vntransfer.adaptation._selection import Selection, select
+from vntransfer.adaptation._selection import select
 from vntransfer.adaptation._state import State
 from vntransfer.adaptation._table import Table, read_table
 from vntransfer.domains import Name, group
 from vntransfer.errors import ArgumentError, DataWarning, DomainError
+from vntransfer.io import paced
 from vntransfer.networks import Activation, Net
 
 MIN_STEPS = 25
@@ -95,7 +96,7 @@ class DomainRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     checkpoint
         Folder in which the state is kept after each epoch: the same ``fit`` continues from there,
         with the same numbers as if it had never stopped; another one begins files of its own.
-        Remove it when the fit is done.
+        Remove it when the fit is done. `vntransfer.io.Paced` writes less often.
     random_state
         Seed; no global random state of torch is used.
     callback
@@ -139,6 +140,8 @@ class DomainRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     checkpoint: Any = None
     random_state: Any = None
     callback: Callable[[Record], None] | None = None
+
+    __metadata_request__fit: ClassVar[dict[str, bool]] = {"sample_domain": True}
 
     _uses_target: ClassVar[bool] = True
     _trade_offs: ClassVar[tuple[float, ...]] = ()
@@ -251,12 +254,13 @@ class DomainRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             table.x, x_scaler, scaled, weights=table.weights, limits=limits, device=self.device
         )
         adapts = self._uses_target and bool(groups.targets)
-        selection: Selection | None = None
+        selection, virtual = None, None
         files = self._checkpoints(table, seed)
         if adapts and getattr(self, "trade_off", None) == "auto":
             known = old is not None and old.selection is not None and old.knows(groups)
             selection = old.selection if old is not None and known else None
-            selection = selection or select(self, data, groups, seed, files)
+            if selection is None:
+                selection, virtual = select(self, data, groups, seed, files)
         ensemble = fit_ensemble(
             self,
             data,
@@ -269,7 +273,7 @@ class DomainRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         )
         sources = table.sources()
         one = table.one_column
-        self._publish(State(x_scaler, y_scaler, limits, one, ensemble, selection, sources))
+        self._publish(State(x_scaler, y_scaler, limits, one, ensemble, selection, sources, virtual))
         return self
 
     def _publish(self, state: State) -> None:
@@ -305,9 +309,8 @@ class DomainRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         def make(stage: str, net: Net, generators: dict[str, torch.Generator]) -> Checkpoint:
             start = [value.cpu().numpy() for value in net.state_dict().values()]
             whole = fingerprint(key, stage, *start)
-            return Checkpoint(
-                Path(self.checkpoint, f"{stage}-{whole[:16]}.safetensors"), whole, generators
-            )
+            place = paced(self.checkpoint) / f"{stage}-{whole[:16]}.safetensors"
+            return Checkpoint(place, whole, generators)
 
         return make
 

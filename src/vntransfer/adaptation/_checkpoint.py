@@ -10,34 +10,37 @@ from safetensors.torch import save
 from torch import Tensor, nn
 
 from vntransfer.errors import DataError
-from vntransfer.io import atomic_write
+from vntransfer.io import Paced, atomic_write
 
 Stateful = nn.Module | torch.optim.Optimizer
 
 
 class Checkpoint:
-    """One file of safetensors, history in its header, written atomically after every epoch.
+    """One file of safetensors, history in its header, written atomically after an epoch.
 
     Parameters
     ----------
-    path
-        The file.
+    place
+        The file, and how often it is worth writing.
     key
         Hash of everything that the result depends on: a file with another key is refused.
     generators
         Random generators whose state belongs to that of the training.
     """
 
-    def __init__(self, path: Path, key: str, generators: dict[str, torch.Generator]) -> None:
-        self.path, self.key, self.generators = path, key, generators
+    def __init__(self, place: Paced, key: str, generators: dict[str, torch.Generator]) -> None:
+        self.path, self.pace = place.path, place.pace
+        self.key, self.generators = key, generators
         self.parts: dict[str, Stateful] = {}
 
     def watch(self, **parts: Stateful) -> None:
         """Name the modules and optimisers whose state is kept."""
         self.parts = parts
 
-    def save(self, history: list[dict[str, Any]]) -> None:
-        """Write the state after an epoch."""
+    def save(self, history: list[dict[str, Any]], *, last: bool) -> None:
+        """Write the state after an epoch, if it is time to, or after the last one."""
+        if not self.pace.due(last=last):
+            return
         tensors = {f"generator/{name}": g.get_state() for name, g in self.generators.items()}
         for name, part in self.parts.items():
             tensors |= {f"{name}/{key}": value for key, value in _tensors(part).items()}

@@ -13,15 +13,11 @@ from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.linear_model import RidgeCV
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.validation import (
-    check_array,
-    column_or_1d,
-    has_fit_parameter,
-    validate_data,
-)
+from sklearn.utils.validation import has_fit_parameter, validate_data
 
+from vntransfer.adaptation._table import read_responses, read_weights
 from vntransfer.domains import Groups, group
-from vntransfer.errors import ArgumentError, DomainError
+from vntransfer.errors import ArgumentError
 
 REDUCED = 100
 """Components to which sparse rows are reduced for learners that need dense ones."""
@@ -176,36 +172,7 @@ def read(
         owner, X, accept_sparse="csr", dtype=(np.float64, np.float32), ensure_min_samples=2
     )
     groups = group(sample_domain, X.shape[0], target=target)
-    if y is None:
-        raise ArgumentError(
-            f"y: {type(owner).__name__} requires y to be passed, but the target y is None"
-        )
-    given = np.asarray(y)
-    if given.ndim not in (1, 2) or len(given) != X.shape[0]:
-        raise DomainError(
-            f"y: expected {X.shape[0]} responses as X has rows, got shape {given.shape}"
-        )
-    rows = groups.source_rows
-    own = given[rows] if numeric else column_or_1d(given[rows], warn=True)
-    kind: Any = np.float64 if numeric else None
-    own = check_array(own, ensure_2d=False, dtype=kind, input_name="y")
+    own = read_responses(type(owner).__name__, y, groups, X.shape[0], numeric=numeric)
     labels = np.repeat(own[:1], X.shape[0], axis=0)
-    labels[rows] = own
-    return X, labels, groups, _weights(sample_weight, groups)
-
-
-def _weights(given: Any, groups: Groups) -> NDArray[np.float64] | None:
-    if given is None:
-        return None
-    rows = groups.source_rows
-    n = len(rows) + (0 if groups.target is None else len(groups.target))
-    weights = np.asarray(given, dtype=np.float64)
-    if weights.ndim > 1 or weights.size not in (1, n):
-        raise ArgumentError(f"sample_weight: expected {n} numbers, got shape {weights.shape}")
-    weights = np.broadcast_to(weights, (n,))
-    own = weights[rows]
-    if not np.isfinite(own).all() or (own < 0).any() or own.sum() <= 0:
-        raise ArgumentError(
-            "sample_weight: expected finite weights of at least 0 that are not all zero"
-        )
-    return weights
+    labels[groups.source_rows] = own
+    return X, labels, groups, read_weights(sample_weight, groups, X.shape[0])

@@ -115,7 +115,11 @@ def train(
         history = checkpoint.resume()
     done = len(history) * options.steps
     stream = batches(done)
-    while len(history) < options.epochs and not (history and kept.stop(history[-1])):
+
+    def over() -> bool:
+        return len(history) >= options.epochs or bool(history and kept.stop(history[-1]))
+
+    while not over():
         net.train()
         sums: dict[str, Tensor] = {}
         for _ in range(options.steps):
@@ -143,7 +147,7 @@ def train(
         if strict:
             check(record)
         if checkpoint is not None:
-            checkpoint.save(history)
+            checkpoint.save(history, last=over())
         if progress is not None:
             progress(record)
     kept.restore()

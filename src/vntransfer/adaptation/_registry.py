@@ -2,14 +2,17 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from vntransfer.adaptation._auto_storage import is_auto, load_auto
 from vntransfer.adaptation._base import DomainRegressor
 from vntransfer.adaptation._sklearn_storage import MODEL
 from vntransfer.adaptation._sklearn_storage import load as load_learner
 from vntransfer.adaptation._storage import load_network
 from vntransfer.adaptation.ahd import AHDRegressor
+from vntransfer.adaptation.auto import AutoTransferRegressor
 from vntransfer.adaptation.coral import DeepCORALRegressor
 from vntransfer.adaptation.dann import DANNRegressor
 from vntransfer.adaptation.dare_gram import DAREGRAMRegressor
@@ -78,6 +81,9 @@ METHODS: dict[str, Method] = {
     "boosting": Method(
         PooledRegressor, "gradient boosting on all sources", {"estimator": "boosting"}
     ),
+    "auto": Method(
+        AutoTransferRegressor, "mean of learners and weights, chosen by leave-one-source-out"
+    ),
 }
 
 
@@ -104,7 +110,9 @@ def load_model(folder: str | Path, **given: Any) -> Any:
     >>> bool((again.predict(X) == model.predict(X)).all())
     True
     """
-    if not given and Path(folder, MODEL).exists():
-        return load_learner(folder)
+    if not given and is_auto(folder):
+        return load_auto(folder, load_model)
     kinds = {e.estimator.__name__: e.estimator for e in METHODS.values() if e.neural}
+    if Path(folder, MODEL).exists():
+        return load_learner(folder, partial(load_network, kinds=kinds, **given))
     return load_network(folder, kinds, **given)

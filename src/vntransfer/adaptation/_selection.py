@@ -12,8 +12,8 @@ from vntransfer.adaptation._checkpoint import Checkpoint
 from vntransfer.adaptation._data import Data
 from vntransfer.adaptation._guard import guard
 from vntransfer.adaptation._loop import Record
-from vntransfer.adaptation._members import Plan, Trained, train_members
-from vntransfer.domains import Groups, Name
+from vntransfer.adaptation._members import Plan, train_members
+from vntransfer.domains import Groups, Name, Rows
 
 if TYPE_CHECKING:
     from vntransfer.adaptation._base import DomainRegressor
@@ -64,6 +64,31 @@ class Selection:
         return max(self.shares, key=self.shares.__getitem__)
 
 
+@dataclass(frozen=True)
+class Virtual:
+    """What candidates predict where each source plays the target once.
+
+    Parameters
+    ----------
+    rows
+        Rows of each virtual target that were predicted.
+    predictions
+        Scaled and bounded predictions (1 + C, n, m) for each, source-only's first.
+    """
+
+    rows: tuple[Rows, ...]
+    predictions: tuple[NDArray[np.float32], ...]
+
+    def errors(self, data: Data) -> NDArray[np.float64]:
+        """Mean absolute errors (V, 1 + C)."""
+        found = []
+        for rows, predicted in zip(self.rows, self.predictions, strict=True):
+            gaps = np.abs(predicted - data.responses(rows).cpu().numpy()).mean(2)
+            w = data.mass(rows).numpy()
+            found.append(gaps @ w / w.sum() if w.sum() > 0 else gaps.mean(1))
+        return np.array(found, dtype=np.float64)
+
+
 def label(options: Mapping[str, Any]) -> str:
     """Name of a candidate.
 
@@ -83,7 +108,7 @@ def select(
     groups: Groups,
     seed: int,
     checkpoints: "Checkpoints | None" = None,
-) -> Selection:
+) -> tuple[Selection, Virtual | None]:
     """Compare the method's candidates with source-only on virtual targets.
 
     Responses are scaled and predictions bounded as in the fit itself, by the responses of all
@@ -94,17 +119,13 @@ def select(
     names = (SAFE, *map(label, options[1:]))
     if len(groups.sources) < 2:
         safe = dict(zip(names, np.eye(len(names))[0].tolist(), strict=True))
-        return Selection(
-            names,
-            tuple(options),
-            safe,
-            reason="source-only: with one source there is none to leave out",
-        )
-    errors = virtual_errors(model, data, groups, options[1:], seed, checkpoints)
-    found = guard(errors)
+        reason = "source-only: with one source there is none to leave out"
+        return Selection(names, tuple(options), safe, reason=reason), None
+    virtual = virtual_predictions(model, data, groups, options[1:], seed, checkpoints)
+    found = guard(virtual.errors(data))
     shares = np.where(found.shares < LEAST, 0.0, found.shares)
     shares /= shares.sum()
-    return Selection(
+    chosen = Selection(
         names,
         tuple(options),
         dict(zip(names, shares.tolist(), strict=True)),
@@ -115,6 +136,7 @@ def select(
         },
         _reason(names, found.scores, shares, len(groups.sources)),
     )
+    return chosen, virtual
 
 
 def _reason(
@@ -134,38 +156,43 @@ def _reason(
     )
 
 
-def virtual_errors(
+def virtual_predictions(
     model: "DomainRegressor",
     data: Data,
     groups: Groups,
     options: Sequence[Mapping[str, Any]],
     seed: int,
     checkpoints: "Checkpoints | None" = None,
-) -> NDArray[np.float64]:
-    """Mean absolute errors (V, 1 + C) on each source as target: source-only, then candidates."""
+) -> Virtual:
+    """Train source-only and candidates with each source as target, and predict that source."""
     domains = list(groups.sources.values())
     k = len(domains)
     data, targets = data.limited(domains) if model.clip_inputs else (data, domains)
+    found: list[NDArray[np.float32]] = []
     if model._merges():
-        parts = []
         for v in range(k):
             rest = np.sort(np.concatenate(domains[:v] + domains[v + 1 :]))
             size = (k - 1) * model.batch_size
             pair, order = [rest, targets[v]], np.array([[0, 1]])
             files = None if checkpoints is None else partial(_staged, checkpoints, f"{v}")
-            parts.append(_errors(model, data, pair, order, options, size, seed, files))
-        return np.concatenate(parts)
-    order = np.array([[*(i for i in range(k) if i != v), k + v] for v in range(k)])
-    return _errors(
-        model, data, domains + targets, order, options, model.batch_size, seed, checkpoints
-    )
+            found += _predictions(model, data, pair, order, options, size, seed, files)
+    else:
+        every, size = domains + targets, model.batch_size
+        order = np.array([[*(i for i in range(k) if i != v), k + v] for v in range(k)])
+        found = _predictions(model, data, every, order, options, size, seed, checkpoints)
+    return Virtual(tuple(map(_tested, domains)), tuple(found))
+
+
+def _tested(rows: Rows) -> Rows:
+    """Rows of a virtual target on which candidates are compared."""
+    return rows[:: -(-len(rows) // TESTED)]
 
 
 def _staged(checkpoints: "Checkpoints", place: str, stage: str, *rest: Any) -> Checkpoint:
     return checkpoints(f"{stage}-{place}", *rest)
 
 
-def _errors(
+def _predictions(
     model: "DomainRegressor",
     data: Data,
     domains: Sequence[Any],
@@ -174,8 +201,8 @@ def _errors(
     size: int,
     seed: int,
     checkpoints: "Checkpoints | None",
-) -> NDArray[np.float64]:
-    """Errors (V, 1 + C) of problems ``order`` (V, K + 1)."""
+) -> list[NDArray[np.float32]]:
+    """Predictions (1 + C, n, m) of the targets of problems ``order`` (V, K + 1)."""
     v, c = len(order), len(options)
     sources = domains[: 1 + order[:, :-1].max()]
     plain = Plan(sources, order[:, :-1], [{}] * v, False, size, np.full(v, 1 / v), 1, EFFORT)
@@ -183,8 +210,9 @@ def _errors(
     full = Plan(
         domains, order.repeat(c, 0), own, True, size, np.full(v * c, 1 / (v * c)), 1, EFFORT
     )
-    errors = np.empty((v, 1 + c))
-    for plan, columns in ((plain, slice(0, 1)), (full, slice(1, None))):
+    tested = [_tested(domains[target]) for target in order[:, -1]]
+    found: list[list[NDArray[np.float32]]] = [[] for _ in tested]
+    for plan in (plain, full):
         stage = "selection-adapted" if plan.adapts else "selection-source"
         trained = train_members(
             model,
@@ -195,17 +223,10 @@ def _errors(
             progress=partial(_tell, model),
             strict=not plan.adapts,
         )
-        for i, target in enumerate(order[:, -1]):
-            errors[i, columns] = _tested(model, trained, data, domains[target]).reshape(v, -1)[i]
-    return errors
-
-
-def _tested(model: "DomainRegressor", trained: Trained, data: Data, rows: Any) -> Any:
-    """Mean absolute error (M,) of all members on rows of a virtual target."""
-    rows = rows[:: -(-len(rows) // TESTED)]
-    prediction = data.bound(trained.predict(data, rows))
-    gaps, w = (prediction - data.responses(rows).cpu()).abs().mean(2), data.mass(rows)
-    return (gaps @ w / w.sum()).numpy() if w.sum() > 0 else gaps.mean(1).numpy()
+        for i, rows in enumerate(tested):
+            every = data.bound(trained.predict(data, rows)).numpy()
+            found[i].append(every.reshape(v, -1, *every.shape[1:])[i])
+    return [np.concatenate(parts) for parts in found]
 
 
 def _tell(model: "DomainRegressor", record: Record) -> None:

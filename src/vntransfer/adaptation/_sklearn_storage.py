@@ -1,8 +1,9 @@
 """Fitted scikit-learn parts as files, without pickle: only types that are known are read."""
 
+import copy
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,11 @@ from sklearn.ensemble._hist_gradient_boosting.predictor import TreePredictor
 from sklearn.tree._tree import Tree
 
 from vntransfer._version import __version__
+from vntransfer.adaptation._base import DomainRegressor
 from vntransfer.errors import ArgumentError, DataError
 from vntransfer.io import atomic_write
 
-MODEL, RECORD = "model.skops", "model.json"
+MODEL, RECORD, NETWORK = "model.skops", "model.json", "network"
 FORMAT = 1
 
 TRUSTED = frozenset(
@@ -25,23 +27,38 @@ TRUSTED = frozenset(
         "vntransfer.adaptation._guard.Guarded",
         "vntransfer.adaptation._learners.DenseScaler",
         "vntransfer.adaptation._learners.SparseReducer",
+        "vntransfer.adaptation.ahd.AHDRegressor",
+        "vntransfer.adaptation.coral.DeepCORALRegressor",
+        "vntransfer.adaptation.dann.DANNRegressor",
+        "vntransfer.adaptation.dare_gram.DAREGRAMRegressor",
+        "vntransfer.adaptation.darn.DARNRegressor",
+        "vntransfer.adaptation.mdan.MDANRegressor",
+        "vntransfer.adaptation.mdd.MatrixDiscrepancyRegressor",
         "vntransfer.adaptation.pooled.PooledRegressor",
+        "vntransfer.adaptation.source_only.SourceOnlyRegressor",
         "vntransfer.adaptation.weighted.SharpnessSelection",
         "vntransfer.adaptation.weighted.WeightedSourceClassifier",
         "vntransfer.adaptation.weighted.WeightedSourceRegressor",
     }
 )
-"""What is read beside the types that skops knows; trees are checked node by node."""
+"""What is read beside the types that skops knows; trees are checked node by node.
+
+Of networks only the options: a fitted one holds torch's types, which are not among these.
+"""
 
 
 def save(model: Any, folder: str | Path) -> None:
     """Write a fitted model into a folder: ``model.skops`` and ``model.json``.
 
+    If the estimator inside is a network of this package it is saved as networks are, in a folder
+    ``network`` beside them.
+
     Parameters
     ----------
     model
         `PooledRegressor`, `WeightedSourceRegressor` or `WeightedSourceClassifier` with a
-        scikit-learn estimator inside, or such an estimator itself. Estimators of other packages,
+        scikit-learn estimator or a network inside, or a scikit-learn estimator itself. Networks as
+        steps of a pipeline or with modules of your own, estimators of other packages,
         own classes and boosting with categorical columns (which keeps functions) cannot be saved:
         reading them back would mean to run code that the file names.
     folder
@@ -60,8 +77,13 @@ def save(model: Any, folder: str | Path) -> None:
     True
     """
     skops = _skops()
+    inner, rest = getattr(model, "estimator_", None), model
+    network = inner if isinstance(inner, DomainRegressor) else None
+    if network is not None:
+        rest = copy.copy(model)
+        del rest.estimator_
     try:
-        content = skops.dumps(model)
+        content = skops.dumps(rest)
         unknown = set(skops.get_untrusted_types(data=content)) - TRUSTED
     except Exception as error:  # skops raises whatever the object's own methods raise
         raise _refusal(model, f"of {type(getattr(model, 'estimator_', model)).__name__}") from error
@@ -74,15 +96,29 @@ def save(model: Any, folder: str | Path) -> None:
         "scikit-learn": sklearn.__version__,
         "sha256": hashlib.sha256(content).hexdigest(),
     }
-    Path(folder, "model.safetensors").unlink(missing_ok=True)  # of another model that was here
+    own = Path(folder, NETWORK)
+    for old in (Path(folder), own):  # of another model that was here
+        Path(old, "model.safetensors").unlink(missing_ok=True)
+    Path(own, RECORD).unlink(missing_ok=True)
+    if network is not None:
+        network.save(own)
+        record[NETWORK] = hashlib.sha256(Path(own, RECORD).read_bytes()).hexdigest()
     with atomic_write(Path(folder, MODEL)) as file:
         file.write(content)
     with atomic_write(Path(folder, RECORD), "w") as file:
         file.write(json.dumps(record, indent=2) + "\n")
 
 
-def load(folder: str | Path) -> Any:
-    """Read what `save` wrote; a file that names any other type is refused unread."""
+def load(folder: str | Path, load_network: Callable[[Path], Any] | None = None) -> Any:
+    """Read what `save` wrote; a file that names any other type is refused unread.
+
+    Parameters
+    ----------
+    folder
+        The folder.
+    load_network
+        Reads a network from its folder, for models that have one inside.
+    """
     skops = _skops()
     try:
         record = json.loads(Path(folder, RECORD).read_text(encoding="utf-8"))
@@ -112,13 +148,25 @@ def load(folder: str | Path) -> Any:
         raise DataError(f"folder: {MODEL} in {folder} is damaged ({error!r:.200})") from error
     for tree, width in _trees(model):
         _check_tree(tree, width, folder)
+    if NETWORK in record:
+        model.estimator_ = _network(Path(folder, NETWORK), record[NETWORK], load_network)
     return model
+
+
+def _network(folder: Path, digest: str, load_network: Callable[[Path], Any] | None) -> Any:
+    """Read the network inside a model, if it is the one that was saved with it."""
+    if load_network is None:
+        raise ArgumentError(f"folder: {folder} holds a network; read it with load_model")
+    found = Path(folder, RECORD)
+    if not found.exists() or hashlib.sha256(found.read_bytes()).hexdigest() != digest:
+        raise DataError(f"folder: {folder} is not the network of this model; save it again")
+    return load_network(folder)
 
 
 def _refusal(model: Any, what: str) -> ArgumentError:
     return ArgumentError(
         f"model: {type(model).__name__} holds parts that cannot be saved safely: {what}; most of "
-        f"scikit-learn's own estimators can be saved, and a network saves itself"
+        f"scikit-learn's own estimators can be saved, and networks that are no step of a pipeline"
     )
 
 

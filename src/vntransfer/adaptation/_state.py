@@ -6,7 +6,7 @@ from torch import Tensor
 
 from vntransfer.adaptation._ensemble import Ensemble
 from vntransfer.adaptation._scaling import Scaler
-from vntransfer.adaptation._selection import Selection
+from vntransfer.adaptation._selection import Selection, Virtual
 from vntransfer.adaptation._table import Table
 from vntransfer.domains import Groups
 
@@ -22,6 +22,7 @@ class State:
     ensemble: Ensemble
     selection: Selection | None
     sources: Table | None  # None after loading
+    virtual: Virtual | None = None  # what the selection saw
 
     def knows(self, groups: Groups) -> bool:
         """Whether the sources have the names of these."""

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_array
+from sklearn.utils.validation import check_array, column_or_1d
 
 from vntransfer.adaptation._scaling import stacked
 from vntransfer.domains import TARGET, Groups, Name
@@ -65,8 +65,39 @@ class Table:
 
 
 def read_table(estimator: str, x: Any, y: Any, groups: Groups, sample_weight: Any) -> Table:
-    """Check responses and weights; of targets neither is read."""
-    n = x.shape[0]
+    """Check responses and weights for networks; of targets neither is read.
+
+    Rows are drawn by their weights from each source, which therefore needs a weight above zero.
+    """
+    n, rows = x.shape[0], groups.source_rows
+    own = read_responses(estimator, y, groups, n)
+    labels = np.zeros((n, 1 if own.ndim == 1 else own.shape[1]))
+    labels[rows] = own.reshape(len(rows), -1)
+    weights = read_weights(sample_weight, groups, n)
+    if weights is not None:
+        for name, places in groups.sources.items():
+            if weights[places].sum() == 0:
+                raise ArgumentError(f"sample_weight: the weights of domain {name!r} are all zero")
+        weights = None if np.ptp(weights[rows]) == 0 else weights
+    return Table(x, labels, groups, weights, own.ndim == 1)
+
+
+def read_responses(
+    estimator: str, y: Any, groups: Groups, n: int, *, numeric: bool = True
+) -> NDArray[Any]:
+    """Responses of the sources' rows as numbers, (n_s,) or (n_s, m), or their classes (n_s,).
+
+    Parameters
+    ----------
+    estimator
+        Name of who asks.
+    y
+        Responses of all n rows; those of targets are not looked at.
+    groups, n
+        Rows of each domain, and their number.
+    numeric
+        Whether responses are numbers; otherwise classes of any kind, in one column.
+    """
     if y is None:
         raise ArgumentError(f"y: {estimator} requires y to be passed, but the target y is None")
     given = np.asarray(y)
@@ -74,26 +105,25 @@ def read_table(estimator: str, x: Any, y: Any, groups: Groups, sample_weight: An
         raise DomainError(
             f"y: expected {n} responses (n,) or (n, m) as X has rows, got shape {given.shape}"
         )
-    rows = groups.source_rows
-    own = check_array(given[rows], ensure_2d=False, dtype=np.float64, input_name="y")
-    labels = np.zeros((n, 1 if given.ndim == 1 else given.shape[1]))
-    labels[rows] = own.reshape(len(rows), -1)
-    return Table(x, labels, groups, _weights(sample_weight, groups, n), given.ndim == 1)
+    own = given[groups.source_rows]
+    if not numeric:
+        own = column_or_1d(own, warn=True)
+    kind: Any = np.float64 if numeric else None
+    return np.asarray(check_array(own, ensure_2d=False, dtype=kind, input_name="y"))
 
 
-def _weights(given: Any, groups: Groups, n: int) -> Floats | None:
-    """Weights of rows, one for targets; None if all are alike."""
+def read_weights(given: Any, groups: Groups, n: int) -> Floats | None:
+    """Weights (n,) of rows, one for targets; None if none are given."""
     if given is None:
         return None
     values = np.asarray(given, dtype=np.float64)
     if values.shape not in ((), (n,)):
         raise ArgumentError(f"sample_weight: expected {n} numbers, got shape {values.shape}")
-    weights = np.ones(n)
-    rows = groups.source_rows
+    weights, rows = np.ones(n), groups.source_rows
     weights[rows] = np.broadcast_to(values, (n,))[rows]
-    if not (np.isfinite(weights).all() and (weights >= 0).all()):
-        raise ArgumentError("sample_weight: expected finite numbers of at least 0")
-    for name, own in groups.sources.items():
-        if weights[own].sum() == 0:
-            raise ArgumentError(f"sample_weight: the weights of domain {name!r} are all zero")
-    return None if np.ptp(weights[rows]) == 0 else weights
+    own = weights[rows]
+    if not np.isfinite(own).all() or (own < 0).any() or own.sum() <= 0:
+        raise ArgumentError(
+            "sample_weight: expected finite numbers of at least 0 that are not all zero"
+        )
+    return weights

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from vntransfer.adaptation._matrices import centre, covariance
 from vntransfer.adaptation._objective import (
     NETWORK,
     Batch,
@@ -197,9 +198,8 @@ class Moments:
 
     def __init__(self, q: Tensor) -> None:
         n_rows = q.shape[-2]
-        self.mean = q.mean(-2, keepdim=True)
-        self.centred = q - self.mean
-        self.covariance = self.centred.mT @ self.centred / (n_rows - 1)
+        self.mean, self.centred = centre(q)
+        self.covariance = covariance(self.centred)
         self.shrink = (n_rows - 1) / n_rows
         within = self.shrink * self.covariance.diagonal(dim1=-2, dim2=-1).mean(1)
         means = self.mean[:, :, 0]

@@ -4,9 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
-from torch import Tensor
-
 from vntransfer.adaptation._base import DomainRegressor
+from vntransfer.adaptation._matrices import centre, covariance
 from vntransfer.adaptation._objective import (
     NETWORK,
     Auto,
@@ -17,12 +16,6 @@ from vntransfer.adaptation._objective import (
     source_errors,
 )
 from vntransfer.networks import Net
-
-
-def feature_covariance(z: Tensor) -> Tensor:
-    """Unbiased covariance of features, differentiable: (..., B, d) -> (..., d, d)."""
-    centred = z - z.mean(-2, keepdim=True)
-    return centred.mT @ centred / (z.shape[-2] - 1)
 
 
 class CovarianceAlignment(Objective):
@@ -37,7 +30,7 @@ class CovarianceAlignment(Objective):
         """Give the one step of a batch."""
         z = batch.features(net)
         error = source_errors(self.error, batch, net.head(z[:, :-1])).mean(-1)
-        C, d = feature_covariance(z), z.shape[-1]
+        C, d = covariance(centre(z)[1]), z.shape[-1]
         coral = (C[:, :-1] - C[:, -1:]).square().sum((-2, -1)).mean(-1) / (4 * d**2)
         self.note(loss=error, discrepancy=coral)
         yield NETWORK, error + self.trade_off * coral

@@ -28,6 +28,7 @@ from vntransfer.adaptation._objective import Batch, Objective, Setup, SourceLoss
 from vntransfer.domains import TARGET, Rows, balanced
 from vntransfer.errors import ArgumentError, DomainError
 from vntransfer.hourglass import decoder, grid_of, hourglass, to_maps, to_patches
+from vntransfer.io import Paced, paced
 from vntransfer.networks import Net
 
 CHUNK = 8
@@ -200,7 +201,7 @@ def train_counter(
     channels: int = 32,
     scale: float = 100.0,
     seed: int = 0,
-    checkpoint: str | Path | None = None,
+    checkpoint: str | Path | Paced | None = None,
     progress: Callable[[Record], None] | None = None,
 ) -> Counter:
     """Train an hourglass on labelled sources and an unlabelled target by a method's objective.
@@ -223,7 +224,8 @@ def train_counter(
     seed
         Of initial parameters and batches.
     checkpoint
-        File in which the state is kept after each epoch: the same call continues from there.
+        File in which the state is kept after each epoch, or as often as `vntransfer.io.Paced` says:
+        the same call continues from there.
     progress
         Called with the record of each epoch.
 
@@ -272,7 +274,7 @@ def train_counter(
     kept = None
     if checkpoint is not None:
         key = _key(method, sources, target, blocks, channels, scale, seed)
-        kept = Checkpoint(Path(checkpoint), key, {"own": generator})
+        kept = Checkpoint(paced(checkpoint), key, {"own": generator})
     history = train(
         net,
         objective,

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from vntransfer._arrays import number
 from vntransfer.adaptation._base import DomainRegressor
+from vntransfer.adaptation._matrices import gram
 from vntransfer.adaptation._objective import (
     NETWORK,
     Auto,
@@ -64,8 +65,7 @@ def inverse_gram_gaps(z: Tensor, share: float) -> tuple[Tensor, Tensor]:
     >>> [round(float(v), 3) for v in (angle[0], scale[0])]  # the target is the first source
     [0.0, 0.0]
     """
-    phi = nn.functional.pad(z, (1, 0), value=1.0)
-    G = phi.mT @ phi
+    G = gram(z)
     spectrum = torch.linalg.eigvalsh(G).flip(-1)
     with torch.no_grad():
         held = spectrum.cumsum(-1) / spectrum.sum(-1, keepdim=True)

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
-from torch import Tensor, nn
 
 from vntransfer._arrays import number
 from vntransfer.adaptation._base import DomainRegressor
+from vntransfer.adaptation._matrices import gram
 from vntransfer.adaptation._objective import (
     NETWORK,
     Auto,
@@ -21,19 +21,6 @@ from vntransfer.adaptation._objective import (
 )
 from vntransfer.adaptation._weights import darn_weights
 from vntransfer.networks import Net
-
-
-def gram(z: Tensor) -> Tensor:
-    """Mean Gram matrix of [z, 1]: (..., B, d) -> (..., d + 1, d + 1).
-
-    Examples
-    --------
-    >>> gram(torch.tensor([[1.0], [3.0]]))
-    tensor([[5., 2.],
-            [2., 1.]])
-    """
-    phi = nn.functional.pad(z, (0, 1), value=1.0)
-    return phi.mT @ phi / phi.shape[-2]
 
 
 class SpectralAggregation(Objective):
@@ -49,7 +36,7 @@ class SpectralAggregation(Objective):
         """Give the one step of a batch."""
         z = batch.features(net)
         error = source_errors(self.error, batch, net.head(z[:, :-1]))
-        M = gram(z)
+        M = gram(z) / z.shape[-2]
         discrepancy = torch.linalg.eigvalsh(M[:, -1:] - M[:, :-1]).abs().amax(-1)
         g = self.sharpness * (error + self.trade_off * discrepancy)
         self.weights = darn_weights(g.detach())

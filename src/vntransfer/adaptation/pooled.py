@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,6 +51,8 @@ class PooledRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     estimator: Any = "boosting"
     random_state: Any = None
+
+    __metadata_request__fit: ClassVar[dict[str, bool]] = {"sample_domain": True}
 
     def fit(
         self,

@@ -12,6 +12,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import BaseCrossValidator
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils import _safe_indexing
 from sklearn.utils.metadata_routing import MetadataRequest
 from sklearn.utils.validation import check_array
 
@@ -30,7 +31,7 @@ class LeaveOneSourceOut(BaseCrossValidator):  # type: ignore[misc]
     Splits are made from ``groups``, the ``sample_domain`` of the rows. With metadata routing it
     takes the metadata of that name, so that one argument serves estimator and splitter::
 
-        model = WeightedSourceRegressor("ridge").set_fit_request(sample_domain=True)
+        model = WeightedSourceRegressor("ridge")
         cross_val_score(
             model, X, y, cv=LeaveOneSourceOut(keep_target=True), params={"sample_domain": domain}
         )
@@ -294,7 +295,8 @@ def _errors(loss: Loss | Kind, estimator: Any, X: Any, y: Any, rows: Rows) -> ND
     if isinstance(loss, str) and loss not in LOSSES:
         raise ArgumentError(f"loss: expected one of {list(LOSSES)} or a function, got {loss!r}")
     function = LOSSES[loss] if isinstance(loss, str) else loss
-    own = X[rows] if scipy.sparse.issparse(X) else np.asarray(X)[rows]
+    whole = scipy.sparse.issparse(X) or hasattr(X, "columns")  # names of columns are kept
+    own = _safe_indexing(X if whole else np.asarray(X), rows)
     errors = np.asarray(function(np.asarray(y)[rows], estimator.predict(own)), dtype=np.float64)
     if errors.shape != (len(rows),):
         raise ArgumentError(

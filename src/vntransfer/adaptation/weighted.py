@@ -80,6 +80,8 @@ class _WeightedSource(BaseEstimator):  # type: ignore[misc]
     n_jobs: int | None = None
     random_state: Any = None
 
+    __metadata_request__fit: ClassVar[dict[str, bool]] = {"sample_domain": True}
+
     _numeric: ClassVar[bool] = True
 
     def _learner(self) -> Any:

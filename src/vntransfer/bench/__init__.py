@@ -12,7 +12,8 @@ Examples
 
 from vntransfer.bench.exports import export, results
 from vntransfer.bench.packed import pack
+from vntransfer.bench.provenance import read_provenance
 from vntransfer.bench.report import report
 from vntransfer.bench.runner import Summary, retry, run
 
-__all__ = ["Summary", "export", "pack", "report", "results", "retry", "run"]
+__all__ = ["Summary", "export", "pack", "read_provenance", "report", "results", "retry", "run"]

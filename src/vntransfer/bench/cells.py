@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from vntransfer.bench.kinds import load_kind
 from vntransfer.bench.options import Settings, check_names
 from vntransfer.bench.preset import Preset
+from vntransfer.bench.selection import PARTIAL, RULES
 
 
 def canonical_json(value: Any) -> str:
@@ -83,13 +84,23 @@ IDENTITY = tuple(field.name for field in fields(Identity))
 
 @dataclass(frozen=True, kw_only=True)
 class Cell(Identity):
-    """One computation of a run; ``condition`` names the settings that the preset's grid varies."""
+    """One computation of a run.
+
+    Parameters
+    ----------
+    condition
+        Names of the settings that the preset's grid varies.
+    limits
+        Pairs (step, value) of a search with a pruner: the cell is stopped where its criterion is
+        larger. They follow from the trials before it.
+    """
 
     condition: tuple[str, ...] = ()
+    limits: tuple[tuple[int, float], ...] = ()
 
     @cached_property
     def key(self) -> str:
-        """Hash of the identity; ``condition`` follows from the preset."""
+        """Hash of the identity; the other fields follow from the preset."""
         identity = {name: getattr(self, name) for name in IDENTITY}
         return hashlib.sha256(canonical_json(identity).encode()).hexdigest()[:32]
 
@@ -98,6 +109,12 @@ class Cell(Identity):
         """A few words for people: what distinguishes it from its neighbours."""
         varied = [f"{name}={self.settings[name]}" for name in self.condition]
         return " ".join([self.data, self.target, *varied, self.method, f"seed {self.seed}"])
+
+    def stopped(self, step: int, values: Mapping[str, float]) -> bool:
+        """Whether a search stops the cell after this step."""
+        criterion = RULES[self.selection][0]
+        seen = values.get(f"{criterion}{PARTIAL}", values.get(str(criterion)))
+        return seen is not None and any(step == s and seen > limit for s, limit in self.limits)
 
 
 def points(fixed: Settings, grid: Mapping[str, list[Any]]) -> Iterator[Settings]:

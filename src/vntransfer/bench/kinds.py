@@ -79,6 +79,9 @@ class Kind:
         Direction of the metric.
     domains
         ``domains(data, settings)``: name -> (X, y) of a data set's domains, for their pictures.
+    probe
+        ``probe(cell)``: cheaper cells and factors; Σ factor · seconds estimates the seconds of the
+        cell. By default one whole cell is timed.
     """
 
     name: str
@@ -95,6 +98,7 @@ class Kind:
     figures: "Callable[[Report], Iterator[Drawing]] | None" = None
     higher_is_better: bool = False
     domains: Callable[[str, Settings], Mapping[str, tuple[Any, Any]]] | None = None
+    probe: "Callable[[Cell], Sequence[tuple[Cell, float]]] | None" = None
 
 
 def load_kind(name: str) -> Kind:

@@ -104,3 +104,17 @@ def check_names(given: Iterable[str], known: Iterable[str], where: str) -> None:
             hint = f" (did you mean {close[0]!r}?)" if close else ""
             listed = ", ".join(known) or "nothing"
             raise PresetError(f"{where}: unknown {name!r}{hint}; known: {listed}")
+
+
+def table(value: Any, where: str) -> dict[str, Any]:
+    """Copy of a table of the file, or say what stands in its place.
+
+    Examples
+    --------
+    >>> table(3, "settings")
+    Traceback (most recent call last):
+    vntransfer.errors.PresetError: settings: expected a table, got 3
+    """
+    if not isinstance(value, Mapping):
+        raise PresetError(f"{where}: expected a table, got {value!r}")
+    return dict(value)

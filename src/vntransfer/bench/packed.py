@@ -57,6 +57,7 @@ def pack(folder: str | Path, out: str | Path) -> int:
     StoreError
         Cells are missing or failed: half a run is no result.
     """
+    from vntransfer.bench.provenance import read_provenance
     from vntransfer.bench.store import read_records
 
     pa, pq = _pyarrow()
@@ -80,6 +81,7 @@ def pack(folder: str | Path, out: str | Path) -> int:
         "hours": round(sum(record.seconds or 0 for record in records) / 3600, 2),
         "data": {record.data: record.data_hash for record in records},
         "sha256": file_hash(Path(out, CELLS_NAME)),
+        **read_provenance(folder),
     }
     with atomic_write(Path(out, RUN_NAME), "w") as text:
         json.dump(described, text, indent=1, allow_nan=False)

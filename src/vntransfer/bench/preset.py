@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from vntransfer.bench.kinds import Kind, load_kind
-from vntransfer.bench.options import Option, Settings, check_names, resolve
+from vntransfer.bench.options import Option, Settings, check_names, resolve, table
 from vntransfer.bench.selection import RULES
+from vntransfer.bench.space import Search, check_search, restore_search
 from vntransfer.errors import PresetError
 
 _KEYS = (
@@ -27,6 +28,7 @@ _KEYS = (
     "baseline",
     "settings",
     "grid",
+    "search",
     "paper",
 )
 _MAX_SEEDS = 10_000
@@ -60,6 +62,8 @@ class Preset:
         Settings of the experiment.
     grid
         Setting -> values: conditions that are all run and all shown.
+    search
+        Trials of hyper-parameters, in place of ``grids``.
     paper
         ``source``, ``claim`` and ``values`` (data set -> target -> method -> metric -> value).
     """
@@ -77,6 +81,7 @@ class Preset:
     settings: Settings = field(default_factory=dict)
     grid: dict[str, list[Any]] = field(default_factory=dict)
     paper: dict[str, Any] = field(default_factory=dict)
+    search: Search | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """Plain lists and dictionaries, for the store."""
@@ -86,7 +91,8 @@ class Preset:
 def restore(stored: Mapping[str, Any]) -> Preset:
     """Turn what `Preset.as_dict` gave (and JSON made of it) back into a preset."""
     lists = {key: tuple(stored[key]) for key in ("data", "seeds", "targets")}
-    return Preset(**{**stored, **lists})
+    search = stored.get("search")  # absent in older stores
+    return Preset(**{**stored, **lists, "search": restore_search(search) if search else None})
 
 
 def shipped() -> dict[str, str]:
@@ -198,14 +204,14 @@ def check(raw: Mapping[str, Any], name: str) -> Preset:
             raise PresetError(f"{name}: {key!r} is missing; add it")
     experiment = Option("").check(raw["experiment"], f"{name}: experiment")
     kind = load_kind(experiment)
-    shared = _table(raw.get("common", {}), f"{name}: common")
+    shared = table(raw.get("common", {}), f"{name}: common")
     known = {option for method in kind.methods.values() for option in method.options}
     check_names(shared, known, f"{name}: common")
     methods, grids = _methods(raw["methods"], shared, kind, f"{name}: methods")
     baseline = Option("").check(raw.get("baseline", ""), f"{name}: baseline")
     if baseline:
         check_names([baseline], methods, f"{name}: baseline")
-    grid = _table(raw.get("grid", {}), f"{name}: grid")
+    grid = table(raw.get("grid", {}), f"{name}: grid")
     check_names(grid, kind.settings, f"{name}: grid")
     selection = Option("", choices=tuple(RULES)).check(
         raw.get("selection", "fixed"), f"{name}: selection"
@@ -215,7 +221,10 @@ def check(raw: Mapping[str, Any], name: str) -> Preset:
             f"{name}: selection {selection!r} cannot choose from the grid of "
             f"{', '.join(grids)}; use another rule or drop the grid"
         )
-    given_settings = _table(raw.get("settings", {}), f"{name}: settings")
+    search = None
+    if "search" in raw:
+        search = check_search(raw["search"], kind, methods, grids, selection, f"{name}: search")
+    given_settings = table(raw.get("settings", {}), f"{name}: settings")
     return Preset(
         name=name,
         title=Option("").check(raw["title"], f"{name}: title"),
@@ -233,13 +242,8 @@ def check(raw: Mapping[str, Any], name: str) -> Preset:
             for key, values in grid.items()
         },
         paper=_paper(raw.get("paper", {}), kind, f"{name}: paper"),
+        search=search,
     )
-
-
-def _table(value: Any, where: str) -> dict[str, Any]:
-    if not isinstance(value, Mapping):
-        raise PresetError(f"{where}: expected a table, got {value!r}")
-    return dict(value)
 
 
 def _names(value: Any, where: str) -> tuple[str, ...]:
@@ -268,7 +272,7 @@ def _values(value: Any, option: Option, where: str) -> list[Any]:
 def _methods(
     value: Any, shared: Settings, kind: Kind, where: str
 ) -> tuple[dict[str, Settings], dict[str, dict[str, list[Any]]]]:
-    given = _table(value, where)
+    given = table(value, where)
     if given.get("all") == {}:
         check_names(given, [*kind.methods, "all"], where)
         given = {name: given.get(name, {}) for name in kind.methods}
@@ -279,8 +283,8 @@ def _methods(
     for name, content in given.items():
         options = kind.methods[name].options
         own = {option: shared[option] for option in shared if option in options}
-        fixed = own | _table(content, f"{where}.{name}")
-        grid = _table(fixed.pop("grid", {}), f"{where}.{name}.grid")
+        fixed = own | table(content, f"{where}.{name}")
+        grid = table(fixed.pop("grid", {}), f"{where}.{name}.grid")
         check_names(grid, options, f"{where}.{name}.grid")
         methods[name] = resolve(options, fixed, f"{where}.{name}")
         if grid:
@@ -292,7 +296,7 @@ def _methods(
 
 
 def _paper(value: Any, kind: Kind, where: str) -> dict[str, Any]:
-    given = _table(value, where)
+    given = table(value, where)
     check_names(given, ("source", "claim", "values"), where)
     checked: dict[str, Any] = {
         key: Option("").check(given[key], f"{where}.{key}")
@@ -300,19 +304,19 @@ def _paper(value: Any, kind: Kind, where: str) -> dict[str, Any]:
         if key in given
     }
     values: dict[str, dict[str, dict[str, dict[str, float]]]] = {}
-    for data, targets in _table(given.get("values", {}), f"{where}.values").items():
-        for target, numbers in _table(targets, f"{where}.values.{data}").items():
+    for data, targets in table(given.get("values", {}), f"{where}.values").items():
+        for target, numbers in table(targets, f"{where}.values.{data}").items():
             place = f"{where}.values.{data}.{target}"
-            table = _table(numbers, place)
-            check_names(table, kind.methods, place)
+            row = table(numbers, place)
+            check_names(row, kind.methods, place)
             values.setdefault(data, {})[target] = {
                 method: _metrics(number, kind.metric, f"{place}.{method}")
-                for method, number in table.items()
+                for method, number in row.items()
             }
     return {**checked, "values": values}
 
 
 def _metrics(value: Any, metric: str, where: str) -> dict[str, float]:
     """One number is the experiment's metric; a table names its metrics."""
-    table = value if isinstance(value, Mapping) else {metric: value}
-    return {name: Option(0.0).check(number, where) for name, number in table.items()}
+    named = value if isinstance(value, Mapping) else {metric: value}
+    return {name: Option(0.0).check(number, where) for name, number in named.items()}

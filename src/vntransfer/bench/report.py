@@ -8,7 +8,7 @@ from typing import Any
 
 from vntransfer.bench.kinds import Kind, load_kind
 from vntransfer.bench.preset import Preset
-from vntransfer.bench.selection import RULES, choose
+from vntransfer.bench.selection import PRUNED, RULES, choose
 from vntransfer.bench.statistics import (
     VERDICTS,
     Difference,
@@ -72,7 +72,7 @@ class Report:
     def notes(self) -> list[str]:
         """Return what must stand under every table."""
         rule = self.preset.selection
-        notes = [f"selection: {rule} ({RULES[rule][1]})"]
+        notes = [f"selection: {rule} ({RULES[rule][1]})", *self._trials()]
         if claim := self.preset.paper.get("claim"):
             notes.append(f"paper: {claim}")
         for status, text in (("failed", "failed"), ("pending", "are not computed yet")):
@@ -85,6 +85,25 @@ class Report:
         if self.unplanned:
             notes.append(f"{self.unplanned} finished cells of other settings are not shown")
         return notes
+
+    def _trials(self) -> list[str]:
+        """Say how many settings each method could choose from."""
+        search = self.preset.search
+        if search is None:
+            return []
+        note = (
+            f"search: {search.sampler}, {search.trials} trials of every method and cell of a table"
+        )
+        kept = [method for method in self.preset.methods if method not in search.space]
+        note += f"; not searched: {', '.join(kept)}" if kept else ""
+        made = [record for record in self.records if record.method in search.space]
+        pruned = sum(PRUNED in record.metrics for record in made)
+        if search.pruner != "none":
+            note += f"; {pruned} of {len(made)} trials were stopped early ({search.pruner})"
+        places = {(r.data, self.condition(r), r.target, r.method, r.seed) for r in made}
+        ended = sum(record.status != "pending" for record in made)
+        short = search.trials * len(places) - ended
+        return [note + (f"; {short} TRIALS ARE MISSING" if short else "")]
 
     def tables(self) -> list[Table]:
         """Return the tables of this kind of experiment."""

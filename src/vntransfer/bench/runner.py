@@ -1,6 +1,5 @@
 """The runner: computes the cells of a preset that are not in the store yet."""
 
-import os
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
@@ -12,22 +11,29 @@ from typing import Any
 
 from vntransfer.bench.cells import Cell, expand
 from vntransfer.bench.display import Silent, Watcher
+from vntransfer.bench.engines import Engine, check_engine, make_engine
+from vntransfer.bench.estimate import parse_seconds
+from vntransfer.bench.plan import Budget, LeftOut, Plan
 from vntransfer.bench.preset import Preset, check, override, read_preset
+from vntransfer.bench.provenance import command_line, recorded
+from vntransfer.bench.running import Noticeboard
+from vntransfer.bench.scratch import FOLDER_NAME, checkpoint_seconds, drop, tidy
 from vntransfer.bench.store import Outcome, Store, make_folder, read_records
-from vntransfer.bench.workers import Pool
-from vntransfer.errors import ArgumentError, StoreError
+from vntransfer.errors import StoreError
 
 LOCK_NAME = "lock"
+_LOCK_SECONDS = 0.5  # whoever only looks whether it is held does so for a moment
 
 
 @dataclass(frozen=True)
 class Summary:
-    """How a run ended: the folder and the number of cells in its plan by status."""
+    """How a run ended: the folder, the number of cells by status, what a budget left out."""
 
     folder: Path
     done: int
     failed: int
     computed: int
+    left: LeftOut | None = None
 
 
 def run(
@@ -38,8 +44,11 @@ def run(
     seeds: int | Sequence[int] | None = None,
     settings: Mapping[str, Any] | None = None,
     jobs: int | None = None,
+    engine: str = "local",
+    scheduler: str | None = None,
     out: str | Path | None = None,
     watcher: Watcher | None = None,
+    budget: str | Budget | None = None,
 ) -> Summary:
     """Run an experiment, or the rest of it: finished cells are never computed again.
 
@@ -50,11 +59,18 @@ def run(
     methods, targets, seeds, settings
         Change the preset, see `vntransfer.bench.preset.override`.
     jobs
-        Worker processes, one thread each; by default one per core.
+        Worker processes, one thread each; by default one per core, or all of a scheduler's.
+    engine, scheduler
+        "local": processes of this machine; "dask": workers of the dask cluster whose scheduler has
+        this address, such as "tcp://host:8786", or of one on this machine that ends with the run.
     out
         Run folder, by default ``runs/NAME``.
     watcher
         Is told what happens.
+    budget
+        A duration such as "2h" or "1h30m": seeds are run one after another, and no cell is started
+        that would not end in time; ``left`` of the summary says what was left out. Times come from
+        finished cells, or short steps are measured first.
 
     Returns
     -------
@@ -70,32 +86,87 @@ def run(
     (1, 0, 1)
     """
     name, raw = read_preset(preset)
-    changed = override(raw, methods=methods, targets=targets, seeds=seeds, settings=settings)
-    checked = check(changed, name)
-    return _run(checked, Path(out or Path("runs", name)), jobs, watcher, retry=False)
+    changes: dict[str, Any] = {
+        "methods": methods,
+        "targets": targets,
+        "seeds": seeds,
+        "settings": settings,
+    }
+    checked = check(override(raw, **changes), name)
+    means = _Means(engine, scheduler, jobs)
+    folder = Path(out or Path("runs", name))
+    if isinstance(budget, str):
+        from vntransfer.bench.foresee import foresee
+
+        seconds = parse_seconds(budget)
+        budget = Budget(seconds, foresee(checked, folder, jobs or 1).times)
+    command = command_line("run", str(preset), {**changes, **means.options()})
+    told = {"command": command, "overrides": {k: v for k, v in changes.items() if v is not None}}
+    return _run(checked, folder, means, watcher, told, budget=budget)
 
 
 def retry(
-    folder: str | Path, *, jobs: int | None = None, watcher: Watcher | None = None
+    folder: str | Path,
+    *,
+    jobs: int | None = None,
+    engine: str = "local",
+    scheduler: str | None = None,
+    watcher: Watcher | None = None,
 ) -> Summary:
-    """Compute the failed and the missing cells of a run folder (again)."""
+    """Compute the failed and the missing cells of a run folder (again); see `run`."""
     preset, _, _ = read_records(folder)
-    return _run(preset, Path(folder), jobs, watcher, retry=True)
+    means = _Means(engine, scheduler, jobs)
+    command = command_line("retry", str(folder), means.options())
+    return _run(preset, Path(folder), means, watcher, {"command": command}, retry=True)
+
+
+@dataclass(frozen=True)
+class _Means:
+    """What cells are computed with."""
+
+    engine: str
+    scheduler: str | None
+    jobs: int | None
+
+    def __post_init__(self) -> None:
+        check_engine(self.engine, self.scheduler, self.jobs)
+        checkpoint_seconds()
+
+    def options(self) -> dict[str, Any]:
+        """Give the options of a command: those that are not the defaults."""
+        engine = None if self.engine == "local" else self.engine
+        return {"jobs": self.jobs, "engine": engine, "scheduler": self.scheduler}
+
+    def make(self, cells: Sequence[Cell], folder: Path) -> Engine:
+        """Make the engine."""
+        return make_engine(self.engine, cells, folder, jobs=self.jobs, scheduler=self.scheduler)
 
 
 def _run(
-    preset: Preset, folder: Path, jobs: int | None, watcher: Watcher | None, *, retry: bool
+    preset: Preset,
+    folder: Path,
+    means: _Means,
+    watcher: Watcher | None,
+    told: Mapping[str, Any],
+    *,
+    retry: bool = False,
+    budget: Budget | None = None,
 ) -> Summary:
-    if jobs is not None and jobs < 1:
-        raise ArgumentError(f"jobs: expected at least 1, got {jobs}")
     cells = expand(preset)
     watcher = watcher or Silent()
+    checkpoints = folder / FOLDER_NAME
     with _only_writer(folder), Store(folder, write=True) as store:
-        todo = store.plan(preset, cells, retry=retry)
-        watcher.begin(len(cells), len(cells) - len(todo))
-        _compute_all(todo, jobs or os.cpu_count() or 1, store, watcher)
+        plan = Plan(preset, cells, store, retry=retry, budget=budget)
+        watcher.begin(plan.total, plan.finished)
+        detail = {**told, "engine": means.engine, "jobs": means.jobs}
+        with recorded(store, detail), tidy(checkpoints, store.pending()):
+            if todo := plan.ready():
+                engine = means.make(todo, folder)
+                with Noticeboard(folder, means.engine) as board, engine:
+                    _compute_all(plan, engine, store, watcher, board)
         counts = store.counts()
-    return Summary(folder, counts.get("done", 0), counts.get("failed", 0), len(todo))
+    left = None if budget is None else plan.left_out()
+    return Summary(folder, counts.get("done", 0), counts.get("failed", 0), plan.computed, left)
 
 
 @contextmanager
@@ -106,7 +177,7 @@ def _only_writer(folder: Path) -> Iterator[None]:
     make_folder(folder)
     lock = FileLock(folder / LOCK_NAME)
     try:
-        lock.acquire(timeout=0)
+        lock.acquire(timeout=_LOCK_SECONDS)
     except Timeout:
         raise StoreError(
             f"{folder}: another run works in this folder; wait for it or choose another --out"
@@ -121,35 +192,40 @@ def _only_writer(folder: Path) -> Iterator[None]:
         lock.release()
 
 
-def _compute_all(todo: Sequence[Cell], jobs: int, store: Store, watcher: Watcher) -> None:
-    if not todo:
-        return
-    pool = Pool(min(jobs, len(todo)))
-    queue, suspects = deque(todo), deque[Cell]()
+def _compute_all(
+    plan: Plan, engine: Engine, store: Store, watcher: Watcher, board: Noticeboard
+) -> None:
+    suspects = deque[Cell]()
     running: dict[Future[Outcome], Cell] = {}
     alone = False
-    try:
-        while queue or suspects or running:
-            if not running:
-                # Suspects ran while a worker died. Each now runs alone: if a worker dies again,
-                # the cell is to blame.
-                alone = bool(suspects) or pool.jobs == 1
-            while (queue or suspects) and len(running) < (1 if alone or suspects else pool.jobs):
-                cell = suspects.popleft() if suspects else queue.popleft()
-                running[pool.submit(cell)] = cell
-            watcher.running(running.values())
-            finished, _ = wait(running, return_when=FIRST_COMPLETED)
-            for future in finished:
-                cell = running.pop(future)
-                try:
-                    outcome = future.result()
-                except BrokenProcessPool as error:
-                    if not alone:
-                        suspects.append(cell)
-                        continue
-                    outcome = Outcome(error=f"the worker process died: {error}")
-                store.finish(cell.key, outcome)
-                watcher.end(cell, outcome)
-    except BaseException:
-        pool.kill()
-        raise
+    while True:
+        jobs = engine.jobs
+        if not running:
+            # Suspects ran while a worker died. Each now runs alone: if a worker dies again,
+            # the cell is to blame.
+            alone = bool(suspects) or jobs == 1
+        while len(running) < (1 if alone or suspects else jobs):
+            next_cell = suspects.popleft() if suspects else plan.next()
+            if next_cell is None:
+                break
+            running[engine.submit(next_cell)] = next_cell
+        if not running:
+            return
+        watcher.running(running.values())
+        beat = board.show(running.values(), jobs)
+        finished, _ = wait(running, timeout=beat, return_when=FIRST_COMPLETED)
+        if not finished:
+            engine.check()
+        for future in finished:
+            cell = running.pop(future)
+            try:
+                outcome = future.result()
+            except BrokenProcessPool as error:
+                if not alone:
+                    suspects.append(cell)
+                    continue
+                outcome = Outcome(error=f"the worker process died: {error}")
+            store.finish(cell.key, outcome)
+            drop(store.path.parent / FOLDER_NAME, cell.key)
+            plan.tell(cell, outcome)
+            watcher.end(cell, outcome)

@@ -3,13 +3,19 @@
 No rule but ``oracle`` sees target labels; every table prints its rule.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from vntransfer.errors import PresetError
 
 if TYPE_CHECKING:
     from vntransfer.bench.store import Record
+
+PRUNED = "pruned"
+"""Metric of a cell that a search stopped early: finished, shown and never chosen."""
+
+PARTIAL = "/partial"
+"""After the name of a rule's metric: what is known of it before the cell has ended."""
 
 # rule -> (metric that it minimises, or None for the last step; sentence for the tables)
 RULES: dict[str, tuple[str | None, str]] = {
@@ -41,7 +47,8 @@ def choose(
     Parameters
     ----------
     candidates
-        Finished cells that differ only in hyper-parameters, in the order of the plan.
+        Finished cells that differ only in hyper-parameters, in the order of the plan; those that
+        were stopped early (`PRUNED`) are passed over.
     rule
         A key of `RULES`.
     metric
@@ -51,24 +58,45 @@ def choose(
         Direction of ``metric``.
     """
     criterion = RULES[rule][0]
+    finished = [record for record in candidates if PRUNED not in record.metrics]
+    if not finished:
+        raise PresetError(f"selection: all trials of {candidates[0].method} were stopped early")
     if criterion is None:
-        if len(candidates) > 1:
+        if len(finished) > 1:
             raise PresetError(
-                f"selection: {rule!r} cannot choose among {len(candidates)} hyper-parameter "
-                f"settings of {candidates[0].method}; use another rule or one setting"
+                f"selection: {rule!r} cannot choose among {len(finished)} hyper-parameter "
+                f"settings of {finished[0].method}; use another rule or one setting"
             )
-        return candidates[0], max(candidates[0].metrics[metric])
-    sign = -1.0 if rule == "oracle" and higher_is_better else 1.0
+        return finished[0], max(finished[0].metrics[metric])
     best: tuple[float, Record, int] | None = None
-    for record in candidates:
-        scores = record.metrics.get(criterion or metric, {})
-        for step in sorted(scores.keys() & record.metrics[metric].keys()):
-            score = sign * scores[step]
-            if best is None or score < best[0]:
-                best = score, record, step
+    for record in finished:
+        found = best_step(record.metrics, rule, metric, higher_is_better=higher_is_better)
+        if found is not None and (best is None or found[0] < best[0]):
+            best = found[0], record, found[1]
     if best is None:
         raise PresetError(
-            f"selection: {rule!r} needs the metric {criterion!r}, which {candidates[0].method} "
-            f"did not record; recorded: {', '.join(sorted(candidates[0].metrics))}"
+            f"selection: {rule!r} needs the metric {criterion!r}, which {finished[0].method} "
+            f"did not record; recorded: {', '.join(sorted(finished[0].metrics))}"
         )
     return best[1], best[2]
+
+
+def best_step(
+    metrics: Mapping[str, Mapping[int, float]],
+    rule: str,
+    metric: str,
+    *,
+    higher_is_better: bool = False,
+) -> tuple[float, int] | None:
+    """Smallest score of one cell by a rule, and the step where it is; None if it recorded none.
+
+    Examples
+    --------
+    >>> metrics = {"mae": {1: 3.0, 2: 4.0}, "source_validation": {1: 0.5, 2: 0.4}}
+    >>> best_step(metrics, "source_validation", "mae")
+    (0.4, 2)
+    """
+    scores = metrics.get(RULES[rule][0] or metric, {})
+    sign = -1.0 if rule == "oracle" and higher_is_better else 1.0
+    steps = sorted(scores.keys() & metrics.get(metric, {}).keys())
+    return min(((sign * scores[step], step) for step in steps), default=None)

@@ -8,6 +8,7 @@ a kill or a power loss a cell is there whole or not at all. One process writes
 import json
 import shutil
 import sqlite3
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -39,6 +40,15 @@ _SCHEMA = (
         cell INTEGER NOT NULL REFERENCES cells (id), name TEXT NOT NULL, step INTEGER NOT NULL,
         value REAL NOT NULL, PRIMARY KEY (cell, name, step)
     ) WITHOUT ROWID""",
+)
+# Younger than the format, which they leave as it is: stores without them are read, and get them
+# when they are written again.
+_ADDITIONS = (
+    # detail: see vntransfer.bench.provenance
+    """CREATE TABLE IF NOT EXISTS invocations (
+        id INTEGER PRIMARY KEY, began REAL NOT NULL, ended REAL, how TEXT, detail TEXT NOT NULL
+    )""",
+    "CREATE TABLE IF NOT EXISTS times (cell INTEGER PRIMARY KEY, ended REAL NOT NULL)",
 )
 
 
@@ -156,8 +166,8 @@ class Store:
         empty = not execute("SELECT 1 FROM sqlite_master").fetchone()
         if empty and write:
             self._log_ahead()
-            with self._transaction():
-                for statement in _SCHEMA:
+            with self.transaction():
+                for statement in (*_SCHEMA, *_ADDITIONS):
                     execute(statement)
                 execute(f"PRAGMA application_id = {_APPLICATION}")
                 execute(f"PRAGMA user_version = {_FORMAT}")
@@ -180,6 +190,8 @@ class Store:
             state = execute("PRAGMA quick_check(1)").fetchone()[0]
             if state != "ok":
                 raise sqlite3.DatabaseError(state)
+            for statement in _ADDITIONS:
+                execute(statement)
 
     def _log_ahead(self) -> None:
         self._connection.execute("PRAGMA journal_mode = WAL")
@@ -199,22 +211,30 @@ class Store:
         self._connection.close()
 
     @contextmanager
-    def _transaction(self) -> Iterator[None]:
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """Make changes inside the block, all of them or none."""
         with _explained(self.path):
             self._connection.execute("BEGIN IMMEDIATE")
             try:
-                yield
+                yield self._connection
                 self._connection.execute("COMMIT")
             except BaseException:
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
                 raise
 
-    def plan(self, preset: Preset, cells: Sequence[Cell], *, retry: bool = False) -> list[Cell]:
+    def plan(
+        self,
+        preset: Preset,
+        cells: Sequence[Cell],
+        *,
+        places: Sequence[int] | None = None,
+        retry: bool = False,
+    ) -> list[Cell]:
         """Make these cells the plan of the folder and return those that are still to compute.
 
         Finished and failed cells stay as they are; ``retry`` makes failed ones pending again.
-        Everything happens in one transaction.
+        Everything happens in one transaction. ``places`` leave room for cells of `extend`.
         """
         mine = self.preset()
         if mine and mine.name != preset.name:
@@ -222,21 +242,12 @@ class Store:
                 f"{self.path.parent}: holds a run of preset {mine.name!r}, not of "
                 f"{preset.name!r}; choose another --out"
             )
-        names = ", ".join(IDENTITY)
-        marks = ", ".join("?" * len(IDENTITY))
-        rows = [
-            (cell.key, place, *(_cell_value(cell, name) for name in IDENTITY))
-            for place, cell in enumerate(cells)
-        ]
-        with self._transaction():
+        numbered = zip(range(len(cells)) if places is None else places, cells, strict=True)
+        with self.transaction():
             execute = self._connection.execute
             execute("INSERT OR REPLACE INTO run VALUES ('preset', ?)", (_preset_text(preset),))
             execute("UPDATE cells SET place = NULL")
-            self._connection.executemany(
-                f"INSERT INTO cells (key, place, {names}) VALUES (?, ?, {marks}) "
-                "ON CONFLICT (key) DO UPDATE SET place = excluded.place",
-                rows,
-            )
+            self._insert(numbered)
             if retry:
                 execute(
                     "UPDATE cells SET status = 'pending', error = NULL, traceback = NULL "
@@ -250,9 +261,35 @@ class Store:
             }
         return [cell for cell in cells if cell.key in pending]
 
+    def extend(self, place: int, cell: Cell) -> None:
+        """Add a cell to the plan: a trial that follows from the results before it."""
+        with self.transaction():
+            self._insert([(place, cell)])
+
+    def _insert(self, numbered: Iterable[tuple[int, Cell]]) -> None:
+        names, marks = ", ".join(IDENTITY), ", ".join("?" * len(IDENTITY))
+        self._connection.executemany(
+            f"INSERT INTO cells (key, place, {names}) VALUES (?, ?, {marks}) "
+            "ON CONFLICT (key) DO UPDATE SET place = excluded.place",
+            (
+                (cell.key, place, *(_cell_value(cell, name) for name in IDENTITY))
+                for place, cell in numbered
+            ),
+        )
+
+    def outcome(self, key: str) -> Outcome | None:
+        """Return what came out of a cell, planned or not; None if it is not finished."""
+        query = "SELECT id, seconds, error FROM cells WHERE key = ? AND status != 'pending'"
+        found = self.read(query, key)
+        if not found:
+            return None
+        identity, seconds, error = found[0]
+        rows = self.read("SELECT step, name, value FROM metrics WHERE cell = ?", identity)
+        return Outcome(rows, seconds, error or "")
+
     def finish(self, key: str, outcome: Outcome) -> None:
         """Record the outcome of a cell, whole or not at all."""
-        with self._transaction():
+        with self.transaction():
             execute = self._connection.execute
             (identity,) = execute("SELECT id FROM cells WHERE key = ?", (key,)).fetchone()
             execute("DELETE FROM metrics WHERE cell = ?", (identity,))
@@ -272,43 +309,53 @@ class Store:
                     identity,
                 ),
             )
+            execute("INSERT OR REPLACE INTO times VALUES (?, ?)", (identity, time.time()))
 
     def preset(self) -> Preset | None:
         """Return the preset of the last run in this folder."""
-        row = self._read("SELECT value FROM run WHERE name = 'preset'")
+        row = self.read("SELECT value FROM run WHERE name = 'preset'")
         return restore(json.loads(row[0][0])) if row else None
 
     def counts(self) -> dict[str, int]:
         """Return the number of planned cells by status."""
         return dict(
-            self._read("SELECT status, count(*) FROM cells WHERE place IS NOT NULL GROUP BY status")
+            self.read("SELECT status, count(*) FROM cells WHERE place IS NOT NULL GROUP BY status")
         )
+
+    def pending(self) -> set[str]:
+        """Return the keys of all cells that are not finished, also those of other settings."""
+        return {key for (key,) in self.read("SELECT key FROM cells WHERE status = 'pending'")}
 
     def unplanned(self) -> int:
         """Return the number of finished cells that the last run did not ask for."""
         query = "SELECT count(*) FROM cells WHERE place IS NULL AND status = 'done'"
-        return int(self._read(query)[0][0])
+        return int(self.read(query)[0][0])
 
     def records(self) -> list[Record]:
         """Return the planned cells with their metrics, in the order of the plan."""
         names = ("key", *IDENTITY, "status", "seconds", "error", "traceback", "warnings")
         query = f"SELECT id, {', '.join(names)} FROM cells WHERE place IS NOT NULL ORDER BY place"
         metrics: dict[int, dict[str, dict[int, float]]] = {}
-        for cell, name, step, value in self._read(
+        for cell, name, step, value in self.read(
             "SELECT cell, name, step, value FROM metrics "
             "JOIN cells ON cells.id = cell WHERE place IS NOT NULL ORDER BY cell, name, step"
         ):
             metrics.setdefault(cell, {}).setdefault(name, {})[step] = value
         records = []
-        for identity, *values in self._read(query):
+        for identity, *values in self.read(query):
             row: dict[str, Any] = dict(zip(names, values, strict=True))
             row.update({name: json.loads(row[name]) for name in _JSON_COLUMNS})
             records.append(Record(**row, metrics=metrics.get(identity, {})))
         return records
 
-    def _read(self, query: str) -> list[Any]:
+    def read(self, query: str, *values: object) -> list[Any]:
+        """Give the rows that answer an SQL query."""
         with _explained(self.path):
-            return self._connection.execute(query).fetchall()
+            return self._connection.execute(query, values).fetchall()
+
+    def has(self, table: str) -> bool:
+        """Say whether the store has a table: older ones lack some."""
+        return bool(self.read("SELECT 1 FROM sqlite_master WHERE name = ?", table))
 
 
 def _cell_value(cell: Cell, name: str) -> Any:

@@ -10,10 +10,13 @@ import traceback
 import warnings
 from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
-from typing import Any
+from pathlib import Path
+from typing import Any, Self
 
 from vntransfer.bench.cells import Cell
 from vntransfer.bench.kinds import load_kind
+from vntransfer.bench.scratch import keeping
+from vntransfer.bench.selection import PRUNED
 from vntransfer.bench.store import Outcome
 from vntransfer.errors import DataError
 
@@ -30,25 +33,38 @@ class Pool:
 
     They stay for the next run of this program, unless what they took over from it when they
     started (search path, folder, ``VNT_`` variables) has changed: then new ones take their place.
+
+    Parameters
+    ----------
+    jobs
+        Number of processes.
+    checkpoints
+        Folder for the checkpoints of cells; None: they begin anew when they are interrupted.
     """
 
-    def __init__(self, jobs: int) -> None:
-        self.jobs = jobs
+    def __init__(self, jobs: int, checkpoints: Path | None = None) -> None:
+        self.jobs, self._checkpoints = jobs, checkpoints
         ours = tuple(sorted(item for item in os.environ.items() if item[0].startswith("VNT_")))
         self._surroundings = tuple(sys.path), os.getcwd(), ours
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *exception: object) -> None:
+        if kind is not None:
+            self._executor().shutdown(wait=True, kill_workers=True)
 
     def submit(self, cell: Cell) -> "Future[Outcome]":
         """Start a cell; a pool whose worker died is replaced."""
         future: Future[Outcome]
         try:
-            future = self._executor().submit(compute, cell)
+            future = self._executor().submit(compute, cell, self._checkpoints)
         except BrokenProcessPool:  # a worker died just now, between two cells
-            future = self._executor().submit(compute, cell)
+            future = self._executor().submit(compute, cell, self._checkpoints)
         return future
 
-    def kill(self) -> None:
-        """End all workers at once, whatever they do."""
-        self._executor().shutdown(wait=True, kill_workers=True)
+    def check(self) -> None:
+        """Find nothing amiss: a dead worker shows in its future."""
 
     def _executor(self) -> Any:
         from joblib.externals.loky import get_reusable_executor
@@ -75,8 +91,15 @@ def _start_worker(runner: int, surroundings: object) -> None:
     threading.Thread(target=leave_with_runner, daemon=True).start()
 
 
-def compute(cell: Cell) -> Outcome:
+def compute(cell: Cell, checkpoints: Path | None = None) -> Outcome:
     """Compute one cell; whatever goes wrong in it is part of the outcome.
+
+    Parameters
+    ----------
+    cell
+        The cell.
+    checkpoints
+        Folder for the checkpoints of cells: an interrupted cell goes on from there.
 
     Examples
     --------
@@ -88,19 +111,21 @@ def compute(cell: Cell) -> Outcome:
     """
     rows: list[tuple[int, str, float]] = []
     error = trace = ""
-    start = time.perf_counter()
-    with warnings.catch_warnings(record=True) as caught:
+    with keeping(checkpoints, cell.key) as spent, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("default")
         try:
             kind = load_kind(cell.experiment)
             for step, values in kind.run(cell):
                 rows += [(int(step), name, float(value)) for name, value in values.items()]
+                if cell.stopped(int(step), values):
+                    rows.append((int(step), PRUNED, 1.0))
+                    break
             _check_rows(rows, kind.metric)
         except Exception as reason:
             rows, error = [], f"{type(reason).__name__}: {reason}"
             trace = traceback.format_exc()
     messages = sorted({f"{item.category.__name__}: {item.message}" for item in caught})
-    return Outcome(rows, time.perf_counter() - start, error, trace, messages)
+    return Outcome(rows, spent(), error, trace, messages)
 
 
 def _check_rows(rows: list[tuple[int, str, float]], metric: str) -> None:
@@ -111,5 +136,5 @@ def _check_rows(rows: list[tuple[int, str, float]], metric: str) -> None:
         if (step, name) in seen:
             raise DataError(f"{name} was recorded twice at step {step}")
         seen.add((step, name))
-    if not any(name == metric for _, name, _ in rows):
+    if not any(name in (metric, PRUNED) for _, name, _ in rows):
         raise DataError(f"the cell recorded no {metric!r}")

@@ -1,9 +1,10 @@
-"""``vnt bench``: list, run, report, retry and export experiments."""
+"""``vnt bench``: list, run, watch, report, retry and export experiments."""
 
+import os
 import signal
 import tomllib
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,6 +14,9 @@ from vntransfer.errors import ArgumentError, PresetError
 
 if TYPE_CHECKING:
     from vntransfer.bench import Summary
+    from vntransfer.bench.cells import Cell
+    from vntransfer.bench.foresee import Foresight
+    from vntransfer.bench.preset import Preset
 
 app = typer.Typer(help="Run experiments and report them.", no_args_is_help=True)
 
@@ -20,6 +24,15 @@ _Folder = Annotated[Path, typer.Argument(metavar="DIR", help="A run folder.")]
 _Jobs = Annotated[
     int | None,
     typer.Option("--jobs", "-j", min=1, help="Worker processes; by default one per core."),
+]
+_Engine = Annotated[
+    str, typer.Option(help="local, or dask: a cluster (vntransfer[cluster]).", metavar="NAME")
+]
+_Scheduler = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ADDRESS", help="Of a dask cluster; without one a cluster of this machine's cores."
+    ),
 ]
 
 
@@ -77,15 +90,54 @@ def _conclude(summary: "Summary") -> None:
         raise typer.Exit(1)
 
 
+@contextmanager
+def _measuring() -> "Iterator[Callable[[int, int, Cell], None]]":
+    """Show which short steps are being timed; where there is no terminal, that they are."""
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    with console.status("") as status:
+
+        def tell(done: int, total: int, cell: "Cell") -> None:
+            text = f"measuring short steps: {done + 1} of {total}, {cell.data} {cell.method}"
+            if console.is_terminal:
+                status.update(text)
+            elif not done:
+                console.print(f"measuring short steps of {total} kinds of cells")
+
+        yield tell
+
+
+def _foresee(preset: "Preset", folder: Path, workers: int) -> "Foresight":
+    from vntransfer.bench.foresee import foresee
+
+    with _measuring() as tell:
+        return foresee(preset, folder, workers, progress=tell)
+
+
 @app.command("list")
-def list_presets() -> None:
+def list_presets(
+    estimate: Annotated[
+        bool, typer.Option("--estimate", help="Also how long each takes here; takes a while.")
+    ] = False,
+    jobs: _Jobs = None,
+) -> None:
     """List the presets that come with the package."""
-    from vntransfer.bench.preset import shipped
+    from vntransfer.bench.preset import check, read_preset, shipped
+    from vntransfer.errors import VnError
 
     presets = shipped()
     width = max(map(len, presets))
+    workers = jobs or os.cpu_count() or 1
     for name, title in presets.items():
         typer.echo(f"{name:<{width}}  {title}")
+        if estimate:
+            try:
+                found = _foresee(check(read_preset(name)[1], name), Path("runs", name), workers)
+                line = found.forecast.text(workers)
+            except VnError as error:
+                line = f"no estimate: {error}"
+            typer.echo(f"{'':<{width}}  {line}")
 
 
 @app.command()
@@ -103,36 +155,86 @@ def run(
         typer.Option("--set", metavar="KEY=VALUE", help="Change a setting; may be repeated."),
     ] = None,
     jobs: _Jobs = None,
+    engine: _Engine = "local",
+    scheduler: _Scheduler = None,
     out: Annotated[Path | None, typer.Option(help="Run folder; by default runs/NAME.")] = None,
+    budget: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="Run what fits into this time: 2h, 90m, 1h30m."),
+    ] = None,
+    estimate: Annotated[
+        bool | None,
+        typer.Option(help="Say how long it will take and leave / start without saying so."),
+    ] = None,
 ) -> None:
     """Run an experiment; cells that are finished already are not computed again."""
     from vntransfer.bench import runner
     from vntransfer.bench.display import Display
+    from vntransfer.bench.estimate import parse_seconds
+    from vntransfer.bench.plan import Budget, left_text
+    from vntransfer.bench.preset import check, override, read_preset
 
-    changed = _assignments(settings or [])
-    with Display() as display, _stoppable(out or Path("runs", Path(preset).stem)):
-        summary = runner.run(
-            preset,
-            methods=_names(methods),
-            targets=_names(targets),
-            seeds=seeds,
-            settings=changed,
-            jobs=jobs,
-            out=out,
-            watcher=display,
-        )
+    seconds = None if budget is None else parse_seconds(budget)
+    changes: dict[str, Any] = {
+        "methods": _names(methods),
+        "targets": _names(targets),
+        "seeds": seeds,
+        "settings": _assignments(settings or []),
+    }
+    name, raw = read_preset(preset)
+    folder, workers = out or Path("runs", name), jobs or os.cpu_count() or 1
+    limit = None
+    with _stoppable(folder):
+        if estimate is not False or seconds is not None:
+            found = _foresee(check(override(raw, **changes), name), folder, workers)
+            typer.echo(found.forecast.text(workers), err=estimate is not True)
+            if estimate:
+                raise typer.Exit
+            limit = None if seconds is None else Budget(seconds, found.times)
+        with Display() as display:
+            summary = runner.run(
+                preset,
+                **changes,
+                jobs=jobs,
+                engine=engine,
+                scheduler=scheduler,
+                out=out,
+                watcher=display,
+                budget=limit,
+            )
+    if seconds is not None and summary.left is not None and summary.left.cells:
+        typer.echo(left_text(summary.left, seconds, workers))
     _conclude(summary)
 
 
 @app.command()
-def retry(folder: _Folder, jobs: _Jobs = None) -> None:
+def retry(
+    folder: _Folder,
+    jobs: _Jobs = None,
+    engine: _Engine = "local",
+    scheduler: _Scheduler = None,
+) -> None:
     """Compute the failed and the missing cells of a run folder again."""
     from vntransfer.bench import runner
     from vntransfer.bench.display import Display
 
     with Display() as display, _stoppable(folder):
-        summary = runner.retry(folder, jobs=jobs, watcher=display)
+        summary = runner.retry(
+            folder, jobs=jobs, engine=engine, scheduler=scheduler, watcher=display
+        )
     _conclude(summary)
+
+
+@app.command()
+def watch(
+    folder: _Folder,
+    once: Annotated[bool, typer.Option("--once", help="Print and leave.")] = False,
+) -> None:
+    """Show how far a run is, from another terminal; ends when nobody works on it any more."""
+    from vntransfer.bench.watch import watch as show
+
+    with suppress(KeyboardInterrupt):
+        show(folder, once=once)
 
 
 @app.command()

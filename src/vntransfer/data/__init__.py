@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from vntransfer.data.base import Domains, LazyTasks, Provenance, Task, TaskStream
+from vntransfer.data.example import example_table
 from vntransfer.data.grouping import kmeans_domains
 from vntransfer.data.regression import mixture_noise
 from vntransfer.data.tables import table
@@ -14,6 +15,7 @@ __all__ = [
     "Provenance",
     "Task",
     "TaskStream",
+    "example_table",
     "kmeans_domains",
     "load",
     "mixture_noise",

@@ -1,4 +1,4 @@
-"""Streams of permuted or rotated pictures: mnistP, mnistR, fashionP, notmnistP.
+"""Streams of permuted or rotated pictures: mnistP, mnistR, fashionP, notmnistP, digitsP.
 
 A permutation and a rotation by nearest pixels are the same thing: a map that says for every pixel
 of the new picture which old one it shows (or none). A task is the map, and which pictures it
@@ -21,6 +21,7 @@ from vntransfer.errors import ArgumentError, DataError
 MAPS, ROWS, TEST_ROWS = 0, 1, 2  # what a random stream is for
 OUTSIDE = -1
 HELD_OUT_SHARE = 6  # one sixth of the training part is held out: 10000 of 60000
+DIGITS_TEST = 500  # of 1797
 
 
 @dataclass(frozen=True)
@@ -98,7 +99,7 @@ def load_stream(
     files: Mapping[str, Path],
     *,
     name: str,
-    collection: Literal["idx", "notmnist"],
+    collection: Literal["idx", "notmnist", "digits"],
     transform: Literal["permute", "rotate"],
     n_tasks: int = 10,
     n_train: int = 1000,
@@ -184,6 +185,8 @@ def load_stream(
 def _read(files: Mapping[str, Path], collection: str) -> Pictures:
     if collection == "notmnist":
         return Pictures(*read_notmnist(files["notMNIST_small.tar.gz"]))
+    if collection == "digits":
+        return _digits()
     parts = [
         read_images(files[f"{part}-images-idx3-ubyte.gz"], files[f"{part}-labels-idx1-ubyte.gz"])
         for part in ("train", "t10k")
@@ -194,3 +197,14 @@ def _read(files: Mapping[str, Path], collection: str) -> Pictures:
             f"{parts[1][0].shape[1:]} pixels; expected squares of equal size"
         )
     return Pictures(*parts[0], *parts[1])
+
+
+def _digits() -> Pictures:
+    """Pictures of 8 x 8 pixels that come with scikit-learn; writers are mixed by a fixed seed."""
+    from sklearn.datasets import load_digits
+
+    x, y = load_digits(return_X_y=True)
+    order = np.random.default_rng(0).permutation(len(y))
+    x = np.rint(x[order] * (255 / 16)).astype(np.uint8).reshape(-1, 8, 8)
+    y = y[order].astype(np.uint8)
+    return Pictures(x[DIGITS_TEST:], y[DIGITS_TEST:], x[:DIGITS_TEST], y[:DIGITS_TEST])

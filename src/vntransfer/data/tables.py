@@ -1,25 +1,16 @@
 """The user's own table: csv or parquet, one file or many, columns by name."""
 
-import csv
-import glob
-import gzip
-import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
-from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vntransfer.data.base import Domains, Provenance
+from vntransfer.data.cells import Chunk, chunks, expand, header, need
 from vntransfer.errors import ArgumentError, DataError
 from vntransfer.io import file_hash
-
-_CHUNK = 10_000
-_EMPTY = ""
 
 
 @dataclass(frozen=True)
@@ -83,19 +74,18 @@ def table(
     >>> rooms, rooms["attic"][1]
     (<Domains table: 2 domains, 4 rows x 1 features>, array([3. , 2.5]))
     """
-    paths = _expand(path)
+    paths = expand(path)
     names = tuple(features) if features is not None else None
     blocks: dict[str, list[NDArray[np.float64]]] = {}
     wanted: _Columns | None = None
     for file in paths:
-        parquet = file.suffix.lower() in (".parquet", ".pq")
-        header = _parquet_header(file) if parquet else _csv_header(file, delimiter)
+        own = header(file, delimiter)
         if names is None:
-            names = tuple(column for column in header if column not in (domain, response))
-        wanted = _choose(file, header, domain, response, names)
+            names = tuple(column for column in own if column not in (domain, response))
+        wanted = _choose(file, own, domain, response, names)
         rows = 0
-        chunks = _parquet_chunks if parquet else _csv_chunks
-        for labels, numbers in chunks(file, wanted, delimiter):
+        for chunk in chunks(file, wanted.all, delimiter=delimiter):
+            labels, numbers = _labels(file, wanted, chunk), _numbers(file, wanted, chunk)
             rows += len(numbers)
             for label in dict.fromkeys(labels):
                 blocks.setdefault(label, []).append(numbers[np.asarray(labels) == label])
@@ -126,182 +116,42 @@ def table(
     )
 
 
-def _expand(path: str | Path | Sequence[str | Path]) -> list[Path]:
-    """Files named by one or several paths or patterns, each once."""
-    several = [path] if isinstance(path, str | Path) else list(path)
-    found: list[Path] = []
-    for item in several:
-        if Path(item).is_file():
-            found.append(Path(item))
-            continue
-        matches = sorted(Path(match) for match in glob.glob(str(item), recursive=True))
-        found += (files := [match for match in matches if match.is_file()])
-        if not files:
-            raise DataError(f"path: no file {str(item)!r}; give a csv or parquet file or a pattern")
-    if not found:
-        raise ArgumentError("path: got an empty list; give at least one file")
-    return list(dict.fromkeys(found))
-
-
 def _choose(
-    file: Path, header: Sequence[str], domain: str | None, response: str, features: tuple[str, ...]
+    file: Path, names: Sequence[str], domain: str | None, response: str, features: tuple[str, ...]
 ) -> _Columns:
-    """Check that the columns are there, once, and that there are features."""
+    """Check that the columns are there, and that there are features."""
     chosen = _Columns(domain, response, features)
-    if repeated := [column for column in dict.fromkeys(header) if header.count(column) > 1]:
-        raise DataError(f"{file}: column {repeated[0]!r} is there twice; rename one")
-    for column in chosen.all:
-        if column not in header:
-            close = get_close_matches(column, header, 1)
-            hint = f"did you mean {close[0]!r}?" if close else f"it has {', '.join(header)[:300]}"
-            raise DataError(f"{file}: has no column {column!r}; {hint}")
+    need(file, names, chosen.all)
     if not features:
-        raise DataError(f"{file}: no column is left as a feature; it has {', '.join(header)}")
+        raise DataError(f"{file}: no column is left as a feature; it has {', '.join(names)}")
     if doubled := {response, domain} & set(features):
         raise ArgumentError(f"features: {doubled.pop()!r} is also the response or the domain")
     return chosen
 
 
-def _csv_header(file: Path, delimiter: str) -> list[str]:
-    header = next(_csv_rows(file, delimiter), None)
-    if header is None:
-        raise DataError(f"{file}: is empty; expected a line with the names of the columns")
-    return header
+def _labels(file: Path, wanted: _Columns, chunk: Chunk) -> list[str]:
+    """Domain of each row."""
+    if wanted.domain is None:
+        return [file.stem] * len(chunk.rows)
+    labels: list[str] = chunk.columns[wanted.domain].texts().tolist()
+    if "" in labels:
+        raise DataError(
+            f"{file}: row {chunk.rows[labels.index('')]}, column {wanted.domain!r}: is empty; name "
+            "the row's domain"
+        )
+    return labels
 
 
-def _csv_rows(file: Path, delimiter: str) -> Iterator[list[str]]:
-    """Rows of cells; errors of encoding and quoting name the place."""
-    opened = gzip.open if file.suffix.lower() == ".gz" else open
-    with opened(file, "rt", encoding="utf-8-sig", newline="") as text:
-        reader = csv.reader(text, delimiter=delimiter, strict=True)
-        try:
-            yield from reader
-        except UnicodeDecodeError as error:
-            raise DataError(
-                f"{file}: not UTF-8 text (byte {error.object[error.start]:#04x} after row "
-                f"{reader.line_num}); save it as UTF-8"
-            ) from error
-        except (EOFError, gzip.BadGzipFile) as error:
-            raise DataError(f"{file}: damaged gzip ({error}); get it again") from error
-        except csv.Error as error:
-            raise DataError(f"{file}: malformed csv near row {reader.line_num}: {error}") from error
-
-
-def _csv_chunks(
-    file: Path, wanted: _Columns, delimiter: str
-) -> Iterator[tuple[list[str], NDArray[np.float64]]]:
-    rows = _csv_rows(file, delimiter)
-    header = next(rows)
-    at = [header.index(column) for column in wanted.numbers]
-    where = None if wanted.domain is None else header.index(wanted.domain)
-    first = 2
-    while chunk := list(islice(rows, _CHUNK)):
-        for row, line in enumerate(chunk, start=first):
-            if len(line) != len(header) and line:
-                raise DataError(
-                    f"{file}: row {row} has {len(line)} cells, the header {len(header)}; is "
-                    f"{delimiter!r} the delimiter?"
-                )
-        full = [(row, line) for row, line in enumerate(chunk, start=first) if line]
-        first += len(chunk)
-        numbers = [row for row, _ in full]
-        labels = [file.stem if where is None else line[where].strip() for _, line in full]
-        _check_labels(file, wanted, numbers, labels)
-        cells = [[line[i].strip() for i in at] for _, line in full]
-        yield labels, _csv_numbers(file, wanted, numbers, cells)
-
-
-def _csv_numbers(
-    file: Path, wanted: _Columns, rows: Sequence[int], cells: list[list[str]]
-) -> NDArray[np.float64]:
-    """Cells as numbers; only the last column, the response, may be empty (NaN)."""
-    filled = [[*line[:-1], line[-1] or "nan"] for line in cells]
-    try:
-        values = np.array(filled, dtype=np.float64).reshape(len(cells), len(wanted.numbers))
-    except ValueError:
-        values = np.array([[_number(cell) for cell in line] for line in filled])
-    _check_values(file, wanted, rows, values, lambda i, j: cells[i][j])
-    return values
-
-
-def _number(value: Any) -> float:
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        return math.inf  # found by _check_values, which reports what is written there
-
-
-def _check_values(
-    file: Path,
-    wanted: _Columns,
-    rows: Sequence[int],
-    values: NDArray[np.float64],
-    written: Callable[[int, int], object],
-) -> None:
+def _numbers(file: Path, wanted: _Columns, chunk: Chunk) -> NDArray[np.float64]:
+    """Cells as numbers (n, p + 1); only the last column, the response, may be empty (NaN)."""
+    values = np.column_stack([chunk.columns[column].numbers() for column in wanted.numbers])
     bad = ~np.isfinite(values)
     bad[:, -1] = np.isinf(values[:, -1])
     if bad.any():
         i, j = map(int, np.argwhere(bad)[0])
+        written = chunk.columns[wanted.numbers[j]].texts()[i]
         raise DataError(
-            f"{file}: row {rows[i]}, column {wanted.numbers[j]!r}: {str(written(i, j))[:40]!r} is "
+            f"{file}: row {chunk.rows[i]}, column {wanted.numbers[j]!r}: {written[:40]!r} is "
             "not a finite number; mend it, or name the numeric columns in features="
         )
-
-
-def _check_labels(file: Path, wanted: _Columns, rows: Sequence[int], labels: Sequence[str]) -> None:
-    if _EMPTY in labels:
-        raise DataError(
-            f"{file}: row {rows[labels.index(_EMPTY)]}, column {wanted.domain!r}: is empty; name "
-            "the row's domain"
-        )
-
-
-def _parquet() -> Any:
-    try:
-        import pyarrow.parquet
-    except ImportError as error:
-        raise DataError(
-            "path: parquet files need pyarrow: run `pip install 'vntransfer[tables]'` or save the "
-            "table as csv"
-        ) from error
-    return pyarrow.parquet
-
-
-def _open_parquet(file: Path) -> Any:
-    try:
-        return _parquet().ParquetFile(file)
-    except (OSError, ValueError) as error:  # pyarrow.ArrowInvalid is a ValueError
-        raise DataError(f"{file}: not a readable parquet file ({error})") from error
-
-
-def _parquet_header(file: Path) -> list[str]:
-    with _open_parquet(file) as opened:
-        return list(opened.schema_arrow.names)
-
-
-def _parquet_chunks(
-    file: Path, wanted: _Columns, delimiter: str
-) -> Iterator[tuple[list[str], NDArray[np.float64]]]:
-    first = 2  # as in a csv file, whose header is row 1
-    with _open_parquet(file) as opened:
-        for batch in opened.iter_batches(_CHUNK, columns=list(wanted.all)):
-            rows = range(first, first + batch.num_rows)
-            columns = [batch.column(column) for column in wanted.numbers]
-            values = np.column_stack([_parquet_numbers(column) for column in columns])
-            _check_values(file, wanted, rows, values, lambda i, j: columns[j][i].as_py())  # noqa: B023 called at once
-            if wanted.domain is None:
-                labels = [file.stem] * batch.num_rows
-            else:
-                named = batch.column(wanted.domain).to_pylist()
-                labels = [_EMPTY if value is None else str(value).strip() for value in named]
-            _check_labels(file, wanted, rows, labels)
-            first += batch.num_rows
-            yield labels, values
-
-
-def _parquet_numbers(column: Any) -> NDArray[np.float64]:
-    """Column as numbers: NaN where it is empty, infinity where it is none (a text, a date)."""
-    values = column.to_numpy(zero_copy_only=False)
-    if values.dtype.kind in "biuf":
-        return np.asarray(values, dtype=np.float64)
-    return np.array([math.nan if v is None else _number(v) for v in column.to_pylist()])
+    return values

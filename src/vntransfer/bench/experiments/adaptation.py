@@ -10,7 +10,8 @@ Recorded at the end: ``mae`` and ``rmse`` in standard deviations of the sources'
 ``mae_raw`` and ``rmse_raw`` in their unit, ``weight/SOURCE``, ``learned_weights`` (1 if these are
 neither equal nor the sources' shares of the rows) and, where a method chooses by itself how to
 adapt, ``share/CANDIDATE`` and ``adapted`` (1 unless the safe candidate has the largest share).
-With ``history`` the losses and weights of every epoch as well.
+With ``history`` the losses and weights of every epoch as well. Rules of selection that compare
+settings get their criterion (see `adaptation_validation`).
 """
 
 import math
@@ -24,11 +25,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vntransfer.adaptation import METHODS
+from vntransfer.adaptation._base import MIN_STEPS
 from vntransfer.bench.cells import Cell, fingerprint
 from vntransfer.bench.experiments.adaptation_figures import figures
 from vntransfer.bench.experiments.adaptation_report import tables
+from vntransfer.bench.experiments.adaptation_validation import criteria, probe
 from vntransfer.bench.kinds import Kind, Method
 from vntransfer.bench.options import Option, Settings
+from vntransfer.bench.scratch import scratch
+from vntransfer.bench.selection import PARTIAL
 from vntransfer.data import Domains, load
 from vntransfer.domains import stack
 from vntransfer.errors import PresetError
@@ -88,6 +93,11 @@ class Problem:
     x_test: Any
     y_test: _Array
 
+    @property
+    def labels(self) -> _Array:
+        """Responses of all sources."""
+        return np.concatenate([y for _, y in self.sources.values()])
+
 
 def problem(cell: Cell) -> Problem:
     """Draw the rows of a cell: the same for all methods and seeds."""
@@ -117,19 +127,22 @@ class Fitted:
 
 def _run(cell: Cell) -> Iterator[tuple[int, dict[str, float]]]:
     rows = problem(cell)
-    labels = np.concatenate([y for _, y in rows.sources.values()])
-    fitted = _fit(cell, rows, labels)
-    gap, unit = fitted.predicted - rows.y_test, float(labels.std())
+    judged: dict[str, float] = {}
+    for step, found in criteria(cell, rows, lambda other: _fit(cell, other).predicted):
+        yield step, found
+        judged = {name.removesuffix(PARTIAL): value for name, value in found.items()}
+    fitted = _fit(cell, rows)
+    gap, unit = fitted.predicted - rows.y_test, float(rows.labels.std())
     mae, rmse = float(np.abs(gap).mean()), float(np.sqrt((gap**2).mean()))
-    errors = {"mae": mae / unit, "rmse": rmse / unit, "mae_raw": mae, "rmse_raw": rmse}
+    errors = {"mae": mae / unit, "rmse": rmse / unit, "mae_raw": mae, "rmse_raw": rmse} | judged
     shown = fitted.history if cell.settings["history"] else []
     yield from enumerate(shown[:-1], start=1)
     yield max(1, len(fitted.history)), (shown[-1] if shown else {}) | fitted.record | errors
 
 
-def _fit(cell: Cell, rows: Problem, labels: _Array) -> Fitted:
+def _fit(cell: Cell, rows: Problem) -> Fitted:
     if cell.method == "constant":
-        return Fitted(np.full(len(rows.y_test), np.median(labels)))
+        return Fitted(np.full(len(rows.y_test), np.median(rows.labels)))
     if cell.method == "oracle":
         return Fitted(_oracle(cell, rows))
     x, y, domain = stack(rows.sources, target=rows.x)
@@ -140,6 +153,16 @@ def _fit(cell: Cell, rows: Problem, labels: _Array) -> Fitted:
         weight_record(model, rows) | selection_record(model),
         [epoch_record(record) for record in getattr(model, "history_", [])],
     )
+
+
+def _probe(cell: Cell) -> list[tuple[Cell, float]]:
+    """Name shorter cells by which the time of this one is estimated."""
+    method = BASELINE if cell.method in (ENSEMBLE, "oracle") else cell.method
+    if method == "constant" or not METHODS[method].neural:
+        return [(cell, 1.0)]
+    sizes = [len(y) for _, y in problem(cell).sources.values()]
+    options = {name: value for name, value in cell.hyper.items() if name != "folds"}
+    return probe(cell, sizes, merges=_make(method, options, cell.seed)._merges(), least=MIN_STEPS)
 
 
 def _oracle(cell: Cell, rows: Problem) -> _Array:
@@ -163,7 +186,9 @@ def _make(method: str, options: Settings, seed: int) -> Any:
         for name, value in options.items()
     }
     model = METHODS[method].make(**given)
-    return model.set_params(random_state=seed) if "random_state" in model.get_params() else model
+    of_the_cell = {"random_state": seed, "checkpoint": scratch()}
+    known = model.get_params()
+    return model.set_params(**{name: v for name, v in of_the_cell.items() if name in known})
 
 
 def weight_record(model: Any, rows: Problem) -> dict[str, float]:
@@ -277,4 +302,5 @@ KIND = Kind(
     tables=tables,
     figures=figures,
     domains=lambda data, settings: _domains(data),
+    probe=_probe,
 )

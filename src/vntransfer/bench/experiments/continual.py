@@ -9,26 +9,33 @@ rule "short_stream" uses the paper's 5 tasks of 300 samples, "full_stream" the t
 "fixed" accepts one value each. The choice is the same for all seeds of a method.
 """
 
+import hashlib
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import lru_cache
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from vntransfer.bench.cells import Cell
+from vntransfer.bench.cells import Cell, canonical_json, fingerprint
+from vntransfer.bench.estimate import combine
 from vntransfer.bench.experiments.continual_figures import figures
 from vntransfer.bench.experiments.continual_methods import SHARED, VARIANTS, options
 from vntransfer.bench.experiments.continual_report import tables
 from vntransfer.bench.kinds import Kind
 from vntransfer.bench.options import Option, Settings
+from vntransfer.bench.scratch import scratch
 from vntransfer.errors import PresetError
+from vntransfer.io import atomic_write
 
 if TYPE_CHECKING:
-    from vntransfer.continual import Method, Task
+    from vntransfer.continual import Task
 
-STREAMS = ("mnistP", "mnistR", "fashionP", "notmnistP", "omniglot")
+STREAMS = ("mnistP", "mnistR", "fashionP", "notmnistP", "digitsP", "omniglot")
+WATCHING = "rsp_watching"
 SEARCH_SEED = 1000
 """First seed of the streams on which hyper-parameters are chosen; those of tables start at 0."""
 
@@ -48,11 +55,14 @@ def _canonical(data: str, settings: Settings) -> Settings:
 @lru_cache(maxsize=8)
 def _files(data: str) -> str:
     """Hashes of the files that a stream is made of; how it is made is the version's matter."""
-    from vntransfer.data import load
+    from vntransfer.data import TaskStream, load
 
     _check(data)
     few: dict[str, Any] = {} if data == "omniglot" else {"n_train": 2, "n_test": 2}
-    found = load(data, n_tasks=1, **few).provenance.sha256
+    loaded = load(data, n_tasks=1, **few)
+    found = loaded.provenance.sha256
+    if not found and isinstance(loaded, TaskStream):  # embedded
+        return fingerprint(loaded[0].x, loaded[0].x_test)
     return " ".join(f"{name}:{value}" for name, value in sorted(found.items()))
 
 
@@ -110,25 +120,56 @@ def _make(name: str, hyper: Settings, settings: Settings, tasks: "list[Task]", s
 
 
 def _learn(
-    name: str, hyper: Settings, settings: Settings, tasks: "list[Task]", seed: int
-) -> "Iterator[tuple[list[float], Method]]":
-    """After each task: accuracies in percent on all tasks so far, and the method."""
-    from vntransfer.continual import score, train
+    name: str,
+    hyper: Settings,
+    settings: Settings,
+    tasks: "list[Task]",
+    seed: int,
+    stage: str = "stream",
+) -> Iterator[tuple[list[float], list[float]]]:
+    """After each task: accuracies in percent on all tasks so far, and their divergences from it.
+
+    Divergences are those of a method that watches them. An interrupted stream goes on where its
+    last checkpoint was written, in the midst of a task as well; ``stage`` names its file.
+    """
+    from vntransfer.continual import load_checkpoint, save_checkpoint, score, train
 
     method = _make(name, hyper, settings, tasks, seed)
-    for i, task in enumerate(tasks):
-        method.before_task()
+    kept = scratch()
+    file = None if kept is None else kept / f"{stage}.safetensors"
+    learnt: list[tuple[list[float], list[float]]] = []
+    start = 0
+    if file is not None and file.path.exists():
+        place = load_checkpoint(file.path, method.model, method)
+        learnt, start = place["learnt"], place["step"]
+        yield from learnt
+
+    def keep(step: int, loss: object = None) -> None:
+        if file is not None and file.pace.due():
+            place = {"learnt": learnt, "step": step}
+            save_checkpoint(file.path, method.model, method, position=place)
+
+    for i in range(len(learnt), len(tasks)):
+        if not start:
+            method.before_task()
         train(
             method.model,
-            task,
+            tasks[i],
             method,
             lr=hyper["lr"],
             batch_size=hyper["batch_size"] or settings["batch_size"],
             epochs=hyper["epochs"] or settings["epochs"],
             seed=seed if settings["epochs"] > 1 else None,
+            start=start,
+            callback=keep,
         )
         method.after_task()
-        yield [100 * score(method.model, seen) for seen in tasks[: i + 1]], method
+        start = 0
+        accuracies = [100 * score(method.model, seen) for seen in tasks[: i + 1]]
+        learnt.append((accuracies, _mean_divergences(method) if name == WATCHING and i else []))
+        keep(0)
+        yield learnt[-1]
+    method.close()
 
 
 def candidates(name: str, hyper: Settings, settings: Settings) -> list[Settings]:
@@ -160,15 +201,29 @@ def _search(data: str, name: str, listed: str, said: str, rule: str) -> str:
         settings |= {"n_tasks": settings["search_tasks"], "n_train": settings["search_train"]}
     best, chosen = -np.inf, found[0]
     for hyper in found:
-        scores = []
-        for seed in range(SEARCH_SEED, SEARCH_SEED + settings["search_streams"]):
-            tasks = _tasks(data, settings, seed, held_out=True)
-            *_, (last, method) = _learn(name, hyper, settings, tasks, seed)
-            scores.append(float(np.mean(last)))
-            method.close()
+        seeds = range(SEARCH_SEED, SEARCH_SEED + settings["search_streams"])
+        scores = [_search_score(data, name, hyper, settings, seed) for seed in seeds]
         if np.isfinite(scores).all() and np.mean(scores) > best:
             best, chosen = float(np.mean(scores)), hyper
     return json.dumps(chosen)
+
+
+def _search_score(data: str, name: str, hyper: Settings, settings: Settings, seed: int) -> float:
+    """RA of a candidate on one stream of the search, kept with the checkpoints of the cell."""
+    identity = canonical_json([data, name, hyper, settings, seed])
+    stage = f"search-{hashlib.sha256(identity.encode()).hexdigest()[:16]}"
+    kept = scratch()
+    file = None if kept is None else kept.path / f"{stage}.json"
+    if file is not None and file.exists():
+        return float(json.loads(file.read_text("utf-8")))
+    tasks = _tasks(data, settings, seed, held_out=True)
+    *_, (last, _) = _learn(name, hyper, settings, tasks, seed, stage)
+    found = float(np.mean(last))
+    if kept is not None and file is not None and kept.pace.due(last=True):
+        with atomic_write(file, "w") as text:
+            json.dump(found, text)
+        file.with_suffix(".safetensors").unlink(missing_ok=True)
+    return found
 
 
 def choose(cell: Cell) -> Settings:
@@ -200,18 +255,57 @@ def _run(cell: Cell) -> Iterator[tuple[int, dict[str, float]]]:
     T = len(tasks)
     R = np.full((T, T), np.nan)
     pairs: list[tuple[float, float, int]] = []
-    for i, (row, method) in enumerate(_learn(cell.method, hyper, cell.settings, tasks, cell.seed)):
+    learnt = _learn(cell.method, hyper, cell.settings, tasks, cell.seed)
+    for i, (row, divergences) in enumerate(learnt):
         R[i, : i + 1] = row
         found = {f"task/{j}": value for j, value in enumerate(row)}
-        if i and cell.method == "rsp_watching":
-            for j, divergence in enumerate(_mean_divergences(method)):
-                found |= {f"divergence/{j}": divergence, f"drop/{j}": R[i - 1, j] - R[i, j]}
-                pairs.append((divergence, R[i - 1, j] - R[i, j], i - j))
+        for j, divergence in enumerate(divergences):
+            found |= {f"divergence/{j}": divergence, f"drop/{j}": R[i - 1, j] - R[i, j]}
+            pairs.append((divergence, R[i - 1, j] - R[i, j], i - j))
         yield i + 1, found
     ra, la = float(R[-1].mean()), float(np.diag(R).mean())
     last = {"ra": ra, "la": la, "bt": ra - la}
     last |= {f"chosen/{key}": float(hyper[key]) for key in ("lr", *VARIANTS[cell.method].tuned)}
     yield T, last | _correlations(pairs)
+
+
+def _probe(cell: Cell) -> list[tuple[Cell, float]]:
+    """Two tasks of a few samples: time goes with tasks, samples learnt and samples scored.
+
+    A worker remembers what a search found, so about every second cell has to search.
+    """
+    found = candidates(cell.method, cell.hyper, cell.settings)
+    settings = cell.settings
+    tasks, train, test = (settings[name] for name in ("n_tasks", "n_train", "n_test"))
+    epochs = cell.hyper["epochs"] or settings["epochs"]
+    wanted = _work(tasks, train, test, epochs)
+    if len(found) > 1:
+        own = tasks, train
+        if cell.selection == "short_stream":
+            own = settings["search_tasks"], settings["search_train"]
+        repeats = 0.5 * len(found) * settings["search_streams"]
+        wanted = wanted + repeats * _work(*own, settings["search_test"], epochs)
+    chosen = {key: [v] if isinstance(cell.hyper[key], list) else v for key, v in found[0].items()}
+    few = train if cell.data == "omniglot" else min(50, train)
+    sizes = [(2, few, 2, 1), (2, few, 2, 3), (2, few, min(1000, test), 1)]
+    if cell.data == "omniglot":  # scores what there is
+        sizes, wanted = sizes[:2], wanted[:2]
+    cells = [
+        replace(
+            cell,
+            hyper=cell.hyper | chosen | {"epochs": e},
+            settings=settings | {"n_tasks": t, "n_train": n, "n_test": m},
+            selection="fixed",
+        )
+        for t, n, m, e in sizes
+    ]
+    known = [_work(*size)[: len(wanted)] for size in sizes]
+    return list(zip(cells, combine(known, wanted), strict=True))
+
+
+def _work(tasks: int, train: int, test: int, epochs: int) -> NDArray[np.float64]:
+    """Tasks, samples learnt and samples scored: all tasks so far after each task."""
+    return np.array([tasks, tasks * train * epochs, tasks * (tasks + 1) / 2 * test], dtype=float)
 
 
 def _mean_divergences(method: Any) -> list[float]:
@@ -268,5 +362,6 @@ KIND = Kind(
     canonical=_canonical,
     tables=tables,
     figures=figures,
+    probe=_probe,
     higher_is_better=True,
 )

@@ -1,5 +1,6 @@
 """Tables of the experiment ``continual``."""
 
+import math
 from collections.abc import Sequence
 
 from vntransfer.bench.report import (
@@ -85,8 +86,22 @@ def _stream_table(loaded: Report, data: str, condition: Condition) -> Table:
         f"seeds: {' to '.join(map(str, runs))} of {len(preset.seeds)}",
         *([f"paper: {preset.paper['source']}"] if paper and "source" in preset.paper else []),
         *loaded.notes(),
+        *_trials(loaded),
     ]
     return Table(f"{preset.title}: {title}", [*header, "setting"], rows, notes)
+
+
+def _trials(loaded: Report) -> list[str]:
+    """Say how many candidates the methods could choose from, if they had a choice."""
+    if loaded.preset.selection not in ("short_stream", "full_stream"):
+        return []
+    by_number: dict[int, list[str]] = {}
+    for method, hyper in loaded.preset.methods.items():
+        # rsp_untuned takes the learning rate that ewc's candidates give, and chooses nothing else
+        own = [len(v) for k, v in hyper.items() if isinstance(v, list) and k != "ewc_strength"]
+        by_number.setdefault(math.prod(own), []).append(method)
+    told = "; ".join(f"{n} of {', '.join(names)}" for n, names in by_number.items())
+    return [f"search: grid, trials inside every cell: {told}"]
 
 
 def _configuration(loaded: Report, data: str, condition: Condition, method: str) -> str:

@@ -13,7 +13,9 @@ Recorded at the end, in vehicles: ``mae`` of the counts, ``bias`` (mean of predi
 pictures). With ``history`` the losses and weights of every epoch as well.
 """
 
+import math
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -21,12 +23,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vntransfer.adaptation import METHODS
+from vntransfer.adaptation._base import MIN_STEPS
 from vntransfer.adaptation.counting import Counter, Pictures, train_counter
 from vntransfer.bench.cells import Cell, fingerprint
+from vntransfer.bench.estimate import combine
 from vntransfer.bench.experiments.adaptation import NONE, epoch_record, options_of
 from vntransfer.bench.experiments.counting_report import figures, tables
 from vntransfer.bench.kinds import Kind, Method
 from vntransfer.bench.options import Option, Settings
+from vntransfer.bench.scratch import scratch
 from vntransfer.data import Domains, load
 from vntransfer.errors import PresetError
 
@@ -201,16 +206,21 @@ def _oracle(cell: Cell, target: Pictures) -> tuple[_Array, float]:
     order = np.random.default_rng(cell.seed).permutation(len(target))
     predicted = np.empty(target.mask.shape, dtype=np.float32)
     errors = []
-    for held in np.array_split(order, min(cell.hyper["folds"], len(order))):
+    folds = np.array_split(order, min(cell.hyper["folds"], len(order)))
+    for fold, held in enumerate(folds):
         used = {cell.target: target.take(np.setdiff1d(order, held))}
-        counter = _train(cell, "source_only", used)
+        counter = _train(cell, "source_only", used, stage=f"fold{fold}")
         predicted[held] = counter.density(target.take(held))
         errors.append(_mean_mae(used, {k: counter.density(own) for k, own in used.items()}))
     return predicted, float(np.mean(errors))
 
 
 def _train(
-    cell: Cell, method: str, sources: dict[str, Pictures], target: Pictures | None = None
+    cell: Cell,
+    method: str,
+    sources: dict[str, Pictures],
+    target: Pictures | None = None,
+    stage: str = "training",
 ) -> Counter:
     hyper = {name: None if v == NONE else v for name, v in cell.hyper.items() if name != "folds"}
     model = METHODS[method].make(**hyper)
@@ -218,7 +228,29 @@ def _train(
         k = len(_domains(cell.data, _size(cell.settings))) - 1
         model.set_params(batch_size=k * model.batch_size)
     shape = {name: cell.settings[name] for name in ("blocks", "channels", "scale")}
-    return train_counter(model, sources, target, **shape, seed=cell.seed)
+    kept = scratch()
+    file = None if kept is None else kept / f"{stage}.safetensors"
+    return train_counter(model, sources, target, **shape, seed=cell.seed, checkpoint=file)
+
+
+def _probe(cell: Cell) -> list[tuple[Cell, float]]:
+    """Two runs of a few pictures and steps: time goes with the pictures scored and the steps."""
+    if cell.method in ("constant", "area"):
+        return [(cell, 1.0)]
+    domains, most = _domains(cell.data, _size(cell.settings)), cell.settings["pictures"]
+    n = max(len(_rows(domains, name, most)) for name in domains)
+    few = min(n, 2 * cell.hyper["batch_size"])
+    steps = max(MIN_STEPS, math.ceil(n / cell.hyper["batch_size"]))
+    cells = [
+        replace(
+            cell,
+            hyper=cell.hyper | {"epochs": 1, "steps": s},
+            settings=cell.settings | {"pictures": few},
+        )
+        for s in (1, 4)
+    ]
+    known = [[few, 1.0], [few, 4.0]]
+    return list(zip(cells, combine(known, [n, cell.hyper["epochs"] * steps]), strict=True))
 
 
 def _options(method: str) -> dict[str, Option]:
@@ -256,4 +288,5 @@ KIND = Kind(
     run=_run,
     tables=tables,
     figures=figures,
+    probe=_probe,
 )

@@ -30,6 +30,9 @@ _MNIST = _idx_files(
 _FASHION = _idx_files("fashion_mnist", "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com")
 
 
+_COLLECTIONS = {"notmnistP": "notmnist", "digitsP": "digits"}
+
+
 def _stream(
     name: str, title: str, files: tuple[RemoteFile, ...], licence: str, citation: str
 ) -> Entry:
@@ -42,7 +45,7 @@ def _stream(
         files=files,
         options={
             "name": name,
-            "collection": "notmnist" if name.startswith("not") else "idx",
+            "collection": _COLLECTIONS.get(name, "idx"),
             "transform": "rotate" if rotated else "permute",
         },
         licence=licence,
@@ -79,6 +82,13 @@ STREAMS = (
         ),
         "not stated; glyphs of publicly available fonts",
         "Bulatov: notMNIST dataset, 2011",
+    ),
+    _stream(
+        "digitsP",
+        "permuted digits of 8 x 8 pixels, 10 tasks; comes with scikit-learn",
+        (),
+        "CC BY 4.0",
+        "Alpaydin, Kaynak: Optical recognition of handwritten digits, 1998",
     ),
     Entry(
         name="omniglot",

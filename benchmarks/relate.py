@@ -1,0 +1,292 @@
+"""Level and power of `relation_test`, coverage of the intervals, cost in time and memory.
+
+``python benchmarks/relate.py [level] [coverage] [speed] [stream]`` writes the sections (all of them
+by default) of docs/benchmarks/relate.md. The 20 million rows of ``stream`` are generated in a
+temporary folder; reading them and relating them are processes of their own, so that peak memory is
+their own.
+"""
+
+import json
+import re
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from vntransfer.relate import relate, relation_test
+from vntransfer.relate._intervals import bootstrap, divergences, interval
+from vntransfer.relate._summary import Blocks
+
+PAGE = Path(__file__).parents[1] / "docs" / "benchmarks" / "relate.md"
+HEAD = "# What `vnt relate` finds and costs\n\nWritten by `python benchmarks/relate.py`.\n"
+RELATIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "linear": lambda x: 2 * x[:, 0] - x[:, 1],
+    "sine": lambda x: 2 * np.sin(1.5 * x[:, 0]) + x[:, 1],
+    "square": lambda x: x[:, 0] ** 2 + x[:, 1],
+    "product": lambda x: x[:, 0] * x[:, 1] + x[:, 2],
+    "exponential": lambda x: np.exp(0.7 * x[:, 0]) + x[:, 1],
+    "bend": lambda x: 2 * np.abs(x[:, 0] - 1) + x[:, 2],
+    "step": lambda x: 2.0 * (x[:, 0] > 0.3) + x[:, 1],
+}
+
+
+def pair(
+    relation: str,
+    rng: np.random.Generator,
+    *,
+    rows: tuple[int, int] = (300, 300),
+    ratio: float = 1.5,
+    shift: float = 0.0,
+    slope: float = 0.0,
+    noise: tuple[float, float] = (1.0, 1.0),
+    growing: bool = False,
+    d: int = 4,
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Two domains: inputs N(0, C) and N(shift, ratio² C), the second with ``slope`` x_1 added."""
+    out = []
+    for k in (0, 1):
+        x = rng.standard_normal((rows[k], d))
+        x[:, 1] = 0.6 * x[:, 0] + 0.8 * x[:, 1]
+        x = x * (ratio if k else 1.0) + (shift if k else 0.0)
+        size = noise[k] * (np.abs(x[:, 0]) if growing else 1.0)
+        y = RELATIONS[relation](x) + slope * k * x[:, 0] + size * rng.standard_normal(rows[k])
+        out.append((x, y))
+    return out
+
+
+def rejected(repetitions: int, options: dict, **world) -> float:
+    """Share of repetitions that reject at 5 %."""
+    hits = 0
+    for seed in range(repetitions):
+        rng = np.random.default_rng([seed, 11])
+        tested = relation_test(
+            pair(world["relation"], rng, **{k: v for k, v in world.items() if k != "relation"}),
+            n_resamples=199,
+            random_state=seed,
+            **options,
+        )
+        hits += tested.raw_p_values[0, 1] <= 0.05
+    return hits / repetitions
+
+
+EQUAL = [
+    *({"relation": name, "ratio": ratio} for name in RELATIONS for ratio in (1.5, 2.0)),
+    *({"relation": name, "ratio": 1.0, "shift": 1.5} for name in ("linear", "square", "bend")),
+    {"relation": "sine", "ratio": 2.0, "rows": (100, 1000)},
+    {"relation": "product", "ratio": 2.0, "shift": 1.0, "rows": (1000, 100)},
+    {"relation": "product", "ratio": 2.0, "rows": (1000, 1000), "d": 12},
+    {"relation": "linear", "noise": (1.0, 3.0)},
+    {"relation": "linear", "growing": True},
+]
+OTHER = [
+    {"relation": "linear", "slope": 0.5},
+    {"relation": "linear", "slope": -0.5},
+    {"relation": "linear", "slope": 0.5, "rows": (100, 100)},
+    {"relation": "square", "slope": 0.5, "shift": 0.5},
+    {"relation": "sine", "slope": -0.5, "shift": 0.5},
+    {"relation": "linear", "slope": 0.5, "rows": (100, 1000)},
+]
+VARIANTS = {
+    "default (aligned, wild)": {},
+    "noise own": {"noise": "own"},
+    "noise common": {"noise": "common"},
+    "plain statistic": {"statistic": "plain"},
+    "null joint": {"null": "joint"},
+}
+
+
+def level(repetitions: int = 200) -> Iterator[str]:
+    yield f"Share of {repetitions} repetitions that reject at 5 % (199 resamples, raw p-values)."
+    yield "First the same relation with different inputs, wanted at most 8 %:"
+    yield from _table(EQUAL, repetitions)
+    yield "Then a different slope of the first feature (+0.5 or -0.5 beside 2), wanted 90 %:"
+    yield from _table(OTHER, repetitions)
+
+
+def _table(worlds: list[dict], repetitions: int) -> Iterator[str]:
+    lines = [f"| world | {' | '.join(VARIANTS)} |", "| --- |" + " --- |" * len(VARIANTS)]
+    for world in worlds:
+        name = ", ".join(f"{k} {v}" for k, v in world.items() if k != "relation")
+        shares = [
+            rejected(repetitions if not options else repetitions // 4, options, **world)
+            for options in VARIANTS.values()
+        ]
+        cells = " | ".join(f"{100 * share:.0f} %" for share in shares)
+        lines.append(f"| {world['relation']}, {name} | {cells} |")
+        print(lines[-1], flush=True)
+    yield "\n".join(lines)
+
+
+def coverage(repetitions: int = 200) -> Iterator[str]:
+    A = np.eye(4)
+    A[0, 1] = A[1, 0] = 0.5
+    slope = np.array([0.5, -0.4, 0.3, 0.0])
+
+    def joint(A: np.ndarray, b: np.ndarray) -> np.ndarray:
+        return np.block([[A, (A @ b)[:, None]], [(A @ b)[None], b @ A @ b + 0.5]])
+
+    worlds = {
+        "equal": joint(A, slope),
+        "inputs 1.5 times as wide": joint(2.25 * A, slope),
+        "slope 0.1 larger": joint(A, slope + np.array([0.1, 0, 0, 0])),
+        "slope reversed": joint(A, slope * [-1, 1, 1, 1]),
+    }
+    lines = ["| domains | rows | divergence | covered | above | below | covered by percentiles |"]
+    lines += ["| --- |" + " --- |" * 6]
+    name = "conditional_von_neumann"
+    for label, second in worlds.items():
+        pairs = np.stack((joint(A, slope), second))
+        true = divergences(torch.from_numpy(pairs + 1e-3 * np.eye(5)), name)[0, 1]
+        for n in (100, 1000, 20_000):
+            inside = above = below = plain = 0
+            for seed in range(repetitions):
+                rng = np.random.default_rng([seed, 13])
+                domains = [Blocks(5), Blocks(5)]
+                for own, sigma in zip(domains, pairs, strict=True):
+                    root = np.linalg.cholesky(sigma)
+                    own.add(np.ascontiguousarray(root @ rng.standard_normal((5, n))))
+                seen = np.stack([own.total().covariance() for own in domains])
+                observed = divergences(torch.from_numpy(seen + 1e-3 * np.eye(5)), name)
+                drawn = bootstrap(domains, np.ones(5), name, ridge=1e-3, n_resamples=200, rng=rng)
+                low, high = (end[0, 1] for end in interval(observed, drawn, 0.95))
+                above, below = above + (true > high), below + (true < low)
+                inside += low <= true <= high
+                ends = np.quantile(drawn[:, 0, 1], (0.025, 0.975))
+                plain += ends[0] <= true <= ends[1]
+            shares = (f"{100 * k / repetitions:.0f} %" for k in (inside, above, below, plain))
+            lines.append(f"| {label} | {n} | {true:.4f} | {' | '.join(shares)} |")
+            print(lines[-1], flush=True)
+    yield (
+        f"Share of {repetitions} repetitions (Gaussian, 4 features, two domains, 200 bootstrap "
+        "resamples) whose 95 % interval contains the true divergence, lies below it or above it:"
+    )
+    yield "\n".join(lines)
+
+
+def speed() -> Iterator[str]:
+    lines = ["| domains | rows of each | features | resamples | seconds | rejected pairs |"]
+    lines += ["| --- | --- | --- | --- | --- | --- |"]
+    for K, n, d, count in ((20, 200, 8, 999), (20, 1000, 8, 999), (20, 1000, 32, 999)):
+        rng = np.random.default_rng(0)
+        domains = []
+        for k in range(K):
+            x = (1 + k / K) * rng.standard_normal((n, d))
+            y = np.sin(x[:, 0]) + (x[:, 1] if k % 2 else -x[:, 1]) + rng.standard_normal(n)
+            domains.append((x, y))
+        start = time.perf_counter()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tested = relation_test(domains, n_resamples=count, random_state=0)
+        seconds = time.perf_counter() - start
+        far = int((tested.raw_p_values[np.triu_indices(K, 1)] <= 0.05).sum())
+        lines.append(f"| {K} | {n} | {d} | {count} | {seconds:.0f} | {far} of {K * (K - 1) // 2} |")
+        print(lines[-1], flush=True)
+    yield "`relation_test`, one thread; half of the pairs differ in the sign of a slope:"
+    yield "\n".join(lines)
+
+
+def write_rows(path: Path, rows: int, d: int = 32, places: int = 20) -> None:
+    """A parquet file in which a block of random rows repeats, under other places."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    rng = np.random.default_rng(0)
+    size = 500_000
+    x = rng.standard_normal((d, size), dtype=np.float32)
+    names = pa.array([f"place {k:02d}" for k in range(places)])
+    writer = None
+    for _ in range(0, rows, size):
+        code = rng.integers(0, places, size)
+        y = (1 + code / places) * x[0] + rng.standard_normal(size)
+        columns = {f"x{j}": pa.array(x[j]) for j in range(d)} | {
+            "y": pa.array(y.astype(np.float32)),
+            "place": pa.DictionaryArray.from_arrays(pa.array(code.astype(np.int8)), names),
+        }
+        table = pa.table(columns)
+        writer = writer or pq.ParquetWriter(
+            path, table.schema, compression="none", use_dictionary=["place"]
+        )
+        writer.write_table(table, row_group_size=size)
+        x += np.float32(0.01)
+    writer.close()
+
+
+def read_only(path: Path) -> None:
+    """Read all columns and touch every number: what relating them costs at least."""
+    import pyarrow.parquet as pq
+
+    start, total = time.perf_counter(), 0.0
+    with pq.ParquetFile(path) as opened:
+        for group in range(opened.metadata.num_row_groups):
+            for batch in opened.iter_batches(32_768, row_groups=[group]):
+                for column in batch.columns[:-1]:
+                    total += float(column.to_numpy().sum(dtype=np.float64))
+    _say(seconds=time.perf_counter() - start, total=total)
+
+
+def relate_file(path: Path) -> None:
+    from vntransfer.relate._stream import read_table
+
+    start = time.perf_counter()
+    read_table(path, domain="place", response="y")
+    once = time.perf_counter() - start
+    found = relate(path, domain="place", response="y")
+    _say(seconds=once, whole=time.perf_counter() - start - once, pairs=len(found.different()))
+
+
+def _say(**values: object) -> None:
+    print(json.dumps(values | {"mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}))
+
+
+def stream(rows: int = 20_000_000) -> Iterator[str]:
+    def own_process(what: str, path: Path) -> dict:
+        command = [sys.executable, __file__, what, str(path)]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        return json.loads(done.stdout.splitlines()[-1])
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "rows.parquet")
+        write_rows(path, rows)
+        size = path.stat().st_size / 2**30
+        base = min((own_process("read", path) for _ in range(2)), key=lambda r: r["seconds"])
+        ours = own_process("relate", path)
+    yield (
+        f"{rows:,} rows x 32 features in 20 places, parquet of {size:.2f} GiB (float32), one "
+        f"thread of ours:"
+    )
+    lines = ["| what | seconds | peak MiB |", "| --- | --- | --- |"]
+    lines += [f"| read every column, sum it | {base['seconds']:.1f} | {base['mib']:.0f} |"]
+    lines += [f"| read into block moments and reservoirs | {ours['seconds']:.1f} | |"]
+    lines += [f"| `relate`, all of it | {ours['whole']:.1f} | {ours['mib']:.0f} |"]
+    print(*lines, sep="\n", flush=True)
+    yield "\n".join(lines)
+    ratio = ours["seconds"] / base["seconds"]
+    yield f"Passing over the file takes {ratio:.1f} times as long as reading it."
+
+
+SECTIONS = {"level": level, "coverage": coverage, "speed": speed, "stream": stream}
+
+
+def main(wanted: list[str]) -> None:
+    torch.set_num_threads(1)
+    if wanted[:1] in (["read"], ["relate"]):
+        {"read": read_only, "relate": relate_file}[wanted[0]](Path(wanted[1]))
+        return
+    text = PAGE.read_text(encoding="utf-8") if PAGE.exists() else HEAD
+    parts = dict(re.findall(r"^## (\w+)\n(.*?)(?=^## |\Z)", text, re.M | re.S))
+    for name in wanted or SECTIONS:
+        parts[name.capitalize()] = "\n" + "\n\n".join(SECTIONS[name]()) + "\n\n"
+        ordered = [n.capitalize() for n in SECTIONS if n.capitalize() in parts]
+        body = "".join(f"## {n}\n{parts[n]}" for n in ordered)
+        PAGE.write_text(HEAD + "\n" + body.rstrip() + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

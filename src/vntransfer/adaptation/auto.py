@@ -1,0 +1,270 @@
+"""Which learner, and which weights of the sources? Leave-one-source-out decides, guarded."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, Self, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from vntransfer.adaptation._candidates import CANDIDATES, Tried, attempt
+from vntransfer.adaptation._guard import guard
+from vntransfer.adaptation._learners import read
+from vntransfer.adaptation._selection import LEAST
+from vntransfer.adaptation._stack import stack
+from vntransfer.domains import Groups, Name
+from vntransfer.errors import ArgumentError
+
+Floats = NDArray[np.float64]
+Folds = tuple[list[Floats], list[Floats]]
+Combine = Literal["stack", "mean", "best"]
+
+
+@dataclass(frozen=True)
+class AutoSelection:
+    """What was chosen, and why.
+
+    Parameters
+    ----------
+    candidates
+        Names, the safe one first.
+    shares
+        Share of each in the mean of predictions.
+    scores
+        Mean log ratio of its error to that of the safe candidate over virtual targets, plus one
+        standard error: below 0 is better. Empty if there was nothing to compare on.
+    errors
+        Mean absolute errors: virtual target -> candidate -> value.
+    reason
+        One sentence.
+    """
+
+    candidates: tuple[str, ...]
+    shares: dict[str, float]
+    scores: dict[str, float] = field(default_factory=dict)
+    errors: dict[Name, dict[str, float]] = field(default_factory=dict)
+    reason: str = ""
+
+    @property
+    def chosen(self) -> str:
+        """The candidate with the largest share."""
+        return max(self.shares, key=self.shares.__getitem__)
+
+
+@dataclass(eq=False, repr=False)
+class AutoTransferRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+    """Ridge, boosting and networks, with or without weights and alignment, by what sources say.
+
+    Each source plays the target once, and every candidate predicts it from the others; no label of
+    the target is used. The shares of the candidates in the mean of predictions are those of the
+    least error there; they are judged by leaving each virtual target out of their own fit, too.
+    With r the logarithm of the ratio of that error to boosting's on a virtual target, the score is
+    the mean of r plus its standard error: unless it is below 0, boosting is taken. A doubtful gain
+    is no gain.
+
+    Parameters
+    ----------
+    candidates
+        Names of `CANDIDATES` or ids of ``METHODS``, the safe one first; None: boosting and ridge
+        regression, each pooled and with sources weighted at sharpness 1 and 3, a source-only
+        ensemble of networks, and "mdd".
+    combine
+        "stack" as above; "mean": every candidate has a score of its own, and shares are
+        softmax(-score / temperature); "best": the candidate of the lowest score alone.
+    temperature
+        Of the softmax.
+    n_jobs
+        Virtual targets tried at once (joblib).
+    random_state
+        Seed.
+
+    Attributes
+    ----------
+    selection_ : AutoSelection
+        Shares, scores and errors.
+    source_weights_ : dict
+        Weight of each source by its name, the mean over candidates by their shares.
+    models_ : dict
+        Name -> fitted estimator of every candidate that has a share.
+    held_out_ : array
+        (n,): prediction of each source's rows by candidates that have not seen its responses,
+        with the shares that the other sources give ("stack") or with those of `selection_`; NaN in
+        rows of the target and where none was made. Not saved.
+    candidates_held_out_ : dict
+        The same of each candidate.
+
+    Examples
+    --------
+    >>> from vntransfer import stack
+    >>> rng = np.random.default_rng(0)
+    >>> a, b, c, new = (rng.normal(m, 1, size=(60, 2)) for m in (0, 1, 2, 3))
+    >>> X, y, domain = stack({n: (x, x @ [1, 2]) for n, x in zip("abc", (a, b, c))}, target=new)
+    >>> model = AutoTransferRegressor(["boosting", "ridge"], random_state=0).fit(X, y, domain)
+    >>> model.selection_.chosen, bool(abs(model.predict(new) - new @ [1, 2]).max() < 0.1)
+    ('ridge', True)
+    """
+
+    candidates: Sequence[str] | None = None
+    combine: Combine = "stack"
+    temperature: float = 0.02
+    n_jobs: int | None = None
+    random_state: Any = None
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_domain: Any = None,
+        target: str | None = None,
+        sample_weight: Any = None,
+    ) -> Self:
+        """Try the candidates on virtual targets and fit those that have a share.
+
+        Parameters
+        ----------
+        X
+            Rows of all domains (n, p), dense or sparse; see `stack`.
+        y
+            Responses (n,); those of the target are never read and can be NaN.
+        sample_domain
+            Domain of each row: integers (0 and above are sources, below 0 is the target) or names.
+            None: all rows are one source, and the safe candidate is fitted.
+        target
+            With names: which one is the target, "target" if not given.
+        sample_weight
+            Weights (n,) of the rows.
+        """
+        names = tuple(CANDIDATES if self.candidates is None else self.candidates)
+        if not names or len(set(names)) < len(names):
+            raise ArgumentError(f"candidates: expected different names, got {list(names)}")
+        if self.combine not in get_args(Combine):
+            raise ArgumentError(f"combine: expected one of {get_args(Combine)}, {self.combine!r}")
+        X, y, groups, weights = read(self, X, y, sample_domain, target, sample_weight, numeric=True)
+        if y.ndim > 1 and y.shape[1] != 1:
+            raise ArgumentError(f"y: expected one response per row, got shape {y.shape}")
+        y = y.ravel()
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        tried = attempt(names, X, y, groups, weights, seed=seed, n_jobs=self.n_jobs)
+        self.candidates_held_out_ = tried.held_out
+        self.selection_ = self._select(names, tried, y, groups)
+        self.held_out_ = self._held_out(names, tried, y, groups)
+        kept = [name for name in names if self.selection_.shares[name] > 0]
+        self.models_ = {name: tried.model(name) for name in kept}
+        self.source_weights_ = self._weights(groups)
+        return self
+
+    def _select(
+        self, names: tuple[str, ...], tried: Tried, y: Floats, groups: Groups
+    ) -> AutoSelection:
+        if len(groups.sources) < 2:
+            safe = {name: float(name == names[0]) for name in names}
+            reason = f"{names[0]}: with one source there is none to leave out"
+            return AutoSelection(names, safe, reason=reason)
+        folds = _folds(names, tried.held_out, y, groups)
+        errors = np.array([np.abs(p - own).mean(1) for p, own in zip(*folds, strict=True)])
+        found = guard(errors, temperature=self.temperature)
+        failed = ~np.isfinite(found.scores)
+        reason = _reason(names, found.scores, len(errors))
+        if self.combine == "stack":
+            shares, reason = self._stacked(names, folds, failed)
+        elif self.combine == "best":
+            shares = np.eye(len(names))[found.best]
+        else:
+            shares = found.shares
+        shares = np.where(shares < LEAST, 0.0, shares)
+        return AutoSelection(
+            names,
+            dict(zip(names, (shares / shares.sum()).tolist(), strict=True)),
+            dict(zip(names, found.scores.tolist(), strict=True)),
+            {
+                source: dict(zip(names, own.tolist(), strict=True))
+                for source, own in zip(groups.sources, errors, strict=True)
+            },
+            reason,
+        )
+
+    def _stacked(
+        self, names: tuple[str, ...], folds: Folds, failed: NDArray[np.bool_]
+    ) -> tuple[Floats, str]:
+        """Shares (C,) of a guarded stack, and why."""
+        stacked = stack([p[~failed] for p in folds[0]], folds[1])
+        n = len(folds[1])
+        self._others = np.tile(np.eye(len(names))[0], (n, 1))
+        if stacked.score >= 0:
+            reason = f"{names[0]}: no mean of candidates was better by a standard error on {n} "
+            return self._others[0], reason + "virtual targets"
+        self._others[:, ~failed] = stacked.held_out
+        shares = np.zeros(len(names))
+        shares[~failed] = stacked.weights
+        gain = 100 * (1 - np.exp(stacked.score))
+        return shares, (
+            f"{names[int(shares.argmax())]} leads a mean of candidates: error at least {gain:.1f} "
+            f"% below that of {names[0]} over {n} virtual targets, less one standard error"
+        )
+
+    def _held_out(self, names: tuple[str, ...], tried: Tried, y: Floats, groups: Groups) -> Floats:
+        """Predictions of each source with shares that the other sources give."""
+        out = np.full(len(y), np.nan)
+        if len(groups.sources) < 2:
+            return out
+        every = np.array([tried.held_out[name] for name in names])
+        shares = np.array(list(self.selection_.shares.values()))
+        for v, rows in enumerate(groups.sources.values()):
+            own = self._others[v] if self.combine == "stack" else shares
+            own = np.where(own < LEAST, 0.0, own)
+            used = own > 0
+            out[rows] = own[used] / own.sum() @ every[np.ix_(used, rows)]
+        return out
+
+    def _weights(self, groups: Groups) -> dict[Name, float]:
+        total = np.zeros(len(groups.sources))
+        for name, model in self.models_.items():
+            total += self.selection_.shares[name] * np.array(list(model.source_weights_.values()))
+        return dict(zip(groups.sources, total.tolist(), strict=True))
+
+    def predict(self, X: Any) -> Floats:
+        """Predict responses (n,)."""
+        check_is_fitted(self)
+        X = validate_data(self, X, accept_sparse="csr", dtype=(np.float64, np.float32), reset=False)
+        shares: Mapping[str, float] = self.selection_.shares
+        return sum(
+            (shares[name] * np.asarray(model.predict(X)) for name, model in self.models_.items()),
+            start=np.zeros(X.shape[0]),
+        )
+
+    def save(self, folder: str | Path) -> None:
+        """Write the fitted model into a folder, without pickle; `load_model` reads it."""
+        from vntransfer.adaptation._auto_storage import save_auto
+
+        save_auto(self, folder)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+def _folds(
+    names: Sequence[str], held_out: Mapping[str, Floats], y: Floats, groups: Groups
+) -> Folds:
+    """Predictions (C, n) and responses (n,) of the rows that all candidates predicted."""
+    every = np.array([held_out[name] for name in names])
+    made = ~np.isnan(every)  # networks predict a part of a large source's rows
+    common = made[made.any(1)].all(0)
+    rows = [own[common[own]] for own in groups.sources.values()]
+    return [every[:, own] for own in rows], [y[own] for own in rows]
+
+
+def _reason(names: Sequence[str], scores: Floats, n: int) -> str:
+    best = int(scores.argmin())
+    if best == 0:
+        return f"{names[0]}: no candidate was better by a standard error on {n} virtual targets"
+    gain = 100 * (1 - np.exp(scores[best]))
+    return (
+        f"{names[best]} leads: error at least {gain:.1f} % below that of {names[0]} on the mean of "
+        f"{n} virtual targets, less one standard error"
+    )

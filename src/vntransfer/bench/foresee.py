@@ -1,0 +1,68 @@
+"""Before a run: what is left of it, and how long that will take."""
+
+from collections.abc import Callable
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from pathlib import Path
+
+from vntransfer.bench.cells import Cell, expand
+from vntransfer.bench.estimate import Forecast, Times, forecast
+from vntransfer.bench.kinds import load_kind
+from vntransfer.bench.plan import remaining
+from vntransfer.bench.preset import Preset
+from vntransfer.bench.store import STORE_NAME, Outcome, Store
+from vntransfer.bench.workers import Pool
+
+WORTH = 2
+"""Cells of a group that are run without timing one first."""
+
+
+@dataclass(frozen=True)
+class Foresight:
+    """What is known of the time of cells, and what follows for the rest of a run."""
+
+    times: Times
+    forecast: Forecast
+
+
+def foresee(
+    preset: Preset,
+    folder: str | Path,
+    workers: int,
+    *,
+    progress: Callable[[int, int, Cell], None] = lambda done, total, cell: None,
+) -> Foresight:
+    """Estimate the time of what is left of a preset in a folder, which is only read.
+
+    Times of finished cells of the folder are taken where there are some; otherwise short steps are
+    timed in a worker process. An experiment that only knows whole cells (see `Kind.probe`) is timed
+    where it has more than `WORTH` of them.
+
+    Examples
+    --------
+    >>> from vntransfer.bench.preset import check, read_preset
+    >>> raw = read_preset("smoke")[1] | {"methods": {"constant": {}}, "seeds": 1}
+    >>> foresee(check(raw, "smoke"), "absent", 1).forecast.cells
+    6
+    """
+    cells, times = expand(preset), Times()
+    if (Path(folder) / STORE_NAME).is_file():
+        with Store(folder) as store:
+            for record in store.records():
+                if record.status == "done":
+                    times.add(record, record.seconds)
+            left = remaining(preset, cells, store.outcome)
+    else:
+        left = remaining(preset, cells, lambda key: None)
+
+    def compute(cell: Cell) -> Outcome:
+        try:
+            return pool.submit(cell).result()
+        except BrokenProcessPool as error:
+            return Outcome(error=f"the worker process died: {error}")
+
+    least = WORTH if load_kind(preset.experiment).probe is None else 0
+    measured = {name: cell for name, (cell, n) in left.items() if n > least}
+    with Pool(1) as pool:
+        times.measure(measured, compute, progress)
+    return Foresight(times, forecast(times, left, workers))

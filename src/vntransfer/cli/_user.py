@@ -1,0 +1,124 @@
+"""What the commands for people's own tables share: options, errors, progress, summaries."""
+
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from vntransfer.errors import DataWarning, VnError
+
+BAD = 2
+"""Exit code for a table or an option that cannot be used."""
+
+File = Annotated[Path, typer.Argument(metavar="FILE", help="A csv, csv.gz or parquet file.")]
+Domain = Annotated[str, typer.Option("--domain", help="Column: where each row comes from.")]
+Response = Annotated[str, typer.Option("--response", help="Column: what is to be predicted.")]
+Features = Annotated[
+    str | None,
+    typer.Option("--features", help="Columns to predict from, by commas; default all others."),
+]
+Drop = Annotated[
+    list[str] | None, typer.Option("--drop", help="Leave a column out; may be repeated.")
+]
+Category = Annotated[
+    list[str] | None,
+    typer.Option("--category", help="A column of categories, whatever it looks like; repeatable."),
+]
+Delimiter = Annotated[str, typer.Option("--delimiter", help="Between the cells of a csv file.")]
+Seed = Annotated[int, typer.Option("--seed", min=0, help="Same seed, same numbers.")]
+
+
+@contextmanager
+def plain_errors() -> Iterator[None]:
+    """Say what cannot be done in a sentence and end with code 2; warnings are notes."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("always", DataWarning)
+        try:
+            yield
+        except VnError as error:
+            typer.echo(f"vnt: {error}", err=True)
+            raise typer.Exit(BAD) from None
+        finally:
+            for warning in caught:
+                typer.echo(f"vnt: note: {warning.message}", err=True)
+
+
+@contextmanager
+def progress() -> Iterator[None]:
+    """Bars with an estimate of the time left, on stderr; nothing where nobody watches."""
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    from vntransfer.io import reporting
+
+    console = Console(stderr=True)
+    with Progress(
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        console=console,
+        disable=not console.is_terminal,
+    ) as bars:
+        tasks: dict[str, Any] = {}
+
+        def advance(what: str, done: int, total: int | None) -> None:
+            if what not in tasks:
+                tasks[what] = bars.add_task(what, total=total)
+            bars.update(tasks[what], completed=done, total=total)
+
+        with reporting(advance):
+            yield
+
+
+def split(text: str | None) -> list[str] | None:
+    """Names between commas."""
+    return None if text is None else [name.strip() for name in text.split(",") if name.strip()]
+
+
+def table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> Any:
+    """Make a table whose first column is text and whose others are numbers; no markup is read."""
+    from rich.table import Table
+    from rich.text import Text
+
+    made = Table(title=Text(title), title_justify="left")
+    for i, name in enumerate(head):
+        made.add_column(Text(name), justify="left" if i == 0 else "right", overflow="fold")
+    for row in rows:
+        made.add_row(*map(Text, row))
+    return made
+
+
+def columns(summary: Sequence[tuple[str, str, str]]) -> Any:
+    """Make the table that says what was done to which column."""
+    from rich.table import Table
+    from rich.text import Text
+
+    made = Table(title=Text("What became of the columns"), title_justify="left")
+    for name in ("column", "kind", "treatment"):
+        made.add_column(name, overflow="fold")
+    for row in summary:
+        made.add_row(*map(Text, row))
+    return made
+
+
+def console() -> Any:
+    """Make a console for results; a pipe gets lines that are not broken."""
+    from rich.console import Console
+
+    own = Console(highlight=False, markup=False, emoji=False)
+    return (
+        own if own.is_terminal else Console(highlight=False, markup=False, emoji=False, width=120)
+    )

@@ -1,0 +1,144 @@
+"""``vnt adapt``: train on labelled places for one without labels."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from vntransfer.cli._user import (
+    Category,
+    Delimiter,
+    Domain,
+    Drop,
+    Features,
+    File,
+    Response,
+    Seed,
+    plain_errors,
+    progress,
+    split,
+)
+
+if TYPE_CHECKING:
+    from vntransfer.tabular import Outcome, TableModel
+
+
+def command(
+    file: File,
+    domain: Domain,
+    response: Response,
+    target: Annotated[
+        list[str], typer.Option("--target", help="A place to predict for; may be repeated.")
+    ],
+    method: Annotated[
+        str,
+        typer.Option(help="auto, ridge, boosting, weighted, source_only, mdd, ...: see the docs."),
+    ] = "auto",
+    features: Features = None,
+    drop: Drop = None,
+    category: Category = None,
+    use_target_labels: Annotated[
+        bool,
+        typer.Option("--use-target-labels", help="Labelled rows of the target help as a source."),
+    ] = False,
+    save: Annotated[Path | None, typer.Option(help="Folder for the model.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Page (HTML) with the results.")] = None,
+    compare: Annotated[
+        bool, typer.Option("--compare/--no-compare", help="Judge boosting and source-only too.")
+    ] = True,
+    delimiter: Delimiter = ",",
+    seed: Seed = 0,
+) -> None:
+    """Train on the labelled places of a table for a place without labels.
+
+    Every labelled place plays the target once, so that methods can be chosen and their errors told
+    without any label of the target.
+    """
+    from vntransfer.cli import _user
+
+    with plain_errors():
+        from vntransfer.tabular.fitting import COMPARED, check_method
+        from vntransfer.tabular.model import fit_problem
+        from vntransfer.tabular.storage import check_place
+        from vntransfer.tabular.table import read_problem
+
+        check_method(method)
+        if save is not None:
+            check_place(save)
+        problem = read_problem(
+            file,
+            domain=domain,
+            response=response,
+            targets=target,
+            features=split(features),
+            drop=drop or (),
+            category=category or (),
+            use_target_labels=use_target_labels,
+            delimiter=delimiter,
+        )
+        screen = _user.console()
+        screen.print(_user.columns(problem.encoder.summary()))
+        for note in problem.notes:
+            screen.print(f"note: {note}")
+        for line in problem.findings.lines():
+            screen.print(f"note: target: {line}")
+        with progress():
+            model = fit_problem(
+                problem,
+                method=method,
+                compare=COMPARED if compare else (),
+                random_state=seed,
+            )
+        for outcome in model.outcomes.values():
+            show(outcome, model, screen)
+        if save is not None:
+            model.save(save)
+            screen.print(f"\nsaved; predict with: vnt predict {save} FILE --out predictions.csv")
+        if out is not None:
+            from vntransfer.tabular.page import write_page
+
+            write_page(model, out)
+            screen.print(f"page: {out}")
+
+
+def show(outcome: "Outcome", model: "TableModel", screen: Any) -> None:
+    """Print what came out for one target."""
+    from vntransfer.cli._user import table
+    from vntransfer.tabular.fitting import CONSTANT
+
+    screen.print(f"\nTarget {outcome.target}: {outcome.rows} rows, method {outcome.method}")
+    if outcome.reason:
+        screen.print(outcome.reason)
+    weights = sorted(outcome.source_weights.items(), key=lambda pair: -pair[1])
+    rows = []
+    for name, weight in weights:
+        own = outcome.errors.get(outcome.method, {}).get(name)
+        rows.append((name, f"{weight:.3f}", "-" if own is None else f"{own:.4g}"))
+    head = ("source", "weight", "error when held out")
+    screen.print(table("Weights of the sources", head, rows))
+    if not outcome.errors:
+        _warn(outcome, screen)
+        return
+    first = [outcome.method] + [name for name in (CONSTANT,) if name in outcome.errors]
+    others = sorted(set(outcome.errors) - set(first), key=lambda name: outcome.expected(name)[0])
+    lines = []
+    for name in (first[0], *others, *first[1:]):
+        mean, spread = outcome.expected(name)
+        share = outcome.shares.get(name)
+        shown = "-" if share is None else f"{share:.0%}"
+        lines.append((name, f"{mean:.4g}", f"{spread:.2g}", shown))
+    title = "Mean absolute error on sources that were held out (leave-one-source-out)"
+    screen.print(table(title, ("method", "error", "± s.e.", "share"), lines))
+    mean, spread = outcome.expected()
+    half = model.calibrations[outcome.target].half_width(0.9)
+    screen.print(
+        f"Expected error at {outcome.target}: {mean:.4g} ± {spread:.2g} ({model.names[1]}, mean "
+        f"absolute), if it is to the sources what they are to each other; no label of it was used. "
+        f"90 % of held-out rows, by weight, lie within ± {half:.4g}."
+    )
+    _warn(outcome, screen)
+
+
+def _warn(outcome: "Outcome", screen: Any) -> None:
+    for sentence in outcome.warnings:
+        screen.print(f"Warning: {sentence}.", style="yellow")

@@ -1,0 +1,55 @@
+"""``vnt predict``: predictions with intervals from a saved model."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from vntransfer.cli._user import Delimiter, File, plain_errors, progress
+
+
+def command(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A model of `vnt adapt --save`.")],
+    file: File,
+    out: Annotated[
+        Path | None, typer.Option(help="Ends in .csv or .parquet; default FILE.predicted.csv.")
+    ] = None,
+    target: Annotated[
+        str | None, typer.Option(help="Which target the rows are of, if there are several.")
+    ] = None,
+    level: Annotated[float, typer.Option(help="Of the prediction intervals.")] = 0.9,
+    only: Annotated[
+        bool, typer.Option("--only", help="Leave the columns of FILE out, but for the place.")
+    ] = False,
+    escape_formulas: Annotated[
+        bool,
+        typer.Option("--escape-formulas", help="Make texts such as =1+1 harmless in spreadsheets."),
+    ] = False,
+    delimiter: Delimiter = ",",
+) -> None:
+    """Predict the rows of a table, piece by piece; columns are matched by name."""
+    with plain_errors():
+        from vntransfer.tabular.output import predict_file
+        from vntransfer.tabular.storage import load_table_model
+
+        model = load_table_model(folder)
+        place = out or file.with_name(f"{file.name.split('.')[0]}.predicted.csv")
+        with progress():
+            done = predict_file(
+                model,
+                file,
+                place,
+                target=target,
+                level=level,
+                columns=not only,
+                escape_formulas=escape_formulas,
+                delimiter=delimiter,
+            )
+        for note in (*done.notes, *done.findings.lines()):
+            typer.echo(f"note: {note}")
+        if done.labelled:
+            typer.echo(
+                f"{done.labelled} rows have a response: mean absolute error {done.error:.4g}, "
+                f"{done.covered:.1%} inside the interval of {level:.0%}"
+            )
+        typer.echo(f"{done.rows} rows: {place}")

@@ -1,0 +1,154 @@
+"""``vnt relate``: which places of a table behave alike."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from vntransfer.cli._user import (
+    Category,
+    Delimiter,
+    Domain,
+    Drop,
+    Features,
+    Seed,
+    columns,
+    console,
+    plain_errors,
+    progress,
+    split,
+    table,
+)
+from vntransfer.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from vntransfer.relate import Relation
+
+WIDE = 12
+"""Places up to which the matrix is printed in full."""
+
+
+def command(
+    files: Annotated[
+        list[str], typer.Argument(metavar="FILE...", help="csv or parquet files, or patterns.")
+    ],
+    domain: Domain,
+    response: Annotated[
+        str, typer.Option("--response", help="Column: what depends on the others.")
+    ],
+    features: Features = None,
+    drop: Drop = None,
+    category: Category = None,
+    target: Annotated[
+        list[str] | None,
+        typer.Option("--target", help="Rank sources for this place; repeatable; default all."),
+    ] = None,
+    divergence: Annotated[
+        str, typer.Option("--divergence", help="Any of the registry.")
+    ] = "conditional_von_neumann",
+    null: Annotated[
+        str, typer.Option("--null", help="'relation': same dependence; 'joint': same everything.")
+    ] = "relation",
+    noise: Annotated[
+        str, typer.Option("--noise", help="Noise of 'relation': 'wild', 'own' or 'common'.")
+    ] = "wild",
+    resamples: Annotated[
+        int | None, typer.Option("--resamples", min=19, help="Per pair; default: enough.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Write everything as an HTML page.")
+    ] = None,
+    delimiter: Delimiter = ",",
+    seed: Seed = 0,
+    engine: Annotated[
+        str, typer.Option("--engine", help="'local', or 'dask' for many files on workers.")
+    ] = "local",
+    scheduler: Annotated[
+        str | None, typer.Option("--scheduler", help="Address of a Dask cluster; default own.")
+    ] = None,
+) -> None:
+    """Tell which places behave alike: how response depends on features, pair by pair.
+
+    The table is read once, in pieces: it may be larger than memory. A place whose response is
+    empty everywhere is compared by its features alone.
+    """
+    with plain_errors():
+        from vntransfer.relate import relate
+
+        if out is not None and out.is_dir():
+            raise ArgumentError(f"--out: {out} is a folder; name a file such as page.html")
+        with progress():
+            found = relate(
+                files,
+                domain=domain,
+                response=response,
+                features=split(features),
+                drop=drop or (),
+                category=category or (),
+                divergence=divergence,
+                null=null,  # type: ignore[arg-type]
+                noise=noise,  # type: ignore[arg-type]
+                n_resamples=resamples,
+                delimiter=delimiter,
+                random_state=seed,
+                engine=engine,  # type: ignore[arg-type]
+                scheduler=scheduler,
+            )
+        for name in target or ():
+            found.at(name)
+        show(found, console(), target or list(found.names))
+        if out is not None:
+            try:
+                typer.echo(f"\npage: {found.to_page(out)}")
+            except OSError as error:
+                raise ArgumentError(f"--out: {out} cannot be written ({error})") from error
+
+
+def show(found: "Relation", console: Any, targets: list[str]) -> None:
+    """Print the matrix with its verdicts, the rankings and what else is to be known."""
+    from rich.text import Text
+
+    from vntransfer.cli._show import heat_map
+    from vntransfer.relate._words import verdict
+
+    order = [name for name in found.order if name in found.labelled]
+    if len(order) <= WIDE:
+        console.print(_matrix(found, order))
+    else:
+        at = [found.at(name) for name in order]
+        console.print(heat_map(order, found.divergences[at][:, at].tolist()))
+    console.print("≠ different   · not told apart   ? not tested\n")
+    for line in verdict(found):
+        console.print(Text(line))
+    console.print()
+    for name in targets:
+        console.print(Text(f"for {name}: {_ranked(found, name)}"))
+    if any(kind not in ("number", "left out") for _, kind, _ in found.treatment):
+        console.print(columns(found.treatment))
+    for note in found.notes:
+        console.print(Text(f"note: {note}", style="dim"))
+
+
+def _matrix(found: "Relation", order: list[str]) -> Any:
+    rows = []
+    for one in order:
+        i = found.at(one)
+        cells = [
+            "-"
+            if one == other
+            else f"{found.divergences[i, found.at(other)]:.3g} {found.mark(one, other)}"
+            for other in order
+        ]
+        rows.append([one, *cells])
+    title = f"{found.settings['divergence']} of places, in units of the pooled variance"
+    return table(title, ["", *order], rows)
+
+
+def _ranked(found: "Relation", target: str) -> str:
+    near = found.ranking(target)
+    if target in found.labelled:
+        return " < ".join(
+            f"{own.name} {own.divergence:.3g} {found.mark(target, own.name)}" for own in near
+        )
+    listed = " < ".join(f"{own.name} {own.features_alone:.3g}" for own in near)
+    return f"{listed}  (by the features alone: it has no responses)"

@@ -1,0 +1,141 @@
+"""The flexible fit of a relation that several domains may share: a penalised linear smoother.
+
+E[y|x] is written as Φ(x)θ plus a level of each domain's own. Φ holds the features themselves (not
+penalised if there are four rows for each, so that a linear relation is fitted without bias),
+hinges max(0, x_j - knot) at quantiles (additive bends), products of two features where there are
+few of them, and radial functions around landmark rows (interactions). Because the fit is linear in
+y, fitting it again to a resampled y is one matrix product.
+"""
+
+from dataclasses import dataclass, field
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Matrix = NDArray[np.float64]
+
+_STRENGTHS = np.logspace(-5, 4, 28)
+_RADIAL = (0.1, 1.0, 10.0)
+_EXTRA = 1.4
+"""Price of a degree of freedom in the cross-validation score; above one it guards against fits that
+follow the noise, at hardly any cost in bias."""
+
+
+@dataclass(frozen=True)
+class Basis:
+    """Functions Φ of features: knots per feature, landmarks, and the penalty's two groups.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> basis = Basis.choose(rng.standard_normal((50, 3)), rng)
+    >>> basis.columns(np.zeros((2, 3))).shape == (2, basis.n_columns)
+    True
+    """
+
+    knots: list[tuple[int, float]]
+    products: list[tuple[int, int]]
+    landmarks: Matrix
+    width: float
+    whiten: Matrix = field(repr=False)
+    n_features: int
+
+    @classmethod
+    def choose(
+        cls, X: Matrix, rng: np.random.Generator, *, columns: int = 200, radial: int = 200
+    ) -> "Basis":
+        """Knots and landmarks from rows X of all domains, at most so many columns of each kind."""
+        n, d = X.shape
+        per_feature = min(5, columns // d, n // 20)
+        products = list(combinations(range(d), 2))
+        products = products if len(products) <= columns else []
+        shares = (np.arange(per_feature) + 1) / (per_feature + 1)
+        knots = [
+            (j, float(knot))
+            for j in range(d)
+            for knot in np.unique(np.quantile(X[:, j], shares) if per_feature else [])
+            if X[:, j].min() < knot < X[:, j].max()
+        ]
+        landmarks = X[rng.choice(n, min(radial, n // 5), replace=False)]
+        gaps = np.sqrt(_square_distances(landmarks, landmarks))
+        width = float(np.median(gaps[gaps > 0])) if (gaps > 0).any() else 1.0
+        values, vectors = np.linalg.eigh(_radial(landmarks, landmarks, width))
+        kept = values > 1e-8 * values.max(initial=0)
+        return cls(knots, products, landmarks, width, vectors[:, kept] / np.sqrt(values[kept]), d)
+
+    @property
+    def n_columns(self) -> int:
+        """Number of columns of Φ."""
+        return self.n_features + len(self.knots) + len(self.products) + self.whiten.shape[1]
+
+    def columns(self, X: Matrix) -> Matrix:
+        """Φ (n, p): the features first."""
+        which = [j for j, _ in self.knots]
+        hinges = np.maximum(X[:, which] - np.array([k for _, k in self.knots]), 0.0)
+        one, two = ([pair[k] for pair in self.products] for k in (0, 1))
+        products = X[:, one] * X[:, two]
+        return np.hstack(
+            (X, hinges, products, _radial(X, self.landmarks, self.width) @ self.whiten)
+        )
+
+    def penalty(self, radial: float) -> Matrix:
+        """Relative strength of the penalty per column (p,); the features come with little."""
+        sizes = self.n_features, len(self.knots) + len(self.products), self.whiten.shape[1]
+        return np.repeat((0.1, 1.0, radial), sizes)
+
+
+def _square_distances(X: Matrix, Z: Matrix) -> Matrix:
+    squares = (X**2).sum(1)[:, None] + (Z**2).sum(1) - 2 * X @ Z.T
+    return np.maximum(squares, 0.0)
+
+
+def _radial(X: Matrix, landmarks: Matrix, width: float) -> Matrix:
+    return np.exp(-_square_distances(X, landmarks) / (2 * width**2))
+
+
+@dataclass(frozen=True)
+class Fit:
+    """θ = P g with g = Φ'y: the inverse P = (Φ'Φ + Λ)⁻¹, and the fit's degrees of freedom."""
+
+    P: Matrix
+    freedom: float
+
+
+def fit(G: Matrix, g: Matrix, yy: float, n: int, levels: int, basis: Basis) -> Fit:
+    """Choose the penalty Λ by generalised cross-validation and invert.
+
+    Parameters
+    ----------
+    G, g, yy
+        Φ'Φ (p, p), Φ'y (p,) and y'y, all centred per domain.
+    n, levels
+        Numbers of rows and of domains (each has a level of its own).
+    basis
+        Which columns are penalised.
+    """
+    # Features are not penalised, unless there are too many for the rows: taken out first.
+    free = basis.n_features if 4 * basis.n_features <= n else 0
+    tiny = 1e-8 * max(float(np.diagonal(G).mean()), 1e-300)
+    inner = np.linalg.inv(G[:free, :free] + tiny * np.eye(free))
+    cross = G[:free, free:]
+    rest, rhs = G[free:, free:] - cross.T @ inner @ cross, g[free:] - cross.T @ inner @ g[:free]
+    left = max(yy - g[:free] @ inner @ g[:free], 0.0)
+    best, chosen = np.inf, n * basis.penalty(1.0)
+    for radial in _RADIAL:
+        root = np.sqrt(basis.penalty(radial)[free:])
+        values, U = np.linalg.eigh(rest / root[:, None] / root)
+        values = np.maximum(values, 0.0)
+        squares = (U.T @ (rhs / root)) ** 2
+        for strength in _STRENGTHS * n:
+            shrunk = values + strength
+            error = left - (squares * (values + 2 * strength) / shrunk**2).sum()
+            freedom = levels + free + (values / shrunk).sum()
+            room = n - _EXTRA * freedom
+            score = max(error, 0.0) / room**2 if room > 0 else np.inf
+            if score < best:
+                best, chosen = score, strength * basis.penalty(radial)
+    chosen[:free] = tiny
+    P = np.linalg.inv(G + np.diag(chosen))
+    P = (P + P.T) / 2
+    return Fit(P, levels + float((P * G).sum()))

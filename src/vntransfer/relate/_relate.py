@@ -1,0 +1,318 @@
+"""From domains or a table of one's own to a `Relation`."""
+
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import torch
+
+from vntransfer._arrays import number
+from vntransfer.errors import ArgumentError, DataError, DomainError
+from vntransfer.relate._basis import Matrix
+from vntransfer.relate._intervals import (
+    bootstrap,
+    divergences,
+    interval,
+    is_conditional,
+    of_features,
+)
+from vntransfer.relate._kernel import check_divergence
+from vntransfer.relate._pairs import Noise
+from vntransfer.relate._result import Interval, Relation, spread
+from vntransfer.relate._stream import Engine, read_table
+from vntransfer.relate._summary import RESERVOIR, Blocks, Summaries, pooled
+from vntransfer.relate._test import LEAST, RIDGE, Null, relation_test
+
+FEWEST, PER_PAIR, CAP = 999, 40, 19_999
+
+
+def relate(
+    data: Any,
+    *,
+    domain: str | None = None,
+    response: str | None = None,
+    features: Sequence[str] | None = None,
+    drop: Sequence[str] = (),
+    category: Sequence[str] = (),
+    delimiter: str = ",",
+    divergence: str = "conditional_von_neumann",
+    null: Null = "relation",
+    noise: Noise = "wild",
+    n_resamples: int | None = None,
+    n_bootstrap: int = 200,
+    level: float = 0.95,
+    ridge: float = RIDGE,
+    random_state: int = 0,
+    engine: Engine = "local",
+    scheduler: str | None = None,
+) -> Relation:
+    """Which places behave alike: divergences, intervals, tests and rankings of all pairs.
+
+    Parameters
+    ----------
+    data
+        Domains: a mapping or sequence of (X, y), y None (or all NaN) where it is not known. Or,
+        with ``domain`` and ``response``, a table: csv or parquet files of any size (read once, in
+        pieces), a pandas or polars frame, or a mapping of columns.
+    domain, response
+        Columns of the table that say where a row comes from, and what depends on the others; the
+        latter is empty where it is not known.
+    features, drop, category
+        Columns of the table to use (None: all others), not to use, and to take for categories
+        even if they look like numbers.
+    delimiter
+        Between the cells of a csv file.
+    divergence
+        An id of `DIVERGENCES`; the mean of both directions is taken.
+    null, noise
+        See `relation_test`, which is run on (at most) 1000 random rows of each place.
+    n_resamples
+        See `relation_test`; None: 999, or what Holm's correction of all pairs asks for.
+    n_bootstrap
+        Resamples for the intervals.
+    level
+        Of the intervals. They are for the divergence in fixed units and treat rows as independent;
+        ends are moved by twice the bootstrap's bias, because divergences of samples are too large,
+        the more so the nearer to zero.
+    ridge
+        Added to the diagonals of the standardised covariances.
+    random_state
+        Seed.
+    engine, scheduler
+        "dask" reads the files on the workers of a cluster, at an address or on this machine.
+
+    Returns
+    -------
+    Relation
+
+    Examples
+    --------
+    >>> from vntransfer.data.synthetic import friedman_domains
+    >>> found = relate(friedman_domains(200), n_resamples=499)
+    >>> [near.name for near in found.ranking("s1")][:2]
+    ['s2', 's3']
+    """
+    check_divergence(divergence)
+    ridge = number("ridge", ridge, exclusive=True)
+    if not 0.5 <= number("level", level) < 1:
+        raise ArgumentError(f"level: expected a share from 0.5 to below 1, got {level}")
+    if not isinstance(n_bootstrap, int) or n_bootstrap < 20:
+        raise ArgumentError(f"n_bootstrap: expected a whole number from 20, got {n_bootstrap!r}")
+    treatment: list[tuple[str, str, str]] = []
+    if domain is None and response is None:
+        made, notes = _from_arrays(data, random_state), list[str]()
+    elif domain is None or response is None:
+        raise ArgumentError("domain, response: a table needs both, domains (X, y) neither")
+    else:
+        made, encoder, notes = read_table(
+            data,
+            domain=domain,
+            response=response,
+            features=features,
+            drop=drop,
+            category=category,
+            delimiter=delimiter,
+            seed=random_state,
+            engine=engine,
+            scheduler=scheduler,
+        )
+        treatment = encoder.summary()
+    settings = {
+        "divergence": divergence,
+        "null": null,
+        "noise": noise,
+        "level": level,
+        "ridge": ridge,
+        "n_bootstrap": n_bootstrap,
+        "random_state": random_state,
+        "columns": made.n_features,
+        "domain": domain or "domain",
+        "response": response or "y",
+    }
+    return _relate(made, settings, n_resamples, notes, treatment)
+
+
+def _relate(
+    made: Summaries,
+    settings: dict[str, Any],
+    n_resamples: int | None,
+    notes: list[str],
+    treatment: list[tuple[str, str, str]],
+) -> Relation:
+    names = list(made.domains)
+    known = _check(made, settings["domain"], settings["response"], notes)
+    inputs = [own.features() for _, own in made.items()]
+    joint = [made.domains[name].joint for name in known]
+    unit, varies = _units(inputs, joint, settings["response"])
+    if not varies.all():
+        notes.append(f"{int((~varies).sum())} columns of numbers are constant: left out")
+    both = np.append(varies, True)
+    conditional = settings["divergence"]
+    rng = np.random.default_rng([settings["random_state"], 1])
+    options = {k: settings[k] for k in ("ridge", "level", "n_bootstrap")} | {"rng": rng}
+    bare, bare_ends = _measure(
+        [own.columns(varies) for own in inputs],
+        unit[:-1][varies],
+        of_features(conditional),
+        **options,
+    )
+    whole, ends = _measure([own.columns(both) for own in joint], unit[both], conditional, **options)
+    at, K = [names.index(name) for name in known], len(names)
+    raw, corrected = _test(made, known, settings, n_resamples, notes)
+    if not is_conditional(conditional):
+        notes.append(
+            f"{conditional} compares features and response together, not the response given the "
+            f"features; conditional_von_neumann does"
+        )
+    return Relation(
+        tuple(names),
+        {name: (own.labelled, own.unlabelled) for name, own in made.items()},
+        spread(whole, at, K),
+        Interval(*(spread(end, at, K) for end in ends)),
+        bare,
+        Interval(*bare_ends),
+        corrected,
+        raw,
+        settings,
+        tuple(notes),
+        tuple(treatment),
+    )
+
+
+def _from_arrays(domains: Any, seed: int) -> Summaries:
+    """Summaries of domains given as (X, y)."""
+    if not isinstance(domains, Mapping | Sequence) or isinstance(domains, str):
+        raise DomainError(
+            f"data: expected domains (X, y), or a table with domain= and response=, got "
+            f"{type(domains).__name__}"
+        )
+    named = domains if isinstance(domains, Mapping) else dict(enumerate(domains))
+    made: Summaries | None = None
+    rng = np.random.default_rng(seed)
+    for name, pair in named.items():
+        if not isinstance(pair, tuple | list) or len(pair) != 2:
+            raise DomainError(
+                f"domain {name!r}: expected (X, y), y None if unknown, got {type(pair).__name__}; "
+                f"a table needs domain= and response="
+            )
+        Z = _rows(str(name), *pair)
+        made = made or Summaries(len(Z) - 1)
+        if len(Z) - 1 != made.n_features:
+            raise DomainError(
+                f"domain {name!r}: has {len(Z) - 1} columns, the first one {made.n_features}"
+            )
+        made.add(np.zeros(Z.shape[1], dtype=np.intp), [str(name)], Z, rng)
+    if made is None:
+        raise DomainError("data: empty; give at least two domains (X, y)")
+    return made
+
+
+def _rows(name: str, X: Any, y: Any) -> Matrix:
+    try:
+        x = np.asarray(X, dtype=np.float64)
+        response = np.full(len(x), np.nan) if y is None else np.asarray(y, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise DomainError(f"domain {name!r}: X and y must be numbers; encode texts first") from None
+    if x.ndim != 2 or 0 in x.shape or response.shape != x.shape[:1]:
+        raise DomainError(
+            f"domain {name!r}: expected X (n, d) and y (n,), got {x.shape} and {response.shape}"
+        )
+    if bad := int((~np.isfinite(x)).sum() + np.isinf(response).sum()):
+        raise DomainError(f"domain {name!r}: {bad} values are not finite; drop or fill these rows")
+    return np.vstack((x.T, response))
+
+
+def _check(made: Summaries, domain: str, response: str, notes: list[str]) -> list[str]:
+    """Places with responses; raise if there is nothing to compare."""
+    if len(made.domains) < 2:
+        found = next(iter(made.domains), "none")
+        raise DataError(f"column {domain!r}: has one place, {found!r}; at least two are needed")
+    small = [name for name, own in made.items() if own.labelled + own.unlabelled < 2]
+    if small:
+        raise DataError(f"place {small[0]!r}: has one row; drop it or merge it with another")
+    known = [name for name, own in made.items() if own.labelled >= 2]
+    if len(known) < 2:
+        raise DataError(
+            f"column {response!r}: is known in {len(known)} place(s); at least two with responses "
+            f"are needed to compare how it depends on the features"
+        )
+    for name, own in made.items():
+        if own.unlabelled and name in known:
+            notes.append(
+                f"{own.unlabelled:,} of {own.labelled + own.unlabelled:,} rows of {name!r} have no "
+                f"response: they count for the features alone"
+            )
+        elif own.unlabelled:
+            notes.append(
+                f"{name!r} has no responses: how they depend on the features is not known there, "
+                f"and it is placed by its features alone"
+            )
+    return known
+
+
+def _units(inputs: list[Blocks], joint: list[Blocks], response: str) -> tuple[Matrix, Any]:
+    """Give standard deviations over all rows, response last, and which features vary."""
+    features, whole = pooled(inputs), pooled(joint)
+    variances = [np.diagonal(m.covariance()) for m in (features, whole)]
+    sizes = [np.abs(m.mean.numpy()) for m in (features, whole)]
+    varies = variances[0] > (1e-12 * sizes[0]) ** 2
+    if not varies.any():
+        raise DataError("features: all columns are constant; give some that vary")
+    if variances[1][-1] <= (1e-12 * sizes[1][-1]) ** 2:
+        raise DataError(
+            f"column {response!r}: is {whole.mean[-1]:g} in all rows; a constant depends on nothing"
+        )
+    return np.sqrt(np.append(variances[0], variances[1][-1])), varies
+
+
+def _measure(
+    domains: list[Blocks],
+    unit: Matrix,
+    divergence: str,
+    *,
+    ridge: float,
+    level: float,
+    n_bootstrap: int,
+    rng: np.random.Generator,
+) -> tuple[Matrix, tuple[Matrix, Matrix]]:
+    """Divergences and the ends of their intervals."""
+    eye = ridge * np.eye(len(unit))
+    covariances = [own.total().covariance() / unit[:, None] / unit + eye for own in domains]
+    observed = divergences(torch.from_numpy(np.stack(covariances)), divergence)
+    drawn = bootstrap(domains, unit, divergence, ridge=ridge, n_resamples=n_bootstrap, rng=rng)
+    return observed, interval(observed, drawn, level)
+
+
+def _test(
+    made: Summaries,
+    known: list[str],
+    settings: dict[str, Any],
+    n_resamples: int | None,
+    notes: list[str],
+) -> tuple[Matrix, Matrix]:
+    """Raw and corrected p-values of the places with enough rows."""
+    names = list(made.domains)
+    tested = [name for name in known if made.domains[name].labelled >= LEAST]
+    empty = np.full((len(names), len(names)), np.nan)
+    for name in known:
+        if name not in tested:
+            few = made.domains[name].labelled
+            notes.append(f"{name!r} has {few} rows with a response: too few to be tested")
+    pairs = len(list(combinations(tested, 2)))
+    settings["n_resamples"] = n_resamples or min(CAP, max(FEWEST, PER_PAIR * pairs - 1))
+    if not pairs:
+        return empty, empty
+    rows = {name: made.domains[name].reservoir.rows for name in tested}
+    for name in tested:
+        if made.domains[name].labelled > RESERVOIR:
+            notes.append(f"{name!r} is tested by {RESERVOIR:,} random rows")
+    keys = ("null", "noise", "divergence", "ridge", "random_state")
+    result = relation_test(
+        {name: (own[:, :-1], own[:, -1]) for name, own in rows.items()},
+        n_resamples=settings["n_resamples"],
+        max_rows=RESERVOIR,
+        **{key: settings[key] for key in keys},
+    )
+    at = [names.index(name) for name in tested]
+    return tuple(spread(p, at, len(names)) for p in (result.raw_p_values, result.p_values))  # type: ignore[return-value]

@@ -1,0 +1,380 @@
+"""Tables of any size become summaries: read once, piece by piece, here or on several workers."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vntransfer.data.cells import (
+    Column,
+    chunks,
+    expand,
+    header,
+    is_parquet,
+    need,
+    open_parquet,
+    parquet_column,
+)
+from vntransfer.errors import ArgumentError, DataError
+from vntransfer.io import report
+from vntransfer.relate._basis import Matrix
+from vntransfer.relate._summary import Summaries
+from vntransfer.tabular import Findings, Frame, TableEncoder, read_frame
+from vntransfer.tabular.schema import MISSING, without_marks
+
+Engine = Literal["local", "dask"]
+
+ROWS = 32_768
+"""Rows per step."""
+
+LOOK, CELLS = 200_000, 2_000_000
+"""Rows, and cells, of all files from which the kinds of the columns are found out."""
+
+PART = 2_000_000
+"""Rows of a parquet file that make a part: what one worker does at a time."""
+
+MOST = 200
+"""Places from which on the column is hardly the one that was meant."""
+
+_FAST_CSV = 32 * 2**20
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is read of every file, and how its columns become numbers."""
+
+    domain: str
+    response: str
+    encoder: TableEncoder
+    delimiter: str
+    seed: int
+
+    @property
+    def columns(self) -> list[str]:
+        """Columns that are read."""
+        return [*self.encoder.needed, self.response, self.domain]
+
+    @property
+    def plain(self) -> bool:
+        """Whether all features are numbers that are used as they are."""
+        used = [own for own in self.encoder.fields if own.kind != "left out"]
+        return all(own.kind == "number" and not own.missing and own.low < own.high for own in used)
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some row groups of a parquet file, or a whole csv file."""
+
+    file: Path
+    groups: tuple[int, ...] | None
+    number: int
+    first: int = 2
+
+
+def read_table(
+    data: Any,
+    *,
+    domain: str,
+    response: str,
+    features: Sequence[str] | None = None,
+    drop: Sequence[str] = (),
+    category: Sequence[str] = (),
+    delimiter: str = ",",
+    seed: int = 0,
+    engine: Engine = "local",
+    scheduler: str | None = None,
+) -> tuple[Summaries, TableEncoder, list[str]]:
+    """Summaries of the domains of a table, how its columns were encoded, and notes.
+
+    See `relate` for the arguments.
+    """
+    if engine not in ("local", "dask"):
+        raise ArgumentError(f"engine: expected 'local' or 'dask', got {engine!r}")
+    if isinstance(data, Frame) or hasattr(data, "columns") or hasattr(data, "keys"):
+        frame = read_frame(data)
+        names = _features(Path(frame.name), list(frame.columns), domain, response, features, drop)
+        encoder = TableEncoder.fit(
+            {name: frame.columns[name] for name in names},
+            wanted=features or (),
+            category=category,
+        )
+        plan = Plan(domain, response, encoder, delimiter, seed)
+        made = Summaries(len(encoder.names))
+        _add(made, plan, Path(frame.name), frame.rows, frame.columns, np.random.default_rng(seed))
+        return made, encoder, _notes(made, encoder)
+    files = expand(data)
+    first = header(files[0], delimiter)
+    names = _features(files[0], first, domain, response, features, drop)
+    for file in files[1:]:
+        need(file, header(file, delimiter), [*names, response, domain])
+    looked, all_seen = _look(files, names, delimiter)
+    encoder = TableEncoder.fit(looked, wanted=features or (), category=category)
+    plan = Plan(domain, response, encoder, delimiter, seed)
+    parts = _parts(files)
+    if engine == "dask":
+        from vntransfer.relate._dask import over_workers
+
+        made = over_workers(plan, parts, scheduler)
+    else:
+        made = Summaries(len(encoder.names))
+        for part in parts:
+            report(part.file.name, part.number, len(parts))
+            made.merge(summarise(plan, part))
+        report(files[-1].name, len(parts), len(parts))
+    notes = _notes(made, encoder)
+    if not all_seen:
+        n = len(next(iter(looked.values())))
+        notes.append(f"what the columns hold was judged by {n:,} rows from all over the files")
+    return made, encoder, notes
+
+
+def _features(
+    file: Path,
+    every: Sequence[str],
+    domain: str,
+    response: str,
+    features: Sequence[str] | None,
+    drop: Sequence[str],
+) -> list[str]:
+    need(file, every, [domain, response, *(features or ()), *drop])
+    if domain == response:
+        raise ArgumentError(f"response: {response!r} is also the domain; name another column")
+    if doubled := {domain, response} & {*(features or ()), *drop}:
+        raise ArgumentError(f"features: {doubled.pop()!r} is the response or the domain")
+    wanted = every if features is None else features
+    names = [name for name in wanted if name not in (domain, response, *drop)]
+    if not names:
+        raise DataError(f"{file}: no column is left as a feature; it has {', '.join(every)}")
+    return list(dict.fromkeys(names))
+
+
+def _look(
+    files: Sequence[Path], names: Sequence[str], delimiter: str
+) -> tuple[dict[str, Column], bool]:
+    """Rows from all files, and of parquet from all over a file; whether these are all rows."""
+    each = max(2000, min(LOOK, CELLS // len(names)) // len(files))
+    found: dict[str, list[Column]] = {name: [] for name in names}
+    complete = True
+    for file in files:
+        seen = 0
+        for columns in _some_rows(file, names, delimiter, each):
+            seen += len(columns[names[0]])
+            for name in names:
+                found[name].append(columns[name])
+            if seen >= each:
+                complete = False
+                break
+        if is_parquet(file):
+            with open_parquet(file) as opened:
+                complete = complete and opened.metadata.num_rows <= seen
+    if not any(map(len, found[names[0]])):
+        raise DataError(f"{files[0]}: has a header but no rows; fill it")
+    return {name: _join(parts) for name, parts in found.items()}, complete
+
+
+def _some_rows(
+    file: Path, names: Sequence[str], delimiter: str, each: int
+) -> Iterator[dict[str, Column]]:
+    if not is_parquet(file):
+        for chunk in chunks(file, names, delimiter=delimiter):
+            yield chunk.columns
+        return
+    with open_parquet(file) as opened:
+        groups = range(opened.metadata.num_row_groups)
+        spread = groups[:: max(1, len(groups) // 8)]
+        size = max(1000, each // max(1, len(spread)))
+        whole = opened.metadata.num_rows <= each
+        for group in groups if whole else spread:
+            for batch in opened.iter_batches(size, columns=list(names), row_groups=[group]):
+                yield {name: parquet_column(file, name, batch.column(name)) for name in names}
+                if not whole:
+                    break
+
+
+def _join(parts: Sequence[Column]) -> Column:
+    """One column of several; as text where files store it differently (csv knows text alone)."""
+    if len({own.stored for own in parts}) == 1:
+        return Column(parts[0].stored, np.concatenate([own.values for own in parts]))
+    return Column("text", np.concatenate([own.texts() for own in parts]))
+
+
+def _parts(files: Sequence[Path]) -> list[Part]:
+    """Cut files into parts, the same ones for every engine: so are the numbers."""
+    parts: list[Part] = []
+    for file in files:
+        if not is_parquet(file):
+            parts.append(Part(file, None, len(parts)))
+            continue
+        with open_parquet(file) as opened:
+            sizes = [
+                opened.metadata.row_group(k).num_rows for k in range(opened.metadata.num_row_groups)
+            ]
+        groups: list[int] = []
+        row = 2
+        for k in range(len(sizes)):
+            groups.append(k)
+            held = sum(sizes[g] for g in groups)
+            if held >= PART or k == len(sizes) - 1:
+                parts.append(Part(file, tuple(groups), len(parts), row))
+                row, groups = row + held, []
+    return parts
+
+
+def summarise(plan: Plan, part: Part) -> Summaries:
+    """Read one part once. Runs wherever its file can be read."""
+    made = Summaries(len(plan.encoder.names))
+    rng = np.random.default_rng([plan.seed, part.number])
+    if part.groups is not None:
+        with open_parquet(part.file) as opened:
+            row = part.first
+            for group in part.groups:  # one at a time: several at once are held in memory
+                for batch in opened.iter_batches(ROWS, columns=plan.columns, row_groups=[group]):
+                    _add_batch(made, plan, part.file, row, batch, rng)
+                    row += batch.num_rows
+        return made
+    if plan.plain and part.file.suffix == ".csv" and part.file.stat().st_size > _FAST_CSV:
+        quick = _quick_csv(plan, part)
+        if quick is not None:
+            return quick
+    for chunk in chunks(part.file, plan.columns, delimiter=plan.delimiter, size=ROWS):
+        _add(made, plan, part.file, chunk.rows, chunk.columns, rng)
+    return made
+
+
+def _quick_csv(plan: Plan, part: Part) -> Summaries | None:
+    """Read a large csv of numbers by Arrow; None if a cell does not fit: `chunks` says which."""
+    try:
+        import pyarrow as pa
+        import pyarrow.csv
+    except ImportError:
+        return None
+    types = dict.fromkeys(plan.columns, pa.float64()) | {plan.domain: pa.string()}
+    made = Summaries(len(plan.encoder.names))
+    rng = np.random.default_rng([plan.seed, part.number])
+    try:
+        reader = pa.csv.open_csv(
+            part.file,
+            read_options=pa.csv.ReadOptions(block_size=16 * 2**20),
+            parse_options=pa.csv.ParseOptions(delimiter=plan.delimiter),
+            convert_options=pa.csv.ConvertOptions(
+                column_types=types, include_columns=plan.columns, null_values=list(MISSING)
+            ),
+        )
+        row = 2
+        for batch in reader:
+            _add_batch(made, plan, part.file, row, batch, rng)
+            row += batch.num_rows
+    except pa.ArrowInvalid:
+        return None
+    return made
+
+
+def _add_batch(
+    made: Summaries, plan: Plan, file: Path, row: int, batch: Any, rng: np.random.Generator
+) -> None:
+    """Take in an Arrow batch; numbers go straight into a matrix, everything else is encoded."""
+    import pyarrow
+
+    numeric = [*plan.encoder.needed, plan.response]
+    types = [batch.column(name).type for name in numeric]
+    fits = pyarrow.types.is_floating, pyarrow.types.is_integer
+    if plan.plain and all(any(fit(kind) for fit in fits) for kind in types):
+        Z = np.empty((len(numeric), batch.num_rows))
+        for k, name in enumerate(numeric):
+            Z[k] = batch.column(name).to_numpy(zero_copy_only=False)
+        with np.errstate(invalid="ignore"):
+            clean = np.isfinite(Z[:-1].sum()) and not np.isinf(Z[-1]).any()
+        if clean:
+            codes, names = _codes(batch.column(plan.domain))
+            if "" not in names:
+                _into(made, plan, codes, names, Z, rng)
+                return
+    columns = {name: parquet_column(file, name, batch.column(name)) for name in plan.columns}
+    _add(made, plan, file, range(row, row + batch.num_rows), columns, rng)
+
+
+def _codes(cells: Any) -> tuple[NDArray[np.intp], list[str]]:
+    """Places as numbers and their names, "" for an empty cell."""
+    import pyarrow
+
+    if not pyarrow.types.is_dictionary(cells.type):
+        cells = cells.dictionary_encode()
+    values = parquet_column(Path(), "", cells.dictionary).texts()
+    codes = cells.indices.fill_null(len(values)).to_numpy(zero_copy_only=False)
+    names = [str(value) for value in values] + ([""] if cells.null_count else [])
+    distinct = list(dict.fromkeys(names))
+    same = np.array([distinct.index(name) for name in names], dtype=np.intp)
+    return same[codes], distinct
+
+
+def _add(
+    made: Summaries,
+    plan: Plan,
+    file: Path,
+    rows: Sequence[int],
+    columns: dict[str, Column],
+    rng: np.random.Generator,
+) -> None:
+    """Encode rows of any kind and take them in."""
+    places = columns[plan.domain].texts()
+    if (blank := places == "").any():
+        raise DataError(
+            f"{file}: row {rows[int(blank.argmax())]}, column {plan.domain!r}: is empty; say where "
+            f"the row comes from"
+        )
+    cells = without_marks(columns[plan.response])
+    y = cells.numbers()
+    if (bad := np.isinf(y)).any():
+        i = int(bad.argmax())
+        raise DataError(
+            f"{file}: row {rows[i]}, column {plan.response!r}: {cells.texts()[i][:40]!r} is not a "
+            f"finite number; the response must be one (code classes as 0 and 1, or leave the cell "
+            f"empty where it is unknown)"
+        )
+    findings = Findings()
+    try:
+        X = plan.encoder.transform(columns, list(rows), findings)
+    except DataError as error:
+        raise DataError(f"{file}: {error}") from None
+    for name, n in findings.filled.items():
+        _count(made, f"{name!r}: missing values, filled with the middle of the others", n)
+    for name, counts in findings.unseen.items():
+        _count(
+            made,
+            f"{name!r}: rows of rare categories, counted as none of the columns",
+            counts.total(),
+        )
+    names, codes = np.unique(places.astype(str), return_inverse=True)
+    order = {name: k for k, name in enumerate(dict.fromkeys(places.tolist()))}
+    ranks = np.array([order[name] for name in names])
+    _into(made, plan, ranks[codes], list(order), np.vstack((X.T, y)), rng)
+
+
+def _into(
+    made: Summaries,
+    plan: Plan,
+    codes: NDArray[np.intp],
+    names: list[str],
+    Z: Matrix,
+    rng: np.random.Generator,
+) -> None:
+    if len(made.domains.keys() | set(names)) > MOST:
+        raise DataError(
+            f"column {plan.domain!r}: has more than {MOST} places; is it the column that says "
+            f"where a row comes from? Group them into fewer"
+        )
+    made.add(codes, names, Z, rng)
+
+
+def _count(made: Summaries, note: str, n: int) -> None:
+    made.notes[note] = made.notes.get(note, 0) + n
+
+
+def _notes(made: Summaries, encoder: TableEncoder) -> list[str]:
+    notes = [f"{n:,} x {note}" for note, n in made.notes.items()]
+    return [
+        f"{name!r}: left out, {why}" for name, kind, why in encoder.summary() if kind == "left out"
+    ] + notes

@@ -1,0 +1,207 @@
+"""Fit a method for one unlabelled place, and say what to expect of it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vntransfer.adaptation import METHODS, AutoTransferRegressor
+from vntransfer.adaptation._candidates import attempt
+from vntransfer.adaptation._guard import guard
+from vntransfer.domains import group
+from vntransfer.errors import ArgumentError
+from vntransfer.tabular.intervals import Calibration, mean_error
+from vntransfer.tabular.table import Problem
+
+Floats = NDArray[np.float64]
+
+COMPARED = ("boosting", "source_only")
+"""What every method is compared with."""
+
+PLAIN = ("boosting", "ridge", "source_only")
+"""Methods that do not look at the target."""
+
+CONSTANT = "constant"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came out for one target.
+
+    Parameters
+    ----------
+    target
+        Its name.
+    rows
+        Number of its rows.
+    method
+        As asked for.
+    reason
+        What was chosen and why, if there was a choice.
+    shares
+        Of the candidates, if there were several.
+    source_weights
+        Weight of each source.
+    errors
+        Method -> source -> mean absolute error on that source, predicted without its responses.
+    warnings
+        Plain sentences.
+    """
+
+    target: str
+    rows: int
+    method: str
+    reason: str
+    shares: dict[str, float]
+    source_weights: dict[str, float]
+    errors: dict[str, dict[str, float]]
+    warnings: tuple[str, ...] = field(default=())
+
+    def expected(self, method: str | None = None) -> tuple[float, float]:
+        """Mean error over held-out sources and its standard error; NaN if none was held out."""
+        own = self.errors.get(self.method if method is None else method, {})
+        return mean_error(list(own.values())) if own else (np.nan, np.nan)
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """A fitted estimator, what to expect of it, and its errors on held-out sources."""
+
+    estimator: Any
+    outcome: Outcome
+    calibration: Calibration | None
+
+
+def check_method(method: str) -> None:
+    """Raise unless a method is in the registry."""
+    if method not in METHODS:
+        raise ArgumentError(f"method: unknown {method!r}; expected one of {', '.join(METHODS)}")
+
+
+def fit_target(
+    problem: Problem,
+    target: str,
+    *,
+    method: str = "auto",
+    candidates: Sequence[str] | None = None,
+    compare: Sequence[str] = COMPARED,
+    random_state: int = 0,
+) -> Fitted:
+    """Fit a method on the sources for one target.
+
+    Parameters
+    ----------
+    problem
+        The table.
+    target
+        One of its targets.
+    method
+        An id of ``METHODS``.
+    candidates
+        Of "auto"; None: all.
+    compare
+        Methods that are judged beside it.
+    random_state
+        Seed.
+    """
+    check_method(method)
+    used = np.isin(problem.domain, [*problem.sources, target])
+    X, y, domain = problem.X[used], problem.y[used], problem.domain[used]
+    groups = group(domain, len(y), target=target)
+    if method == "auto":
+        model = AutoTransferRegressor(candidates, random_state=random_state)
+        model.fit(X, y, domain, target)
+        every = {"auto": model.held_out_, **model.candidates_held_out_}
+        shares, reason = dict(model.selection_.shares), model.selection_.reason
+    else:
+        names = list(dict.fromkeys((method, *compare)))
+        tried = attempt(names, X, y, groups, seed=random_state)
+        model, every = tried.model(method), tried.held_out
+        chosen = getattr(model, "selection_", None)
+        shares, reason = {}, "" if chosen is None else chosen.reason
+    names = [str(name) for name in groups.sources]
+    weights = dict(zip(names, map(float, model.source_weights_.values()), strict=True))
+    truth = {str(name): (rows, y[rows]) for name, rows in groups.sources.items()}
+    errors = {
+        name: {source: _mean_gap(own[rows], r) for source, (rows, r) in truth.items()}
+        for name, own in every.items()
+        if np.isfinite(own).any()
+    }
+    calibration = None
+    if errors:
+        errors[CONSTANT] = _constant_errors(truth)
+        gaps = {source: every[method][rows] - r for source, (rows, r) in truth.items()}
+        calibration = Calibration.from_errors(gaps, weights)
+    used_names = [name for name, share in shares.items() if share > 0] or [method]
+    outcome = Outcome(
+        target,
+        len(y) - len(groups.source_rows),
+        method,
+        reason,
+        shares,
+        weights,
+        errors,
+        tuple(_warnings(method, used_names, errors)),
+    )
+    return Fitted(model, outcome, calibration)
+
+
+def _mean_gap(predicted: Floats, truth: Floats) -> float:
+    return float(np.nanmean(np.abs(predicted - truth)))
+
+
+def _constant_errors(truth: Mapping[str, tuple[Any, Floats]]) -> dict[str, float]:
+    """Errors of the other sources' median."""
+    return {
+        source: _mean_gap(
+            np.full(
+                len(r), np.median(np.concatenate([o for k, (_, o) in truth.items() if k != source]))
+            ),
+            r,
+        )
+        for source, (_, r) in truth.items()
+    }
+
+
+def _warnings(
+    method: str, used: Sequence[str], errors: Mapping[str, Mapping[str, float]]
+) -> list[str]:
+    """Plain sentences on what is not to be expected."""
+    if not errors:
+        return [
+            "there is one source: no place can be held out, so that the error at a new place is "
+            "not known and there are no intervals"
+        ]
+    out = []
+    own = np.array(list(errors[method].values()))
+    if set(used) <= set(PLAIN):
+        if method not in PLAIN:
+            out.append(
+                f"no adaptation is used: {' and '.join(used)} did best on held-out sources, and "
+                f"weights or alignment promised no gain"
+            )
+    else:
+        for plain in (name for name in COMPARED if name in errors and name not in used):
+            other = np.array(list(errors[plain].values()))
+            if guard(np.stack((other, own), 1)).scores[1] < 0:
+                continue
+            change = 100 * (own.mean() / other.mean() - 1)
+            said = f"{abs(change):.1f} % {'above' if change > 0 else 'below'}"
+            out.append(
+                f"{_title(plain)} is the safer choice here, because the error of {method} on "
+                f"held-out sources is {said} that of {plain}, which is not better by more than a "
+                f"standard error"
+            )
+    constant = np.array(list(errors[CONSTANT].values()))
+    if own.mean() >= constant.mean():
+        out.append(
+            "a constant (the median of the other sources) predicts held-out sources as well: what "
+            "is learned at some places does not carry over to others"
+        )
+    return out
+
+
+def _title(name: str) -> str:
+    return {"source_only": "source-only", "boosting": "plain boosting"}.get(name, name)

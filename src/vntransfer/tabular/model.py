@@ -1,0 +1,265 @@
+"""A model of a table: how columns become numbers, an estimator per target, what to expect."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vntransfer.data.cells import Column
+from vntransfer.errors import ArgumentError, DataError
+from vntransfer.tabular.encoder import Findings, TableEncoder
+from vntransfer.tabular.fitting import COMPARED, Outcome, check_method, fit_target
+from vntransfer.tabular.intervals import Calibration
+from vntransfer.tabular.table import Problem, read_frame, read_problem
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Predictions:
+    """Predicted responses (n,) with the ends of their intervals, NaN where there are none."""
+
+    value: Floats
+    low: Floats
+    high: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class TableModel:
+    """What `adapt` gives: it predicts tables as they are, columns and all.
+
+    Parameters
+    ----------
+    encoder
+        How columns become numbers.
+    names
+        The columns of place and response.
+    estimators
+        Target -> fitted estimator.
+    outcomes
+        Target -> what to expect.
+    calibrations
+        Target -> errors on held-out sources; absent where none was held out.
+    provenance
+        Files, versions, seed: plain values.
+    notes
+        Sentences on the rows of the training table.
+    """
+
+    encoder: TableEncoder
+    names: tuple[str, str]
+    estimators: Mapping[str, Any]
+    outcomes: Mapping[str, Outcome]
+    calibrations: Mapping[str, Calibration]
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    @property
+    def targets(self) -> list[str]:
+        """Names of the targets."""
+        return list(self.estimators)
+
+    def predict(
+        self,
+        data: Any,
+        *,
+        target: str | None = None,
+        level: float = 0.9,
+        delimiter: str = ",",
+        findings: Findings | None = None,
+    ) -> Predictions:
+        """Predict the rows of a table.
+
+        Parameters
+        ----------
+        data, delimiter
+            A file, or a table in memory; see `read_frame`.
+        target
+            Which one the rows are of; None: the only one, or what the column of places says.
+        level
+            Of the intervals.
+        findings
+            Takes note of what was unusual.
+        """
+        frame = read_frame(data, delimiter=delimiter)
+        self.check(list(frame.columns), target)
+        return self.predict_columns(
+            frame.columns, frame.rows, target=target, level=level, findings=findings
+        )
+
+    def check(self, names: Sequence[str], target: str | None) -> list[str]:
+        """Compare the columns of a table with those of the training table.
+
+        Returns
+        -------
+        list of str
+            Notes: columns that are not used, another order. What is missing is an error.
+        """
+        needed = self.encoder.needed
+        if absent := [name for name in needed if name not in names]:
+            raise DataError(
+                f"columns missing that the model was trained on: {', '.join(map(repr, absent))}; "
+                f"the table has {', '.join(map(repr, names))[:300]}"
+            )
+        if target is not None and target not in self.estimators:
+            raise ArgumentError(f"target: expected one of {self.targets}, got {target!r}")
+        if target is None and len(self.estimators) > 1 and self.names[0] not in names:
+            raise DataError(
+                f"the model has {len(self.estimators)} targets, {self.targets}, and the table no "
+                f"column {self.names[0]!r}; say which one with --target (target=)"
+            )
+        known = {*(own.name for own in self.encoder.fields), *self.names}
+        extra = [name for name in names if name not in known]
+        notes = [f"columns not used: {', '.join(map(repr, extra))}"] if extra else []
+        order = [name for name in names if name in needed]
+        if order != needed:
+            notes.append("the columns come in another order; they are matched by their names")
+        return notes
+
+    def predict_columns(
+        self,
+        columns: Mapping[str, Column],
+        rows: Sequence[int],
+        *,
+        target: str | None = None,
+        level: float = 0.9,
+        findings: Findings | None = None,
+    ) -> Predictions:
+        """Predict rows that were read and checked."""
+        X = self.encoder.transform(columns, rows, findings)
+        out = Predictions(*(np.full(len(X), np.nan) for _ in range(3)))
+        for name, own in self._split(columns, rows, target):
+            value = np.asarray(self.estimators[name].predict(X[own]), dtype=np.float64)
+            half = np.nan
+            if name in self.calibrations:
+                half = self.calibrations[name].half_width(level)
+            out.value[own], out.low[own], out.high[own] = value, value - half, value + half
+        return out
+
+    def _split(
+        self, columns: Mapping[str, Column], rows: Sequence[int], target: str | None
+    ) -> Iterator[tuple[str, NDArray[Any]]]:
+        """Rows of each target."""
+        if target is not None or len(self.estimators) == 1:
+            yield target or self.targets[0], np.arange(len(rows))
+            return
+        places = columns[self.names[0]].texts()
+        if (other := ~np.isin(places, self.targets)).any():
+            i = int(other.argmax())
+            raise DataError(
+                f"row {rows[i]}, column {self.names[0]!r}: {places[i][:40]!r} is none of the "
+                f"model's targets {self.targets}; say which one to use with --target (target=)"
+            )
+        for name in self.targets:
+            if len(own := np.flatnonzero(places == name)):
+                yield name, own
+
+    def save(self, folder: str | Path) -> None:
+        """Write the model into a folder, without pickle; `load_table_model` reads it."""
+        from vntransfer.tabular.storage import save
+
+        save(self, folder)
+
+
+def adapt(
+    data: Any,
+    *,
+    domain: str,
+    response: str,
+    target: str | Sequence[str],
+    method: str = "auto",
+    features: Sequence[str] | None = None,
+    drop: Sequence[str] = (),
+    category: Sequence[str] = (),
+    use_target_labels: bool = False,
+    candidates: Sequence[str] | None = None,
+    compare: Sequence[str] = COMPARED,
+    random_state: int = 0,
+    delimiter: str = ",",
+) -> TableModel:
+    """Train on the labelled places of a table for one, or several, without labels.
+
+    Parameters
+    ----------
+    data, delimiter
+        A csv, csv.gz or parquet file, or a table in memory; see `read_frame`.
+    domain, response
+        Columns that say where a row comes from, and what is to be predicted.
+    target
+        The place, or places, to predict for.
+    method
+        "auto" or an id of ``METHODS``.
+    features, drop, category, use_target_labels
+        See `read_problem`.
+    candidates
+        Of "auto"; None: all.
+    compare
+        Methods that are judged beside a method other than "auto".
+    random_state
+        Seed.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> size = rng.uniform(30, 120, 200)
+    >>> town = np.repeat(["A", "B", "C", "new"], 50)
+    >>> price = np.where(town == "new", np.nan, 3 * size + rng.normal(size=200))
+    >>> table = {"town": town, "size": size, "lift": rng.random(200) < 0.5, "price": price}
+    >>> model = adapt(table, domain="town", response="price", target="new", method="ridge",
+    ...               compare=())
+    >>> later = model.predict({"size": [50.0, 100.0], "lift": [True, False]})
+    >>> later.value.round(-1), bool((later.low < later.value).all())
+    (array([150., 300.]), True)
+    """
+    check_method(method)
+    targets = [target] if isinstance(target, str) else list(target)
+    if not targets:
+        raise ArgumentError("target: name at least one place to predict for")
+    problem = read_problem(
+        data,
+        domain=domain,
+        response=response,
+        targets=targets,
+        features=features,
+        drop=drop,
+        category=category,
+        use_target_labels=use_target_labels,
+        delimiter=delimiter,
+    )
+    return fit_problem(
+        problem, method=method, candidates=candidates, compare=compare, random_state=random_state
+    )
+
+
+def fit_problem(
+    problem: Problem,
+    *,
+    method: str = "auto",
+    candidates: Sequence[str] | None = None,
+    compare: Sequence[str] = COMPARED,
+    random_state: int = 0,
+) -> TableModel:
+    """Fit a model for every target of a table that was read."""
+    fitted = {
+        name: fit_target(
+            problem,
+            name,
+            method=method,
+            candidates=candidates,
+            compare=compare,
+            random_state=random_state,
+        )
+        for name in problem.targets
+    }
+    return TableModel(
+        problem.encoder,
+        problem.names,
+        {name: own.estimator for name, own in fitted.items()},
+        {name: own.outcome for name, own in fitted.items()},
+        {n: own.calibration for n, own in fitted.items() if own.calibration is not None},
+        {"method": method, "random_state": random_state, "files": dict(problem.sha256)},
+        problem.notes,
+    )

@@ -1,0 +1,37 @@
+"""An experiment whose cells keep checkpoints and wait in the middle until a file is there."""
+
+import os
+import time
+from collections.abc import Iterator
+
+from vntransfer.bench.cells import Cell
+from vntransfer.bench.kinds import Kind, Method
+from vntransfer.bench.scratch import scratch
+from vntransfer.io import atomic_write
+
+
+def run(cell: Cell) -> Iterator[tuple[int, dict[str, float]]]:
+    kept = scratch()
+    file = None if kept is None else kept / "step"
+    first = int(file.path.read_text()) if file is not None and file.path.exists() else 1
+    for step in range(first, 6):
+        if step == 4:
+            while not os.path.exists(os.environ["VNT_TEST_GO"]):
+                time.sleep(0.01)
+        if file is not None and file.pace.due():
+            with atomic_write(file.path, "w") as text:
+                text.write(str(step + 1))
+    yield 5, {"error": 1.0, "first": first}
+
+
+KIND = Kind(
+    name="troubled.patient",
+    summary="cells that wait",
+    version=1,
+    metric="error",
+    settings={},
+    methods={"waits": Method()},
+    targets=lambda data, settings: ["a"],
+    fingerprint=lambda data, settings: data,
+    run=run,
+)
