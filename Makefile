@@ -10,7 +10,7 @@ export OMP_NUM_THREADS ?= 1
 export MKL_NUM_THREADS ?= 1
 
 .PHONY: demo test lint types unit format bench-core bench-adaptation bench-continual \
-	bench-data bench-runner bench-faults docs \
+	bench-data bench-page bench-runner bench-faults docs \
 	setup clean
 
 demo: setup
@@ -47,6 +47,9 @@ bench-runner: setup
 
 bench-faults: setup
 	@$(BIN)/python benchmarks/faults.py --kills 30
+
+bench-page: setup
+	@$(BIN)/python benchmarks/page.py
 
 bench-continual: setup
 	@$(BIN)/python benchmarks/continual.py

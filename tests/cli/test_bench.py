@@ -32,6 +32,10 @@ def test_run_report_export(tmp_path: Path) -> None:
         "**Everyday predictors on the six synthetic domains: synthetic**"
     )
     assert (tmp_path / "figures" / "smoke-values.svg").exists()
+    page = tmp_path / "page.html"
+    shown = vnt("report", folder, "--format", "html", "--out", page, "--no-domains")
+    assert shown.stdout.strip() == str(page)
+    assert page.read_text("utf-8").startswith("<!doctype html>")
     rows = vnt("export", folder, tmp_path / "rows.csv")
     assert "wrote 4 rows" in rows.stdout
     assert "settings.n_samples" in (tmp_path / "rows.csv").read_text().splitlines()[0]

@@ -2,11 +2,14 @@
 
 import re
 import shlex
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from vntransfer.bench.costs import cost_drawing
 from vntransfer.bench.drawings import Drawing, standard
 from vntransfer.bench.footer import footer
+from vntransfer.bench.provenance import read_provenance
 from vntransfer.bench.report import Report, duration_table, load_report
 from vntransfer.bench.samples import domain_drawings
 from vntransfer.bench.statistics import VERDICTS, Estimate
@@ -44,31 +47,40 @@ def write_page(folder: str | Path, out: str | Path | None = None, *, domains: bo
     words = ["vnt", "bench", "report", str(folder), "--format", "html"]
     words += [] if out is None else ["--out", str(out)]
     words += [] if domains else ["--no-domains"]
-    page = make_page(load_report(folder), Path(folder), shlex.join(words), domains=domains)
+    made = read_provenance(folder).get("invocations", [])
+    page = make_page(load_report(folder), made, shlex.join(words), domains=domains)
     return page.write(out or Path(folder, PAGE_NAME))
 
 
-def make_page(loaded: Report, folder: Path, command: str, *, domains: bool = True) -> Page:
+def make_page(
+    loaded: Report,
+    invocations: Sequence[Mapping[str, Any]],
+    command: str,
+    *,
+    domains: bool = True,
+) -> Page:
     """Put the page of a report together.
 
     Parameters
     ----------
-    loaded, folder
-        The run and where it was read.
-    command
-        What makes the page, for its foot.
+    loaded
+        The run.
+    invocations, command
+        What made the run (see `vntransfer.bench.provenance.read_provenance`) and what makes the
+        page, for its foot.
     domains
         Also show the data.
     """
     preset = loaded.preset
     lead = f"{loaded.kind.summary[:1].upper()}{loaded.kind.summary[1:]}."
-    page = Page(preset.title, lead, footer(loaded, folder, command))
+    page = Page(preset.title, lead, footer(loaded, invocations, command))
     _summarise(loaded, page.section("Summary"))
     _add_failures(loaded, page)
     part = page.section("Tables")
     claim = f"paper: {preset.paper.get('claim')}"  # it stands in the summary
     for table in loaded.tables():
-        _add_table(part, table, preset.title, claim)
+        if table.header != ["method", *VERDICTS]:  # so does this
+            _add_table(part, table, preset.title, claim)
     drawings = list((loaded.kind.figures or standard)(loaded)) if loaded.chosen else []
     _add_drawings(page, "Figures", drawings)
     if domains:
@@ -95,7 +107,11 @@ def _summarise(loaded: Report, part: Section) -> None:
             ("Failed", str(counts["failed"]), ""),
             ("Pending", str(counts["pending"]), ""),
             ("Methods", str(len(preset.methods)), ""),
-            ("Data sets", str(len(preset.data)), f"{len(targets)} targets"),
+            (
+                "Data sets",
+                str(len(preset.data)),
+                f"{len(targets)} target{'s' * (len(targets) > 1)}",
+            ),
             ("Seeds", str(len(preset.seeds)), ""),
         ]
     )

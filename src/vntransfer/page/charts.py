@@ -37,6 +37,8 @@ class Axis:
         Names of the places 0, 1, 2, ... of an axis without numbers.
     hidden
         Without ticks: the numbers mean nothing.
+    whole
+        Ticks at whole numbers only: of epochs, tasks and other things that are counted.
     """
 
     label: str = ""
@@ -45,6 +47,7 @@ class Axis:
     high: float | None = None
     names: Sequence[str] = ()
     hidden: bool = False
+    whole: bool = False
 
 
 @dataclass(frozen=True)

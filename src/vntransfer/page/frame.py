@@ -83,6 +83,8 @@ def _x_axis(axis: Axis, x: Scale, y: Scale, slanted: bool, height: float) -> lis
             parts.append(name_below(name, x(place), bottom, slanted=slanted))
         return parts
     for tick in x.ticks(max(2, int((x.end - x.start) // 55))):
+        if axis.whole and tick % 1:
+            continue
         at = x(tick)
         parts.append(tag("path", d=f"M{at:.1f} {bottom:.1f}V{top:.1f}", class_="grid"))
         label = tick_text(tick, log=axis.log)

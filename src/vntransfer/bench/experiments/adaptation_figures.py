@@ -151,7 +151,7 @@ def epoch_curves(curves: Curves, *, window: int = WINDOW) -> Panels:
             plain = {"marks": False, "colour": place}
             series.append(Series(source, x, values, thin=True, **plain))  # type: ignore[arg-type]
             series.append(Series(source, x, smooth(values, window), **plain))  # type: ignore[arg-type]
-        axes = Axis("epoch"), Axis("weight", low=0)
+        axes = Axis("epoch", whole=True), Axis("weight", low=0)
         charts.append(Lines(series, *axes, title=f"target {target}"))
     return Panels(charts, share=False)
 
@@ -171,7 +171,7 @@ def change_curves(curves: Mapping[str, Mapping[int, Curves]]) -> Lines:
             epoch + 2.0: list(values) for epoch, values in enumerate(zip(*steps, strict=True))
         }
         series.append(spread(method, points))
-    return Lines(series, Axis("epoch"), Axis("½ Σ |w(epoch) − w(epoch − 1)|", low=0))
+    return Lines(series, Axis("epoch", whole=True), Axis("½ Σ |w(epoch) − w(epoch − 1)|", low=0))
 
 
 def weight_bars(weights: Mapping[str, Weights], target: str) -> Bars:

@@ -57,7 +57,7 @@ def _forgetting(loaded: Report, data: str, condition: Condition) -> Lines:
         for lag, value in enumerate(_curve(record)):
             points.setdefault(method, {}).setdefault(float(lag), []).append(value)
     series = [spread(m, points[m]) for m in methods_of(loaded) if m in points]
-    x, y = Axis("tasks since it was learnt"), Axis("accuracy, %")
+    x, y = Axis("tasks since it was learnt", whole=True), Axis("accuracy, %")
     return Lines(series, x, y, title=group_label((data, condition)))
 
 
@@ -118,7 +118,7 @@ def _by_task(loaded: Report, group: Group) -> Iterator[Drawing]:
             Series(f"task {j + 1}", np.arange(j, T) + 1, R[j:, j], colour=k, marks=T <= 12)
             for k, j in enumerate(chosen)
         ]
-        axes = Axis("tasks learnt"), Axis("accuracy, %")
+        axes = Axis("tasks learnt", whole=True), Axis("accuracy, %")
         curves.append(Lines(series, *axes, title=method))
     caption = f"Mean over seeds.{more}"
     yield Drawing(f"matrices-{name}", f"Accuracy matrices: {label}", Panels(maps), caption)
@@ -142,7 +142,9 @@ def _groups(loaded: Report) -> Drawing:
         theirs = {n: paper[m]["ra"] for n, m in numbers.items() if "ra" in paper.get(m, {})}
         if theirs:
             series.append(Series("paper", list(theirs), list(theirs.values()), dash="dashed"))
-        charts.append(Lines(series, Axis("groups"), Axis("RA, %"), title=group_label(group)))
+        charts.append(
+            Lines(series, Axis("groups", whole=True), Axis("RA, %"), title=group_label(group))
+        )
     caption = "Retained accuracy, mean ± standard error over seeds."
     return Drawing("groups", "Number of groups", Panels(charts, share=False), caption)
 
