@@ -55,10 +55,10 @@ def registry() -> list[str]:
     return [*lines, ""]
 
 
-def continual() -> list[str]:
-    """Sections of what `vntransfer.continual` offers: it is not among the top-level names."""
-    module = import_module("vntransfer.continual")
-    lines = ["## Continual learning (`vntransfer.continual`)", ""]
+def package(name: str, title: str) -> list[str]:
+    """Sections of what a package offers whose names are not among the top-level ones."""
+    module = import_module(f"vntransfer.{name}")
+    lines = [f"## {title} (`vntransfer.{name}`)", ""]
     for name, thing in sorted(vars(module).items()):
         if not name.startswith("_") and (inspect.isclass(thing) or inspect.isfunction(thing)):
             lines += section(name, thing)
@@ -80,7 +80,7 @@ def page() -> str:
         for name in names:
             thing = getattr(import_module(f"vntransfer.{module}"), name)
             lines += registry() if name == "DIVERGENCES" else section(name, thing)
-    lines += continual()
+    lines += package("continual", "Continual learning") + package("tabular", "Tables")
     return "\n".join(line.rstrip() for line in "\n".join(lines).splitlines()) + "\n"
 
 

@@ -6,8 +6,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from vntransfer import AutoTransferRegressor, PooledRegressor, load_model, stack
+from vntransfer import AutoTransferRegressor, PooledRegressor, load_model
+from vntransfer import stack as stack_domains
 from vntransfer.adaptation._candidates import CANDIDATES
+from vntransfer.adaptation._stack import stack
 from vntransfer.errors import ArgumentError, DataError
 
 CHEAP = ["boosting", "ridge", "ridge, sharpness 3"]
@@ -18,7 +20,7 @@ def world(relation: Any, n: int = 80) -> tuple[Any, Any, Any, Any]:
     parts = {name: rng.normal(m, 1, size=(n, 3)) for m, name in enumerate("abcd")}
     target = rng.normal(1.5, 1, size=(n, 3))
     sources = {k: (x, relation(x) + 0.1 * rng.normal(size=n)) for k, x in parts.items()}
-    return *stack(sources, target=target), target
+    return *stack_domains(sources, target=target), target
 
 
 def linear(x: Any) -> Any:
@@ -71,7 +73,8 @@ def test_networks_are_judged_and_the_whole_survives_saving(tmp_path: Path) -> No
     used = ~np.isin(domain, ["c", "d"])
     X, y, domain = X[used], y[used], domain[used]
     names = ["boosting", "ridge", "source_only", "mdd"]
-    model = AutoTransferRegressor(names, temperature=5.0, random_state=0).fit(X, y, domain)
+    options: dict[str, Any] = {"combine": "mean", "temperature": 5.0, "random_state": 0}
+    model = AutoTransferRegressor(names, **options).fit(X, y, domain)
     assert set(model.models_) == set(names)  # so warm that all have a share
     assert all(np.isfinite(list(own.values())).all() for own in model.selection_.errors.values())
     model.save(tmp_path / "m")
@@ -95,6 +98,34 @@ def test_target_labels_are_never_read_and_one_source_is_enough() -> None:
     assert alone.selection_.chosen == "boosting"
     best = AutoTransferRegressor(CHEAP, combine="best", random_state=0).fit(X, y, domain)
     assert list(best.models_) == [best.selection_.chosen]
+
+
+def test_stack_is_the_best_mean_and_a_doubtful_one_is_refused() -> None:
+    rng = np.random.default_rng(0)
+    truth = [rng.normal(size=200) for _ in range(4)]
+    noise = [rng.normal(size=(3, 200)) for _ in range(4)]
+    independent = [y + e for y, e in zip(truth, noise, strict=True)]
+    found = stack(independent, truth)
+    np.testing.assert_allclose(found.weights, 1 / 3, atol=0.08)  # equal and independent errors
+    assert found.score < np.log(0.75)  # the mean of three has 1/√3 of the error
+    grid = [
+        np.array([a, b, 1 - a - b])
+        for a in np.linspace(0, 1, 21)
+        for b in np.linspace(0, 1 - a, 21)
+    ]
+
+    def risk(w: Any) -> float:
+        pairs = zip(independent, truth, strict=True)
+        return float(
+            np.mean([np.abs(w @ p - y).mean() / np.abs(p[0] - y).mean() for p, y in pairs])
+        )
+
+    assert risk(found.weights) <= min(map(risk, grid)) + 2e-3
+    worse = [np.stack((p[0], 3 * p[1], 3 * p[2])) for p in noise]
+    doubtful = stack([y + e for y, e in zip(truth, worse, strict=True)], truth)
+    assert doubtful.weights[0] > 0.8
+    alone = [np.stack((y + e[0], y + e[0])) for y, e in zip(truth, noise, strict=True)]
+    assert stack(alone, truth).score >= 0  # nothing gained: the safe one is kept
 
 
 def test_bad_options_are_named() -> None:

@@ -15,11 +15,13 @@ from vntransfer.adaptation._candidates import CANDIDATES, Tried, attempt
 from vntransfer.adaptation._guard import guard
 from vntransfer.adaptation._learners import read
 from vntransfer.adaptation._selection import LEAST
+from vntransfer.adaptation._stack import stack
 from vntransfer.domains import Groups, Name
 from vntransfer.errors import ArgumentError
 
 Floats = NDArray[np.float64]
-Combine = Literal["mean", "best"]
+Folds = tuple[list[Floats], list[Floats]]
+Combine = Literal["stack", "mean", "best"]
 
 
 @dataclass(frozen=True)
@@ -58,10 +60,11 @@ class AutoTransferRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc
     """Ridge, boosting and networks, with or without weights and alignment, by what sources say.
 
     Each source plays the target once, and every candidate predicts it from the others; no label of
-    the target is used. With r the logarithm of the ratio of a candidate's error to boosting's on a
-    virtual target, its score is the mean of r plus its standard error, and boosting's is 0: a
-    doubtful gain is no gain. Predictions are the mean over the candidates with shares
-    softmax(-score / temperature).
+    the target is used. The shares of the candidates in the mean of predictions are those of the
+    least error there; they are judged by leaving each virtual target out of their own fit, too.
+    With r the logarithm of the ratio of that error to boosting's on a virtual target, the score is
+    the mean of r plus its standard error: unless it is below 0, boosting is taken. A doubtful gain
+    is no gain.
 
     Parameters
     ----------
@@ -70,9 +73,10 @@ class AutoTransferRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc
         regression, each pooled and with sources weighted at sharpness 1 and 3, a source-only
         ensemble of networks, and "mdd".
     combine
-        "mean" over candidates by their shares, or the "best" alone.
+        "stack" as above; "mean": every candidate has a score of its own, and shares are
+        softmax(-score / temperature); "best": the candidate of the lowest score alone.
     temperature
-        Of the softmax that gives the shares.
+        Of the softmax.
     n_jobs
         Virtual targets tried at once (joblib).
     random_state
@@ -88,8 +92,8 @@ class AutoTransferRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc
         Name -> fitted estimator of every candidate that has a share.
     held_out_ : array
         (n,): prediction of each source's rows by candidates that have not seen its responses,
-        with the shares that errors on the other sources give; NaN in rows of the target and where
-        none was made. Not saved.
+        with the shares that the other sources give ("stack") or with those of `selection_`; NaN in
+        rows of the target and where none was made. Not saved.
     candidates_held_out_ : dict
         The same of each candidate.
 
@@ -105,7 +109,7 @@ class AutoTransferRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc
     """
 
     candidates: Sequence[str] | None = None
-    combine: Combine = "mean"
+    combine: Combine = "stack"
     temperature: float = 0.02
     n_jobs: int | None = None
     random_state: Any = None
@@ -160,38 +164,60 @@ class AutoTransferRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc
             safe = {name: float(name == names[0]) for name in names}
             reason = f"{names[0]}: with one source there is none to leave out"
             return AutoSelection(names, safe, reason=reason)
-        errors = _errors(names, tried.held_out, y, groups)
-        shares, scores = self._shares(errors)
+        folds = _folds(names, tried.held_out, y, groups)
+        errors = np.array([np.abs(p - own).mean(1) for p, own in zip(*folds, strict=True)])
+        found = guard(errors, temperature=self.temperature)
+        failed = ~np.isfinite(found.scores)
+        reason = _reason(names, found.scores, len(errors))
+        if self.combine == "stack":
+            shares, reason = self._stacked(names, folds, failed)
+        elif self.combine == "best":
+            shares = np.eye(len(names))[found.best]
+        else:
+            shares = found.shares
+        shares = np.where(shares < LEAST, 0.0, shares)
         return AutoSelection(
             names,
-            dict(zip(names, shares.tolist(), strict=True)),
-            dict(zip(names, scores.tolist(), strict=True)),
+            dict(zip(names, (shares / shares.sum()).tolist(), strict=True)),
+            dict(zip(names, found.scores.tolist(), strict=True)),
             {
                 source: dict(zip(names, own.tolist(), strict=True))
                 for source, own in zip(groups.sources, errors, strict=True)
             },
-            _reason(names, scores, len(errors)),
+            reason,
         )
 
-    def _shares(self, errors: Floats) -> tuple[Floats, Floats]:
-        """Shares and scores (C,) from errors (V, C)."""
-        found = guard(errors, temperature=self.temperature)
-        if self.combine == "best":
-            return np.eye(errors.shape[1])[found.best], found.scores
-        shares = np.where(found.shares < LEAST, 0.0, found.shares)
-        return shares / shares.sum(), found.scores
+    def _stacked(
+        self, names: tuple[str, ...], folds: Folds, failed: NDArray[np.bool_]
+    ) -> tuple[Floats, str]:
+        """Shares (C,) of a guarded stack, and why."""
+        stacked = stack([p[~failed] for p in folds[0]], folds[1])
+        n = len(folds[1])
+        self._others = np.tile(np.eye(len(names))[0], (n, 1))
+        if stacked.score >= 0:
+            reason = f"{names[0]}: no mean of candidates was better by a standard error on {n} "
+            return self._others[0], reason + "virtual targets"
+        self._others[:, ~failed] = stacked.held_out
+        shares = np.zeros(len(names))
+        shares[~failed] = stacked.weights
+        gain = 100 * (1 - np.exp(stacked.score))
+        return shares, (
+            f"{names[int(shares.argmax())]} leads a mean of candidates: error at least {gain:.1f} "
+            f"% below that of {names[0]} over {n} virtual targets, less one standard error"
+        )
 
     def _held_out(self, names: tuple[str, ...], tried: Tried, y: Floats, groups: Groups) -> Floats:
-        """Predictions of each source by shares that the other sources decide."""
+        """Predictions of each source with shares that the other sources give."""
         out = np.full(len(y), np.nan)
         if len(groups.sources) < 2:
             return out
-        errors = _errors(names, tried.held_out, y, groups)
         every = np.array([tried.held_out[name] for name in names])
+        shares = np.array(list(self.selection_.shares.values()))
         for v, rows in enumerate(groups.sources.values()):
-            shares, _ = self._shares(np.delete(errors, v, axis=0))
-            used = shares > 0
-            out[rows] = shares[used] @ every[np.ix_(used, rows)]
+            own = self._others[v] if self.combine == "stack" else shares
+            own = np.where(own < LEAST, 0.0, own)
+            used = own > 0
+            out[rows] = own[used] / own.sum() @ every[np.ix_(used, rows)]
         return out
 
     def _weights(self, groups: Groups) -> dict[Name, float]:
@@ -222,15 +248,15 @@ class AutoTransferRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc
         return tags
 
 
-def _errors(
+def _folds(
     names: Sequence[str], held_out: Mapping[str, Floats], y: Floats, groups: Groups
-) -> Floats:
-    """Mean absolute errors (V, C), over the rows that all candidates predicted."""
+) -> Folds:
+    """Predictions (C, n) and responses (n,) of the rows that all candidates predicted."""
     every = np.array([held_out[name] for name in names])
     made = ~np.isnan(every)  # networks predict a part of a large source's rows
     common = made[made.any(1)].all(0)
-    gaps = np.abs(every - y)
-    return np.array([gaps[:, rows[common[rows]]].mean(1) for rows in groups.sources.values()])
+    rows = [own[common[own]] for own in groups.sources.values()]
+    return [every[:, own] for own in rows], [y[own] for own in rows]
 
 
 def _reason(names: Sequence[str], scores: Floats, n: int) -> str:

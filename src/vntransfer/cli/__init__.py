@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from vntransfer._version import __version__
-from vntransfer.cli import adapt, bench, data, demo, example, predict, relate
+from vntransfer.cli import adapt, bench, continual, data, demo, example, predict, relate
 from vntransfer.errors import VnError
 
 app = typer.Typer(
@@ -22,6 +22,7 @@ app.command(name="example")(example.command)
 app.command(name="relate")(relate.command)
 app.command(name="adapt")(adapt.command)
 app.command(name="predict")(predict.command)
+app.command(name="continual")(continual.command)
 app.add_typer(bench.app, name="bench")
 app.add_typer(data.app, name="data")
 

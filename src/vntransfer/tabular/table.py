@@ -223,8 +223,8 @@ def read_problem(
     (['A', 'B'], ('C',), ['rooms', 'garden'], (15, 2))
     """
     frame = read_frame(data, delimiter=delimiter)
-    names = _features(frame, domain, response, features, drop)
-    places, y = _places(frame, domain), _responses(frame, response)
+    names = choose_features(frame, domain, response, features, drop)
+    places, y = read_places(frame, domain), _responses(frame, response)
     notes: list[str] = []
     _check_targets(frame, places, targets)
     aimed = np.isin(places, targets)
@@ -278,9 +278,10 @@ def read_problem(
     )
 
 
-def _features(
+def choose_features(
     frame: Frame, domain: str, response: str, features: Sequence[str] | None, drop: Sequence[str]
 ) -> list[str]:
+    """Name the columns to predict from, checking all that were named."""
     every = list(frame.columns)
     need(Path(frame.name), every, [domain, response, *(features or ()), *drop])
     if domain == response:
@@ -296,7 +297,8 @@ def _features(
     return list(dict.fromkeys(names))
 
 
-def _places(frame: Frame, domain: str) -> NDArray[Any]:
+def read_places(frame: Frame, domain: str) -> NDArray[Any]:
+    """Give the place (or task) of each row as text."""
     places = frame.columns[domain].texts()
     if (blank := places == "").any():
         row = frame.rows[int(blank.argmax())]

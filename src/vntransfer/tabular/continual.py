@@ -1,0 +1,334 @@
+"""Tasks of a table, learnt one after another by one network, and what is kept of them."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from safetensors.torch import load as read_tensors
+from safetensors.torch import save as write_tensors
+from torch import nn
+
+from vntransfer._version import __version__
+from vntransfer.continual import METHODS, Task, accuracy_matrix
+from vntransfer.continual.metrics import forgetting_curve, score, summary
+from vntransfer.continual.networks import dense
+from vntransfer.errors import ArgumentError, DataError, DomainError
+from vntransfer.io import atomic_write, file_hash, report
+from vntransfer.tabular.encoder import TableEncoder
+from vntransfer.tabular.schema import without_marks
+from vntransfer.tabular.table import Frame, choose_features, read_frame, read_places
+
+Floats = NDArray[np.float64]
+Kind = Literal["auto", "regression", "classification"]
+Order = Literal["appearance", "sorted"]
+
+FORMAT, STORED = 1, "vntransfer continual model"
+RECORD, NUMBERS = "model.json", "model.safetensors"
+LEAST = 8
+"""Rows that a task needs."""
+
+
+@dataclass(frozen=True, eq=False)
+class ContinualModel:
+    """A network that has learnt the tasks of a table one after another.
+
+    Parameters
+    ----------
+    encoder, centre, scale
+        How columns become numbers, and their means and standard deviations.
+    net
+        The network.
+    classes
+        Names of the classes; empty for regression.
+    response, unit
+        Name of the response; its mean and standard deviation (regression).
+    names
+        The tasks in the order in which they were learnt.
+    matrix
+        (T, T): accuracy, or root mean squared error, on held-out rows of task j after task i.
+    initial
+        (T,): the same before any training.
+    method
+        Its id.
+    """
+
+    encoder: TableEncoder
+    centre: Floats
+    scale: Floats
+    net: nn.Module
+    classes: tuple[str, ...]
+    response: str
+    unit: tuple[float, float]
+    names: tuple[str, ...]
+    matrix: Floats
+    initial: Floats
+    method: str
+
+    @property
+    def metric(self) -> str:
+        """What the matrix holds."""
+        return "accuracy" if self.classes else "root mean squared error"
+
+    def summary(self) -> dict[str, float]:
+        """RA, LA, BT and FT; for errors the signs of BT and FT turn."""
+        return summary(self.matrix, self.initial)
+
+    def curve(self) -> Floats:
+        """Mean score on a task 0, 1, 2, ... tasks after it was learnt."""
+        return forgetting_curve(self.matrix)
+
+    def predict(self, data: Any, *, delimiter: str = ",") -> NDArray[Any]:
+        """Predict the rows of a table: numbers, or names of classes."""
+        frame = read_frame(data, delimiter=delimiter)
+        if absent := [name for name in self.encoder.needed if name not in frame.columns]:
+            raise DataError(f"columns missing: {', '.join(map(repr, absent))}")
+        X = (self.encoder.transform(frame.columns, frame.rows) - self.centre) / self.scale
+        with torch.no_grad():
+            output = self.net(torch.from_numpy(X).float()).double().numpy()
+        if self.classes:
+            return np.array(self.classes, dtype=object)[output.argmax(1)]
+        return np.asarray(output[:, 0] * self.unit[1] + self.unit[0])
+
+    def save(self, folder: str | Path) -> None:
+        """Write `model.safetensors` and `model.json` into a folder; nothing of it is code."""
+        folder = Path(folder)
+        numbers = {f"net/{k}": v.contiguous() for k, v in self.net.state_dict().items()}
+        for name in ("centre", "scale", "matrix", "initial"):
+            numbers[name] = torch.from_numpy(getattr(self, name)).contiguous()
+        with atomic_write(folder / NUMBERS) as file:
+            file.write(write_tensors(numbers))
+        record = {
+            "format": FORMAT,
+            "kind": STORED,
+            "vntransfer": __version__,
+            "schema": self.encoder.as_json(),
+            "sizes": _sizes(self.net),
+            "classes": list(self.classes),
+            "response": self.response,
+            "unit": list(self.unit),
+            "names": list(self.names),
+            "method": self.method,
+            "sha256": file_hash(folder / NUMBERS),
+        }
+        with atomic_write(folder / RECORD, "w") as text:
+            json.dump(record, text, indent=1, ensure_ascii=False)
+
+
+def load_continual_model(folder: str | Path) -> ContinualModel:
+    """Read what `ContinualModel.save` wrote; the hash is checked first."""
+    folder = Path(folder)
+    try:
+        record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
+        if record["kind"] != STORED or record["format"] != FORMAT:
+            raise DataError(f"{folder}: not a continual model of format {FORMAT}")
+        if file_hash(folder / NUMBERS) != record["sha256"]:
+            raise DataError(f"{folder}: {NUMBERS} does not match {RECORD}; save it again")
+        numbers = read_tensors((folder / NUMBERS).read_bytes())
+        net = dense(record["sizes"], generator=torch.Generator())
+        net.load_state_dict({k[4:]: v for k, v in numbers.items() if k.startswith("net/")})
+        arrays = [numbers[name].numpy() for name in ("centre", "scale", "matrix", "initial")]
+        centre, scale, matrix, initial = arrays
+        mean, spread = map(float, record["unit"])
+        return ContinualModel(
+            TableEncoder.from_json(record["schema"]),
+            centre,
+            scale,
+            net.eval(),
+            tuple(map(str, record["classes"])),
+            str(record["response"]),
+            (mean, spread),
+            tuple(map(str, record["names"])),
+            matrix,
+            initial,
+            str(record["method"]),
+        )
+    except (OSError, KeyError, TypeError, ValueError, RuntimeError) as error:
+        if isinstance(error, DataError):
+            raise
+        raise DataError(f"{folder}: no continual model, or damaged ({error!r:.100})") from None
+
+
+def _sizes(net: nn.Module) -> list[int]:
+    layers = [layer for layer in net.modules() if isinstance(layer, nn.Linear)]
+    return [layers[0].in_features, *(layer.out_features for layer in layers)]
+
+
+def learn_tasks(
+    data: Any,
+    *,
+    task: str,
+    response: str,
+    method: str = "covp",
+    kind: Kind = "auto",
+    order: Order = "appearance",
+    epochs: int = 1,
+    features: Sequence[str] | None = None,
+    drop: Sequence[str] = (),
+    category: Sequence[str] = (),
+    held_out: float = 0.25,
+    hidden: Sequence[int] = (64, 64),
+    lr: float = 0.01,
+    batch_size: int = 4,
+    random_state: int = 0,
+    delimiter: str = ",",
+) -> ContinualModel:
+    """Learn the tasks of a table one after another, and score held-out rows of all after each.
+
+    The encoding and the scale of columns are learned from the training rows of all tasks: inputs of
+    later tasks, never their responses, are seen before their time.
+
+    Parameters
+    ----------
+    data, delimiter
+        A file, or a table in memory; see `read_frame`.
+    task, response
+        Columns that say which task a row is of, and what is to be learnt.
+    method
+        An id of ``vntransfer.continual.METHODS``.
+    kind
+        "classification" or "regression"; "auto": classes if the response is text or yes and no.
+    order
+        Of the tasks: that of their "appearance" in the table, or "sorted" by name (or number).
+    epochs
+        Passes over each task.
+    features, drop, category
+        See `read_problem`.
+    held_out
+        Share of each task's rows that are scored and not learnt.
+    hidden, lr, batch_size
+        Of the network and its training.
+    random_state
+        Seed.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.normal(size=(300, 2))
+    >>> table = {"week": np.repeat([1, 2, 3], 100), "a": x[:, 0], "b": x[:, 1],
+    ...          "good": x[:, 0] > 0}
+    >>> model = learn_tasks(table, task="week", response="good", epochs=5)
+    >>> model.names, model.metric, bool(model.summary()["RA"] > 0.8)
+    (('1', '2', '3'), 'accuracy', True)
+    """
+    _check(method, kind, order, held_out)
+    frame = read_frame(data, delimiter=delimiter)
+    columns = choose_features(frame, task, response, features, drop)
+    places = read_places(frame, task)
+    names = tuple(dict.fromkeys(places.tolist()))
+    names = names if order == "appearance" else tuple(sorted(names, key=_natural))
+    if len(names) < 2:
+        raise DomainError(f"task: {frame.name} has one task, {names[0]!r}; at least two are needed")
+    y, classes = _labels(frame, response, kind)
+    rng = np.random.default_rng(random_state)
+    parts = [_split(rng, name, np.flatnonzero(places == name), held_out) for name in names]
+    train = np.sort(np.concatenate([own for own, _ in parts]))
+    numbers = np.asarray(frame.rows)
+    cells = {name: frame.columns[name] for name in columns}
+    encoder = TableEncoder.fit(
+        {name: own.take(train) for name, own in cells.items()},
+        numbers[train].tolist(),
+        wanted=features or (),
+        category=category,
+    )
+    X = encoder.transform(cells, frame.rows)
+    centre, scale = X[train].mean(0), X[train].std(0)
+    scale[scale == 0] = 1.0
+    X = np.clip((X - centre) / scale, -6, 6)
+    unit = (0.0, 1.0) if classes else (float(y[train].mean()), float(y[train].std()))
+    if unit[1] == 0:
+        raise DataError(f"{frame.name}: column {response!r} is constant; nothing to learn")
+    target = torch.from_numpy(y).long() if classes else torch.from_numpy((y - unit[0]) / unit[1])
+    inputs = torch.from_numpy(X).float()
+    target = target if classes else target.float()
+    tasks = [Task(inputs[a], target[a], inputs[b], target[b]) for a, b in parts]
+    generator = torch.Generator().manual_seed(random_state)
+    net = dense([X.shape[1], *hidden, max(1, len(classes))], generator=generator)
+    initial = np.array([score(net, own) for own in tasks])
+    total = len(tasks)
+    try:
+        matrix = accuracy_matrix(
+            net,
+            tasks,
+            METHODS[method](net),
+            lr=lr,
+            batch_size=batch_size,
+            epochs=epochs,
+            seed=random_state,
+            callback=lambda i, _: report(f"{method}: tasks", i + 1, total),
+        )
+    except torch.linalg.LinAlgError:  # type: ignore[attr-defined]  # of NaN
+        matrix = np.full((total, total), np.nan)
+    if not np.isfinite(matrix).all():
+        raise DataError(f"lr: training with {method} diverged at {lr:g}; take a smaller one")
+    if not classes:
+        matrix, initial = np.sqrt(matrix) * unit[1], np.sqrt(initial) * unit[1]
+    return ContinualModel(
+        encoder, centre, scale, net.eval(), classes, response, unit, names, matrix, initial, method
+    )
+
+
+def _check(method: str, kind: str, order: str, held_out: float) -> None:
+    if method not in METHODS:
+        raise ArgumentError(f"method: unknown {method!r}; expected one of {', '.join(METHODS)}")
+    for name, value, known in (("kind", kind, Kind), ("order", order, Order)):
+        if value not in get_args(known):
+            raise ArgumentError(f"{name}: expected one of {get_args(known)}, got {value!r}")
+    if not 0 < held_out < 1:
+        raise ArgumentError(f"held_out: expected a share between 0 and 1, got {held_out!r}")
+
+
+def _natural(name: str) -> tuple[bool, float, str]:
+    """Numbers by size, before texts."""
+    try:
+        return False, float(name), name
+    except ValueError:
+        return True, 0.0, name
+
+
+def _split(
+    rng: np.random.Generator, name: str, rows: NDArray[np.intp], held_out: float
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    if len(rows) < LEAST:
+        raise DataError(
+            f"task {name!r}: {len(rows)} rows, at least {LEAST} are needed; merge it with another"
+        )
+    mixed = rng.permutation(rows)
+    n = min(max(1, round(held_out * len(rows))), len(rows) - 1)
+    return mixed[n:], mixed[:n]
+
+
+def _labels(frame: Frame, response: str, kind: Kind) -> tuple[NDArray[Any], tuple[str, ...]]:
+    """Responses, and names of classes if they are classes."""
+    column = frame.columns[response]
+    marked = without_marks(column)
+    if (gaps := marked.empty()).any():
+        row = frame.rows[int(gaps.argmax())]
+        raise DataError(
+            f"{frame.name}: row {row}, column {response!r}: is empty; every row needs a response"
+        )
+    values = marked.numbers()
+    numeric = bool(np.isfinite(values).all())
+    if kind == "auto":
+        kind = "regression" if numeric and column.stored != "boolean" else "classification"
+    if kind == "regression":
+        if not numeric:
+            i = int((~np.isfinite(values)).argmax())
+            raise DataError(
+                f"{frame.name}: row {frame.rows[i]}, column {response!r}: "
+                f"{column.texts()[i][:40]!r} is not a number; ask for classification"
+            )
+        return values, ()
+    texts = column.texts()
+    classes = tuple(sorted(set(texts.tolist()), key=_natural))
+    if not 2 <= len(classes) <= 1000:
+        raise DataError(
+            f"{frame.name}: column {response!r} has {len(classes)} classes; from 2 to 1000 can be "
+            f"learnt"
+        )
+    place: Mapping[str, int] = {name: i for i, name in enumerate(classes)}
+    return np.array([place[text] for text in texts]), classes

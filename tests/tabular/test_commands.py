@@ -1,0 +1,214 @@
+"""The commands as people run them: what is bad is said in a sentence, code 2, nothing written."""
+
+import csv
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from typer.testing import CliRunner, Result
+
+from towns import csv_text, towns, write
+from vntransfer.cli import app
+from vntransfer.data import example_table
+
+ROLES = ["--domain", "town", "--response", "price", "--target", "new"]
+QUICK = [*ROLES, "--method", "ridge", "--no-compare"]
+
+
+def vnt(*arguments: Any) -> Result:
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def test_adapt_then_predict(tmp_path: Path) -> None:
+    path = write(tmp_path / "Häuser.csv", towns(), end="\r\n")
+    done = vnt("adapt", path, *QUICK, "--save", tmp_path / "m", "--out", tmp_path / "p.html")
+    assert done.exit_code == 0, done.output
+    for part in ("What became of the columns", "Weights of the sources", "leave-one-source-out"):
+        assert part in done.output
+    assert "Expected error at new" in done.output
+    assert (tmp_path / "p.html").read_text(encoding="utf-8").startswith("<!doctype html>")
+    out = tmp_path / "out.csv"
+    done = vnt("predict", tmp_path / "m", path, "--out", out, "--level", 0.8, "--only")
+    assert done.exit_code == 0, done.output
+    assert "100 rows have a response" in done.output
+    with out.open(encoding="utf-8") as file:
+        rows = list(csv.reader(file))
+    assert rows[0] == ["row", "town", "price predicted", "price low", "price high"]
+    assert len(rows) == 126
+
+
+def test_python_equals_the_command(tmp_path: Path) -> None:
+    from vntransfer.tabular import adapt, load_table_model
+
+    path = write(tmp_path / "a.csv", towns())
+    assert vnt("adapt", path, *QUICK, "--save", tmp_path / "m").exit_code == 0
+    own = adapt(path, domain="town", response="price", target="new", method="ridge", compare=())
+    same = load_table_model(tmp_path / "m").predict(path).value == own.predict(path).value
+    assert same.all()
+
+
+def test_example_is_small_and_can_be_copied(tmp_path: Path) -> None:
+    assert example_table().stat().st_size < 200_000
+    place = tmp_path / "new" / "houses.csv"
+    assert vnt("example", place).exit_code == 0
+    assert place.read_bytes() == example_table().read_bytes()
+    again = vnt("example", place)
+    assert again.exit_code == 2
+    assert "is there already" in again.stderr
+
+
+def change(**columns: Any) -> dict[str, Any]:
+    return {**towns(), **columns}
+
+
+n = len(towns()["town"])
+twice = csv_text(towns()).replace("town,size", "town,size,size").replace("\n", ",1\n")
+BAD: dict[str, tuple[str, str]] = {
+    "empty file": ("", "is empty; expected a line with the names"),
+    "header only": ("town,size,garden,kind,price\n", "has a header but no rows"),
+    "one row": ("town,size,price\nnorth,3,1\n", "has no place 'new'"),
+    "one place": (csv_text(change(town=["new"] * n)), "has one place, 'new'"),
+    "no response column": (
+        csv_text({k: v for k, v in towns().items() if k != "price"}),
+        "has no column 'price'",
+    ),
+    "no responses": (csv_text(change(price=[None] * n)), "0 rows of sources have a response"),
+    "all missing": (csv_text(change(size=[""] * n)), "column 'size': empty in all 100 labelled"),
+    "constant response": (csv_text(change(price=["7"] * n)), "is 7 in all labelled rows"),
+    "column twice": (twice, "column 'size' is there twice"),
+    "mixed types": (
+        csv_text(change(size=["big", *towns()["size"][1:]])),
+        "row 2, column 'size': 'big' is not a number, 99 others of the column are",
+    ),
+    "many categories": (
+        csv_text(
+            {
+                "town": ["a"] * 20_000 + ["new"] * 3,
+                "code": [f"c{i % 10_000}" for i in range(20_003)],
+                "price": [*range(20_000), "", "", ""],
+            }
+        ),
+        "column 'code': 10000 different texts",
+    ),
+    "wrong delimiter": (csv_text(towns(), delimiter=";"), "is ';' the delimiter, not ','?"),
+    "text response": (csv_text(change(price=["dear"] * n)), "row 2, column 'price': 'dear' is not"),
+    "place missing": (csv_text(change(town=["", *towns()["town"][1:]])), "say where the row comes"),
+    "ragged": (csv_text(towns()) + "north,3\n", "row 127 has 2 cells, the header 5"),
+    "nothing to learn from": (
+        csv_text({k: v for k, v in towns().items() if k in ("town", "price")}),
+        "no column is left as a feature",
+    ),
+    "only constants": (
+        csv_text({"town": towns()["town"], "x": ["1"] * n, "price": towns()["price"]}),
+        "no column says anything",
+    ),
+    "quotes": (csv_text(towns()) + '"north,3\n', "malformed csv"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_tables(name: str, tmp_path: Path) -> None:
+    content, message = BAD[name]
+    path = tmp_path / "a.csv"
+    path.write_text(content, encoding="utf-8", newline="")
+    save, out = tmp_path / "m", tmp_path / "p.html"
+    done = vnt("adapt", path, *QUICK, "--save", save, "--out", out)
+    assert done.exit_code == 2, done.output
+    assert message in done.stderr
+    assert done.stderr.startswith("vnt: ")
+    assert "Traceback" not in done.output
+    assert [file.name for file in tmp_path.iterdir()] == ["a.csv"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--target", "nwe"], "has no place 'nwe'; did you mean 'new'?"),
+        (["--method", "magic"], "method: unknown 'magic'"),
+        (["--features", "size,prise"], "has no column 'prise'; did you mean 'price'?"),
+        (["--features", "town"], "'town' is also the response or the domain"),
+        (["--drop", "price"], "drop: 'price' is the response"),
+        (["--category", "nothing"], "category: 'nothing' is not among the features"),
+    ],
+)
+def test_bad_options(options: list[str], message: str, tmp_path: Path) -> None:
+    path = write(tmp_path / "a.csv", towns())
+    done = vnt("adapt", path, *QUICK, *options, "--save", tmp_path / "m")
+    assert done.exit_code == 2
+    assert message in done.stderr
+    assert not (tmp_path / "m").exists()
+
+
+def test_bytes_that_are_no_text_and_files_that_are_no_files(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_bytes(b"town,price\n\xff\xfe,1\n")
+    assert "not UTF-8" in vnt("adapt", path, *QUICK).stderr
+    (tmp_path / "a.parquet").write_bytes(b"PAR1 no")
+    assert "not a readable parquet file" in vnt("adapt", tmp_path / "a.parquet", *QUICK).stderr
+    assert "no file" in vnt("adapt", tmp_path / "nothing.csv", *QUICK).stderr
+    assert vnt("predict", tmp_path, path).exit_code == 2
+
+
+cells = st.one_of(
+    st.sampled_from(["", "NA", "yes", "no", "1", "-2.5", "1e300", "inf", "2024-02-30", "=1+1"]),
+    st.dates().map(str),
+    st.integers(-5, 5).map(str),
+    st.text(st.characters(codec="utf-8", exclude_characters="\r\n"), max_size=4),
+)
+
+
+@given(
+    st.lists(st.lists(cells, min_size=20, max_size=20), min_size=1, max_size=4),
+    st.lists(st.one_of(st.integers(-9, 9).map(str), st.just("")), min_size=20, max_size=20),
+    st.lists(st.sampled_from(["a", "b", "new"]), min_size=20, max_size=20),
+)
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+def test_any_table_gives_a_model_or_a_sentence(
+    tmp_path_factory: pytest.TempPathFactory,
+    columns: list[list[str]],
+    price: list[str],
+    town: list[str],
+) -> None:
+    folder = tmp_path_factory.mktemp("any")
+    path = folder / "a.csv"
+    names = [f"x{i}" for i in range(len(columns))]
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["town", *names, "price"])
+        writer.writerows(zip(town, *columns, price, strict=True))
+    done = vnt("adapt", path, *QUICK, "--save", folder / "m")
+    assert done.exit_code in (0, 2), (done.output, done.exception)
+    assert (folder / "m").exists() == (done.exit_code == 0)
+    if done.exit_code == 0:
+        later = vnt("predict", folder / "m", path, "--out", folder / "out.csv")
+        assert later.exit_code in (0, 2), (later.output, later.exception)
+
+
+def test_example_is_what_its_generator_makes() -> None:
+    from test_docs import load_tool
+
+    made = load_tool("make_example").files()
+    assert made["houses.csv"] == example_table().read_text(encoding="utf-8")
+    assert made["houses_saltby.csv"] == example_table("answers").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("page", ["adapt.md", "tutorial.md"])
+def test_python_of_the_pages_runs(
+    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import vntransfer.tabular
+    from test_docs import ROOT, blocks
+
+    monkeypatch.chdir(tmp_path)
+    quick = partial(vntransfer.tabular.adapt, compare=())  # networks take their time
+    monkeypatch.setattr(vntransfer.tabular, "adapt", quick)
+    names: dict[str, Any] = {}
+    for kind, code in blocks(ROOT / "docs" / page):
+        if kind == "python":
+            exec(compile(code, page, "exec"), names)
+    mean, spread = names["model"].outcomes["Saltby"].expected()
+    assert mean < 25
+    assert spread < 3
