@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from worlds_relate import domain, towns
 
 from vntransfer.divergences import DIVERGENCES, pairwise
 from vntransfer.errors import ArgumentError, DataError, DomainError, VnError
 from vntransfer.relate import Relation, relate
+from worlds_relate import domain, towns
 
 FAST = {"n_resamples": 199, "n_bootstrap": 20}
 
@@ -166,9 +166,7 @@ CELL = st.one_of(
                 "place": st.lists(st.sampled_from("abc"), min_size=n, max_size=n),
                 "x": st.lists(CELL, min_size=n, max_size=n),
                 "z": st.lists(st.floats(-1e6, 1e6), min_size=n, max_size=n),
-                "y": st.lists(
-                    st.one_of(st.none(), st.floats(-1e3, 1e3)), min_size=n, max_size=n
-                ),
+                "y": st.lists(st.one_of(st.none(), st.floats(-1e3, 1e3)), min_size=n, max_size=n),
             }
         )
     )
