@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -100,7 +100,7 @@ class RelationPair:
         """Statistic of the domains as they are."""
         return float(self._statistic([self._of(s.g, s.y @ s.y) for s in self.samples])[0])
 
-    def _of(self, g: Matrix, yy: float) -> Responses:
+    def _of(self, g: Matrix, yy: Any) -> Responses:
         """One response, given by Φ'y and y'y."""
         d = len(self.M) // 2
         return Responses(g[:d, None], (self.M @ g)[:, None], np.array([yy]), g[:, None])
