@@ -196,7 +196,7 @@ def speed() -> Iterator[str]:
         far = int((tested.raw_p_values[np.triu_indices(K, 1)] <= 0.05).sum())
         lines.append(f"| {K} | {n} | {d} | {count} | {seconds:.0f} | {far} of {K * (K - 1) // 2} |")
         print(lines[-1], flush=True)
-    yield "`relation_test`, seconds of one processor; in half of the pairs a slope has another sign:"
+    yield "`relation_test`, seconds of one processor; in half of the pairs slopes differ:"
     yield "\n".join(lines)
 
 
@@ -296,7 +296,7 @@ def stream(rows: int = 20_000_000) -> Iterator[str]:
     print(*table, sep="\n", flush=True)
     yield "\n".join(table)
     own, wall = (ours["passed"][k] / base["passed"][k] for k in (0, 1))
-    yield f"Passing over the file costs {own:.1f} times what reading it does ({wall:.1f} by the wall)."
+    yield f"Passing over the file costs {own:.1f} times reading it ({wall:.1f} by the wall)."
 
 
 SECTIONS = {"level": level, "coverage": coverage, "speed": speed, "stream": stream}
