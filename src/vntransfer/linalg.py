@@ -100,9 +100,9 @@ def log_divided_differences(values: Tensor) -> Tensor:
     """
     row, column = values.unsqueeze(-1), values.unsqueeze(-2)
     small = torch.minimum(row, column)
-    ratio = (row - column).abs() / small
-    safe = torch.where(ratio > 0, ratio, 1.0)
-    return torch.where(ratio > 0, torch.log1p(safe) / safe, 1.0) / small
+    # log1p(r)/r is one at the smallest r, too
+    ratio = ((row - column).abs() / small).clamp_min(torch.finfo(values.dtype).tiny)
+    return torch.log1p(ratio) / ratio / small
 
 
 class _NoSecondDerivative(torch.autograd.Function):
