@@ -186,11 +186,11 @@ class MomentAlignment(Objective):
             if self.raw is not None:
                 factor = torch.where(self.raw, 1.0, factor)
             outer = outer_square(of_members(own, factor))[:, None]
-            J, slopes = self.slopes(with_ridge(mixtures(w, covariance) * outer, self.ridge))
-            G = slopes.to(q) * (2 / ((n_rows - 1) * n) * outer)
+            J, slopes = self.slopes(with_ridge(mixtures(w, covariance).mul_(outer), self.ridge))
+            G = slopes.to(q).mul_(2 / ((n_rows - 1) * n) * outer)
             on_sources = torch.bmm(c[:, :-1].flatten(1, 2), G[:, 0]).view_as(c[:, :-1])
             on_target = torch.bmm(c[:, -1], G[:, 1])
-            slope = torch.cat((w[:, :, None, None] * on_sources, on_target[:, None]), 1)
+            slope = torch.cat((on_sources.mul_(w[:, :, None, None]), on_target[:, None]), 1)
         known: Tensor = _Known.apply(of_members(own, q), J.to(q) / n, slope)
         return known
 
