@@ -57,7 +57,8 @@ def page(rows: list[Row], most: int) -> str:
     lines = [
         "# Coverage of prediction intervals",
         "",
-        f"`python benchmarks/intervals.py --rows {most}`: each domain is the target once, {most} rows",
+        f"`python benchmarks/intervals.py --rows {most}`: each domain is the target once, "
+        f"{most} rows",
         "per domain at most. The intervals come from errors on held-out sources, weighted by the",
         "learned weights; no label of the target is used. Mean over targets, the worst one in",
         "brackets; half width at 90 % in standard deviations of the sources' responses.",
