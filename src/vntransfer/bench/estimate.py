@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from vntransfer.bench.store import Record
 
-FINISHED_RANGE, PROBED_RANGE = (0.8, 1.3), (0.6, 1.7)
+FINISHED_RANGE, PROBED_RANGE = (0.7, 1.5), (0.6, 1.7)
 """Factors on times of finished cells and of short steps between which a run lies as a rule."""
 
 LONG = 20.0
