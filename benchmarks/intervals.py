@@ -57,7 +57,8 @@ def page(rows: list[Row], most: int) -> str:
     lines = [
         "# Coverage of prediction intervals",
         "",
-        f"`python benchmarks/intervals.py`: each domain of a set is the target once, {most} rows",
+        f"`python benchmarks/intervals.py --rows {most}`: each domain is the target once, "
+        f"{most} rows",
         "per domain at most. The intervals come from errors on held-out sources, weighted by the",
         "learned weights; no label of the target is used. Mean over targets, the worst one in",
         "brackets; half width at 90 % in standard deviations of the sources' responses.",
@@ -76,6 +77,7 @@ def page(rows: list[Row], most: int) -> str:
         "",
         f"Over all {len(rows)} cases: {every[:, 0].mean():.1%} at 80 %, {every[:, 1].mean():.1%} "
         f"at 90 %; {np.mean(every[:, 1] < 0.8):.0%} of the cases cover less than 80 % at 90 %.",
+        "What went wrong in the worst of them is in [predict.md](../predict.md#intervals).",
         "",
     ]
     return "\n".join(lines)

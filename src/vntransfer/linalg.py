@@ -33,7 +33,8 @@ class Spectrum:
     def dlog(self, direction: Tensor) -> Tensor:
         """Differentiate the matrix logarithm in a symmetric direction."""
         inner = self.vectors.mT @ direction @ self.vectors
-        return self.vectors @ (log_divided_differences(self.values) * inner) @ self.vectors.mT
+        inner *= log_divided_differences(self.values)
+        return self.vectors @ inner @ self.vectors.mT
 
 
 def spectrum(matrix: Tensor, name: str, eps: float | None = None) -> Spectrum:
@@ -100,9 +101,9 @@ def log_divided_differences(values: Tensor) -> Tensor:
     """
     row, column = values.unsqueeze(-1), values.unsqueeze(-2)
     small = torch.minimum(row, column)
-    ratio = (row - column).abs() / small
-    safe = torch.where(ratio > 0, ratio, 1.0)
-    return torch.where(ratio > 0, torch.log1p(safe) / safe, 1.0) / small
+    # In place, which is what large matrices pay for; log1p(r)/r is one at the smallest r, too.
+    ratio = (row - column).abs_().div_(small).clamp_min_(torch.finfo(values.dtype).tiny)
+    return torch.log1p(ratio).div_(ratio).div_(small)
 
 
 class _NoSecondDerivative(torch.autograd.Function):

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -15,8 +16,9 @@ import pytest
 
 from vntransfer.bench import cluster as engine
 from vntransfer.bench import results, retry, run
-from vntransfer.bench.cells import Cell
+from vntransfer.bench.cells import Cell, expand
 from vntransfer.bench.display import Silent
+from vntransfer.bench.preset import check, read_preset
 from vntransfer.bench.store import Outcome, read_records
 from vntransfer.errors import ArgumentError, ClusterError
 
@@ -36,10 +38,12 @@ class Servers:
         self.place = place
         self.processes = [self._start("scheduler", "--port", "0", "--no-dashboard")]
         for _ in range(workers):
-            self.processes.append(
-                self._start("worker", "--nthreads", "1", "--no-dashboard", "--death-timeout", "60")
-            )
-        self.address = self._wait()
+            self.processes.append(self.start_worker(threads=1))
+        self._wait()
+
+    def start_worker(self, threads: int) -> "subprocess.Popen[bytes]":
+        options = ("--no-dashboard", "--death-timeout", "60")
+        return self._start("worker", "--nthreads", str(threads), *options)
 
     def _start(self, role: str, *options: str) -> "subprocess.Popen[bytes]":
         command = [sys.executable, "-m", f"distributed.cli.dask_{role}", "--host", "127.0.0.1"]
@@ -58,11 +62,13 @@ class Servers:
             assert time.monotonic() < end, "the cluster did not start within a minute"
             time.sleep(0.05)
 
-    def _wait(self) -> str:
-        address: str = json.loads(self.file.read_text())["address"]
-        with distributed.Client(address, set_as_default=False) as client:
-            client.wait_for_workers(len(self.processes) - 1, timeout=60)
-        return address
+    def _wait(self) -> None:
+        self.address: str = json.loads(self.file.read_text())["address"]
+        self.wait_for_workers(len(self.processes) - 1)
+
+    def wait_for_workers(self, number: int) -> None:
+        with distributed.Client(self.address, set_as_default=False) as client:
+            self._until(lambda: len(client.nthreads()) == number)
 
     def worker_pids(self) -> list[int]:
         with distributed.Client(self.address, set_as_default=False) as client:
@@ -105,7 +111,8 @@ def same(one: Path, two: Path) -> bool:
 
 
 def test_the_store_is_the_local_one(servers: Servers, tmp_path: Path) -> None:
-    size: dict[str, Any] = {"targets": ["s1"], "seeds": 1}
+    settings = {"methods.boosting.rounds": 20}
+    size: dict[str, Any] = {"targets": ["s1"], "seeds": 1, "settings": settings}
     run("smoke", **size, jobs=1, out=tmp_path / "local")
     there = {"engine": "dask", "scheduler": servers.address}
     summary = run("smoke", **size, **there, out=tmp_path / "dask")
@@ -151,8 +158,56 @@ def test_workers_that_differ_are_named(
         here.setenv("VNT_TEST_DATA", "new edition")
         with pytest.raises(ClusterError, match=r"worker tcp://\S+: has other data 'none'"):
             run(troubled, **there, out=tmp_path / "run")
+    busy = servers.start_worker(threads=2)
+    try:
+        servers.wait_for_workers(3)
+        with pytest.raises(ClusterError, match=r"worker tcp://\S+: has 2 threads: start it with"):
+            run(troubled, **there, out=tmp_path / "run")
+    finally:
+        busy.terminate()
+        busy.wait(30)
+        servers.wait_for_workers(2)
     assert {one.status for one in read_records(tmp_path / "run")[1]} == {"pending"}
     assert retry(tmp_path / "run", engine="dask", scheduler=servers.address).done == 4
+
+
+def test_a_worker_that_comes_later_is_asked_with_its_first_cell(
+    servers: Servers, troubled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (cell, *_) = expand(check(read_preset(troubled)[1], "troubled"))
+    with engine.Cluster([cell], tmp_path / "c", jobs=None, scheduler=servers.address) as cluster:
+        assert cluster.submit(cell).result(60).rows
+        monkeypatch.setattr(engine, "versions", lambda: {"torch": "0"})
+        with pytest.raises(
+            ClusterError, match=r"worker tcp://\S+: has torch \S+ instead of 0; stop"
+        ):
+            cluster.submit(cell).result(60)
+
+
+def test_a_cell_goes_on_where_a_killed_worker_left_it(patient: Path, tmp_path: Path) -> None:
+    import psutil
+
+    folder = tmp_path / "run"
+
+    def kill_one() -> None:
+        """Kill a worker when both wait in the midst of their cells; then let them go on."""
+        Servers._until(lambda: len(list(folder.glob("checkpoints/*/*/step"))) == 2)
+        Servers._until(
+            lambda: {p.read_text() for p in folder.glob("checkpoints/*/*/step")} == {"4"}
+        )
+        workers = [
+            child for child in psutil.Process().children() if "spawn_main" in str(child.cmdline())
+        ]
+        workers[0].kill()
+        patient.with_name("go").touch()
+
+    killer = threading.Thread(target=kill_one)
+    killer.start()
+    summary = run(patient, jobs=2, engine="dask", out=folder)
+    killer.join()
+    assert (summary.done, summary.failed) == (2, 0)
+    first = [record.metrics["first"][5] for record in read_records(folder)[1]]
+    assert sorted(first) == [1.0, 4.0]
 
 
 def test_a_folder_that_workers_do_not_see_has_no_checkpoints(

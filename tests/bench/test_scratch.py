@@ -30,8 +30,9 @@ VNT = [sys.executable, "-c", "from vntransfer.cli import main; main()"]
 KILLED = """
 import json, os, signal, sys
 from pathlib import Path
-import vntransfer.adaptation, vntransfer.continual
+import torch._dynamo  # which the first optimiser imports
 from vntransfer.bench.cells import expand
+from vntransfer.bench.kinds import load_kind
 from vntransfer.bench.experiments import continual
 from vntransfer.bench.preset import check, override, read_preset
 from vntransfer.bench.workers import compute
@@ -47,6 +48,8 @@ def counted(self, *, last=False):
     return due(self, last=last)
 
 Pace.due = counted
+for name in ("adaptation", "counting", "continual"):
+    load_kind(name)
 for name, changes, folder, left in json.loads(sys.argv[1]):
     child = os.fork()
     if not child:
@@ -57,7 +60,7 @@ for name, changes, folder, left in json.loads(sys.argv[1]):
 """
 
 KINDS: dict[str, tuple[str, dict[str, Any], tuple[int, ...]]] = {
-    # selection with source-only, then with the candidates, then training: 2, 2 and 4 epochs
+    # selection with source-only, then with the candidates, then training: 1, 1 and 2 epochs
     "adaptation": (
         "adaptation",
         {
@@ -69,10 +72,10 @@ KINDS: dict[str, tuple[str, dict[str, Any], tuple[int, ...]]] = {
                 "rows": 60,
                 "history": True,
                 "methods.darn.trade_off": "auto",
-                "common.epochs": 4,
+                "common.epochs": 2,
             },
         },
-        (3, 7),
+        (1, 3),
     ),
     "oracle": (
         "adaptation",
@@ -80,9 +83,9 @@ KINDS: dict[str, tuple[str, dict[str, Any], tuple[int, ...]]] = {
             "methods": ["oracle"],
             "targets": ["s1"],
             "seeds": 1,
-            "settings": {"data": ["synthetic"], "rows": 60, "methods.oracle.epochs": 3},
+            "settings": {"data": ["synthetic"], "rows": 60, "methods.oracle.epochs": 2},
         },
-        (5,),
+        (3,),
     ),
     "counting": (
         "trancos",

@@ -42,6 +42,9 @@ def test_demo_relates_adapts_and_learns(tmp_path: Path, monkeypatch: pytest.Monk
         assert words in result.output
     for name in sizes:
         assert f"more tables: vnt bench report {tmp_path / name}" in result.output
+        page = tmp_path / name / "report.html"
+        assert f"page: {page}" in result.output
+        assert "<svg" in page.read_text(encoding="utf-8")
     again = CliRunner().invoke(app, command)
     assert "8 of 8 cells were finished before" in again.stderr
 

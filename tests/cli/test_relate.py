@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from browser import chromium, visit
 from typer.testing import CliRunner
-from worlds_relate import towns, write_csv
 
 from vntransfer.cli import app
+from worlds_relate import towns, write_csv
 
 ROLES = ["--domain", "town", "--response", "price"]
 QUICK = ["--resamples", "99"]

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from worlds_relate import domain, towns
 
 from vntransfer.divergences import DIVERGENCES, pairwise
 from vntransfer.errors import ArgumentError, DataError, DomainError, VnError
 from vntransfer.relate import Relation, relate
+from worlds_relate import domain, towns
 
 FAST = {"n_resamples": 199, "n_bootstrap": 20}
 

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 import torch
-from worlds_relate import domain
 
 from vntransfer.divergences import response_divergence
 from vntransfer.errors import ArgumentError, DomainError, NumericalWarning
@@ -11,6 +10,7 @@ from vntransfer.relate import relation_test
 from vntransfer.relate._basis import Basis, fit
 from vntransfer.relate._kernel import Bordered, between, on_same_features
 from vntransfer.relate._pairs import RelationPair, Sample, holm, p_value, permuted
+from worlds_relate import domain
 
 FAST = {"n_resamples": 99}
 

@@ -7,12 +7,12 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from worlds_relate import towns, write_csv
 
 from vntransfer.errors import DataError
 from vntransfer.relate._intervals import bootstrap, divergences, interval
 from vntransfer.relate._stream import Part, Plan, _quick_csv, read_table, summarise
 from vntransfer.relate._summary import BLOCKS, Blocks, Reservoir, Summaries, pooled
+from worlds_relate import towns, write_csv
 
 pa = pytest.importorskip("pyarrow")
 

@@ -52,6 +52,8 @@ def test_responses_of_the_target_are_not_read_unless_asked() -> None:
     used = adapt(few, use_target_labels=True, **QUICK)
     assert "new (labelled)" in used.outcomes["new"].source_weights
     assert used.outcomes["new"].rows == 13
+    assert "one more source" in used.outcomes["new"].labels_used()
+    assert plain.outcomes["new"].labels_used() == "no label of it was used"
     every = {**table, "price": known}
     with pytest.raises(DomainError, match="none is left to predict"):
         adapt(every, use_target_labels=True, **QUICK)

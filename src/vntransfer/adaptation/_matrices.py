@@ -3,7 +3,7 @@
 `vntransfer.covariance` is the careful one, in float64, for everything that is not in the hot path.
 """
 
-from torch import Tensor
+from torch import Tensor, bmm
 from torch.nn.functional import pad
 
 
@@ -19,10 +19,12 @@ def covariance(centred: Tensor) -> Tensor:
     Examples
     --------
     >>> import torch
-    >>> covariance(centre(torch.tensor([[1.0], [3.0]]))[1])
-    tensor([[2.]])
+    >>> covariance(centre(torch.tensor([[[1.0], [3.0]]]))[1])
+    tensor([[[2.]]])
     """
-    return centred.mT @ centred / (centred.shape[-2] - 1)
+    rows = centred.flatten(0, -3)
+    out = bmm(rows.mT, rows).unflatten(0, centred.shape[:-2])
+    return out / (centred.shape[-2] - 1)
 
 
 def gram(z: Tensor) -> Tensor:

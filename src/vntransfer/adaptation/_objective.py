@@ -249,8 +249,19 @@ def climbing(module: nn.Module) -> Callable[[Tensor], Tensor]:
 
 def frozen(module: nn.Module) -> Callable[[Tensor], Tensor]:
     """Give the module as a function whose parameters get no gradient, though its input does."""
-    parameters = {name: p.detach() for name, p in module.named_parameters()}
-    return lambda z: functional_call(module, parameters, (z,))
+
+    def call(z: Tensor) -> Tensor:
+        moved = [p for p in module.parameters() if p.requires_grad]
+        for p in moved:
+            p.requires_grad_(False)
+        try:
+            out: Tensor = module(z)
+        finally:
+            for p in moved:
+                p.requires_grad_(True)
+        return out
+
+    return call
 
 
 def choose(name: str, value: str, allowed: Any) -> None:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from vntransfer.bench.store import Record
 
-FINISHED_RANGE, PROBED_RANGE = (0.8, 1.3), (0.6, 1.7)
+FINISHED_RANGE, PROBED_RANGE = (0.7, 1.5), (0.6, 1.7)
 """Factors on times of finished cells and of short steps between which a run lies as a rule."""
 
 LONG = 20.0
@@ -57,7 +57,7 @@ def seconds_text(seconds: float) -> str:
     Examples
     --------
     >>> [seconds_text(s) for s in (0.4, 8.26, 75, 5400, 200_000)]
-    ['0.4 s', '8.3 s', '1 min 15 s', '1 h 30 min', '2 d 8 h']
+    ['0.4 s', '8.3 s', '1 min 15 s', '1 h 30 min', '2 d 7 h']
     """
     if seconds < 10:
         return f"{seconds:.1f} s"

@@ -91,9 +91,7 @@ class Report:
         search = self.preset.search
         if search is None:
             return []
-        note = (
-            f"search: {search.sampler}, {search.trials} trials of every method and cell of a table"
-        )
+        note = f"search: {search.sampler}, {search.trials} trials of every method, target and seed"
         kept = [method for method in self.preset.methods if method not in search.space]
         note += f"; not searched: {', '.join(kept)}" if kept else ""
         made = [record for record in self.records if record.method in search.space]

@@ -8,8 +8,10 @@ import threading
 import time
 import traceback
 import warnings
+from collections.abc import Iterator
 from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
 
@@ -26,6 +28,7 @@ _ONE_THREAD = dict.fromkeys(
     ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS"), "1"
 )
 _WATCH_SECONDS = 0.5
+_STOPS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Pool:
@@ -57,10 +60,11 @@ class Pool:
     def submit(self, cell: Cell) -> "Future[Outcome]":
         """Start a cell; a pool whose worker died is replaced."""
         future: Future[Outcome]
-        try:
-            future = self._executor().submit(compute, cell, self._checkpoints)
-        except BrokenProcessPool:  # a worker died just now, between two cells
-            future = self._executor().submit(compute, cell, self._checkpoints)
+        with _signals_wait():
+            try:
+                future = self._executor().submit(compute, cell, self._checkpoints)
+            except BrokenProcessPool:  # a worker died just now, between two cells
+                future = self._executor().submit(compute, cell, self._checkpoints)
         return future
 
     def check(self) -> None:
@@ -78,9 +82,22 @@ class Pool:
         )
 
 
+@contextmanager
+def _signals_wait() -> Iterator[None]:
+    """Hold back signals while workers may be started.
+
+    They inherit that, so that Ctrl-C finds none that cannot ignore it yet.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _STOPS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def _start_worker(runner: int, surroundings: object) -> None:
     """Prepare a worker; it inherits the surroundings, here they only tell old pools from new."""
-    for stop in (signal.SIGINT, signal.SIGTERM):  # sent to all processes, but the runner's business
+    for stop in _STOPS:  # sent to all processes, but the runner's business
         signal.signal(stop, signal.SIG_IGN)
 
     def leave_with_runner() -> None:

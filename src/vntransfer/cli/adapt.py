@@ -133,7 +133,7 @@ def show(outcome: "Outcome", model: "TableModel", screen: Any) -> None:
     half = model.calibrations[outcome.target].half_width(0.9)
     screen.print(
         f"Expected error at {outcome.target}: {mean:.4g} ± {spread:.2g} ({model.names[1]}, mean "
-        f"absolute), if it is to the sources what they are to each other; no label of it was used. "
+        f"absolute), if it is to the sources what they are to each other; {outcome.labels_used()}. "
         f"90 % of held-out rows, by weight, lie within ± {half:.4g}."
     )
     _warn(outcome, screen)

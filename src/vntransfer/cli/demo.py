@@ -107,9 +107,11 @@ def _compute(preset: str, folder: Path, jobs: int | None) -> None:
 
 
 def _show(folder: Path, tables: int) -> None:
-    """Print the first tables of a run, and where the rest is."""
+    """Print the first tables of a run, write its page, and say where the rest is."""
+    from vntransfer.bench.page import write_page
     from vntransfer.bench.report import load_report
     from vntransfer.bench.tables import render
 
     typer.echo(render(load_report(folder).tables()[:tables]))
     typer.echo(f"\nmore tables: vnt bench report {folder}")
+    typer.echo(f"page: {write_page(folder).resolve()}")

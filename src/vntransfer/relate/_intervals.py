@@ -68,7 +68,17 @@ def bootstrap(
 
 
 def interval(observed: Matrix, resampled: Matrix, level: float) -> tuple[Matrix, Matrix]:
-    """Lower and upper ends from resamples (B, ...) of observed values (...)."""
+    """Lower and upper ends from resamples (B, ...) of observed values (...).
+
+    Divergences of samples exceed the true one on average, and those of resamples exceed the
+    observed one by about as much again: percentiles less twice that bias, not below zero.
+
+    Examples
+    --------
+    >>> low, high = interval(np.array(1.0), np.linspace(0.6, 1.6, 101), 0.9)
+    >>> round(float(low), 6), round(float(high), 6)
+    (0.45, 1.35)
+    """
     tail = (1 - level) / 2
     low, high = np.quantile(resampled, (tail, 1 - tail), axis=0)
     bias = resampled.mean(0) - observed

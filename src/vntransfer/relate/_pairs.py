@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -40,10 +40,24 @@ class Sample:
 
 @dataclass(frozen=True)
 class Responses:
-    """What B responses of one domain, y* (n, B), mean for its statistic: Φ'y* and y*'y*."""
+    """What B responses of one domain, y* (n, B), mean for the statistic of a pair.
 
-    g: Matrix  # (p, B)
-    yy: Matrix  # (B,)
+    Parameters
+    ----------
+    own
+        X'y* (d, B): the border of the domain's own covariance.
+    refit
+        M Φ'y* (2d, B): its share in the borders that fitting both domains again gives.
+    yy
+        y*'y* (B,).
+    g
+        Φ'y* (p, B); of noise that is not common it is not needed, (0, B).
+    """
+
+    own: Matrix
+    refit: Matrix
+    yy: Matrix
+    g: Matrix
 
 
 @dataclass(frozen=True)
@@ -58,6 +72,7 @@ class RelationPair:
 
     samples: tuple[Sample, Sample]
     common: Fit
+    M: Matrix  # (2d, p): from Φ'y to X'Φθ in each of the two domains
     noise: Noise
     statistic: Statistic
     divergence: str
@@ -78,26 +93,41 @@ class RelationPair:
         G, g = (sum((getattr(s, k) for s in samples[1:]), getattr(samples[0], k)) for k in "Gg")
         yy = float(sum(s.y @ s.y for s in samples))
         common = fit(G, g, yy, sum(map(len, samples)), len(samples), basis)
-        return cls(samples, common, noise, statistic, divergence, ridge)
+        M = np.vstack([s.G[: basis.n_features] for s in samples]) @ common.P
+        return cls(samples, common, M, noise, statistic, divergence, ridge)
 
     def observed(self) -> float:
         """Statistic of the domains as they are."""
-        own = [Responses(s.g[:, None], np.array([s.y @ s.y])) for s in self.samples]
-        return float(self._statistic(own)[0])
+        return float(self._statistic([self._of(s.g, s.y @ s.y) for s in self.samples])[0])
+
+    def _of(self, g: Matrix, yy: Any) -> Responses:
+        """One response, given by Φ'y and y'y."""
+        d = len(self.M) // 2
+        return Responses(g[:d, None], (self.M @ g)[:, None], np.array([yy]), g[:, None])
 
     def resampled(self, n_resamples: int, rng: np.random.Generator) -> Iterator[Matrix]:
-        """Statistics of responses y* = fit + noise*, fitted again each time, block by block."""
+        """Statistics of responses y* = fit + noise*, fitted again each time, block by block.
+
+        Everything is linear in the noise but y*'y*: one product of a few rows with the noise.
+        """
         theta = self.common.P @ (self.samples[0].g + self.samples[1].g)
         residuals = [self._out_of_fold(s, theta) for s in self.samples]
-        pooled = np.concatenate(residuals)
+        pooled, d = np.concatenate(residuals), len(self.M) // 2
+        fitted = [self._of(s.G @ theta, theta @ s.G @ theta) for s in self.samples]
+        # float32: an error of 1e-6 in a resample is nothing, and it is twice as fast
+        maps = [
+            np.vstack((s.X.T, self.M @ s.Phi.T, (s.Phi @ theta)[None])).astype(np.float32)
+            for s in self.samples
+        ]
         for size in _sizes(n_resamples):
             drawn = []
-            for s, own in zip(self.samples, residuals, strict=True):
+            for s, own, mean, rows in zip(self.samples, residuals, fitted, maps, strict=True):
                 E = _noise(self.noise, own, pooled, size, rng)
                 E -= E.mean(0)
-                H, fitted = s.Phi.T @ E, s.G @ theta
-                yy = theta @ fitted + 2 * (theta @ H) + np.einsum("nb,nb->b", E, E)
-                drawn.append(Responses(fitted[:, None] + H, yy))
+                R = (rows @ E).astype(np.float64)
+                yy = mean.yy + 2 * R[-1] + np.einsum("nb,nb->b", E, E)
+                g = mean.g + s.Phi.T @ E if self.noise == "common" else np.zeros((0, size))
+                drawn.append(Responses(mean.own + R[:d], mean.refit + R[d:-1], yy, g))
             yield self._statistic(drawn)
 
     def _out_of_fold(self, s: Sample, theta: Matrix) -> Matrix:
@@ -109,38 +139,37 @@ class RelationPair:
         return (s.y - s.Phi @ theta) / (1 - np.minimum(leverage, 0.95))
 
     def _statistic(self, responses: list[Responses]) -> Matrix:
-        theta = self.common.P @ (responses[0].g + responses[1].g)  # (p, B)
-        own = [_border(s, r.g, r.yy) for s, r in zip(self.samples, responses, strict=True)]
+        own = [_border(s, r.own, r.yy) for s, r in zip(self.samples, responses, strict=True)]
         if self.statistic == "plain":
             sigma, rho = (part.matrices(self.ridge) for part in own)
             return between(sigma, rho, self.divergence).numpy()
-        spread = self._common_variance(responses, theta) if self.noise == "common" else None
-        total = np.zeros(theta.shape[1])
-        for s, part in zip(self.samples, own, strict=True):
-            fitted = s.G @ theta
-            expected = _border(s, fitted, np.einsum("pb,pb->b", theta, fitted))
-            if spread is not None:
-                expected = Bordered(part.A, expected.b, expected.c + torch.from_numpy(spread))
-            else:
+        refit = np.split(responses[0].refit + responses[1].refit, 2)
+        variances = self._common_noise(responses) if self.noise == "common" else (None, None)
+        total = np.zeros(refit[0].shape[1])
+        for s, part, b, c in zip(self.samples, own, refit, variances, strict=True):
+            expected = _border(s, b, part.c.numpy() if c is None else c)
+            if c is None:
                 expected = _with_own_noise(part, expected.b, self.ridge)
             value = on_same_features(part, expected, self.ridge, self.divergence)
             total += len(s) * value.numpy()
         return total / sum(map(len, self.samples))
 
-    def _common_variance(self, responses: list[Responses], theta: Matrix) -> Matrix:
-        """Variance of the noise if both domains have the same, (B,)."""
-        error = np.zeros(theta.shape[1])
-        for s, r in zip(self.samples, responses, strict=True):
-            error += r.yy + np.einsum("pb,pb->b", theta, s.G @ theta - 2 * r.g)
-        rows = sum(map(len, self.samples))
-        return np.maximum(error, 0.0) / max(rows - self.common.freedom, 1.0)
+    def _common_noise(self, responses: list[Responses]) -> list[Matrix]:
+        """Give y'y (B,) of each domain for the common fit, noise of the same size in both."""
+        g = responses[0].g + responses[1].g
+        theta = self.common.P @ g
+        fitted = [np.einsum("pb,pb->b", theta, s.G @ theta) for s in self.samples]
+        error = sum(r.yy for r in responses) + sum(fitted) - 2 * (theta * g).sum(0)
+        freedom = max(sum(map(len, self.samples)) - self.common.freedom, 1.0)
+        noise = np.maximum(error, 0.0) / freedom
+        return [f + (len(s) - 1) * noise for f, s in zip(fitted, self.samples, strict=True)]
 
 
-def _border(s: Sample, g: Matrix, yy: Matrix) -> Bordered:
-    """Joint covariances of a domain's features with responses given by Φ'y and y'y."""
-    d, rows = s.X.shape[1], len(s) - 1
-    A, b, c = s.G[:d, :d] / rows, g[:d].T / rows, yy / rows
-    return Bordered(*(torch.from_numpy(np.ascontiguousarray(part)) for part in (A, b, c)))
+def _border(s: Sample, b: Matrix, yy: Matrix) -> Bordered:
+    """Joint covariances of a domain's features with responses given by X'y (d, B) and y'y (B,)."""
+    d, rows = len(b), len(s) - 1
+    parts = s.G[:d, :d] / rows, b.T / rows, yy / rows
+    return Bordered(*(torch.from_numpy(np.ascontiguousarray(part)) for part in parts))
 
 
 def _with_own_noise(own: Bordered, b: torch.Tensor, ridge: float) -> Bordered:
@@ -157,13 +186,18 @@ def _with_own_noise(own: Bordered, b: torch.Tensor, ridge: float) -> Bordered:
     return Bordered(own.A, b, unexplained + explained(b))
 
 
-def _noise(kind: Noise, own: Matrix, pooled: Matrix, size: int, rng: np.random.Generator) -> Matrix:
+def _noise(
+    kind: Noise, own: Matrix, pooled: Matrix, size: int, rng: np.random.Generator
+) -> NDArray[np.float32]:
     """Noise (n, size) of one domain, from out-of-fold residuals."""
-    shape = (len(own), size)
     if kind == "wild":
-        return own[:, None] * (2.0 * rng.integers(0, 2, shape, dtype=np.int8) - 1.0)
+        bits = np.frombuffer(rng.bytes(-(-len(own) * size // 8)), dtype=np.uint8)
+        signs = np.unpackbits(bits)[: len(own) * size].reshape(len(own), size)
+        half = own.astype(np.float32)[:, None]
+        return signs * (2 * half) - half
     drawn = own if kind == "own" else pooled
-    return (drawn - drawn.mean())[rng.integers(0, len(drawn), shape)]
+    centred = (drawn - drawn.mean()).astype(np.float32)
+    return centred[rng.integers(0, len(drawn), (len(own), size))]
 
 
 def _sizes(n_resamples: int) -> Iterator[int]:

@@ -13,7 +13,7 @@ from vntransfer.adaptation._guard import guard
 from vntransfer.domains import group
 from vntransfer.errors import ArgumentError
 from vntransfer.tabular.intervals import Calibration, mean_error
-from vntransfer.tabular.table import Problem
+from vntransfer.tabular.table import LABELLED, Problem
 
 Floats = NDArray[np.float64]
 
@@ -63,6 +63,12 @@ class Outcome:
         """Mean error over held-out sources and its standard error; NaN if none was held out."""
         own = self.errors.get(self.method if method is None else method, {})
         return mean_error(list(own.values())) if own else (np.nan, np.nan)
+
+    def labels_used(self) -> str:
+        """Say in words whether labels of the target were used."""
+        if self.target + LABELLED in self.source_weights:
+            return "its labelled rows were used as one more source"
+        return "no label of it was used"
 
 
 @dataclass(frozen=True, eq=False)

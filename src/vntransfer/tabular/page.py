@@ -28,8 +28,8 @@ def write_page(model: TableModel, path: str | Path) -> Path:
     shown = ", ".join(model.targets)
     page = Page(
         f"{response} for {shown}",
-        lead=f"Learned at the labelled places of {domain} for {shown}; no label of it was used to "
-        f"choose or to judge.",
+        lead=f"Learned at the places of {domain} where {response} is known; errors are those on "
+        f"sources that were held out.",
         footer={
             "made by": f"vntransfer {__version__}",
             "method": str(model.provenance.get("method", "")),
@@ -56,6 +56,7 @@ def _target(page: Page, model: TableModel, outcome: Outcome) -> None:
             ("expected error", f"{mean:.4g}", f"± {spread:.2g}, on held-out sources"),
         ]
     )
+    part.text(f"{outcome.labels_used().capitalize()}.")
     for sentence in outcome.warnings:
         part.note(f"{sentence}.", kind="warning")
     if outcome.reason:
