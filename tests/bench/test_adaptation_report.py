@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import rankdata, spearmanr
 
-from vntransfer.bench.cells import expand
+from vntransfer.bench.cells import IDENTITY, expand
 from vntransfer.bench.experiments import adaptation_figures as drawn
 from vntransfer.bench.experiments.adaptation_report import choice_table, summary_table, tables
 from vntransfer.bench.experiments.adaptation_weights import (
@@ -215,8 +215,7 @@ def chosen_report(shares: list[dict[str, float]]) -> Report:
     for cell, by_name in zip(expand(preset), shares, strict=True):
         metrics = {"mae": 1.0, **{f"share/{name}": value for name, value in by_name.items()}}
         metrics["adapted"] = float(max(by_name.values()) > next(iter(by_name.values())))
-        own = {name: getattr(cell, name) for name in cell.__dataclass_fields__}
-        own.pop("condition")
+        own = {name: getattr(cell, name) for name in IDENTITY}
         steps = {name: {1: value} for name, value in metrics.items()}
         records.append(Record(**own, key=cell.key, status="done", metrics=steps))
     return Report(preset, load_kind("adaptation"), records)

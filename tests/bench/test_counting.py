@@ -145,7 +145,7 @@ def test_the_oracle_is_never_scored_on_pictures_it_was_trained_on(
             return np.array(seen, dtype=np.float32)[:, None, None] * np.ones((32, 32))
 
     monkeypatch.setattr(
-        counting, "_train", lambda one, method, sources, **rest: Memory(sources["dom2"])
+        counting, "_train", lambda one, method, sources, **_: Memory(sources["dom2"])
     )
     row = final(cell("oracle"))
     guessed = [value for name, value in row.items() if name.startswith("predicted/")]
