@@ -3,9 +3,8 @@
 import pytest
 import torch
 
-import vntransfer.bordered as bordered
 from samples import normal
-from vntransfer import covariance, jeffreys, response_divergence
+from vntransfer import bordered, covariance, jeffreys, quadrature, response_divergence
 
 
 def problem(spread: float, m: int = 1) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -19,9 +18,9 @@ def problem(spread: float, m: int = 1) -> tuple[torch.Tensor, torch.Tensor, torc
 def test_more_nodes_change_nothing(side: str, m: int, monkeypatch: pytest.MonkeyPatch) -> None:
     x, a, b = problem(8, m)
     coarse, fine = [], []
-    for out, rule in ((coarse, None), (fine, bordered.Rule(0.2, 25.0))):
+    for out, rule in ((coarse, None), (fine, quadrature.Rule(0.2, 25.0))):
         if rule:
-            monkeypatch.setitem(bordered.RULES, torch.float64, rule)
+            monkeypatch.setitem(quadrature.RULES, torch.float64, rule)
         inputs = [t.clone().requires_grad_() for t in (x, a, b)]
         value = response_divergence(*inputs, ridge=1e-6, method=side)
         value.backward()
@@ -51,7 +50,7 @@ def test_scalar_and_matrix_integrand_are_the_same(m: int, monkeypatch: pytest.Mo
         )
         return
     fast = float(response_divergence(x, a, b, ridge=0.1))
-    monkeypatch.setattr(bordered, "_scalar_integrand", bordered._matrix_integrand)
+    monkeypatch.setattr(bordered, "scalar_integrand", bordered._matrix_integrand)
     assert float(response_divergence(x, a, b, ridge=0.1)) == pytest.approx(fast, rel=1e-12)
 
 
@@ -80,3 +79,23 @@ def test_float32_keeps_its_promise(shape: tuple[int, int, int]) -> None:
     assert float(results[0][0]) == pytest.approx(float(results[1][0]), rel=1e-3)
     for got, want in zip(results[0][1:], results[1][1:], strict=True):
         assert float((got - want).norm()) <= 1e-2 * float(want.norm())
+
+
+@pytest.mark.parametrize("side", ["features", "gram"])
+@pytest.mark.parametrize("ridge", [0.1, None])
+@pytest.mark.parametrize("scale", [1.0, 1e3])  # beyond float32's range float64 is used inside
+def test_a_few_sets_at_a_time_give_the_same(
+    side: str, ridge: float | None, scale: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    generator = torch.Generator().manual_seed(0)
+    sizes = ((5, 12, 6), (5, 12, 1), (5, 12, 1))
+    leaves = [scale * torch.randn(size, generator=generator) for size in sizes]
+    found = []
+    for at_once in (bordered.AT_ONCE, 2 * 12 * 6):
+        monkeypatch.setattr(bordered, "AT_ONCE", at_once)
+        own = [leaf.clone().requires_grad_() for leaf in leaves]
+        value = bordered.bordered_jeffreys(*own, ridge=ridge, side=side)
+        value.sum().backward()
+        found.append([value.detach(), *(leaf.grad for leaf in own)])
+    for whole, parts in zip(*found, strict=True):
+        torch.testing.assert_close(parts, whole, rtol=1e-5, atol=1e-6 * float(whole.abs().max()))

@@ -21,7 +21,6 @@ All quantities are computed in units of the ridge (ε = 1), so that no scale ove
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import torch
@@ -29,19 +28,8 @@ from torch import Tensor, bmm
 
 from vntransfer.errors import ArgumentError, NotPositiveDefiniteError
 from vntransfer.linalg import once
+from vntransfer.quadrature import Nodes, nodes_for
 from vntransfer.ridge import auto_ridge
-
-
-class Rule(NamedTuple):
-    """Accuracy of the quadrature: node spacing in u and e-folds beyond the spectrum."""
-
-    spacing: float
-    margin: float
-
-
-RULES = {torch.float64: Rule(0.75, 12.0), torch.float32: Rule(1.4, 7.0)}
-"""Relative errors of about 1e-11 and 1e-6: exp(-2π²/spacing) and exp(-2 margin)."""
-
 
 FLOAT32_LIMIT = 1e5
 """Largest eigenvalue and, for several responses, variance, in units of the ridge, for which float32
@@ -50,30 +38,9 @@ keeps three digits; beyond it float64 is used inside."""
 FLOAT32_RANGE = 1e12
 """The same for the variance of a single response, where only overflow matters."""
 
-
-@dataclass
-class _Nodes:
-    """Quadrature ∫ f(ε + t) dt ≈ Σ weight f(tau) with T nodes, shared by the batch; all (T,)."""
-
-    t: Tensor
-    tau: Tensor
-    weight: Tensor
-
-
-def _nodes(low: float, high: Tensor, ridge: float) -> _Nodes:
-    """Trapezoid nodes in u = log t for spectra within [low, max(high)]."""
-    rule = RULES[high.dtype]
-    start = math.log(low) - rule.margin
-    stop = math.log(float(high.max())) + rule.margin
-    count = math.ceil((stop - start) / rule.spacing) + 1
-    step = (stop - start) / (count - 1)
-    t = [math.exp(start + k * step) for k in range(count)]
-    weight = [step * v for v in t]
-    # f -> const for t -> 0 and f ~ 1/t² for t -> inf: both cut tails are geometric series.
-    weight[0] /= -math.expm1(-step)
-    weight[-1] /= -math.expm1(-step)
-    rows = (t, [ridge + v for v in t], weight)
-    return _Nodes(*torch.tensor(rows, dtype=high.dtype, device=high.device))
+AT_ONCE = 2**18
+"""Entries of features that are worked on together; of larger batches a few sets at a time, because
+what is computed on the way takes several times the memory of the features."""
 
 
 class _Slopes(NamedTuple):
@@ -83,7 +50,7 @@ class _Slopes(NamedTuple):
     phi: Tensor
 
 
-def _scalar_integrand(terms: Tensor, tau: Tensor) -> tuple[Tensor, _Slopes]:
+def scalar_integrand(terms: Tensor, tau: Tensor) -> tuple[Tensor, _Slopes]:
     """`_matrix_integrand` for m = 1, where it is ½κ(P_a + P_b)/τ + 2T² P_a P_b.
 
     The same numbers with a third of the operations, which is what small problems pay for.
@@ -168,19 +135,14 @@ class _Side(ABC):
     """Eigenvalues (B, k) of K or of A, ascending."""
 
     def __init__(self, z: Tensor, x: Tensor, ridge: float) -> None:
-        self.z, self.x, self.ridge = z, x, ridge
+        self.z, self.ridge = z, ridge  # z in its own dtype, all else in that of x
         self.dof = z.shape[-2] - 1
         self.m = x.shape[-1] // 3
 
-    def integrate(self, variance: Tensor, derivatives: bool) -> tuple[Tensor, Tensor, Tensor]:
-        """J (B,) and, if wanted, its gradients with respect to z and x.
-
-        ``variance`` (B,) is the total of the columns of x: a bound of those of a and of b.
-        """
-        high = self.values[..., -1] + variance + self.ridge
-        nodes = _nodes(self.ridge or self.smallest(high), high, self.ridge)
+    def integrate(self, nodes: Nodes, derivatives: bool) -> tuple[Tensor, Tensor, Tensor]:
+        """J (B,) and, if wanted, its gradients with respect to z and x."""
         inverse = 1 / (self.values.unsqueeze(-1) + nodes.tau)
-        integrand = _scalar_integrand if self.m == 1 else _matrix_integrand
+        integrand = scalar_integrand if self.m == 1 else _matrix_integrand
         f, slopes = integrand(self.moments(inverse, nodes), nodes.tau)
         value = torch.mv(f, nodes.weight)
         if not derivatives:
@@ -196,12 +158,12 @@ class _Side(ABC):
         )
 
     @abstractmethod
-    def moments(self, inverse: Tensor, nodes: _Nodes) -> Tensor:
+    def moments(self, inverse: Tensor, nodes: Nodes) -> Tensor:
         """κ, Φ_δμ, Φ_aa and Φ_bb, (B, 4 m m, T), given 1/(λ + τ), (B, k, T)."""
 
     @abstractmethod
     def gradients(
-        self, inverse: Tensor, nodes: _Nodes, on_phi: Tensor, on_kappa: Tensor
+        self, inverse: Tensor, nodes: Nodes, on_phi: Tensor, on_kappa: Tensor
     ) -> tuple[Tensor, Tensor]:
         """Chain the gradients with respect to Φ of x = [δ, a, b] and κ to z and x.
 
@@ -215,6 +177,7 @@ class _GramSide(_Side):
 
     def __init__(self, z: Tensor, x: Tensor, ridge: float) -> None:
         super().__init__(z, x, ridge)
+        z = z.to(x.dtype)
         values, self.vectors = torch.linalg.eigh(bmm(z, z.mT) / self.dof)
         self.values = values.clamp_min(0)
         self.c = bmm(self.vectors.mT, x) / self.dof**0.5
@@ -224,13 +187,13 @@ class _GramSide(_Side):
             raise ArgumentError("method: 'gram' needs a ridge; with ridge=0 use 'features'")
         return super().smallest(high)
 
-    def moments(self, inverse: Tensor, nodes: _Nodes) -> Tensor:
+    def moments(self, inverse: Tensor, nodes: Nodes) -> Tensor:
         delta = self.c[..., : self.m]
         kappa = _products(delta * self.values.unsqueeze(-1), delta)
         return bmm(torch.cat((kappa, _blocks(self.c, self.m)), -1).mT, inverse)
 
     def gradients(
-        self, inverse: Tensor, nodes: _Nodes, on_phi: Tensor, on_kappa: Tensor
+        self, inverse: Tensor, nodes: Nodes, on_phi: Tensor, on_kappa: Tensor
     ) -> tuple[Tensor, Tensor]:
         m = self.m
         by_phi = _turn(self.c, on_phi) * inverse
@@ -241,7 +204,8 @@ class _GramSide(_Side):
         Rx = self.c.unsqueeze(-1) * inverse
         left, right = (bmm(self.vectors, part.flatten(2)) for part in (Rx, by_phi))
         on_gram = bmm(left, right.mT) * (-2 / self.dof)
-        return bmm(on_gram, self.z), bmm(self.vectors, on_x * (2 / self.dof**0.5))
+        on_z = bmm(on_gram, self.z.to(on_gram.dtype))
+        return on_z, bmm(self.vectors, on_x * (2 / self.dof**0.5))
 
 
 class _FeatureSide(_Side):
@@ -254,6 +218,7 @@ class _FeatureSide(_Side):
 
     def __init__(self, z: Tensor, x: Tensor, ridge: float) -> None:
         super().__init__(z, x, ridge)
+        z = z.to(x.dtype)
         values, self.vectors = torch.linalg.eigh(bmm(z.mT, z) / self.dof)
         self.values = values.clamp_min(0)
         self.beta = bmm(self.vectors.mT, bmm(z.mT, x)) / self.dof
@@ -279,7 +244,7 @@ class _FeatureSide(_Side):
             bounds.append(float((1 / trace).min()))
         return min(bounds)
 
-    def moments(self, inverse: Tensor, nodes: _Nodes) -> Tensor:
+    def moments(self, inverse: Tensor, nodes: Nodes) -> Tensor:
         m = self.m
         square = _blocks(self.p, m)
         lifted = square * (self.values + 2 * self.ridge).unsqueeze(-1)
@@ -292,7 +257,7 @@ class _FeatureSide(_Side):
         return terms
 
     def gradients(
-        self, inverse: Tensor, nodes: _Nodes, on_phi: Tensor, on_kappa: Tensor
+        self, inverse: Tensor, nodes: Nodes, on_phi: Tensor, on_kappa: Tensor
     ) -> tuple[Tensor, Tensor]:
         m, V, share = self.m, self.vectors, nodes.t / nodes.tau
         by_phi = _turn(self.beta, on_phi) * inverse
@@ -306,7 +271,7 @@ class _FeatureSide(_Side):
         # [dJ/dz, dJ/dx] = [Z, e] times one small matrix
         inside = bmm(V, torch.cat((-inner, on_x), -1)) * (2 / self.dof)
         below = torch.cat((-outer.mT, (on_phi / nodes.tau).sum(-1)), -1) * (2 / self.dof)
-        both = torch.baddbmm(bmm(self.z, inside), self.e, below)
+        both = torch.baddbmm(bmm(self.z.to(inside.dtype), inside), self.e, below)
         return both[..., : self.z.shape[-1]], both[..., self.z.shape[-1] :]
 
 
@@ -342,17 +307,19 @@ class _BorderedJeffreys(torch.autograd.Function):
         joint /= scale
         z, x = joint[..., :d], joint[..., d:]
         epsilon = 0.0 if isinstance(ridge, float) and ridge == 0 else 1.0
-        core = side(z, x, epsilon)
         response = response / unit
+        cores = _cores(side, z, x, epsilon)
         if z.dtype == torch.float32:
-            most = FLOAT32_RANGE if core.m == 1 else FLOAT32_LIMIT
-            if core.values.max() > FLOAT32_LIMIT or response.max() > most:
-                core, response = side(z.double(), x.double(), epsilon), response.double()
+            largest = max(float(core.values.max()) for core in cores)
+            most = FLOAT32_RANGE if cores[0].m == 1 else FLOAT32_LIMIT
+            if largest > FLOAT32_LIMIT or response.max() > most:
+                cores, response = _cores(side, z, x.double(), epsilon), response.double()
         wanted = any(ctx.needs_input_grad[:3])
-        value, on_z, on_x = core.integrate(response, wanted)
+        parts = _integrals(cores, response, epsilon, wanted, z.dtype)
+        value, on_z, on_x = (part[0] if len(part) == 1 else torch.cat(part) for part in parts)
         if wanted:
-            ctx.save_for_backward(features, a, b, on_z.to(z.dtype), on_x.to(z.dtype), scale)
-        return value.to(z.dtype) * unit
+            ctx.save_for_backward(features, a, b, on_z, on_x, scale)
+        return value * unit
 
     @staticmethod
     def backward(ctx: Any, *upstream: Tensor) -> Any:
@@ -367,6 +334,29 @@ class _BorderedJeffreys(torch.autograd.Function):
             None,
             None,
         )
+
+
+def _cores(side: type[_Side], z: Tensor, x: Tensor, ridge: float) -> list[_Side]:
+    """Decompose the sets, some at a time."""
+    size = max(1, AT_ONCE // z[0].numel())
+    return [side(*part, ridge) for part in zip(z.split(size), x.split(size), strict=True)]
+
+
+def _integrals(
+    cores: list[_Side], variance: Tensor, ridge: float, wanted: bool, dtype: torch.dtype
+) -> tuple[list[Tensor], ...]:
+    """J, and its gradients if wanted, of all sets with the same nodes.
+
+    ``variance`` (B,) is the total of the columns of x: a bound of those of a and of b.
+    """
+    sizes = [len(core.values) for core in cores]
+    largest = torch.cat([core.values[..., -1] for core in cores])
+    high = largest + variance + ridge
+    bounds = zip(cores, high.split(sizes), strict=True)
+    low = ridge or min(core.smallest(own) for core, own in bounds)
+    nodes = nodes_for(low, high, ridge)
+    found = [[t.to(dtype) for t in core.integrate(nodes, wanted)] for core in cores]
+    return tuple(map(list, zip(*found, strict=True)))
 
 
 def _typical(spread: Tensor) -> Tensor:

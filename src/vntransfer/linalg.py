@@ -32,8 +32,8 @@ class Spectrum:
 
     def dlog(self, direction: Tensor) -> Tensor:
         """Differentiate the matrix logarithm in a symmetric direction."""
-        inner = self.vectors.mT @ direction @ self.vectors
-        inner *= log_divided_differences(self.values)
+        inner = log_divided_differences(self.values)
+        inner *= self.vectors.mT @ direction @ self.vectors
         return self.vectors @ inner @ self.vectors.mT
 
 

@@ -3,28 +3,21 @@
 `vntransfer.covariance` is the careful one, in float64, for everything that is not in the hot path.
 """
 
-from torch import Tensor, bmm
+from torch import Tensor
 from torch.nn.functional import pad
 
 
-def centre(z: Tensor) -> tuple[Tensor, Tensor]:
-    """Means (..., 1, d) of rows (..., B, d), and the rows less them."""
-    mean = z.mean(-2, keepdim=True)
-    return mean, z - mean
-
-
-def covariance(centred: Tensor) -> Tensor:
-    """Unbiased covariance of centred rows: (..., B, d) -> (..., d, d).
+def covariance(z: Tensor) -> Tensor:
+    """Unbiased covariance of rows: (..., B, d) -> (..., d, d).
 
     Examples
     --------
     >>> import torch
-    >>> covariance(centre(torch.tensor([[[1.0], [3.0]]]))[1])
-    tensor([[[2.]]])
+    >>> covariance(torch.tensor([[1.0], [3.0]]))
+    tensor([[2.]])
     """
-    rows = centred.flatten(0, -3)
-    out = bmm(rows.mT, rows).unflatten(0, centred.shape[:-2])
-    return out / (centred.shape[-2] - 1)
+    centred = z - z.mean(-2, keepdim=True)
+    return centred.mT @ centred / (z.shape[-2] - 1)
 
 
 def gram(z: Tensor) -> Tensor:

@@ -8,7 +8,6 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from vntransfer.adaptation._matrices import centre, covariance
 from vntransfer.adaptation._objective import (
     NETWORK,
     Batch,
@@ -31,31 +30,8 @@ Distance = Callable[[Tensor, Tensor], Tensor]
 EVERY = 4
 """Steps between two moves of the weights."""
 
-
-def mixtures(w: Tensor, matrices: Tensor) -> Tensor:
-    """Σ w_i A_i of the sources and the target's matrix: (M, K), (M, K + 1, n, n) -> (M, 2, n, n).
-
-    Examples
-    --------
-    >>> mixtures(torch.tensor([[0.5, 0.5]]), torch.tensor([[[[1.0]], [[3.0]], [[7.0]]]])).flatten()
-    tensor([2., 7.])
-    """
-    return torch.bmm(shares(w), matrices.flatten(2)).unflatten(2, matrices.shape[2:])
-
-
-def shares(w: Tensor) -> Tensor:
-    """Shares of the K + 1 domains in the mixture of the sources and in the target, (M, 2, K + 1).
-
-    Examples
-    --------
-    >>> shares(torch.tensor([[0.5, 0.5]]))
-    tensor([[[0.5000, 0.5000, 0.0000],
-             [0.0000, 0.0000, 1.0000]]])
-    """
-    out = w.new_zeros(w.shape[0], 2, w.shape[1] + 1)
-    out[:, 0, :-1] = w
-    out[:, 1, -1] = 1
-    return out
+AT_ONCE = 2**17
+"""Entries of matrices that are decomposed together; of larger ones a few at a time."""
 
 
 def with_ridge(pair: Tensor, ridge: float) -> Tensor:
@@ -74,8 +50,8 @@ def jeffreys_slopes(pair: Tensor) -> tuple[Tensor, Tensor]:
     """J(X:Y) (M,) of positive definite (M, 2, n, n), and its gradients with respect to both.
 
     With H = X - Y, ∂J/∂X = ½ (log X - log Y + L_X[H]) and ∂J/∂Y = -½ (log X - log Y + L_Y[H]), L
-    the derivative of the logarithm: one call decomposes all matrices, and nothing is checked, as
-    the ridge makes them positive definite.
+    the derivative of the logarithm: one call decomposes all matrices (some, if they are large), and
+    nothing is checked, as the ridge makes them positive definite. The gradients take their place.
 
     Examples
     --------
@@ -84,14 +60,22 @@ def jeffreys_slopes(pair: Tensor) -> tuple[Tensor, Tensor]:
     (0.3466, [-0.8465735912322998, 0.5965735912322998])
     """
     H = pair[:, :1] - pair[:, 1:]
-    every = pair.flatten(0, 1)
-    spectrum = Spectrum(*torch.linalg.eigh(every))
-    logs = spectrum.log().unflatten(0, pair.shape[:2])
-    log_gap = logs[:, :1] - logs[:, 1:]
-    J = torch.linalg.vecdot(H.flatten(1), log_gap.flatten(1)) / 2
-    slopes = spectrum.dlog(H.expand_as(pair).flatten(0, 1)).unflatten(0, pair.shape[:2])
+    log = _logs(pair.flatten(0, 1), H.expand_as(pair).flatten(0, 1)).view_as(pair)
+    log_gap = log[:, :1] - log[:, 1:]
+    J = torch.bmm(H.flatten(1)[:, None], log_gap.flatten(1)[:, :, None])[:, 0, 0] / 2
     half = torch.tensor([0.5, -0.5]).to(pair)[:, None, None]
-    return J, slopes.add_(log_gap).mul_(half)
+    return J, pair.add_(log_gap).mul_(half)
+
+
+def _logs(matrices: Tensor, directions: Tensor) -> Tensor:
+    """Logarithms of matrices (., n, n), whose place their derivatives in the directions take."""
+    logs = []
+    size = max(1, AT_ONCE // matrices[0].numel())
+    for own, along in zip(matrices.split(size), directions.split(size), strict=True):
+        spectrum = Spectrum(*torch.linalg.eigh(own))
+        own.copy_(spectrum.dlog(along))
+        logs.append(spectrum.log())
+    return torch.cat(logs)
 
 
 def metric_slopes(distance: Distance, pair: Tensor) -> tuple[Tensor, Tensor]:
@@ -104,16 +88,18 @@ def metric_slopes(distance: Distance, pair: Tensor) -> tuple[Tensor, Tensor]:
 
 
 class _Known(torch.autograd.Function):
-    """A value whose gradient is known already."""
+    """A value (M,) whose gradient with respect to [z, h], the slope (M, ...), is known already."""
 
     @staticmethod
-    def forward(ctx: Any, q: Tensor, value: Tensor, slope: Tensor) -> Tensor:
+    def forward(ctx: Any, z: Tensor, h: Tensor, value: Tensor, slope: Tensor) -> Tensor:
         ctx.save_for_backward(slope)
+        ctx.width = z.shape[-1]
         return value
 
     @staticmethod
-    def backward(ctx: Any, *upstream: Tensor) -> tuple[Tensor, None, None]:
-        return upstream[0][:, None, None, None] * ctx.saved_tensors[0], None, None
+    def backward(ctx: Any, *upstream: Tensor) -> tuple[Tensor, Tensor, None, None]:
+        whole = upstream[0][:, None, None, None] * ctx.saved_tensors[0]
+        return whole[..., : ctx.width], whole[..., ctx.width :], None, None
 
 
 class MomentAlignment(Objective):
@@ -149,13 +135,13 @@ class MomentAlignment(Objective):
         done = int(self.done)
         moves = self.learned.numel() and done % EVERY == 0
         if moves or self.aligned.numel():
-            q = torch.cat((z, batch.response(frozen(net.head)(z))), -1)
+            h = batch.response(frozen(net.head)(z))
             with torch.no_grad():
-                moments = Moments(q)
+                moments = Moments(torch.cat((z, h), -1))
                 if moves:
                     self.move_weights(moments)
             if self.aligned.numel():
-                J = self.discrepancy(q, moments)
+                J = self.discrepancy(z, h, moments)
                 ramp = min(1.0, (done + 1) / max(self.warm_up, 1))
                 aligned = self.among_all(ramp * self.strength * J)
                 seen["discrepancy"] = self.among_all(J)
@@ -169,51 +155,53 @@ class MomentAlignment(Objective):
             return values
         return values.new_zeros(self.weights.shape[0]).index_copy(0, self.aligned, values)
 
-    def discrepancy(self, q: Tensor, moments: "Moments") -> Tensor:
+    def discrepancy(self, z: Tensor, h: Tensor, moments: "Moments") -> Tensor:
         """J(Σ w_i cov_i : cov_t) / n of the members that are aligned.
 
         Its gradient with respect to q is taken in closed form: with C = c'c/(B - 1) of centred rows
         c, that of a function of C with gradient G is 2 c G/(B - 1); of source i it is w_i times
         that of the mixture.
         """
-        own, n_rows, n = self.aligned, *q.shape[-2:]
+        own = self.aligned
         with torch.no_grad():
-            w, c, covariance = (
-                of_members(own, value)
-                for value in (self.weights, moments.centred, moments.covariance)
-            )
+            w, c = of_members(own, self.weights), of_members(own, moments.centred)
+            n_rows, n = c.shape[-2:]
             factor = 1 / moments.scale
             if self.raw is not None:
                 factor = torch.where(self.raw, 1.0, factor)
-            outer = outer_square(of_members(own, factor))[:, None]
-            J, slopes = self.slopes(with_ridge(mixtures(w, covariance).mul_(outer), self.ridge))
-            G = slopes.to(q).mul_(2 / ((n_rows - 1) * n) * outer)
+            factor = of_members(own, factor)
+            J, slopes = self.slopes(with_ridge(scaled_by(factor, mixtures(w, c)), self.ridge))
+            G = scaled_by(factor, slopes.to(c)).mul_(2 / ((n_rows - 1) * n))
             on_sources = torch.bmm(c[:, :-1].flatten(1, 2), G[:, 0]).view_as(c[:, :-1])
             on_target = torch.bmm(c[:, -1], G[:, 1])
             slope = torch.cat((on_sources.mul_(w[:, :, None, None]), on_target[:, None]), 1)
-        known: Tensor = _Known.apply(of_members(own, q), J.to(q) / n, slope)
+        known: Tensor
+        known = _Known.apply(of_members(own, z), of_members(own, h), J.to(c) / n, slope)
         return known
 
     def move_weights(self, moments: "Moments") -> None:
         """Step log w by -rate (g - mean g + pull (log w - log prior)).
 
         g is the gradient of J(Σ w_i M_i : M_t) with respect to w, M second moments of
-        [standardised q, 1]: M_i = [f cov_i f, 0] + s_i s_i' with s_i = [standardised mean, 1], so
-        that neither mixture nor g needs the M_i themselves.
+        [standardised q, 1]: M_i = [f c'c f/B, 0] + s_i s_i' with centred rows c and
+        s_i = [standardised mean, 1], so that neither mixture nor g needs the M_i themselves.
         """
         own = self.learned
-        w, covariance = of_members(own, self.weights), of_members(own, moments.covariance)
+        w, c = of_members(own, self.weights), of_members(own, moments.centred)
         factor = of_members(own, 1 / moments.scale)
         mean = of_members(own, moments.mean[:, :, 0])
         s = pad((mean - mean.mean(1, keepdim=True)) * factor[:, None], (0, 1), value=1.0)
-        outer = moments.shrink * outer_square(factor)
-        within = pad(mixtures(w, covariance) * outer[:, None], (0, 1, 0, 1))
-        pair = within + (shares(w).unsqueeze(-2) * s.mT[:, None]) @ s[:, None]
-        _, slopes = jeffreys_slopes(with_ridge(pair, self.ridge))
-        S = slopes[:, 0].to(w)
-        sources, s = covariance[:, :-1].flatten(2), s[:, :-1]
-        g = torch.bmm(sources, (outer * S[:, :-1, :-1]).flatten(1)[:, :, None])[:, :, 0]
-        g = (g + (torch.bmm(s, S) * s).sum(-1)).double()
+        n_rows = c.shape[-2]
+        sources, target = s[:, :-1], s[:, -1:]
+        pair = torch.stack((sources.mT @ (w[:, :, None] * sources), target.mT @ target), 1)
+        within = scaled_by(factor, mixtures(w, c)).mul_((n_rows - 1) / n_rows)
+        pair[..., :-1, :-1] += within
+        del within  # as large as what follows
+        S = jeffreys_slopes(with_ridge(pair, self.ridge))[1][:, :1].to(c)
+        inner, S = scaled_by(factor, S[:, :, :-1, :-1].clone())[:, 0], S[:, 0]
+        turned = torch.bmm(c[:, :-1].flatten(1, 2), inner).view_as(c[:, :-1])
+        g = turned.mul_(c[:, :-1]).sum((-2, -1)) / n_rows
+        g = (g + (torch.bmm(sources, S) * sources).sum(-1)).double()
         log_w = w.double().clamp_min(1e-12).log()
         step = g - g.mean(-1, keepdim=True) + self.pull * (log_w - self.prior[own].log())
         self.weights[own] = (log_w - self.rate * step).softmax(-1).to(self.weights)
@@ -228,20 +216,35 @@ def of_members(own: Tensor, values: Tensor) -> Tensor:
     return values if own.shape[0] == values.shape[0] else values[own]
 
 
-def outer_square(x: Tensor) -> Tensor:
-    """Outer products of vectors with themselves, (M, n) -> (M, n, n)."""
-    return x.unsqueeze(-1) * x.unsqueeze(-2)
+def scaled_by(factor: Tensor, matrices: Tensor) -> Tensor:
+    """Rows and columns of matrices (M, ., n, n) times a factor (M, n), in place."""
+    return matrices.mul_(factor[:, None, :, None]).mul_(factor[:, None, None, :])
+
+
+def mixtures(w: Tensor, c: Tensor) -> Tensor:
+    """Σ w_i cov_i of the sources, and the target's covariance, (M, 2, n, n), of centred rows.
+
+    Weights (M, K), rows (M, K + 1, B, n); no covariance of a single source is formed.
+
+    Examples
+    --------
+    >>> rows = torch.tensor([1.0, -1.0])[:, None]
+    >>> mixtures(torch.tensor([[0.5, 0.5]]), torch.stack((rows, 2 * rows, rows))[None]).flatten()
+    tensor([5., 2.])
+    """
+    sources, target = c[:, :-1].flatten(1, 2), c[:, -1]
+    weighted = (c[:, :-1] * w[:, :, None, None]).flatten(1, 2)
+    pair = torch.stack((torch.bmm(weighted.mT, sources), torch.bmm(target.mT, target)), 1)
+    return pair.div_(c.shape[-2] - 1)
 
 
 class Moments:
-    """Moments of q (M, K + 1, B, n): of each domain, and the scale over all domains of a member.
+    """Moments of rows q (M, K + 1, B, n), which are centred in place.
 
     Attributes
     ----------
-    mean, centred, covariance : Tensor
-        (M, K + 1, 1, n), the rows less it, and (M, K + 1, n, n), unbiased.
-    shrink : float
-        What makes the covariances those of the rows themselves, (B - 1)/B.
+    mean, centred : Tensor
+        Of each domain, (M, K + 1, 1, n), and the rows less it.
     scale : Tensor
         Standard deviation over the rows of all domains, (M, n); one where there is none.
 
@@ -252,10 +255,8 @@ class Moments:
     """
 
     def __init__(self, q: Tensor) -> None:
-        n_rows = q.shape[-2]
-        self.mean, self.centred = centre(q)
-        self.covariance = covariance(self.centred)
-        self.shrink = (n_rows - 1) / n_rows
-        within = self.shrink * self.covariance.diagonal(dim1=-2, dim2=-1).mean(1)
+        self.mean = q.mean(-2, keepdim=True)
+        self.centred = q.sub_(self.mean)
+        within = self.centred.square().mean((1, 2))
         scale = (within + self.mean[:, :, 0].var(1, correction=0)).sqrt()
         self.scale = torch.where(scale > 1e-6, scale, 1.0)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from vntransfer.adaptation._base import DomainRegressor
-from vntransfer.adaptation._matrices import centre, covariance
+from vntransfer.adaptation._matrices import covariance
 from vntransfer.adaptation._objective import (
     NETWORK,
     Auto,
@@ -30,7 +30,7 @@ class CovarianceAlignment(Objective):
         """Give the one step of a batch."""
         z = batch.features(net)
         error = source_errors(self.error, batch, net.head(z[:, :-1])).mean(-1)
-        C, d = covariance(centre(z)[1]), z.shape[-1]
+        C, d = covariance(z), z.shape[-1]
         coral = (C[:, :-1] - C[:, -1:]).square().sum((-2, -1)).mean(-1) / (4 * d**2)
         self.note(loss=error, discrepancy=coral)
         yield NETWORK, error + self.trade_off * coral

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from vntransfer.bordered import _nodes, _scalar_integrand
+from vntransfer.bordered import scalar_integrand
 from vntransfer.divergences import DIVERGENCES
 from vntransfer.errors import ArgumentError
+from vntransfer.quadrature import nodes_for
 
 SHARED = ("conditional_von_neumann", "jeffreys")
 """Divergences that the bordered kernel gives where both matrices share their feature block."""
@@ -77,7 +78,7 @@ def on_same_features(one: Bordered, other: Bordered, ridge: float, divergence: s
     values = values.clamp_min(0)
     a, b = one.b @ V, other.b @ V
     high = values[-1] + torch.maximum(one.c, other.c) + ridge
-    grid = _nodes(ridge, high, ridge)
+    grid = nodes_for(ridge, high, ridge)
     inverse = 1 / (values.unsqueeze(-1) + grid.tau)  # (d, T)
     delta, mu = a - b, (a + b) / 2
     kappa = delta.square() @ inverse
@@ -94,4 +95,4 @@ def on_same_features(one: Bordered, other: Bordered, ridge: float, divergence: s
         ),
         1,
     )
-    return _scalar_integrand(terms, grid.tau)[0] @ grid.weight
+    return scalar_integrand(terms, grid.tau)[0] @ grid.weight
