@@ -68,13 +68,16 @@ class Stacked:
         (V, C): for each virtual target, the weights that the others give.
     errors
         (V,): error of the mean by these on each.
+    ratio
+        Mean log ratio of these errors to the safe candidate's.
     score
-        Mean log ratio of these errors to the safe candidate's, plus one standard error.
+        The same plus one standard error.
     """
 
     weights: Floats
     held_out: Floats
     errors: Floats
+    ratio: float
     score: float
 
 
@@ -93,5 +96,6 @@ def stack(predictions: Sequence[Floats], truth: Sequence[Floats]) -> Stacked:
         [np.abs(w @ p - y).mean() for w, p, y in zip(held_out, predictions, truth, strict=True)]
     )
     safe = np.array([np.abs(p[0] - y).mean() for p, y in zip(predictions, truth, strict=True)])
-    score = float(guard(np.stack((safe, errors), 1)).scores[1])
-    return Stacked(stack_weights(predictions, truth), held_out, errors, score)
+    judged = guard(np.stack((safe, errors), 1))
+    ratio, score = float(judged.ratios[:, 1].mean()), float(judged.scores[1])
+    return Stacked(stack_weights(predictions, truth), held_out, errors, ratio, score)

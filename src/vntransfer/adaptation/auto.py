@@ -200,10 +200,11 @@ class AutoTransferRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc
         self._others[:, ~failed] = stacked.held_out
         shares = np.zeros(len(names))
         shares[~failed] = stacked.weights
-        gain = 100 * (1 - np.exp(stacked.score))
+        gain = 100 * (1 - np.exp(stacked.ratio))
         return shares, (
-            f"{names[int(shares.argmax())]} leads a mean of candidates: error at least {gain:.1f} "
-            f"% below that of {names[0]} over {n} virtual targets, less one standard error"
+            f"a mean of candidates, {names[int(shares.argmax())]} first: error {gain:.1f} % "
+            f"below that of {names[0]} over {n} virtual targets, which is more than its standard "
+            f"error"
         )
 
     def _held_out(self, names: tuple[str, ...], tried: Tried, y: Floats, groups: Groups) -> Floats:
