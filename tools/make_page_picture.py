@@ -1,7 +1,8 @@
-"""Draw docs/img/page.png: the page of a run in Chromium, as a person sees it.
+"""Draw the pictures of pages in README and docs: in Chromium, as a person sees them.
 
-Run: python tools/make_page_picture.py runs/synthetic (a run folder, or packed results; needs
-chromium, chromedriver, selenium and pillow). The left half is light, the right half dark.
+Run: python tools/make_page_picture.py [results/synthetic] (a run folder, or packed results, for
+docs/img/page.png; docs/img/tables.png is of the example table; needs chromium, chromedriver,
+selenium and pillow). Left halves are light, right halves dark.
 """
 
 import io
@@ -18,33 +19,50 @@ sys.path.insert(0, str(ROOT / "tests" / "page"))
 from browser import chromium, prefer, resize  # noqa: E402
 
 from vntransfer.bench.page import write_page  # noqa: E402
+from vntransfer.data import example_table  # noqa: E402
+from vntransfer.relate import relate  # noqa: E402
+from vntransfer.tabular import adapt  # noqa: E402
 
-PICTURE = ROOT / "docs" / "img" / "page.png"
-SIZE = (1280, 1500)
+IMAGES = ROOT / "docs" / "img"
+WIDTH, GAP = 1280, 40
+Half = tuple[Path, str]  # a page, and the element at the top
 
 
-def shot(opened: Any, page: Path, theme: str, to: str) -> Image.Image:
+def shot(opened: Any, half: Half, theme: str) -> Image.Image:
     """Picture of a page, scrolled to an element."""
+    page, top = half
     prefer(opened, theme)
     opened.get(page.as_uri())
-    opened.execute_script("document.querySelector(arguments[0]).scrollIntoView()", to)
+    opened.execute_script("document.querySelector(arguments[0]).scrollIntoView()", top)
     return Image.open(io.BytesIO(opened.get_screenshot_as_png())).convert("RGB")
 
 
-def main(folder: Path) -> None:
-    """Write the picture."""
-    with tempfile.TemporaryDirectory() as place, chromium(*SIZE) as opened:
-        page = write_page(folder, Path(place, "page.html"))
-        resize(opened, *SIZE)
-        # the beginning in light, the figures in dark
-        left, right = shot(opened, page, "light", "body"), shot(opened, page, "dark", "#part-3")
-    whole = Image.new("RGB", (2 * SIZE[0] + 40, SIZE[1]), "#8a929c")
-    whole.paste(left, (0, 0))
-    whole.paste(right, (SIZE[0] + 40, 0))
+def draw(name: str, left: Half, right: Half, height: int) -> None:
+    """Write a picture of two halves."""
+    with chromium(WIDTH, height) as opened:
+        resize(opened, WIDTH, height)
+        halves = shot(opened, left, "light"), shot(opened, right, "dark")
+    whole = Image.new("RGB", (2 * WIDTH + GAP, height), "#8a929c")
+    for place, half in zip((0, WIDTH + GAP), halves, strict=True):
+        whole.paste(half, (place, 0))
     small = whole.resize((whole.width * 5 // 8, whole.height * 5 // 8), Image.Resampling.LANCZOS)
-    small.quantize(256, kmeans=2, dither=Image.Dither.NONE).save(PICTURE, optimize=True)
-    print(f"wrote {PICTURE.relative_to(ROOT)}, {PICTURE.stat().st_size // 1000} kB")
+    path = IMAGES / name
+    small.quantize(256, kmeans=2, dither=Image.Dither.NONE).save(path, optimize=True)
+    print(f"wrote {path.relative_to(ROOT)}, {path.stat().st_size // 1000} kB")
+
+
+def main(folder: Path) -> None:
+    """Write both pictures."""
+    columns = {"domain": "town", "response": "price"}
+    with tempfile.TemporaryDirectory() as name:
+        place = Path(name)
+        run = write_page(folder, place / "run.html")
+        towns = relate(example_table(), **columns).to_page(place / "towns.html")
+        model = adapt(example_table(), **columns, target="Saltby")
+        saltby = model.to_page(place / "saltby.html")
+        draw("page.png", (run, "body"), (run, "#part-3"), 1500)
+        draw("tables.png", (towns, "body"), (saltby, "body"), 1150)
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1] if len(sys.argv) > 1 else ROOT / "results" / "synthetic"))

@@ -185,20 +185,16 @@ def test_a_worker_that_comes_later_is_asked_with_its_first_cell(
 
 
 def test_a_cell_goes_on_where_a_killed_worker_left_it(patient: Path, tmp_path: Path) -> None:
-    import psutil
-
     folder = tmp_path / "run"
+
+    def waiting() -> list[str]:
+        texts = [path.read_text() for path in folder.glob("checkpoints/*/*/step")]
+        return [pid for step, pid in map(str.split, texts) if step == "4"]
 
     def kill_one() -> None:
         """Kill a worker when both wait in the midst of their cells; then let them go on."""
-        Servers._until(lambda: len(list(folder.glob("checkpoints/*/*/step"))) == 2)
-        Servers._until(
-            lambda: {p.read_text() for p in folder.glob("checkpoints/*/*/step")} == {"4"}
-        )
-        workers = [
-            child for child in psutil.Process().children() if "spawn_main" in str(child.cmdline())
-        ]
-        workers[0].kill()
+        Servers._until(lambda: len(waiting()) == 2)
+        os.kill(int(waiting()[0]), signal.SIGKILL)
         patient.with_name("go").touch()
 
     killer = threading.Thread(target=kill_one)

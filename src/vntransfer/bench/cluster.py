@@ -33,6 +33,7 @@ Data = tuple[str, str, str, str]
 
 CONNECT_SECONDS = 20
 INSPECT_SECONDS = 600
+CLOSE_SECONDS = 30
 NO_WORKER_SECONDS = 60
 """How long a run waits for a new worker when all are gone."""
 
@@ -244,8 +245,12 @@ class Cluster:
                     os.kill(nanny.pid, signal.SIGKILL)
 
     def _stop(self) -> None:
+        """End an own cluster; all outcomes are here, so that a slow end is no error."""
         if self._own is not None:
-            self._own.close(timeout=5)
+            try:
+                self._own.close(timeout=CLOSE_SECONDS)
+            except TimeoutError:  # such as a worker that was about to be started again
+                self._kill()
             self._own = None
 
 

@@ -2,31 +2,14 @@
 
 import time
 from collections import Counter
-from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from vntransfer.bench.estimate import seconds_text
 from vntransfer.bench.snapshot import Snapshot, look
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
-
-
-def span(seconds: float) -> str:
-    """Write a time for people.
-
-    Examples
-    --------
-    >>> span(4.2), span(75), span(3600 * 5 + 60), span(3600 * 49)
-    ('4 s', '1 min 15 s', '5 h 1 min', '2 d 1 h')
-    """
-    whole = round(seconds)
-    units = (("d", 86400), ("h", 3600), ("min", 60), ("s", 1))
-    for (name, size), (smaller, part) in pairwise(units):
-        if whole >= size:
-            rest = whole % size // part
-            return f"{whole // size} {name}" + (f" {rest} {smaller}" if rest else "")
-    return f"{whole} s"
 
 
 def moment(seconds: float) -> str:
@@ -48,11 +31,11 @@ def headline(seen: Snapshot) -> str:
         return f"{words}{last}; {share}; the same command goes on"
     parts = [f"running: {share}"]
     if seen.began is not None:
-        parts.append(f"for {span(seen.taken - seen.began)}")
+        parts.append(f"for {seconds_text(seen.taken - seen.began)}")
     if seen.rate:
         parts.append(f"{60 * seen.rate:.3g} cells per minute")
     if seen.seconds_left is not None:
-        parts.append(f"about {span(seen.seconds_left)} left")
+        parts.append(f"about {seconds_text(seen.seconds_left)} left")
     return ", ".join(parts)
 
 
@@ -72,7 +55,7 @@ def draw(seen: Snapshot) -> "RenderableType":
         parts.append(Text(f"{ran} ({seen.running.engine}, {seen.running.jobs} at once):"))
         until = seen.taken if seen.state == "running" else seen.running.beat
         for cell in seen.running.cells:
-            since = f"since {moment(cell.began)} ({span(max(0.0, until - cell.began))})"
+            since = f"since {moment(cell.began)} ({seconds_text(max(0.0, until - cell.began))})"
             parts.append(Text(f"  {cell.label}  {since}", style="dim"))
     if seen.failures:
         parts.append(Text("latest failures:"))

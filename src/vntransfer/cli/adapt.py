@@ -95,9 +95,7 @@ def command(
             model.save(save)
             screen.print(f"\nsaved; predict with: vnt predict {save} FILE --out predictions.csv")
         if out is not None:
-            from vntransfer.tabular.page import write_page
-
-            write_page(model, out)
+            model.to_page(out)
             screen.print(f"page: {out}")
 
 

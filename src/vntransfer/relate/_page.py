@@ -38,6 +38,7 @@ def write(found: Relation, path: Path, title: str) -> Path:
     _pairs(found, page)
     _rankings(found, page)
     _places(found, page)
+    page.section("What the numbers mean").text(*explanation(found))
     return page.write(path)
 
 
@@ -51,8 +52,6 @@ def _answer(found: Relation, page: Page) -> None:
             f"{name} has no responses, so that nothing can be said on how they depend on the "
             f"features there. By its features alone it is closest to {near[0].name}."
         )
-    meaning = page.section("What the numbers mean")
-    meaning.text(*explanation(found))
 
 
 def _maps(found: Relation, page: Page) -> None:

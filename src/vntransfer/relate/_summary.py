@@ -75,7 +75,9 @@ class Blocks:
             self.size *= 2
             if len(self) > self.few:
                 self.parts = _halved(self)
-        self.parts += [_moments(Z[:, at : at + self.size]) for at in range(0, n, self.size)]
+        full = n // self.size * self.size
+        for rows, size in ((Z[:, :full], self.size), (Z[:, full:], n - full)):
+            self.parts += _moments(rows, size) if rows.shape[1] else []
 
     def merge(self, other: "Blocks") -> None:
         """Take in the blocks of further rows."""
@@ -112,11 +114,13 @@ def _halved(blocks: Blocks) -> list[Block]:
     return [*made, *blocks.parts[even:]]
 
 
-def _moments(z: Matrix) -> tuple[float, Matrix, Matrix]:
-    n = z.shape[1]
-    mean = z @ np.full(n, 1 / n)  # on small blocks faster than .mean
-    centred = z - mean[:, None]
-    return float(n), mean, centred @ centred.T
+def _moments(Z: Matrix, size: int) -> list[Block]:
+    """Moments of every ``size`` rows of Z (D, n), n being a multiple of it."""
+    rows = Z.reshape(len(Z), -1, size).transpose(1, 0, 2)  # (m, D, size)
+    mean = rows @ np.full(size, 1 / size)
+    centred = rows - mean[:, :, None]
+    scatter = centred @ centred.transpose(0, 2, 1)
+    return [(float(size), m, s) for m, s in zip(mean, scatter, strict=True)]
 
 
 @dataclass

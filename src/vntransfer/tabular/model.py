@@ -157,6 +157,12 @@ class TableModel:
             if len(own := np.flatnonzero(places == name)):
                 yield name, own
 
+    def to_page(self, path: str | Path) -> Path:
+        """Write a page: weights of the sources, expected error, candidates, columns."""
+        from vntransfer.tabular.page import write_page
+
+        return write_page(self, path)
+
     def save(self, folder: str | Path) -> None:
         """Write the model into a folder, without pickle; `load_table_model` reads it."""
         from vntransfer.tabular.storage import save

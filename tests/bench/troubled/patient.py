@@ -1,4 +1,7 @@
-"""An experiment whose cells keep checkpoints and wait in the middle until a file is there."""
+"""An experiment whose cells keep checkpoints and wait in the middle until a file is there.
+
+A checkpoint holds the next step and the process that computes the cell.
+"""
 
 import os
 import time
@@ -13,14 +16,15 @@ from vntransfer.io import atomic_write
 def run(cell: Cell) -> Iterator[tuple[int, dict[str, float]]]:
     kept = scratch()
     file = None if kept is None else kept / "step"
-    first = int(file.path.read_text()) if file is not None and file.path.exists() else 1
+    known = file is not None and file.path.exists()
+    first = int(file.path.read_text().split()[0]) if file is not None and known else 1
     for step in range(first, 6):
         if step == 4:
             while not os.path.exists(os.environ["VNT_TEST_GO"]):
                 time.sleep(0.01)
         if file is not None and file.pace.due():
             with atomic_write(file.path, "w") as text:
-                text.write(str(step + 1))
+                text.write(f"{step + 1} {os.getpid()}")
     yield 5, {"error": 1.0, "first": first}
 
 
