@@ -99,7 +99,8 @@ def _legend(figure: Any, axes: Any, places: dict[str, int]) -> None:
         for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
             found.setdefault(label, handle)
     kept = [name for name in places if name in found]
-    columns = max(1, min(len(kept), int(figure.get_figwidth() // 1.6)))
+    widest = 0.5 + 0.075 * max(map(len, kept), default=0)  # inches, with its line
+    columns = max(1, min(len(kept), int(figure.get_figwidth() / widest)))
     options = {"loc": "outside upper center", "ncols": columns, "frameon": False, "fontsize": 8}
     figure.legend([found[name] for name in kept], kept, **options)
 

@@ -208,16 +208,22 @@
       copy.setAttribute("height", box.height);
       put(copy, box);
     }
-    for (const word of all(".drawn .word, h3", figure)) {
-      const box = word.getBoundingClientRect(), style = getComputedStyle(word);
-      const text = document.createElementNS(NS, "text");
+    const write = (word) => {
+      const text = document.createElementNS(NS, "text"), style = getComputedStyle(word);
       text.textContent = word.textContent;
       for (const name of ["font-size", "font-weight", "font-family"]) text.setAttribute(name, style.getPropertyValue(name));
       text.setAttribute("fill", style.color);
-      put(text, box);
-      text.setAttribute("y", Number(text.getAttribute("y")) + 0.75 * parseFloat(style.fontSize) + 2);
+      return text;
+    };
+    for (const word of all(".drawn .word", figure)) {
+      const text = write(word);
+      put(text, word.getBoundingClientRect());
+      text.setAttribute("y", Number(text.getAttribute("y")) + 0.75 * parseFloat(text.getAttribute("font-size")) + 2);
     }
-    const top = Math.min(0, ...[...out.children].map((one) => Number(one.getAttribute("y")) - 16));
+    const title = write(figure.querySelector("h3")), top = -28; // above, without what stands between
+    title.setAttribute("x", pad);
+    title.setAttribute("y", -4);
+    out.append(title);
     height -= top;
     const ground = document.createElementNS(NS, "rect");
     const sizes = { x: 0, y: top, width, height, fill: getComputedStyle(root).getPropertyValue("--ground").trim() };
