@@ -1,6 +1,5 @@
 """Pages of people's tables in a real browser: names of columns, places and files stay names."""
 
-import csv
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from browser import chromium, visit
 from gallery import HOSTILE
 from typer.testing import CliRunner
 
+from bad_tables import write_cells
 from towns import towns
 from vntransfer.cli import app
 
@@ -38,12 +38,7 @@ def hostile_table(folder: Path, *, complete: bool) -> Path:
         f"kind{HOSTILE}": [CELL if kind == "flat" else kind for kind in table["kind"]],
         RESPONSE: [7 if complete and p is None else p for p in table["price"]],
     }
-    path = folder / FILE
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(columns)
-        writer.writerows(zip(*columns.values(), strict=True))
-    return path
+    return write_cells(folder / FILE, columns)
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -80,13 +75,9 @@ def test_nothing_of_a_table_is_run(command: str, opened: Any, tmp_path: Path) ->
 
 def test_the_terminal_prints_names_as_they_are(tmp_path: Path) -> None:
     table = towns()
-    path = tmp_path / "[bold].csv"
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(["town", "[red]size", "price"])
-        writer.writerows(
-            zip((f"[b]{t}" for t in table["town"]), table["size"], table["price"], strict=True)
-        )
+    town = [f"[b]{name}" for name in table["town"]]
+    columns = {"town": town, "[red]size": table["size"], "price": table["price"]}
+    path = write_cells(tmp_path / "[bold].csv", columns)
     roles = [str(path), "--domain", "town", "--response", "price"]
     related = CliRunner().invoke(app, ["relate", *roles, "--resamples", "99"])
     options = ["--target", "[b]new", "--method", "ridge", "--no-compare"]
