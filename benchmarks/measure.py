@@ -2,10 +2,14 @@
 
 import re
 import time
+import weakref
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 
 def side_by_side(
@@ -24,17 +28,59 @@ def side_by_side(
     return best
 
 
+def resident(field: str) -> int:
+    """Resident memory of this process in KiB (Linux): "VmRSS" now, "VmHWM" at its peak."""
+    return int(re.search(rf"{field}:\s+(\d+)", Path("/proc/self/status").read_text())[1])
+
+
 def lifted_peak(run: Callable[[], object]) -> int:
-    """How far a call lifts the peak of resident memory, in KiB (Linux)."""
-    status = Path("/proc/self/status")
+    """How far a call lifts the peak of resident memory, in KiB (Linux).
 
-    def kib(field: str) -> int:
-        return int(re.search(rf"{field}:\s+(\d+)", status.read_text())[1])
-
+    Of a fresh process: what earlier calls have freed would be used again, and not be counted.
+    """
     Path("/proc/self/clear_refs").write_text("5")  # resets the peak
-    before = kib("VmRSS")
+    before = resident("VmRSS")
     run()
-    return kib("VmHWM") - before
+    return resident("VmHWM") - before
+
+
+class LiveTensors(TorchDispatchMode):
+    """Count the bytes of all tensors made within that are alive; ``peak`` is their largest sum.
+
+    The same for every run, unlike what the allocator asks the system for.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sizes: dict[int, int] = {}
+        self.now = self.peak = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        out = func(*args, **(kwargs or {}))
+        for tensor in tree_leaves(out):
+            if isinstance(tensor, torch.Tensor):
+                self.watch(tensor.untyped_storage())
+        return out
+
+    def watch(self, storage: torch.UntypedStorage) -> None:
+        """Count a storage until it is freed."""
+        key = storage._cdata
+        if key not in self.sizes:
+            self.sizes[key] = storage.nbytes()
+            self.now += storage.nbytes()
+            self.peak = max(self.peak, self.now)
+            weakref.finalize(storage, self.forget, key)
+
+    def forget(self, key: int) -> None:
+        """Stop to count a storage."""
+        self.now -= self.sizes.pop(key)
+
+
+def live_peak(run: Callable[[], object]) -> int:
+    """Most bytes of tensors that a call holds at once."""
+    with LiveTensors() as seen:
+        run()
+    return seen.peak
 
 
 def profile_table(run: Callable[[], object], calls: int = 5, rows: int = 5) -> list[str]:

@@ -82,6 +82,7 @@ EQUAL = [
     {"relation": "sine", "ratio": 2.0, "rows": (100, 1000)},
     {"relation": "product", "ratio": 2.0, "shift": 1.0, "rows": (1000, 100)},
     {"relation": "product", "ratio": 2.0, "rows": (1000, 1000), "d": 12},
+    {"relation": "sine", "ratio": 2.0, "rows": (200, 200), "d": 8},
     {"relation": "linear", "noise": (1.0, 3.0)},
     {"relation": "linear", "growing": True},
 ]
@@ -111,7 +112,7 @@ SHOWN = [
 ]
 
 
-def level(repetitions: int = 150) -> Iterator[str]:
+def level(repetitions: int = 120) -> Iterator[str]:
     yield f"Share of {repetitions} repetitions that reject at 5 % (199 resamples, raw p-values)."
     yield "Same relation, different inputs: at most 8 % wanted."
     yield _shares(EQUAL, {"rejected": {}}, repetitions)
@@ -132,7 +133,7 @@ def _shares(worlds: list[dict], variants: dict[str, dict], repetitions: int) -> 
     return "\n".join(lines)
 
 
-def coverage(repetitions: int = 100) -> Iterator[str]:
+def coverage(repetitions: int = 60) -> Iterator[str]:
     A = np.eye(4)
     A[0, 1] = A[1, 0] = 0.5
     slope = np.array([0.5, -0.4, 0.3, 0.0])

@@ -214,7 +214,7 @@ PARTS: dict[str, Callable[[Domains, Mapping[str, str]], str]] = {
     "landmine": landmine_table,
     "labelled": labelled_table,
     "synthetic": lambda *_: regression_table("synthetic", "ridge", "boosting"),
-    "amazon4": lambda *_: regression_table("amazon4", "ridge"),
+    "amazon4": lambda *_: regression_table("amazon4", "ridge", "boosting"),
     "parkinsons": lambda *_: regression_table("parkinsons", "ridge", "boosting"),
 }
 

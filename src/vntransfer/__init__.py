@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from vntransfer import relate as relate
     from vntransfer.adaptation import AHDRegressor as AHDRegressor
     from vntransfer.adaptation import AutoTransferRegressor as AutoTransferRegressor
+    from vntransfer.adaptation import Counter as Counter
     from vntransfer.adaptation import DANNRegressor as DANNRegressor
     from vntransfer.adaptation import DAREGRAMRegressor as DAREGRAMRegressor
     from vntransfer.adaptation import DARNRegressor as DARNRegressor
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from vntransfer.adaptation import LeaveOneSourceOut as LeaveOneSourceOut
     from vntransfer.adaptation import MatrixDiscrepancyRegressor as MatrixDiscrepancyRegressor
     from vntransfer.adaptation import MDANRegressor as MDANRegressor
+    from vntransfer.adaptation import Pictures as Pictures
     from vntransfer.adaptation import PooledRegressor as PooledRegressor
     from vntransfer.adaptation import SourceOnlyRegressor as SourceOnlyRegressor
     from vntransfer.adaptation import SourceScorer as SourceScorer
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from vntransfer.adaptation import WeightedSourceRegressor as WeightedSourceRegressor
     from vntransfer.adaptation import load_model as load_model
     from vntransfer.adaptation import source_weights as source_weights
+    from vntransfer.adaptation import train_counter as train_counter
     from vntransfer.adaptation import virtual_targets as virtual_targets
     from vntransfer.divergences import DIVERGENCES as DIVERGENCES
     from vntransfer.divergences import affine_invariant as affine_invariant
@@ -69,6 +72,7 @@ _EXPORTS = {
     "adaptation": (
         "AHDRegressor",
         "AutoTransferRegressor",
+        "Counter",
         "DANNRegressor",
         "DAREGRAMRegressor",
         "DARNRegressor",
@@ -78,6 +82,7 @@ _EXPORTS = {
         "MatrixDiscrepancyRegressor",
         "ImportanceWeightedScorer",
         "LeaveOneSourceOut",
+        "Pictures",
         "PooledRegressor",
         "SourceOnlyRegressor",
         "load_model",
@@ -85,6 +90,7 @@ _EXPORTS = {
         "WeightedSourceClassifier",
         "WeightedSourceRegressor",
         "source_weights",
+        "train_counter",
         "virtual_targets",
     ),
     "divergences": (

@@ -315,11 +315,10 @@ class _BorderedJeffreys(torch.autograd.Function):
             if largest > FLOAT32_LIMIT or response.max() > most:
                 cores, response = _cores(side, z, x.double(), epsilon), response.double()
         wanted = any(ctx.needs_input_grad[:3])
-        parts = _integrals(cores, response, epsilon, wanted, z.dtype)
-        value, on_z, on_x = (part[0] if len(part) == 1 else torch.cat(part) for part in parts)
+        value, on_z, on_x = _integrals(cores, response, epsilon, wanted)
         if wanted:
-            ctx.save_for_backward(features, a, b, on_z, on_x, scale)
-        return value * unit
+            ctx.save_for_backward(features, a, b, on_z.to(z.dtype), on_x.to(z.dtype), scale)
+        return value.to(z.dtype) * unit
 
     @staticmethod
     def backward(ctx: Any, *upstream: Tensor) -> Any:
@@ -343,20 +342,27 @@ def _cores(side: type[_Side], z: Tensor, x: Tensor, ridge: float) -> list[_Side]
 
 
 def _integrals(
-    cores: list[_Side], variance: Tensor, ridge: float, wanted: bool, dtype: torch.dtype
-) -> tuple[list[Tensor], ...]:
-    """J, and its gradients if wanted, of all sets with the same nodes.
+    cores: list[_Side], variance: Tensor, ridge: float, wanted: bool
+) -> tuple[Tensor, Tensor, Tensor]:
+    """J, and its gradients with respect to z and x if wanted, of all sets with the same nodes.
 
     ``variance`` (B,) is the total of the columns of x: a bound of those of a and of b.
     """
-    sizes = [len(core.values) for core in cores]
-    largest = torch.cat([core.values[..., -1] for core in cores])
-    high = largest + variance + ridge
+    sizes = [core.values.shape[0] for core in cores]
+    high = torch.cat([core.values[..., -1] for core in cores]) + variance + ridge
     bounds = zip(cores, high.split(sizes), strict=True)
-    low = ridge or min(core.smallest(own) for core, own in bounds)
-    nodes = nodes_for(low, high, ridge)
-    found = [[t.to(dtype) for t in core.integrate(nodes, wanted)] for core in cores]
-    return tuple(map(list, zip(*found, strict=True)))
+    nodes = nodes_for(ridge or min(core.smallest(own) for core, own in bounds), high, ridge)
+    if len(cores) == 1:
+        return cores[0].integrate(nodes, wanted)
+    first = cores[0].z
+    whole = [first.new_empty(len(variance))]
+    if wanted:
+        rows, m = first.shape[-2], cores[0].m
+        whole += [first.new_empty(len(variance), rows, k) for k in (first.shape[-1], 3 * m)]
+    for core, *places in zip(cores, *(t.split(sizes) for t in whole), strict=True):
+        for place, own in zip(places, core.integrate(nodes, wanted), strict=False):
+            place.copy_(own)
+    return whole[0], whole[-2 if wanted else 0], whole[-1]
 
 
 def _typical(spread: Tensor) -> Tensor:

@@ -8,6 +8,9 @@ from vntransfer.adaptation._selection import Selection as Selection
 from vntransfer.adaptation.ahd import AHDRegressor as AHDRegressor
 from vntransfer.adaptation.auto import AutoTransferRegressor as AutoTransferRegressor
 from vntransfer.adaptation.coral import DeepCORALRegressor as DeepCORALRegressor
+from vntransfer.adaptation.counting import Counter as Counter
+from vntransfer.adaptation.counting import Pictures as Pictures
+from vntransfer.adaptation.counting import train_counter as train_counter
 from vntransfer.adaptation.dann import DANNRegressor as DANNRegressor
 from vntransfer.adaptation.dare_gram import DAREGRAMRegressor as DAREGRAMRegressor
 from vntransfer.adaptation.darn import DARNRegressor as DARNRegressor

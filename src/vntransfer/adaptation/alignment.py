@@ -191,16 +191,11 @@ class MomentAlignment(Objective):
         factor = of_members(own, 1 / moments.scale)
         mean = of_members(own, moments.mean[:, :, 0])
         s = pad((mean - mean.mean(1, keepdim=True)) * factor[:, None], (0, 1), value=1.0)
-        n_rows = c.shape[-2]
-        sources, target = s[:, :-1], s[:, -1:]
-        pair = torch.stack((sources.mT @ (w[:, :, None] * sources), target.mT @ target), 1)
-        within = scaled_by(factor, mixtures(w, c)).mul_((n_rows - 1) / n_rows)
-        pair[..., :-1, :-1] += within
-        del within  # as large as what follows
-        S = jeffreys_slopes(with_ridge(pair, self.ridge))[1][:, :1].to(c)
+        S = jeffreys_slopes(with_ridge(second_moments(w, c, s, factor), self.ridge))[1]
+        S, sources = S[:, :1].to(c), s[:, :-1]
         inner, S = scaled_by(factor, S[:, :, :-1, :-1].clone())[:, 0], S[:, 0]
         turned = torch.bmm(c[:, :-1].flatten(1, 2), inner).view_as(c[:, :-1])
-        g = turned.mul_(c[:, :-1]).sum((-2, -1)) / n_rows
+        g = turned.mul_(c[:, :-1]).sum((-2, -1)) / c.shape[-2]
         g = (g + (torch.bmm(sources, S) * sources).sum(-1)).double()
         log_w = w.double().clamp_min(1e-12).log()
         step = g - g.mean(-1, keepdim=True) + self.pull * (log_w - self.prior[own].log())
@@ -236,6 +231,19 @@ def mixtures(w: Tensor, c: Tensor) -> Tensor:
     weighted = (c[:, :-1] * w[:, :, None, None]).flatten(1, 2)
     pair = torch.stack((torch.bmm(weighted.mT, sources), torch.bmm(target.mT, target)), 1)
     return pair.div_(c.shape[-2] - 1)
+
+
+def second_moments(w: Tensor, c: Tensor, s: Tensor, factor: Tensor) -> Tensor:
+    """Σ w_i M_i of the sources, and the target's M: (M, 2, n + 1, n + 1).
+
+    M_i = [f c'c f/B, 0] + s_i s_i' of centred rows c (M, K + 1, B, n), standardised by a factor f
+    (M, n), and of means with a one, s (M, K + 1, n + 1).
+    """
+    sources, target = s[:, :-1], s[:, -1:]
+    pair = torch.stack((sources.mT @ (w[:, :, None] * sources), target.mT @ target), 1)
+    n_rows = c.shape[-2]
+    pair[..., :-1, :-1] += scaled_by(factor, mixtures(w, c)).mul_((n_rows - 1) / n_rows)
+    return pair
 
 
 class Moments:

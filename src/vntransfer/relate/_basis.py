@@ -17,9 +17,6 @@ Matrix = NDArray[np.float64]
 
 _STRENGTHS = np.logspace(-5, 4, 28)
 _RADIAL = (0.1, 1.0, 10.0)
-_EXTRA = 1.4
-"""Price of a degree of freedom in the cross-validation score; above one it guards against fits that
-follow the noise, at hardly any cost in bias."""
 
 
 @dataclass(frozen=True)
@@ -105,6 +102,11 @@ class Fit:
 def fit(G: Matrix, g: Matrix, yy: float, n: int, levels: int, basis: Basis) -> Fit:
     """Choose the penalty Λ by generalised cross-validation and invert.
 
+    A degree of freedom costs no more than it must: too smooth a fit is biased where a domain's
+    inputs are wide, which looks like a difference, while the noise of a rough fit is resampled with
+    it. (At a price of 1.4, 11 % instead of 2 % were rejected with sin(x_1) + x_2 in eight features,
+    200 rows.) Fits with more degrees of freedom than half the rows are not considered.
+
     Parameters
     ----------
     G, g, yy
@@ -131,9 +133,8 @@ def fit(G: Matrix, g: Matrix, yy: float, n: int, levels: int, basis: Basis) -> F
             shrunk = values + strength
             error = left - (squares * (values + 2 * strength) / shrunk**2).sum()
             freedom = levels + free + (values / shrunk).sum()
-            room = n - _EXTRA * freedom
-            score = max(error, 0.0) / room**2 if room > 0 else np.inf
-            if score < best:
+            score = max(error, 0.0) / max(n - freedom, 1e-9) ** 2
+            if score < best and freedom <= n / 2:
                 best, chosen = score, strength * basis.penalty(radial)
     chosen[:free] = tiny
     P = np.linalg.inv(G + np.diag(chosen))

@@ -1,0 +1,134 @@
+"""Several targets, targets that come later, and fits that go on from others."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse
+import torch
+from worlds import easy
+
+from vntransfer.adaptation import (
+    METHODS,
+    DeepCORALRegressor,
+    MatrixDiscrepancyRegressor,
+)
+from vntransfer.errors import ArgumentError, DataWarning, DomainError
+
+SHORT: dict[str, Any] = {"epochs": 2, "steps": 8, "batch_size": 16, "random_state": 0}
+
+
+@pytest.mark.parametrize("method", ["mdd", "ahd_msda", "dann"])
+def test_several_targets_have_their_own_weights_and_networks(method: str) -> None:
+    X, y, domain = easy()
+    both = np.where(domain == "c", "other", domain)
+    y = np.where(both == "other", np.nan, y)
+    options = {**SHORT, "trade_off": 0.1, "members": 2}
+    model = METHODS[method].make(**options).fit(X, y, both, target=["target", "other"])
+    assert set(model.source_weights_) == {"target", "other"}
+    for weights in model.source_weights_.values():
+        assert set(weights) == {"a", "b"}
+        assert sum(weights.values()) == pytest.approx(1)
+    one, two = (model.predict(X, target=name) for name in ("target", "other"))
+    assert np.abs(one - two).max() > 1e-4
+    with pytest.raises(ArgumentError, match="say whose rows these are"):
+        model.predict(X)
+    with pytest.raises(ArgumentError, match="expected one of"):
+        model.predict(X, target="a")
+    numbers = np.select([both == "a", both == "b", both == "target"], [0, 1, -1], -2)
+    again = METHODS[method].make(**options).fit(X, y, numbers)
+    assert list(again.source_weights_) == [-1, -2]
+
+
+def test_several_targets_are_as_if_each_were_alone() -> None:
+    """Networks of different targets do not touch each other: equal rows, equal networks."""
+    X, y, domain = easy()
+    own = domain == "target"
+    X = np.concatenate((X, X[own]))
+    y = np.concatenate((y, y[own]))
+    both = np.concatenate((domain, np.full(own.sum(), "twin")))
+    options = {**SHORT, "dropout": 0.0, "trade_off": 1.0}
+    model = METHODS["coral"].make(**options).fit(X, y, both, target=["target", "twin"])
+    one, two = (model.predict(X, target=name) for name in ("target", "twin"))
+    np.testing.assert_allclose(one, two, atol=1e-4)
+
+
+@pytest.mark.parametrize("method", ["mdd", "mdd_paper", "coral"])
+def test_target_given_later(method: str) -> None:
+    X, y, domain = easy()
+    sources = domain != "target"
+    model = METHODS[method].make(**{**SHORT, "trade_off": 1.0})
+    model.fit(X[sources], y[sources], domain[sources], target=[])
+    first = model.net_.head.weight.detach().clone()
+    assert set(model.source_weights_.values()) == {1 / 3}
+    model.adapt(X[~sources])
+    assert not torch.equal(first, model.net_.head.weight)
+    assert set(model.source_weights_) == {"a", "b", "c"}
+    assert np.isfinite(model.predict(X[~sources])).all()
+
+
+def test_later_target_starts_from_the_trained_networks() -> None:
+    X, y, domain = easy()
+    sources = domain != "target"
+    options: dict[str, Any] = {"random_state": 0, "trade_off": 0.01, "average": 0.0}
+    model = DeepCORALRegressor(epochs=15, **options)
+    model.fit(X[sources], y[sources], domain[sources], target=[])
+    model.set_params(epochs=1)
+    scratch = DeepCORALRegressor(epochs=1, **options).fit(X, y, domain)
+    model.adapt(X[~sources])
+    assert model.history_[0]["loss"] < 0.5 * scratch.history_[0]["loss"]
+
+
+def test_warm_start_goes_on() -> None:
+    X, y, domain = easy()
+    model = DeepCORALRegressor(epochs=10, random_state=0, warm_start=True).fit(X, y, domain)
+    first = model.history_[-1]["loss"]
+    model.set_params(epochs=1).fit(X, y, domain)
+    assert model.history_[0]["loss"] < 2 * first
+    model.set_params(hidden=(8,))
+    with pytest.raises(ArgumentError, match="another shape"):
+        model.fit(X, y, domain)
+
+
+def test_adapting_a_model_without_its_sources_is_refused(tmp_path: Any) -> None:
+    from vntransfer import load_model
+
+    X, y, domain = easy()
+    DeepCORALRegressor(**SHORT).fit(X, y, domain).save(tmp_path)
+    with pytest.raises(DomainError, match="rows of the sources are not saved"):
+        load_model(tmp_path).adapt(X)
+
+
+def test_members_start_again_from_themselves() -> None:
+    X, y, domain = easy()
+    options = {**SHORT, "members": 2, "trade_off": 1.0, "average": 0.0, "warm_start": True}
+    model = MatrixDiscrepancyRegressor(**options).fit(X, y, domain)
+    before = model.net_.head.weight.detach().clone()
+    model.set_params(lr=1e-12).fit(X, y, domain)
+    torch.testing.assert_close(model.net_.head.weight.detach(), before)
+    assert model._state.ensemble.labels[0] == "adapted/target//0"
+
+
+def test_a_later_target_far_away_is_warned_of() -> None:
+    X, y, domain = easy()
+    known = domain != "target"
+    model = DeepCORALRegressor(**SHORT).fit(X[known], y[known], domain[known], target=[])
+    with pytest.warns(DataWarning, match="% of the values of target 'target' lie outside"):
+        model.adapt(X[~known] + 100)
+
+
+def test_integers_can_adapt_later() -> None:
+    X, y, domain = easy()
+    ids = np.select([domain == "a", domain == "b", domain == "c"], [0, 1, 2], -1)
+    known = ids >= 0
+    model = DeepCORALRegressor(**SHORT).fit(X[known], y[known], ids[known], target=[])
+    assert set(model.adapt(X[~known]).source_weights_) == {0, 1, 2}
+    with pytest.raises(DomainError, match="none was asked for"):
+        DeepCORALRegressor(**SHORT).fit(X, y, ids, target=[])
+
+
+def test_a_sparse_target_of_dense_sources_is_refused() -> None:
+    X, y, domain = easy()
+    model = DeepCORALRegressor(**SHORT).fit(X, y, domain)
+    with pytest.raises(ArgumentError, match="the sources are dense"):
+        model.adapt(scipy.sparse.csr_array(X))
