@@ -15,6 +15,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from vntransfer.adaptation import (
     METHODS,
+    AutoTransferRegressor,
     DomainRegressor,
     PooledRegressor,
     SourceOnlyRegressor,
@@ -43,7 +44,8 @@ ROUNDED = "float32 sums depend on the number of rows: predictions can be 1e-6 ap
 def small(method: str) -> Any:
     """A method as the registry makes it; a network with few and short steps."""
     if not METHODS[method].neural:
-        return METHODS[method].make()
+        few = {"candidates": ["boosting", "ridge"], "random_state": 0} if method == "auto" else {}
+        return METHODS[method].make(**few)
     fixed = {"trade_off": 1.0, "members": 2} if method == "mdd" else {}
     return METHODS[method].make(**SMALL, **fixed)
 
@@ -55,11 +57,14 @@ EVERY = [
     WeightedSourceClassifier(),
     WeightedSourceClassifier(LogisticRegression()),
     PooledRegressor(Ridge()),
+    AutoTransferRegressor(["ridge", "boosting"], random_state=0),
 ]
 
 
 def expected(model: Any) -> dict[str, str]:
     """Checks that an estimator fails, with the reason."""
+    if isinstance(model, AutoTransferRegressor):  # without domains it is its first candidate
+        return {DENSE: COUNTED, SPARSE: COUNTED} if model.candidates[0] == "ridge" else {}
     if isinstance(model, DomainRegressor) or model.estimator is NETWORK:
         return {DENSE: DRAWN, SPARSE: DRAWN, SUBSETS: ROUNDED}
     if model.estimator == "ridge":

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from typer.testing import CliRunner, Result
 
-from towns import csv_text, towns, write
+from bad_tables import BAD, any_table, write_cells
+from towns import towns, write
 from vntransfer.cli import app
 from vntransfer.data import example_table
 
@@ -60,58 +60,9 @@ def test_example_is_small_and_can_be_copied(tmp_path: Path) -> None:
     assert "is there already" in again.stderr
 
 
-def change(**columns: Any) -> dict[str, Any]:
-    return {**towns(), **columns}
-
-
-n = len(towns()["town"])
-twice = csv_text(towns()).replace("town,size", "town,size,size").replace("\n", ",1\n")
-BAD: dict[str, tuple[str, str]] = {
-    "empty file": ("", "is empty; expected a line with the names"),
-    "header only": ("town,size,garden,kind,price\n", "has a header but no rows"),
-    "one row": ("town,size,price\nnorth,3,1\n", "has no place 'new'"),
-    "one place": (csv_text(change(town=["new"] * n)), "has one place, 'new'"),
-    "no response column": (
-        csv_text({k: v for k, v in towns().items() if k != "price"}),
-        "has no column 'price'",
-    ),
-    "no responses": (csv_text(change(price=[None] * n)), "0 rows of sources have a response"),
-    "all missing": (csv_text(change(size=[""] * n)), "column 'size': empty in all 100 labelled"),
-    "constant response": (csv_text(change(price=["7"] * n)), "is 7 in all labelled rows"),
-    "column twice": (twice, "column 'size' is there twice"),
-    "mixed types": (
-        csv_text(change(size=["big", *towns()["size"][1:]])),
-        "row 2, column 'size': 'big' is not a number, 99 others of the column are",
-    ),
-    "many categories": (
-        csv_text(
-            {
-                "town": ["a"] * 20_000 + ["new"] * 3,
-                "code": [f"c{i % 10_000}" for i in range(20_003)],
-                "price": [*range(20_000), "", "", ""],
-            }
-        ),
-        "column 'code': 10000 different texts",
-    ),
-    "wrong delimiter": (csv_text(towns(), delimiter=";"), "is ';' the delimiter, not ','?"),
-    "text response": (csv_text(change(price=["dear"] * n)), "row 2, column 'price': 'dear' is not"),
-    "place missing": (csv_text(change(town=["", *towns()["town"][1:]])), "say where the row comes"),
-    "ragged": (csv_text(towns()) + "north,3\n", "row 127 has 2 cells, the header 5"),
-    "nothing to learn from": (
-        csv_text({k: v for k, v in towns().items() if k in ("town", "price")}),
-        "no column is left as a feature",
-    ),
-    "only constants": (
-        csv_text({"town": towns()["town"], "x": ["1"] * n, "price": towns()["price"]}),
-        "no column says anything",
-    ),
-    "quotes": (csv_text(towns()) + '"north,3\n', "malformed csv"),
-}
-
-
 @pytest.mark.parametrize("name", BAD)
 def test_bad_tables(name: str, tmp_path: Path) -> None:
-    content, message = BAD[name]
+    content, message, _ = BAD[name]
     path = tmp_path / "a.csv"
     path.write_text(content, encoding="utf-8", newline="")
     save, out = tmp_path / "m", tmp_path / "p.html"
@@ -152,33 +103,13 @@ def test_bytes_that_are_no_text_and_files_that_are_no_files(tmp_path: Path) -> N
     assert vnt("predict", tmp_path, path).exit_code == 2
 
 
-cells = st.one_of(
-    st.sampled_from(["", "NA", "yes", "no", "1", "-2.5", "1e300", "inf", "2024-02-30", "=1+1"]),
-    st.dates().map(str),
-    st.integers(-5, 5).map(str),
-    st.text(st.characters(codec="utf-8", exclude_characters="\r\n"), max_size=4),
-)
-
-
-@given(
-    st.lists(st.lists(cells, min_size=20, max_size=20), min_size=1, max_size=4),
-    st.lists(st.one_of(st.integers(-9, 9).map(str), st.just("")), min_size=20, max_size=20),
-    st.lists(st.sampled_from(["a", "b", "new"]), min_size=20, max_size=20),
-)
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@given(any_table())
+@settings(max_examples=25, suppress_health_check=list(HealthCheck))
 def test_any_table_gives_a_model_or_a_sentence(
-    tmp_path_factory: pytest.TempPathFactory,
-    columns: list[list[str]],
-    price: list[str],
-    town: list[str],
+    tmp_path_factory: pytest.TempPathFactory, table: dict[str, list[str]]
 ) -> None:
     folder = tmp_path_factory.mktemp("any")
-    path = folder / "a.csv"
-    names = [f"x{i}" for i in range(len(columns))]
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(["town", *names, "price"])
-        writer.writerows(zip(town, *columns, price, strict=True))
+    path = write_cells(folder / "a.csv", table)
     done = vnt("adapt", path, *QUICK, "--save", folder / "m")
     assert done.exit_code in (0, 2), (done.output, done.exception)
     assert (folder / "m").exists() == (done.exit_code == 0)

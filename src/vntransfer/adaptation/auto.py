@@ -8,7 +8,7 @@ from typing import Any, Literal, Self, get_args
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.utils import check_random_state
+from sklearn.utils import check_random_state, column_or_1d
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from vntransfer.adaptation._candidates import CANDIDATES, Tried, attempt
@@ -146,7 +146,7 @@ class AutoTransferRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc
         X, y, groups, weights = read(self, X, y, sample_domain, target, sample_weight, numeric=True)
         if y.ndim > 1 and y.shape[1] != 1:
             raise ArgumentError(f"y: expected one response per row, got shape {y.shape}")
-        y = y.ravel()
+        y = column_or_1d(y, warn=True)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         tried = attempt(names, X, y, groups, weights, seed=seed, n_jobs=self.n_jobs)
         self.candidates_held_out_ = tried.held_out
