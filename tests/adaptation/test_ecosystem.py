@@ -57,8 +57,11 @@ def make(method: str) -> Any:
 
 
 def sharp(method: str) -> Any:
-    """A classical learner that depends on its domains."""
-    return METHODS[method].make(**({"sharpness": 1.0} if method == "weighted" else {}))
+    """A learner without epochs, made to depend on its domains."""
+    options: dict[str, Any] = {"weighted": {"sharpness": 1.0}}.get(method, {})
+    if method == "auto":
+        options = {"candidates": ["boosting", "ridge, sharpness 1"], "random_state": 0}
+    return METHODS[method].make(**options)
 
 
 def test_code_of_the_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Self, get_args
+from typing import Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -107,6 +107,8 @@ class AutoTransferRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc
     >>> model.selection_.chosen, bool(abs(model.predict(new) - new @ [1, 2]).max() < 0.1)
     ('ridge', True)
     """
+
+    __metadata_request__fit: ClassVar[dict[str, bool]] = {"sample_domain": True}
 
     candidates: Sequence[str] | None = None
     combine: Combine = "stack"
