@@ -1,11 +1,14 @@
 """Tasks of a table: classes or numbers, their order, what is kept, folders."""
 
+import csv
+import re
+import shutil
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from towns import write
 from vntransfer.cli import app
@@ -79,12 +82,88 @@ def test_command_prints_matrix_and_curves(tmp_path: Path) -> None:
     assert load_continual_model(tmp_path / "m").method == "covp"
 
 
+def test_rows_without_response_are_left_out_and_told(tmp_path: Path) -> None:
+    y = [None if i == 0 or i >= 120 else v for i, v in enumerate(table()["y"])]
+    model = learn_tasks({**table(), "y": y}, task="week", response="y")
+    assert model.names == ("10", "9")
+    assert model.notes == (
+        "1 of 60 rows of task '10' have no response: left out",
+        "60 of 60 rows of task '2' have no response: left out",
+    )
+    model.save(tmp_path / "m")
+    assert load_continual_model(tmp_path / "m").notes == model.notes
+
+
+def test_far_rows_are_those_of_the_border() -> None:
+    model = learn_tasks(table(), task="week", response="y", drop=["colour"])
+    at = model.encoder.names.index("a")
+    border = model.centre[at] + 6 * model.scale[at]
+    far, near = (model.predict({"a": [a], "b": [0.0]}) for a in (1e9, border))
+    np.testing.assert_allclose(far, near, rtol=1e-5)
+
+
+def vnt(*arguments: Any) -> Result:
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+@pytest.mark.parametrize("response", ["colour", "y"])
+def test_files_are_predicted_by_the_network_of_all_tasks(response: str, tmp_path: Path) -> None:
+    path, folder, out = write(tmp_path / "a.csv", table()), tmp_path / "m", tmp_path / "out.csv"
+    other = "y" if response == "colour" else "colour"
+    roles = ("--task", "week", "--response", response, "--drop", other, "--compare", "")
+    done = vnt("continual", path, *roles, "--epochs", 5, "--save", folder)
+    assert done.exit_code == 0, done.output
+    assert "predict with: vnt predict" in done.output
+    done = vnt("predict", folder, path, "--out", out)
+    assert done.exit_code == 0, done.output
+    assert "note: a network of `vnt continual`: one for all tasks, without intervals" in done.output
+    with out.open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert list(rows[0]) == ["row", *table(), f"{response} predicted"]
+    model = load_continual_model(folder)
+    found, truth = model.predict(path), np.array(table()[response])
+    if response == "colour":
+        assert [row["colour predicted"] for row in rows] == found.tolist()
+        score = f"accuracy {(found == truth).mean():.4g}"
+    else:
+        written = [float(row["y predicted"]) for row in rows]
+        np.testing.assert_allclose(written, found, rtol=1e-9)
+        score = f"root mean squared error {np.sqrt(((found - truth) ** 2).mean()):.4g}"
+    assert f"180 rows have a response: {score}" in re.sub(
+        r"mean absolute\D+[\d.]+, ", "", done.output
+    )
+
+
+def test_columns_are_compared_and_targets_refused(tmp_path: Path) -> None:
+    model = learn_tasks(table(), task="week", response="y", drop=["colour"])
+    model.save(tmp_path / "m")
+    model.save(tmp_path / "m")  # an older network is replaced
+    some = write(tmp_path / "b.csv", {"b": [1, 2], "a": ["3", "x"]})
+    done = vnt("predict", tmp_path / "m", some, "--out", tmp_path / "out.csv")
+    assert done.exit_code == 2
+    assert "row 3, column 'a': 'x' is not a number" in done.stderr
+    done = vnt("predict", tmp_path / "m", write(tmp_path / "c.csv", {"a": [1]}))
+    assert "columns missing that the model was trained on: 'b'" in done.stderr
+    done = vnt("predict", tmp_path / "m", some, "--target", "9")
+    assert done.exit_code == 2
+    assert "this network is one for all tasks" in done.stderr
+    assert not list(tmp_path.glob("out*")) + list(tmp_path.glob("*predicted*"))
+    numbers = tmp_path / "m" / "model.safetensors"
+    numbers.write_bytes(numbers.read_bytes()[:-1])
+    done = vnt("predict", tmp_path / "m", some)
+    assert done.exit_code == 2
+    assert "does not match model.json" in done.stderr
+    with pytest.raises(ArgumentError, match="holds other things than a network"):
+        model.save(tmp_path)
+
+
 @pytest.mark.parametrize(
     ("changes", "options", "error", "message"),
     [
         ({"week": [1] * 180}, {}, DomainError, "has one task, '1'"),
         ({"week": [1] * 175 + [2] * 5}, {}, DataError, "task '2': 5 rows, at least 8"),
-        ({"y": [None] + [1.0] * 179}, {}, DataError, "row 2, column 'y': is empty"),
+        ({"y": [None] * 180}, {}, DataError, "'y' is empty in all rows; fill it"),
+        ({"y": [None] * 120 + [1.0, 2.0] * 30}, {}, DomainError, "has one task, '2'"),
         ({"y": [1.0] * 180}, {}, DataError, "is constant"),
         ({"y": ["a"] * 180}, {}, DataError, "has 1 classes"),
         ({"y": ["a", "b"] * 90}, {"kind": "regression"}, DataError, "'a' is not a number"),
@@ -99,3 +178,31 @@ def test_what_cannot_be_learnt_is_said(
 ) -> None:
     with pytest.raises(error, match=message):
         learn_tasks({**table(), **changes}, task="week", response="y", **options)
+
+
+def test_the_page_says_what_happens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from test_docs import ROOT, blocks
+
+    monkeypatch.chdir(tmp_path)
+    (_, commands), (_, printed), (_, code), (_, predict) = blocks(
+        ROOT / "docs" / "continual-tables.md"
+    )
+    for line in commands.splitlines():
+        done = vnt(*line.split()[1:])
+        assert done.exit_code == 0, (done.output, done.stderr)
+    note, _, *lines = filter(None, printed.splitlines())
+    assert note in done.output
+    summary = done.output.split("In the end")[1]
+    for line in lines:  # the last digits are those of one machine
+        method, *expected = line.split()
+        (found,) = re.findall(rf"│ {method} +│(.*)│\n", summary)
+        numbers = [float(cell) for cell in found.split("│")]
+        np.testing.assert_allclose(numbers, list(map(float, expected)), rtol=0.05, atol=1)
+    assert Path("page.html").exists()
+    shutil.copy("houses.csv", "new.csv")
+    done = vnt(*predict.split()[1:])
+    assert "1020 rows have a response" in done.output
+    names: dict[str, Any] = {}
+    shutil.rmtree("network")
+    exec(compile(code, "continual-tables.md", "exec"), names)
+    assert names["model"].matrix.shape == (6, 6)

@@ -52,13 +52,19 @@ def command(
     from vntransfer.cli import _user
 
     with plain_errors():
-        from vntransfer.tabular.continual import learn_tasks
+        from vntransfer.tabular.continual import check_options, learn_tasks
+        from vntransfer.tabular.continual_storage import check_folder
         from vntransfer.tabular.table import read_frame
 
+        names = dict.fromkeys((method, *(split(compare) or ())))
+        for name in names:
+            check_options(name, kind, order, held_out)
+        if save is not None:
+            check_folder(save)
         frame = read_frame(file, delimiter=delimiter)
         models: dict[str, ContinualModel] = {}
         with progress():
-            for name in dict.fromkeys((method, *(split(compare) or ()))):
+            for name in names:
                 models[name] = learn_tasks(
                     frame,
                     task=task,
@@ -78,10 +84,12 @@ def command(
         screen = _user.console()
         own = models[method]
         screen.print(_user.columns(own.encoder.summary()))
+        for note in own.notes:
+            screen.print(f"note: {note}")
         show(models, method, screen)
         if save is not None:
             own.save(save)
-            screen.print(f"saved: {save}")
+            screen.print(f"saved; predict with: vnt predict {save} FILE --out predictions.csv")
         if out is not None:
             from vntransfer.tabular.continual_page import write_page
 

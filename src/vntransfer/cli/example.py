@@ -26,4 +26,5 @@ def command(
             raise ArgumentError(f"FILE: {file} is there already; name another place")
         file.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(example_table("answers" if answers else "houses"), file)
-        typer.echo(f"{file}: columns town (domain), price (response); Saltby has no prices")
+        rows = "Saltby's prices" if answers else "Saltby has no prices"
+        typer.echo(f"{file}: columns town (domain), price (response); {rows}")

@@ -9,7 +9,9 @@ from vntransfer.cli._user import Delimiter, File, plain_errors, progress
 
 
 def command(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A model of `vnt adapt --save`.")],
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", help="Saved by `vnt adapt` or `vnt continual`.")
+    ],
     file: File,
     out: Annotated[
         Path | None, typer.Option(help="Ends in .csv or .parquet; default FILE.predicted.csv.")
@@ -30,9 +32,9 @@ def command(
     """Predict the rows of a table, piece by piece; columns are matched by name."""
     with plain_errors():
         from vntransfer.tabular.output import predict_file
-        from vntransfer.tabular.storage import load_table_model
+        from vntransfer.tabular.storage import load_saved
 
-        model = load_table_model(folder)
+        model = load_saved(folder)
         place = out or file.with_name(f"{file.name.split('.')[0]}.predicted.csv")
         with progress():
             done = predict_file(
@@ -48,8 +50,5 @@ def command(
         for note in (*done.notes, *done.findings.lines()):
             typer.echo(f"note: {note}")
         if done.labelled:
-            typer.echo(
-                f"{done.labelled} rows have a response: mean absolute error {done.error:.4g}, "
-                f"{done.covered:.1%} inside the interval of {level:.0%}"
-            )
+            typer.echo(done.comparison(level))
         typer.echo(f"{done.rows} rows: {place}")

@@ -2,7 +2,7 @@
 
 from vntransfer.tabular.continual import ContinualModel as ContinualModel
 from vntransfer.tabular.continual import learn_tasks as learn_tasks
-from vntransfer.tabular.continual import load_continual_model as load_continual_model
+from vntransfer.tabular.continual_storage import load_continual_model as load_continual_model
 from vntransfer.tabular.encoder import Findings as Findings
 from vntransfer.tabular.encoder import TableEncoder as TableEncoder
 from vntransfer.tabular.fitting import Outcome as Outcome

@@ -1,25 +1,22 @@
 """Tasks of a table, learnt one after another by one network, and what is kept of them."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from safetensors.torch import load as read_tensors
-from safetensors.torch import save as write_tensors
 from torch import nn
 
-from vntransfer._version import __version__
 from vntransfer.continual import METHODS, Task, accuracy_matrix
 from vntransfer.continual.metrics import forgetting_curve, score, summary
 from vntransfer.continual.networks import dense
+from vntransfer.data.cells import Column
 from vntransfer.errors import ArgumentError, DataError, DomainError
-from vntransfer.io import atomic_write, file_hash, report
-from vntransfer.tabular.encoder import TableEncoder
+from vntransfer.io import report
+from vntransfer.tabular.encoder import Findings, TableEncoder
 from vntransfer.tabular.schema import without_marks
 from vntransfer.tabular.table import Frame, choose_features, read_frame, read_places
 
@@ -27,8 +24,6 @@ Floats = NDArray[np.float64]
 Kind = Literal["auto", "regression", "classification"]
 Order = Literal["appearance", "sorted"]
 
-FORMAT, STORED = 1, "vntransfer continual model"
-RECORD, NUMBERS = "model.json", "model.safetensors"
 LEAST = 8
 """Rows that a task needs."""
 
@@ -45,8 +40,9 @@ class ContinualModel:
         The network.
     classes
         Names of the classes; empty for regression.
-    response, unit
-        Name of the response; its mean and standard deviation (regression).
+    task, response, unit
+        Names of the columns of tasks and responses; the response's mean and standard deviation
+        (regression).
     names
         The tasks in the order in which they were learnt.
     matrix
@@ -55,6 +51,8 @@ class ContinualModel:
         (T,): the same before any training.
     method
         Its id.
+    notes
+        Sentences on rows that were left out.
     """
 
     encoder: TableEncoder
@@ -62,12 +60,21 @@ class ContinualModel:
     scale: Floats
     net: nn.Module
     classes: tuple[str, ...]
+    task: str
     response: str
     unit: tuple[float, float]
     names: tuple[str, ...]
     matrix: Floats
     initial: Floats
     method: str
+    notes: tuple[str, ...] = ()
+
+    gives: ClassVar = ("predicted",)
+
+    @property
+    def roles(self) -> tuple[str, str]:
+        """The columns of task and response."""
+        return self.task, self.response
 
     @property
     def metric(self) -> str:
@@ -85,77 +92,40 @@ class ContinualModel:
     def predict(self, data: Any, *, delimiter: str = ",") -> NDArray[Any]:
         """Predict the rows of a table: numbers, or names of classes."""
         frame = read_frame(data, delimiter=delimiter)
-        if absent := [name for name in self.encoder.needed if name not in frame.columns]:
-            raise DataError(f"columns missing: {', '.join(map(repr, absent))}")
-        X = (self.encoder.transform(frame.columns, frame.rows) - self.centre) / self.scale
+        self.check(list(frame.columns), None)
+        return self.answers(frame.columns, frame.rows)["predicted"]
+
+    def check(self, names: Sequence[str], target: str | None) -> list[str]:
+        """Compare the columns of a table with those of the training table, and give notes."""
+        if target is not None:
+            raise ArgumentError(
+                f"target: got {target!r}, but this network is one for all tasks; leave it out"
+            )
+        notes = self.encoder.compare(names, self.roles)
+        return [*notes, "a network of `vnt continual`: one for all tasks, without intervals"]
+
+    def answers(
+        self,
+        columns: Mapping[str, Column],
+        rows: Sequence[int],
+        *,
+        target: str | None = None,
+        level: float = 0.9,
+        findings: Findings | None = None,
+    ) -> dict[str, NDArray[Any]]:
+        """Predict rows that were read and checked; which task they are of is not asked."""
+        X = scaled(self.encoder.transform(columns, rows, findings), self.centre, self.scale)
         with torch.no_grad():
             output = self.net(torch.from_numpy(X).float()).double().numpy()
         if self.classes:
-            return np.array(self.classes, dtype=object)[output.argmax(1)]
-        return np.asarray(output[:, 0] * self.unit[1] + self.unit[0])
+            return {"predicted": np.array(self.classes, dtype=object)[output.argmax(1)]}
+        return {"predicted": np.asarray(output[:, 0] * self.unit[1] + self.unit[0])}
 
     def save(self, folder: str | Path) -> None:
         """Write `model.safetensors` and `model.json` into a folder; nothing of it is code."""
-        folder = Path(folder)
-        numbers = {f"net/{k}": v.contiguous() for k, v in self.net.state_dict().items()}
-        for name in ("centre", "scale", "matrix", "initial"):
-            numbers[name] = torch.from_numpy(getattr(self, name)).contiguous()
-        with atomic_write(folder / NUMBERS) as file:
-            file.write(write_tensors(numbers))
-        record = {
-            "format": FORMAT,
-            "kind": STORED,
-            "vntransfer": __version__,
-            "schema": self.encoder.as_json(),
-            "sizes": _sizes(self.net),
-            "classes": list(self.classes),
-            "response": self.response,
-            "unit": list(self.unit),
-            "names": list(self.names),
-            "method": self.method,
-            "sha256": file_hash(folder / NUMBERS),
-        }
-        with atomic_write(folder / RECORD, "w") as text:
-            json.dump(record, text, indent=1, ensure_ascii=False)
+        from vntransfer.tabular.continual_storage import save
 
-
-def load_continual_model(folder: str | Path) -> ContinualModel:
-    """Read what `ContinualModel.save` wrote; the hash is checked first."""
-    folder = Path(folder)
-    try:
-        record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
-        if record["kind"] != STORED or record["format"] != FORMAT:
-            raise DataError(f"{folder}: not a continual model of format {FORMAT}")
-        if file_hash(folder / NUMBERS) != record["sha256"]:
-            raise DataError(f"{folder}: {NUMBERS} does not match {RECORD}; save it again")
-        numbers = read_tensors((folder / NUMBERS).read_bytes())
-        net = dense(record["sizes"], generator=torch.Generator())
-        net.load_state_dict({k[4:]: v for k, v in numbers.items() if k.startswith("net/")})
-        arrays = [numbers[name].numpy() for name in ("centre", "scale", "matrix", "initial")]
-        centre, scale, matrix, initial = arrays
-        mean, spread = map(float, record["unit"])
-        return ContinualModel(
-            TableEncoder.from_json(record["schema"]),
-            centre,
-            scale,
-            net.eval(),
-            tuple(map(str, record["classes"])),
-            str(record["response"]),
-            (mean, spread),
-            tuple(map(str, record["names"])),
-            matrix,
-            initial,
-            str(record["method"]),
-        )
-    except (OSError, KeyError, TypeError, ValueError, RuntimeError) as error:
-        if isinstance(error, DataError):
-            raise
-        raise DataError(f"{folder}: no continual model, or damaged ({error!r:.100})") from None
-
-
-def _sizes(net: nn.Module) -> list[int]:
-    layers = [layer for layer in net.modules() if isinstance(layer, nn.Linear)]
-    return [layers[0].in_features, *(layer.out_features for layer in layers)]
+        save(self, folder)
 
 
 def learn_tasks(
@@ -215,9 +185,10 @@ def learn_tasks(
     >>> model.names, model.metric, bool(model.summary()["RA"] > 0.8)
     (('1', '2', '3'), 'accuracy', True)
     """
-    _check(method, kind, order, held_out)
+    check_options(method, kind, order, held_out)
     frame = read_frame(data, delimiter=delimiter)
     columns = choose_features(frame, task, response, features, drop)
+    frame, notes = _labelled(frame, task, response)
     places = read_places(frame, task)
     names = tuple(dict.fromkeys(places.tolist()))
     names = names if order == "appearance" else tuple(sorted(names, key=_natural))
@@ -238,7 +209,7 @@ def learn_tasks(
     X = encoder.transform(cells, frame.rows)
     centre, scale = X[train].mean(0), X[train].std(0)
     scale[scale == 0] = 1.0
-    X = np.clip((X - centre) / scale, -6, 6)
+    X = scaled(X, centre, scale)
     unit = (0.0, 1.0) if classes else (float(y[train].mean()), float(y[train].std()))
     if unit[1] == 0:
         raise DataError(f"{frame.name}: column {response!r} is constant; nothing to learn")
@@ -268,11 +239,35 @@ def learn_tasks(
     if not classes:
         matrix, initial = np.sqrt(matrix) * unit[1], np.sqrt(initial) * unit[1]
     return ContinualModel(
-        encoder, centre, scale, net.eval(), classes, response, unit, names, matrix, initial, method
+        encoder,
+        centre,
+        scale,
+        net.eval(),
+        classes,
+        task,
+        response,
+        unit,
+        names,
+        matrix,
+        initial,
+        method,
+        notes,
     )
 
 
-def _check(method: str, kind: str, order: str, held_out: float) -> None:
+def scaled(X: Floats, centre: Floats, scale: Floats) -> Floats:
+    """Standardise rows; what lies far outside is taken for the border.
+
+    Examples
+    --------
+    >>> scaled(np.array([[3.0, 900.0]]), np.ones(2), np.full(2, 2.0))
+    array([[1., 6.]])
+    """
+    return np.asarray(np.clip((X - centre) / scale, -6, 6))
+
+
+def check_options(method: str, kind: str, order: str, held_out: float) -> None:
+    """Raise unless a method can be run with these options."""
     if method not in METHODS:
         raise ArgumentError(f"method: unknown {method!r}; expected one of {', '.join(METHODS)}")
     for name, value, known in (("kind", kind, Kind), ("order", order, Order)):
@@ -302,15 +297,27 @@ def _split(
     return mixed[n:], mixed[:n]
 
 
+def _labelled(frame: Frame, task: str, response: str) -> tuple[Frame, tuple[str, ...]]:
+    """Keep the rows that have a response, and say which are left out."""
+    gaps = without_marks(frame.columns[response]).empty()
+    if not gaps.any():
+        return frame, ()
+    if gaps.all():
+        raise DataError(f"{frame.name}: column {response!r} is empty in all rows; fill it")
+    places, kept = read_places(frame, task), np.flatnonzero(~gaps)
+    notes = tuple(
+        f"{int(gaps[places == name].sum())} of {int((places == name).sum())} rows of task "
+        f"{name!r} have no response: left out"
+        for name in dict.fromkeys(places[gaps].tolist())
+    )
+    columns = {name: own.take(kept) for name, own in frame.columns.items()}
+    return Frame(columns, np.asarray(frame.rows)[kept].tolist(), frame.sha256, frame.name), notes
+
+
 def _labels(frame: Frame, response: str, kind: Kind) -> tuple[NDArray[Any], tuple[str, ...]]:
     """Responses, and names of classes if they are classes."""
     column = frame.columns[response]
     marked = without_marks(column)
-    if (gaps := marked.empty()).any():
-        row = frame.rows[int(gaps.argmax())]
-        raise DataError(
-            f"{frame.name}: row {row}, column {response!r}: is empty; every row needs a response"
-        )
     values = marked.numbers()
     numeric = bool(np.isfinite(values).all())
     if kind == "auto":

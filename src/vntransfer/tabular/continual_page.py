@@ -57,7 +57,8 @@ def write_page(models: Mapping[str, ContinualModel], method: str, path: str | Pa
             "FT: on each task just before it was learnt, beyond an untrained network.",
         ],
     )
-    page.section("Columns").table(
-        ("column", "kind", "treatment"), own.encoder.summary(), "What became of them"
-    )
+    part = page.section("Columns")
+    for note in own.notes:
+        part.note(note)
+    part.table(("column", "kind", "treatment"), own.encoder.summary(), "What became of them")
     return page.write(path)

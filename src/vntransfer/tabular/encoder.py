@@ -141,6 +141,33 @@ class TableEncoder:
         """Columns of the table that are read."""
         return [own.name for own in self.fields if own.kind != "left out"]
 
+    def compare(self, names: Sequence[str], roles: Sequence[str]) -> list[str]:
+        """Compare the columns of a table with those of the training table.
+
+        Parameters
+        ----------
+        names
+            Columns of the table.
+        roles
+            Columns of place and response, which need not be there.
+
+        Returns
+        -------
+        list of str
+            Notes: columns that are not used, another order. What is missing is an error.
+        """
+        if absent := [name for name in self.needed if name not in names]:
+            raise DataError(
+                f"columns missing that the model was trained on: {', '.join(map(repr, absent))}; "
+                f"the table has {', '.join(map(repr, names))[:300]}"
+            )
+        known = {*(own.name for own in self.fields), *roles}
+        extra = [name for name in names if name not in known]
+        notes = [f"columns not used: {', '.join(map(repr, extra))}"] if extra else []
+        if [name for name in names if name in self.needed] != self.needed:
+            notes.append("the columns come in another order; they are matched by their names")
+        return notes
+
     def transform(
         self,
         columns: Mapping[str, Column],

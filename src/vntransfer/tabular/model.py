@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,6 +57,13 @@ class TableModel:
     provenance: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
+    gives: ClassVar = ("predicted", "low", "high")
+
+    @property
+    def roles(self) -> tuple[str, str]:
+        """The columns of place and response."""
+        return self.names
+
     @property
     def targets(self) -> list[str]:
         """Names of the targets."""
@@ -91,19 +98,11 @@ class TableModel:
         )
 
     def check(self, names: Sequence[str], target: str | None) -> list[str]:
-        """Compare the columns of a table with those of the training table.
+        """Compare the columns of a table with those of the training table, and give notes.
 
-        Returns
-        -------
-        list of str
-            Notes: columns that are not used, another order. What is missing is an error.
+        What is missing, or a target that cannot be told, is an error.
         """
-        needed = self.encoder.needed
-        if absent := [name for name in needed if name not in names]:
-            raise DataError(
-                f"columns missing that the model was trained on: {', '.join(map(repr, absent))}; "
-                f"the table has {', '.join(map(repr, names))[:300]}"
-            )
+        notes = self.encoder.compare(names, self.names)
         if target is not None and target not in self.estimators:
             raise ArgumentError(f"target: expected one of {self.targets}, got {target!r}")
         if target is None and len(self.estimators) > 1 and self.names[0] not in names:
@@ -111,13 +110,20 @@ class TableModel:
                 f"the model has {len(self.estimators)} targets, {self.targets}, and the table no "
                 f"column {self.names[0]!r}; say which one with --target (target=)"
             )
-        known = {*(own.name for own in self.encoder.fields), *self.names}
-        extra = [name for name in names if name not in known]
-        notes = [f"columns not used: {', '.join(map(repr, extra))}"] if extra else []
-        order = [name for name in names if name in needed]
-        if order != needed:
-            notes.append("the columns come in another order; they are matched by their names")
         return notes
+
+    def answers(
+        self,
+        columns: Mapping[str, Column],
+        rows: Sequence[int],
+        *,
+        target: str | None,
+        level: float,
+        findings: Findings,
+    ) -> dict[str, NDArray[Any]]:
+        """Predict rows that were read and checked, as columns of a file."""
+        found = self.predict_columns(columns, rows, target=target, level=level, findings=findings)
+        return dict(zip(self.gives, (found.value, found.low, found.high), strict=True))
 
     def predict_columns(
         self,

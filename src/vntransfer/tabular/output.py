@@ -1,11 +1,11 @@
 """Predictions of a file, written piece by piece: files larger than memory are no trouble."""
 
 import csv
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,14 +13,44 @@ from numpy.typing import NDArray
 from vntransfer.data.cells import CHUNK, Chunk, Column, chunks, expand, header
 from vntransfer.errors import ArgumentError, DataError
 from vntransfer.io import atomic_write, report
-from vntransfer.tabular.encoder import Findings
-from vntransfer.tabular.model import Predictions, TableModel
+from vntransfer.tabular.encoder import Findings, TableEncoder
 from vntransfer.tabular.schema import without_marks
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """With these a spreadsheet takes a cell for a formula."""
 
 Write = Callable[[Mapping[str, Any]], None]
+Answers = Mapping[str, NDArray[Any]]
+
+
+class Predictor(Protocol):
+    """What predicts a file: a `TableModel`, or a `ContinualModel`."""
+
+    @property
+    def encoder(self) -> TableEncoder:
+        """How columns become numbers."""
+
+    @property
+    def roles(self) -> tuple[str, str]:
+        """The columns of place (or task) and response."""
+
+    @property
+    def gives(self) -> tuple[str, ...]:
+        """What `answers` has: "predicted", and the ends of intervals if there are any."""
+
+    def check(self, names: Sequence[str], target: str | None) -> list[str]:
+        """Give notes on the columns of a table, or say what is missing."""
+
+    def answers(
+        self,
+        columns: Mapping[str, Column],
+        rows: Sequence[int],
+        *,
+        target: str | None,
+        level: float,
+        findings: Findings,
+    ) -> Answers:
+        """Predict rows: numbers, or texts for classes."""
 
 
 @dataclass
@@ -37,8 +67,12 @@ class Written:
         On the values.
     labelled
         Rows of the file that have a response.
-    error, covered
-        Their mean absolute error, and the share of them inside the interval.
+    error, squared
+        Their mean absolute and mean squared error; of classes both are the share of wrong ones.
+    covered
+        Share of them inside the interval, NaN if there are no intervals.
+    classes
+        Whether classes were predicted.
     """
 
     rows: int = 0
@@ -46,23 +80,53 @@ class Written:
     findings: Findings = field(default_factory=Findings)
     labelled: int = 0
     error: float = 0.0
+    squared: float = 0.0
     covered: float = 0.0
+    classes: bool = False
 
-    def count(self, truth: NDArray[np.float64], found: Predictions) -> None:
+    def count(self, response: Column, found: Answers) -> None:
         """Compare predictions with responses, where there are any."""
-        known = np.isfinite(truth)
+        value = found["predicted"]
+        self.classes = value.dtype == object
+        if self.classes:
+            known, truth = ~response.empty(), response.texts()
+            gap = np.asarray(truth != value, dtype=np.float64)
+        else:
+            truth = without_marks(response).numbers()
+            known = np.isfinite(truth)
+            gap = np.abs(truth - value)
         if not (n := int(known.sum())):
             return
-        share = n / (self.labelled + n)
-        gap = np.abs(truth - found.value)[known].mean()
-        inside = ((truth >= found.low) & (truth <= found.high))[known].mean()
+        inside = np.full(len(gap), np.nan)
+        if "low" in found:
+            inside = ((truth >= found["low"]) & (truth <= found["high"])).astype(np.float64)
         self.labelled += n
-        self.error += share * (float(gap) - self.error)
-        self.covered += share * (float(inside) - self.covered)
+        share = n / self.labelled
+        self.error += share * (float(gap[known].mean()) - self.error)
+        self.squared += share * (float((gap[known] ** 2).mean()) - self.squared)
+        self.covered += share * (float(inside[known].mean()) - self.covered)
+
+    def comparison(self, level: float) -> str:
+        """Say how near the predictions were to the responses of the file.
+
+        Examples
+        --------
+        >>> Written(labelled=4, error=0.25, covered=np.nan, classes=True).comparison(0.9)
+        '4 rows have a response: accuracy 0.75'
+        >>> Written(labelled=4, error=1.5, covered=0.75).comparison(0.9)
+        '4 rows have a response: mean absolute error 1.5, 75.0% inside the interval of 90%'
+        """
+        said = f"{self.labelled} rows have a response: "
+        if self.classes:
+            return said + f"accuracy {1 - self.error:.4g}"
+        said += f"mean absolute error {self.error:.4g}, "
+        if np.isnan(self.covered):
+            return said + f"root mean squared error {self.squared**0.5:.4g}"
+        return said + f"{self.covered:.1%} inside the interval of {level:.0%}"
 
 
 def predict_file(
-    model: TableModel,
+    model: Predictor,
     path: str | Path,
     out: str | Path | None = None,
     *,
@@ -78,7 +142,7 @@ def predict_file(
     Parameters
     ----------
     model
-        The model.
+        What `adapt` or `learn_tasks` gave.
     path
         A csv, csv.gz or parquet file.
     out
@@ -99,20 +163,20 @@ def predict_file(
     (file,) = expand(path)[:1]
     names = header(file, delimiter)
     done = Written(notes=model.check(names, target))
-    domain, response = model.names
-    wanted = names if columns else [n for n in names if n in {*model.encoder.needed, *model.names}]
-    added = [f"{response} predicted", f"{response} low", f"{response} high"]
+    domain, response = model.roles
+    wanted = names if columns else [n for n in names if n in {*model.encoder.needed, *model.roles}]
+    added = [f"{response} {what}" for what in model.gives]
     if taken := [name for name in added if name in names]:
         raise DataError(f"{file}: has a column {taken[0]!r} already; rename it or drop it")
     shown = wanted if columns else [n for n in (domain,) if n in names]
     with _writer(out, ["row", *shown, *added], delimiter, escape_formulas) as write:
         for chunk in chunks(file, wanted, delimiter=delimiter, size=size):
-            found = model.predict_columns(
+            found = model.answers(
                 chunk.columns, chunk.rows, target=target, level=level, findings=done.findings
             )
             done.rows += len(chunk.rows)
             if response in chunk.columns:
-                done.count(without_marks(chunk.columns[response]).numbers(), found)
+                done.count(chunk.columns[response], found)
             write(_record(chunk, shown, added, found))
             report("rows", done.rows, None)
         if not done.rows:
@@ -120,8 +184,8 @@ def predict_file(
     return done
 
 
-def _record(chunk: Chunk, shown: list[str], added: list[str], found: Predictions) -> dict[str, Any]:
-    values = (found.value, found.low, found.high)
+def _record(chunk: Chunk, shown: list[str], added: list[str], found: Answers) -> dict[str, Any]:
+    values = [Column("text", own) if own.dtype == object else own for own in found.values()]
     return {
         "row": np.asarray(chunk.rows),
         **{name: chunk.columns[name] for name in shown},

@@ -23,6 +23,8 @@ from vntransfer._version import __version__
 from vntransfer.adaptation import load_model
 from vntransfer.errors import ArgumentError, DataError
 from vntransfer.io import atomic_write, file_hash
+from vntransfer.tabular.continual import ContinualModel
+from vntransfer.tabular.continual_storage import STORED, kind_of, load_continual_model
 from vntransfer.tabular.encoder import TableEncoder
 from vntransfer.tabular.fitting import Outcome
 from vntransfer.tabular.intervals import Calibration
@@ -147,6 +149,13 @@ def load_table_model(folder: str | Path) -> TableModel:
         if isinstance(error, DataError | ArgumentError):
             raise
         raise DataError(f"{folder}: damaged ({error!r:.100}); save the model again") from None
+
+
+def load_saved(folder: str | Path) -> TableModel | ContinualModel:
+    """Read a folder of `vnt adapt` or of `vnt continual`, whichever it is."""
+    if kind_of(Path(folder)) == STORED:
+        return load_continual_model(folder)
+    return load_table_model(folder)
 
 
 def _record(folder: Path) -> dict[str, Any]:

@@ -1,0 +1,107 @@
+"""A network that has learnt tasks as a folder: `model.json` and `model.safetensors`, no code."""
+
+import json
+from pathlib import Path
+
+import torch
+from safetensors.torch import load as read_tensors
+from safetensors.torch import save as write_tensors
+from torch import nn
+
+from vntransfer._version import __version__
+from vntransfer.continual.networks import dense
+from vntransfer.errors import ArgumentError, DataError
+from vntransfer.io import atomic_write, file_hash
+from vntransfer.tabular.continual import ContinualModel
+from vntransfer.tabular.encoder import TableEncoder
+
+FORMAT, STORED = 1, "vntransfer continual model"
+RECORD, NUMBERS = "model.json", "model.safetensors"
+
+
+def save(model: ContinualModel, folder: str | Path) -> None:
+    """Write a network; a folder that holds anything but an older one is refused."""
+    folder = Path(folder)
+    check_folder(folder)
+    numbers = {f"net/{k}": v.contiguous() for k, v in model.net.state_dict().items()}
+    for name in ("centre", "scale", "matrix", "initial"):
+        numbers[name] = torch.from_numpy(getattr(model, name)).contiguous()
+    with atomic_write(folder / NUMBERS) as file:
+        file.write(write_tensors(numbers))
+    record = {
+        "format": FORMAT,
+        "kind": STORED,
+        "vntransfer": __version__,
+        "schema": model.encoder.as_json(),
+        "sizes": _sizes(model.net),
+        "classes": list(model.classes),
+        "task": model.task,
+        "response": model.response,
+        "unit": list(model.unit),
+        "names": list(model.names),
+        "method": model.method,
+        "notes": list(model.notes),
+        "sha256": file_hash(folder / NUMBERS),
+    }
+    with atomic_write(folder / RECORD, "w") as text:
+        json.dump(record, text, indent=1, ensure_ascii=False)
+
+
+def kind_of(folder: Path) -> str:
+    """Tell what a folder says that it holds, "" if nothing."""
+    try:
+        return str(json.loads((folder / RECORD).read_text(encoding="utf-8"))["kind"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return ""
+
+
+def check_folder(folder: Path) -> None:
+    """Raise if a network must not be written to a folder."""
+    if folder.exists() and not folder.is_dir():
+        raise ArgumentError(f"folder: {folder} is a file; name a folder")
+    if folder.is_dir() and any(folder.iterdir()) and kind_of(folder) != STORED:
+        raise ArgumentError(
+            f"folder: {folder} holds other things than a network of `vnt continual`; name a new "
+            f"folder"
+        )
+
+
+def load_continual_model(folder: str | Path) -> ContinualModel:
+    """Read what `ContinualModel.save` wrote; the hash is checked first."""
+    folder = Path(folder)
+    try:
+        record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
+        if record["kind"] != STORED or record["format"] != FORMAT:
+            raise DataError(f"{folder}: not a continual model of format {FORMAT}")
+        if file_hash(folder / NUMBERS) != record["sha256"]:
+            raise DataError(f"{folder}: {NUMBERS} does not match {RECORD}; save it again")
+        numbers = read_tensors((folder / NUMBERS).read_bytes())
+        net = dense(record["sizes"], generator=torch.Generator())
+        net.load_state_dict({k[4:]: v for k, v in numbers.items() if k.startswith("net/")})
+        arrays = [numbers[name].numpy() for name in ("centre", "scale", "matrix", "initial")]
+        centre, scale, matrix, initial = arrays
+        mean, spread = map(float, record["unit"])
+        return ContinualModel(
+            TableEncoder.from_json(record["schema"]),
+            centre,
+            scale,
+            net.eval(),
+            tuple(map(str, record["classes"])),
+            str(record["task"]),
+            str(record["response"]),
+            (mean, spread),
+            tuple(map(str, record["names"])),
+            matrix,
+            initial,
+            str(record["method"]),
+            tuple(map(str, record["notes"])),
+        )
+    except (OSError, KeyError, TypeError, ValueError, RuntimeError) as error:
+        if isinstance(error, DataError):
+            raise
+        raise DataError(f"{folder}: no continual model, or damaged ({error!r:.100})") from None
+
+
+def _sizes(net: nn.Module) -> list[int]:
+    layers = [layer for layer in net.modules() if isinstance(layer, nn.Linear)]
+    return [layers[0].in_features, *(layer.out_features for layer in layers)]
