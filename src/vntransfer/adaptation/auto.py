@@ -93,7 +93,9 @@ class AutoTransferRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc
     held_out_ : array
         (n,): prediction of each source's rows by candidates that have not seen its responses,
         with the shares that the other sources give ("stack") or with those of `selection_`; NaN in
-        rows of the target and where none was made. Not saved.
+        rows of the target and where none was made. Not fully nested: candidates whose errors on
+        the other sources give the shares did learn from this one, and whether to combine at all
+        was decided by all, so that errors lean towards the optimistic side. Not saved.
     candidates_held_out_ : dict
         The same of each candidate.
 
