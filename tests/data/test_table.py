@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from vntransfer.data import table
+from vntransfer.data.cells import chunks
 from vntransfer.errors import ArgumentError, DataError, DomainError
 
 GOOD = "room,t,wind,load\nhall,20,1,1.5\nhall,21,2,2\nattic,25,3,3\nattic,24,4,2.5\n"
@@ -164,3 +165,16 @@ def test_wrong_arguments(tmp_path: Path) -> None:
         table(path, domain="room", response="load", features=["t", "load"])
     with pytest.raises(DomainError, match=r"targets \['roof'\] are not among its domains"):
         table(path, domain="room", response="load", targets=["roof"])
+
+
+def test_parquet_is_held_one_row_group_at_a_time(tmp_path: Path) -> None:
+    arrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    x = np.random.default_rng(0).standard_normal(100_000)
+    parquet.write_table(arrow.table({"x": x}), tmp_path / "a.parquet", row_group_size=5_000)
+    before, most, seen = arrow.total_allocated_bytes(), 0, []
+    for chunk in chunks(tmp_path / "a.parquet", ["x"], size=1_000):
+        most = max(most, arrow.total_allocated_bytes() - before)
+        seen.append(chunk.columns["x"].numbers())
+    np.testing.assert_array_equal(np.concatenate(seen), x)
+    assert most < x.nbytes / 4  # all of them, if row groups are kept

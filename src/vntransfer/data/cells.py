@@ -255,12 +255,13 @@ def _parquet_chunks(
 ) -> Iterator[Chunk]:
     first = 2  # as in a csv file, whose header is row 1
     with open_parquet(file) as opened:
-        for batch in opened.iter_batches(size, columns=list(columns)):
-            yield Chunk(
-                range(first, first + batch.num_rows),
-                {name: parquet_column(file, name, batch.column(name)) for name in columns},
-            )
-            first += batch.num_rows
+        for group in range(opened.num_row_groups):  # all at once stay in memory as they are read
+            for batch in opened.iter_batches(size, columns=list(columns), row_groups=[group]):
+                yield Chunk(
+                    range(first, first + batch.num_rows),
+                    {name: parquet_column(file, name, batch.column(name)) for name in columns},
+                )
+                first += batch.num_rows
 
 
 def parquet_column(file: Path, name: str, cells: Any) -> Column:
