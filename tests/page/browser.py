@@ -58,3 +58,16 @@ def visit(opened: Any, path: Path) -> None:
     opened.execute_script("localStorage.clear(); delete document.documentElement.dataset.theme")
     opened.get_log("browser")
     opened.refresh()
+
+
+def bring(opened: Any, element: Any) -> None:
+    """Scroll an element to the middle and wait for the frames in which the page hears of it.
+
+    The event of a scroll comes with a later frame; a pointer that moves before it would have its
+    tip hidden again.
+    """
+    opened.execute_async_script(
+        "const done = arguments[1]; arguments[0].scrollIntoView({block: 'center'});"
+        "requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done, 0)))",
+        element,
+    )

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from browser import chromium, prefer, resize, visit
+from browser import bring, chromium, prefer, resize, visit
 from gallery import HOSTILE, charts, gallery
 
 
@@ -81,13 +81,13 @@ def test_the_pointer_shows_values(page: Any) -> None:
     tip = page.find_element("id", "tip")
     assert not tip.is_displayed()
     cell = page.find_element("css selector", "rect.d0[data-v]")
-    page.execute_script("arguments[0].scrollIntoView({block: 'center'})", cell)
+    bring(page, cell)
     ActionChains(page).move_to_element(cell).perform()
     assert tip.is_displayed()
     assert tip.text == "s1, s1: -1"
     line = page.find_element("css selector", "figure .series")
     svg = line.find_element("xpath", "./ancestor::*[local-name()='svg']")
-    page.execute_script("arguments[0].scrollIntoView({block: 'center'})", svg)
+    bring(page, svg)
     x, y = (int(v) for v in str(line.get_attribute("data-p")).split(" ")[2].split(","))
     script = "const b = arguments[0].viewBox.baseVal; return [b.width, b.height]"
     width, height = page.execute_script(script, svg)
