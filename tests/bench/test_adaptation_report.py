@@ -23,9 +23,10 @@ from vntransfer.bench.experiments.adaptation_weights import (
 from vntransfer.bench.figures import plot
 from vntransfer.bench.kinds import load_kind
 from vntransfer.bench.preset import check, override, read_preset
+from vntransfer.bench.records import Record
 from vntransfer.bench.report import Report, load_report
 from vntransfer.bench.statistics import Estimate
-from vntransfer.bench.store import Record, Store
+from vntransfer.bench.store import Store
 from vntransfer.bench.tables import Table, render
 from vntransfer.bench.workers import compute
 from vntransfer.page import Heatmap, Intervals, Lines

@@ -19,7 +19,8 @@ from vntransfer.bench import results, retry, run
 from vntransfer.bench.cells import Cell, expand
 from vntransfer.bench.display import Silent
 from vntransfer.bench.preset import check, read_preset
-from vntransfer.bench.store import Outcome, read_records
+from vntransfer.bench.records import Outcome
+from vntransfer.bench.store import read_records
 from vntransfer.errors import ArgumentError, ClusterError
 
 distributed = pytest.importorskip("distributed", reason="dask.distributed is not installed")

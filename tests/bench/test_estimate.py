@@ -20,7 +20,7 @@ from vntransfer.bench.estimate import (
 )
 from vntransfer.bench.kinds import load_kind
 from vntransfer.bench.preset import check, override, read_preset
-from vntransfer.bench.store import Outcome
+from vntransfer.bench.records import Outcome
 from vntransfer.errors import ArgumentError
 
 

@@ -9,8 +9,9 @@ import numpy as np
 from vntransfer.bench.cells import IDENTITY, Cell
 from vntransfer.bench.kinds import load_kind
 from vntransfer.bench.preset import Preset, check
+from vntransfer.bench.records import Outcome, Record
 from vntransfer.bench.report import Report
-from vntransfer.bench.store import Outcome, Record, Store
+from vntransfer.bench.store import Store
 
 DATA = ("bike", "pol", "protein", "parkinsons", "wine", "houses", "energy", "traffic")
 TARGETS = ("north", "south", "east", "west", "centre")

@@ -17,13 +17,13 @@ import numpy as np
 
 from vntransfer.bench.cells import Cell, canonical_json
 from vntransfer.bench.kinds import load_kind
-from vntransfer.bench.store import Outcome
+from vntransfer.bench.records import Outcome
 from vntransfer.errors import ArgumentError
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from vntransfer.bench.store import Record
+    from vntransfer.bench.records import Record
 
 FINISHED_RANGE, PROBED_RANGE = (0.7, 1.5), (0.6, 1.7)
 """Factors on times of finished cells and of short steps between which a run lies as a rule."""

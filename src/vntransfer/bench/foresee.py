@@ -10,7 +10,9 @@ from vntransfer.bench.estimate import Forecast, Times, forecast
 from vntransfer.bench.kinds import load_kind
 from vntransfer.bench.plan import remaining
 from vntransfer.bench.preset import Preset
-from vntransfer.bench.store import STORE_NAME, Outcome, Store
+from vntransfer.bench.records import Outcome
+from vntransfer.bench.store import Store
+from vntransfer.bench.store_file import STORE_NAME
 from vntransfer.bench.workers import Pool
 
 WORTH = 2
