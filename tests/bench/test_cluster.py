@@ -123,6 +123,21 @@ def test_the_store_is_the_local_one(servers: Servers, tmp_path: Path) -> None:
     assert names == ["lock", "store.sqlite"]
 
 
+def test_a_search_is_the_local_one(servers: Servers, tunable: Path, tmp_path: Path) -> None:
+    """Trials follow from the results before them, which come back in another order here."""
+    pytest.importorskip("optuna")
+    settings = {"seconds": 0.02, "search.pruner": "median"}
+    size: dict[str, Any] = {"targets": ["a"], "settings": settings}
+    run(tunable, **size, jobs=1, out=tmp_path / "local")
+    watcher = After(5, lambda: os.kill(servers.worker_pids()[0], signal.SIGKILL))
+    there = {"engine": "dask", "scheduler": servers.address}
+    summary = run(tunable, **size, **there, out=tmp_path / "dask", watcher=watcher)
+    assert (summary.done, summary.failed) == ((8 + 8 + 1) * 2, 0)
+    assert len(watcher.ended) == len(set(watcher.ended)) == summary.done
+    assert same(tmp_path / "local", tmp_path / "dask")
+    assert "pruned" in set(results(tmp_path / "dask")["metric"])
+
+
 def test_a_killed_worker_loses_and_doubles_no_cell(
     servers: Servers, troubled: Path, tmp_path: Path
 ) -> None:

@@ -29,7 +29,8 @@ def cost_drawings(loaded: Report) -> Iterator[Drawing]:
         rival = reference(loaded, steps)
         caption = (
             f"Processor time of a training step{_divided(rival)}: geometric mean, {_SPAN}. "
-            "Reading, scoring, waiting and what a method does between tasks are no part of a step."
+            "Reading, scoring, waiting and what a method does between tasks are no part of a step; "
+            "one that trains several candidates side by side counts as one."
         )
         without = [method for method in whole if method not in steps]
         caption += f" Without steps: {', '.join(without)}." if without else ""

@@ -113,7 +113,7 @@ def cost_table(loaded: "Report") -> Table:
     if grown:
         notes.append("memory: median of what a cell added to its worker, at its largest")
     return Table(
-        f"{loaded.preset.title}: cost",
+        f"{loaded.preset.title}: cost per method",
         [header[i] for i in kept],
         [[row[i] for i in kept] for row in rows],
         notes,

@@ -172,7 +172,7 @@ class Store(StoreFile):
             return {}
         query = (
             "SELECT key, steps, step_seconds, memory FROM costs "
-            "JOIN cells ON cells.id = cell WHERE place IS NOT NULL ORDER BY place"
+            "JOIN cells ON cells.id = cell WHERE place >= 0 ORDER BY place"
         )
         return {key: Cost(*values) for key, *values in self.read(query)}
 
