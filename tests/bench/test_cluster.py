@@ -52,9 +52,8 @@ class Servers:
         if role == "worker":
             command += ["--local-directory", str(self.place)]
             self._until(self.file.exists)
-        return subprocess.Popen(
-            command, env=self.environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
+        silent = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        return subprocess.Popen(command, env=self.environment, start_new_session=True, **silent)
 
     @staticmethod
     def _until(true: Callable[[], object]) -> None:
@@ -79,7 +78,11 @@ class Servers:
         for process in self.processes[::-1]:
             process.terminate()
         for process in self.processes:
-            process.wait(30)
+            try:
+                process.wait(30)
+            except subprocess.TimeoutExpired:  # such as one that was about to start a worker again
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
 
 
 @pytest.fixture(scope="module")

@@ -157,12 +157,10 @@ class Times:
         for name in ends:
             if name not in known:
                 places.setdefault(cells[name].data, []).append(name)
-        total = sum(map(len, places.values()))
-        if quick and places:
-            total = len(next(iter(places.values()))) + len(places) - 1
-        done = 0
-        for data, names in places.items():
-            for name in self._typical(names) if quick and data != next(iter(places)) else names:
+        first, *others = list(places.values()) or [[]]
+        done, total = 0, len(first) + (len(others) if quick else sum(map(len, others)))
+        for names in (first, *others):
+            for name in self._typical(names, first) if quick and names is not first else names:
                 progress(done, total, cells[name])
                 done += 1
                 try:
@@ -170,12 +168,13 @@ class Times:
                 except ProbeError as error:
                     self.failed[name] = str(error)
 
-    def _typical(self, names: Sequence[str]) -> list[str]:
-        """Choose the group of the method in the middle of those that were timed, else the first."""
-        ranked = sorted(self.probed, key=self.probed.__getitem__)
-        methods = [_subject(name)[2] for name in names]
-        middle = _subject(ranked[len(ranked) // 2])[2] if ranked else ""
-        return [names[methods.index(middle) if middle in methods else 0]]
+    def _typical(self, names: Sequence[str], timed: Sequence[str]) -> list[str]:
+        """Choose the group of the method that was in the middle elsewhere, else the first."""
+        ranked = sorted(
+            (self.probed[name], _subject(name)[2]) for name in timed if name in self.probed
+        )
+        middle = ranked[len(ranked) // 2][1] if ranked else ""
+        return [name for name in names if _subject(name)[2] == middle][:1] or [names[0]]
 
 
 def _derived(subject: Subject, known: Mapping[Subject, float]) -> float | None:
