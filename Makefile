@@ -64,10 +64,10 @@ docs: setup
 	@$(BIN)/python tools/make_tables.py
 
 # The docs as a site that can be read without a network: open site/index.html. (The variable only
-# silences an advertisement of the theme.)
+# silences an advertisement of the theme; --quiet would hide warnings from --strict.)
 site: setup
 	@echo "== site"
-	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@$(BIN)/python tools/check_site.py site
 
 # An environment that cannot run (half made, Python gone) or was made elsewhere (folder moved) is
