@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from vntransfer.adaptation import METHODS
 from vntransfer.adaptation._base import MIN_STEPS
 from vntransfer.bench.cells import Cell, fingerprint
+from vntransfer.bench.datasets import load_data
 from vntransfer.bench.experiments.adaptation_figures import figures
 from vntransfer.bench.experiments.adaptation_report import tables
 from vntransfer.bench.experiments.adaptation_validation import criteria, probe
@@ -34,7 +35,7 @@ from vntransfer.bench.kinds import Kind, Method
 from vntransfer.bench.options import Option, Settings
 from vntransfer.bench.scratch import scratch
 from vntransfer.bench.selection import PARTIAL
-from vntransfer.data import Domains, load
+from vntransfer.data import Domains
 from vntransfer.domains import stack
 from vntransfer.errors import PresetError
 
@@ -50,7 +51,7 @@ NONE = "none"
 
 @lru_cache(maxsize=4)
 def _domains(data: str) -> Domains:
-    loaded = load(data)
+    loaded = load_data(data)
     if not isinstance(loaded, Domains) or len(loaded) < 2:
         raise PresetError(f"data: adaptation needs at least two domains, got {data!r}")
     for name, (x, y) in loaded.items():
