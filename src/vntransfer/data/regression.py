@@ -4,7 +4,7 @@ import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -205,7 +205,7 @@ def _table(name: str, X: NDArray[np.float64], y: NDArray[np.float64], built: str
 
 
 def _domains(
-    name: str, domains: dict[str, tuple[NDArray[np.float64], NDArray[np.float64]]], *built: str
+    name: str, domains: Mapping[str, tuple[NDArray[Any], NDArray[Any]]], *built: str
 ) -> Domains:
     *features, response = COLUMNS[name]
     return Domains(
