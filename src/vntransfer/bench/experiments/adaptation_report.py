@@ -127,26 +127,45 @@ def _won(verdicts: Mapping[Group, str]) -> str:
 
 
 def choice_table(loaded: Report) -> Table:
-    """How often a method that chooses by itself adapted, and which candidates it chose."""
+    """How often a method that chooses by itself adapted, what came of it, and what it chose."""
     rows: list[list[Value]] = []
+    metric, baseline = loaded.kind.metric, loaded.preset.baseline
     for group, chosen in loaded.chosen.items():
+        cells = {
+            key: {name: steps[step] for name, steps in record.metrics.items() if step in steps}
+            for key, (record, step) in chosen.items()
+        }
         for method in loaded.preset.methods:
-            cells = [
-                {name: steps[step] for name, steps in record.metrics.items() if step in steps}
-                for (m, _, _), (record, step) in chosen.items()
-                if m == method and "adapted" in record.metrics
-            ]
-            if cells:
-                often = f"{sum(cell['adapted'] for cell in cells):.0f} of {len(cells)}"
-                rows.append([group_label(group), method, often, _candidates(cells)])
+            own = {k: c for k, c in cells.items() if k[0] == method and "adapted" in c}
+            if not own:
+                continue
+            ratios: dict[bool, list[float]] = {True: [], False: []}
+            for (_, target, seed), cell in own.items():
+                rival = cells.get((baseline, target, seed), {}).get(metric, 0.0)
+                if rival > 0:
+                    ratios[bool(cell["adapted"])].append(cell[metric] / rival)
+            often = f"{sum(cell['adapted'] for cell in own.values()):.0f} of {len(own)}"
+            outcome = [_outcome(ratios[adapted]) for adapted in (True, False)]
+            found = _candidates(list(own.values()))
+            rows.append([group_label(group), method, often, *outcome, found])
     notes = [
-        "adapted: another candidate than source-only had the largest share in the prediction; then "
-        "how often each candidate had it, with its mean share over targets and seeds",
+        "adapted: another candidate than the safe one had the largest share in the prediction",
+        f"where adapted, where not: geometric mean of the error relative to {baseline}, and on how "
+        f"many targets and seeds it was lower / higher",
+        "candidates: how often each had the largest share, and its mean share over targets and "
+        "seeds",
         *loaded.notes(),
     ]
-    header = ["data", "method", "adapted", "candidates"]
+    header = ["data", "method", "adapted", "where adapted", "where not", "candidates"]
     title = f"{loaded.preset.title}: what was chosen without labels of the target"
     return Table(title, header, rows, notes)
+
+
+def _outcome(ratios: list[float]) -> Value:
+    if not ratios:
+        return None
+    lower, higher = sum(r < 1 for r in ratios), sum(r > 1 for r in ratios)
+    return f"{np.exp(np.mean(np.log(ratios))):.3f} ({lower}/{higher})" if min(ratios) > 0 else None
 
 
 def _candidates(cells: list[dict[str, float]]) -> str:
