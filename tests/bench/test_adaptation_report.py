@@ -11,7 +11,12 @@ from scipy.stats import rankdata, spearmanr
 
 from vntransfer.bench.cells import IDENTITY, expand
 from vntransfer.bench.experiments import adaptation_figures as drawn
-from vntransfer.bench.experiments.adaptation_report import choice_table, summary_table, tables
+from vntransfer.bench.experiments.adaptation_report import (
+    choice_table,
+    relative_table,
+    summary_table,
+    tables,
+)
 from vntransfer.bench.experiments.adaptation_weights import (
     Weights,
     agreement,
@@ -124,6 +129,7 @@ def test_all_tables_have_every_form(loaded: Report) -> None:
     found = tables(loaded)
     assert [table.title.split(": ")[1] for table in found] == [
         "all data sets",
+        "errors relative to source_only",
         "synthetic",
         "difference to source_only",
         "wins and losses against source_only",
@@ -232,6 +238,12 @@ def test_choice_table_counts_and_averages() -> None:
     assert table.rows == [["synthetic", "darn", "1 of 2", outcome, outcome, candidates]]
     (row,) = choice_table(chosen_report([{"so": 0.8, "0.1": 0.2}])).rows
     assert row[2:5] == ["0 of 1", None, outcome]
+
+
+def test_relative_errors_count_targets() -> None:
+    table = relative_table(chosen_report([{"so": 0.8, "0.1": 0.2}, {"so": 0.3, "0.1": 0.7}]))
+    assert table.header == ["method", "synthetic"]
+    assert table.rows == [["darn", "0.500 (1/0)"]]
 
 
 def test_figures_of_a_run(loaded: Report) -> None:

@@ -37,6 +37,8 @@ _SHARE = "share/"
 def tables(loaded: Report) -> list[Table]:
     """Give the summary over data sets, errors per target, tests, choices and weights."""
     found = [summary_table(loaded)] if len(loaded.chosen) > 1 else []
+    if loaded.preset.baseline:
+        found.append(relative_table(loaded))
     for data in loaded.preset.data:
         found.append(value_table(loaded, data))
         numbers = loaded.preset.paper.get("values", {}).get(data, {}).values()
@@ -93,6 +95,36 @@ def summary_table(loaded: Report) -> Table:
     ]
     header = ["method", *map(group_label, groups), "ratio", "rank", "better/worse"]
     return Table(f"{preset.title}: all data sets", header, rows, notes + loaded.notes())
+
+
+def relative_table(loaded: Report) -> Table:
+    """Error relative to the baseline, target by target: where does a method help, where hurt."""
+    baseline, groups = loaded.preset.baseline, list(loaded.chosen)
+    means = {
+        group: {
+            method: {target: float(np.mean(list(seeds.values()))) for target, seeds in by.items()}
+            for method, by in loaded.values(*group).items()
+        }
+        for group in groups
+    }
+    rows: list[list[Value]] = []
+    for method in loaded.preset.methods:
+        if method != baseline:
+            pairs = [
+                (means[group].get(method, {}), means[group].get(baseline, {})) for group in groups
+            ]
+            found = [
+                _outcome([own[t] / rival[t] for t in own if rival.get(t, 0) > 0])
+                for own, rival in pairs
+            ]
+            rows.append([method, *found])
+    notes = [
+        f"geometric mean over targets of the error divided by that of {baseline} (below 1: better), "
+        f"and on how many targets it was lower / higher; means over seeds",
+        *loaded.notes(),
+    ]
+    header = ["method", *map(group_label, groups)]
+    return Table(f"{loaded.preset.title}: errors relative to {baseline}", header, rows, notes)
 
 
 def mean_ranks(values: Mapping[str, list[float]]) -> dict[str, float]:
