@@ -119,7 +119,7 @@ def relative_table(loaded: Report) -> Table:
             ]
             rows.append([method, *found])
     notes = [
-        f"geometric mean over targets of the error divided by that of {baseline} (below 1: better), "
+        f"geometric mean over targets of the error divided by that of {baseline}, lower is better; "
         f"and on how many targets it was lower / higher; means over seeds",
         *loaded.notes(),
     ]
