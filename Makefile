@@ -10,13 +10,13 @@ export OMP_NUM_THREADS ?= 1
 export MKL_NUM_THREADS ?= 1
 
 .PHONY: demo test lint types unit format bench-core bench-adaptation bench-continual \
-	bench-data bench-page bench-runner bench-faults docs \
+	bench-data bench-page bench-runner bench-faults docs site \
 	setup clean
 
 demo: setup
 	@OMP_NUM_THREADS=2 MKL_NUM_THREADS=2 $(BIN)/vnt demo
 
-test: lint types unit
+test: lint types unit site
 
 lint: setup
 	@echo "== lint"
@@ -63,6 +63,13 @@ docs: setup
 	@$(BIN)/python tools/make_evidence.py
 	@$(BIN)/python tools/make_tables.py
 
+# The docs as a site that can be read without a network: open site/index.html. (The variable only
+# silences an advertisement of the theme; --quiet would hide warnings from --strict.)
+site: setup
+	@echo "== site"
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+	@$(BIN)/python tools/check_site.py site
+
 # An environment that cannot run (half made, Python gone) or was made elsewhere (folder moved) is
 # made anew; an interrupted install is simply repeated.
 setup:
@@ -80,4 +87,4 @@ $(READY): pyproject.toml constraints.txt
 	@echo "$(CURDIR)" > $@
 
 clean:
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) site .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -1,32 +1,19 @@
 """What README and docs print is what happens; pages that are generated are up to date."""
 
-import contextlib
 import importlib.util
-import io
 import re
 import runpy
-from itertools import pairwise
+from fnmatch import fnmatch
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[1]
-PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+from docs_code import PAGES, ROOT, parse
 
 
 def blocks(page: Path) -> list[tuple[str, str]]:
     return re.findall(r"^```(\w+)\n(.*?)^```", page.read_text(encoding="utf-8"), re.M | re.S)
-
-
-def test_readme_examples_print_what_they_say() -> None:
-    every = blocks(ROOT / "README.md")
-    pairs = [(a[1], b[1]) for a, b in pairwise(every) if (a[0], b[0]) == ("python", "text")]
-    assert len(pairs) >= 2
-    for code, expected in pairs:
-        with contextlib.redirect_stdout(io.StringIO()) as printed:
-            exec(compile(code, "README.md", "exec"), {})
-        assert printed.getvalue() == expected
 
 
 def test_code_of_the_page_on_adaptation_runs(
@@ -44,9 +31,46 @@ def test_code_of_the_page_on_adaptation_runs(
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_relative_links_lead_somewhere(page: Path) -> None:
-    for target in re.findall(r"\]\(([^)#\s]+)", page.read_text(encoding="utf-8")):
+    text = re.sub(r"^ *```.*?^ *```", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+    for target in re.findall(r"\]\(([^)#\s]+)", text):
         if "://" not in target and not target.startswith("mailto:"):
             assert (page.parent / target).exists(), target
+
+
+def figure_rows() -> list[tuple[list[str], list[str]]]:
+    page = (ROOT / "docs" / "figures.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (`[^|]+) \| (`[^|]+) \|", page, re.M)
+    return [(re.findall("`([^`]+)`", a), re.findall("`([^`]+)`", b)) for a, b in rows]
+
+
+def test_every_picture_has_its_command_and_a_reader() -> None:
+    docs = ROOT / "docs"
+    kinds = {".svg", ".png", ".jpg", ".gif"}
+    pictures = {p.relative_to(docs).as_posix() for p in docs.rglob("*") if p.suffix in kinds}
+    patterns = [pattern for made, _ in figure_rows() for pattern in made]
+    for picture in pictures:
+        assert sum(fnmatch(picture, pattern) for pattern in patterns) == 1, picture
+    for pattern in patterns:
+        assert any(fnmatch(picture, pattern) for picture in pictures), pattern
+    shown = {
+        (page.parent / target).resolve()
+        for page in PAGES
+        for target in re.findall(r"!\[[^\]]*\]\(([^)\s]+)\)", page.read_text(encoding="utf-8"))
+    }
+    orphans = {picture for picture in pictures if (docs / picture).resolve() not in shown}
+    assert not orphans, "on no page"
+
+
+@pytest.mark.parametrize("commands", [c for _, c in figure_rows()], ids=lambda c: c[0])
+def test_commands_of_pictures_are_there(commands: list[str]) -> None:
+    for command in commands:
+        first, second, *rest = command.replace("*", "synthetic").split()
+        if first == "vnt":
+            parse([first, second, *rest])
+        elif first == "make":
+            assert f"\n{second}:" in (ROOT / "Makefile").read_text(encoding="utf-8")
+        else:
+            assert (first, (ROOT / second).exists()) == ("python", True)
 
 
 def load_tool(name: str) -> ModuleType:

@@ -12,7 +12,12 @@ from scipy.stats import rankdata, spearmanr
 
 from vntransfer.bench.cells import IDENTITY, expand
 from vntransfer.bench.experiments import adaptation_figures as drawn
-from vntransfer.bench.experiments.adaptation_report import choice_table, summary_table, tables
+from vntransfer.bench.experiments.adaptation_report import (
+    choice_table,
+    relative_table,
+    summary_table,
+    tables,
+)
 from vntransfer.bench.experiments.adaptation_weights import (
     Weights,
     agreement,
@@ -117,6 +122,7 @@ def test_all_tables_have_every_form(loaded: Report) -> None:
     found = tables(loaded)
     assert [table.title.split(": ")[1] for table in found] == [
         "all data sets",
+        "errors relative to source_only",
         "synthetic",
         "difference to source_only",
         "wins and losses against source_only",
@@ -198,13 +204,17 @@ def test_measures_of_known_matrices() -> None:
 
 
 def chosen_report(shares: list[dict[str, float]]) -> Report:
-    """Cells of one method that chose among candidates, one per seed."""
+    """Cells of one method that chose among candidates, one per seed, with an error of .5 each."""
     raw = {"title": "t", "experiment": "adaptation", "data": "synthetic", "seeds": len(shares)}
-    preset = check(raw | {"targets": ["s1"], "methods": {"darn": {}}}, "mine")
+    raw |= {"targets": ["s1"], "methods": {"darn": {}, "source_only": {}}}
+    preset = check(raw | {"baseline": "source_only"}, "mine")
     records = []
-    for cell, by_name in zip(expand(preset), shares, strict=True):
-        metrics = {"mae": 1.0, **{f"share/{name}": value for name, value in by_name.items()}}
-        metrics["adapted"] = float(max(by_name.values()) > next(iter(by_name.values())))
+    for cell in expand(preset):
+        metrics = {"mae": 1.0}
+        if cell.method == "darn":
+            by_name = shares[cell.seed]
+            metrics = {"mae": 0.5, **{f"share/{name}": value for name, value in by_name.items()}}
+            metrics["adapted"] = float(max(by_name.values()) > next(iter(by_name.values())))
         own = {name: getattr(cell, name) for name in IDENTITY}
         steps = {name: {1: value} for name, value in metrics.items()}
         records.append(Record(**own, key=cell.key, status="done", metrics=steps))
@@ -213,7 +223,17 @@ def chosen_report(shares: list[dict[str, float]]) -> Report:
 
 def test_choice_table_counts_and_averages() -> None:
     table = choice_table(chosen_report([{"so": 0.8, "0.1": 0.2}, {"so": 0.3, "0.1": 0.7}]))
-    assert table.rows == [["synthetic", "darn", "1 of 2", "so: 1 times, 0.55; 0.1: 1 times, 0.45"]]
+    candidates = "so: 1 times, 0.55; 0.1: 1 times, 0.45"
+    outcome = "0.500 (1/0)"
+    assert table.rows == [["synthetic", "darn", "1 of 2", outcome, outcome, candidates]]
+    (row,) = choice_table(chosen_report([{"so": 0.8, "0.1": 0.2}])).rows
+    assert row[2:5] == ["0 of 1", None, outcome]
+
+
+def test_relative_errors_count_targets() -> None:
+    table = relative_table(chosen_report([{"so": 0.8, "0.1": 0.2}, {"so": 0.3, "0.1": 0.7}]))
+    assert table.header == ["method", "synthetic"]
+    assert table.rows == [["darn", "0.500 (1/0)"]]
 
 
 def test_figures_of_a_run(loaded: Report) -> None:

@@ -269,6 +269,7 @@ def uci_maker(name: str, columns: int) -> Callable[[Path], None]:
 
 MAKERS: dict[str, Callable[[Path], None]] = {
     "synthetic": lambda root: None,
+    "families": lambda root: None,
     "amazon": make_amazon,
     "amazon4": make_amazon4,
     "amazon7i": make_amazon7i,

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from makers import MAKERS, csv, ct_csv, folder, landmine_mat, tar, year_rows
 from vntransfer.data import Domains, grouping, load
+from vntransfer.data.families import Shift, random_worlds
 from vntransfer.data.grouping import kmeans_domains, random_groups
 from vntransfer.data.regression import NOISE, Mixture, mixture_noise, two_d_planes
 from vntransfer.data.synthetic import covariance_matrix, friedman_domains
@@ -44,6 +45,34 @@ def test_synthetic_moments_are_those_asked_for() -> None:
     x, _ = friedman_domains(20_000, seed=1)["s4"]
     np.testing.assert_allclose(x.mean(axis=0), -1 + 6 / 5, atol=0.04)
     np.testing.assert_allclose(np.cov(x.T), covariance_matrix(4), atol=0.05)
+
+
+def test_worlds_differ_in_what_their_name_says() -> None:
+    def slopes(shift: Shift, name: str) -> np.ndarray:
+        x, y = random_worlds(shift, n_samples=20_000, noise=0.0, seed=4)[name]
+        return np.linalg.lstsq(np.column_stack((x, np.ones(len(x)))), y, rcond=None)[0][:-1]
+
+    x, y = random_worlds("covariate", n_samples=3000, noise=0.0, seed=4)["w1"]
+    other, response = random_worlds("covariate", n_samples=3000, noise=0.0, seed=4)["w2"]
+    assert np.abs(x.mean(0) - other.mean(0)).max() > 0.5
+    near = ((x[:, None] - other[None, :500]) ** 2).sum(2)
+    pairs = np.unravel_index(np.argsort(near, axis=None)[:20], near.shape)
+    assert np.abs(y[pairs[0]] - response[pairs[1]]).mean() < 0.5  # one relation
+    same, apart = (
+        np.linalg.norm(slopes("relation", "w1") - slopes("relation", w)) for w in ("w3", "w2")
+    )
+    assert apart > 2 * same
+    with pytest.raises(ArgumentError, match="shift: expected one of"):
+        random_worlds("sideways")  # type: ignore[arg-type]
+
+
+def test_tables_can_be_cut_into_domains(tmp_path: Path) -> None:
+    MAKERS["bank8FM"](tmp_path)
+    whole, cut = (domains("bank8FM", tmp_path, **asked) for asked in ({}, {"k": 3, "seed": 1}))
+    assert list(whole) == ["bank8FM"]
+    assert list(cut) == ["dom1", "dom2", "dom3"]
+    assert sum(len(y) for _, y in cut.values()) == len(whole["bank8FM"][1])
+    assert "3 domains by k-means" in cut.provenance.describe()
 
 
 def test_planes_follow_the_formula_of_the_genuine_file(real: Path) -> None:

@@ -91,6 +91,14 @@ def file_domains(
     )
 
 
+def kmeans_words(k: int, columns: int | Sequence[int] | None, seed: int) -> str:
+    """Say how domains were made."""
+    which = "all" if columns is None else columns
+    return (
+        f"{k} domains by k-means on {which} columns, standardised, seed {seed}; dom1 is the largest"
+    )
+
+
 def _columns(columns: int | Sequence[int] | None, width: int) -> NDArray[np.intp]:
     if columns is None:
         return np.arange(width)

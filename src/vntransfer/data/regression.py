@@ -1,16 +1,17 @@
 """Four regression sets of the paper's robustness figure, and the label noise of that figure."""
 
 import io
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vntransfer.data.archives import read_members
 from vntransfer.data.base import Domains, Provenance
+from vntransfer.data.grouping import file_domains, kmeans_words, split_rows
 from vntransfer.errors import ArgumentError, DataError
 
 COLUMNS = {
@@ -163,24 +164,56 @@ def load_planes(
     return _table("2dplanes", X, y, built)
 
 
-def load_regression(files: Mapping[str, Path], *, name: str) -> Domains:
-    """One table in raw units, as a single domain."""
+def load_regression(
+    files: Mapping[str, Path],
+    *,
+    name: str,
+    k: int = 1,
+    seed: int = 0,
+    columns: int | Sequence[int] | None = None,
+) -> Domains:
+    """One table in raw units, as a single domain or in k domains.
+
+    Parameters
+    ----------
+    files
+        Found files.
+    name
+        Which table; fixed by the registry.
+    k
+        Number of domains, by k-means; 1: the whole table.
+    seed
+        Of k-means.
+    columns
+        Columns to cluster on: a number means that many first ones, None all.
+    """
     (path,) = files.values()
     if path.suffix == ".npz":
         with np.load(path, allow_pickle=False) as box:
-            return _table(name, box["X"], box["y"], "whole, raw units")
-    rows = read_data_files(path, len(COLUMNS[name]))
-    return _table(name, rows[:, :-1], rows[:, -1], "whole (.data and .test), raw units")
+            X, y, built = box["X"], box["y"], "whole, raw units"
+    else:
+        rows = read_data_files(path, len(COLUMNS[name]))
+        X, y, built = rows[:, :-1], rows[:, -1], "whole (.data and .test), raw units"
+    if k == 1:
+        return _table(name, X, y, built)
+    owner = file_domains(path, X, k, columns, seed=seed)
+    return _domains(name, split_rows(X, y, owner, k), built, kmeans_words(k, columns, seed))
 
 
 def _table(name: str, X: NDArray[np.float64], y: NDArray[np.float64], built: str) -> Domains:
+    return _domains(name, {name: (X, y)}, built)
+
+
+def _domains(
+    name: str, domains: Mapping[str, tuple[NDArray[Any], NDArray[Any]]], *built: str
+) -> Domains:
     *features, response = COLUMNS[name]
     return Domains(
         name,
-        {name: (X, y)},
+        domains,
         feature_names=tuple(features),
         response_name=response,
-        provenance=Provenance((built,)),
+        provenance=Provenance(built),
     )
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from vntransfer.data.base import Domains, Provenance
 from vntransfer.data.csvnum import read_numbers
-from vntransfer.data.grouping import file_domains, random_groups, split_rows
+from vntransfer.data.grouping import file_domains, kmeans_words, random_groups, split_rows
 
 
 @dataclass(frozen=True)
@@ -63,8 +63,7 @@ def load_uci(
     X, y = np.asarray(rows)[:, kept], np.array(rows[:, -1])
     if table.subject is None:
         owner = file_domains(path, X, k, columns, seed=seed)
-        how = f"{k} domains by k-means on {'all' if columns is None else columns} columns, "
-        how += f"standardised, seed {seed}; dom1 is the largest"
+        how = kmeans_words(k, columns, seed)
     else:
         owner = random_groups(rows[:, table.subject], k, seed=seed)
         n_subjects = len(np.unique(rows[:, table.subject]))

@@ -1,10 +1,11 @@
 """``adaptation``: every method of the registry on one target, the other domains being its sources.
 
 The target's responses are hidden from all methods but ``oracle``; all methods get the same rows.
-The methods are those of `vntransfer.adaptation.METHODS`, and three to compare with: ``constant``
+The methods are those of `vntransfer.adaptation.METHODS`, and four to compare with: ``constant``
 (the median of the sources' responses), ``source_only_5`` (the mean of five networks trained on
-the sources: what an ensemble has to beat) and ``oracle`` (the same network trained on the target's
-own responses, never scored on rows that it was trained on).
+the sources: what an ensemble has to beat), ``weighted_boosting`` (boosting where ``weighted`` has
+ridge regression) and ``oracle`` (the same network trained on the target's own responses, never
+scored on rows that it was trained on).
 
 Recorded at the end: ``mae`` and ``rmse`` in standard deviations of the sources' responses,
 ``mae_raw`` and ``rmse_raw`` in their unit, ``weight/SOURCE``, ``learned_weights`` (1 if these are
@@ -27,6 +28,7 @@ from numpy.typing import NDArray
 from vntransfer.adaptation import METHODS
 from vntransfer.adaptation._base import MIN_STEPS
 from vntransfer.bench.cells import Cell, fingerprint
+from vntransfer.bench.datasets import load_data
 from vntransfer.bench.experiments.adaptation_figures import figures
 from vntransfer.bench.experiments.adaptation_report import tables
 from vntransfer.bench.experiments.adaptation_validation import criteria, probe
@@ -34,13 +36,16 @@ from vntransfer.bench.kinds import Kind, Method
 from vntransfer.bench.options import Option, Settings
 from vntransfer.bench.scratch import scratch
 from vntransfer.bench.selection import PARTIAL
-from vntransfer.data import Domains, load
+from vntransfer.data import Domains
 from vntransfer.domains import stack
 from vntransfer.errors import PresetError
 
 _Array = NDArray[np.float64]
 
 BASELINE, ENSEMBLE = "source_only", "source_only_5"
+VARIANTS = {ENSEMBLE: BASELINE, "weighted_boosting": "weighted", "oracle": BASELINE}
+"""Methods of this table that are one of the registry with other options."""
+
 MEMBERS = 5
 """Networks of the ensemble."""
 
@@ -50,7 +55,7 @@ NONE = "none"
 
 @lru_cache(maxsize=4)
 def _domains(data: str) -> Domains:
-    loaded = load(data)
+    loaded = load_data(data)
     if not isinstance(loaded, Domains) or len(loaded) < 2:
         raise PresetError(f"data: adaptation needs at least two domains, got {data!r}")
     for name, (x, y) in loaded.items():
@@ -146,7 +151,7 @@ def _fit(cell: Cell, rows: Problem) -> Fitted:
     if cell.method == "oracle":
         return Fitted(_oracle(cell, rows))
     x, y, domain = stack(rows.sources, target=rows.x)
-    method = BASELINE if cell.method == ENSEMBLE else cell.method
+    method = VARIANTS.get(cell.method, cell.method)
     model = _make(method, cell.hyper, cell.seed).fit(x, y, domain)
     return Fitted(
         model.predict(rows.x_test),
@@ -157,7 +162,7 @@ def _fit(cell: Cell, rows: Problem) -> Fitted:
 
 def _probe(cell: Cell) -> list[tuple[Cell, float]]:
     """Name shorter cells by which the time of this one is estimated."""
-    method = BASELINE if cell.method in (ENSEMBLE, "oracle") else cell.method
+    method = VARIANTS.get(cell.method, cell.method)
     if method == "constant" or not METHODS[method].neural:
         return [(cell, 1.0)]
     sizes = [len(y) for _, y in problem(cell).sources.values()]
@@ -281,6 +286,7 @@ def _methods() -> dict[str, Method]:
         BASELINE: Method(network),
         ENSEMBLE: Method({**network, "members": Option(MEMBERS, low=1)}),
         **{name: Method(options_of(name)) for name in METHODS if name != BASELINE},
+        "weighted_boosting": Method({**options_of("weighted"), "estimator": Option("boosting")}),
         "oracle": Method({**network, "folds": Option(5, low=2)}),
     }
 

@@ -37,6 +37,8 @@ _SHARE = "share/"
 def tables(loaded: Report) -> list[Table]:
     """Give the summary over data sets, errors per target, tests, choices and weights."""
     found = [summary_table(loaded)] if len(loaded.chosen) > 1 else []
+    if loaded.preset.baseline:
+        found.append(relative_table(loaded))
     for data in loaded.preset.data:
         found.append(value_table(loaded, data))
         numbers = loaded.preset.paper.get("values", {}).get(data, {}).values()
@@ -95,6 +97,36 @@ def summary_table(loaded: Report) -> Table:
     return Table(f"{preset.title}: all data sets", header, rows, notes + loaded.notes())
 
 
+def relative_table(loaded: Report) -> Table:
+    """Error relative to the baseline, target by target: where does a method help, where hurt."""
+    baseline, groups = loaded.preset.baseline, list(loaded.chosen)
+    means = {
+        group: {
+            method: {target: float(np.mean(list(seeds.values()))) for target, seeds in by.items()}
+            for method, by in loaded.values(*group).items()
+        }
+        for group in groups
+    }
+    rows: list[list[Value]] = []
+    for method in loaded.preset.methods:
+        if method != baseline:
+            pairs = [
+                (means[group].get(method, {}), means[group].get(baseline, {})) for group in groups
+            ]
+            found = [
+                _outcome([own[t] / rival[t] for t in own if rival.get(t, 0) > 0])
+                for own, rival in pairs
+            ]
+            rows.append([method, *found])
+    notes = [
+        f"geometric mean over targets of the error divided by that of {baseline}, lower is better; "
+        f"and on how many targets it was lower / higher; means over seeds",
+        *loaded.notes(),
+    ]
+    header = ["method", *map(group_label, groups)]
+    return Table(f"{loaded.preset.title}: errors relative to {baseline}", header, rows, notes)
+
+
 def mean_ranks(values: Mapping[str, list[float]]) -> dict[str, float]:
     """Mean over data sets of the rank of each method, ties shared.
 
@@ -127,26 +159,45 @@ def _won(verdicts: Mapping[Group, str]) -> str:
 
 
 def choice_table(loaded: Report) -> Table:
-    """How often a method that chooses by itself adapted, and which candidates it chose."""
+    """How often a method that chooses by itself adapted, what came of it, and what it chose."""
     rows: list[list[Value]] = []
+    metric, baseline = loaded.kind.metric, loaded.preset.baseline
     for group, chosen in loaded.chosen.items():
+        cells = {
+            key: {name: steps[step] for name, steps in record.metrics.items() if step in steps}
+            for key, (record, step) in chosen.items()
+        }
         for method in loaded.preset.methods:
-            cells = [
-                {name: steps[step] for name, steps in record.metrics.items() if step in steps}
-                for (m, _, _), (record, step) in chosen.items()
-                if m == method and "adapted" in record.metrics
-            ]
-            if cells:
-                often = f"{sum(cell['adapted'] for cell in cells):.0f} of {len(cells)}"
-                rows.append([group_label(group), method, often, _candidates(cells)])
+            own = {k: c for k, c in cells.items() if k[0] == method and "adapted" in c}
+            if not own:
+                continue
+            ratios: dict[bool, list[float]] = {True: [], False: []}
+            for (_, target, seed), cell in own.items():
+                rival = cells.get((baseline, target, seed), {}).get(metric, 0.0)
+                if rival > 0:
+                    ratios[bool(cell["adapted"])].append(cell[metric] / rival)
+            often = f"{sum(cell['adapted'] for cell in own.values()):.0f} of {len(own)}"
+            outcome = [_outcome(ratios[adapted]) for adapted in (True, False)]
+            found = _candidates(list(own.values()))
+            rows.append([group_label(group), method, often, *outcome, found])
     notes = [
-        "adapted: another candidate than source-only had the largest share in the prediction; then "
-        "how often each candidate had it, with its mean share over targets and seeds",
+        "adapted: another candidate than the safe one had the largest share in the prediction",
+        f"where adapted, where not: geometric mean of the error relative to {baseline}, and on how "
+        f"many targets and seeds it was lower / higher",
+        "candidates: how often each had the largest share, and its mean share over targets and "
+        "seeds",
         *loaded.notes(),
     ]
-    header = ["data", "method", "adapted", "candidates"]
+    header = ["data", "method", "adapted", "where adapted", "where not", "candidates"]
     title = f"{loaded.preset.title}: what was chosen without labels of the target"
     return Table(title, header, rows, notes)
+
+
+def _outcome(ratios: list[float]) -> Value:
+    if not ratios:
+        return None
+    lower, higher = sum(r < 1 for r in ratios), sum(r > 1 for r in ratios)
+    return f"{np.exp(np.mean(np.log(ratios))):.3f} ({lower}/{higher})" if min(ratios) > 0 else None
 
 
 def _candidates(cells: list[dict[str, float]]) -> str:

@@ -20,5 +20,20 @@ _SYNTHETIC = Entry(
     },
 )
 
-_ENTRIES = (_SYNTHETIC, *NATURAL, *LARGE, *UCI_TABLES, *REGRESSION, *STREAMS)
+_FAMILIES = Entry(
+    name="families",
+    title="random worlds: domains that differ in inputs, in the relation, or in both",
+    kind="domains",
+    loader="vntransfer.data.families:load_families",
+    licence="none needed: generated",
+    parameters={
+        "shift": "'covariate', 'relation' (two groups with their own) or 'both', 'covariate'",
+        "n_domains": "number of domains, 6",
+        "n_samples": "rows per domain, 400",
+        "noise": "standard deviation of the response's noise, .3",
+        "seed": "seed of the world, 0",
+    },
+)
+
+_ENTRIES = (_SYNTHETIC, _FAMILIES, *NATURAL, *LARGE, *UCI_TABLES, *REGRESSION, *STREAMS)
 DATASETS: dict[str, Entry] = {entry.name: entry for entry in _ENTRIES}

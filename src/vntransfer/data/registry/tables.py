@@ -36,7 +36,11 @@ def _regression(name: str, title: str, archive: str, loader: str, notes: str = "
             "seed": "seed of the generation, 0",
         }
         if planes
-        else {},
+        else {
+            "k": "number of k-means domains, 1: the whole table",
+            "seed": "seed of k-means, 0",
+            "columns": "columns to cluster on, None (all)",
+        },
     )
 
 

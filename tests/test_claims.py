@@ -1,0 +1,169 @@
+"""The page of the paper's claims: its rows are whole, and evidence that has no other place."""
+
+import re
+import tomllib
+from importlib import resources
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.integrate import quad
+from scipy.stats import norm
+
+from docs_code import ROOT, commands, parse
+from test_docs import load_tool
+from vntransfer import jeffreys, response_divergence
+from vntransfer.adaptation._weights import darn_weights
+from vntransfer.bench.preset import shipped
+
+PAGE = (ROOT / "docs" / "claims.md").read_text(encoding="utf-8")
+VERDICTS = {
+    "holds": "hold",
+    "holds in part": "hold in part",
+    "does not hold": "do not hold",
+    "cannot be checked here": "cannot be checked here",
+    "run pending": "wait for their run",
+}
+ROWS = [
+    [cell.strip() for cell in row.split("|")[1:-1]]
+    for row in re.findall(r"^\| \d+ \|.*$", PAGE, re.M)
+]
+
+
+@pytest.mark.parametrize("row", ROWS, ids=[row[0] for row in ROWS])
+def test_every_row_has_a_verdict_and_evidence(row: list[str]) -> None:
+    _, claim, place, verdict, evidence = row
+    assert claim
+    assert place
+    assert verdict.strip("*") in VERDICTS
+    runs = re.findall(r"`(vnt [^`]+)`", evidence)
+    for line in runs:
+        (words,) = commands(line)
+        parse(words)
+        assert words[3] in shipped()
+    if verdict == "**run pending**":
+        assert runs, "name the command that decides"
+    else:
+        assert "](" in evidence, "link a test, a page or a result"
+    linked = re.findall(r"\]\(\.\./(tests/[^)]+)\)", evidence)
+    tests = "".join((ROOT / path).read_text(encoding="utf-8") for path in linked)
+    for function in re.findall(r"`(test_\w+)`", evidence):
+        assert f"def {function}(" in tests
+
+
+def test_rows_are_numbered_and_counted() -> None:
+    assert [int(row[0]) for row in ROWS] == list(range(1, len(ROWS) + 1))
+    counts = [sum(row[3] == f"**{name}**" for row in ROWS) for name in VERDICTS]
+    parts = [f"{n} {words}" for n, words in zip(counts, VERDICTS.values(), strict=True)]
+    assert f"Of {len(ROWS)} claims {', '.join(parts)}." in PAGE
+
+
+def test_rows_on_weights_say_what_the_results_say() -> None:
+    tool = load_tool("make_tables")
+    table = tool.find("results/synthetic", "weights of the sources")
+    found = {
+        tool.text(row[1]): dict(zip(table.header, map(tool.text, row), strict=True))
+        for row in table.rows
+    }
+
+    def said(method: str, column: str, digits: int) -> str:
+        return f"{float(found[method][column].split()[0]):.{digits}f}".lstrip("0")
+
+    evidence = {int(row[0]): row[4] for row in ROWS}
+    for row, method, column, digits in (
+        *((27, m, c, 2) for m in ("mdd", "mdd_paper") for c in ("asymmetry", "closeness")),
+        *((28, "ahd_msda", c, 2) for c in ("closeness", "largest")),
+        *((29, "darn", c, 2) for c in ("closeness", "largest")),
+        *((30, m, "change", 3) for m in ("mdd", "mdd_paper", "darn")),
+    ):
+        assert said(method, column, digits) in evidence[row], (row, method, column)
+
+
+def plain_jeffreys(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    """J by eigendecompositions that autograd goes through."""
+
+    def log(a: torch.Tensor) -> torch.Tensor:
+        values, vectors = torch.linalg.eigh(a)
+        return (vectors * values.log()) @ vectors.mT
+
+    return ((x - y) * (log(x) - log(y))).sum() / 2
+
+
+def test_autograd_through_eigenvectors_gives_nan() -> None:
+    """Two dead units, ridge included, are one eigenvalue twice."""
+    z = torch.randn(50, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    z[:, 2:] = 0
+    grown = {}
+    for function in (plain_jeffreys, jeffreys):
+        a = z.clone().requires_grad_()
+        x, y = (m.T @ m / 50 + 1e-3 * torch.eye(4) for m in (a, 2 * a + z.flip(0)))
+        function(x, y).backward()
+        grown[function] = a.grad
+    assert grown[plain_jeffreys].isnan().any()
+    assert grown[jeffreys].isfinite().all()
+    assert grown[jeffreys].abs().max() > 0
+
+
+@given(st.integers(0, 2**20), st.integers(1, 4))
+def test_zero_loss_is_equality_of_second_moments(seed: int, d: int) -> None:
+    rng = np.random.default_rng(seed)
+    x = rng.standard_normal((60, d))
+    basis, _ = np.linalg.qr(np.column_stack([np.ones(60), x, rng.standard_normal((60, 2))]))
+    seen, first, second = basis[:, : d + 1], basis[:, d + 1], basis[:, d + 2]
+    y = seen @ rng.standard_normal(d + 1) + first
+    same = seen @ (seen.T @ y) + second  # another response with the same variance and covariances
+    assert np.abs(same - y).max() > 0.1
+    assert response_divergence(x, y, same) == pytest.approx(0, abs=1e-12)
+    assert response_divergence(x, y, same + 0.1 * second) > 1e-8  # the variance differs
+    assert response_divergence(x, y, same + 0.01 * x[:, 0]) > 1e-9  # a covariance does
+
+
+def test_gaussian_divergence_lacks_a_half() -> None:
+    (m, s), (n, t) = (0.3, 1.2), (-0.4, 0.9)
+    true, _ = quad(
+        lambda u: norm.pdf(u, m, s) * (norm.logpdf(u, m, s) - norm.logpdf(u, n, t)), -15, 15
+    )
+    printed = np.log(t / s) + (s**2 + (m - n) ** 2) / (2 * t**2)
+    assert printed - 0.5 == pytest.approx(true)
+
+
+@pytest.mark.parametrize("i", range(1, 7))
+def test_printed_covariances_of_the_synthetic_domains_are_indefinite(i: int) -> None:
+    printed = np.zeros((13, 13))  # counted from one, as in the paper
+    printed[2 * i - 1, 2 * i] = 0.1
+    if i < 6:
+        printed[2 * i, 2 * i + 1] = 0.07
+    if i > 1:
+        printed[2 * i - 2, 2 * i - 1] = 0.07
+    for k in (i - 1, i + 1):
+        if 1 <= k <= 6:
+            printed[2 * k - 1, 2 * k] = 0.5
+    smallest, *_, largest = np.linalg.eigvalsh((printed + printed.T)[1:, 1:])
+    assert smallest == pytest.approx(-largest)
+    assert smallest < -0.5
+
+
+@pytest.mark.parametrize(("gap", "sparse"), [(0.5, False), (0.99, False), (1.01, True)])
+def test_weights_of_darn_are_one_hot_once_losses_differ_by_one(gap: float, sparse: bool) -> None:
+    weights = darn_weights(torch.tensor([0.0, gap], dtype=torch.float64))
+    assert (float(weights[1]) == 0) is sparse
+
+
+def table_3() -> dict[str, Any]:
+    text = (resources.files("vntransfer.bench") / "presets" / "streams.toml").read_text("utf-8")
+    values = tomllib.loads(text)["paper"]["values"]
+    return {stream: rows[stream] for stream, rows in values.items()}
+
+
+def test_the_exception_of_table_3_is_rotations() -> None:
+    best = {stream: max(rows, key=lambda m: rows[m]["ra"]) for stream, rows in table_3().items()}
+    assert {stream for stream, method in best.items() if method != "rsp"} == {"mnistR"}
+
+
+def test_gains_over_ewc_are_those_of_table_3() -> None:
+    gain = {s: rows["rsp"]["ra"] - rows["ewc"]["ra"] for s, rows in table_3().items()}
+    wanted = {"notmnistP": 3.6, "mnistP": 5.7, "fashionP": 20.3, "mnistR": 0.8}
+    assert gain == pytest.approx(wanted)
