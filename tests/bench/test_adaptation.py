@@ -2,19 +2,20 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Self
 
 import numpy as np
 import pytest
+from runs import changed, final
 from sklearn.base import BaseEstimator, RegressorMixin
 
 from vntransfer.adaptation import METHODS, Method
 from vntransfer.bench.cells import Cell, expand
 from vntransfer.bench.experiments import adaptation
 from vntransfer.bench.kinds import load_kind
-from vntransfer.bench.preset import Preset, check, override, read_preset
 from vntransfer.bench.workers import compute
 from vntransfer.data import Domains, load
 from vntransfer.domains import stack
@@ -24,22 +25,13 @@ SMALL = {"data": "synthetic", "rows": 40, "common.epochs": 1}
 RIVALS = ("constant", "source_only", "source_only_5", "oracle")
 
 
-def preset(name: str = "adaptation", **changes: Any) -> Preset:
-    return check(override(read_preset(name)[1], **changes), name)
+preset = partial(changed, "adaptation")
 
 
 def cell(method: str, *, target: str = "s2", seed: int = 0, **settings: Any) -> Cell:
     changes = {"methods": [method], "targets": [target], "seeds": [seed]}
     (found,) = expand(preset(**changes, settings=SMALL | settings))
     return found
-
-
-def final(found: Cell) -> dict[str, float]:
-    """The last step of a cell that is computed in this process."""
-    outcome = compute(found)
-    assert not outcome.error, outcome.traceback
-    last = max(step for step, _, _ in outcome.rows)
-    return {name: value for step, name, value in outcome.rows if step == last}
 
 
 def test_every_method_of_the_registry_takes_part_with_its_defaults() -> None:
@@ -269,7 +261,7 @@ def test_common_options_go_to_those_that_have_them_and_own_ones_win() -> None:
 
 
 def paper_rows(name: str) -> Iterator[tuple[str, dict[str, float]]]:
-    for targets in preset(name).paper["values"].values():
+    for targets in changed(name).paper["values"].values():
         for target, row in targets.items():
             yield target, {method: next(iter(numbers.values())) for method, numbers in row.items()}
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from runs import changed, finished
 from scipy.stats import rankdata, spearmanr
 
 from vntransfer.bench.cells import IDENTITY, expand
@@ -28,11 +29,10 @@ from vntransfer.bench.experiments.adaptation_weights import (
 from vntransfer.bench.figures import plot
 from vntransfer.bench.kinds import load_kind
 from vntransfer.bench.preset import check, override, read_preset
+from vntransfer.bench.records import Record
 from vntransfer.bench.report import Report, load_report
 from vntransfer.bench.statistics import Estimate
-from vntransfer.bench.store import Record, Store
 from vntransfer.bench.tables import Table, render
-from vntransfer.bench.workers import compute
 from vntransfer.page import Heatmap, Intervals, Lines
 from vntransfer.page.layout import colours, panels
 
@@ -45,15 +45,8 @@ GROUP = ("synthetic", (("rows", 60),))
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A small run: two sizes as two 'data sets', all six targets, two seeds, three epochs."""
     settings = {"grid.rows": SIZES, "common.epochs": 3}
-    raw = override(read_preset("synthetic")[1], methods=METHODS, seeds=2, settings=settings)
-    preset = check(raw, "synthetic")
-    place = tmp_path_factory.mktemp("adaptation")
-    with Store(place, write=True) as store:
-        for cell in store.plan(preset, expand(preset)):
-            outcome = compute(cell)
-            assert not outcome.error, outcome.traceback
-            store.finish(cell.key, outcome)
-    return place
+    preset = changed("synthetic", methods=METHODS, seeds=2, settings=settings)
+    return finished(tmp_path_factory.mktemp("adaptation"), preset)
 
 
 @pytest.fixture(scope="module")
@@ -143,10 +136,7 @@ def test_papers_numbers_stand_beside_ours_in_their_unit(tmp_path: Path) -> None:
     raw = override(read_preset("ct_slices")[1], methods=["constant"], seeds=1)
     paper = {"values": {"synthetic": {"s1": {"constant": {"mae_raw": 50.0}}}}}
     preset = check(raw | {"data": "synthetic", "paper": paper}, "mine")
-    with Store(tmp_path, write=True) as store:
-        for cell in store.plan(preset, expand(preset)):
-            store.finish(cell.key, compute(cell))
-    plain, raw_unit = tables(load_report(tmp_path))
+    plain, raw_unit = tables(load_report(finished(tmp_path, preset)))
     assert plain.header == ["target", "constant"]
     assert [row[1] for row in raw_unit.rows[:3]] == ["ours", "paper", "difference"]
     ours, theirs, gap = (row[2] for row in raw_unit.rows[:3])

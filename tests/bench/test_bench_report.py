@@ -11,8 +11,9 @@ import pytest
 from vntransfer.bench.cells import expand
 from vntransfer.bench.figures import draw
 from vntransfer.bench.preset import check, override, read_preset
+from vntransfer.bench.records import Outcome
 from vntransfer.bench.report import load_report, report, value_table
-from vntransfer.bench.store import Outcome, Store
+from vntransfer.bench.store import Store
 from vntransfer.bench.tables import Table, render, text
 from vntransfer.errors import ArgumentError
 

@@ -19,7 +19,8 @@ from vntransfer.bench import results, retry, run
 from vntransfer.bench.cells import Cell, expand
 from vntransfer.bench.display import Silent
 from vntransfer.bench.preset import check, read_preset
-from vntransfer.bench.store import Outcome, read_records
+from vntransfer.bench.records import Outcome
+from vntransfer.bench.store import read_records
 from vntransfer.errors import ArgumentError, ClusterError
 
 distributed = pytest.importorskip("distributed", reason="dask.distributed is not installed")
@@ -51,9 +52,8 @@ class Servers:
         if role == "worker":
             command += ["--local-directory", str(self.place)]
             self._until(self.file.exists)
-        return subprocess.Popen(
-            command, env=self.environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
+        silent = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        return subprocess.Popen(command, env=self.environment, start_new_session=True, **silent)
 
     @staticmethod
     def _until(true: Callable[[], object]) -> None:
@@ -78,7 +78,11 @@ class Servers:
         for process in self.processes[::-1]:
             process.terminate()
         for process in self.processes:
-            process.wait(30)
+            try:
+                process.wait(30)
+            except subprocess.TimeoutExpired:  # such as one that was about to start a worker again
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
 
 
 @pytest.fixture(scope="module")
@@ -120,6 +124,21 @@ def test_the_store_is_the_local_one(servers: Servers, tmp_path: Path) -> None:
     assert same(tmp_path / "local", tmp_path / "dask")
     names = sorted(path.name for path in (tmp_path / "dask").iterdir())
     assert names == ["lock", "store.sqlite"]
+
+
+def test_a_search_is_the_local_one(servers: Servers, tunable: Path, tmp_path: Path) -> None:
+    """Trials follow from the results before them, which come back in another order here."""
+    pytest.importorskip("optuna")
+    settings = {"seconds": 0.02, "search.pruner": "median"}
+    size: dict[str, Any] = {"targets": ["a"], "settings": settings}
+    run(tunable, **size, jobs=1, out=tmp_path / "local")
+    watcher = After(5, lambda: os.kill(servers.worker_pids()[0], signal.SIGKILL))
+    there = {"engine": "dask", "scheduler": servers.address}
+    summary = run(tunable, **size, **there, out=tmp_path / "dask", watcher=watcher)
+    assert (summary.done, summary.failed) == ((8 + 8 + 1) * 2, 0)
+    assert len(watcher.ended) == len(set(watcher.ended)) == summary.done
+    assert same(tmp_path / "local", tmp_path / "dask")
+    assert "pruned" in set(results(tmp_path / "dask")["metric"])
 
 
 def test_a_killed_worker_loses_and_doubles_no_cell(

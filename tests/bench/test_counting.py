@@ -1,10 +1,12 @@
 """The experiment ``counting`` on tiny pictures in the official format."""
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from runs import changed, final
 
 from makers import make_trancos
 from vntransfer.adaptation import METHODS
@@ -13,7 +15,6 @@ from vntransfer.bench.experiments import counting
 from vntransfer.bench.experiments import counting_report as drawn
 from vntransfer.bench.figures import draw
 from vntransfer.bench.kinds import load_kind
-from vntransfer.bench.preset import Preset, check, override, read_preset
 from vntransfer.bench.report import report
 from vntransfer.bench.runner import run
 from vntransfer.bench.workers import compute
@@ -43,21 +44,13 @@ def found(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         cached.cache_clear()
 
 
-def preset(**changes: Any) -> Preset:
-    return check(override(read_preset("trancos")[1], **changes), "trancos")
+preset = partial(changed, "trancos")
 
 
 def cell(method: str, *, target: str = "dom2", **settings: Any) -> Cell:
     changes = {"methods": [method], "targets": [target], "seeds": [0]}
     (one,) = expand(preset(**changes, settings=TINY | settings))
     return one
-
-
-def final(one: Cell) -> dict[str, float]:
-    outcome = compute(one)
-    assert not outcome.error, outcome.traceback
-    last = max(step for step, _, _ in outcome.rows)
-    return {name: value for step, name, value in outcome.rows if step == last}
 
 
 def pictures(name: str) -> Any:
@@ -168,7 +161,7 @@ def test_other_data_and_sizes_are_refused() -> None:
 
 
 def test_the_presets_have_the_paper_s_numbers_and_network() -> None:
-    full = check(read_preset("trancos-full")[1], "trancos-full")
+    full = changed("trancos-full")
     reduced = preset()
     assert reduced.paper == full.paper
     assert full.paper["values"]["trancos"]["dom4"]["mdd_paper"] == {"mae": 14.25}

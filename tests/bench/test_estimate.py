@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from runs import cells
 
-from vntransfer.bench.cells import Cell, expand
+from vntransfer.bench.cells import Cell
 from vntransfer.bench.estimate import (
     ProbeError,
     Times,
@@ -19,13 +20,8 @@ from vntransfer.bench.estimate import (
     seconds_text,
 )
 from vntransfer.bench.kinds import load_kind
-from vntransfer.bench.preset import check, override, read_preset
-from vntransfer.bench.store import Outcome
+from vntransfer.bench.records import Outcome
 from vntransfer.errors import ArgumentError
-
-
-def cells(preset: str, **changes: Any) -> list[Cell]:
-    return expand(check(override(read_preset(preset)[1], **changes), preset))
 
 
 @given(st.integers(0, 9), st.integers(0, 59), st.integers(1, 59))
@@ -126,6 +122,34 @@ def test_finished_cells_go_before_short_steps_and_two_conditions_stand_for_many(
     left = {name: (cell, 10) for name, cell in firsts.items()}
     found = forecast(times, left, 2)
     assert (found.cells, found.finished, found.probed, found.unknown) == (50, 1, 4, 0)
+
+
+def test_a_quick_look_derives_most_times_from_other_data_sets() -> None:
+    one = cells("smoke", methods=["constant"], targets=["s1"], seeds=1)[0]
+    speed = {"constant": 1.0, "ridge": 7.0, "boosting": 20.0}
+    size = {"a": 1.0, "b": 3.0, "c": 10.0}
+    every = [replace(one, data=data, method=method) for data in size for method in speed]
+    firsts = {group(cell): cell for cell in every}
+    asked: list[tuple[str, str]] = []
+    told: list[tuple[int, int]] = []
+
+    def compute(cell: Cell) -> Outcome:
+        asked.append((cell.data, cell.method))
+        return Outcome(seconds=size[cell.data] * speed[cell.method])
+
+    times = Times()
+    times.measure(firsts, compute, lambda d, n, cell: told.append((d, n)), quick=True)
+    assert dict.fromkeys(asked) == dict.fromkeys(
+        [("a", "constant"), ("a", "ridge"), ("a", "boosting"), ("b", "ridge"), ("c", "ridge")]
+    )
+    assert told == [(i, 5) for i in range(5)]
+    for cell in every:
+        assert times.seconds(cell) == pytest.approx(size[cell.data] * speed[cell.method])
+    found = forecast(times, {name: (cell, 1) for name, cell in firsts.items()}, 1)
+    assert (found.probed, found.derived, found.unknown) == (5, 4, 0)
+    assert "5 from short steps measured now, 4 from those of other data sets" in found.text(1)
+    assert times.find(replace(one, data="c", method="other")) == (None, "unknown")
+    Times().measure({}, compute, quick=True)
 
 
 def test_a_run_is_never_shorter_than_its_longest_cell() -> None:

@@ -3,42 +3,23 @@
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from runs import cells, changed, finished
 from scipy.linalg import logm
 
-from vntransfer.bench.cells import Cell, expand
 from vntransfer.bench.experiments import convergence, robustness
 from vntransfer.bench.figures import draw
 from vntransfer.bench.kinds import load_kind
-from vntransfer.bench.preset import check, override, read_preset
+from vntransfer.bench.preset import read_preset
 from vntransfer.bench.report import load_report
-from vntransfer.bench.store import Store
-from vntransfer.bench.workers import compute
 from vntransfer.data.regression import NOISE, two_d_planes
 from vntransfer.errors import DataError, PresetError
 
 VNT = [sys.executable, "-c", "from vntransfer.cli import main; main()", "bench"]
 SMALL = {"n_train": 300, "n_test": 500, "epochs": 3, "data": "2dplanes"}
-
-
-def cells(name: str, **changes: Any) -> list[Cell]:
-    return expand(check(override(read_preset(name)[1], **changes), name))
-
-
-def finished(name: str, folder: Path, **changes: Any) -> Path:
-    """A run folder whose cells are computed in this process."""
-    preset = check(override(read_preset(name)[1], **changes), name)
-    planned = expand(preset)
-    with Store(folder, write=True) as store:
-        for cell in store.plan(preset, planned):
-            outcome = compute(cell)
-            assert not outcome.error, outcome.traceback
-            store.finish(cell.key, outcome)
-    return folder
 
 
 def test_robustness_runs_every_reading_once() -> None:
@@ -109,7 +90,7 @@ def test_robustness_losses_are_what_they_are_called() -> None:
 
 def test_robustness_tables_and_figures(tmp_path: Path) -> None:
     settings = SMALL | {"grid.strength": [0.0, 1.0], "grid.spread": ["std"], "epochs": 1}
-    folder = finished("robustness", tmp_path / "run", seeds=1, settings=settings)
+    folder = finished(tmp_path / "run", changed("robustness", seeds=1, settings=settings))
     first, second = load_report(folder).tables()
     assert len(first.rows) == 4 * 4
     assert first.header[-3:] == ["vs mse", "vs huber", "vs absolute"]
@@ -124,9 +105,8 @@ def test_robustness_tables_and_figures(tmp_path: Path) -> None:
 
 def test_label_noise_flips_the_share_it_says_and_tells_right_from_wrong(tmp_path: Path) -> None:
     settings = {"grid.flipped": [0.0, 0.8], "epochs": 30, "batch_size": 100, "rate": 1e-2}
-    folder = finished(
-        "robustness-labels", tmp_path / "run", seeds=1, methods=["cross_entropy"], settings=settings
-    )
+    preset = changed("robustness-labels", seeds=1, methods=["cross_entropy"], settings=settings)
+    folder = finished(tmp_path / "run", preset)
     clean, wrong = (record.metrics["accuracy"][30] for record in load_report(folder).records)
     assert clean > 0.85
     assert wrong < clean - 0.2
@@ -145,9 +125,8 @@ def test_convergence_families_are_positive_definite_and_sampled_right(family: st
 
 def test_convergence_errors_shrink_and_are_reported(tmp_path: Path) -> None:
     settings = {"sizes": [50, 200, 800, 3200], "grid.dimension": [3]}
-    folder = finished(
-        "convergence", tmp_path / "run", seeds=8, methods=["von_neumann"], settings=settings
-    )
+    preset = changed("convergence", seeds=8, methods=["von_neumann"], settings=settings)
+    folder = finished(tmp_path / "run", preset)
     rates, bounds = load_report(folder).tables()
     assert len(rates.rows) == 5
     assert {row[-1] for row in rates.rows} <= {"n^-1/2", "faster than n^-1/2", "slower than n^-1/2"}

@@ -12,7 +12,8 @@ from vntransfer.bench.cells import Cell, expand
 from vntransfer.bench.estimate import Times, group
 from vntransfer.bench.plan import Budget, Plan, remaining
 from vntransfer.bench.preset import Preset, check, override, read_preset
-from vntransfer.bench.store import Outcome, Store, read_records
+from vntransfer.bench.records import Outcome
+from vntransfer.bench.store import Store, read_records
 from vntransfer.cli import app
 from vntransfer.errors import ArgumentError
 

@@ -13,8 +13,9 @@ from typer.testing import CliRunner, Result
 
 from vntransfer.bench import results, retry, run
 from vntransfer.bench.cells import Cell
+from vntransfer.bench.records import Outcome, Record
 from vntransfer.bench.report import report
-from vntransfer.bench.store import Outcome, Record, read_records
+from vntransfer.bench.store import read_records
 from vntransfer.cli import app
 from vntransfer.errors import ArgumentError, PresetError, StoreError
 

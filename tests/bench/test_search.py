@@ -17,10 +17,11 @@ import pytest
 from vntransfer.bench import report, retry, run
 from vntransfer.bench.cells import Cell, expand
 from vntransfer.bench.preset import check, override, read_preset
+from vntransfer.bench.records import Outcome, Record
 from vntransfer.bench.search import STARTUP, Study
 from vntransfer.bench.selection import PRUNED
 from vntransfer.bench.space import Search
-from vntransfer.bench.store import Outcome, Record, read_records
+from vntransfer.bench.store import read_records
 from vntransfer.bench.workers import compute
 from vntransfer.errors import PresetError, StoreError
 

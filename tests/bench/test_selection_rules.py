@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from vntransfer.bench.records import Record
 from vntransfer.bench.selection import RULES, choose
-from vntransfer.bench.store import Record
 from vntransfer.errors import PresetError
 
 COMMON: dict[str, Any] = {

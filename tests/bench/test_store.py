@@ -12,7 +12,9 @@ import pytest
 from vntransfer.bench import export, results
 from vntransfer.bench.cells import Cell, expand
 from vntransfer.bench.preset import Preset, check, override, read_preset
-from vntransfer.bench.store import STORE_NAME, Outcome, Store, read_records
+from vntransfer.bench.records import Outcome
+from vntransfer.bench.store import Store, read_records
+from vntransfer.bench.store_file import STORE_NAME
 from vntransfer.errors import ArgumentError, StoreError
 
 PRESET = check(override(read_preset("smoke")[1], seeds=2, targets=["s1"]), "smoke")

@@ -16,7 +16,7 @@ from vntransfer.bench import report, retry, run
 from vntransfer.bench.provenance import read_provenance
 from vntransfer.bench.running import Running, RunningCell
 from vntransfer.bench.snapshot import Group, Snapshot, look
-from vntransfer.bench.store import STORE_NAME
+from vntransfer.bench.store_file import STORE_NAME
 from vntransfer.bench.watch import headline
 from vntransfer.cli import app
 from vntransfer.errors import StoreError

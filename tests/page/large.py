@@ -9,8 +9,9 @@ import numpy as np
 from vntransfer.bench.cells import IDENTITY, Cell
 from vntransfer.bench.kinds import load_kind
 from vntransfer.bench.preset import Preset, check
+from vntransfer.bench.records import Cost, Outcome, Record
 from vntransfer.bench.report import Report
-from vntransfer.bench.store import Outcome, Record, Store
+from vntransfer.bench.store import Store
 
 DATA = ("bike", "pol", "protein", "parkinsons", "wine", "houses", "energy", "traffic")
 TARGETS = ("north", "south", "east", "west", "centre")
@@ -78,9 +79,10 @@ def large_store(folder: Path) -> int:
 
 
 def large_report() -> Report:
-    """Give what `load_report` reads from that store."""
+    """Give what `load_report` reads from that store, and costs of what trains networks."""
     preset = large_preset()
-    records = []
+    rng = np.random.default_rng(1)
+    records, costs = [], {}
     for cell, outcome in large_cells(preset):
         metrics: dict[str, dict[int, float]] = {}
         for step, name, value in outcome.rows:
@@ -88,4 +90,6 @@ def large_report() -> Report:
         own = {name: getattr(cell, name) for name in IDENTITY}
         done = {"status": "done", "seconds": outcome.seconds, "metrics": metrics}
         records.append(Record(**own, key=cell.key, **done))
-    return Report(preset, load_kind("adaptation"), records)
+        if cell.method not in ("weighted", "ridge", "boosting", "constant"):
+            costs[cell.key] = Cost(499, *rng.lognormal((-5, 16), 0.3).tolist())
+    return Report(preset, load_kind("adaptation"), records, costs=costs)

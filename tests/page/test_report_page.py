@@ -13,7 +13,8 @@ from browser import chromium, resize, visit
 from large import DATA, METHODS, SEEDS, TARGETS, large_report
 
 from vntransfer.bench import run
-from vntransfer.bench.costs import cost_drawing, seconds
+from vntransfer.bench.cost_figures import cost_drawings
+from vntransfer.bench.costs import memory, seconds, step_seconds
 from vntransfer.bench.footer import derived_command, footer
 from vntransfer.bench.page import cell, make_page, write_page
 from vntransfer.bench.preset import check, override, read_preset
@@ -72,7 +73,7 @@ def test_the_page_of_a_run(folder: Path, loaded: Report) -> None:
         "torch ",
         "scikit-learn ",  # of the versions that the run recorded
         "Domains of synthetic",
-        "seconds relative to constant",
+        "time per cell relative to constant",
     ):
         assert expected in said, expected
 
@@ -146,16 +147,32 @@ def test_values_sort_by_what_they_are_worth() -> None:
 
 
 def test_costs_are_ratios_on_the_same_place(large: Report) -> None:
-    drawing = cost_drawing(large)
-    assert drawing is not None
+    steps, _, cells = cost_drawings(large)
+    for drawing, found in ((steps, step_seconds(large)), (cells, seconds(large))):
+        chart = drawing.chart
+        assert isinstance(chart, Intervals)
+        place = chart.names.index("mdd")
+        ratios = [found["mdd"][k] / found["source_only"][k] for k in found["mdd"]]
+        assert chart.values[place] == pytest.approx(np.exp(np.mean(np.log(ratios))))
+        assert chart.values[chart.names.index("source_only")] == pytest.approx(1)
+    assert "Without steps: weighted, ridge, boosting, constant." in steps.caption
+    assert chart.names == list(METHODS)
+
+
+def test_memory_is_shown_as_it_is(large: Report) -> None:
+    _, drawing, _ = cost_drawings(large)
     chart = drawing.chart
     assert isinstance(chart, Intervals)
-    found = seconds(large)
-    place = chart.names.index("mdd")
-    ratios = [found["mdd"][k] / found["source_only"][k] for k in found["mdd"]]
-    assert chart.values[place] == pytest.approx(np.exp(np.mean(np.log(ratios))))
-    assert chart.values[chart.names.index("source_only")] == pytest.approx(1)
-    assert "not of a step" in drawing.caption
+    middle = np.median(list(memory(large)["mdd"].values()))
+    assert chart.values[chart.names.index("mdd")] == pytest.approx(middle)
+    assert chart.reference is None
+
+
+def test_what_is_not_known_of_costs_is_left_out(large: Report) -> None:
+    (only,) = cost_drawings(replace(large, costs={}))
+    assert only.title == "Time per cell"
+    undone = [replace(record, status="pending", seconds=None) for record in large.records[:5]]
+    assert list(cost_drawings(replace(large, costs={}, records=undone))) == []
 
 
 def test_domains_are_drawn_where_the_data_are(loaded: Report, large: Report) -> None:

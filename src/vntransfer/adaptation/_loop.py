@@ -8,6 +8,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
+from vntransfer._steps import one_step
 from vntransfer.adaptation._checkpoint import Checkpoint
 from vntransfer.adaptation._objective import Batch, Block, Objective
 from vntransfer.errors import VnError
@@ -124,13 +125,14 @@ def train(
         sums: dict[str, Tensor] = {}
         for _ in range(options.steps):
             before = objective.weights.clone()
-            for optimizer in optimizers.values():
-                optimizer.param_groups[0]["lr"] = options.lr * options.share(done, total)
-            for names, loss in objective(net, next(stream)):
-                step(names, loss)
-            objective.after_step()
-            done += 1
-            kept.after_step(done)
+            with one_step():
+                for optimizer in optimizers.values():
+                    optimizer.param_groups[0]["lr"] = options.lr * options.share(done, total)
+                for names, loss in objective(net, next(stream)):
+                    step(names, loss)
+                objective.after_step()
+                done += 1
+                kept.after_step(done)
             seen = {**objective.seen, "weight_change": change(before, objective.weights)}
             for name, value in seen.items():
                 sums[name] = sums.get(name, torch.zeros(())) + value.cpu() / options.steps

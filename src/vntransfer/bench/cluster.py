@@ -23,8 +23,8 @@ from typing import Any, Self
 from vntransfer.bench.cells import Cell, canonical_json
 from vntransfer.bench.kinds import load_kind
 from vntransfer.bench.provenance import versions
+from vntransfer.bench.records import Outcome
 from vntransfer.bench.running import BEAT_SECONDS
-from vntransfer.bench.store import Outcome
 from vntransfer.bench.workers import compute
 from vntransfer.errors import ClusterError
 

@@ -1,65 +1,140 @@
-"""What methods cost: wall-clock seconds of their cells, relative to the baseline's."""
+"""What methods cost: time of a training step and of a whole cell, memory."""
 
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vntransfer.bench.drawings import Drawing
-from vntransfer.bench.report import Report
-from vntransfer.page import Axis, Intervals
+from vntransfer.bench.records import Record
+from vntransfer.bench.statistics import estimate
+from vntransfer.bench.tables import Table, Value
 
-_INNER = (10, 90)  # percentiles that are drawn as an interval
+if TYPE_CHECKING:
+    from vntransfer.bench.report import Report
+
+Place = tuple[Any, ...]
+"""Data set, target, seed and condition: where methods are compared."""
+
+Places = dict[str, dict[Place, float]]
+"""Method -> place -> mean over its cells there (several if hyper-parameters are tried)."""
+
+PLAIN = ("source_only", "sgd")
+"""What steps are compared with, where a run has it; otherwise with those of its baseline."""
+
+MEGABYTE = 1e6
 
 
-def seconds(loaded: Report) -> dict[str, dict[tuple[Any, ...], float]]:
-    """Give for each method the mean seconds of the cells of a place (data, target, seed, ...)."""
-    found: dict[str, dict[tuple[Any, ...], list[float]]] = {m: {} for m in loaded.preset.methods}
+def seconds(loaded: "Report") -> Places:
+    """Wall-clock time of whole cells."""
+    return _places(loaded, lambda record: record.seconds or None)
+
+
+def step_seconds(loaded: "Report") -> Places:
+    """Processor time of a training step; methods that train no networks have none."""
+    return _places(loaded, lambda record: _cost(loaded, record, "step_seconds") or None)
+
+
+def memory(loaded: "Report") -> Places:
+    """Megabytes by which a cell made its worker grow at most."""
+
+    def megabytes(record: Record) -> float | None:
+        found = _cost(loaded, record, "memory")
+        return None if found is None else found / MEGABYTE
+
+    return _places(loaded, megabytes)
+
+
+def reference(loaded: "Report", found: Places) -> str:
+    """Name the method that the steps of the others are compared with; "" if there is none."""
+    for method in (*PLAIN, loaded.preset.baseline):
+        if method in found:
+            return method
+    return ""
+
+
+def ratios(found: Places, rival: str) -> dict[str, list[float]]:
+    """Values of each method divided by those of another one at the same places.
+
+    Examples
+    --------
+    >>> ratios({"a": {1: 2.0, 2: 3.0}, "b": {1: 8.0, 3: 1.0}, "c": {3: 1.0}}, "a")
+    {'a': [1.0, 1.0], 'b': [4.0]}
+    """
+    base = found[rival]
+    shared = {
+        method: [value / base[place] for place, value in places.items() if base.get(place)]
+        for method, places in found.items()
+    }
+    return {method: values for method, values in shared.items() if values}
+
+
+def middle(values: list[float]) -> float:
+    """Geometric mean, the fair mean of ratios.
+
+    Examples
+    --------
+    >>> middle([0.5, 2.0])
+    1.0
+    """
+    return float(np.exp(np.mean(np.log(values))))
+
+
+def cost_table(loaded: "Report") -> Table:
+    """Costs per cell of each method; columns of which nothing is known are left out."""
+    steps, grown = step_seconds(loaded), memory(loaded)
+    rival = reference(loaded, steps)
+    relative = ratios(steps, rival) if rival else {}
+    rows: list[list[Value]] = []
+    for method in loaded.preset.methods:
+        own = [r.seconds for r in loaded.records if r.method == method and r.seconds]
+        if not own:
+            continue
+        times = [1e3 * value for value in steps.get(method, {}).values()]
+        sizes = list(grown.get(method, {}).values())
+        rows.append(
+            [
+                method,
+                len(own),
+                estimate(times) if times else None,
+                middle(relative[method]) if method in relative else None,
+                float(np.median(sizes)) if sizes else None,
+                estimate(own),
+                sum(own),
+            ]
+        )
+    always = ["method", "cells", "seconds per cell", "seconds in all"]
+    header = ["method", "cells", "ms per step", f"steps relative to {rival}", "memory (MB)"]
+    header += always[2:]
+    known = [any(row[i] is not None for row in rows) for i in range(len(header))]
+    kept = [i for i, name in enumerate(header) if name in always or known[i]]
+    notes = ["seconds are wall-clock time of the workers; costs differ from run to run"]
+    if steps:
+        notes.append("a step is timed in processor time, without reading, scoring and waiting")
+    if grown:
+        notes.append("memory: median of what a cell added to its worker, at its largest")
+    return Table(
+        f"{loaded.preset.title}: cost per method",
+        [header[i] for i in kept],
+        [[row[i] for i in kept] for row in rows],
+        notes,
+    )
+
+
+def _cost(loaded: "Report", record: Record, name: str) -> float | None:
+    cost = loaded.costs.get(record.key)
+    return None if cost is None else getattr(cost, name)
+
+
+def _places(loaded: "Report", value: Callable[[Record], float | None]) -> Places:
+    found: dict[str, dict[Place, list[float]]] = {m: {} for m in loaded.preset.methods}
     for record in loaded.records:
-        if record.status == "done" and record.seconds:
-            condition = tuple((name, str(value)) for name, value in loaded.condition(record))
+        own = value(record)
+        if record.status == "done" and own is not None:
+            condition = tuple((name, str(v)) for name, v in loaded.condition(record))
             place = record.data, record.target, record.seed, condition
-            found[record.method].setdefault(place, []).append(record.seconds)
+            found[record.method].setdefault(place, []).append(own)
     return {
         method: {place: float(np.mean(values)) for place, values in places.items()}
         for method, places in found.items()
         if places
     }
-
-
-def cost_drawing(loaded: Report) -> Drawing | None:
-    """Seconds per cell as a ratio to the baseline (or as they are, without one)."""
-    found, baseline = seconds(loaded), loaded.preset.baseline
-    if not found:
-        return None
-    rival = found.get(baseline)
-    if rival:
-        samples = {
-            method: [value / rival[place] for place, value in places.items() if place in rival]
-            for method, places in found.items()
-        }
-        label, caption = (
-            f"seconds relative to {baseline}",
-            (
-                "Wall-clock time of a whole cell (reading, training and scoring; not of a step) "
-                f"divided by that of {baseline} on the same data, target and seed"
-            ),
-        )
-    else:
-        samples = {method: list(places.values()) for method, places in found.items()}
-        label, caption = "seconds per cell", "Wall-clock time of a whole cell, not of a step"
-    samples = {method: values for method, values in samples.items() if values}
-    low, high = np.transpose([np.percentile(v, _INNER) for v in samples.values()]).tolist()
-    chart = Intervals(
-        list(samples),
-        [float(np.exp(np.mean(np.log(values)))) for values in samples.values()],
-        low,
-        high,
-        Axis(label, log=True),
-        reference=1.0 if rival else None,
-        highlight=baseline,
-    )
-    caption += (
-        ": geometric mean, line from the 10th to the 90th percentile. It depends on what else the "
-        "machine did; memory is not recorded."
-    )
-    return Drawing("cost", "Cost per method", chart, caption)

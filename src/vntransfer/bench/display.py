@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Protocol, Self
 
 from vntransfer.bench.cells import Cell
-from vntransfer.bench.store import Outcome
+from vntransfer.bench.records import Outcome
 
 
 class Watcher(Protocol):

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Literal, Protocol, Self, get_args
 
 from vntransfer.bench.cells import Cell
+from vntransfer.bench.records import Outcome
 from vntransfer.bench.scratch import FOLDER_NAME
-from vntransfer.bench.store import Outcome
 from vntransfer.errors import ArgumentError
 
 EngineName = Literal["local", "dask"]

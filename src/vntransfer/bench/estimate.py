@@ -2,31 +2,31 @@
 
 A kind says with `Kind.probe` which cheaper cells to time and how to add up their times; without it
 one whole cell is timed. Times are grouped by data set, condition and method; of many conditions two
-are timed.
+are timed, and in a hurry all methods on one data set and one method on the others.
 """
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from statistics import mean
+from statistics import geometric_mean, mean
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from vntransfer.bench.cells import Cell, canonical_json
 from vntransfer.bench.kinds import load_kind
-from vntransfer.bench.store import Outcome
+from vntransfer.bench.records import Outcome
 from vntransfer.errors import ArgumentError
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from vntransfer.bench.store import Record
+    from vntransfer.bench.records import Record
 
-FINISHED_RANGE, PROBED_RANGE = (0.7, 1.5), (0.6, 1.7)
-"""Factors on times of finished cells and of short steps between which a run lies as a rule."""
+RANGES = {"finished": (0.7, 1.5), "probed": (0.6, 1.7), "derived": (0.4, 2.5)}
+"""Factors on times between which a run lies as a rule, by where the times are from."""
 
 LONG = 20.0
 
@@ -75,9 +75,13 @@ def group(cell: "Cell | Record") -> str:
     return canonical_json([cell.experiment, cell.data, cell.method, cell.version, cell.settings])
 
 
-def _alike(one: str, other: str) -> bool:
-    """Whether two groups differ in condition or version only."""
-    return bool(json.loads(one)[:3] == json.loads(other)[:3])
+Subject = tuple[str, str, str]
+"""Experiment, data set and method of a group."""
+
+
+def _subject(name: str) -> Subject:
+    experiment, data, method, *_ = json.loads(name)
+    return experiment, data, method
 
 
 @dataclass
@@ -94,21 +98,42 @@ class Times:
             self.finished.setdefault(group(cell), []).append(seconds)
 
     def seconds(self, cell: Cell) -> float | None:
-        """Mean time of such a cell, or of those under other conditions; None: nothing is known."""
+        """Mean time of such a cell; None: nothing is known."""
+        return self.find(cell)[0]
+
+    def find(self, cell: Cell) -> tuple[float | None, str]:
+        """Mean time of such a cell and where it is from: a name in `RANGES`, or "unknown".
+
+        Where its group was not timed, the same method and data set under other conditions count;
+        failing that, another data set does.
+        """
         name = group(cell)
         if name in self.finished:
-            return mean(self.finished[name])
+            return mean(self.finished[name]), "finished"
         if name in self.probed:
-            return self.probed[name]
-        near = [seconds for other, seconds in self.probed.items() if _alike(name, other)]
-        near += [mean(own) for other, own in self.finished.items() if _alike(name, other)]
-        return mean(near) if near else None
+            return self.probed[name], "probed"
+        known = self._known()
+        if near := known.get(_subject(name)):
+            return mean(near), "probed"
+        derived = _derived(_subject(name), {own: mean(times) for own, times in known.items()})
+        return derived, "unknown" if derived is None else "derived"
+
+    def _known(self) -> dict[Subject, list[float]]:
+        """Collect the times of all groups, those of different conditions side by side."""
+        known: dict[Subject, list[float]] = {}
+        for name, seconds in self.probed.items():
+            known.setdefault(_subject(name), []).append(seconds)
+        for name, times in self.finished.items():
+            known.setdefault(_subject(name), []).append(mean(times))
+        return known
 
     def measure(
         self,
         cells: Mapping[str, Cell],
         compute: Callable[[Cell], Outcome],
         progress: Callable[[int, int, Cell], None] = lambda done, total, cell: None,
+        *,
+        quick: bool = False,
     ) -> None:
         """Time short steps of every group of which nothing is known.
 
@@ -120,19 +145,56 @@ class Times:
             Computes a cell where the run would; its result is thrown away.
         progress
             Told how many groups are done, of how many, and the present cell.
+        quick
+            Of several data sets only the first with all methods, the others with one of them.
         """
         known = self.finished.keys() | self.probed.keys() | self.failed.keys()
-        alike: dict[tuple[str, str, str], list[str]] = {}
-        for name, cell in cells.items():
-            alike.setdefault((cell.experiment, cell.data, cell.method), []).append(name)
+        alike: dict[Subject, list[str]] = {}
+        for name in cells:
+            alike.setdefault(_subject(name), []).append(name)
         ends = dict.fromkeys(name for names in alike.values() for name in (names[0], names[-1]))
-        todo = {name: cells[name] for name in ends if name not in known}
-        for done, (name, cell) in enumerate(todo.items()):
-            progress(done, len(todo), cell)
-            try:
-                self.probed[name] = probe(cell, compute)
-            except ProbeError as error:
-                self.failed[name] = str(error)
+        places: dict[str, list[str]] = {}
+        for name in ends:
+            if name not in known:
+                places.setdefault(cells[name].data, []).append(name)
+        first, *others = list(places.values()) or [[]]
+        done, total = 0, len(first) + (len(others) if quick else sum(map(len, others)))
+        for names in (first, *others):
+            for name in self._typical(names, first) if quick and names is not first else names:
+                progress(done, total, cells[name])
+                done += 1
+                try:
+                    self.probed[name] = probe(cells[name], compute)
+                except ProbeError as error:
+                    self.failed[name] = str(error)
+
+    def _typical(self, names: Sequence[str], timed: Sequence[str]) -> list[str]:
+        """Choose the group of the method that was in the middle elsewhere, else the first."""
+        ranked = sorted(
+            (self.probed[name], _subject(name)[2]) for name in timed if name in self.probed
+        )
+        middle = ranked[len(ranked) // 2][1] if ranked else ""
+        return [name for name in names if _subject(name)[2] == middle][:1] or [names[0]]
+
+
+def _derived(subject: Subject, known: Mapping[Subject, float]) -> float | None:
+    """Guess a time from other data sets: methods are taken to compare there as they do here.
+
+    Examples
+    --------
+    >>> known = {("e", "a", "x"): 1.0, ("e", "a", "y"): 3.0, ("e", "b", "x"): 2.0}
+    >>> _derived(("e", "b", "y"), known)
+    6.0
+    """
+    experiment, data, method = subject
+    found = []
+    for (kind, place, own), there in known.items():
+        if kind == experiment and place != data and own == method:
+            for (_, here, other), seconds in known.items():
+                base = known.get((kind, place, other))
+                if here == data and base:
+                    found.append(there * seconds / base)
+    return geometric_mean(found) if found else None
 
 
 class ProbeError(Exception):
@@ -193,8 +255,8 @@ class Forecast:
         Number of cells that are left.
     low, high
         Seconds on this machine, between which the run lies as a rule.
-    finished, probed, unknown
-        Groups by where their times are from: finished cells, short steps, nowhere.
+    finished, probed, derived, unknown
+        Groups by where their times are from: finished cells, short steps, other data, nowhere.
     reason
         Why a group is unknown, if one is.
     """
@@ -204,6 +266,7 @@ class Forecast:
     high: float
     finished: int
     probed: int
+    derived: int
     unknown: int
     reason: str = ""
 
@@ -212,12 +275,13 @@ class Forecast:
         if not self.cells:
             return "nothing is left to compute"
         span = f"{seconds_text(self.low)} to {seconds_text(self.high)}"
-        if not self.finished + self.probed:
+        if not self.finished + self.probed + self.derived:
             span = "unknown"
         why = self.reason.splitlines()[0] if self.reason else "too few cells to measure"
         named = (
             (self.finished, "finished cells"),
             (self.probed, "short steps measured now"),
+            (self.derived, "those of other data sets"),
             (self.unknown, f"nothing: {why}"),
         )
         basis = ", ".join(f"{n} from {what}" for n, what in named if n)
@@ -241,17 +305,15 @@ def forecast(times: Times, left: Mapping[str, tuple[Cell, int]], workers: int) -
         its end some workers wait for the last cell.
     """
     low = high = longest = 0.0
-    kinds = {"finished": 0, "probed": 0, "unknown": 0}
+    kinds = dict.fromkeys((*RANGES, "unknown"), 0)
     reason = ""
     for name, (cell, n) in left.items():
-        each = times.seconds(cell)
+        each, where = times.find(cell)
+        kinds[where] += 1
         if each is None:
-            kinds["unknown"] += 1
             reason = reason or times.failed.get(name, "")
             continue
-        where = "finished" if name in times.finished else "probed"
-        kinds[where] += 1
-        least, most = FINISHED_RANGE if where == "finished" else PROBED_RANGE
+        least, most = RANGES[where]
         low, high = low + least * n * each, high + most * n * each
         longest = max(longest, each)
     busy = max(1, min(workers, sum(n for _, n in left.values())))
@@ -260,8 +322,6 @@ def forecast(times: Times, left: Mapping[str, tuple[Cell, int]], workers: int) -
         sum(n for _, n in left.values()),
         max(low / busy, min(low, longest)),
         high / busy + end,
-        kinds["finished"],
-        kinds["probed"],
-        kinds["unknown"],
-        reason,
+        **kinds,
+        reason=reason,
     )

@@ -4,7 +4,8 @@ import csv
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vntransfer.bench.store import flat_rows, read_records
+from vntransfer.bench.records import flat_rows
+from vntransfer.bench.store import read_records
 from vntransfer.errors import ArgumentError
 from vntransfer.io import atomic_write
 

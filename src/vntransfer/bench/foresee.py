@@ -10,7 +10,9 @@ from vntransfer.bench.estimate import Forecast, Times, forecast
 from vntransfer.bench.kinds import load_kind
 from vntransfer.bench.plan import remaining
 from vntransfer.bench.preset import Preset
-from vntransfer.bench.store import STORE_NAME, Outcome, Store
+from vntransfer.bench.records import Outcome
+from vntransfer.bench.store import Store
+from vntransfer.bench.store_file import STORE_NAME
 from vntransfer.bench.workers import Pool
 
 WORTH = 2
@@ -31,12 +33,13 @@ def foresee(
     workers: int,
     *,
     progress: Callable[[int, int, Cell], None] = lambda done, total, cell: None,
+    quick: bool = False,
 ) -> Foresight:
     """Estimate the time of what is left of a preset in a folder, which is only read.
 
     Times of finished cells of the folder are taken where there are some; otherwise short steps are
     timed in a worker process. An experiment that only knows whole cells (see `Kind.probe`) is timed
-    where it has more than `WORTH` of them.
+    where it has more than `WORTH` of them. A ``quick`` look times fewer, see `Times.measure`.
 
     Examples
     --------
@@ -64,5 +67,5 @@ def foresee(
     least = WORTH if load_kind(preset.experiment).probe is None else 0
     measured = {name: cell for name, (cell, n) in left.items() if n > least}
     with Pool(1) as pool:
-        times.measure(measured, compute, progress)
+        times.measure(measured, compute, progress, quick=quick)
     return Foresight(times, forecast(times, left, workers))

@@ -1,28 +1,27 @@
 """Packed results: a finished run as two small files that can be committed and reported again.
 
 ``run.json`` holds the preset as it ran, where the numbers come from and the hash of
-``cells.parquet``, which holds one row per cell with its identity and metrics. Every report reads
-such a folder as it reads a run folder.
+``cells.parquet``, which holds one row per cell with its identity, its metrics and what it cost,
+where that is known. Every report reads such a folder as it reads a run folder.
 """
 
 import io
 import json
+from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from vntransfer._version import __version__
 from vntransfer.bench.cells import IDENTITY, canonical_json
 from vntransfer.bench.preset import Preset, restore
+from vntransfer.bench.records import JSON_COLUMNS, Cost, Record
 from vntransfer.errors import ArgumentError, StoreError
 from vntransfer.io import atomic_write, file_hash
-
-if TYPE_CHECKING:
-    from vntransfer.bench.store import Record
 
 RUN_NAME = "run.json"
 CELLS_NAME = "cells.parquet"
 _FORMAT = 1
-_JSON_COLUMNS = ("hyper", "settings")
 _COLUMNS = ("key", *IDENTITY, "status", "seconds", "error", "warnings")
 
 
@@ -58,7 +57,7 @@ def pack(folder: str | Path, out: str | Path) -> int:
         Cells are missing or failed: half a run is no result.
     """
     from vntransfer.bench.provenance import read_provenance
-    from vntransfer.bench.store import read_records
+    from vntransfer.bench.store import read_costs, read_records
 
     pa, pq = _pyarrow()
     preset, records, _ = read_records(folder)
@@ -68,7 +67,8 @@ def pack(folder: str | Path, out: str | Path) -> int:
             f"{folder}: {unfinished} of {len(records)} cells are not done; finish the run with "
             f"vnt bench retry {folder}"
         )
-    table = pa.table(_columns(records), schema=_schema(pa))
+    costs = read_costs(folder)
+    table = pa.table(_columns(records, costs), schema=_schema(pa, with_costs=bool(costs)))
     buffer = io.BytesIO()
     pq.write_table(table, buffer, compression="zstd", compression_level=19)
     with atomic_write(Path(out, CELLS_NAME)) as file:
@@ -94,7 +94,7 @@ def is_packed(folder: str | Path) -> bool:
     return Path(folder, RUN_NAME).is_file()
 
 
-def read_packed(folder: str | Path) -> "tuple[Preset, list[Record]]":
+def read_packed(folder: str | Path) -> tuple[Preset, list[Record]]:
     """Preset and cells of packed results.
 
     Raises
@@ -102,8 +102,6 @@ def read_packed(folder: str | Path) -> "tuple[Preset, list[Record]]":
     StoreError
         The two files are damaged, do not belong together or are of a newer format.
     """
-    from vntransfer.bench.store import Record
-
     _, pq = _pyarrow()
     described = read_description(folder)
     path = Path(folder, CELLS_NAME)
@@ -117,12 +115,23 @@ def read_packed(folder: str | Path) -> "tuple[Preset, list[Record]]":
         )
     records = []
     for row in pq.read_table(path).to_pylist():
+        row.pop("cost", None)
         metrics: dict[str, dict[int, float]] = {}
         for item in row.pop("metrics"):
             metrics.setdefault(item["name"], {})[item["step"]] = item["value"]
-        row.update({name: json.loads(row[name]) for name in _JSON_COLUMNS})
+        row.update({name: json.loads(row[name]) for name in JSON_COLUMNS})
         records.append(Record(**row, metrics=metrics))
     return restore(described["preset"]), records
+
+
+def read_packed_costs(folder: str | Path) -> dict[str, Cost]:
+    """Costs of the cells of packed results, by their keys; older results do not tell."""
+    _, pq = _pyarrow()
+    path = Path(folder, CELLS_NAME)
+    if "cost" not in pq.read_schema(path).names:
+        return {}
+    rows = pq.read_table(path, columns=["key", "cost"]).to_pylist()
+    return {row["key"]: Cost(**row["cost"]) for row in rows if row["cost"] is not None}
 
 
 def read_description(folder: str | Path) -> dict[str, Any]:
@@ -141,19 +150,21 @@ def read_description(folder: str | Path) -> dict[str, Any]:
     return dict(described)
 
 
-def _schema(pa: Any) -> Any:
+def _schema(pa: Any, *, with_costs: bool) -> Any:
     metric = pa.struct([("name", pa.string()), ("step", pa.int32()), ("value", pa.float64())])
     kinds = {"seed": pa.int64(), "seconds": pa.float64()}
     columns = [(name, kinds.get(name, pa.string())) for name in _COLUMNS]
-    return pa.schema([*columns, ("metrics", pa.list_(metric))])
+    columns.append(("metrics", pa.list_(metric)))
+    if with_costs:
+        amounts = (("steps", pa.int64()), ("step_seconds", pa.float64()), ("memory", pa.int64()))
+        columns.append(("cost", pa.struct(amounts)))
+    return pa.schema(columns)
 
 
-def _columns(records: "list[Record]") -> dict[str, list[Any]]:
+def _columns(records: list[Record], costs: Mapping[str, Cost]) -> dict[str, list[Any]]:
     columns: dict[str, list[Any]] = {
         name: [
-            canonical_json(getattr(record, name))
-            if name in _JSON_COLUMNS
-            else getattr(record, name)
+            canonical_json(getattr(record, name)) if name in JSON_COLUMNS else getattr(record, name)
             for record in records
         ]
         for name in _COLUMNS
@@ -166,4 +177,7 @@ def _columns(records: "list[Record]") -> dict[str, list[Any]]:
         ]
         for record in records
     ]
+    if costs:
+        found = [costs.get(record.key) for record in records]
+        columns["cost"] = [None if cost is None else asdict(cost) for cost in found]
     return columns

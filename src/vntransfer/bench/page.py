@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from vntransfer.bench.costs import cost_drawing
+from vntransfer.bench.cost_figures import cost_drawings
+from vntransfer.bench.costs import cost_table
 from vntransfer.bench.drawings import Drawing, standard
 from vntransfer.bench.footer import footer
 from vntransfer.bench.provenance import read_provenance
-from vntransfer.bench.report import Report, duration_table, load_report
+from vntransfer.bench.report import Report, load_report
 from vntransfer.bench.samples import domain_drawings
 from vntransfer.bench.statistics import VERDICTS, Estimate
 from vntransfer.bench.tables import Interval, Table, Value, text
@@ -85,11 +86,9 @@ def make_page(
     _add_drawings(page, "Figures", drawings)
     if domains:
         _add_drawings(page, "Data", list(domain_drawings(loaded)))
-    cost = cost_drawing(loaded)
-    if cost is not None:
-        part = page.section("Cost")
-        part.figure(cost.chart, cost.title, cost.caption)
-        _add_table(part, duration_table(loaded), preset.title)
+    if costs := list(cost_drawings(loaded)):
+        _add_drawings(page, "Cost", costs)
+        _add_table(page.sections[-1], cost_table(loaded), preset.title)
     return page
 
 

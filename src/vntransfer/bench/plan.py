@@ -8,8 +8,9 @@ from vntransfer.bench.cells import Cell
 from vntransfer.bench.estimate import Times, group, seconds_text
 from vntransfer.bench.kinds import load_kind
 from vntransfer.bench.preset import Preset
+from vntransfer.bench.records import Outcome
 from vntransfer.bench.search import Study
-from vntransfer.bench.store import Outcome, Store
+from vntransfer.bench.store import Store
 
 
 @dataclass(frozen=True)

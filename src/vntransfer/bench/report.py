@@ -1,13 +1,15 @@
 """Reports: from the store to tables and figures, always the same for the same cells."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from vntransfer.bench.costs import cost_table
 from vntransfer.bench.kinds import Kind, load_kind
 from vntransfer.bench.preset import Preset
+from vntransfer.bench.records import Cost, Record
 from vntransfer.bench.selection import PRUNED, RULES, choose
 from vntransfer.bench.statistics import (
     VERDICTS,
@@ -18,7 +20,7 @@ from vntransfer.bench.statistics import (
     holm,
     verdict,
 )
-from vntransfer.bench.store import Record, read_records
+from vntransfer.bench.store import read_costs, read_records
 from vntransfer.bench.tables import Interval, Probability, Signed, Table, Value, render
 
 Condition = tuple[tuple[str, Any], ...]
@@ -35,6 +37,7 @@ class Report:
     kind: Kind
     records: list[Record]
     unplanned: int = 0
+    costs: Mapping[str, Cost] = field(default_factory=dict)
 
     def condition(self, record: Record) -> Condition:
         """Return the settings of a cell that the preset's grid varies."""
@@ -111,7 +114,8 @@ class Report:
 def load_report(folder: str | Path) -> Report:
     """Read a run folder."""
     preset, records, unplanned = read_records(folder)
-    return Report(preset, load_kind(preset.experiment), records, unplanned)
+    kind = load_kind(preset.experiment)
+    return Report(preset, kind, records, unplanned, read_costs(folder))
 
 
 def report(folder: str | Path, form: str = "terminal", *, times: bool = False) -> str:
@@ -127,7 +131,7 @@ def report(folder: str | Path, form: str = "terminal", *, times: bool = False) -
         Add how long the cells took: the one table that differs between equal runs.
     """
     loaded = load_report(folder)
-    return render(loaded.tables() + ([duration_table(loaded)] if times else []), form)
+    return render(loaded.tables() + ([cost_table(loaded)] if times else []), form)
 
 
 def standard(loaded: Report) -> list[Table]:
@@ -287,18 +291,3 @@ def against_baseline(
 
 def _p(value: float | None) -> Value:
     return None if value is None else Probability(value)
-
-
-def duration_table(loaded: Report) -> Table:
-    """Seconds per cell of each method."""
-    rows: list[list[Value]] = []
-    for method in loaded.preset.methods:
-        seconds = [r.seconds for r in loaded.records if r.method == method and r.seconds]
-        if seconds:
-            rows.append([method, len(seconds), estimate(seconds), sum(seconds)])
-    return Table(
-        f"{loaded.preset.title}: seconds",
-        ["method", "cells", "seconds per cell", "seconds in all"],
-        rows,
-        ["wall-clock time of the workers; differs from run to run"],
-    )

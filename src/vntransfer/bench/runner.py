@@ -16,9 +16,11 @@ from vntransfer.bench.estimate import parse_seconds
 from vntransfer.bench.plan import Budget, LeftOut, Plan
 from vntransfer.bench.preset import Preset, check, override, read_preset
 from vntransfer.bench.provenance import command_line, recorded
+from vntransfer.bench.records import Outcome
 from vntransfer.bench.running import Noticeboard
 from vntransfer.bench.scratch import FOLDER_NAME, checkpoint_seconds, drop, tidy
-from vntransfer.bench.store import Outcome, Store, make_folder, read_records
+from vntransfer.bench.store import Store, read_records
+from vntransfer.bench.store_file import make_folder
 from vntransfer.errors import StoreError
 
 LOCK_NAME = "lock"

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vntransfer.bench.cells import Cell, canonical_json, points
+from vntransfer.bench.records import Outcome
 from vntransfer.bench.selection import PARTIAL, PRUNED, RULES, best_step
 from vntransfer.bench.space import Search, Space
-from vntransfer.bench.store import Outcome
 from vntransfer.errors import PresetError
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from vntransfer.errors import PresetError
 
 if TYPE_CHECKING:
-    from vntransfer.bench.store import Record
+    from vntransfer.bench.records import Record
 
 PRUNED = "pruned"
 """Metric of a cell that a search stopped early: finished, shown and never chosen."""

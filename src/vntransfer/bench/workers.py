@@ -17,9 +17,10 @@ from typing import Any, Self
 
 from vntransfer.bench.cells import Cell
 from vntransfer.bench.kinds import load_kind
+from vntransfer.bench.metering import metered
+from vntransfer.bench.records import Outcome
 from vntransfer.bench.scratch import keeping
 from vntransfer.bench.selection import PRUNED
-from vntransfer.bench.store import Outcome
 from vntransfer.errors import DataError
 
 # More workers use more cores; more threads per worker only get into each other's way, and the
@@ -128,7 +129,11 @@ def compute(cell: Cell, checkpoints: Path | None = None) -> Outcome:
     """
     rows: list[tuple[int, str, float]] = []
     error = trace = ""
-    with keeping(checkpoints, cell.key) as spent, warnings.catch_warnings(record=True) as caught:
+    with (
+        keeping(checkpoints, cell.key) as spent,
+        metered(cell) as cost,
+        warnings.catch_warnings(record=True) as caught,
+    ):
         warnings.simplefilter("default")
         try:
             kind = load_kind(cell.experiment)
@@ -142,7 +147,7 @@ def compute(cell: Cell, checkpoints: Path | None = None) -> Outcome:
             rows, error = [], f"{type(reason).__name__}: {reason}"
             trace = traceback.format_exc()
     messages = sorted({f"{item.category.__name__}: {item.message}" for item in caught})
-    return Outcome(rows, spent(), error, trace, messages)
+    return Outcome(rows, spent(), error, trace, messages, None if error else cost())
 
 
 def _check_rows(rows: list[tuple[int, str, float]], metric: str) -> None:

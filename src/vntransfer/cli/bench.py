@@ -108,11 +108,11 @@ def _measuring() -> "Iterator[Callable[[int, int, Cell], None]]":
         yield tell
 
 
-def _foresee(preset: "Preset", folder: Path, workers: int) -> "Foresight":
+def _foresee(preset: "Preset", folder: Path, workers: int, *, quick: bool = False) -> "Foresight":
     from vntransfer.bench.foresee import foresee
 
     with _measuring() as tell:
-        return foresee(preset, folder, workers, progress=tell)
+        return foresee(preset, folder, workers, progress=tell, quick=quick)
 
 
 @app.command("list")
@@ -133,7 +133,8 @@ def list_presets(
         typer.echo(f"{name:<{width}}  {title}")
         if estimate:
             try:
-                found = _foresee(check(read_preset(name)[1], name), Path("runs", name), workers)
+                preset = check(read_preset(name)[1], name)
+                found = _foresee(preset, Path("runs", name), workers, quick=True)
                 line = found.forecast.text(workers)
             except VnError as error:
                 line = f"no estimate: {error}"

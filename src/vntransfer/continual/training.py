@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from vntransfer._arrays import number
+from vntransfer._steps import one_step
 from vntransfer.continual._base import Criterion, Method, whole
 from vntransfer.errors import ArgumentError, DataError
 
@@ -229,7 +230,8 @@ def train(
     for epoch in range(start // per_epoch, epochs):
         rest = data.batches(batch_size, seed=seed, epoch=epoch, start=done - epoch * per_epoch)
         for x, y in rest:
-            loss = method.step(x, y, criterion, optimizer)
+            with one_step():
+                loss = method.step(x, y, criterion, optimizer)
             done += 1
             if callback is not None and callback(done, loss) is True:
                 return

@@ -11,8 +11,8 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
+from vntransfer.bench.records import Record
 from vntransfer.bench.report import Condition, Report
-from vntransfer.bench.store import Record
 
 Array = NDArray[np.float64]
 # target -> source -> one weight per epoch

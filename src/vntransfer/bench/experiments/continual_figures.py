@@ -15,8 +15,8 @@ from vntransfer.bench.experiments.continual_report import (
     sweep_grid,
     sweeps,
 )
+from vntransfer.bench.records import Record
 from vntransfer.bench.report import Condition, Group, Report, condition_text
-from vntransfer.bench.store import Record
 from vntransfer.page import Axis, Heatmap, Lines, Panels, Scatter, Series
 
 MOST_METHODS = 6

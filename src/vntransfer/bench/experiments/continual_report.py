@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 
+from vntransfer.bench.records import Record
 from vntransfer.bench.report import (
     Condition,
     Report,
@@ -11,7 +12,6 @@ from vntransfer.bench.report import (
     value_table,
 )
 from vntransfer.bench.statistics import Estimate, estimate
-from vntransfer.bench.store import Record
 from vntransfer.bench.tables import Signed, Table, Value
 
 METRICS = ("ra", "la", "bt")

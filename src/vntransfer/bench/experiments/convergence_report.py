@@ -6,9 +6,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from vntransfer.bench.drawings import Drawing
+from vntransfer.bench.records import Record
 from vntransfer.bench.report import Report
 from vntransfer.bench.statistics import Estimate
-from vntransfer.bench.store import Record
 from vntransfer.bench.tables import Table, Value
 from vntransfer.page import MUTED, Axis, Lines, Panels, Series
 

@@ -5,6 +5,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
+from vntransfer._steps import one_step
+
 
 def mlp(sizes: list[int], generator: torch.Generator) -> nn.Sequential:
     """ReLU network in float64 whose start depends on the generator alone.
@@ -45,7 +47,8 @@ def train(
     for _ in range(epochs):
         order = torch.randperm(len(x), generator=generator)
         for rows in order[: batches * batch_size].chunk(batches):
-            optimizer.zero_grad()
-            loss(x[rows], net(x[rows]), y[rows]).backward()
-            optimizer.step()
-            schedule.step()
+            with one_step():
+                optimizer.zero_grad()
+                loss(x[rows], net(x[rows]), y[rows]).backward()
+                optimizer.step()
+                schedule.step()

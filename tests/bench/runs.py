@@ -1,0 +1,41 @@
+"""Presets with changes, and cells that are computed in this process."""
+
+from pathlib import Path
+from typing import Any
+
+from vntransfer.bench.cells import Cell, expand
+from vntransfer.bench.preset import Preset, check, override, read_preset
+from vntransfer.bench.records import Outcome
+from vntransfer.bench.store import Store
+from vntransfer.bench.workers import compute
+
+
+def changed(name: str, **changes: Any) -> Preset:
+    """A shipped preset, see `override`."""
+    return check(override(read_preset(name)[1], **changes), name)
+
+
+def cells(name: str, **changes: Any) -> list[Cell]:
+    return expand(changed(name, **changes))
+
+
+def done(cell: Cell) -> Outcome:
+    """What comes out of a cell that must not fail."""
+    outcome = compute(cell)
+    assert not outcome.error, outcome.traceback
+    return outcome
+
+
+def final(cell: Cell) -> dict[str, float]:
+    """Metrics of the last step."""
+    rows = done(cell).rows
+    last = max(step for step, _, _ in rows)
+    return {name: value for step, name, value in rows if step == last}
+
+
+def finished(folder: Path, preset: Preset) -> Path:
+    """Compute all cells of a preset into a run folder."""
+    with Store(folder, write=True) as store:
+        for cell in store.plan(preset, expand(preset)):
+            store.finish(cell.key, done(cell))
+    return folder
