@@ -30,7 +30,8 @@ _TYPED = ", ".join(
 )
 _SCHEMA = (
     "CREATE TABLE run (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
-    # place: in the plan of the last run, NULL when that run does not want the cell
+    # place: in the plan of the last run, NULL when that run does not want the cell, below zero when
+    # it wants it for the sake of others: no table shows those
     f"""CREATE TABLE cells (
         id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, place INTEGER, {_TYPED},
         status TEXT NOT NULL DEFAULT 'pending' CHECK (status IN ('pending', 'done', 'failed')),
@@ -332,13 +333,13 @@ class Store:
         return int(self.read(query)[0][0])
 
     def records(self) -> list[Record]:
-        """Return the planned cells with their metrics, in the order of the plan."""
+        """Return the planned cells that tables show, with their metrics, in the plan's order."""
         names = ("key", *IDENTITY, "status", "seconds", "error", "traceback", "warnings")
-        query = f"SELECT id, {', '.join(names)} FROM cells WHERE place IS NOT NULL ORDER BY place"
+        query = f"SELECT id, {', '.join(names)} FROM cells WHERE place >= 0 ORDER BY place"
         metrics: dict[int, dict[str, dict[int, float]]] = {}
         for cell, name, step, value in self.read(
             "SELECT cell, name, step, value FROM metrics "
-            "JOIN cells ON cells.id = cell WHERE place IS NOT NULL ORDER BY cell, name, step"
+            "JOIN cells ON cells.id = cell WHERE place >= 0 ORDER BY cell, name, step"
         ):
             metrics.setdefault(cell, {}).setdefault(name, {})[step] = value
         records = []
