@@ -130,8 +130,10 @@ def _learn(
     last checkpoint was written, in the midst of a task as well; ``stage`` names its file.
     """
     from vntransfer.continual import load_checkpoint, save_checkpoint, score, train
+    from vntransfer.continual._descent import Descent
 
     method = _make(name, hyper, settings, tasks, seed)
+    optimizer = Descent(method.parameters, lr=hyper["lr"])
     kept = scratch()
     file = None if kept is None else kept / f"{stage}.safetensors"
     learnt: list[tuple[list[float], list[float]]] = []
@@ -153,7 +155,7 @@ def _learn(
             method.model,
             tasks[i],
             method,
-            lr=hyper["lr"],
+            optimizer=optimizer,
             batch_size=hyper["batch_size"] or settings["batch_size"],
             epochs=hyper["epochs"] or settings["epochs"],
             seed=seed if settings["epochs"] > 1 else None,
