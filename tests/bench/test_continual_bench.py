@@ -13,7 +13,8 @@ from makers import MAKERS
 from vntransfer.bench import run
 from vntransfer.bench.cells import Cell, expand
 from vntransfer.bench.experiments import continual
-from vntransfer.bench.experiments.continual_methods import VARIANTS
+from vntransfer.bench.experiments.continual_methods import SHARED, VARIANTS
+from vntransfer.bench.experiments.continual_search import candidates, choose
 from vntransfer.bench.figures import draw
 from vntransfer.bench.plan import Plan
 from vntransfer.bench.preset import check, override, read_preset, shipped
@@ -78,12 +79,32 @@ def test_every_variant_is_a_method() -> None:
         assert METHODS[variant.id](model, **tuned).id == variant.id, name
 
 
+def test_every_method_of_every_preset_learns() -> None:
+    tiny = {**TINY, "n_tasks": 2, "n_train": 4, "n_test": 5, "batch_size": 2, "epochs": 1}
+    tiny |= {"size": 16, "channels": 3}
+    done = set()
+    for name in shipped():
+        if read_preset(name)[1]["experiment"] != "continual":
+            continue
+        for cell in cells(name, seeds=1, settings=tiny):
+            kind = cell.method, cell.data == "omniglot"
+            if kind in done:
+                continue
+            done.add(kind)
+            values = candidates(cell.method, cell.hyper, cell.settings)[0]
+            hyper = {key: v if key in SHARED else [v] for key, v in values.items()}
+            hyper |= {"lr": [values["lr"]], "batch_size": 0, "epochs": 0}
+            outcome = compute(replace(cell, hyper=hyper, selection="fixed"))
+            assert not outcome.error, f"{name}: {cell.label}: {outcome.traceback}"
+    assert {method for method, _ in done} >= {"covp_er", "covp_forgetting", "rsp_watching", "mer"}
+
+
 @pytest.mark.parametrize("name", STREAM_PRESETS)
 def test_every_method_has_as_many_candidates(name: str) -> None:
     settings = {"lr": 0.0, "strength": 0.0}
     preset = check(read_preset(name)[1], name)
     counts = Counter(
-        len(continual.candidates(method, hyper, settings))
+        len(candidates(method, hyper, settings))
         for method, hyper in preset.methods.items()
         if method != "rsp_untuned"
     )
@@ -154,11 +175,11 @@ def test_the_search_takes_the_best_on_its_stream() -> None:
     settings = {**cell.settings, "n_tasks": 2, "n_train": 10, "n_test": 8, "held_out": True}
     tasks = continual._tasks("mnistP", settings, 1000)
     scores = []
-    for hyper in continual.candidates("sgd", cell.hyper, cell.settings):
+    for hyper in candidates("sgd", cell.hyper, cell.settings):
         *_, (last, _) = continual._learn("sgd", hyper, settings, tasks, 1000)
         scores.append((float(np.mean(last)), hyper["lr"]))
     best = next(lr for value, lr in scores if value == max(scores)[0])
-    assert continual.choose(cell, continual._final)["lr"] == best
+    assert choose(cell, continual._final)["lr"] == best
     computed = [compute(trial) for trial in continual.KIND.first(cell)]
     ra = [next(v for _, name, v in outcome.rows if name == "ra") for outcome in computed]
     assert ra == [value for value, _ in scores]
@@ -169,12 +190,12 @@ def test_what_a_cell_is_given_decides() -> None:
     trials = continual.KIND.first(cell)
     for k in (0, 7):
         given = tuple((trial.key, 50.0 + (i == k)) for i, trial in enumerate(trials))
-        chosen = continual.choose(replace(cell, given=given), _never)
+        chosen = choose(replace(cell, given=given), _never)
         assert [[chosen["lr"]], [chosen["strength"]]] == [
             trials[k].hyper[name] for name in ("lr", "strength")
         ]
     tie = tuple((trial.key, 50.0) for trial in trials)
-    chosen = continual.choose(replace(cell, given=tie), _never)
+    chosen = choose(replace(cell, given=tie), _never)
     assert [chosen["lr"]] == trials[0].hyper["lr"]
     asked: list[str] = []
 
@@ -182,7 +203,7 @@ def test_what_a_cell_is_given_decides() -> None:
         asked.append(trial.key)
         return 60.0
 
-    chosen = continual.choose(replace(cell, given=tie[:5] + tie[6:]), learn)  # that one failed
+    chosen = choose(replace(cell, given=tie[:5] + tie[6:]), learn)  # that one failed
     assert asked == [trials[5].key]
     assert [chosen["strength"]] == trials[5].hyper["strength"]
 
@@ -196,7 +217,7 @@ def test_untuned_rsp_takes_the_rate_of_ewc() -> None:
     trials = continual.KIND.first(rsp)
     for k in (0, 11):
         given = tuple((trial.key, float(i == k)) for i, trial in enumerate(trials))
-        chosen = continual.choose(replace(rsp, given=given), _never)
+        chosen = choose(replace(rsp, given=given), _never)
         assert [chosen["lr"]] == trials[k].hyper["lr"]
         assert chosen["strength"] == 3
 
@@ -247,7 +268,7 @@ def test_fixed_settings_cannot_be_lists() -> None:
     settings = {"selection": "fixed"}
     (cell,) = cells("mnistP", methods=["l2"], seeds=1, settings=settings)
     with pytest.raises(PresetError, match="12 candidates, but selection 'fixed' chooses none"):
-        continual.choose(cell, _never)
+        choose(cell, _never)
 
 
 def test_settings_without_effect_do_not_make_new_cells() -> None:
@@ -301,4 +322,4 @@ def test_omniglot_has_a_head_per_alphabet() -> None:
         settings={**settings, "selection": "short_stream", "methods.ewc.lr": [0.1, 0.2]},
     )
     with pytest.raises(PresetError, match="omniglot has no held-out part"):
-        continual.choose(cell, continual._final)
+        choose(cell, continual._final)

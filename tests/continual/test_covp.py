@@ -241,6 +241,18 @@ def test_ablations() -> None:
     torch.testing.assert_close(centred.S[0], covariance / (covariance.trace() / 7))
 
 
+def test_forgetting_lies_between_the_last_task_and_all() -> None:
+    def summed(**options: Any) -> Tensor:
+        method = CovarianceProjection(net(dtype=torch.float64), **options)
+        learn(method, classes(dtype=torch.float64), lr=1e-9)  # the same inputs for all
+        return method.S[0]
+
+    torch.testing.assert_close(summed(decay=0.0), summed(history="last"))
+    torch.testing.assert_close(summed(decay=1.0), summed())
+    mean, last = (float(summed(**o).trace()) / 7 for o in ({"decay": 0.5}, {"history": "last"}))
+    assert last < mean < float(summed().trace()) / 7
+
+
 def test_inputs_that_do_not_overlap_do_not_interfere() -> None:
     g = generator()
     x = torch.zeros(2, 200, 8)

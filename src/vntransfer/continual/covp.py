@@ -62,6 +62,8 @@ class CovarianceProjection(Projected):
         Share of directions, those that were used least, that stay undamped: S is lowered by the
         eigenvalue at this place of its spectrum. In long streams all directions are used up in
         the end; 0 damps them all the same, so that learning slows down.
+    decay
+        S ← decay S + C_t/c: below 1 earlier tasks are given up little by little.
     memory, replay
         With a memory (samples kept, for all tasks together), every batch is trained on together
         with ``replay`` remembered samples, as `Replay` does. P damps the gradients of both; only
@@ -102,6 +104,7 @@ class CovarianceProjection(Projected):
         filter: Filter = "inverse",
         rank: int | None = None,
         open_share: float = 0.0,
+        decay: float = 1.0,
         memory: int = 0,
         replay: int = 10,
         layers: Sequence[str] | None = None,
@@ -119,6 +122,7 @@ class CovarianceProjection(Projected):
         self.open_share = number("open_share", open_share)
         if self.open_share > 1:
             raise ArgumentError(f"open_share: expected a share of at most 1, got {open_share!r}")
+        self.decay = number("decay", decay)
         self.directions = choice("directions", directions, ("all", "diagonal", "random"))
         self.history = choice("history", history, ("all", "first", "last"))
         self.S = [
@@ -171,7 +175,7 @@ class CovarianceProjection(Projected):
             if self.history == "last":
                 self.S[k].zero_()
             if self.history != "first" or not self.Q[k]:
-                self.S[k] += C / self.scale[k]
+                self.S[k].mul_(self.decay).add_(C / self.scale[k])
             like = layer.weight
             # The memory layout decides the last bits: a checkpoint restores plain rows.
             self.Q[k] = [q.to(like).contiguous() for q in self._change(self.S[k])]

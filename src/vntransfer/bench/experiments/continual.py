@@ -234,6 +234,8 @@ def _mean_divergences(method: Any) -> list[float]:
     """Divergence of each earlier task from the present one, mean over modules of all layers."""
     import torch
 
+    if not method.divergences:  # tasks of fewer samples than it takes to compute them
+        return []
     D = torch.cat([layer.double() for layer in method.divergences], 1)
     return [float(value) for value in D.mean(1)]
 
