@@ -1,6 +1,7 @@
 """The continual experiment at tiny size: what its cells report, what the search may see."""
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,13 +10,16 @@ import pytest
 import torch
 
 from makers import MAKERS
+from vntransfer.bench import run
 from vntransfer.bench.cells import Cell, expand
 from vntransfer.bench.experiments import continual
-from vntransfer.bench.experiments.continual_methods import VARIANTS
+from vntransfer.bench.experiments.continual_methods import SHARED, VARIANTS
+from vntransfer.bench.experiments.continual_search import candidates, choose
 from vntransfer.bench.figures import draw
+from vntransfer.bench.plan import Plan
 from vntransfer.bench.preset import check, override, read_preset, shipped
 from vntransfer.bench.report import load_report
-from vntransfer.bench.store import Store
+from vntransfer.bench.store import Outcome, Store, read_records
 from vntransfer.bench.workers import compute
 from vntransfer.continual import METHODS, as_tasks, dense, score
 from vntransfer.data import load
@@ -31,6 +35,10 @@ TINY: dict[str, Any] = {
     "search_test": 8,
     "hidden": [12, 8],
 }
+FEW: dict[str, Any] = {
+    "methods": ["l2"],
+    "settings": {**TINY, "methods.l2.lr": [0.01, 0.1], "methods.l2.strength": [1.0]},
+}
 STREAM_PRESETS = ["mnistP", "mnistR", "fashionP", "notmnistP"]
 
 
@@ -39,7 +47,7 @@ def _made_pictures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("mnistP", "fashionP", "notmnistP", "omniglot"):
         MAKERS[name](tmp_path / "made")
     monkeypatch.setenv("VNT_DATA", str(tmp_path / "made"))
-    for cached in (continual._files, continual._stream, continual._search):
+    for cached in (continual._files, continual._stream):
         cached.cache_clear()
 
 
@@ -53,10 +61,12 @@ def finished(name: str, folder: Path, **changes: Any) -> Path:
     settings = {**TINY, **changes.pop("settings", {})}
     preset = check(override(read_preset(name)[1], settings=settings, **changes), name)
     with Store(folder, write=True) as store:
-        for cell in store.plan(preset, expand(preset)):
+        plan = Plan(preset, expand(preset), store)
+        while (cell := plan.next()) is not None:
             outcome = compute(cell)
             assert not outcome.error, outcome.traceback
             store.finish(cell.key, outcome)
+            plan.tell(cell, outcome)
     return folder
 
 
@@ -69,12 +79,32 @@ def test_every_variant_is_a_method() -> None:
         assert METHODS[variant.id](model, **tuned).id == variant.id, name
 
 
+def test_every_method_of_every_preset_learns() -> None:
+    tiny = {**TINY, "n_tasks": 2, "n_train": 4, "n_test": 5, "batch_size": 2, "epochs": 1}
+    tiny |= {"size": 16, "channels": 3}
+    done = set()
+    for name in shipped():
+        if read_preset(name)[1]["experiment"] != "continual":
+            continue
+        for cell in cells(name, seeds=1, settings=tiny):
+            kind = cell.method, cell.data == "omniglot"
+            if kind in done:
+                continue
+            done.add(kind)
+            values = candidates(cell.method, cell.hyper, cell.settings)[0]
+            hyper = {key: v if key in SHARED else [v] for key, v in values.items()}
+            hyper |= {"lr": [values["lr"]], "batch_size": 0, "epochs": 0}
+            outcome = compute(replace(cell, hyper=hyper, selection="fixed"))
+            assert not outcome.error, f"{name}: {cell.label}: {outcome.traceback}"
+    assert {method for method, _ in done} >= {"covp_er", "covp_forgetting", "rsp_watching", "mer"}
+
+
 @pytest.mark.parametrize("name", STREAM_PRESETS)
 def test_every_method_has_as_many_candidates(name: str) -> None:
     settings = {"lr": 0.0, "strength": 0.0}
     preset = check(read_preset(name)[1], name)
     counts = Counter(
-        len(continual.candidates(method, hyper, settings))
+        len(candidates(method, hyper, settings))
         for method, hyper in preset.methods.items()
         if method != "rsp_untuned"
     )
@@ -109,47 +139,136 @@ def test_a_cell_is_what_the_parts_say() -> None:
     assert last["bt"] == pytest.approx(R[2].mean() - np.diag(R).mean())
 
 
-def test_the_search_never_sees_the_stream_or_the_test_part(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[tuple[int, bool, int]] = []
-    tasks = continual._tasks
+def test_the_search_never_sees_the_stream_or_the_test_part() -> None:
+    for rule, size in (("short_stream", (2, 10)), ("full_stream", (3, 20))):
+        settings = {"selection": rule, "search_streams": 2}
+        (cell,) = cells("mnistP", methods=["l2"], seeds=[3], settings=settings)
+        trials = continual.KIND.first(cell)
+        assert len({trial.key for trial in trials}) == 24
+        assert {trial.seed for trial in trials} == {1000, 1001}
+        for trial in trials:
+            own = trial.settings
+            assert (own["n_tasks"], own["n_train"], own["n_test"]) == (*size, 8)
+            assert own["held_out"]
+            assert trial.selection == "fixed"
+        x = continual._tasks("mnistP", trials[0].settings, 1000)[0].x_test
+        tested = continual._tasks("mnistP", cell.settings | {"n_test": 40}, 1000)[0].x_test
+        assert not (x[:, None] == tested[None]).all(-1).any()
 
-    def watched(data: str, settings: Any, seed: int, *, held_out: bool = False) -> Any:
-        seen.append((seed, held_out, settings["n_tasks"]))
-        return tasks(data, settings, seed, held_out=held_out)
 
-    monkeypatch.setattr(continual, "_tasks", watched)
-    for cell in cells("mnistP", methods=["l2"], seeds=2):
-        list(continual._run(cell))
-    searched = [entry for entry in seen if entry[1]]
-    assert searched == [(1000, True, 2)] * 12  # once for both seeds
-    assert [entry for entry in seen if not entry[1]] == [(0, False, 3), (1, False, 3)]
+def test_all_seeds_and_methods_share_the_cells_of_a_search() -> None:
+    found = cells("mnistP", methods=["ewc", "rsp_untuned", "sgd"], seeds=3)
+    trials = {trial.key: trial for cell in found for trial in continual.KIND.first(cell)}
+    assert Counter(trial.method for trial in trials.values()) == {"ewc": 12, "sgd": 12}
+    elsewhere = cells("mnistP", methods=["ewc"], settings={"search_tasks": 3})
+    assert not trials.keys() & {trial.key for trial in continual.KIND.first(elsewhere[0])}
+    longer = {"selection": "full_stream"}
+    a, b = (
+        continual.KIND.first(cells("mnistP", methods=["ewc"], settings={**longer, **more})[0])
+        for more in ({}, {"search_tasks": 4})  # which has no effect on a search of full length
+    )
+    assert [trial.key for trial in a] == [trial.key for trial in b]
 
 
 def test_the_search_takes_the_best_on_its_stream() -> None:
     (cell,) = cells("mnistP", methods=["sgd"], seeds=1)
-    chosen = continual.choose(cell)
-    settings = {**cell.settings, "n_tasks": 2, "n_train": 10, "n_test": 8}
-    tasks = continual._tasks("mnistP", settings, 1000, held_out=True)
+    settings = {**cell.settings, "n_tasks": 2, "n_train": 10, "n_test": 8, "held_out": True}
+    tasks = continual._tasks("mnistP", settings, 1000)
     scores = []
-    for hyper in continual.candidates("sgd", cell.hyper, cell.settings):
+    for hyper in candidates("sgd", cell.hyper, cell.settings):
         *_, (last, _) = continual._learn("sgd", hyper, settings, tasks, 1000)
         scores.append((float(np.mean(last)), hyper["lr"]))
-    assert chosen["lr"] == next(lr for value, lr in scores if value == max(scores)[0])
+    best = next(lr for value, lr in scores if value == max(scores)[0])
+    assert choose(cell, continual._final)["lr"] == best
+    computed = [compute(trial) for trial in continual.KIND.first(cell)]
+    ra = [next(v for _, name, v in outcome.rows if name == "ra") for outcome in computed]
+    assert ra == [value for value, _ in scores]
+
+
+def test_what_a_cell_is_given_decides() -> None:
+    (cell,) = cells("mnistP", methods=["l2"], seeds=1)
+    trials = continual.KIND.first(cell)
+    for k in (0, 7):
+        given = tuple((trial.key, 50.0 + (i == k)) for i, trial in enumerate(trials))
+        chosen = choose(replace(cell, given=given), _never)
+        assert [[chosen["lr"]], [chosen["strength"]]] == [
+            trials[k].hyper[name] for name in ("lr", "strength")
+        ]
+    tie = tuple((trial.key, 50.0) for trial in trials)
+    chosen = choose(replace(cell, given=tie), _never)
+    assert [chosen["lr"]] == trials[0].hyper["lr"]
+    asked: list[str] = []
+
+    def learn(trial: Cell) -> float:
+        asked.append(trial.key)
+        return 60.0
+
+    chosen = choose(replace(cell, given=tie[:5] + tie[6:]), learn)  # that one failed
+    assert asked == [trials[5].key]
+    assert [chosen["strength"]] == trials[5].hyper["strength"]
+
+
+def _never(trial: Cell) -> float:
+    raise AssertionError(f"{trial.label} was given")
 
 
 def test_untuned_rsp_takes_the_rate_of_ewc() -> None:
     (rsp,) = cells("mnistP", methods=["rsp_untuned"], seeds=1)
-    (ewc,) = cells("mnistP", methods=["ewc"], seeds=1)
-    chosen = continual.choose(rsp)
-    assert chosen["lr"] == continual.choose(ewc)["lr"]
-    assert chosen["strength"] == 3
+    trials = continual.KIND.first(rsp)
+    for k in (0, 11):
+        given = tuple((trial.key, float(i == k)) for i, trial in enumerate(trials))
+        chosen = choose(replace(rsp, given=given), _never)
+        assert [chosen["lr"]] == trials[k].hyper["lr"]
+        assert chosen["strength"] == 3
+
+
+def test_a_run_searches_once_for_all_seeds(tmp_path: Path) -> None:
+    _search_once(tmp_path, seeds=3, engine="local")
+    again = run("mnistP", seeds=4, jobs=1, out=tmp_path, **FEW)
+    assert again.computed == 1  # one more seed, no more search
+
+
+def test_a_cluster_searches_once(tmp_path: Path) -> None:
+    pytest.importorskip("distributed")
+    _search_once(tmp_path, seeds=1, engine="dask")
+
+
+def _search_once(folder: Path, *, seeds: int, engine: str) -> None:
+    summary = run("mnistP", seeds=seeds, jobs=1, engine=engine, out=folder, **FEW)
+    assert (summary.computed, summary.done, summary.failed) == (2 + seeds, 2 + seeds, 0)
+    _, records, others = read_records(folder)
+    assert [record.seed for record in records] == list(range(seeds))
+    assert others == 0
+    alone = compute(cells("mnistP", seeds=seeds, **FEW)[-1])  # searches by itself
+    assert not alone.error, alone.traceback
+    for step, name, value in alone.rows:
+        assert records[-1].metrics[name][step] == value
+
+
+def test_a_search_that_fails_is_made_again_by_the_cell(tmp_path: Path) -> None:
+    preset = check(override(read_preset("mnistP")[1], seeds=1, **FEW), "mnistP")
+    with Store(tmp_path, write=True) as store:
+        plan = Plan(preset, expand(preset), store)
+        first, second = plan.next(), plan.next()
+        assert first is not None
+        assert second is not None
+        assert plan.next() is None  # the cell waits for both
+        for trial, outcome in ((first, Outcome(error="lost")), (second, compute(second))):
+            store.finish(trial.key, outcome)
+            plan.tell(trial, outcome)
+        cell = plan.next()
+        assert cell is not None
+        assert [key for key, _ in cell.given] == [second.key]
+        assert compute(cell).rows == compute(expand(preset)[0]).rows
+        counts = store.counts()
+    assert counts == {"failed": 1, "done": 1, "pending": 1}
 
 
 def test_fixed_settings_cannot_be_lists() -> None:
     settings = {"selection": "fixed"}
     (cell,) = cells("mnistP", methods=["l2"], seeds=1, settings=settings)
     with pytest.raises(PresetError, match="12 candidates, but selection 'fixed' chooses none"):
-        continual.choose(cell)
+        choose(cell, _never)
 
 
 def test_settings_without_effect_do_not_make_new_cells() -> None:
@@ -203,4 +322,4 @@ def test_omniglot_has_a_head_per_alphabet() -> None:
         settings={**settings, "selection": "short_stream", "methods.ewc.lr": [0.1, 0.2]},
     )
     with pytest.raises(PresetError, match="omniglot has no held-out part"):
-        continual.choose(cell)
+        choose(cell, continual._final)

@@ -196,7 +196,6 @@ def test_a_killed_cell_goes_on_bit_for_bit(
     monkeypatch.setattr(vntransfer.continual, "load_checkpoint", loaded)
     for number in kills:
         resumed.clear()
-        continual._search.cache_clear()
         again = compute(cell, made / "killed" / kind / str(number))
         assert any(resumed), "nothing was taken up"
         assert again.rows == alone.rows

@@ -7,27 +7,38 @@ import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
-from tiny import classes, cnn, generator, learn, net, pictures
+from tiny import classes, cnn, generator, learn, net, pictures, values
 from torch import Tensor, nn
 
 from vntransfer.continual import (
     SGD,
     CovarianceProjection,
     Heads,
+    Replay,
     Task,
     accuracy_matrix,
     as_tasks,
     dense,
+    load_checkpoint,
     retained_accuracy,
+    save_checkpoint,
+    train,
 )
+from vntransfer.continual._memory import Reservoir
 from vntransfer.continual._projection import BUFFER
 from vntransfer.data import load
 from vntransfer.divergences import log_det, von_neumann
 from vntransfer.errors import ArgumentError
 
 
-def transcribed(tasks: list[Task], gamma: float, filter: str) -> list[NDArray[Any]]:
-    """Recipe written with numpy: two hidden layers, batches of one sample, rate .05."""
+def transcribed(
+    tasks: list[Task], gamma: float, filter: str, memory: int = 0
+) -> list[NDArray[Any]]:
+    """Recipe written with numpy: two hidden layers, batches of one sample, rate .05.
+
+    With a memory three remembered samples follow in each batch.
+    """
+    kept = Reservoir(memory, generator())
     start = net(dtype=torch.float64)
     W = [
         np.c_[layer.weight.detach().numpy(), layer.bias.detach().numpy()]
@@ -39,19 +50,24 @@ def transcribed(tasks: list[Task], gamma: float, filter: str) -> list[NDArray[An
     scale = [0.0] * 3
     for t, task in enumerate(tasks):
         C = [np.zeros_like(p) for p in P]
-        for x, y in zip(task.x.numpy(), task.y.numpy(), strict=True):
-            a = [np.append(x, 1.0)]
-            for k in range(2):
-                a.append(np.append(np.maximum(W[k] @ a[k], 0), 1.0))
-            z = W[2] @ a[2]
-            d = np.exp(z - z.max()) / np.exp(z - z.max()).sum() - np.eye(3)[y]
-            slopes = [d]
-            for k in (2, 1):
-                d = (W[k].T @ d)[:-1] * (a[k][:-1] > 0)
-                slopes.insert(0, d)
-            for k in range(3):
-                C[k] += np.outer(a[k], a[k]) / len(task)
-                W[k] = W[k] - 0.05 * np.outer(slopes[k], P[k] @ a[k])
+        for one in range(len(task)):
+            X, Y = kept.extend(task.x[one : one + 1], task.y[one : one + 1], 3)
+            G = [np.zeros_like(w) for w in W]
+            for i, (x, y) in enumerate(zip(X.numpy(), Y.numpy(), strict=True)):
+                a = [np.append(x, 1.0)]
+                for k in range(2):
+                    a.append(np.append(np.maximum(W[k] @ a[k], 0), 1.0))
+                z = W[2] @ a[2]
+                d = np.exp(z - z.max()) / np.exp(z - z.max()).sum() - np.eye(3)[y]
+                slopes = [d]
+                for k in (2, 1):
+                    d = (W[k].T @ d)[:-1] * (a[k][:-1] > 0)
+                    slopes.insert(0, d)
+                for k in range(3):
+                    if i == 0:  # the new one
+                        C[k] += np.outer(a[k], a[k]) / len(task)
+                    G[k] += np.outer(slopes[k], P[k] @ a[k]) / len(X)
+            W = [w - 0.05 * g for w, g in zip(W, G, strict=True)]
         for k in range(3):
             if t == 0:
                 scale[k] = np.trace(C[k]) / len(C[k])
@@ -70,6 +86,44 @@ def test_it_is_the_recipe(filter: Any, gamma: float) -> None:
     learn(method, tasks, batch_size=1)
     for layer, W in zip(method.layers, transcribed(tasks, gamma, filter), strict=True):
         np.testing.assert_allclose(layer.matrix().numpy(), W, atol=1e-10)
+
+
+def test_with_a_memory_it_is_the_recipe_on_replayed_batches() -> None:
+    tasks = classes(dtype=torch.float64)
+    method = CovarianceProjection(net(dtype=torch.float64), memory=5, replay=3)
+    learn(method, tasks, batch_size=1)
+    assert method.stored_samples == 5
+    for layer, W in zip(method.layers, transcribed(tasks, 1.0, "inverse", 5), strict=True):
+        np.testing.assert_allclose(layer.matrix().numpy(), W, atol=1e-10)
+
+
+def test_with_a_memory_and_no_strength_it_is_replay() -> None:
+    plain, ours = net(), net()
+    learn(Replay(plain, memory=6, replay=3), classes())
+    learn(CovarianceProjection(ours, 0.0, memory=6, replay=3), classes())
+    assert values(plain) == values(ours)
+
+
+def test_with_a_memory_it_goes_on_from_a_checkpoint(tmp_path: Path) -> None:
+    tasks, straight, first, second = classes(4), net(), net(), net(seed=9)
+
+    def make(model: nn.Module) -> CovarianceProjection:
+        return CovarianceProjection(model, memory=6, replay=3)
+
+    learn(make(straight), tasks)
+    stopped = make(first)
+    for task in classes(4)[:2]:
+        learn(stopped, [task])
+        task.x.fill_(float("nan"))  # a finished task is not read again
+    stopped.before_task()
+    train(first, tasks[2], stopped, lr=0.05, batch_size=2, callback=lambda step, _: step == 5)
+    save_checkpoint(tmp_path / "a", first, stopped)
+    method = make(second)
+    load_checkpoint(tmp_path / "a", second, method)
+    train(second, tasks[2], method, lr=0.05, batch_size=2, start=5)
+    method.after_task()
+    learn(method, tasks[3:])
+    assert values(straight) == values(second)
 
 
 @pytest.mark.parametrize("filter", ["inverse", "exponential"])
@@ -185,6 +239,18 @@ def test_ablations() -> None:
     centred = after(centred=True, history="first")
     covariance = torch.cov(x[0].mT, correction=0)
     torch.testing.assert_close(centred.S[0], covariance / (covariance.trace() / 7))
+
+
+def test_forgetting_lies_between_the_last_task_and_all() -> None:
+    def summed(**options: Any) -> Tensor:
+        method = CovarianceProjection(net(dtype=torch.float64), **options)
+        learn(method, classes(dtype=torch.float64), lr=1e-9)  # the same inputs for all
+        return method.S[0]
+
+    torch.testing.assert_close(summed(decay=0.0), summed(history="last"))
+    torch.testing.assert_close(summed(decay=1.0), summed())
+    mean, last = (float(summed(**o).trace()) / 7 for o in ({"decay": 0.5}, {"history": "last"}))
+    assert last < mean < float(summed().trace()) / 7
 
 
 def test_inputs_that_do_not_overlap_do_not_interfere() -> None:

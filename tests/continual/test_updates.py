@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from tiny import classes, flat, generator, learn, net
+from tiny import classes, flat, generator, learn, net, values
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
@@ -21,6 +21,7 @@ from vntransfer.continual import (
     Replay,
     diagonal_fisher,
 )
+from vntransfer.continual._descent import Descent
 from vntransfer.continual._memory import Reservoir
 from vntransfer.continual.gem import project
 from vntransfer.continual.l2 import chosen
@@ -288,3 +289,13 @@ def test_a_reservoir_is_a_uniform_sample() -> None:
         counts[memory.fields[0].numpy()] += 1
     # binomial: 400 draws with chance 1/4 each; five standard deviations
     assert np.abs(counts - 100).max() < 5 * np.sqrt(400 * 0.25 * 0.75)
+
+
+def test_descent_is_torchs_bit_for_bit() -> None:
+    plain, light = net(), net()
+    for model, kind in ((plain, torch.optim.SGD), (light, Descent)):
+        method = EWC(model, 5.0)  # whose pull asks for the learning rate
+        optimizer = kind(model.parameters(), lr=0.05)
+        learn(method, classes(), optimizer=optimizer)
+    assert values(plain) == values(light)
+    Descent([torch.zeros(1, requires_grad=True)], lr=0.1).step()  # without a gradient

@@ -93,10 +93,13 @@ class Cell(Identity):
     limits
         Pairs (step, value) of a search with a pruner: the cell is stopped where its criterion is
         larger. They follow from the trials before it.
+    given
+        Pairs (key, metric) of the cells that came first (see `Kind`), without those that failed.
     """
 
     condition: tuple[str, ...] = ()
     limits: tuple[tuple[int, float], ...] = ()
+    given: tuple[tuple[str, float], ...] = ()
 
     @cached_property
     def key(self) -> str:

@@ -42,6 +42,10 @@ class Method:
     version: int = 1
 
 
+def _none(cell: "Cell") -> "Sequence[Cell]":
+    return ()
+
+
 def _unchanged(data: str, settings: Settings) -> Settings:
     return settings
 
@@ -82,6 +86,9 @@ class Kind:
     probe
         ``probe(cell)``: cheaper cells and factors; Σ factor · seconds estimates the seconds of the
         cell. By default one whole cell is timed.
+    first
+        ``first(cell)``: cells that come before it and that no table shows. Each is computed once
+        for all that name it, and its metric is ``given`` to them.
     """
 
     name: str
@@ -99,6 +106,7 @@ class Kind:
     higher_is_better: bool = False
     domains: Callable[[str, Settings], Mapping[str, tuple[Any, Any]]] | None = None
     probe: "Callable[[Cell], Sequence[tuple[Cell, float]]] | None" = None
+    first: "Callable[[Cell], Sequence[Cell]]" = _none
 
 
 def load_kind(name: str) -> Kind:

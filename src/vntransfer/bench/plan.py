@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from vntransfer.bench.cells import Cell
 from vntransfer.bench.estimate import Times, group, seconds_text
@@ -30,6 +30,7 @@ class _Slot:
     study: Study | None = None
     waiting: Cell | None = None
     left: int = 0
+    first: Sequence[str] = ()  # keys of the cells that it waits for
 
 
 @dataclass(frozen=True)
@@ -93,6 +94,7 @@ class Plan:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._store, self._budget, self._clock = store, budget, clock
+        self._metric = load_kind(preset.experiment).metric
         self._start = clock()
         self.computed = 0
 
@@ -117,27 +119,35 @@ class Plan:
         self._slots = [slot for slot in slots if slot.left]
         if budget is not None:
             order = {seed: i for i, seed in enumerate(preset.seeds)}
-            self._slots.sort(key=lambda slot: order[slot.template.seed])
+            # what comes first has seeds of its own, and comes with the first of the table's
+            self._slots.sort(key=lambda slot: order.get(slot.template.seed, 0))
+        needed = {key for slot in self._slots for key in slot.first}
+        self._given = {
+            key: self._result(outcome)
+            for key in needed - keys
+            if (outcome := store.outcome(key)) is not None
+        }
         self._running: dict[str, _Slot] = {}
         self._open = list(self._slots)  # that may still give cells
         self.finished = self.total - sum(slot.left for slot in self._slots)
 
     def ready(self) -> list[Cell]:
-        """Give the cells that can be started now: one of every study."""
+        """Give the cells that are known to be left: one of every study."""
         return [slot.waiting for slot in self._open if slot.waiting is not None]
 
     def next(self) -> Cell | None:
         """Give a cell to start; None if there is none now (trials may follow results)."""
         for i, slot in enumerate(self._open):
             cell = slot.waiting
-            if cell is None or self._overlong(slot):
+            if cell is None or self._overlong(slot) or not self._given.keys() >= set(slot.first):
                 continue
             if not self._fits(cell):
                 return None
             slot.waiting, self._running[cell.key] = None, slot
             if slot.left == 1:
                 del self._open[i]
-            return cell
+            given = ((key, self._given[key]) for key in slot.first)
+            return replace(cell, given=tuple((k, v) for k, v in given if v is not None))
         return None
 
     def tell(self, cell: Cell, outcome: Outcome) -> None:
@@ -147,6 +157,7 @@ class Plan:
             self._budget.times.add(cell, outcome.seconds)
         slot = self._running.pop(cell.key)
         slot.left -= 1
+        self._given[cell.key] = self._result(outcome)
         if slot.study is None:
             return
         slot.waiting = slot.study.tell(outcome)
@@ -172,6 +183,11 @@ class Plan:
                 overlong[cell.label] = each
         return LeftOut(sum(seeds.values()), seeds, methods, seconds, overlong)
 
+    def _result(self, outcome: Outcome) -> float | None:
+        """Metric of a cell at its last step; None if it failed."""
+        steps = [(step, value) for step, name, value in outcome.rows if name == self._metric]
+        return max(steps)[1] if steps else None
+
     def _seconds(self, cell: Cell) -> float:
         return 0.0 if self._budget is None else self._budget.times.seconds(cell) or 0.0
 
@@ -188,15 +204,26 @@ class Plan:
 def _slots(
     preset: Preset, cells: Sequence[Cell], known: Callable[[str], Outcome | None]
 ) -> tuple[list[_Slot], int]:
-    """Cells and studies with their places, and the number of all cells."""
-    metric, search, place = load_kind(preset.experiment).metric, preset.search, 0
+    """Cells and studies with their places, and the number of all cells.
+
+    Cells that come first stand before the first one that names them, with places below zero.
+    """
+    kind, search, place = load_kind(preset.experiment), preset.search, 0
+    shown = {cell.key for cell in cells}
+    early: dict[str, _Slot] = {}
     slots = []
     for cell in cells:
+        first = {other.key: other for other in kind.first(cell)}
+        unseen = [key for key in first if key not in shown and key not in early]
+        early |= {key: _Slot(0, first[key]) for key in unseen}
         searched = search is not None and cell.method in search.space
-        study = Study(cell, search, metric, known) if search is not None and searched else None
-        slots.append(_Slot(place, study.template if study else cell, study))
+        study = Study(cell, search, kind.metric, known) if search and searched else None
+        own = _Slot(place, study.template if study else cell, study, first=tuple(first))
+        slots += [*(early[key] for key in unseen), own]
         place += len(study) if study else 1
-    return slots, place
+    for i, slot in enumerate(early.values()):
+        slot.place = i - len(early)
+    return slots, place + len(early)
 
 
 def remaining(

@@ -150,13 +150,13 @@ class Store(StoreFile):
         return int(self.read(query)[0][0])
 
     def records(self) -> list[Record]:
-        """Return the planned cells with their metrics, in the order of the plan."""
+        """Return the planned cells that tables show, with their metrics, in the plan's order."""
         names = ("key", *IDENTITY, "status", "seconds", "error", "traceback", "warnings")
-        query = f"SELECT id, {', '.join(names)} FROM cells WHERE place IS NOT NULL ORDER BY place"
+        query = f"SELECT id, {', '.join(names)} FROM cells WHERE place >= 0 ORDER BY place"
         metrics: dict[int, dict[str, dict[int, float]]] = {}
         for cell, name, step, value in self.read(
             "SELECT cell, name, step, value FROM metrics "
-            "JOIN cells ON cells.id = cell WHERE place IS NOT NULL ORDER BY cell, name, step"
+            "JOIN cells ON cells.id = cell WHERE place >= 0 ORDER BY cell, name, step"
         ):
             metrics.setdefault(cell, {}).setdefault(name, {})[step] = value
         records = []

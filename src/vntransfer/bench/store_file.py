@@ -23,7 +23,8 @@ _TYPED = ", ".join(
 )
 _SCHEMA = (
     "CREATE TABLE run (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
-    # place: in the plan of the last run, NULL when that run does not want the cell
+    # place: in the plan of the last run, NULL when that run does not want the cell, below zero when
+    # it wants it for the sake of others: no table shows those
     f"""CREATE TABLE cells (
         id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, place INTEGER, {_TYPED},
         status TEXT NOT NULL DEFAULT 'pending' CHECK (status IN ('pending', 'done', 'failed')),

@@ -104,16 +104,18 @@ class Layer:
     def add_gradient(self, d: Tensor | None, a: Tensor) -> None:
         """Add d'a (outputs, p), or a itself if d is None, to the gradients of weight and bias."""
         weight, *biases = gradients(self.parameters())
-        flat = weight.view(self.units, self.inputs)
+        flat = weight if weight.ndim == 2 else weight.view(self.units, self.inputs)
+        inputs = a[:, : self.inputs] if biases else a
         if d is None:
-            flat += a[:, : self.inputs]
+            flat += inputs
         else:
-            flat.addmm_(d.mT, a[:, : self.inputs])
+            columns = d.mT
+            flat.addmm_(columns, inputs)
         for bias in biases:
             if d is None:
                 bias += a[:, -1]
             else:
-                bias.addmv_(d.mT, a[:, -1])
+                bias.addmv_(columns, a[:, -1])
 
     def __repr__(self) -> str:
         return f"<Layer {self.name}: {self.inputs} -> {self.units}>"

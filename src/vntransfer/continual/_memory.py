@@ -119,6 +119,12 @@ class Reservoir:
         rows = torch.randint(len(self), (count,), generator=self.generator)
         return [field[rows] for field in self.fields]
 
+    def extend(self, x: Tensor, y: Tensor, count: int) -> tuple[Tensor, Tensor]:
+        """Give a batch with ``count`` remembered samples appended, then remember the batch."""
+        old = self.draw(count) if len(self) and count else None
+        self.add(x, y)
+        return (x, y) if old is None else (torch.cat((x, old[0])), torch.cat((y, old[1])))
+
     def state(self) -> dict[str, Any]:
         """Give what a checkpoint must hold."""
         return {"seen": self.seen, "fields": self.fields, "generator": self.generator.get_state()}

@@ -13,7 +13,7 @@ from typing import Any, Literal, get_args
 import torch
 from torch import Tensor
 
-from vntransfer.continual._base import choice, gradients, strength_of
+from vntransfer.continual._base import Method, choice, gradients, strength_of
 
 Update = Literal["proximal", "explicit"]
 Form = Literal["separate", "online"]
@@ -133,3 +133,18 @@ class Quadratic:
         self.precisions, self.anchors = list(state["precisions"]), list(state["anchors"])
         self.constant = float(state["constant"])
         self.changed()
+
+
+class Penalised(Method):
+    """A method whose protection is a `Quadratic`, which it makes as ``quadratic``."""
+
+    quadratic: Quadratic
+
+    def adjust_gradients(self) -> None:
+        """Add the penalty's gradient, if the update is explicit."""
+        self.quadratic.adjust_gradients()
+
+    def after_step(self) -> None:
+        """Pull, if the update is proximal."""
+        if self.quadratic.active and self.quadratic.update == "proximal":
+            self.quadratic.pull(self.rate())

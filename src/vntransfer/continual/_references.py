@@ -1,11 +1,53 @@
-"""Gradients on remembered samples, as flat vectors, and a step's own gradient beside them."""
+"""Methods with a memory of every task; gradients on it beside a step's own, as flat vectors."""
 
 from collections.abc import Sequence
+from typing import Any, ClassVar
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from vntransfer.continual._base import Method, gradients
+from vntransfer._arrays import number
+from vntransfer.continual._base import Criterion, Method, gradients
+from vntransfer.continual._memory import TaskMemory
+
+
+class Episodic(Method):
+    """A method that keeps the last samples of every task, and compares gradients with theirs.
+
+    Parameters
+    ----------
+    model, criterion
+        See `Method`; the criterion is that of the memory.
+    margin
+        Smallest multiplier of a remembered gradient.
+    memory
+        Samples kept per task.
+    """
+
+    off: ClassVar[dict[str, Any]] = {"memory": 0}
+    saved: ClassVar[tuple[str, ...]] = ("memory",)
+
+    def __init__(
+        self, model: nn.Module, *, margin: float, memory: int, criterion: Criterion | None = None
+    ) -> None:
+        super().__init__(model, criterion=criterion)
+        self.margin = number("margin", margin)
+        self.memory = TaskMemory(memory)
+
+    @property
+    def stored_samples(self) -> int:
+        """Number of samples of finished tasks that are kept."""
+        return len(self.memory)
+
+    def observe(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+        """Remember the batch."""
+        self.memory.add(x, y)
+        return x, y
+
+    def after_task(self) -> None:
+        """Close the task's memory."""
+        super().after_task()
+        self.memory.end_task()
 
 
 def loss_gradient(method: Method, x: Tensor, y: Tensor) -> Tensor:

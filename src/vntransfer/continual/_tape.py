@@ -34,7 +34,8 @@ class Tape:
 
     def __init__(self, layers: Sequence[Layer]) -> None:
         self.active = False
-        self._seen: list[list[tuple[Tensor, Tensor]]] = [[] for _ in layers]
+        # inputs of every pass, and the slopes that its backward pass brings
+        self._seen: list[list[tuple[Tensor, list[Tensor]]]] = [[] for _ in layers]
         self.handles = [
             layer.module.register_forward_hook(partial(self._forward, k))
             for k, layer in enumerate(layers)
@@ -42,11 +43,9 @@ class Tape:
 
     def _forward(self, k: int, module: nn.Module, inputs: tuple[Tensor, ...], out: Tensor) -> None:
         if self.active and out.requires_grad:
-            out.register_hook(partial(self._backward, k, inputs[0].detach()))
-
-    def _backward(self, k: int, x: Tensor, d: Tensor) -> None:
-        if self.active:
-            self._seen[k].append((x, d))
+            slopes: list[Tensor] = []
+            self._seen[k].append((inputs[0].detach(), slopes))
+            out.register_hook(slopes.append)  # itself, for its speed: it returns None as it must
 
     def close(self) -> None:
         """Take the hooks off the network."""
@@ -61,7 +60,7 @@ class Tape:
         """Stop, and give for each layer the (inputs, slopes) of every pass since `start`."""
         self.active = False
         seen, self._seen = self._seen, [[] for _ in self._seen]
-        return seen
+        return [[(x, d) for x, slopes in passes for d in slopes] for passes in seen]
 
 
 @torch.no_grad()

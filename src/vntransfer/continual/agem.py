@@ -1,17 +1,20 @@
 """Averaged gradient episodic memory."""
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
-from vntransfer._arrays import number
-from vntransfer.continual._base import Criterion, Method, whole
-from vntransfer.continual._memory import TaskMemory
-from vntransfer.continual._references import loss_gradient, own_gradient, write_gradient
+from vntransfer.continual._base import Criterion, whole
+from vntransfer.continual._references import (
+    Episodic,
+    loss_gradient,
+    own_gradient,
+    write_gradient,
+)
 
 
-class AGEM(Method):
+class AGEM(Episodic):
     """Averaged gradient episodic memory (Chaudhry et al. 2019): one constraint on the gradient.
 
     With g the gradient of the batch and r that of the loss on the memory of all earlier tasks::
@@ -42,7 +45,6 @@ class AGEM(Method):
     """
 
     id: ClassVar[str] = "agem"
-    off: ClassVar[dict[str, Any]] = {"memory": 0}
     saved: ClassVar[tuple[str, ...]] = ("memory", "generator")
 
     def __init__(
@@ -55,21 +57,9 @@ class AGEM(Method):
         seed: int = 0,
         criterion: Criterion | None = None,
     ) -> None:
-        super().__init__(model, criterion=criterion)
-        self.margin = number("margin", margin)
-        self.memory = TaskMemory(memory)
+        super().__init__(model, margin=margin, memory=memory, criterion=criterion)
         self.sample = None if sample is None else whole("sample", sample, minimum=1)
         self.generator = torch.Generator().manual_seed(seed)
-
-    @property
-    def stored_samples(self) -> int:
-        """Number of samples of finished tasks that are kept."""
-        return len(self.memory)
-
-    def observe(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-        """Remember the batch."""
-        self.memory.add(x, y)
-        return x, y
 
     def adjust_gradients(self) -> None:
         """Turn the gradient away from forgetting."""
@@ -84,8 +74,3 @@ class AGEM(Method):
         if product < 0:
             v = (-product / (r @ r)).clamp(min=self.margin)
             write_gradient(self.parameters, g + v * r)
-
-    def after_task(self) -> None:
-        """Close the task's memory."""
-        super().after_task()
-        self.memory.end_task()

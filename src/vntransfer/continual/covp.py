@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from vntransfer._arrays import number
 from vntransfer.continual._base import Criterion, choice, whole
 from vntransfer.continual._layers import Layer
+from vntransfer.continual._memory import Reservoir
 from vntransfer.continual._projection import BUFFER, Projected, SecondMoments
 from vntransfer.errors import ArgumentError
 
@@ -61,6 +62,13 @@ class CovarianceProjection(Projected):
         Share of directions, those that were used least, that stay undamped: S is lowered by the
         eigenvalue at this place of its spectrum. In long streams all directions are used up in
         the end; 0 damps them all the same, so that learning slows down.
+    decay
+        S ← decay S + C_t/c: below 1 earlier tasks are given up little by little.
+    memory, replay
+        With a memory (samples kept, for all tasks together), every batch is trained on together
+        with ``replay`` remembered samples, as `Replay` does. P damps the gradients of both; only
+        new samples count in C_t, so that each task enters S once. The loss is a mean over both:
+        take a learning rate about ten times as high.
     layers
         Names of layers to protect; None finds all.
     directions
@@ -70,7 +78,7 @@ class CovarianceProjection(Projected):
     centred
         Ablation: covariances in place of second moments.
     seed
-        Of the random eigenvectors, and of the rows of large batches (see `BUFFER`).
+        Of the memory, the random eigenvectors and the rows of large batches (see `BUFFER`).
 
     Examples
     --------
@@ -86,7 +94,7 @@ class CovarianceProjection(Projected):
     """
 
     id: ClassVar[str] = "covp"
-    saved: ClassVar[tuple[str, ...]] = ("S", "scale", "Q", "moments", "generator")
+    saved: ClassVar[tuple[str, ...]] = ("S", "scale", "Q", "moments", "generator", "memory")
 
     def __init__(
         self,
@@ -96,6 +104,9 @@ class CovarianceProjection(Projected):
         filter: Filter = "inverse",
         rank: int | None = None,
         open_share: float = 0.0,
+        decay: float = 1.0,
+        memory: int = 0,
+        replay: int = 10,
         layers: Sequence[str] | None = None,
         directions: Directions = "all",
         history: History = "all",
@@ -111,6 +122,7 @@ class CovarianceProjection(Projected):
         self.open_share = number("open_share", open_share)
         if self.open_share > 1:
             raise ArgumentError(f"open_share: expected a share of at most 1, got {open_share!r}")
+        self.decay = number("decay", decay)
         self.directions = choice("directions", directions, ("all", "diagonal", "random"))
         self.history = choice("history", history, ("all", "first", "last"))
         self.S = [
@@ -120,10 +132,26 @@ class CovarianceProjection(Projected):
         self.scale: list[float] = [0.0] * len(self.layers)
         self.moments = SecondMoments(self.layers, centred=centred)
         self.generator = torch.Generator().manual_seed(whole("seed", seed))
+        self.memory = Reservoir(memory, torch.Generator().manual_seed(seed))
+        self.replay = whole("replay", replay)
+        self._replayed = 0
+
+    @property
+    def stored_samples(self) -> int:
+        """Number of samples that are kept."""
+        return len(self.memory)
+
+    def observe(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+        """See a batch; with a memory, append remembered samples."""
+        super().observe(x, y)
+        both = self.memory.extend(x, y, self.replay)
+        self._replayed = len(both[0]) - len(x)
+        return both
 
     def _rows(self, k: int, x: Tensor, *, few: bool) -> Tensor:
-        layer = self.layers[k]
-        return self.moments.add(k, layer.patches(x) if few else self._some(layer, x))
+        layer, new = self.layers[k], x[: max(0, len(x) - self._replayed)] if self._replayed else x
+        a = self.moments.add(k, layer.patches(new) if few else self._some(layer, new))
+        return layer.rows(x) if few and len(new) < len(x) else a
 
     def _some(self, layer: Layer, x: Tensor) -> Tensor:
         """At most BUFFER randomly chosen inputs (n, p) of a layer."""
@@ -147,7 +175,7 @@ class CovarianceProjection(Projected):
             if self.history == "last":
                 self.S[k].zero_()
             if self.history != "first" or not self.Q[k]:
-                self.S[k] += C / self.scale[k]
+                self.S[k].mul_(self.decay).add_(C / self.scale[k])
             like = layer.weight
             # The memory layout decides the last bits: a checkpoint restores plain rows.
             self.Q[k] = [q.to(like).contiguous() for q in self._change(self.S[k])]

@@ -59,8 +59,4 @@ class Replay(Method):
 
     def observe(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
         """Append remembered samples, then remember the batch."""
-        old = self.memory.draw(self.replay) if len(self.memory) and self.replay else None
-        self.memory.add(x, y)
-        if old is None:
-            return x, y
-        return torch.cat((x, old[0])), torch.cat((y, old[1]))
+        return self.memory.extend(x, y, self.replay)

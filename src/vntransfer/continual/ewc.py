@@ -6,12 +6,12 @@ import torch
 from torch import Tensor, nn
 
 from vntransfer._arrays import number
-from vntransfer.continual._base import Criterion, Method, choice
+from vntransfer.continual._base import Criterion, choice
 from vntransfer.continual._fisher import Fisher, Pending, diagonal_fisher
-from vntransfer.continual._quadratic import Form, Quadratic, Update
+from vntransfer.continual._quadratic import Form, Penalised, Quadratic, Update
 
 
-class EWC(Method):
+class EWC(Penalised):
     """Elastic weight consolidation (Kirkpatrick et al. 2017): a penalty per parameter.
 
     With F_A the diagonal Fisher information at the end of task A and θ_A the parameters then::
@@ -83,15 +83,6 @@ class EWC(Method):
         """Keep samples for the Fisher information."""
         self.pending.add(x, y)
         return x, y
-
-    def adjust_gradients(self) -> None:
-        """Add the penalty's gradient, if the update is explicit."""
-        self.quadratic.adjust_gradients()
-
-    def after_step(self) -> None:
-        """Pull, if the update is proximal."""
-        if self.quadratic.active and self.quadratic.update == "proximal":
-            self.quadratic.pull(self.rate())
 
     def after_task(self) -> None:
         """Estimate the Fisher information and drop the samples."""

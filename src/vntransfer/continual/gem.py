@@ -1,16 +1,19 @@
 """Gradient episodic memory."""
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import torch
 from scipy.optimize import nnls
 from torch import Tensor, nn
 
-from vntransfer._arrays import number
-from vntransfer.continual._base import Criterion, Method
-from vntransfer.continual._memory import TaskMemory
-from vntransfer.continual._references import loss_gradient, own_gradient, write_gradient
+from vntransfer.continual._base import Criterion
+from vntransfer.continual._references import (
+    Episodic,
+    loss_gradient,
+    own_gradient,
+    write_gradient,
+)
 
 
 def project(g: Tensor, G: Tensor, margin: float = 0.0) -> Tensor:
@@ -49,7 +52,7 @@ def project(g: Tensor, G: Tensor, margin: float = 0.0) -> Tensor:
     return (own + v @ rows).to(g.dtype)
 
 
-class GEM(Method):
+class GEM(Episodic):
     """Gradient episodic memory (Lopez-Paz, Ranzato 2017): one constraint per earlier task.
 
     If the gradient of a batch has a negative product with that of any earlier task's memory, it
@@ -73,8 +76,6 @@ class GEM(Method):
     """
 
     id: ClassVar[str] = "gem"
-    off: ClassVar[dict[str, Any]] = {"memory": 0}
-    saved: ClassVar[tuple[str, ...]] = ("memory",)
 
     def __init__(
         self,
@@ -84,19 +85,7 @@ class GEM(Method):
         memory: int = 10,
         criterion: Criterion | None = None,
     ) -> None:
-        super().__init__(model, criterion=criterion)
-        self.margin = number("margin", margin)
-        self.memory = TaskMemory(memory)
-
-    @property
-    def stored_samples(self) -> int:
-        """Number of samples of finished tasks that are kept."""
-        return len(self.memory)
-
-    def observe(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-        """Remember the batch."""
-        self.memory.add(x, y)
-        return x, y
+        super().__init__(model, margin=margin, memory=memory, criterion=criterion)
 
     def adjust_gradients(self) -> None:
         """Project the gradient."""
@@ -106,8 +95,3 @@ class GEM(Method):
         g = own_gradient(self.parameters)
         if bool((G @ g < 0).any()):
             write_gradient(self.parameters, project(g, G, self.margin))
-
-    def after_task(self) -> None:
-        """Close the task's memory."""
-        super().after_task()
-        self.memory.end_task()

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from vntransfer.continual._base import Criterion, Method, choice
-from vntransfer.continual._quadratic import Quadratic, Update
+from vntransfer.continual._quadratic import Penalised, Quadratic, Update
 from vntransfer.errors import ArgumentError
 
 Anchoring = Literal["mean", "separate", "last"]
@@ -45,7 +45,7 @@ def _belongs(name: str, start: str) -> bool:
     return name == start or name.startswith(f"{start}.")
 
 
-class L2Anchor(Method):
+class L2Anchor(Penalised):
     """Pull all parameters of the upper layers equally to where earlier tasks left them.
 
     The penalty λ Σ_i (θ_i - a_i)². It knows nothing about the tasks: what a method with Fisher
@@ -102,17 +102,12 @@ class L2Anchor(Method):
         super().before_task()
         self.start = [p.detach().clone() for p in self.own]
 
-    def adjust_gradients(self) -> None:
-        """Add the penalty's gradient, if the update is explicit."""
-        self.quadratic.adjust_gradients()
-
-    def after_step(self) -> None:
-        """Pull, if the update is proximal."""
-        if self.quadratic.active and self.quadratic.update == "proximal":
-            rate = self.rate()
-            if isinstance(rate, list):
-                rate = [r for r, mine in zip(rate, self.chosen, strict=True) if mine]
-            self.quadratic.pull(rate)
+    def rate(self) -> float | list[float]:
+        """Learning rate of the parameters that are held."""
+        rate = super().rate()
+        if isinstance(rate, list):
+            rate = [r for r, mine in zip(rate, self.chosen, strict=True) if mine]
+        return rate
 
     @torch.no_grad()
     def after_task(self) -> None:

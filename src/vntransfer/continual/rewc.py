@@ -7,10 +7,10 @@ from typing import Any, ClassVar, Literal, get_args
 import torch
 from torch import Tensor, nn
 
-from vntransfer.continual._base import Criterion, Method, choice, whole
+from vntransfer.continual._base import Criterion, choice, whole
 from vntransfer.continual._fisher import Fisher, Pending, diagonal_fisher, draw_labels, evaluation
 from vntransfer.continual._layers import Layer, find_layers
-from vntransfer.continual._quadratic import Quadratic, Update
+from vntransfer.continual._quadratic import Penalised, Quadratic, Update
 from vntransfer.continual._tape import sample_slopes
 from vntransfer.continual.networks import MultiHead
 
@@ -30,7 +30,7 @@ def turn(x: Tensor, U: Tensor) -> Tensor:
     return x @ U if x.ndim != 4 else torch.einsum("nchw,cd->ndhw", x, U)
 
 
-class REWC(Method):
+class REWC(Penalised):
     """Rotated elastic weight consolidation (Liu et al. 2018): EWC where the Fisher is diagonal.
 
     EWC ignores the off-diagonal Fisher information. Here a layer y = xW' + b (W as torch has it,
@@ -135,15 +135,6 @@ class REWC(Method):
         if self.quadratic.strength:
             self.pending.add(x, y)
         return x, y
-
-    def adjust_gradients(self) -> None:
-        """Add the penalty's gradient, if the update is explicit."""
-        self.quadratic.adjust_gradients()
-
-    def after_step(self) -> None:
-        """Pull, if the update is proximal."""
-        if self.quadratic.active and self.quadratic.update == "proximal":
-            self.quadratic.pull(self.rate())
 
     def after_task(self) -> None:
         """Rotate anew and estimate the Fisher information in the new coordinates."""

@@ -8,12 +8,12 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from vntransfer._arrays import number
-from vntransfer.continual._base import Criterion, Method, choice, whole
+from vntransfer.continual._base import Criterion, choice, whole
 from vntransfer.continual._fisher import Pending, evaluation
 from vntransfer.continual._layers import find_layers, junctions
 from vntransfer.continual._modules import Grouping, find_groups
 from vntransfer.continual._owned import Owned, Owns
-from vntransfer.continual._quadratic import Quadratic, Update
+from vntransfer.continual._quadratic import Penalised, Quadratic, Update
 from vntransfer.continual._relatedness import Blocks, Running
 from vntransfer.continual._tape import Tape, layer_fisher, layer_inputs
 from vntransfer.errors import ArgumentError
@@ -25,6 +25,10 @@ Relatedness = Literal["similar", "reversed", "constant"]
 Covariances = Literal["running", "memory"]
 LARGEST = 50.0
 """Largest exponent: exp(D) of very different tasks must not overflow."""
+
+
+def _joined(parts: list[Tensor]) -> Tensor:
+    return parts[0] if len(parts) == 1 else torch.cat(parts)
 
 
 def relatedness(D: Tensor, kind: Relatedness, temperature: float, over: Normalise) -> Tensor:
@@ -44,7 +48,7 @@ def relatedness(D: Tensor, kind: Relatedness, temperature: float, over: Normalis
     return exponent.softmax(0 if over == "tasks" else 1)
 
 
-class RSP(Method):
+class RSP(Penalised):
     """Representation similarity penalty (Eqs. 10 and 11): similar tasks' modules are held.
 
     While task B is learnt, with θ_A the parameters at the end of each earlier task A::
@@ -234,7 +238,6 @@ class RSP(Method):
                 self.sample.add(x, y)
             self.tape.start()
             self._responses.append(self._columns(y))
-            self.n_response = self._responses[0].shape[1]
         return x, y
 
     @torch.no_grad()
@@ -242,26 +245,22 @@ class RSP(Method):
         """Add the activations to the statistics; recompute r if it is time."""
         if not self._responses:
             return
-        Y = torch.cat(self._responses)
-        self._responses = []
+        Y = _joined(self._responses)
+        self._responses, self.n_response = [], Y.shape[1]
         for k, (junction, passes) in enumerate(zip(self.junctions, self.tape.take(), strict=True)):
-            z = torch.cat([junction.activations(x) for x, _ in passes])
+            z = _joined([junction.activations(x) for x, _ in passes])
             if len(z) != len(Y):
                 raise ArgumentError(
                     f"observe: {len(Y)} samples were observed, but layer "
                     f"{junction.after.name!r} met {len(z)}; train on what observe returns"
                 )
-            self.running.add(k, torch.cat((z, Y.to(z)), 1))
+            Y = Y.to(z)
+            self.running.add(k, torch.cat((z, Y), 1))
         self.since += len(Y)
         if self.past and self.since >= self.every and self.running.count > 1:
             self.since = 0
             self._recompute()
-        self.quadratic.adjust_gradients()
-
-    def after_step(self) -> None:
-        """Pull towards the anchors."""
-        if self.quadratic.active and self.quadratic.update == "proximal":
-            self.quadratic.pull(self.rate())
+        super().adjust_gradients()
 
     def after_task(self) -> None:
         """Keep the task's covariances and parameters; find the groups after the first one."""

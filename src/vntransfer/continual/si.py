@@ -6,11 +6,11 @@ import torch
 from torch import nn
 
 from vntransfer._arrays import number
-from vntransfer.continual._base import Criterion, Method
-from vntransfer.continual._quadratic import Quadratic, Update
+from vntransfer.continual._base import Criterion
+from vntransfer.continual._quadratic import Penalised, Quadratic, Update
 
 
-class SI(Method):
+class SI(Penalised):
     """Synaptic intelligence (Zenke, Poole, Ganguli 2017): importance along the path of training.
 
     Over the steps of a task, with g the gradient of the task's own loss and Δ the change of the
@@ -76,13 +76,12 @@ class SI(Method):
         grads = [p.grad for p in self.parameters if p.grad is not None]
         torch._foreach_copy_([self._gradients[i] for i in self._moving], grads)
         torch._foreach_copy_(self._before, self.parameters)
-        self.quadratic.adjust_gradients()
+        super().adjust_gradients()
 
     @torch.no_grad()
     def after_step(self) -> None:
         """Pull, if the update is proximal, and add to the path integral."""
-        if self.quadratic.active and self.quadratic.update == "proximal":
-            self.quadratic.pull(self.rate())
+        super().after_step()
         torch._foreach_sub_(self._before, self.parameters)
         torch._foreach_addcmul_(
             [self.path[i] for i in self._moving],

@@ -6,38 +6,35 @@ the accuracy on every task seen so far after each task (``task/j``), and at the 
 Hyper-parameters that a preset gives as lists are chosen by RA on another stream: other seed, hence
 other permutations or angles and other rows, with test pictures held out of the training part. The
 rule "short_stream" uses the paper's 5 tasks of 300 samples, "full_stream" the table's own length;
-"fixed" accepts one value each. The choice is the same for all seeds of a method.
+"fixed" accepts one value each. The choice is the same for all seeds of a method, and the cells that
+it is made from are computed once (see `vntransfer.bench.experiments.continual_search`).
 """
 
-import hashlib
 import json
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache
-from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vntransfer.bench.cells import Cell, canonical_json, fingerprint
+from vntransfer.bench.cells import Cell, fingerprint
 from vntransfer.bench.estimate import combine
 from vntransfer.bench.experiments.continual_figures import figures
-from vntransfer.bench.experiments.continual_methods import SHARED, VARIANTS, options
+from vntransfer.bench.experiments.continual_methods import VARIANTS, options
 from vntransfer.bench.experiments.continual_report import tables
+from vntransfer.bench.experiments.continual_search import SETTINGS, candidates, choose, first
 from vntransfer.bench.kinds import Kind
 from vntransfer.bench.options import Option, Settings
 from vntransfer.bench.scratch import scratch
 from vntransfer.errors import PresetError
-from vntransfer.io import atomic_write
 
 if TYPE_CHECKING:
     from vntransfer.continual import Task
 
 STREAMS = ("mnistP", "mnistR", "fashionP", "notmnistP", "digitsP", "omniglot")
 WATCHING = "rsp_watching"
-SEARCH_SEED = 1000
-"""First seed of the streams on which hyper-parameters are chosen; those of tables start at 0."""
 
 
 def _check(data: str) -> None:
@@ -74,16 +71,16 @@ def _stream(data: str, chosen: str) -> "list[Task]":
     return as_tasks(load(data, **json.loads(chosen)))
 
 
-def _tasks(data: str, settings: Settings, seed: int, *, held_out: bool = False) -> "list[Task]":
+def _tasks(data: str, settings: Settings, seed: int) -> "list[Task]":
     """Tasks of a stream; the last ones are kept for the next cell."""
     _check(data)
     chosen: dict[str, Any] = {k: settings[k] for k in ("n_tasks", "n_train")} | {"seed": seed}
     if data == "omniglot":
         chosen["size"] = settings["size"]
-        if held_out:
-            raise PresetError("selection: omniglot has no held-out part; use 'fixed'")
+        if settings["held_out"]:
+            raise PresetError("omniglot has no held-out part; use selection 'fixed'")
     else:
-        chosen |= {"n_test": settings["n_test"], "held_out": held_out}
+        chosen |= {name: settings[name] for name in ("n_test", "held_out")}
     if data == "mnistR":
         chosen["max_angle"] = settings["max_angle"]
     return _stream(data, json.dumps(chosen, sort_keys=True))
@@ -133,8 +130,10 @@ def _learn(
     last checkpoint was written, in the midst of a task as well; ``stage`` names its file.
     """
     from vntransfer.continual import load_checkpoint, save_checkpoint, score, train
+    from vntransfer.continual._descent import Descent
 
     method = _make(name, hyper, settings, tasks, seed)
+    optimizer = Descent(method.parameters, lr=hyper["lr"])
     kept = scratch()
     file = None if kept is None else kept / f"{stage}.safetensors"
     learnt: list[tuple[list[float], list[float]]] = []
@@ -156,7 +155,7 @@ def _learn(
             method.model,
             tasks[i],
             method,
-            lr=hyper["lr"],
+            optimizer=optimizer,
             batch_size=hyper["batch_size"] or settings["batch_size"],
             epochs=hyper["epochs"] or settings["epochs"],
             seed=seed if settings["epochs"] > 1 else None,
@@ -172,85 +171,17 @@ def _learn(
     method.close()
 
 
-def candidates(name: str, hyper: Settings, settings: Settings) -> list[Settings]:
-    """All combinations of what a preset lists for a method, in the order of the lists.
-
-    Examples
-    --------
-    >>> settings = {"lr": 0.0, "strength": 0.0}
-    >>> hyper = {"lr": [0.01, 0.03], "strength": [1.0], "batch_size": 0, "epochs": 0}
-    >>> [found["lr"] for found in candidates("l2", hyper, settings)]
-    [0.01, 0.03]
-    """
-    lists = {key: hyper[key] for key in ("lr", *VARIANTS[name].tuned)}
-    for key in ("lr", "strength"):
-        if settings[key] and key in lists:
-            lists[key] = [settings[key]]
-    fixed = {key: hyper[key] for key in SHARED if key not in lists}
-    return [
-        {**fixed, **dict(zip(lists, values, strict=True))} for values in product(*lists.values())
-    ]
-
-
-@lru_cache(maxsize=64)
-def _search(data: str, name: str, listed: str, said: str, rule: str) -> str:
-    """Choose the candidate with the best mean RA on the streams of the search."""
-    settings, found = json.loads(said), json.loads(listed)
-    settings["n_test"] = settings["search_test"]
-    if rule == "short_stream":
-        settings |= {"n_tasks": settings["search_tasks"], "n_train": settings["search_train"]}
-    best, chosen = -np.inf, found[0]
-    for hyper in found:
-        seeds = range(SEARCH_SEED, SEARCH_SEED + settings["search_streams"])
-        scores = [_search_score(data, name, hyper, settings, seed) for seed in seeds]
-        if np.isfinite(scores).all() and np.mean(scores) > best:
-            best, chosen = float(np.mean(scores)), hyper
-    return json.dumps(chosen)
-
-
-def _search_score(data: str, name: str, hyper: Settings, settings: Settings, seed: int) -> float:
-    """RA of a candidate on one stream of the search, kept with the checkpoints of the cell."""
-    identity = canonical_json([data, name, hyper, settings, seed])
-    stage = f"search-{hashlib.sha256(identity.encode()).hexdigest()[:16]}"
-    kept = scratch()
-    file = None if kept is None else kept.path / f"{stage}.json"
-    if file is not None and file.exists():
-        return float(json.loads(file.read_text("utf-8")))
-    tasks = _tasks(data, settings, seed, held_out=True)
-    *_, (last, _) = _learn(name, hyper, settings, tasks, seed, stage)
-    found = float(np.mean(last))
-    if kept is not None and file is not None and kept.pace.due(last=True):
-        with atomic_write(file, "w") as text:
-            json.dump(found, text)
-        file.with_suffix(".safetensors").unlink(missing_ok=True)
-    return found
-
-
-def choose(cell: Cell) -> Settings:
-    """Find the hyper-parameters of a cell, by its rule."""
-    found = candidates(cell.method, cell.hyper, cell.settings)
-    said = json.dumps(cell.settings, sort_keys=True)
-    if cell.method == "rsp_untuned" and cell.selection != "fixed":
-        # "without any further tuning": EWC's learning rate, a strength of its own below 10
-        listed = {**cell.hyper, "strength": cell.hyper["ewc_strength"]}
-        found_ewc = json.dumps(candidates("ewc", listed, cell.settings))
-        lr = json.loads(_search(cell.data, "ewc", found_ewc, said, cell.selection))["lr"]
-        return {**found[0], "lr": lr}
-    if len(found) == 1:
-        return found[0]
-    if cell.selection == "fixed":
-        raise PresetError(
-            f"methods.{cell.method}: {len(found)} candidates, but selection 'fixed' chooses none; "
-            f"use 'short_stream' or 'full_stream', or one value each"
-        )
-    chosen: Settings = json.loads(
-        _search(cell.data, cell.method, json.dumps(found), said, cell.selection)
-    )
-    return chosen
+def _final(trial: Cell) -> float:
+    """RA of a cell of the search, for a cell that was not given it."""
+    tasks = _tasks(trial.data, trial.settings, trial.seed)
+    (hyper,) = candidates(trial.method, trial.hyper, trial.settings)
+    stage = f"search-{trial.key}"
+    *_, (last, _) = _learn(trial.method, hyper, trial.settings, tasks, trial.seed, stage)
+    return float(np.mean(last))
 
 
 def _run(cell: Cell) -> Iterator[tuple[int, dict[str, float]]]:
-    hyper = choose(cell)
+    hyper = choose(cell, _final)
     tasks = _tasks(cell.data, cell.settings, cell.seed)
     T = len(tasks)
     R = np.full((T, T), np.nan)
@@ -270,21 +201,12 @@ def _run(cell: Cell) -> Iterator[tuple[int, dict[str, float]]]:
 
 
 def _probe(cell: Cell) -> list[tuple[Cell, float]]:
-    """Two tasks of a few samples: time goes with tasks, samples learnt and samples scored.
-
-    A worker remembers what a search found, so about every second cell has to search.
-    """
+    """Two tasks of a few samples: time goes with tasks, samples learnt and samples scored."""
     found = candidates(cell.method, cell.hyper, cell.settings)
     settings = cell.settings
     tasks, train, test = (settings[name] for name in ("n_tasks", "n_train", "n_test"))
     epochs = cell.hyper["epochs"] or settings["epochs"]
     wanted = _work(tasks, train, test, epochs)
-    if len(found) > 1:
-        own = tasks, train
-        if cell.selection == "short_stream":
-            own = settings["search_tasks"], settings["search_train"]
-        repeats = 0.5 * len(found) * settings["search_streams"]
-        wanted = wanted + repeats * _work(*own, settings["search_test"], epochs)
     chosen = {key: [v] if isinstance(cell.hyper[key], list) else v for key, v in found[0].items()}
     few = train if cell.data == "omniglot" else min(50, train)
     sizes = [(2, few, 2, 1), (2, few, 2, 3), (2, few, min(1000, test), 1)]
@@ -312,6 +234,8 @@ def _mean_divergences(method: Any) -> list[float]:
     """Divergence of each earlier task from the present one, mean over modules of all layers."""
     import torch
 
+    if not method.divergences:  # tasks of fewer samples than it takes to compute them
+        return []
     D = torch.cat([layer.double() for layer in method.divergences], 1)
     return [float(value) for value in D.mean(1)]
 
@@ -350,10 +274,8 @@ KIND = Kind(
         "channels": Option(64, low=1),
         "lr": Option(0.0, low=0),  # 0: the method's own
         "strength": Option(0.0, low=0),
-        "search_tasks": Option(5, low=2),
-        "search_train": Option(300, low=2),
-        "search_test": Option(1000, low=2),
-        "search_streams": Option(1, low=1),
+        "held_out": Option(False),  # test rows are taken out of the training part
+        **SETTINGS,
     },
     methods=options(),
     targets=lambda data, settings: [data],
@@ -363,5 +285,6 @@ KIND = Kind(
     tables=tables,
     figures=figures,
     probe=_probe,
+    first=first,
     higher_is_better=True,
 )

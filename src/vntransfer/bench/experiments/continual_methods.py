@@ -72,8 +72,10 @@ VARIANTS: dict[str, Variant] = {
     "kfac_ten": Variant("kfac", {"strength": 10.0}, memory="fisher"),
     "covp": Variant("covp", _COVP),
     "covp_exponential": Variant("covp", {"strength": 0.3}, {"filter": "exponential"}),
+    "covp_er": Variant("covp", _COVP, memory="stream"),  # with replay of ten samples per step
     "covp_rank_100": Variant("covp", _COVP, {"rank": 100}),
     "covp_open": Variant("covp", _COVP, {"open_share": 0.01}),
+    "covp_forgetting": Variant("covp", _COVP, {"decay": 0.95}),
     "covp_centred": Variant("covp", _COVP, {"centred": True}),
     "covp_diagonal": Variant("covp", _COVP, {"directions": "diagonal"}),
     "covp_random": Variant("covp", _COVP, {"directions": "random"}),
