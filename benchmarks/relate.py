@@ -1,9 +1,9 @@
 """Level and power of `relation_test`, coverage of the intervals, cost in time and memory.
 
-``python benchmarks/relate.py [level] [fresh] [coverage] [speed] [stream]`` writes the sections (all of them
-by default) of docs/benchmarks/relate.md. The 20 million rows of ``stream`` are generated in a
-temporary folder; reading them and relating them are processes of their own, so that peak memory is
-their own.
+``python benchmarks/relate.py [level] [fresh] [coverage] [speed] [stream]`` writes the sections (all
+of them by default) of docs/benchmarks/relate.md. The 20 million rows of ``stream`` are generated in
+a temporary folder; reading them and relating them are processes of their own, so that peak memory
+is their own.
 """
 
 import json
@@ -137,7 +137,7 @@ def level(repetitions: int = 120) -> Iterator[str]:
     yield _shares(SHOWN, VARIANTS, few)
 
 
-def fresh(repetitions: int = 300) -> Iterator[str]:
+def fresh(repetitions: int = 120) -> Iterator[str]:
     yield (
         f"The defaults of `relation_test` were chosen with the table above in view. Here are the "
         f"same worlds with seeds that had never been used, fixed before the only run: share of "

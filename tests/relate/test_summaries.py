@@ -58,10 +58,10 @@ def test_reservoir_is_uniform() -> None:
     counts = np.zeros(60)
     for seed in range(300):
         rng = np.random.default_rng(seed)
-        kept = Reservoir(np.zeros(0), np.zeros((0, 1)), capacity=10)
+        kept = Reservoir(1, capacity=10)
         for start in (0, 20, 30):
             rows = np.arange(start, {0: 20, 20: 30, 30: 60}[start], dtype=float)
-            kept.add(rng.random(len(rows)), rows[None])
+            kept.add(rng.permutation(rows)[None], rng)
         counts[kept.rows[:, 0].astype(int)] += 1
     # 300 draws with probability 1/6: 50 +- 6.5 each
     assert counts.sum() == 3000

@@ -1,6 +1,6 @@
 """Tables of any size become summaries: read once, piece by piece, here or on several workers."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -20,6 +20,7 @@ from vntransfer.data.cells import (
 )
 from vntransfer.errors import ArgumentError, DataError
 from vntransfer.io import report
+from vntransfer.relate._ahead import ahead
 from vntransfer.relate._basis import Matrix
 from vntransfer.relate._summary import Summaries
 from vntransfer.tabular import Findings, Frame, TableEncoder, read_frame
@@ -27,13 +28,13 @@ from vntransfer.tabular.schema import MISSING, without_marks
 
 Engine = Literal["local", "dask"]
 
-ROWS = 32_768
-"""Rows per step."""
+ROWS, STEP = 65_536, 4_000_000
+"""Rows, and cells, per step."""
 
 LOOK, CELLS = 200_000, 2_000_000
 """Rows, and cells, of all files from which the kinds of the columns are found out."""
 
-PART = 2_000_000
+PART = 4_000_000
 """Rows of a parquet file that make a part: what one worker does at a time."""
 
 MOST = 200
@@ -56,6 +57,11 @@ class Plan:
     def columns(self) -> list[str]:
         """Columns that are read."""
         return [*self.encoder.needed, self.response, self.domain]
+
+    @property
+    def rows(self) -> int:
+        """Rows that are read at once."""
+        return max(1000, min(ROWS, STEP // len(self.columns)))
 
     @property
     def plain(self) -> bool:
@@ -229,17 +235,20 @@ def summarise(plan: Plan, part: Part) -> Summaries:
     rng = np.random.default_rng([plan.seed, part.number])
     if part.groups is not None:
         with open_parquet(part.file) as opened:
-            row = part.first
-            for group in part.groups:  # one at a time: several at once are held in memory
-                for batch in opened.iter_batches(ROWS, columns=plan.columns, row_groups=[group]):
-                    _add_batch(made, plan, part.file, row, batch, rng)
-                    row += batch.num_rows
+            batches = (
+                batch
+                for group in part.groups  # one at a time: several at once are held in memory
+                for batch in opened.iter_batches(
+                    plan.rows, columns=plan.columns, row_groups=[group]
+                )
+            )
+            _add_batches(made, plan, part, batches, rng)
         return made
     if plan.plain and part.file.suffix == ".csv" and part.file.stat().st_size > _FAST_CSV:
         quick = _quick_csv(plan, part)
         if quick is not None:
             return quick
-    for chunk in chunks(part.file, plan.columns, delimiter=plan.delimiter, size=ROWS):
+    for chunk in chunks(part.file, plan.columns, delimiter=plan.delimiter, size=plan.rows):
         _add(made, plan, part.file, chunk.rows, chunk.columns, rng)
     return made
 
@@ -263,13 +272,21 @@ def _quick_csv(plan: Plan, part: Part) -> Summaries | None:
                 column_types=types, include_columns=plan.columns, null_values=list(MISSING)
             ),
         )
-        row = 2
-        for batch in reader:
-            _add_batch(made, plan, part.file, row, batch, rng)
-            row += batch.num_rows
+        _add_batches(made, plan, part, reader, rng)
     except pa.ArrowInvalid:
         return None
     return made
+
+
+def _add_batches(
+    made: Summaries, plan: Plan, part: Part, batches: Iterable[Any], rng: np.random.Generator
+) -> None:
+    """Take in Arrow batches, the next ones being read meanwhile."""
+    row = part.first
+    with ahead(batches) as coming:
+        for batch in coming:
+            _add_batch(made, plan, part.file, row, batch, rng)
+            row += batch.num_rows
 
 
 def _add_batch(
@@ -282,11 +299,11 @@ def _add_batch(
     types = [batch.column(name).type for name in numeric]
     fits = pyarrow.types.is_floating, pyarrow.types.is_integer
     if plan.plain and all(any(fit(kind) for fit in fits) for kind in types):
-        Z = np.empty((len(numeric), batch.num_rows))
-        for k, name in enumerate(numeric):
-            Z[k] = batch.column(name).to_numpy(zero_copy_only=False)
-        with np.errstate(invalid="ignore"):
-            clean = np.isfinite(Z[:-1].sum()) and not np.isinf(Z[-1]).any()
+        Z = [batch.column(name).to_numpy(zero_copy_only=False) for name in numeric]
+        if any(own.dtype != np.float32 for own in Z):
+            Z = [own.astype(np.float64, copy=False) for own in Z]
+        with np.errstate(invalid="ignore", over="ignore"):
+            clean = all(np.isfinite(own.sum()) for own in Z[:-1]) and not np.isinf(Z[-1]).any()
         if clean:
             codes, names = _codes(batch.column(plan.domain))
             if "" not in names:
@@ -358,7 +375,7 @@ def _into(
     plan: Plan,
     codes: NDArray[np.intp],
     names: list[str],
-    Z: Matrix,
+    Z: Sequence[NDArray[Any]] | Matrix,
     rng: np.random.Generator,
 ) -> None:
     if len(made.domains.keys() | set(names)) > MOST:
