@@ -43,8 +43,8 @@ BAD: dict[str, tuple[str, str, str]] = {
     ),
     "all missing": (
         change(size=[""] * n),
-        "column 'size': empty in all 100 labelled",
-        "column 'size': empty in all 125",
+        "column 'size': empty in all 100 labelled rows;",
+        "column 'size': empty in all 125 rows;",
     ),
     "constant response": (
         change(price=["7"] * n),

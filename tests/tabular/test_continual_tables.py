@@ -153,7 +153,7 @@ def test_columns_are_compared_and_targets_refused(tmp_path: Path) -> None:
     done = vnt("predict", tmp_path / "m", some)
     assert done.exit_code == 2
     assert "does not match model.json" in done.stderr
-    with pytest.raises(ArgumentError, match="holds other things than a network"):
+    with pytest.raises(ArgumentError, match="not part of a vntransfer continual model"):
         model.save(tmp_path)
 
 

@@ -1,5 +1,6 @@
 """What the commands for people's own tables share: options, errors, progress, summaries."""
 
+import os
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -8,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from vntransfer.errors import DataWarning, VnError
+from vntransfer.errors import ArgumentError, DataWarning, VnError
 
 BAD = 2
 """Exit code for a table or an option that cannot be used."""
@@ -28,6 +29,10 @@ Category = Annotated[
     typer.Option("--category", help="A column of categories, whatever it looks like; repeatable."),
 ]
 Delimiter = Annotated[str, typer.Option("--delimiter", help="Between the cells of a csv file.")]
+Save = Annotated[
+    Path | None, typer.Option("--save", help="Folder for what was learnt, for `vnt predict`.")
+]
+Out = Annotated[Path | None, typer.Option("--out", "-o", help="Write everything as an HTML page.")]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Same seed, same numbers.")]
 
 
@@ -39,12 +44,23 @@ def plain_errors() -> Iterator[None]:
         warnings.simplefilter("always", DataWarning)
         try:
             yield
-        except VnError as error:
+        except (VnError, OSError) as error:  # such as a disk that is full
             typer.echo(f"vnt: {error}", err=True)
             raise typer.Exit(BAD) from None
         finally:
             for warning in caught:
                 typer.echo(f"vnt: note: {warning.message}", err=True)
+
+
+def check_page(out: Path | None) -> None:
+    """Raise if a page cannot be written to ``--out``: better before a long computation."""
+    if out is None:
+        return
+    if out.is_dir():
+        raise ArgumentError(f"--out: {out} is a folder; name a file such as page.html")
+    above = next(folder for folder in out.absolute().parents if folder.exists())
+    if not above.is_dir() or not os.access(above, os.W_OK):
+        raise ArgumentError(f"--out: {out} cannot be written ({above} is no folder to write into)")
 
 
 @contextmanager
@@ -99,6 +115,18 @@ def table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> Any
     for row in rows:
         made.add_row(*map(Text, row))
     return made
+
+
+def told(screen: Any, summary: Sequence[tuple[str, str, str]], notes: Sequence[str]) -> None:
+    """Print what was done to which column, and notes."""
+    screen.print(columns(summary))
+    for note in notes:
+        screen.print(f"note: {note}")
+
+
+def kept(screen: Any, folder: Path) -> None:
+    """Print where a model is, and what it is for."""
+    screen.print(f"\nsaved; predict with: vnt predict {folder} FILE --out predictions.csv")
 
 
 def columns(summary: Sequence[tuple[str, str, str]]) -> Any:

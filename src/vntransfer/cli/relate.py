@@ -1,6 +1,5 @@
 """``vnt relate``: which places of a table behave alike."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -11,7 +10,9 @@ from vntransfer.cli._user import (
     Domain,
     Drop,
     Features,
+    Out,
     Seed,
+    check_page,
     columns,
     console,
     plain_errors,
@@ -19,7 +20,6 @@ from vntransfer.cli._user import (
     split,
     table,
 )
-from vntransfer.errors import ArgumentError
 
 if TYPE_CHECKING:
     from vntransfer.relate import Relation
@@ -55,9 +55,7 @@ def command(
     resamples: Annotated[
         int | None, typer.Option("--resamples", min=19, help="Per pair; default: enough.")
     ] = None,
-    out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Write everything as an HTML page.")
-    ] = None,
+    out: Out = None,
     delimiter: Delimiter = ",",
     seed: Seed = 0,
     engine: Annotated[
@@ -75,8 +73,7 @@ def command(
     with plain_errors():
         from vntransfer.relate import relate
 
-        if out is not None and out.is_dir():
-            raise ArgumentError(f"--out: {out} is a folder; name a file such as page.html")
+        check_page(out)
         with progress():
             found = relate(
                 files,
@@ -98,10 +95,7 @@ def command(
             found.at(name)
         show(found, console(), target or list(found.names))
         if out is not None:
-            try:
-                typer.echo(f"\npage: {found.to_page(out)}")
-            except OSError as error:
-                raise ArgumentError(f"--out: {out} cannot be written ({error})") from error
+            typer.echo(f"\npage: {found.to_page(out)}")
 
 
 def show(found: "Relation", console: Any, targets: list[str]) -> None:

@@ -1,6 +1,6 @@
 """Tables of any size become summaries: read once, piece by piece, here or on several workers."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -22,6 +22,7 @@ from vntransfer.errors import ArgumentError, DataError
 from vntransfer.io import report
 from vntransfer.relate._ahead import ahead
 from vntransfer.relate._basis import Matrix
+from vntransfer.relate._look import first_rows, look
 from vntransfer.relate._summary import Summaries
 from vntransfer.tabular import Findings, Frame, TableEncoder, read_frame
 from vntransfer.tabular.schema import MISSING, without_marks
@@ -30,9 +31,6 @@ Engine = Literal["local", "dask"]
 
 ROWS, STEP = 65_536, 4_000_000
 """Rows, and cells, per step."""
-
-LOOK, CELLS = 200_000, 2_000_000
-"""Rows, and cells, of all files from which the kinds of the columns are found out."""
 
 PART = 4_000_000
 """Rows of a parquet file that make a part: what one worker does at a time."""
@@ -116,8 +114,14 @@ def read_table(
     names = _features(files[0], first, domain, response, features, drop)
     for file in files[1:]:
         need(file, header(file, delimiter), [*names, response, domain])
-    looked, all_seen = _look(files, names, delimiter)
-    encoder = TableEncoder.fit(looked, wanted=features or (), category=category)
+    looked, rows, all_seen = look(files, names, delimiter)
+    encoder = TableEncoder.fit(
+        looked,
+        rows,
+        wanted=features or (),
+        category=category,
+        called="rows" if all_seen else "rows that were looked at",
+    )
     plan = Plan(domain, response, encoder, delimiter, seed)
     parts = _parts(files)
     if engine == "dask":
@@ -132,8 +136,9 @@ def read_table(
         report(files[-1].name, len(parts), len(parts))
     notes = _notes(made, encoder)
     if not all_seen:
-        n = len(next(iter(looked.values())))
-        notes.append(f"what the columns hold was judged by {n:,} rows from all over the files")
+        notes.append(
+            f"what the columns hold was judged by {len(rows):,} rows from all over the files"
+        )
     return made, encoder, notes
 
 
@@ -157,56 +162,6 @@ def _features(
     return list(dict.fromkeys(names))
 
 
-def _look(
-    files: Sequence[Path], names: Sequence[str], delimiter: str
-) -> tuple[dict[str, Column], bool]:
-    """Rows from all files, and of parquet from all over a file; whether these are all rows."""
-    each = max(2000, min(LOOK, CELLS // len(names)) // len(files))
-    found: dict[str, list[Column]] = {name: [] for name in names}
-    complete = True
-    for file in files:
-        seen = 0
-        for columns in _some_rows(file, names, delimiter, each):
-            seen += len(columns[names[0]])
-            for name in names:
-                found[name].append(columns[name])
-            if seen >= each:
-                complete = False
-                break
-        if is_parquet(file):
-            with open_parquet(file) as opened:
-                complete = complete and opened.metadata.num_rows <= seen
-    if not any(map(len, found[names[0]])):
-        raise DataError(f"{files[0]}: has a header but no rows; fill it")
-    return {name: _join(parts) for name, parts in found.items()}, complete
-
-
-def _some_rows(
-    file: Path, names: Sequence[str], delimiter: str, each: int
-) -> Iterator[dict[str, Column]]:
-    if not is_parquet(file):
-        for chunk in chunks(file, names, delimiter=delimiter):
-            yield chunk.columns
-        return
-    with open_parquet(file) as opened:
-        groups = range(opened.metadata.num_row_groups)
-        spread = groups[:: max(1, len(groups) // 8)]
-        size = max(1000, each // max(1, len(spread)))
-        whole = opened.metadata.num_rows <= each
-        for group in groups if whole else spread:
-            for batch in opened.iter_batches(size, columns=list(names), row_groups=[group]):
-                yield {name: parquet_column(file, name, batch.column(name)) for name in names}
-                if not whole:
-                    break
-
-
-def _join(parts: Sequence[Column]) -> Column:
-    """One column of several; as text where files store it differently (csv knows text alone)."""
-    if len({own.stored for own in parts}) == 1:
-        return Column(parts[0].stored, np.concatenate([own.values for own in parts]))
-    return Column("text", np.concatenate([own.texts() for own in parts]))
-
-
 def _parts(files: Sequence[Path]) -> list[Part]:
     """Cut files into parts, the same ones for every engine: so are the numbers."""
     parts: list[Part] = []
@@ -215,17 +170,13 @@ def _parts(files: Sequence[Path]) -> list[Part]:
             parts.append(Part(file, None, len(parts)))
             continue
         with open_parquet(file) as opened:
-            sizes = [
-                opened.metadata.row_group(k).num_rows for k in range(opened.metadata.num_row_groups)
-            ]
+            first = first_rows(opened)
         groups: list[int] = []
-        row = 2
-        for k in range(len(sizes)):
+        for k in range(len(first) - 1):
             groups.append(k)
-            held = sum(sizes[g] for g in groups)
-            if held >= PART or k == len(sizes) - 1:
-                parts.append(Part(file, tuple(groups), len(parts), row))
-                row, groups = row + held, []
+            if first[k + 1] - first[groups[0]] >= PART or k == len(first) - 2:
+                parts.append(Part(file, tuple(groups), len(parts), first[groups[0]]))
+                groups = []
     return parts
 
 

@@ -26,7 +26,7 @@ RESERVOIR = 1000
 
 @dataclass
 class Blocks:
-    """Second moments of blocks of rows, all of one size but for the last; single rows at first.
+    """Second moments of blocks of about equally many rows; single rows at first.
 
     A block is merged with its neighbour whenever there are too many, so that memory is bounded
     however many rows come. The moments of all rows are exact; the blocks are what intervals are
@@ -44,7 +44,7 @@ class Blocks:
     parts
         The blocks, arrays (m, D + 1, D + 1).
     size
-        Rows of a block.
+        Rows of a block, but for the last one; merging leaves a few with up to twice as many.
     origin
         What the moments are about, (D,).
     """
@@ -97,12 +97,11 @@ class Blocks:
         if other.origin is None:
             return
         other = Blocks(self.n_columns, other.parts, other.size, other.origin)
-        if self.origin is None:
-            self.origin = other.origin
+        origin = self.origin = other.origin if self.origin is None else self.origin
         for one, size in ((self, other.size), (other, self.size)):
             while one.size < size:
                 one._halve()
-        added = _about(other, self.origin)
+        added = _about(other, origin)
         if self._gap() and len(added):  # the short one comes last
             self.parts[-1], short = self.parts[-1][:-1], self.parts[-1][-1:]
             if added[-1, -1, -1] < self.size:

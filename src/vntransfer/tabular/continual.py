@@ -205,6 +205,7 @@ def learn_tasks(
         numbers[train].tolist(),
         wanted=features or (),
         category=category,
+        called="training rows",
     )
     X = encoder.transform(cells, frame.rows)
     centre, scale = X[train].mean(0), X[train].std(0)

@@ -257,6 +257,7 @@ def read_problem(
         numbers[rows].tolist(),
         wanted=features or (),
         category=category,
+        called="labelled rows",
     )
     used, findings = np.flatnonzero(labelled | aimed), Findings()
     X = encoder.transform(
