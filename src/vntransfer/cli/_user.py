@@ -1,6 +1,5 @@
 """What the commands for people's own tables share: options, errors, progress, summaries."""
 
-import os
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -9,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from vntransfer.errors import ArgumentError, DataWarning, VnError
+from vntransfer.errors import DataWarning, VnError
 
 BAD = 2
 """Exit code for a table or an option that cannot be used."""
@@ -50,17 +49,6 @@ def plain_errors() -> Iterator[None]:
         finally:
             for warning in caught:
                 typer.echo(f"vnt: note: {warning.message}", err=True)
-
-
-def check_page(out: Path | None) -> None:
-    """Raise if a page cannot be written to ``--out``: better before a long computation."""
-    if out is None:
-        return
-    if out.is_dir():
-        raise ArgumentError(f"--out: {out} is a folder; name a file such as page.html")
-    above = next(folder for folder in out.absolute().parents if folder.exists())
-    if not above.is_dir() or not os.access(above, os.W_OK):
-        raise ArgumentError(f"--out: {out} cannot be written ({above} is no folder to write into)")
 
 
 @contextmanager

@@ -59,13 +59,14 @@ def command(
 
     with plain_errors():
         from vntransfer.tabular.fitting import COMPARED, check_method
-        from vntransfer.tabular.folders import check_place
+        from vntransfer.tabular.folders import check_file, check_place
         from vntransfer.tabular.model import fit_problem
         from vntransfer.tabular.storage import KIND
         from vntransfer.tabular.table import read_problem
 
         check_method(method)
-        _user.check_page(out)
+        if out is not None:
+            check_file(out, [file])
         if save is not None:
             check_place(save, KIND)
         problem = read_problem(

@@ -55,13 +55,14 @@ def command(
     with plain_errors():
         from vntransfer.tabular.continual import check_options, learn_tasks
         from vntransfer.tabular.continual_storage import STORED
-        from vntransfer.tabular.folders import check_place
+        from vntransfer.tabular.folders import check_file, check_place
         from vntransfer.tabular.table import read_frame
 
         names = dict.fromkeys((method, *(split(compare) or ())))
         for name in names:
             check_options(name, kind, order, held_out)
-        _user.check_page(out)
+        if out is not None:
+            check_file(out, [file])
         if save is not None:
             check_place(save, STORED)
         frame = read_frame(file, delimiter=delimiter)

@@ -12,7 +12,6 @@ from vntransfer.cli._user import (
     Features,
     Out,
     Seed,
-    check_page,
     columns,
     console,
     plain_errors,
@@ -72,8 +71,10 @@ def command(
     """
     with plain_errors():
         from vntransfer.relate import relate
+        from vntransfer.tabular.folders import check_file
 
-        check_page(out)
+        if out is not None:
+            check_file(out, files)
         with progress():
             found = relate(
                 files,

@@ -36,6 +36,8 @@ def look(
                 complete = complete and opened.metadata.num_rows <= seen
     if not any(map(len, found[names[0]])):
         raise DataError(f"{files[0]}: has a header but no rows; fill it")
+    if len(where) == 1:
+        raise DataError(f"{files[0]}: has one row; at least two places with two rows are needed")
     return {name: _join(parts) for name, parts in found.items()}, where, complete
 
 

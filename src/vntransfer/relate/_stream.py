@@ -26,6 +26,7 @@ from vntransfer.relate._look import first_rows, look
 from vntransfer.relate._summary import Summaries
 from vntransfer.tabular import Findings, Frame, TableEncoder, read_frame
 from vntransfer.tabular.schema import MISSING, without_marks
+from vntransfer.tabular.table import choose_features
 
 Engine = Literal["local", "dask"]
 
@@ -97,9 +98,11 @@ def read_table(
     """
     if engine not in ("local", "dask"):
         raise ArgumentError(f"engine: expected 'local' or 'dask', got {engine!r}")
+    if scheduler is not None and engine == "local":
+        raise ArgumentError("scheduler: is for engine 'dask', got engine 'local'; name that one")
     if isinstance(data, Frame) or hasattr(data, "columns") or hasattr(data, "keys"):
         frame = read_frame(data)
-        names = _features(Path(frame.name), list(frame.columns), domain, response, features, drop)
+        names = choose_features(frame.name, list(frame.columns), domain, response, features, drop)
         encoder = TableEncoder.fit(
             {name: frame.columns[name] for name in names},
             wanted=features or (),
@@ -111,7 +114,7 @@ def read_table(
         return made, encoder, _notes(made, encoder)
     files = expand(data)
     first = header(files[0], delimiter)
-    names = _features(files[0], first, domain, response, features, drop)
+    names = choose_features(str(files[0]), first, domain, response, features, drop)
     for file in files[1:]:
         need(file, header(file, delimiter), [*names, response, domain])
     looked, rows, all_seen = look(files, names, delimiter)
@@ -140,26 +143,6 @@ def read_table(
             f"what the columns hold was judged by {len(rows):,} rows from all over the files"
         )
     return made, encoder, notes
-
-
-def _features(
-    file: Path,
-    every: Sequence[str],
-    domain: str,
-    response: str,
-    features: Sequence[str] | None,
-    drop: Sequence[str],
-) -> list[str]:
-    need(file, every, [domain, response, *(features or ()), *drop])
-    if domain == response:
-        raise ArgumentError(f"response: {response!r} is also the domain; name another column")
-    if doubled := {domain, response} & {*(features or ()), *drop}:
-        raise ArgumentError(f"features: {doubled.pop()!r} is the response or the domain")
-    wanted = every if features is None else features
-    names = [name for name in wanted if name not in (domain, response, *drop)]
-    if not names:
-        raise DataError(f"{file}: no column is left as a feature; it has {', '.join(every)}")
-    return list(dict.fromkeys(names))
 
 
 def _parts(files: Sequence[Path]) -> list[Part]:

@@ -1,10 +1,11 @@
 """Folders of models: whose they are, and how one takes the place of another."""
 
 import json
+import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -44,6 +45,32 @@ def kind_of(folder: Path) -> str:
         return ""
 
 
+def check_file(out: str | Path, tables: Iterable[str | Path] = ()) -> None:
+    """Raise if a file cannot be written, or would replace a table: better before than after.
+
+    Parameters
+    ----------
+    out
+        What is to be written.
+    tables
+        What is read.
+    """
+    out = Path(out)
+    if out.is_dir():
+        raise ArgumentError(f"out: {out} is a folder; name a file")
+    _check_above("out", out)
+    if out.exists() and any(Path(own).exists() and out.samefile(own) for own in tables):
+        raise ArgumentError(f"out: {out} is the table that is read; name another file")
+
+
+def _check_above(what: str, path: Path) -> None:
+    above = next(folder for folder in path.absolute().parents if folder.exists())
+    if not above.is_dir() or not os.access(above, os.W_OK):
+        raise ArgumentError(
+            f"{what}: {path} cannot be written, {above} is no folder that one can write into"
+        )
+
+
 def check_place(folder: str | Path, kind: str) -> None:
     """Raise unless a folder is absent, empty, or holds a model of this kind and nothing else.
 
@@ -66,6 +93,7 @@ def check_place(folder: str | Path, kind: str) -> None:
     folder = Path(folder)
     if folder.exists() and not folder.is_dir():
         raise ArgumentError(f"folder: {folder} is a file; name a folder")
+    _check_above("folder", folder)
     if not folder.is_dir():
         return
     try:

@@ -223,7 +223,7 @@ def read_problem(
     (['A', 'B'], ('C',), ['rooms', 'garden'], (15, 2))
     """
     frame = read_frame(data, delimiter=delimiter)
-    names = choose_features(frame, domain, response, features, drop)
+    names = choose_features(frame.name, list(frame.columns), domain, response, features, drop)
     places, y = read_places(frame, domain), _responses(frame, response)
     notes: list[str] = []
     _check_targets(frame, places, targets)
@@ -280,11 +280,15 @@ def read_problem(
 
 
 def choose_features(
-    frame: Frame, domain: str, response: str, features: Sequence[str] | None, drop: Sequence[str]
+    table: str,
+    every: Sequence[str],
+    domain: str,
+    response: str,
+    features: Sequence[str] | None,
+    drop: Sequence[str],
 ) -> list[str]:
-    """Name the columns to predict from, checking all that were named."""
-    every = list(frame.columns)
-    need(Path(frame.name), every, [domain, response, *(features or ()), *drop])
+    """Name the columns to predict from, among all of a table, checking those that were named."""
+    need(Path(table), every, [domain, response, *(features or ()), *drop])
     if domain == response:
         raise ArgumentError(f"response: {response!r} is also the domain; name another column")
     roles = {domain, response}
@@ -292,9 +296,10 @@ def choose_features(
         raise ArgumentError(f"features: {doubled.pop()!r} is also the response or the domain")
     if doubled := roles & set(drop):
         raise ArgumentError(f"drop: {doubled.pop()!r} is the response or the domain")
-    names = [n for n in (features or every) if n not in roles and n not in drop]
+    wanted = every if features is None else features
+    names = [n for n in wanted if n not in roles and n not in drop]
     if not names:
-        raise DataError(f"{frame.name}: no column is left as a feature; it has {', '.join(every)}")
+        raise DataError(f"{table}: no column is left as a feature; it has {', '.join(every)}")
     return list(dict.fromkeys(names))
 
 
