@@ -25,8 +25,8 @@ from vntransfer.relate._basis import Matrix
 from vntransfer.relate._look import first_rows, look
 from vntransfer.relate._summary import Summaries
 from vntransfer.tabular import Findings, Frame, TableEncoder, read_frame
-from vntransfer.tabular.schema import MISSING, without_marks
-from vntransfer.tabular.table import choose_features
+from vntransfer.tabular.schema import MISSING
+from vntransfer.tabular.table import choose_features, read_places, read_responses
 
 Engine = Literal["local", "dask"]
 
@@ -270,21 +270,8 @@ def _add(
     rng: np.random.Generator,
 ) -> None:
     """Encode rows of any kind and take them in."""
-    places = columns[plan.domain].texts()
-    if (blank := places == "").any():
-        raise DataError(
-            f"{file}: row {rows[int(blank.argmax())]}, column {plan.domain!r}: is empty; say where "
-            f"the row comes from"
-        )
-    cells = without_marks(columns[plan.response])
-    y = cells.numbers()
-    if (bad := np.isinf(y)).any():
-        i = int(bad.argmax())
-        raise DataError(
-            f"{file}: row {rows[i]}, column {plan.response!r}: {cells.texts()[i][:40]!r} is not a "
-            f"finite number; the response must be one (code classes as 0 and 1, or leave the cell "
-            f"empty where it is unknown)"
-        )
+    frame = Frame(columns, rows, name=str(file))
+    places, y = read_places(frame, plan.domain), read_responses(frame, plan.response)
     findings = Findings()
     try:
         X = plan.encoder.transform(columns, list(rows), findings)

@@ -224,7 +224,7 @@ def read_problem(
     """
     frame = read_frame(data, delimiter=delimiter)
     names = choose_features(frame.name, list(frame.columns), domain, response, features, drop)
-    places, y = read_places(frame, domain), _responses(frame, response)
+    places, y = read_places(frame, domain), read_responses(frame, response)
     notes: list[str] = []
     _check_targets(frame, places, targets)
     aimed = np.isin(places, targets)
@@ -314,7 +314,8 @@ def read_places(frame: Frame, domain: str) -> NDArray[Any]:
     return places
 
 
-def _responses(frame: Frame, response: str) -> Floats:
+def read_responses(frame: Frame, response: str) -> Floats:
+    """Give the response of each row as a number, NaN where it is not known."""
     column = without_marks(frame.columns[response])
     y = column.numbers()
     if (bad := np.isinf(y)).any():
