@@ -1,9 +1,9 @@
 """Level and power of `relation_test`, coverage of the intervals, cost in time and memory.
 
-``python benchmarks/relate.py [level] [coverage] [speed] [stream]`` writes the sections (all of them
-by default) of docs/benchmarks/relate.md. The 20 million rows of ``stream`` are generated in a
-temporary folder; reading them and relating them are processes of their own, so that peak memory is
-their own.
+``python benchmarks/relate.py [level] [fresh] [coverage] [speed] [stream]`` writes the sections (all
+of them by default) of docs/benchmarks/relate.md. The 20 million rows of ``stream`` are generated in
+a temporary folder; reading them and relating them are processes of their own, so that peak memory
+is their own.
 """
 
 import json
@@ -61,15 +61,19 @@ def pair(
     return out
 
 
-def rejected(repetitions: int, options: dict, **world) -> float:
+Seeds = Callable[[int], tuple[list[int], list[int]]]
+
+
+def rejected(repetitions: int, options: dict, seeds: Seeds, **world) -> float:
     """Share of repetitions that reject at 5 %."""
     hits = 0
-    for seed in range(repetitions):
-        rng = np.random.default_rng([seed, 11])
+    for repetition in range(repetitions):
+        of_rows, of_test = seeds(repetition)
+        rng = np.random.default_rng(of_rows)
         tested = relation_test(
             pair(world["relation"], rng, **{k: v for k, v in world.items() if k != "relation"}),
             n_resamples=199,
-            random_state=seed,
+            random_state=of_test,
             **options,
         )
         hits += tested.raw_p_values[0, 1] <= 0.05
@@ -112,6 +116,16 @@ SHOWN = [
 ]
 
 
+def seen(repetition: int) -> tuple[list[int], list[int]]:
+    """Seeds of the simulations that were in view when the defaults were chosen."""
+    return [repetition, 11], [repetition]
+
+
+def unseen(repetition: int) -> tuple[list[int], list[int]]:
+    """Seeds written down before anything was computed with them."""
+    return [repetition, 8_161_116, 29], [repetition, 8_161_116, 31]
+
+
 def level(repetitions: int = 120) -> Iterator[str]:
     yield f"Share of {repetitions} repetitions that reject at 5 % (199 resamples, raw p-values)."
     yield "Same relation, different inputs: at most 8 % wanted."
@@ -123,12 +137,35 @@ def level(repetitions: int = 120) -> Iterator[str]:
     yield _shares(SHOWN, VARIANTS, few)
 
 
-def _shares(worlds: list[dict], variants: dict[str, dict], repetitions: int) -> str:
+def fresh(repetitions: int = 300) -> Iterator[str]:
+    yield (
+        f"The defaults of `relation_test` were chosen with the table above in view. Here are the "
+        f"same worlds with seeds that had no part in that and were fixed beforehand: share of "
+        f"{repetitions} repetitions that reject at 5 % (199 resamples, raw p-values)."
+    )
+    yield (
+        "The number of repetitions was not fixed beforehand to the end: 300 were planned, 120 were "
+        "run first (levels of 2 to 8 %, power of 94 to 100 %, to whole percents), and with these "
+        "in view the same seeds were run on to 300, because 8 % did not tell 7.5 from 8.3. The "
+        "worlds share their seeds, so that their shares rise and fall together; the standard error "
+        "of a share of 5 % is 1.3 %."
+    )
+    for title, worlds in (
+        ("Same relation, different inputs: at most 8 % wanted.", EQUAL),
+        ("Another slope of the first feature: at least 90 % wanted.", OTHER),
+    ):
+        yield title
+        yield _shares(worlds, {"rejected": {}}, repetitions, unseen)
+
+
+def _shares(
+    worlds: list[dict], variants: dict[str, dict], repetitions: int, seeds: Seeds = seen
+) -> str:
     lines = [f"| world | {' | '.join(variants)} |", "| --- |" + " --- |" * len(variants)]
     for world in worlds:
         name = ", ".join([world["relation"], *(f"{k} {v}" for k, v in list(world.items())[1:])])
-        shares = [rejected(repetitions, options, **world) for options in variants.values()]
-        lines.append(f"| {name} | {' | '.join(f'{100 * share:.0f} %' for share in shares)} |")
+        shares = [rejected(repetitions, options, seeds, **world) for options in variants.values()]
+        lines.append(f"| {name} | {' | '.join(f'{100 * share:.1f} %' for share in shares)} |")
         print(lines[-1], flush=True)
     return "\n".join(lines)
 
@@ -300,7 +337,7 @@ def stream(rows: int = 20_000_000) -> Iterator[str]:
     yield f"Passing over the file costs {own:.1f} times reading it ({wall:.1f} by the wall)."
 
 
-SECTIONS = {"level": level, "coverage": coverage, "speed": speed, "stream": stream}
+SECTIONS = {"level": level, "fresh": fresh, "coverage": coverage, "speed": speed, "stream": stream}
 
 
 def main(wanted: list[str]) -> None:

@@ -35,10 +35,8 @@ SMALL: dict[str, Any] = {
 NETWORK = SourceOnlyRegressor(**SMALL, random_state=0)
 
 DENSE, SPARSE = (f"check_sample_weight_equivalence_on_{kind}_data" for kind in ("dense", "sparse"))
-SUBSETS = "check_methods_subset_invariance"
 DRAWN = "rows are drawn at random by their weights: a row twice is not a row of weight two"
 COUNTED = "leave-one-out and column scales count rows: a row twice is not a row of weight two"
-ROUNDED = "float32 sums depend on the number of rows: predictions can be 1e-6 apart"
 
 
 def small(method: str) -> Any:
@@ -66,14 +64,14 @@ def expected(model: Any) -> dict[str, str]:
     if isinstance(model, AutoTransferRegressor):  # without domains it is its first candidate
         return {DENSE: COUNTED, SPARSE: COUNTED} if model.candidates[0] == "ridge" else {}
     if isinstance(model, DomainRegressor) or model.estimator is NETWORK:
-        return {DENSE: DRAWN, SPARSE: DRAWN, SUBSETS: ROUNDED}
+        return {DENSE: DRAWN, SPARSE: DRAWN}
     if model.estimator == "ridge":
         return {DENSE: COUNTED, SPARSE: COUNTED}
     scaled = isinstance(model, WeightedSourceClassifier) and model.estimator is None
     return {DENSE: COUNTED} if scaled else {}
 
 
-@parametrize_with_checks(EVERY, expected_failed_checks=expected)
+@parametrize_with_checks(EVERY, expected_failed_checks=expected, xfail_strict=True)
 def test_checks_of_scikit_learn(estimator: Any, check: Any) -> None:
     check(estimator)
 

@@ -138,7 +138,7 @@ def column(**changes):
         (towns(60), {"domain": "town", "response": "kind"}, "is not a finite number"),
         (towns(60), {"domain": "town", "response": "town"}, "is also the domain"),
         (column(price=[1.0] * 60), {"domain": "town", "response": "price"}, "a constant depends"),
-        (column(price=[None] * 60), {"domain": "town", "response": "price"}, "known in 0 place"),
+        (column(price=[None] * 60), {"domain": "town", "response": "price"}, "known in no place"),
         (column(town=["a"] * 60), {"domain": "town", "response": "price"}, "has one place, 'a'"),
         (column(area=[None] * 60), {"domain": "town", "response": "price"}, "'area': empty in all"),
         (column(town=[""] * 60), {"domain": "town", "response": "price"}, "is empty; say where"),

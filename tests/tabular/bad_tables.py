@@ -25,7 +25,7 @@ BAD: dict[str, tuple[str, str, str]] = {
     "one row": (
         "town,size,price\nnorth,3,1\n",
         "has no place 'new'",
-        "no column says anything",
+        "has one row; at least two places",
     ),
     "one place": (
         change(town=["new"] * n),
@@ -39,12 +39,12 @@ BAD: dict[str, tuple[str, str, str]] = {
     "no responses": (
         change(price=[None] * n),
         "0 rows of sources have a response",
-        "is known in 0 place",
+        "is known in no place; at least two",
     ),
     "all missing": (
         change(size=[""] * n),
-        "column 'size': empty in all 100 labelled",
-        "column 'size': empty in all 125",
+        "column 'size': empty in all 100 labelled rows;",
+        "column 'size': empty in all 125 rows;",
     ),
     "constant response": (
         change(price=["7"] * n),

@@ -93,6 +93,45 @@ def test_bad_options(options: list[str], message: str, tmp_path: Path) -> None:
     assert not (tmp_path / "m").exists()
 
 
+COMMANDS = {
+    "adapt": QUICK,
+    "relate": ["--domain", "town", "--response", "price", "--resamples", "99"],
+    "continual": ["--task", "town", "--response", "price", "--compare", ""],
+}
+
+
+@pytest.mark.parametrize("command", [*COMMANDS, "predict"])
+def test_outputs_that_cannot_be(command: str, tmp_path: Path) -> None:
+    path = write(tmp_path / "a.csv", towns())
+    if command == "predict":
+        model = tmp_path / "model"
+        vnt("adapt", path, *QUICK, "--save", model)
+        run = partial(vnt, "predict", model, path)
+    else:
+        run = partial(vnt, command, path, *COMMANDS[command])
+    before = sorted(file.name for file in tmp_path.iterdir()), path.read_bytes()
+    for options, message in (
+        (["--out", path], "a.csv is the table that is read; name another file"),
+        (["--out", tmp_path], "is a folder; name a file"),
+        (["--out", path / "page.csv"], "is no folder that one can write into"),
+        (["--delimiter", ";;"], "delimiter: expected one character"),
+    ):
+        done = run(*options)
+        assert done.exit_code == 2, (options, done.output, done.exception)
+        assert message in done.stderr
+    if command in ("adapt", "continual"):
+        for options, message in (
+            (["--save", path], "is a file; name a folder"),
+            (["--save", path / "m"], "is no folder that one can write into"),
+            (["--save", tmp_path], "holds 'a.csv', which is not part of a vntransfer"),
+            (["--features", ""], "no column is left as a feature"),
+        ):
+            done = run(*options)
+            assert done.exit_code == 2, (options, done.output)
+            assert message in done.stderr
+    assert before == (sorted(file.name for file in tmp_path.iterdir()), path.read_bytes())
+
+
 def test_bytes_that_are_no_text_and_files_that_are_no_files(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_bytes(b"town,price\n\xff\xfe,1\n")

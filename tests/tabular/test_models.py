@@ -1,6 +1,7 @@
 """Models of tables: what they learn, what they say to expect, folders, intervals, new tables."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,10 @@ import pytest
 from towns import towns, write
 from vntransfer.errors import ArgumentError, DataError, DomainError
 from vntransfer.tabular import Calibration, Findings, TableModel, adapt, load_table_model
+from vntransfer.tabular.folders import replaced
 from vntransfer.tabular.output import predict_file
 from vntransfer.tabular.page import write_page
+from vntransfer.tabular.storage import KIND
 
 ROLES: dict[str, Any] = {"domain": "town", "response": "price"}
 QUICK: dict[str, Any] = {**ROLES, "target": "new", "method": "ridge", "compare": ()}
@@ -163,11 +166,77 @@ def test_folder_is_checked_before_anything_is_used(model: TableModel, tmp_path: 
         load_table_model(tmp_path / "nowhere")
 
 
-def test_a_folder_with_other_things_is_left_alone(model: TableModel, tmp_path: Path) -> None:
-    (tmp_path / "thesis.txt").write_text("precious")
-    with pytest.raises(ArgumentError, match="holds other things"):
-        model.save(tmp_path)
-    assert (tmp_path / "thesis.txt").read_text() == "precious"
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(f.relative_to(folder)): f.read_bytes() for f in folder.rglob("*") if f.is_file()}
+
+
+@pytest.mark.parametrize("name", ["thesis.txt", "estimator0/notes.txt", "estimator0/deep/a", "d/"])
+def test_a_folder_with_other_things_is_left_alone(
+    model: TableModel, tmp_path: Path, name: str
+) -> None:
+    place = tmp_path / "m"
+    for older in (False, True):  # beside an older model, or alone
+        if older:
+            model.save(place)
+        foreign = place / name
+        (foreign if name.endswith("/") else foreign.parent).mkdir(parents=True, exist_ok=True)
+        if not name.endswith("/"):
+            foreign.write_text("precious")
+        before = contents(place)
+        with pytest.raises(ArgumentError, match="which is not part of a vntransfer table model"):
+            model.save(place)
+        assert contents(place) == before
+        assert foreign.exists()
+        assert [path.name for path in tmp_path.iterdir()] == ["m"]
+        shutil.rmtree(place)
+
+
+def test_a_record_cannot_claim_files_of_others(model: TableModel, tmp_path: Path) -> None:
+    model.save(tmp_path / "m")
+    record = tmp_path / "m" / "model.json"
+    (tmp_path / "m" / "thesis.txt").write_text("precious")
+    claimed = json.loads(record.read_text())
+    claimed["sha256"]["thesis.txt"] = "0" * 64
+    record.write_text(json.dumps(claimed))
+    with pytest.raises(ArgumentError, match=r"holds 'thesis\.txt'"):
+        model.save(tmp_path / "m")
+    assert (tmp_path / "m" / "thesis.txt").read_text() == "precious"
+
+
+def test_a_save_that_fails_leaves_the_older_model(
+    model: TableModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tmp_path / "m"
+    model.save(place)
+    before = contents(place)
+
+    def half_way() -> None:
+        with replaced(place, KIND) as made:
+            (made / "model.json").write_text("half")
+            raise RuntimeError("the power is gone")
+
+    with pytest.raises(RuntimeError):
+        half_way()
+    rename = Path.rename
+
+    def fails_at_last(self: Path, target: Path) -> Path:
+        if target == place and ".old." not in self.name:
+            raise OSError("disk full")
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", fails_at_last)
+    with pytest.raises(OSError, match="disk full"):
+        model.save(place)
+    assert contents(place) == before
+    assert [path.name for path in tmp_path.iterdir()] == ["m"]
+
+
+def test_of_a_link_the_folder_is_replaced(model: TableModel, tmp_path: Path) -> None:
+    model.save(tmp_path / "v1")
+    (tmp_path / "latest").symlink_to(tmp_path / "v1", target_is_directory=True)
+    model.save(tmp_path / "latest")
+    assert (tmp_path / "latest").is_symlink()
+    assert load_table_model(tmp_path / "v1").targets == ["new"]
 
 
 def test_new_tables_are_compared_with_the_old_one(model: TableModel) -> None:

@@ -28,6 +28,10 @@ Category = Annotated[
     typer.Option("--category", help="A column of categories, whatever it looks like; repeatable."),
 ]
 Delimiter = Annotated[str, typer.Option("--delimiter", help="Between the cells of a csv file.")]
+Save = Annotated[
+    Path | None, typer.Option("--save", help="Folder for what was learnt, for `vnt predict`.")
+]
+Out = Annotated[Path | None, typer.Option("--out", "-o", help="Write everything as an HTML page.")]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Same seed, same numbers.")]
 
 
@@ -39,7 +43,7 @@ def plain_errors() -> Iterator[None]:
         warnings.simplefilter("always", DataWarning)
         try:
             yield
-        except VnError as error:
+        except (VnError, OSError) as error:  # such as a disk that is full
             typer.echo(f"vnt: {error}", err=True)
             raise typer.Exit(BAD) from None
         finally:
@@ -99,6 +103,18 @@ def table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> Any
     for row in rows:
         made.add_row(*map(Text, row))
     return made
+
+
+def told(screen: Any, summary: Sequence[tuple[str, str, str]], notes: Sequence[str]) -> None:
+    """Print what was done to which column, and notes."""
+    screen.print(columns(summary))
+    for note in notes:
+        screen.print(f"note: {note}")
+
+
+def kept(screen: Any, folder: Path) -> None:
+    """Print where a model is, and what it is for."""
+    screen.print(f"\nsaved; predict with: vnt predict {folder} FILE --out predictions.csv")
 
 
 def columns(summary: Sequence[tuple[str, str, str]]) -> Any:

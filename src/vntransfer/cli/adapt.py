@@ -1,6 +1,5 @@
 """``vnt adapt``: train on labelled places for one without labels."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -12,7 +11,9 @@ from vntransfer.cli._user import (
     Drop,
     Features,
     File,
+    Out,
     Response,
+    Save,
     Seed,
     plain_errors,
     progress,
@@ -41,8 +42,8 @@ def command(
         bool,
         typer.Option("--use-target-labels", help="Labelled rows of the target help as a source."),
     ] = False,
-    save: Annotated[Path | None, typer.Option(help="Folder for the model.")] = None,
-    out: Annotated[Path | None, typer.Option(help="Page (HTML) with the results.")] = None,
+    save: Save = None,
+    out: Out = None,
     compare: Annotated[
         bool, typer.Option("--compare/--no-compare", help="Judge boosting and source-only too.")
     ] = True,
@@ -58,13 +59,16 @@ def command(
 
     with plain_errors():
         from vntransfer.tabular.fitting import COMPARED, check_method
+        from vntransfer.tabular.folders import check_file, check_place
         from vntransfer.tabular.model import fit_problem
-        from vntransfer.tabular.storage import check_place
+        from vntransfer.tabular.storage import KIND
         from vntransfer.tabular.table import read_problem
 
         check_method(method)
+        if out is not None:
+            check_file(out, [file])
         if save is not None:
-            check_place(save)
+            check_place(save, KIND)
         problem = read_problem(
             file,
             domain=domain,
@@ -77,11 +81,8 @@ def command(
             delimiter=delimiter,
         )
         screen = _user.console()
-        screen.print(_user.columns(problem.encoder.summary()))
-        for note in problem.notes:
-            screen.print(f"note: {note}")
-        for line in problem.findings.lines():
-            screen.print(f"note: target: {line}")
+        found = (f"target: {line}" for line in problem.findings.lines())
+        _user.told(screen, problem.encoder.summary(), (*problem.notes, *found))
         with progress():
             model = fit_problem(
                 problem,
@@ -93,7 +94,7 @@ def command(
             show(outcome, model, screen)
         if save is not None:
             model.save(save)
-            screen.print(f"\nsaved; predict with: vnt predict {save} FILE --out predictions.csv")
+            _user.kept(screen, save)
         if out is not None:
             model.to_page(out)
             screen.print(f"page: {out}")

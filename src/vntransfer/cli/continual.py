@@ -1,6 +1,5 @@
 """``vnt continual``: learn the tasks of a table one after another."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -11,7 +10,9 @@ from vntransfer.cli._user import (
     Drop,
     Features,
     File,
+    Out,
     Response,
+    Save,
     Seed,
     plain_errors,
     progress,
@@ -43,8 +44,8 @@ def command(
     features: Features = None,
     drop: Drop = None,
     category: Category = None,
-    save: Annotated[Path | None, typer.Option(help="Folder for the network.")] = None,
-    out: Annotated[Path | None, typer.Option(help="Page (HTML) with the results.")] = None,
+    save: Save = None,
+    out: Out = None,
     delimiter: Delimiter = ",",
     seed: Seed = 0,
 ) -> None:
@@ -53,14 +54,17 @@ def command(
 
     with plain_errors():
         from vntransfer.tabular.continual import check_options, learn_tasks
-        from vntransfer.tabular.continual_storage import check_folder
+        from vntransfer.tabular.continual_storage import STORED
+        from vntransfer.tabular.folders import check_file, check_place
         from vntransfer.tabular.table import read_frame
 
         names = dict.fromkeys((method, *(split(compare) or ())))
         for name in names:
             check_options(name, kind, order, held_out)
+        if out is not None:
+            check_file(out, [file])
         if save is not None:
-            check_folder(save)
+            check_place(save, STORED)
         frame = read_frame(file, delimiter=delimiter)
         models: dict[str, ContinualModel] = {}
         with progress():
@@ -83,13 +87,11 @@ def command(
                 )
         screen = _user.console()
         own = models[method]
-        screen.print(_user.columns(own.encoder.summary()))
-        for note in own.notes:
-            screen.print(f"note: {note}")
+        _user.told(screen, own.encoder.summary(), own.notes)
         show(models, method, screen)
         if save is not None:
             own.save(save)
-            screen.print(f"saved; predict with: vnt predict {save} FILE --out predictions.csv")
+            _user.kept(screen, save)
         if out is not None:
             from vntransfer.tabular.continual_page import write_page
 

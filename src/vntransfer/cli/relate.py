@@ -1,6 +1,5 @@
 """``vnt relate``: which places of a table behave alike."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -11,6 +10,7 @@ from vntransfer.cli._user import (
     Domain,
     Drop,
     Features,
+    Out,
     Seed,
     columns,
     console,
@@ -19,7 +19,6 @@ from vntransfer.cli._user import (
     split,
     table,
 )
-from vntransfer.errors import ArgumentError
 
 if TYPE_CHECKING:
     from vntransfer.relate import Relation
@@ -55,9 +54,7 @@ def command(
     resamples: Annotated[
         int | None, typer.Option("--resamples", min=19, help="Per pair; default: enough.")
     ] = None,
-    out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Write everything as an HTML page.")
-    ] = None,
+    out: Out = None,
     delimiter: Delimiter = ",",
     seed: Seed = 0,
     engine: Annotated[
@@ -74,9 +71,10 @@ def command(
     """
     with plain_errors():
         from vntransfer.relate import relate
+        from vntransfer.tabular.folders import check_file
 
-        if out is not None and out.is_dir():
-            raise ArgumentError(f"--out: {out} is a folder; name a file such as page.html")
+        if out is not None:
+            check_file(out, files)
         with progress():
             found = relate(
                 files,
@@ -98,10 +96,7 @@ def command(
             found.at(name)
         show(found, console(), target or list(found.names))
         if out is not None:
-            try:
-                typer.echo(f"\npage: {found.to_page(out)}")
-            except OSError as error:
-                raise ArgumentError(f"--out: {out} cannot be written ({error})") from error
+            typer.echo(f"\npage: {found.to_page(out)}")
 
 
 def show(found: "Relation", console: Any, targets: list[str]) -> None:

@@ -179,6 +179,8 @@ def _check_delimiter(file: Path, names: Sequence[str], delimiter: str) -> None:
 
 def _csv_rows(file: Path, delimiter: str) -> Iterator[list[str]]:
     """Rows of cells; errors of encoding and quoting name the place."""
+    if len(delimiter) != 1 or delimiter in '"\r\n':
+        raise ArgumentError(f"delimiter: expected one character such as ; got {delimiter!r}")
     opened = gzip.open if file.suffix.lower() == ".gz" else open
     with opened(file, "rt", encoding="utf-8-sig", newline="") as text:
         reader = csv.reader(text, delimiter=delimiter, strict=True)

@@ -234,8 +234,8 @@ def _check(made: Summaries, domain: str, response: str, notes: list[str]) -> lis
     known = [name for name, own in made.items() if own.labelled >= 2]
     if len(known) < 2:
         raise DataError(
-            f"column {response!r}: is known in {len(known)} place(s); at least two with responses "
-            f"are needed to compare how it depends on the features"
+            f"column {response!r}: is known in {len(known) or 'no'} place; at least two with "
+            f"responses are needed to compare how it depends on the features"
         )
     for name, own in made.items():
         if own.unlabelled and name in known:

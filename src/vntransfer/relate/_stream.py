@@ -1,6 +1,6 @@
 """Tables of any size become summaries: read once, piece by piece, here or on several workers."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -20,20 +20,20 @@ from vntransfer.data.cells import (
 )
 from vntransfer.errors import ArgumentError, DataError
 from vntransfer.io import report
+from vntransfer.relate._ahead import ahead
 from vntransfer.relate._basis import Matrix
+from vntransfer.relate._look import first_rows, look
 from vntransfer.relate._summary import Summaries
 from vntransfer.tabular import Findings, Frame, TableEncoder, read_frame
-from vntransfer.tabular.schema import MISSING, without_marks
+from vntransfer.tabular.schema import MISSING
+from vntransfer.tabular.table import choose_features, read_places, read_responses
 
 Engine = Literal["local", "dask"]
 
-ROWS = 32_768
-"""Rows per step."""
+ROWS, STEP = 65_536, 4_000_000
+"""Rows, and cells, per step."""
 
-LOOK, CELLS = 200_000, 2_000_000
-"""Rows, and cells, of all files from which the kinds of the columns are found out."""
-
-PART = 2_000_000
+PART = 4_000_000
 """Rows of a parquet file that make a part: what one worker does at a time."""
 
 MOST = 200
@@ -56,6 +56,11 @@ class Plan:
     def columns(self) -> list[str]:
         """Columns that are read."""
         return [*self.encoder.needed, self.response, self.domain]
+
+    @property
+    def rows(self) -> int:
+        """Rows that are read at once."""
+        return max(1000, min(ROWS, STEP // len(self.columns)))
 
     @property
     def plain(self) -> bool:
@@ -93,9 +98,11 @@ def read_table(
     """
     if engine not in ("local", "dask"):
         raise ArgumentError(f"engine: expected 'local' or 'dask', got {engine!r}")
+    if scheduler is not None and engine == "local":
+        raise ArgumentError("scheduler: is for engine 'dask', got engine 'local'; name that one")
     if isinstance(data, Frame) or hasattr(data, "columns") or hasattr(data, "keys"):
         frame = read_frame(data)
-        names = _features(Path(frame.name), list(frame.columns), domain, response, features, drop)
+        names = choose_features(frame.name, list(frame.columns), domain, response, features, drop)
         encoder = TableEncoder.fit(
             {name: frame.columns[name] for name in names},
             wanted=features or (),
@@ -107,11 +114,17 @@ def read_table(
         return made, encoder, _notes(made, encoder)
     files = expand(data)
     first = header(files[0], delimiter)
-    names = _features(files[0], first, domain, response, features, drop)
+    names = choose_features(str(files[0]), first, domain, response, features, drop)
     for file in files[1:]:
         need(file, header(file, delimiter), [*names, response, domain])
-    looked, all_seen = _look(files, names, delimiter)
-    encoder = TableEncoder.fit(looked, wanted=features or (), category=category)
+    looked, rows, all_seen = look(files, names, delimiter)
+    encoder = TableEncoder.fit(
+        looked,
+        rows,
+        wanted=features or (),
+        category=category,
+        called="rows" if all_seen else "rows that were looked at",
+    )
     plan = Plan(domain, response, encoder, delimiter, seed)
     parts = _parts(files)
     if engine == "dask":
@@ -126,79 +139,10 @@ def read_table(
         report(files[-1].name, len(parts), len(parts))
     notes = _notes(made, encoder)
     if not all_seen:
-        n = len(next(iter(looked.values())))
-        notes.append(f"what the columns hold was judged by {n:,} rows from all over the files")
+        notes.append(
+            f"what the columns hold was judged by {len(rows):,} rows from all over the files"
+        )
     return made, encoder, notes
-
-
-def _features(
-    file: Path,
-    every: Sequence[str],
-    domain: str,
-    response: str,
-    features: Sequence[str] | None,
-    drop: Sequence[str],
-) -> list[str]:
-    need(file, every, [domain, response, *(features or ()), *drop])
-    if domain == response:
-        raise ArgumentError(f"response: {response!r} is also the domain; name another column")
-    if doubled := {domain, response} & {*(features or ()), *drop}:
-        raise ArgumentError(f"features: {doubled.pop()!r} is the response or the domain")
-    wanted = every if features is None else features
-    names = [name for name in wanted if name not in (domain, response, *drop)]
-    if not names:
-        raise DataError(f"{file}: no column is left as a feature; it has {', '.join(every)}")
-    return list(dict.fromkeys(names))
-
-
-def _look(
-    files: Sequence[Path], names: Sequence[str], delimiter: str
-) -> tuple[dict[str, Column], bool]:
-    """Rows from all files, and of parquet from all over a file; whether these are all rows."""
-    each = max(2000, min(LOOK, CELLS // len(names)) // len(files))
-    found: dict[str, list[Column]] = {name: [] for name in names}
-    complete = True
-    for file in files:
-        seen = 0
-        for columns in _some_rows(file, names, delimiter, each):
-            seen += len(columns[names[0]])
-            for name in names:
-                found[name].append(columns[name])
-            if seen >= each:
-                complete = False
-                break
-        if is_parquet(file):
-            with open_parquet(file) as opened:
-                complete = complete and opened.metadata.num_rows <= seen
-    if not any(map(len, found[names[0]])):
-        raise DataError(f"{files[0]}: has a header but no rows; fill it")
-    return {name: _join(parts) for name, parts in found.items()}, complete
-
-
-def _some_rows(
-    file: Path, names: Sequence[str], delimiter: str, each: int
-) -> Iterator[dict[str, Column]]:
-    if not is_parquet(file):
-        for chunk in chunks(file, names, delimiter=delimiter):
-            yield chunk.columns
-        return
-    with open_parquet(file) as opened:
-        groups = range(opened.metadata.num_row_groups)
-        spread = groups[:: max(1, len(groups) // 8)]
-        size = max(1000, each // max(1, len(spread)))
-        whole = opened.metadata.num_rows <= each
-        for group in groups if whole else spread:
-            for batch in opened.iter_batches(size, columns=list(names), row_groups=[group]):
-                yield {name: parquet_column(file, name, batch.column(name)) for name in names}
-                if not whole:
-                    break
-
-
-def _join(parts: Sequence[Column]) -> Column:
-    """One column of several; as text where files store it differently (csv knows text alone)."""
-    if len({own.stored for own in parts}) == 1:
-        return Column(parts[0].stored, np.concatenate([own.values for own in parts]))
-    return Column("text", np.concatenate([own.texts() for own in parts]))
 
 
 def _parts(files: Sequence[Path]) -> list[Part]:
@@ -209,17 +153,13 @@ def _parts(files: Sequence[Path]) -> list[Part]:
             parts.append(Part(file, None, len(parts)))
             continue
         with open_parquet(file) as opened:
-            sizes = [
-                opened.metadata.row_group(k).num_rows for k in range(opened.metadata.num_row_groups)
-            ]
+            first = first_rows(opened)
         groups: list[int] = []
-        row = 2
-        for k in range(len(sizes)):
+        for k in range(len(first) - 1):
             groups.append(k)
-            held = sum(sizes[g] for g in groups)
-            if held >= PART or k == len(sizes) - 1:
-                parts.append(Part(file, tuple(groups), len(parts), row))
-                row, groups = row + held, []
+            if first[k + 1] - first[groups[0]] >= PART or k == len(first) - 2:
+                parts.append(Part(file, tuple(groups), len(parts), first[groups[0]]))
+                groups = []
     return parts
 
 
@@ -229,17 +169,20 @@ def summarise(plan: Plan, part: Part) -> Summaries:
     rng = np.random.default_rng([plan.seed, part.number])
     if part.groups is not None:
         with open_parquet(part.file) as opened:
-            row = part.first
-            for group in part.groups:  # one at a time: several at once are held in memory
-                for batch in opened.iter_batches(ROWS, columns=plan.columns, row_groups=[group]):
-                    _add_batch(made, plan, part.file, row, batch, rng)
-                    row += batch.num_rows
+            batches = (
+                batch
+                for group in part.groups  # one at a time: several at once are held in memory
+                for batch in opened.iter_batches(
+                    plan.rows, columns=plan.columns, row_groups=[group]
+                )
+            )
+            _add_batches(made, plan, part, batches, rng)
         return made
     if plan.plain and part.file.suffix == ".csv" and part.file.stat().st_size > _FAST_CSV:
         quick = _quick_csv(plan, part)
         if quick is not None:
             return quick
-    for chunk in chunks(part.file, plan.columns, delimiter=plan.delimiter, size=ROWS):
+    for chunk in chunks(part.file, plan.columns, delimiter=plan.delimiter, size=plan.rows):
         _add(made, plan, part.file, chunk.rows, chunk.columns, rng)
     return made
 
@@ -263,13 +206,21 @@ def _quick_csv(plan: Plan, part: Part) -> Summaries | None:
                 column_types=types, include_columns=plan.columns, null_values=list(MISSING)
             ),
         )
-        row = 2
-        for batch in reader:
-            _add_batch(made, plan, part.file, row, batch, rng)
-            row += batch.num_rows
+        _add_batches(made, plan, part, reader, rng)
     except pa.ArrowInvalid:
         return None
     return made
+
+
+def _add_batches(
+    made: Summaries, plan: Plan, part: Part, batches: Iterable[Any], rng: np.random.Generator
+) -> None:
+    """Take in Arrow batches, the next ones being read meanwhile."""
+    row = part.first
+    with ahead(batches) as coming:
+        for batch in coming:
+            _add_batch(made, plan, part.file, row, batch, rng)
+            row += batch.num_rows
 
 
 def _add_batch(
@@ -282,11 +233,11 @@ def _add_batch(
     types = [batch.column(name).type for name in numeric]
     fits = pyarrow.types.is_floating, pyarrow.types.is_integer
     if plan.plain and all(any(fit(kind) for fit in fits) for kind in types):
-        Z = np.empty((len(numeric), batch.num_rows))
-        for k, name in enumerate(numeric):
-            Z[k] = batch.column(name).to_numpy(zero_copy_only=False)
-        with np.errstate(invalid="ignore"):
-            clean = np.isfinite(Z[:-1].sum()) and not np.isinf(Z[-1]).any()
+        Z = [batch.column(name).to_numpy(zero_copy_only=False) for name in numeric]
+        if any(own.dtype != np.float32 for own in Z):
+            Z = [own.astype(np.float64, copy=False) for own in Z]
+        with np.errstate(invalid="ignore", over="ignore"):
+            clean = all(np.isfinite(own.sum()) for own in Z[:-1]) and not np.isinf(Z[-1]).any()
         if clean:
             codes, names = _codes(batch.column(plan.domain))
             if "" not in names:
@@ -319,21 +270,8 @@ def _add(
     rng: np.random.Generator,
 ) -> None:
     """Encode rows of any kind and take them in."""
-    places = columns[plan.domain].texts()
-    if (blank := places == "").any():
-        raise DataError(
-            f"{file}: row {rows[int(blank.argmax())]}, column {plan.domain!r}: is empty; say where "
-            f"the row comes from"
-        )
-    cells = without_marks(columns[plan.response])
-    y = cells.numbers()
-    if (bad := np.isinf(y)).any():
-        i = int(bad.argmax())
-        raise DataError(
-            f"{file}: row {rows[i]}, column {plan.response!r}: {cells.texts()[i][:40]!r} is not a "
-            f"finite number; the response must be one (code classes as 0 and 1, or leave the cell "
-            f"empty where it is unknown)"
-        )
+    frame = Frame(columns, rows, name=str(file))
+    places, y = read_places(frame, plan.domain), read_responses(frame, plan.response)
     findings = Findings()
     try:
         X = plan.encoder.transform(columns, list(rows), findings)
@@ -358,7 +296,7 @@ def _into(
     plan: Plan,
     codes: NDArray[np.intp],
     names: list[str],
-    Z: Matrix,
+    Z: Sequence[NDArray[Any]] | Matrix,
     rng: np.random.Generator,
 ) -> None:
     if len(made.domains.keys() | set(names)) > MOST:

@@ -3,7 +3,7 @@
 Everything here merges: summaries of parts of a table, made anywhere, give those of the whole.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -24,34 +24,38 @@ RESERVOIR = 1000
 """Rows of each domain that are kept, at random."""
 
 
-Block = tuple[float, Matrix, Matrix]
-"""Number of rows, mean (D,) and scatter (D, D) of a block."""
-
-
 @dataclass
 class Blocks:
-    """Moments of blocks of rows: at least `few` of them, or single rows.
+    """Second moments of blocks of about equally many rows; single rows at first.
 
     A block is merged with its neighbour whenever there are too many, so that memory is bounded
     however many rows come. The moments of all rows are exact; the blocks are what intervals are
     computed from.
 
+    Of a block is kept the sum of z z' with z = [x - o, 1], which holds its count, sums and squares
+    and makes merging an addition. The origin o is the mean of the rows that came first, m of them:
+    they alone give n rows a variance of (m/n) (mean - o)² at least, so that squares about o exceed
+    those about the mean by a factor of n/m at most, and no more digits than that are lost.
+
     Parameters
     ----------
     n_columns
-        Number of columns.
+        Number of columns D.
     parts
-        The blocks.
+        The blocks, arrays (m, D + 1, D + 1).
     size
-        Rows of a block.
+        Rows of a block, but for the last one; merging leaves a few with up to twice as many.
+    origin
+        What the moments are about, (D,).
     """
 
     n_columns: int
-    parts: list[Block] = field(default_factory=list)
+    parts: list[Matrix] = field(default_factory=list)
     size: int = 1
+    origin: Matrix | None = None
 
     def __len__(self) -> int:
-        return len(self.parts)
+        return sum(map(len, self.parts))
 
     @property
     def few(self) -> int:
@@ -61,91 +65,143 @@ class Blocks:
     @property
     def rows(self) -> int:
         """Number of rows."""
-        return int(sum(part[0] for part in self.parts))
+        return int(sum(part[:, -1, -1].sum() for part in self.parts))
 
     def stacked(self) -> tuple[Matrix, Matrix, Matrix]:
         """Numbers of rows (m,), means (m, D) and scatters (m, D, D) of all blocks."""
-        count, mean, scatter = zip(*self.parts, strict=True)
-        return np.array(count), np.stack(mean), np.stack(scatter)
+        return _unpacked(np.concatenate(self.parts), self.origin)
 
-    def add(self, Z: Matrix) -> None:
+    def add(self, Z: NDArray[Any]) -> None:
         """Take in rows, given as columns of Z (D, n)."""
         n = Z.shape[1]
+        if self.origin is None:
+            self.origin = Z.mean(1, dtype=np.float64)
         while len(self) + -(-n // self.size) > 2 * self.few:
-            self.size *= 2
-            if len(self) > self.few:
-                self.parts = _halved(self)
-        full = n // self.size * self.size
-        for rows, size in ((Z[:, :full], self.size), (Z[:, full:], n - full)):
-            self.parts += _moments(rows, size) if rows.shape[1] else []
+            self._halve()
+        C = np.empty((self.n_columns + 1, n))
+        np.subtract(Z, self.origin[:, None], out=C[:-1])
+        C[-1] = 1.0
+        if gap := min(self._gap(), n):
+            self.parts[-1][-1] += C[:, :gap] @ C[:, :gap].T
+        full = (n - gap) // self.size * self.size
+        for rows, size in (
+            (C[:, gap : gap + full], self.size),
+            (C[:, gap + full :], n - gap - full),
+        ):
+            if rows.shape[1]:
+                each = rows.reshape(len(C), -1, size).transpose(1, 0, 2)
+                self.parts.append(each @ each.transpose(0, 2, 1))
 
     def merge(self, other: "Blocks") -> None:
-        """Take in the blocks of further rows."""
-        self.parts = self.parts + other.parts
-        self.size = max(self.size, other.size)
+        """Take in the blocks of further rows; blocks of both are made equally large first."""
+        if other.origin is None:
+            return
+        other = Blocks(self.n_columns, other.parts, other.size, other.origin)
+        origin = self.origin = other.origin if self.origin is None else self.origin
+        for one, size in ((self, other.size), (other, self.size)):
+            while one.size < size:
+                one._halve()
+        added = _about(other, origin)
+        if self._gap() and len(added):  # the short one comes last
+            self.parts[-1], short = self.parts[-1][:-1], self.parts[-1][-1:]
+            if added[-1, -1, -1] < self.size:
+                short, added = short + added[-1:], added[:-1]
+            added = np.concatenate((added, short))
+        self.parts = [*self.parts, added]
         while len(self) > 2 * self.few:
-            self.size *= 2
-            self.parts = _halved(self)
+            self._halve()
 
     def total(self) -> Moments:
         """Moments of all rows."""
-        whole = Blocks(self.n_columns, self.parts)
-        while len(whole) > 1:
-            whole.parts = _halved(whole)
-        count, mean, scatter = (torch.as_tensor(part) for part in whole.parts[0])
-        return Moments(count.double(), count.double(), mean, scatter, True)
+        whole = np.concatenate(self.parts).sum(0, keepdims=True)
+        count, mean, scatter = (torch.from_numpy(p)[0] for p in _unpacked(whole, self.origin))
+        return Moments(count, count, mean, scatter, True)
 
     def columns(self, kept: Any) -> "Blocks":
         """Blocks of some of the columns."""
-        parts = [(n, mean[kept], scatter[kept][:, kept]) for n, mean, scatter in self.parts]
-        return Blocks(len(parts[0][1]) if parts else 0, parts, self.size)
+        if self.origin is None:
+            return Blocks(len(np.arange(self.n_columns)[kept]))
+        at = np.append(np.arange(self.n_columns)[kept], self.n_columns)
+        parts = [part[:, at][:, :, at] for part in self.parts]
+        return Blocks(len(at) - 1, parts, self.size, self.origin[kept])
+
+    def _gap(self) -> int:
+        """Rows that are missing in the last block."""
+        return max(0, self.size - int(self.parts[-1][-1, -1, -1])) if len(self) else 0
+
+    def _halve(self) -> None:
+        """Make blocks twice as large by merging neighbours."""
+        self.size *= 2
+        if len(self) > 1:
+            M = np.concatenate(self.parts)
+            even = len(M) // 2 * 2
+            self.parts = [np.concatenate((M[:even:2] + M[1:even:2], M[even:]))]
 
 
-def _halved(blocks: Blocks) -> list[Block]:
-    """Merge neighbours."""
-    even = len(blocks) // 2 * 2
-    tensors = [torch.from_numpy(part[:even]) for part in blocks.stacked()]
-    count, mean, scatter = ((t[::2], t[1::2]) for t in tensors)
-    one, two = (Moments(c, c, m, s) for c, m, s in zip(count, mean, scatter, strict=True))
-    both = one.merge(two)
-    merged = (part.numpy() for part in (both.count, both.mean, both.scatter))
-    # copies, so that a block does not keep all others alive
-    made = [(float(n), m.copy(), s.copy()) for n, m, s in zip(*merged, strict=True)]
-    return [*made, *blocks.parts[even:]]
+def _unpacked(M: Matrix, origin: Matrix | None) -> tuple[Matrix, Matrix, Matrix]:
+    """Turn sums of z z' (m, D + 1, D + 1) into counts (m,), means and scatters."""
+    assert origin is not None
+    count, first = M[:, -1, -1].copy(), M[:, :-1, -1]
+    scatter = M[:, :-1, :-1] - first[:, :, None] * first[:, None, :] / count[:, None, None]
+    at = np.arange(len(origin))
+    scatter[:, at, at] = np.maximum(scatter[:, at, at], 0.0)  # rounding, where nothing varies
+    return count, origin + first / count[:, None], scatter
 
 
-def _moments(Z: Matrix, size: int) -> list[Block]:
-    """Moments of every ``size`` rows of Z (D, n), n being a multiple of it."""
-    rows = Z.reshape(len(Z), -1, size).transpose(1, 0, 2)  # (m, D, size)
-    mean = rows @ np.full(size, 1 / size)
-    centred = rows - mean[:, :, None]
-    scatter = centred @ centred.transpose(0, 2, 1)
-    return [(float(size), m, s) for m, s in zip(mean, scatter, strict=True)]
+def _about(blocks: Blocks, origin: Matrix) -> Matrix:
+    """All blocks, with their moments about another origin: z becomes z + [d, 0]."""
+    assert blocks.origin is not None
+    M = np.concatenate(blocks.parts)
+    if (d := blocks.origin - origin).any():
+        lift = M[:, :, -1:] * np.append(d, 0.0)
+        M = M + lift + lift.transpose(0, 2, 1)
+        M[:, :-1, :-1] += M[:, -1:, -1:] * (d[:, None] * d)
+    return M
 
 
 @dataclass
 class Reservoir:
-    """A uniform random sample of rows: those with the smallest of random keys."""
+    """A uniform random sample of rows: those with the smallest of random keys.
 
-    keys: Matrix
-    rows: Matrix
+    Rows that may belong to it wait until there are as many as it has room for: sorting all of them
+    whenever some come would cost more than the moments.
+    """
+
+    n_columns: int
     capacity: int = RESERVOIR
+    pieces: list[tuple[Matrix, Matrix]] = field(default_factory=list)
+    bound: float = 1.0
 
-    def add(self, keys: Matrix, Z: Matrix) -> None:
-        """Take in rows, given as columns of Z (D, n), with their keys (n,)."""
-        if len(self.keys) == self.capacity:
-            better = keys < self.keys.max()
-            keys, Z = keys[better], Z[:, better]
-        if len(keys):
-            self._keep(np.concatenate((self.keys, keys)), np.concatenate((self.rows, Z.T)))
+    def add(self, Z: NDArray[Any], rng: np.random.Generator) -> None:
+        """Take in rows, given as columns of Z (D, n), *in random order*.
+
+        Only rows whose key is below the bound matter: how many there are is drawn, they may as well
+        be the first ones, and keys are drawn for them alone.
+        """
+        if n := int(rng.binomial(Z.shape[1], self.bound)):
+            self._hold(self.bound * rng.random(n), Z[:, :n].T.astype(np.float64))
 
     def merge(self, other: "Reservoir") -> None:
         """Take in the sample of further rows."""
-        self._keep(np.concatenate((self.keys, other.keys)), np.concatenate((self.rows, other.rows)))
+        for piece in other.pieces:
+            self._hold(*piece)
 
-    def _keep(self, keys: Matrix, rows: Matrix) -> None:
+    @property
+    def rows(self) -> Matrix:
+        """The sample (at most ``capacity``, D), in random order."""
+        return self._best()[1]
+
+    def _hold(self, keys: Matrix, rows: Matrix) -> None:
+        self.pieces = [*self.pieces, (keys, rows)]
+        if sum(len(own) for own, _ in self.pieces) > 2 * self.capacity:
+            best = self._best()
+            self.pieces, self.bound = [best], float(best[0][-1])
+
+    def _best(self) -> tuple[Matrix, Matrix]:
+        keys = np.concatenate([np.zeros(0), *(own for own, _ in self.pieces)])
+        rows = np.concatenate([np.zeros((0, self.n_columns)), *(own for _, own in self.pieces)])
         kept = np.argsort(keys, kind="stable")[: self.capacity]
-        self.keys, self.rows = keys[kept], rows[kept]
+        return keys[kept], rows[kept]
 
 
 @dataclass
@@ -168,18 +224,17 @@ class Summary:
     def empty(cls, n_features: int) -> Self:
         """No rows yet."""
         D = n_features + 1
-        reservoir = Reservoir(np.zeros(0), np.zeros((0, D)))
-        return cls(Blocks(D), Blocks(n_features), reservoir)
+        return cls(Blocks(D), Blocks(n_features), Reservoir(D))
 
-    def add(self, Z: Matrix, rng: np.random.Generator) -> None:
-        """Take in rows [x, y] given as columns of Z (d + 1, n); y is NaN where it is not known."""
+    def add(self, Z: NDArray[Any], rng: np.random.Generator) -> None:
+        """Take in rows [x, y], columns of Z (d + 1, n) in random order; y is NaN if not known."""
         unknown = np.isnan(Z[-1])
         if unknown.any():
             self.bare.add(Z[:-1, unknown])
             Z = Z[:, ~unknown]
         if Z.shape[1]:
             self.joint.add(Z)
-            self.reservoir.add(rng.random((Z.shape[1],)), Z)
+            self.reservoir.add(Z, rng)
 
     def merge(self, other: "Summary") -> None:
         """Take in further rows."""
@@ -200,7 +255,6 @@ class Summary:
     def features(self) -> Blocks:
         """Blocks of the features of all rows."""
         every = self.joint.columns(np.arange(self.bare.n_columns))
-        every.n_columns = self.bare.n_columns
         every.merge(self.bare)
         return every
 
@@ -224,17 +278,22 @@ class Summaries:
     notes: dict[str, int] = field(default_factory=dict)
 
     def add(
-        self, codes: NDArray[np.intp], names: list[str], Z: Matrix, rng: np.random.Generator
+        self,
+        codes: NDArray[np.intp],
+        names: list[str],
+        Z: Sequence[NDArray[Any]] | Matrix,
+        rng: np.random.Generator,
     ) -> None:
         """Take in rows [x, y], columns of Z (d + 1, n), that belong to domains ``names[codes]``.
 
-        There are fewer than 2^15 names. Rows are shuffled first: where a table is sorted, blocks of
-        its rows would differ more than chance makes them.
+        There are fewer than 2^15 names. Z may be a list of its rows, all of one type; float32 stays
+        so until moments are taken, which halves the traffic. Rows are shuffled first: where a table
+        is sorted, blocks of its rows would differ more than chance makes them.
         """
-        order = rng.permutation(Z.shape[1])
+        order = rng.permutation(len(codes))
         order = order[np.argsort(codes[order].astype(np.int16), kind="stable")]
         bounds = np.searchsorted(codes[order], np.arange(len(names) + 1))
-        rows = np.empty_like(Z)
+        rows = np.empty((len(Z), len(codes)), dtype=Z[0].dtype)
         for row, into in zip(Z, rows, strict=True):  # several times faster than Z[:, order]
             np.take(row, order, out=into, mode="clip")
         for name, start, stop in zip(names, bounds, bounds[1:], strict=False):

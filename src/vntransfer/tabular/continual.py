@@ -187,7 +187,7 @@ def learn_tasks(
     """
     check_options(method, kind, order, held_out)
     frame = read_frame(data, delimiter=delimiter)
-    columns = choose_features(frame, task, response, features, drop)
+    columns = choose_features(frame.name, list(frame.columns), task, response, features, drop)
     frame, notes = _labelled(frame, task, response)
     places = read_places(frame, task)
     names = tuple(dict.fromkeys(places.tolist()))
@@ -205,6 +205,7 @@ def learn_tasks(
         numbers[train].tolist(),
         wanted=features or (),
         category=category,
+        called="training rows",
     )
     X = encoder.transform(cells, frame.rows)
     centre, scale = X[train].mean(0), X[train].std(0)
@@ -334,8 +335,8 @@ def _labels(frame: Frame, response: str, kind: Kind) -> tuple[NDArray[Any], tupl
     classes = tuple(sorted(set(texts.tolist()), key=_natural))
     if not 2 <= len(classes) <= 1000:
         raise DataError(
-            f"{frame.name}: column {response!r} has {len(classes)} classes; from 2 to 1000 can be "
-            f"learnt"
+            f"{frame.name}: column {response!r} has {len(classes)} different "
+            f"values; from 2 to 1000 classes can be learnt"
         )
     place: Mapping[str, int] = {name: i for i, name in enumerate(classes)}
     return np.array([place[text] for text in texts]), classes

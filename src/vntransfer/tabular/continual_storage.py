@@ -10,19 +10,22 @@ from torch import nn
 
 from vntransfer._version import __version__
 from vntransfer.continual.networks import dense
-from vntransfer.errors import ArgumentError, DataError
+from vntransfer.errors import DataError
 from vntransfer.io import atomic_write, file_hash
 from vntransfer.tabular.continual import ContinualModel
 from vntransfer.tabular.encoder import TableEncoder
+from vntransfer.tabular.folders import NUMBERS, RECORD, read_record, replaced
 
 FORMAT, STORED = 1, "vntransfer continual model"
-RECORD, NUMBERS = "model.json", "model.safetensors"
 
 
 def save(model: ContinualModel, folder: str | Path) -> None:
     """Write a network; a folder that holds anything but an older one is refused."""
-    folder = Path(folder)
-    check_folder(folder)
+    with replaced(folder, STORED) as made:
+        _write(model, made)
+
+
+def _write(model: ContinualModel, folder: Path) -> None:
     numbers = {f"net/{k}": v.contiguous() for k, v in model.net.state_dict().items()}
     for name in ("centre", "scale", "matrix", "initial"):
         numbers[name] = torch.from_numpy(getattr(model, name)).contiguous()
@@ -47,32 +50,16 @@ def save(model: ContinualModel, folder: str | Path) -> None:
         json.dump(record, text, indent=1, ensure_ascii=False)
 
 
-def kind_of(folder: Path) -> str:
-    """Tell what a folder says that it holds, "" if nothing."""
-    try:
-        return str(json.loads((folder / RECORD).read_text(encoding="utf-8"))["kind"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return ""
-
-
-def check_folder(folder: Path) -> None:
-    """Raise if a network must not be written to a folder."""
-    if folder.exists() and not folder.is_dir():
-        raise ArgumentError(f"folder: {folder} is a file; name a folder")
-    if folder.is_dir() and any(folder.iterdir()) and kind_of(folder) != STORED:
-        raise ArgumentError(
-            f"folder: {folder} holds other things than a network of `vnt continual`; name a new "
-            f"folder"
-        )
-
-
 def load_continual_model(folder: str | Path) -> ContinualModel:
     """Read what `ContinualModel.save` wrote; the hash is checked first."""
     folder = Path(folder)
+    record = read_record(folder, STORED)
     try:
-        record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
-        if record["kind"] != STORED or record["format"] != FORMAT:
-            raise DataError(f"{folder}: not a continual model of format {FORMAT}")
+        if record["format"] != FORMAT:
+            raise DataError(
+                f"{folder}: format {record['format']!r}, this is vntransfer {__version__} and "
+                f"knows format {FORMAT}; update it or learn the tasks again"
+            )
         if file_hash(folder / NUMBERS) != record["sha256"]:
             raise DataError(f"{folder}: {NUMBERS} does not match {RECORD}; save it again")
         numbers = read_tensors((folder / NUMBERS).read_bytes())

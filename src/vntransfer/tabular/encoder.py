@@ -99,10 +99,11 @@ class TableEncoder:
     def fit(
         cls,
         columns: Mapping[str, Column],
-        rows: Sequence[int] | None = None,
+        rows: Sequence[int | str] | None = None,
         *,
         wanted: Sequence[str] = (),
         category: Sequence[str] = (),
+        called: str = "rows",
     ) -> Self:
         """Find out what the columns hold.
 
@@ -116,13 +117,22 @@ class TableEncoder:
             Columns that were asked for by name: ids and row numbers among them are used.
         category
             Columns that hold categories even if they look like numbers.
+        called
+            What the rows are in messages, such as "labelled rows".
         """
         if absent := sorted(set(category) - set(columns)):
             raise ArgumentError(f"category: {absent[0]!r} is not among the features")
         n = len(next(iter(columns.values()))) if columns else 0
         numbers = range(2, n + 2) if rows is None else rows
         fields = tuple(
-            describe(name, column, numbers, wanted=name in wanted, category=name in category)
+            describe(
+                name,
+                column,
+                numbers,
+                wanted=name in wanted,
+                category=name in category,
+                called=called,
+            )
             for name, column in columns.items()
         )
         made = cls(fields)

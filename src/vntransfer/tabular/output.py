@@ -14,6 +14,7 @@ from vntransfer.data.cells import CHUNK, Chunk, Column, chunks, expand, header
 from vntransfer.errors import ArgumentError, DataError
 from vntransfer.io import atomic_write, report
 from vntransfer.tabular.encoder import Findings, TableEncoder
+from vntransfer.tabular.folders import check_file
 from vntransfer.tabular.schema import without_marks
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
@@ -161,6 +162,8 @@ def predict_file(
         Rows at a time.
     """
     (file,) = expand(path)[:1]
+    if out is not None:
+        check_file(out, [file])
     names = header(file, delimiter)
     done = Written(notes=model.check(names, target))
     domain, response = model.roles

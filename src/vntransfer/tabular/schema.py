@@ -195,7 +195,13 @@ ALL_PARTS = ("years", *(f"{period} {wave}" for period in PERIODS for wave in ("s
 
 
 def describe(
-    name: str, column: Column, rows: Any, *, wanted: bool = False, category: bool = False
+    name: str,
+    column: Column,
+    rows: Any,
+    *,
+    wanted: bool = False,
+    category: bool = False,
+    called: str = "rows",
 ) -> Field:
     """Find out what a column holds.
 
@@ -207,11 +213,13 @@ def describe(
         Whether it was asked for by name: then it is left out only if it is constant.
     category
         Whether it holds categories whatever it looks like.
+    called
+        What the rows are in messages.
     """
     marked = without_marks(column)
     if bool(marked.empty().all()):
         raise DataError(
-            f"column {name!r}: empty in all {len(column)} labelled rows; fill it, or leave it out "
+            f"column {name!r}: empty in all {len(column)} {called}; fill it, or leave it out "
             f"with --drop {name!r} (drop=)"
         )
     if category or column.stored == "text":

@@ -5,8 +5,6 @@ is used.
 """
 
 import json
-import shutil
-import tempfile
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -24,46 +22,21 @@ from vntransfer.adaptation import load_model
 from vntransfer.errors import ArgumentError, DataError
 from vntransfer.io import atomic_write, file_hash
 from vntransfer.tabular.continual import ContinualModel
-from vntransfer.tabular.continual_storage import STORED, kind_of, load_continual_model
+from vntransfer.tabular.continual_storage import STORED, load_continual_model
 from vntransfer.tabular.encoder import TableEncoder
 from vntransfer.tabular.fitting import Outcome
+from vntransfer.tabular.folders import NUMBERS, RECORD, kind_of, read_record, replaced
 from vntransfer.tabular.intervals import Calibration
 from vntransfer.tabular.model import TableModel
 
 FORMAT = 1
 KIND = "vntransfer table model"
-RECORD, NUMBERS = "model.json", "model.safetensors"
 
 
 def save(model: TableModel, folder: str | Path) -> None:
     """Write a model; a folder that holds anything but an older model is refused."""
-    folder = Path(folder)
-    check_place(folder)
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    made = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))
-    try:
+    with replaced(folder, KIND) as made:
         _write(model, made)
-        made.chmod(0o755)
-        if folder.exists():
-            shutil.rmtree(folder)
-        made.rename(folder)
-    except BaseException:
-        shutil.rmtree(made, ignore_errors=True)
-        raise
-
-
-def check_place(folder: str | Path) -> None:
-    """Raise if a model must not be written to a folder."""
-    folder = Path(folder)
-    if folder.exists() and not folder.is_dir():
-        raise ArgumentError(f"folder: {folder} is a file; name a folder")
-    if folder.is_dir() and any(folder.iterdir()):
-        try:
-            _record(folder)
-        except DataError:
-            raise ArgumentError(
-                f"folder: {folder} holds other things than a model; name a new folder"
-            ) from None
 
 
 def _write(model: TableModel, folder: Path) -> None:
@@ -107,6 +80,7 @@ def load_table_model(folder: str | Path) -> TableModel:
 
     Examples
     --------
+    >>> import tempfile
     >>> from vntransfer.tabular import adapt
     >>> town, x = np.repeat(["A", "B", "new"], 20), np.arange(60.0) % 20
     >>> table = {"town": town, "x": x, "y": np.where(town == "new", np.nan, 2 * x)}
@@ -160,14 +134,7 @@ def load_saved(folder: str | Path) -> TableModel | ContinualModel:
 
 def _record(folder: Path) -> dict[str, Any]:
     """Read and check `model.json`."""
-    try:
-        record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise DataError(f"{folder}: holds no {RECORD}; name the folder that was saved") from None
-    except (OSError, ValueError) as error:
-        raise DataError(f"{folder}: {RECORD} is damaged ({error!s:.100}); save it again") from None
-    if not isinstance(record, dict) or record.get("kind") != KIND:
-        raise DataError(f"{folder}: {RECORD} is not that of a table's model")
+    record = read_record(folder, KIND)
     if record.get("format") != FORMAT:
         raise DataError(
             f"{folder}: format {record.get('format')!r}, this is vntransfer {__version__} and "

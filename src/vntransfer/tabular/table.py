@@ -223,8 +223,8 @@ def read_problem(
     (['A', 'B'], ('C',), ['rooms', 'garden'], (15, 2))
     """
     frame = read_frame(data, delimiter=delimiter)
-    names = choose_features(frame, domain, response, features, drop)
-    places, y = read_places(frame, domain), _responses(frame, response)
+    names = choose_features(frame.name, list(frame.columns), domain, response, features, drop)
+    places, y = read_places(frame, domain), read_responses(frame, response)
     notes: list[str] = []
     _check_targets(frame, places, targets)
     aimed = np.isin(places, targets)
@@ -257,6 +257,7 @@ def read_problem(
         numbers[rows].tolist(),
         wanted=features or (),
         category=category,
+        called="labelled rows",
     )
     used, findings = np.flatnonzero(labelled | aimed), Findings()
     X = encoder.transform(
@@ -279,11 +280,15 @@ def read_problem(
 
 
 def choose_features(
-    frame: Frame, domain: str, response: str, features: Sequence[str] | None, drop: Sequence[str]
+    table: str,
+    every: Sequence[str],
+    domain: str,
+    response: str,
+    features: Sequence[str] | None,
+    drop: Sequence[str],
 ) -> list[str]:
-    """Name the columns to predict from, checking all that were named."""
-    every = list(frame.columns)
-    need(Path(frame.name), every, [domain, response, *(features or ()), *drop])
+    """Name the columns to predict from, among all of a table, checking those that were named."""
+    need(Path(table), every, [domain, response, *(features or ()), *drop])
     if domain == response:
         raise ArgumentError(f"response: {response!r} is also the domain; name another column")
     roles = {domain, response}
@@ -291,9 +296,10 @@ def choose_features(
         raise ArgumentError(f"features: {doubled.pop()!r} is also the response or the domain")
     if doubled := roles & set(drop):
         raise ArgumentError(f"drop: {doubled.pop()!r} is the response or the domain")
-    names = [n for n in (features or every) if n not in roles and n not in drop]
+    wanted = every if features is None else features
+    names = [n for n in wanted if n not in roles and n not in drop]
     if not names:
-        raise DataError(f"{frame.name}: no column is left as a feature; it has {', '.join(every)}")
+        raise DataError(f"{table}: no column is left as a feature; it has {', '.join(every)}")
     return list(dict.fromkeys(names))
 
 
@@ -308,7 +314,8 @@ def read_places(frame: Frame, domain: str) -> NDArray[Any]:
     return places
 
 
-def _responses(frame: Frame, response: str) -> Floats:
+def read_responses(frame: Frame, response: str) -> Floats:
+    """Give the response of each row as a number, NaN where it is not known."""
     column = without_marks(frame.columns[response])
     y = column.numbers()
     if (bad := np.isinf(y)).any():
