@@ -7,11 +7,12 @@ A page names a table between two comments,
     <!-- end -->
 
 where TITLE is what stands behind the colon in the report's title of the table. An optional
-``rows=a,b`` keeps those rows (by their first value), ``columns=a,b`` those columns, and
-``notes=no`` leaves out the notes.
+``rows=a,b`` keeps those rows (by their first value), ``methods=a,b`` those of these methods,
+``columns=a,"b c"`` those columns, and ``notes=no`` leaves out the notes.
 """
 
 import re
+import shlex
 from functools import cache
 from pathlib import Path
 
@@ -50,6 +51,9 @@ def cut(table: Table, options: dict[str, str]) -> Table:
         wanted = options["rows"].split(",")
         by_name = {text(row[0]): row for row in rows}
         rows = [by_name[name] for name in wanted]
+    if "methods" in options:
+        place = header.index("method")
+        rows = [row for row in rows if row[place] in options["methods"].split(",")]
     if "columns" in options:
         places = [header.index(name) for name in options["columns"].split(",")]
         header, rows = [header[i] for i in places], [[row[i] for i in places] for row in rows]
@@ -60,7 +64,7 @@ def fill(page: str) -> str:
     """Return the text of a page with its tables up to date."""
 
     def table(place: re.Match[str]) -> str:
-        options = dict(item.split("=", 1) for item in place["options"].split())
+        options = dict(item.split("=", 1) for item in shlex.split(place["options"]))
         found = cut(find(place["folder"], place["title"]), options)
         body = render([found], "markdown").partition("\n\n")[2]  # the page has its own heading
         return f"{place['head']}\n{body}\n\n{place['tail']}"

@@ -30,9 +30,10 @@ from vntransfer.bench.figures import plot
 from vntransfer.bench.kinds import load_kind
 from vntransfer.bench.preset import check, override, read_preset
 from vntransfer.bench.records import Record
-from vntransfer.bench.report import Report, load_report
+from vntransfer.bench.report import Report, View, load_report, value_table
 from vntransfer.bench.statistics import Estimate
 from vntransfer.bench.tables import Table, render
+from vntransfer.errors import ArgumentError
 from vntransfer.page import Heatmap, Intervals, Lines
 from vntransfer.page.layout import colours, panels
 
@@ -130,6 +131,19 @@ def test_all_tables_have_every_form(loaded: Report) -> None:
     ]
     for form in ("terminal", "markdown", "latex", "csv"):
         assert render(found, form).count("darn") >= 4
+
+
+def test_a_view_keeps_methods_and_tests_against_another(loaded: Report, folder: Path) -> None:
+    seen = load_report(folder, View("darn", ("mdd_paper",)))
+    assert list(seen.preset.methods) == ["mdd_paper", "darn"]
+    titles = [table.title.split(": ")[1] for table in seen.tables()]
+    assert "difference to darn" in titles
+    whole = value_table(loaded, "synthetic")
+    shown = value_table(seen, "synthetic")
+    assert all(column(shown, name) == column(whole, name) for name in ("mdd_paper", "darn"))
+    assert load_report(folder, View(methods=("darn",))).preset.baseline == ""
+    with pytest.raises(ArgumentError, match="boosting: no method of this run; expected some of"):
+        load_report(folder, View("boosting"))
 
 
 def test_papers_numbers_stand_beside_ours_in_their_unit(tmp_path: Path) -> None:

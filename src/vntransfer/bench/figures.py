@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vntransfer.bench.drawings import standard
-from vntransfer.bench.report import load_report
+from vntransfer.bench.report import EVERYTHING, View, load_report
 from vntransfer.errors import ArgumentError
 from vntransfer.io import atomic_write
 from vntransfer.page.charts import (
@@ -257,7 +257,7 @@ def _(panel: Dendrogram, ax: "Axes", places: dict[str, int]) -> None:
     ax.set_ylabel(panel.label, fontsize=8)
 
 
-def draw(folder: str | Path, to: str | Path) -> list[Path]:
+def draw(folder: str | Path, to: str | Path, view: View = EVERYTHING) -> list[Path]:
     """Draw the figures of a run folder into another folder, as SVG and PNG.
 
     Returns
@@ -271,7 +271,7 @@ def draw(folder: str | Path, to: str | Path) -> list[Path]:
         raise ArgumentError(
             "figures: matplotlib is not installed; pip install 'vntransfer[plots]'"
         ) from None
-    loaded = load_report(folder)
+    loaded = load_report(folder, view)
     files = []
     # A fixed salt and no date: the same bytes each time. Text stays text: smaller, searchable.
     with mpl.rc_context({"svg.hashsalt": "vntransfer", "svg.fonttype": "none"}):

@@ -11,7 +11,7 @@ from vntransfer.bench.costs import cost_table
 from vntransfer.bench.drawings import Drawing, standard
 from vntransfer.bench.footer import footer
 from vntransfer.bench.provenance import read_provenance
-from vntransfer.bench.report import Report, load_report
+from vntransfer.bench.report import EVERYTHING, Report, View, load_report
 from vntransfer.bench.samples import domain_drawings
 from vntransfer.bench.statistics import VERDICTS, Estimate
 from vntransfer.bench.tables import Interval, Table, Value, text
@@ -28,7 +28,13 @@ _TONES = {"better": "good", "worse": "bad"}
 _LEADING = re.compile(r"^<?\s*([+-]?\d+(?:\.\d+)?(?:e[+-]?\d+)?)(?=$|[\s/%])")
 
 
-def write_page(folder: str | Path, out: str | Path | None = None, *, domains: bool = True) -> Path:
+def write_page(
+    folder: str | Path,
+    out: str | Path | None = None,
+    *,
+    domains: bool = True,
+    view: View = EVERYTHING,
+) -> Path:
     """Write the page of a run folder.
 
     Parameters
@@ -39,6 +45,8 @@ def write_page(folder: str | Path, out: str | Path | None = None, *, domains: bo
         The file; by default ``report.html`` in the folder.
     domains
         Also show the data (t-SNE and histograms), where they are on this machine.
+    view
+        Which methods, against which baseline.
 
     Returns
     -------
@@ -47,9 +55,9 @@ def write_page(folder: str | Path, out: str | Path | None = None, *, domains: bo
     """
     words = ["vnt", "bench", "report", str(folder), "--format", "html"]
     words += [] if out is None else ["--out", str(out)]
-    words += [] if domains else ["--no-domains"]
+    words += view.words() + ([] if domains else ["--no-domains"])
     made = read_provenance(folder).get("invocations", [])
-    page = make_page(load_report(folder), made, shlex.join(words), domains=domains)
+    page = make_page(load_report(folder, view), made, shlex.join(words), domains=domains)
     return page.write(out or Path(folder, PAGE_NAME))
 
 

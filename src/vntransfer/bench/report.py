@@ -1,7 +1,7 @@
 """Reports: from the store to tables and figures, always the same for the same cells."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -22,11 +22,43 @@ from vntransfer.bench.statistics import (
 )
 from vntransfer.bench.store import read_costs, read_records
 from vntransfer.bench.tables import Interval, Probability, Signed, Table, Value, render
+from vntransfer.errors import ArgumentError
 
 Condition = tuple[tuple[str, Any], ...]
 Group = tuple[str, Condition]  # a data set under one condition
 # method -> target -> seed -> value of the metric
 Values = dict[str, dict[str, dict[int, float]]]
+
+
+@dataclass(frozen=True)
+class View:
+    """What of a run is shown: its methods (all by default), compared with which one."""
+
+    baseline: str = ""
+    methods: Sequence[str] = ()
+
+    def words(self) -> list[str]:
+        """Return the options of the command line that say the same."""
+        words = ["--baseline", self.baseline] if self.baseline else []
+        return words + (["--methods", ",".join(self.methods)] if self.methods else [])
+
+    def preset(self, preset: Preset) -> Preset:
+        """Return the preset as if it had asked for just this."""
+        for name in (self.baseline, *self.methods):
+            if name and name not in preset.methods:
+                raise ArgumentError(
+                    f"{name}: no method of this run; expected some of {', '.join(preset.methods)}"
+                )
+        methods = {
+            name: given
+            for name, given in preset.methods.items()
+            if not self.methods or name in (*self.methods, self.baseline)
+        }
+        baseline = self.baseline or preset.baseline
+        return replace(preset, methods=methods, baseline=baseline if baseline in methods else "")
+
+
+EVERYTHING = View()
 
 
 @dataclass(frozen=True)
@@ -111,14 +143,22 @@ class Report:
         return (self.kind.tables or standard)(self)
 
 
-def load_report(folder: str | Path) -> Report:
+def load_report(folder: str | Path, view: View = EVERYTHING) -> Report:
     """Read a run folder."""
     preset, records, unplanned = read_records(folder)
+    preset = view.preset(preset)
     kind = load_kind(preset.experiment)
+    records = [record for record in records if record.method in preset.methods]
     return Report(preset, kind, records, unplanned, read_costs(folder))
 
 
-def report(folder: str | Path, form: str = "terminal", *, times: bool = False) -> str:
+def report(
+    folder: str | Path,
+    form: str = "terminal",
+    *,
+    times: bool = False,
+    view: View = EVERYTHING,
+) -> str:
     """Tables of a run folder as text.
 
     Parameters
@@ -129,8 +169,10 @@ def report(folder: str | Path, form: str = "terminal", *, times: bool = False) -
         terminal, markdown, latex or csv.
     times
         Add how long the cells took: the one table that differs between equal runs.
+    view
+        Which methods, against which baseline.
     """
-    loaded = load_report(folder)
+    loaded = load_report(folder, view)
     return render(loaded.tables() + ([cost_table(loaded)] if times else []), form)
 
 

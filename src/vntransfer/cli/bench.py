@@ -254,24 +254,32 @@ def report(
     domains: Annotated[
         bool, typer.Option("--domains/--no-domains", help="Show the data on the page.")
     ] = True,
+    baseline: Annotated[
+        str, typer.Option(help="Test against this method instead of the preset's.")
+    ] = "",
+    methods: Annotated[
+        str, typer.Option(help="Show only these (and the baseline), such as mdd,darn.")
+    ] = "",
 ) -> None:
     """Print the tables of a run folder, or write its page."""
+    from vntransfer.bench.report import View
     from vntransfer.bench.report import report as tables
 
+    view = View(baseline, _names(methods) or ())
     if form == "html":
         from vntransfer.bench.page import write_page
 
-        typer.echo(write_page(folder, out, domains=domains))
+        typer.echo(write_page(folder, out, domains=domains, view=view))
     elif out is not None:
         raise ArgumentError(
             f"--out: goes with --format html, got --format {form}; redirect instead"
         )
     else:
-        typer.echo(tables(folder, form, times=times))
+        typer.echo(tables(folder, form, times=times, view=view))
     if figures is not None:
         from vntransfer.bench.figures import draw
 
-        for path in draw(folder, figures):
+        for path in draw(folder, figures, view):
             typer.echo(f"wrote {path}", err=True)
 
 
