@@ -96,8 +96,9 @@ class Blocks:
         """Take in the blocks of further rows; blocks of both are made equally large first."""
         if other.origin is None:
             return
+        origin = other.origin if self.origin is None else self.origin
         other = Blocks(self.n_columns, other.parts, other.size, other.origin)
-        origin = self.origin = other.origin if self.origin is None else self.origin
+        self.origin = origin
         for one, size in ((self, other.size), (other, self.size)):
             while one.size < size:
                 one._halve()
