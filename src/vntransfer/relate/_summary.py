@@ -94,10 +94,11 @@ class Blocks:
 
     def merge(self, other: "Blocks") -> None:
         """Take in the blocks of further rows; blocks of both are made equally large first."""
-        if (start := other.origin) is None:
+        if other.origin is None:
             return
-        other = Blocks(self.n_columns, other.parts, other.size, start)
-        origin = self.origin = start if self.origin is None else self.origin
+        origin = other.origin if self.origin is None else self.origin
+        other = Blocks(self.n_columns, other.parts, other.size, other.origin)
+        self.origin = origin
         for one, size in ((self, other.size), (other, self.size)):
             while one.size < size:
                 one._halve()
