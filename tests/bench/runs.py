@@ -4,10 +4,22 @@ from pathlib import Path
 from typing import Any
 
 from vntransfer.bench.cells import Cell, expand
+from vntransfer.bench.plan import Plan
 from vntransfer.bench.preset import Preset, check, override, read_preset
 from vntransfer.bench.records import Outcome
 from vntransfer.bench.store import Store
 from vntransfer.bench.workers import compute
+
+TINY_STREAM: dict[str, Any] = {
+    "n_tasks": 3,
+    "n_train": 20,
+    "n_test": 10,
+    "search_tasks": 2,
+    "search_train": 10,
+    "search_test": 8,
+    "hidden": [12, 8],
+}
+"""Settings of a stream whose cells take moments."""
 
 
 def changed(name: str, **changes: Any) -> Preset:
@@ -36,6 +48,9 @@ def final(cell: Cell) -> dict[str, float]:
 def finished(folder: Path, preset: Preset) -> Path:
     """Compute all cells of a preset into a run folder."""
     with Store(folder, write=True) as store:
-        for cell in store.plan(preset, expand(preset)):
-            store.finish(cell.key, done(cell))
+        plan = Plan(preset, expand(preset), store)
+        while (cell := plan.next()) is not None:
+            outcome = done(cell)
+            store.finish(cell.key, outcome)
+            plan.tell(cell, outcome)
     return folder

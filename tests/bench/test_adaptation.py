@@ -22,7 +22,7 @@ from vntransfer.domains import stack
 from vntransfer.errors import PresetError
 
 SMALL = {"data": "synthetic", "rows": 40, "common.epochs": 1}
-RIVALS = ("constant", "source_only", "source_only_5", "oracle")
+RIVALS = ("constant", "source_only", "source_only_5", "weighted_boosting", "oracle")
 
 
 preset = partial(changed, "adaptation")

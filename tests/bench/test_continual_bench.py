@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from runs import TINY_STREAM, changed, finished
 
 from makers import MAKERS
 from vntransfer.bench import run
@@ -17,27 +18,19 @@ from vntransfer.bench.experiments.continual_methods import SHARED, VARIANTS
 from vntransfer.bench.experiments.continual_search import candidates, choose
 from vntransfer.bench.figures import draw
 from vntransfer.bench.plan import Plan
-from vntransfer.bench.preset import check, override, read_preset, shipped
+from vntransfer.bench.preset import Preset, check, override, read_preset, shipped
+from vntransfer.bench.records import Outcome
 from vntransfer.bench.report import load_report
-from vntransfer.bench.store import Outcome, Store, read_records
+from vntransfer.bench.store import Store, read_records
 from vntransfer.bench.workers import compute
 from vntransfer.continual import METHODS, as_tasks, dense, score
 from vntransfer.data import load
 from vntransfer.errors import PresetError
 
 pytestmark = pytest.mark.filterwarnings("ignore::vntransfer.errors.DataWarning")
-TINY: dict[str, Any] = {
-    "n_tasks": 3,
-    "n_train": 20,
-    "n_test": 10,
-    "search_tasks": 2,
-    "search_train": 10,
-    "search_test": 8,
-    "hidden": [12, 8],
-}
 FEW: dict[str, Any] = {
     "methods": ["l2"],
-    "settings": {**TINY, "methods.l2.lr": [0.01, 0.1], "methods.l2.strength": [1.0]},
+    "settings": {**TINY_STREAM, "methods.l2.lr": [0.01, 0.1], "methods.l2.strength": [1.0]},
 }
 STREAM_PRESETS = ["mnistP", "mnistR", "fashionP", "notmnistP"]
 
@@ -51,23 +44,13 @@ def _made_pictures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         cached.cache_clear()
 
 
+def tiny(name: str, **changes: Any) -> Preset:
+    settings = {**TINY_STREAM, **changes.pop("settings", {})}
+    return changed(name, settings=settings, **changes)
+
+
 def cells(name: str, **changes: Any) -> list[Cell]:
-    settings = {**TINY, **changes.pop("settings", {})}
-    raw = override(read_preset(name)[1], settings=settings, **changes)
-    return expand(check(raw, name))
-
-
-def finished(name: str, folder: Path, **changes: Any) -> Path:
-    settings = {**TINY, **changes.pop("settings", {})}
-    preset = check(override(read_preset(name)[1], settings=settings, **changes), name)
-    with Store(folder, write=True) as store:
-        plan = Plan(preset, expand(preset), store)
-        while (cell := plan.next()) is not None:
-            outcome = compute(cell)
-            assert not outcome.error, outcome.traceback
-            store.finish(cell.key, outcome)
-            plan.tell(cell, outcome)
-    return folder
+    return expand(tiny(name, **changes))
 
 
 def test_every_variant_is_a_method() -> None:
@@ -80,7 +63,7 @@ def test_every_variant_is_a_method() -> None:
 
 
 def test_every_method_of_every_preset_learns() -> None:
-    tiny = {**TINY, "n_tasks": 2, "n_train": 4, "n_test": 5, "batch_size": 2, "epochs": 1}
+    tiny = {**TINY_STREAM, "n_tasks": 2, "n_train": 4, "n_test": 5, "batch_size": 2, "epochs": 1}
     tiny |= {"size": 16, "channels": 3}
     done = set()
     for name in shipped():
@@ -280,7 +263,7 @@ def test_settings_without_effect_do_not_make_new_cells() -> None:
 
 def test_report_with_the_papers_values(tmp_path: Path) -> None:
     methods = ["sgd", "ewc", "l2"]
-    folder = finished("mnistP", tmp_path / "run", methods=methods, seeds=2)
+    folder = finished(tmp_path / "run", tiny("mnistP", methods=methods, seeds=2))
     tables = load_report(folder).tables()
     head = tables[0]
     assert head.header[:5] == ["method", "RA", "LA", "BT", "paper RA"]
@@ -295,7 +278,8 @@ def test_report_with_the_papers_values(tmp_path: Path) -> None:
 
 def test_sensitivity_and_forgetting_tables(tmp_path: Path) -> None:
     sweep = {"data": ["mnistP"], "grid.lr": [0.01, 0.1], "grid.strength": [1, 10]}
-    folder = finished("sensitivity", tmp_path / "s", methods=["ewc", "l2"], seeds=2, settings=sweep)
+    preset = tiny("sensitivity", methods=["ewc", "l2"], seeds=2, settings=sweep)
+    folder = finished(tmp_path / "s", preset)
     titles = [table.title for table in load_report(folder).tables()]
     assert [title.partition(": ")[2] for title in titles] == [
         "RA of ewc on mnistP",
@@ -304,7 +288,7 @@ def test_sensitivity_and_forgetting_tables(tmp_path: Path) -> None:
     ]
     assert len(draw(folder, tmp_path / "figures")) == 2
     few = {"data": ["mnistR"], "n_tasks": 5, "grid.max_angle": [90.0]}
-    folder = finished("forgetting", tmp_path / "f", seeds=2, settings=few)
+    folder = finished(tmp_path / "f", tiny("forgetting", seeds=2, settings=few))
     table = load_report(folder).tables()[-1]
     assert table.title.endswith("divergence and forgetting")
     assert -1 <= table.rows[0][2].mean <= 1  # type: ignore[union-attr]

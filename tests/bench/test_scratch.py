@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from runs import TINY_STREAM
 
 import vntransfer.continual
 from makers import MAKERS, make_trancos
@@ -110,13 +111,7 @@ KINDS: dict[str, tuple[str, dict[str, Any], tuple[int, ...]]] = {
             "methods": ["rsp"],
             "seeds": 1,
             "settings": {
-                "n_tasks": 3,
-                "n_train": 20,
-                "n_test": 10,
-                "search_tasks": 2,
-                "search_train": 10,
-                "search_test": 8,
-                "hidden": [12, 8],
+                **TINY_STREAM,
                 "methods.rsp.lr": [0.01, 0.03],
                 "methods.rsp.strength": [1.0],
             },
