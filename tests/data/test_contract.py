@@ -1,12 +1,12 @@
 """What every data set of the registry keeps, on tiny official files and on the genuine ones."""
 
-import hashlib
 import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from hashes import digest
 from makers import MAKERS, SMALL
 from vntransfer.data import Domains, TaskStream, load
 from vntransfer.data.cache import locate
@@ -26,25 +26,6 @@ ROWS = {  # of the genuine files, where the registry's pages state them
     "amazon7i": [4083, 2623, 5301, 1439, 4476, 1380, 2471],
     "trancos": [363, 280, 274, 252, 75],
 }
-
-
-def parts(loaded: Domains | TaskStream) -> list[np.ndarray]:
-    """All arrays of a set, sparse ones as their three parts."""
-    if isinstance(loaded, TaskStream):
-        return [a for task in loaded for a in (task.x, task.y, task.x_test, task.y_test)]
-    arrays = []
-    for x, y in loaded.values():
-        arrays += [x.data, x.indices, x.indptr] if hasattr(x, "tocsr") else [np.asarray(x[:20])]
-        arrays.append(y)
-    return arrays
-
-
-def digest(loaded: Domains | TaskStream) -> str:
-    whole = hashlib.sha256()
-    for array in parts(loaded):
-        whole.update(repr((array.shape, array.dtype.str)).encode())
-        whole.update(np.ascontiguousarray(array).tobytes())
-    return whole.hexdigest()
 
 
 def check(loaded: Domains | TaskStream, name: str) -> None:

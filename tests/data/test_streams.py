@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from hashes import digest
 from makers import MAKERS, folder, idx, notmnist_files, omniglot_files, png, tar
-from test_contract import digest
 from vntransfer.data import TaskStream, load
 from vntransfer.data.idx import read_idx
 from vntransfer.data.notmnist import read_notmnist
