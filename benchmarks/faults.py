@@ -26,9 +26,13 @@ RUN = ["smoke", "--seeds", "2", "--targets", "s1,s2,s3", "--jobs", "2"]
 VARYING = ("seconds",)  # the one column that may differ between equal runs
 
 
-def start(folder: Path, run: list[str]) -> "subprocess.Popen[bytes]":
-    command = [*VNT, "bench", "run", *run, "--out", str(folder)]
-    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+def command(folder: Path, run: list[str]) -> list[str]:
+    return [*VNT, "bench", "run", *run, "--out", str(folder)]
+
+
+def complete(folder: Path, run: list[str]) -> None:
+    done = subprocess.run(command(folder, run), capture_output=True, text=True)
+    assert done.returncode == 0, f"the run ended with {done.returncode}: {done.stderr}"
 
 
 def output(folder: Path) -> tuple[str, list[dict[str, str]]]:
@@ -80,13 +84,14 @@ def gone(pids: list[int], seconds: float = 10.0) -> bool:
 
 def trial(folder: Path, run: list[str], delay: float) -> int:
     """Kill once after ``delay`` seconds, check, resume to the end; finished cells at the kill."""
-    process = start(folder, run)
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    process = subprocess.Popen(command(folder, run), **quiet)
     time.sleep(delay)
     workers = children(process.pid)
     process.send_signal(signal.SIGKILL)
     process.wait()
     found = finished_cells(folder)
-    assert start(folder, run).wait() == 0, "the resumed run did not end well"
+    complete(folder, run)
     assert gone(workers), "workers of the killed run are still there"
     return found
 
@@ -101,7 +106,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as place:
         reference = Path(place, "reference")
         begin = time.monotonic()
-        assert start(reference, options.run).wait() == 0
+        complete(reference, options.run)
         whole = time.monotonic() - begin
         expected = output(reference)
         cells = len({row["key"] for row in expected[1]})

@@ -186,6 +186,14 @@ def test_three_kills_and_the_same_table(troubled: Path) -> None:
     assert "equal tables and rows      3 of 3" in done.stdout
 
 
+def test_a_run_killed_while_its_store_was_made_goes_on(troubled: Path, tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "store.sqlite").touch()  # the tables come with the first transaction
+    done = vnt("run", troubled, "--methods", "fine", "--out", tmp_path / "run")
+    assert done.exit_code == 0, done.stderr
+    assert len(results(tmp_path / "run")) > 0
+
+
 def test_two_processes_on_one_folder(troubled: Path, tmp_path: Path) -> None:
     folder = tmp_path / "run"
     processes = [start(folder, troubled, "--methods", "fine,warns") for _ in range(2)]

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from vntransfer.bench.plan import remaining
 from vntransfer.bench.preset import Preset
 from vntransfer.bench.records import Outcome
 from vntransfer.bench.store import Store
-from vntransfer.bench.store_file import STORE_NAME
+from vntransfer.bench.store_file import STORE_NAME, UnplannedError
 from vntransfer.bench.workers import Pool
 
 WORTH = 2
@@ -49,14 +50,13 @@ def foresee(
     6
     """
     cells, times = expand(preset), Times()
+    left = remaining(preset, cells, lambda key: None)
     if (Path(folder) / STORE_NAME).is_file():
-        with Store(folder) as store:
+        with suppress(UnplannedError), Store(folder) as store:
             for record in store.records():
                 if record.status == "done":
                     times.add(record, record.seconds)
             left = remaining(preset, cells, store.outcome)
-    else:
-        left = remaining(preset, cells, lambda key: None)
 
     def compute(cell: Cell) -> Outcome:
         try:

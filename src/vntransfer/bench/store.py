@@ -15,7 +15,7 @@ from vntransfer.bench.cells import IDENTITY, Cell, canonical_json
 from vntransfer.bench.packed import is_packed, read_packed, read_packed_costs
 from vntransfer.bench.preset import Preset, restore
 from vntransfer.bench.records import JSON_COLUMNS, Cost, Outcome, Record
-from vntransfer.bench.store_file import UNPLANNED, StoreFile
+from vntransfer.bench.store_file import StoreFile, UnplannedError
 from vntransfer.errors import StoreError
 
 
@@ -197,7 +197,7 @@ def read_records(folder: str | Path) -> tuple[Preset, list[Record], int]:
     with Store(folder) as store:
         preset = store.preset()
         if preset is None:
-            raise StoreError(f"{folder}: {UNPLANNED}")
+            raise UnplannedError(folder)
         return preset, store.records(), store.unplanned()
 
 

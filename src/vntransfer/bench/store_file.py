@@ -17,7 +17,7 @@ from vntransfer.errors import StoreError
 STORE_NAME = "store.sqlite"
 _APPLICATION = 0x766E7462  # "vntb"
 _FORMAT = 1
-UNPLANNED = "the run was stopped before its cells were planned; give its command again"
+_UNPLANNED = "the run was stopped before its cells were planned; give its command again"
 _TYPED = ", ".join(
     f"{name} {'INTEGER' if name == 'seed' else 'TEXT'} NOT NULL" for name in IDENTITY
 )
@@ -48,6 +48,13 @@ _ADDITIONS = (
         cell INTEGER PRIMARY KEY, steps INTEGER NOT NULL, step_seconds REAL, memory INTEGER
     )""",
 )
+
+
+class UnplannedError(StoreError):
+    """A store without a plan: its run was killed while it began."""
+
+    def __init__(self, place: Path | str) -> None:
+        super().__init__(f"{place}: {_UNPLANNED}")
 
 
 def make_folder(folder: Path) -> None:
@@ -140,7 +147,7 @@ class StoreFile:
                 execute(f"PRAGMA user_version = {_FORMAT}")
             return
         if empty:
-            raise StoreError(f"{self.path}: {UNPLANNED}")
+            raise UnplannedError(self.path)
         if execute("PRAGMA application_id").fetchone()[0] != _APPLICATION:
             raise StoreError(
                 f"{self.path}: an SQLite file of another program; move it away or choose another "
