@@ -200,7 +200,7 @@ def _quick_csv(plan: Plan, part: Part) -> Summaries | None:
     try:
         reader = pa.csv.open_csv(
             part.file,
-            read_options=pa.csv.ReadOptions(block_size=16 * 2**20),
+            read_options=pa.csv.ReadOptions(block_size=2 * 2**20),
             parse_options=pa.csv.ParseOptions(delimiter=plan.delimiter),
             convert_options=pa.csv.ConvertOptions(
                 column_types=types, include_columns=plan.columns, null_values=list(MISSING)
