@@ -141,9 +141,14 @@ def test_a_view_keeps_methods_and_tests_against_another(loaded: Report, folder: 
     whole = value_table(loaded, "synthetic")
     shown = value_table(seen, "synthetic")
     assert all(column(shown, name) == column(whole, name) for name in ("mdd_paper", "darn"))
-    assert load_report(folder, View(methods=("darn",))).preset.baseline == ""
-    with pytest.raises(ArgumentError, match="boosting: no method of this run; expected some of"):
+    assert list(load_report(folder, View(methods=("darn",))).preset.methods) == [
+        "source_only",  # which the preset compares with
+        "darn",
+    ]
+    with pytest.raises(ArgumentError, match="baseline: 'boosting' is not in this run; it has"):
         load_report(folder, View("boosting"))
+    with pytest.raises(ArgumentError, match="methods: 'dan' is not in this run"):
+        load_report(folder, View(methods=("dan",)))
 
 
 def test_papers_numbers_stand_beside_ours_in_their_unit(tmp_path: Path) -> None:

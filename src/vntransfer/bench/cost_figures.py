@@ -1,6 +1,7 @@
 """Figures of what methods cost."""
 
 from collections.abc import Callable, Iterator, Mapping
+from statistics import geometric_mean
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,6 @@ import numpy as np
 from vntransfer.bench.costs import (
     Places,
     memory,
-    middle,
     ratios,
     reference,
     seconds,
@@ -60,9 +60,11 @@ def _times(found: Places, rival: str, of: str) -> Intervals:
     """Draw times relative to a rival's, or as they are without one."""
     if rival:
         axis = Axis(f"time per {of} relative to {rival}", log=True)
-        return _intervals(ratios(found, rival), middle, axis, reference=1.0, highlight=rival)
+        return _intervals(
+            ratios(found, rival), geometric_mean, axis, reference=1.0, highlight=rival
+        )
     samples = {method: list(places.values()) for method, places in found.items()}
-    return _intervals(samples, middle, Axis(f"seconds per {of}", log=True))
+    return _intervals(samples, geometric_mean, Axis(f"seconds per {of}", log=True))
 
 
 def _intervals(

@@ -1,6 +1,7 @@
 """What methods cost: time of a training step and of a whole cell, memory."""
 
 from collections.abc import Callable
+from statistics import geometric_mean
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -68,17 +69,6 @@ def ratios(found: Places, rival: str) -> dict[str, list[float]]:
     return {method: values for method, values in shared.items() if values}
 
 
-def middle(values: list[float]) -> float:
-    """Geometric mean, the fair mean of ratios.
-
-    Examples
-    --------
-    >>> middle([0.5, 2.0])
-    1.0
-    """
-    return float(np.exp(np.mean(np.log(values))))
-
-
 def cost_table(loaded: "Report") -> Table:
     """Costs per cell of each method; columns of which nothing is known are left out."""
     steps, grown = step_seconds(loaded), memory(loaded)
@@ -96,7 +86,7 @@ def cost_table(loaded: "Report") -> Table:
                 method,
                 len(own),
                 estimate(times) if times else None,
-                middle(relative[method]) if method in relative else None,
+                geometric_mean(relative[method]) if method in relative else None,
                 float(np.median(sizes)) if sizes else None,
                 estimate(own),
                 sum(own),

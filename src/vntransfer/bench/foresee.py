@@ -50,13 +50,15 @@ def foresee(
     6
     """
     cells, times = expand(preset), Times()
-    left = remaining(preset, cells, lambda key: None)
+    left = None
     if (Path(folder) / STORE_NAME).is_file():
         with suppress(UnplannedError), Store(folder) as store:
             for record in store.records():
                 if record.status == "done":
                     times.add(record, record.seconds)
             left = remaining(preset, cells, store.outcome)
+    if left is None:
+        left = remaining(preset, cells, lambda key: None)
 
     def compute(cell: Cell) -> Outcome:
         try:

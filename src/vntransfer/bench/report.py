@@ -32,7 +32,7 @@ Values = dict[str, dict[str, dict[int, float]]]
 
 @dataclass(frozen=True)
 class View:
-    """What of a run is shown: its methods (all by default), compared with which one."""
+    """What of a run is shown: some methods beside the baseline (all by default), and which one."""
 
     baseline: str = ""
     methods: Sequence[str] = ()
@@ -44,18 +44,18 @@ class View:
 
     def preset(self, preset: Preset) -> Preset:
         """Return the preset as if it had asked for just this."""
-        for name in (self.baseline, *self.methods):
-            if name and name not in preset.methods:
-                raise ArgumentError(
-                    f"{name}: no method of this run; expected some of {', '.join(preset.methods)}"
-                )
+        named = [("baseline", self.baseline)] if self.baseline else []
+        for argument, name in (*named, *(("methods", name) for name in self.methods)):
+            if name not in preset.methods:
+                known = ", ".join(preset.methods)
+                raise ArgumentError(f"{argument}: {name!r} is not in this run; it has {known}")
+        baseline = self.baseline or preset.baseline
         methods = {
             name: given
             for name, given in preset.methods.items()
-            if not self.methods or name in (*self.methods, self.baseline)
+            if not self.methods or name in (*self.methods, baseline)
         }
-        baseline = self.baseline or preset.baseline
-        return replace(preset, methods=methods, baseline=baseline if baseline in methods else "")
+        return replace(preset, methods=methods, baseline=baseline)
 
 
 EVERYTHING = View()

@@ -40,6 +40,7 @@ MOST = 200
 """Places from which on the column is hardly the one that was meant."""
 
 _FAST_CSV = 32 * 2**20
+_CSV_BLOCK = 2 * 2**20  # Arrow reads many ahead: with 16 MiB each they alone hold half a GB
 
 
 @dataclass(frozen=True)
@@ -200,7 +201,7 @@ def _quick_csv(plan: Plan, part: Part) -> Summaries | None:
     try:
         reader = pa.csv.open_csv(
             part.file,
-            read_options=pa.csv.ReadOptions(block_size=2 * 2**20),
+            read_options=pa.csv.ReadOptions(block_size=_CSV_BLOCK),
             parse_options=pa.csv.ParseOptions(delimiter=plan.delimiter),
             convert_options=pa.csv.ConvertOptions(
                 column_types=types, include_columns=plan.columns, null_values=list(MISSING)

@@ -1,6 +1,7 @@
 """Tables of the experiment ``adaptation``."""
 
 from collections.abc import Mapping
+from statistics import geometric_mean
 
 import numpy as np
 
@@ -150,7 +151,7 @@ def _mean_ratio(
     pairs = [(e.mean, baseline[g].mean) for g, e in means.items() if g in baseline]
     if len(pairs) < len(baseline) or not pairs or min(map(min, pairs)) <= 0:
         return None
-    return float(np.exp(np.mean([np.log(a / b) for a, b in pairs])))
+    return geometric_mean(a / b for a, b in pairs)
 
 
 def _won(verdicts: Mapping[Group, str]) -> str:
@@ -197,7 +198,7 @@ def _outcome(ratios: list[float]) -> Value:
     if not ratios:
         return None
     lower, higher = sum(r < 1 for r in ratios), sum(r > 1 for r in ratios)
-    return f"{np.exp(np.mean(np.log(ratios))):.3f} ({lower}/{higher})" if min(ratios) > 0 else None
+    return f"{geometric_mean(ratios):.3f} ({lower}/{higher})" if min(ratios) > 0 else None
 
 
 def _candidates(cells: list[dict[str, float]]) -> str:
