@@ -1,5 +1,6 @@
 """Meta-experience replay."""
 
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import torch
@@ -7,6 +8,7 @@ from torch import Tensor, nn
 
 from vntransfer._arrays import number
 from vntransfer.continual._base import Criterion, Method, whole
+from vntransfer.continual._by_hand import DenseSteps
 from vntransfer.continual._memory import Reservoir
 
 
@@ -83,30 +85,45 @@ class MER(Method):
         self, x: Tensor, y: Tensor, criterion: Criterion, optimizer: torch.optim.Optimizer
     ) -> Tensor:
         """Learn from one batch; gives its loss before the first step."""
+        descend = self._descent(x, y, criterion, optimizer)
         across = self._copy(self.gamma)
         first: Tensor | None = None
         for _ in range(self.steps):
             within = self._copy(self.beta)
-            loss = self._descend(x, y, criterion, optimizer)
+            loss = descend(x, y)
             first = loss if first is None else first
             if len(self.memory) and self.replay:
-                old, labels = self.memory.draw(self.replay * len(x))
-                for pair in zip(old.split(len(x)), labels.split(len(x)), strict=True):
-                    self._descend(*pair, criterion, optimizer)
+                descend(*self.memory.draw(self.replay * len(x)))
             self._interpolate(within, self.beta)
         self._interpolate(across, self.gamma)
         self.memory.add(x, y)
         assert first is not None  # at least one step
         return first
 
-    def _descend(
+    def _descent(
         self, x: Tensor, y: Tensor, criterion: Criterion, optimizer: torch.optim.Optimizer
-    ) -> Tensor:
-        loss = criterion(self.model(x), y)
-        loss.backward()
-        optimizer.step()
-        optimizer.zero_grad()
-        return loss.detach()
+    ) -> Callable[[Tensor, Tensor], Tensor]:
+        """Give what makes a step per ``len(x)`` samples; its result is the first step's loss.
+
+        Fifty-five of them per sample are why single samples of a dense network take steps that
+        are written out by hand.
+        """
+        if len(x) == 1 and self.memory.size:  # without a memory: plain training, bit for bit
+            by_hand = DenseSteps.of(self.model, criterion, optimizer)
+            if by_hand is not None and by_hand.fits(x, y):
+                return by_hand.descend
+
+        def descend(inputs: Tensor, labels: Tensor) -> Tensor:
+            losses = []
+            for pair in zip(inputs.split(len(x)), labels.split(len(x)), strict=True):
+                loss = criterion(self.model(pair[0]), pair[1])
+                loss.backward()
+                optimizer.step()
+                optimizer.zero_grad()
+                losses.append(loss.detach())
+            return losses[0]
+
+        return descend
 
     def _copy(self, rate: float) -> list[Tensor]:
         return [] if rate == 1 else [p.detach().clone() for p in self.parameters]
