@@ -10,6 +10,7 @@ from runs import cells
 
 from vntransfer.bench.cells import Cell
 from vntransfer.bench.estimate import (
+    LEAST,
     ProbeError,
     Times,
     combine,
@@ -142,7 +143,7 @@ def test_a_quick_look_derives_most_times_from_other_data_sets() -> None:
         return Outcome(seconds=size[cell.data] * speed[cell.method])
 
     times = Times()
-    times.measure(firsts, compute, lambda d, n, cell: told.append((d, n)), quick=True)
+    times.measure(firsts, compute, lambda d, n, cell: told.append((d, n)), limit=60.0)
     assert dict.fromkeys(asked) == dict.fromkeys(
         [("a", "constant"), ("a", "ridge"), ("a", "boosting"), ("b", "ridge"), ("c", "ridge")]
     )
@@ -152,8 +153,40 @@ def test_a_quick_look_derives_most_times_from_other_data_sets() -> None:
     found = forecast(times, {name: (cell, 1) for name, cell in firsts.items()}, 1)
     assert (found.probed, found.derived, found.unknown) == (5, 4, 0)
     assert "5 from short steps measured now, 4 from those of other data sets" in found.text(1)
-    assert times.find(replace(one, data="c", method="other")) == (None, "unknown")
-    Times().measure({}, compute, quick=True)
+    assert times.find(replace(one, data="c", method="other")) == (70.0, "guessed")
+    assert Times().find(one) == (None, "unknown")
+    Times().measure({}, compute, limit=60.0)
+
+
+def test_a_look_without_time_guesses_from_a_few_methods() -> None:
+    one = cells("smoke", methods=["constant"], targets=["s1"], seeds=1)[0]
+    every = [replace(one, method=f"m{i}") for i in range(6)]
+    firsts = {group(cell): cell for cell in every}
+    times = Times()
+    times.measure(firsts, lambda cell: Outcome(seconds=2.0), limit=0.0)
+    assert len(times.probed) == LEAST
+    found = forecast(times, {name: (cell, 10) for name, cell in firsts.items()}, 1)
+    assert (found.probed, found.guessed, found.unknown) == (LEAST, 2, 0)
+    assert "4 from short steps measured now, 2 from those of other methods" in found.text(1)
+    assert found.low < 0.6 * 120 < 1.7 * 120 < found.high
+
+
+def test_short_steps_that_presets_share_are_timed_once() -> None:
+    fixed = cells("streams", methods=["ewc"], settings={"data": "digitsP"}, seeds=1)[0]
+    (trial, *_) = load_kind("continual").first(
+        cells("mnistP", methods=["ewc"], settings={"data": "digitsP"}, seeds=1)[0]
+    )
+    asked: list[str] = []
+
+    def compute(cell: Cell) -> Outcome:
+        asked.append(cell.key)
+        return Outcome(seconds=1.0)
+
+    steps: dict[str, float] = {}
+    probe(fixed, compute, steps)
+    assert len(asked) == 4  # the first one twice
+    probe(trial, compute, steps)
+    assert len(asked) == 4
 
 
 def test_a_run_is_never_shorter_than_its_longest_cell() -> None:

@@ -2,11 +2,12 @@
 
 A kind says with `Kind.probe` which cheaper cells to time and how to add up their times; without it
 one whole cell is timed. Times are grouped by data set, condition and method; of many conditions two
-are timed, and in a hurry all methods on one data set and one method on the others.
+are timed, and in a hurry as many methods on one data set as time allows and one on the others.
 """
 
 import json
 import re
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -25,10 +26,18 @@ if TYPE_CHECKING:
 
     from vntransfer.bench.records import Record
 
-RANGES = {"finished": (0.7, 1.5), "probed": (0.6, 1.7), "derived": (0.4, 2.5)}
+RANGES = {
+    "finished": (0.7, 1.5),
+    "probed": (0.6, 1.7),
+    "derived": (0.4, 2.5),
+    "guessed": (0.25, 4.0),
+}
 """Factors on times between which a run lies as a rule, by where the times are from."""
 
 LONG = 20.0
+
+LEAST = 4
+"""Groups that are timed however little time there is: one method says nothing of the others."""
 
 _UNITS = {"d": 86400.0, "h": 3600.0, "m": 60.0, "min": 60.0, "s": 1.0}
 
@@ -86,11 +95,12 @@ def _subject(name: str) -> Subject:
 
 @dataclass
 class Times:
-    """Seconds per cell, by group."""
+    """Seconds per cell, by group; and of short steps, by the key of their cell."""
 
     finished: dict[str, list[float]] = field(default_factory=dict)
     probed: dict[str, float] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
+    steps: dict[str, float] = field(default_factory=dict)
 
     def add(self, cell: "Cell | Record", seconds: float | None) -> None:
         """Take in the time of a finished cell."""
@@ -105,7 +115,7 @@ class Times:
         """Mean time of such a cell and where it is from: a name in `RANGES`, or "unknown".
 
         Where its group was not timed, the same method and data set under other conditions count;
-        failing that, another data set does.
+        failing that, another data set does; failing that, the other methods do.
         """
         name = group(cell)
         if name in self.finished:
@@ -115,8 +125,11 @@ class Times:
         known = self._known()
         if near := known.get(_subject(name)):
             return mean(near), "probed"
-        derived = _derived(_subject(name), {own: mean(times) for own, times in known.items()})
-        return derived, "unknown" if derived is None else "derived"
+        means = {own: mean(times) for own, times in known.items()}
+        for where, guess in (("derived", _derived), ("guessed", _guessed)):
+            if (seconds := guess(_subject(name), means)) is not None:
+                return seconds, where
+        return None, "unknown"
 
     def _known(self) -> dict[Subject, list[float]]:
         """Collect the times of all groups, those of different conditions side by side."""
@@ -133,7 +146,7 @@ class Times:
         compute: Callable[[Cell], Outcome],
         progress: Callable[[int, int, Cell], None] = lambda done, total, cell: None,
         *,
-        quick: bool = False,
+        limit: float | None = None,
     ) -> None:
         """Time short steps of every group of which nothing is known.
 
@@ -144,9 +157,11 @@ class Times:
         compute
             Computes a cell where the run would; its result is thrown away.
         progress
-            Told how many groups are done, of how many, and the present cell.
-        quick
-            Of several data sets only the first with all methods, the others with one of them.
+            Told how many groups are done, of how many at most, and the present cell.
+        limit
+            Seconds after which no further group is begun (but for `LEAST`). Of several data sets
+            then only the first is timed with many methods, for half the time, and the others with
+            one of them.
         """
         known = self.finished.keys() | self.probed.keys() | self.failed.keys()
         alike: dict[Subject, list[str]] = {}
@@ -158,13 +173,20 @@ class Times:
             if name not in known:
                 places.setdefault(cells[name].data, []).append(name)
         first, *others = list(places.values()) or [[]]
-        done, total = 0, len(first) + (len(others) if quick else sum(map(len, others)))
+        hurry, limit, start = limit is not None, limit or 0.0, time.monotonic()
+        done, total = 0, len(first) + (len(others) if hurry else sum(map(len, others)))
         for names in (first, *others):
-            for name in self._typical(names, first) if quick and names is not first else names:
+            share = 0.5 if names is first and others else 1.0
+            chosen = names
+            if hurry:
+                chosen = _spread(names) if names is first else self._typical(names, first)
+            for name in chosen:
+                if hurry and done >= LEAST and time.monotonic() - start > share * limit:
+                    break
                 progress(done, total, cells[name])
                 done += 1
                 try:
-                    self.probed[name] = probe(cells[name], compute)
+                    self.probed[name] = probe(cells[name], compute, self.steps)
                 except ProbeError as error:
                     self.failed[name] = str(error)
 
@@ -197,15 +219,49 @@ def _derived(subject: Subject, known: Mapping[Subject, float]) -> float | None:
     return geometric_mean(found) if found else None
 
 
+def _guessed(subject: Subject, known: Mapping[Subject, float]) -> float | None:
+    """Guess the time of a method that was timed nowhere: the mean of the others, here if possible.
+
+    Examples
+    --------
+    >>> known = {("e", "a", "x"): 1.0, ("e", "a", "y"): 3.0, ("e", "b", "x"): 5.0}
+    >>> _guessed(("e", "a", "z"), known), _guessed(("e", "c", "z"), known)
+    (2.0, 3.0)
+    """
+    there = {place: seconds for place, seconds in known.items() if place[0] == subject[0]}
+    here = [seconds for (_, data, _), seconds in there.items() if data == subject[1]]
+    return mean(here or there.values()) if there else None
+
+
+def _spread(names: Sequence[str]) -> list[str]:
+    """Order that begins with every third: neighbours in a preset are alike.
+
+    Examples
+    --------
+    >>> _spread("abcdefg")
+    ['a', 'd', 'g', 'b', 'e', 'c', 'f']
+    """
+    return [name for start in range(3) for name in names[start::3]]
+
+
 class ProbeError(Exception):
     """A short step failed."""
 
 
-def probe(cell: Cell, compute: Callable[[Cell], Outcome]) -> float:
+def probe(
+    cell: Cell, compute: Callable[[Cell], Outcome], steps: dict[str, float] | None = None
+) -> float:
     """Estimate the seconds of one cell from cheaper ones.
 
     The first of them is computed twice, since its first time includes imports and reading data,
     which a worker does once; a long one (`LONG` seconds) is not worth that.
+
+    Parameters
+    ----------
+    cell, compute
+        See `Times.measure`.
+    steps
+        Seconds of cheaper cells by key: these are not computed again, others are added.
 
     Examples
     --------
@@ -217,15 +273,18 @@ def probe(cell: Cell, compute: Callable[[Cell], Outcome]) -> float:
     """
     kind = load_kind(cell.experiment)
     short = kind.probe(cell) if kind.probe is not None else [(cell, 1.0)]
+    steps = {} if steps is None else steps
     total = largest = 0.0
     for place, (cheaper, factor) in enumerate(short):
-        outcome = compute(cheaper)
-        if place == 0 and not outcome.error and outcome.seconds < LONG:
+        if cheaper.key not in steps:
             outcome = compute(cheaper)
-        if outcome.error:
-            raise ProbeError(outcome.error)
-        total += factor * outcome.seconds
-        largest = max(largest, outcome.seconds)
+            if place == 0 and not outcome.error and outcome.seconds < LONG:
+                outcome = compute(cheaper)
+            if outcome.error:
+                raise ProbeError(outcome.error)
+            steps[cheaper.key] = outcome.seconds
+        total += factor * steps[cheaper.key]
+        largest = max(largest, steps[cheaper.key])
     return max(total, largest)
 
 
@@ -255,8 +314,9 @@ class Forecast:
         Number of cells that are left.
     low, high
         Seconds on this machine, between which the run lies as a rule.
-    finished, probed, derived, unknown
-        Groups by where their times are from: finished cells, short steps, other data, nowhere.
+    finished, probed, derived, guessed, unknown
+        Groups by where their times are from: finished cells, short steps, other data, other
+        methods, nowhere.
     reason
         Why a group is unknown, if one is.
     """
@@ -267,6 +327,7 @@ class Forecast:
     finished: int
     probed: int
     derived: int
+    guessed: int
     unknown: int
     reason: str = ""
 
@@ -275,13 +336,14 @@ class Forecast:
         if not self.cells:
             return "nothing is left to compute"
         span = f"{seconds_text(self.low)} to {seconds_text(self.high)}"
-        if not self.finished + self.probed + self.derived:
+        if not self.finished + self.probed:
             span = "unknown"
         why = self.reason.splitlines()[0] if self.reason else "too few cells to measure"
         named = (
             (self.finished, "finished cells"),
             (self.probed, "short steps measured now"),
             (self.derived, "those of other data sets"),
+            (self.guessed, "those of other methods"),
             (self.unknown, f"nothing: {why}"),
         )
         basis = ", ".join(f"{n} from {what}" for n, what in named if n)

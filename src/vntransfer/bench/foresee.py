@@ -34,13 +34,15 @@ def foresee(
     workers: int,
     *,
     progress: Callable[[int, int, Cell], None] = lambda done, total, cell: None,
-    quick: bool = False,
+    limit: float | None = None,
+    steps: dict[str, float] | None = None,
 ) -> Foresight:
     """Estimate the time of what is left of a preset in a folder, which is only read.
 
     Times of finished cells of the folder are taken where there are some; otherwise short steps are
     timed in a worker process. An experiment that only knows whole cells (see `Kind.probe`) is timed
-    where it has more than `WORTH` of them. A ``quick`` look times fewer, see `Times.measure`.
+    where it has more than `WORTH` of them. For ``limit`` and ``progress`` see `Times.measure`;
+    ``steps``, handed from preset to preset, lets short steps that these share be timed once.
 
     Examples
     --------
@@ -49,7 +51,7 @@ def foresee(
     >>> foresee(check(raw, "smoke"), "absent", 1).forecast.cells
     6
     """
-    cells, times = expand(preset), Times()
+    cells, times = expand(preset), Times(steps={} if steps is None else steps)
     left = None
     if (Path(folder) / STORE_NAME).is_file():
         with suppress(UnplannedError), Store(folder) as store:
@@ -69,5 +71,5 @@ def foresee(
     least = WORTH if load_kind(preset.experiment).probe is None else 0
     measured = {name: cell for name, (cell, n) in left.items() if n > least}
     with Pool(1) as pool:
-        times.measure(measured, compute, progress, quick=quick)
+        times.measure(measured, compute, progress, limit=limit)
     return Foresight(times, forecast(times, left, workers))

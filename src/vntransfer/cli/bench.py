@@ -35,6 +35,8 @@ _Scheduler = Annotated[
     ),
 ]
 
+_LOOK = 10.0  # seconds that a look at all presets spends on each
+
 
 def _names(value: str | None) -> list[str] | None:
     return None if value is None else [name.strip() for name in value.split(",") if name.strip()]
@@ -103,22 +105,22 @@ def _measuring() -> "Iterator[Callable[[int, int, Cell], None]]":
             if console.is_terminal:
                 status.update(text)
             elif not done:
-                console.print(f"measuring short steps of {total} kinds of cells")
+                console.print(f"measuring short steps of up to {total} kinds of cells")
 
         yield tell
 
 
-def _foresee(preset: "Preset", folder: Path, workers: int, *, quick: bool = False) -> "Foresight":
+def _foresee(preset: "Preset", folder: Path, workers: int, **options: Any) -> "Foresight":
     from vntransfer.bench.foresee import foresee
 
     with _measuring() as tell:
-        return foresee(preset, folder, workers, progress=tell, quick=quick)
+        return foresee(preset, folder, workers, progress=tell, **options)
 
 
 @app.command("list")
 def list_presets(
     estimate: Annotated[
-        bool, typer.Option("--estimate", help="Also how long each takes here; takes a while.")
+        bool, typer.Option("--estimate", help="Also how long each takes here; minutes.")
     ] = False,
     jobs: _Jobs = None,
 ) -> None:
@@ -129,12 +131,13 @@ def list_presets(
     presets = shipped()
     width = max(map(len, presets))
     workers = jobs or os.cpu_count() or 1
+    steps: dict[str, float] = {}
     for name, title in presets.items():
         typer.echo(f"{name:<{width}}  {title}")
         if estimate:
             try:
                 preset = check(read_preset(name)[1], name)
-                found = _foresee(preset, Path("runs", name), workers, quick=True)
+                found = _foresee(preset, Path("runs", name), workers, limit=_LOOK, steps=steps)
                 line = found.forecast.text(workers)
             except VnError as error:
                 line = f"no estimate: {error}"

@@ -201,13 +201,19 @@ def _run(cell: Cell) -> Iterator[tuple[int, dict[str, float]]]:
 
 
 def _probe(cell: Cell) -> list[tuple[Cell, float]]:
-    """Two tasks of a few samples: time goes with tasks, samples learnt and samples scored."""
+    """Two tasks of a few samples: time goes with tasks, samples learnt and samples scored.
+
+    Rates, strengths and seeds do not matter: cells that differ in these have the same short ones.
+    """
     found = candidates(cell.method, cell.hyper, cell.settings)
     settings = cell.settings
     tasks, train, test = (settings[name] for name in ("n_tasks", "n_train", "n_test"))
     epochs = cell.hyper["epochs"] or settings["epochs"]
     wanted = _work(tasks, train, test, epochs)
-    chosen = {key: [v] if isinstance(cell.hyper[key], list) else v for key, v in found[0].items()}
+    plain = found[0] | {key: 0.01 for key in ("lr", "strength") if key in found[0]}
+    chosen = {key: [v] if isinstance(cell.hyper[key], list) else v for key, v in plain.items()}
+    settings = settings | {key: KIND.settings[key].default for key in (*SETTINGS, "held_out")}
+    settings |= {"lr": 0.0, "strength": 0.0}
     few = train if cell.data == "omniglot" else min(50, train)
     sizes = [(2, few, 2, 1), (2, few, 2, 3), (2, few, min(1000, test), 1)]
     if cell.data == "omniglot":  # scores what there is
@@ -218,6 +224,7 @@ def _probe(cell: Cell) -> list[tuple[Cell, float]]:
             hyper=cell.hyper | chosen | {"epochs": e},
             settings=settings | {"n_tasks": t, "n_train": n, "n_test": m},
             selection="fixed",
+            seed=0,
         )
         for t, n, m, e in sizes
     ]
