@@ -16,7 +16,9 @@ from vntransfer.errors import ArgumentError, DataError, DataWarning
 GENUINE = {
     "mnistP": {"n_tasks": 3, "n_test": 500},
     "mnistR": {"n_tasks": 3, "n_test": 500},
+    "mnistS": {"n_test": 500},
     "fashionP": {"n_tasks": 3, "n_test": 500},
+    "fashionS": {"n_test": 500},
     "notmnistP": {"n_tasks": 3, "n_test": 500},
     "trancos": {"size": (60, 80)},
     "yearpredictionmsd": {},

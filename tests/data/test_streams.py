@@ -116,6 +116,28 @@ def test_angles_cover_the_range_in_order(tiny: Path) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::vntransfer.errors.DataWarning")
+def test_a_split_stream_deals_every_class_to_one_task(tiny: Path) -> None:
+    dealt = stream("mnistS", tiny, n_train=10, n_test=4)
+    parts = dealt.extras["classes"]
+    assert sorted(np.ravel(parts)) == list(range(10))
+    assert dealt.head_sizes == (2,) * 5
+    base = tiny / "mnist"
+    pictures = read_idx(base / "train-images-idx3-ubyte.gz").reshape(-1, 784)
+    labels = read_idx(base / "train-labels-idx1-ubyte.gz")
+    of = {row.tobytes(): int(label) for row, label in zip(pictures, labels, strict=True)}
+    for task, part in zip(dealt, parts, strict=True):
+        rows = (task.x * 255).round().astype(np.uint8)
+        assert [of[row.tobytes()] for row in rows] == [part[label] for label in task.y]
+        assert len(task.y_test) == 4
+    other = stream("mnistS", tiny, n_train=10, n_test=4, seed=1)
+    assert other.extras["classes"] != parts
+    with pytest.raises(ArgumentError, match="n_tasks: ten classes are split into 1, 2 or 5"):
+        stream("mnistS", tiny, n_tasks=3)
+    with pytest.raises(ArgumentError, match="n_train: expected 2 to"):
+        stream("mnistS", tiny, n_train=100)
+
+
+@pytest.mark.filterwarnings("ignore::vntransfer.errors.DataWarning")
 def test_too_many_rows_are_refused(tiny: Path) -> None:
     with pytest.raises(ArgumentError, match="n_train: expected 2 to 120"):
         stream("mnistP", tiny, n_train=121)

@@ -1,14 +1,14 @@
-"""Streams of permuted or rotated pictures: mnistP, mnistR, fashionP, notmnistP, digitsP.
+"""Streams of pictures, permuted or rotated or split by class: mnistP, mnistR, mnistS and others.
 
 A permutation and a rotation by nearest pixels are the same thing: a map that says for every pixel
 of the new picture which old one it shows (or none). A task is the map, and which pictures it
-draws; its arrays are made when it is asked for.
+draws, of all classes or of its own; its arrays are made when it is asked for.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,7 @@ from vntransfer.data.idx import read_images
 from vntransfer.data.notmnist import read_notmnist
 from vntransfer.errors import ArgumentError, DataError
 
-MAPS, ROWS, TEST_ROWS = 0, 1, 2  # what a random stream is for
+MAPS, ROWS, TEST_ROWS, CLASSES = 0, 1, 2, 3  # what a random stream is for
 OUTSIDE = -1
 HELD_OUT_SHARE = 6  # one sixth of the training part is held out: 10000 of 60000
 DIGITS_TEST = 500  # of 1797
@@ -81,6 +81,23 @@ def rotation_map(angle: float, side: int) -> NDArray[np.intp]:
     return np.where(inside, old_down * side + old_right, OUTSIDE)
 
 
+def class_parts(n_tasks: int, *, seed: int) -> NDArray[np.intp]:
+    """Classes of each task of a split stream: the ten in random order, dealt in equal parts.
+
+    Examples
+    --------
+    >>> class_parts(5, seed=0)
+    array([[2, 7],
+           [8, 3],
+           [4, 9],
+           [1, 6],
+           [5, 0]])
+    """
+    if n_tasks not in (1, 2, 5):
+        raise ArgumentError(f"n_tasks: ten classes are split into 1, 2 or 5 tasks, not {n_tasks}")
+    return np.random.default_rng((seed, CLASSES)).permutation(10).reshape(n_tasks, -1)
+
+
 def apply_map(pictures: NDArray[np.uint8], pixels: NDArray[np.intp]) -> NDArray[np.float32]:
     """Pictures (n, ...) through a pixel map, as rows of numbers from 0 to 1.
 
@@ -100,15 +117,15 @@ def load_stream(
     *,
     name: str,
     collection: Literal["idx", "notmnist", "digits"],
-    transform: Literal["permute", "rotate"],
-    n_tasks: int = 10,
+    transform: Literal["permute", "rotate", "split"],
+    n_tasks: int | None = None,
     n_train: int = 1000,
     n_test: int | None = None,
     seed: int = 0,
     max_angle: float = 90.0,
     held_out: bool = False,
 ) -> TaskStream:
-    """Stream of tasks that show the same pictures through different pixel maps.
+    """Stream of tasks that show the same pictures through different pixel maps, or different ones.
 
     Parameters
     ----------
@@ -117,10 +134,12 @@ def load_stream(
     name, collection, transform
         Which stream; fixed by the registry.
     n_tasks, n_train, n_test
-        Number of tasks, training and test rows of each. ``n_test`` None means up to 10000.
+        Number of tasks, training and test rows of each. ``n_tasks`` None means 10, or 5 of a split
+        stream; ``n_test`` None up to 10000.
     seed
-        Seed of the *stream*: maps and which pictures each task draws. The seed of training is the
-        learner's own; hyper-parameters can be chosen on streams with other seeds.
+        Seed of the *stream*: maps or the order of classes, and which pictures each task draws. The
+        seed of training is the learner's own; hyper-parameters can be chosen on streams with other
+        seeds.
     max_angle
         Rotations cover 0 to this many degrees.
     held_out
@@ -130,22 +149,20 @@ def load_stream(
     Returns
     -------
     TaskStream
-        Rows of numbers from 0 to 1 (float32), labels 0 to 9; ``extras`` holds ``maps`` (and
-        ``angles``), so that a map can be applied to other pictures.
+        Rows of numbers from 0 to 1 (float32), labels 0 to 9, or from 0 on within the head of a
+        split task; ``extras`` holds ``maps`` (and ``angles``, ``classes``), so that a map can be
+        applied to other pictures.
     """
     if not 0 < max_angle <= 360:
         raise ArgumentError(f"max_angle: expected more than 0, at most 360, got {max_angle}")
     pictures = _read(files, collection)
     if held_out:
         pictures = pictures.held_out()
+    split = transform == "split"
+    n_tasks = (5 if split else 10) if n_tasks is None else n_tasks
+    parts = class_parts(n_tasks, seed=seed) if split else np.tile(np.arange(10), (n_tasks, 1))
+    n_test = _check_rows(name, pictures, parts, n_train, n_test)
     side = pictures.x.shape[1]
-    n_test = min(10_000, len(pictures.x_test)) if n_test is None else n_test
-    for argument, asked, there in (
-        ("n_train", n_train, len(pictures.x)),
-        ("n_test", n_test, len(pictures.x_test)),
-    ):
-        if not 2 <= asked <= there:
-            raise ArgumentError(f"{argument}: expected 2 to {there} for {name}, got {asked}")
     angles: list[float] = []
     if transform == "rotate":
         angles = [
@@ -153,21 +170,32 @@ def load_stream(
         ]
         maps = [rotation_map(angle, side) for angle in angles]
         what = f"rotations over 0 to {max_angle:g} degrees, nearest pixel, zero outside"
+    elif split:
+        maps = [np.arange(side * side)] * n_tasks
+        what = f"{parts.shape[1]} classes each, in random order, with a head each"
     else:
         maps = [permutation_map(t, side, seed=seed) for t in range(n_tasks)]
         what = "one random permutation of the pixels per task, the first included"
 
+    def name_of(t: int) -> str:
+        if split:
+            return f"classes {', '.join(map(str, parts[t]))}"
+        return f"{angles[t]:.1f} degrees" if angles else f"permutation {t}"
+
     def make(t: int) -> Task:
-        rows = np.random.default_rng((seed, t, ROWS)).permutation(len(pictures.x))[:n_train]
-        test = np.sort(
-            np.random.default_rng((seed, TEST_ROWS)).permutation(len(pictures.x_test))[:n_test]
-        )
+        rows = np.random.default_rng((seed, t, ROWS)).permutation(len(pictures.x))
+        test = np.random.default_rng((seed, TEST_ROWS)).permutation(len(pictures.x_test))
+        rows = rows[np.isin(pictures.y[rows], parts[t])][:n_train]
+        test = np.sort(test[np.isin(pictures.y_test[test], parts[t])][:n_test])
+        label = np.argmax(
+            parts[t][:, None] == np.arange(10), axis=0
+        )  # place of a class in the task
         return Task(
             apply_map(pictures.x[rows], maps[t]),
-            pictures.y[rows].astype(np.int64),
+            label[pictures.y[rows]].astype(np.int64),
             apply_map(pictures.x_test[test], maps[t]),
-            pictures.y_test[test].astype(np.int64),
-            name=f"{angles[t]:.1f} degrees" if angles else f"permutation {t}",
+            label[pictures.y_test[test]].astype(np.int64),
+            name=name_of(t),
         )
 
     part = "last sixth of the training part" if held_out else "test part"
@@ -176,10 +204,30 @@ def load_stream(
         f"{n_train} training rows per task drawn without repetition from {len(pictures.x)}, "
         f"{n_test} test rows from the {part}; pixels divided by 255",
     )
-    extras = {"maps": maps} | ({"angles": angles} if angles else {})
+    extras: dict[str, Any] = {"maps": maps}
+    extras |= {"angles": angles} if angles else {"classes": parts.tolist()} if split else {}
     return TaskStream(
-        name, LazyTasks(n_tasks, make), 10, provenance=Provenance(built), extras=extras
+        name,
+        LazyTasks(n_tasks, make),
+        10,
+        head_sizes=(parts.shape[1],) * n_tasks if split else None,
+        provenance=Provenance(built),
+        extras=extras,
     )
+
+
+def _check_rows(
+    name: str, pictures: Pictures, parts: NDArray[np.intp], n_train: int, n_test: int | None
+) -> int:
+    """See that every task has the rows that are asked for; gives the number of test rows."""
+    train, test = (
+        min(int(np.isin(y, part).sum()) for part in parts) for y in (pictures.y, pictures.y_test)
+    )
+    n_test = min(10_000, test) if n_test is None else n_test
+    for argument, asked, there in (("n_train", n_train, train), ("n_test", n_test, test)):
+        if not 2 <= asked <= there:
+            raise ArgumentError(f"{argument}: expected 2 to {there} for {name}, got {asked}")
+    return n_test
 
 
 def _read(files: Mapping[str, Path], collection: str) -> Pictures:

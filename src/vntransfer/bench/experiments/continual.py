@@ -33,7 +33,16 @@ from vntransfer.errors import PresetError
 if TYPE_CHECKING:
     from vntransfer.continual import Task
 
-STREAMS = ("mnistP", "mnistR", "fashionP", "notmnistP", "digitsP", "omniglot")
+STREAMS = (
+    "mnistP",
+    "mnistR",
+    "mnistS",
+    "fashionP",
+    "fashionS",
+    "notmnistP",
+    "digitsP",
+    "omniglot",
+)
 WATCHING = "rsp_watching"
 
 
@@ -90,7 +99,7 @@ def _make(name: str, hyper: Settings, settings: Settings, tasks: "list[Task]", s
     """Network and method."""
     import torch
 
-    from vntransfer.continual import METHODS, Heads, character_cnn, dense
+    from vntransfer.continual import METHODS, Heads, MultiHead, character_cnn, dense
 
     variant = VARIANTS[name]
     chosen = {**variant.options, **{key: hyper[key] for key in variant.tuned}}
@@ -102,17 +111,21 @@ def _make(name: str, hyper: Settings, settings: Settings, tasks: "list[Task]", s
     if "replay" in chosen:
         chosen["replay"] = round(chosen["replay"])
     generator = torch.Generator().manual_seed(seed)
+    sizes = [tasks[0].x[0].numel(), *settings["hidden"]]
     if tasks[0].columns is None:
-        sizes = [tasks[0].x[0].numel(), *settings["hidden"], 10]
-        return METHODS[variant.id](dense(sizes, generator=generator), **chosen)
+        return METHODS[variant.id](dense([*sizes, 10], generator=generator), **chosen)
     heads = Heads([task.columns.stop - task.columns.start for task in tasks if task.columns])
-    model = character_cnn(
-        heads.sizes,
-        size=settings["size"],
-        channels=settings["channels"],
-        hidden=settings["hidden"][-1],
-        generator=generator,
-    )
+    if tasks[0].x.dim() == 2:
+        body = dense(sizes, generator=generator).append(torch.nn.ReLU())
+        model = MultiHead(body, sizes[-1], heads.sizes, generator=generator)
+    else:
+        model = character_cnn(
+            heads.sizes,
+            size=settings["size"],
+            channels=settings["channels"],
+            hidden=sizes[-1],
+            generator=generator,
+        )
     return METHODS[variant.id](model, criterion=heads, **chosen)
 
 

@@ -31,12 +31,20 @@ _FASHION = _idx_files("fashion_mnist", "http://fashion-mnist.s3-website.eu-centr
 
 
 _COLLECTIONS = {"notmnistP": "notmnist", "digitsP": "digits"}
+_TRANSFORMS = {"P": "permute", "R": "rotate", "S": "split"}
+_OTHER_PARAMETERS = {
+    "rotate": {"max_angle": "rotations cover 0 to this many degrees, 90"},
+    "split": {
+        "n_tasks": "number of tasks, among which the ten classes are dealt: 1, 2 or 5; 5",
+        "n_test": "test rows; as many as the smallest task has",
+    },
+}
 
 
 def _stream(
     name: str, title: str, files: tuple[RemoteFile, ...], licence: str, citation: str
 ) -> Entry:
-    rotated = name.endswith("R")
+    transform = _TRANSFORMS[name[-1]]
     return Entry(
         name=name,
         title=title,
@@ -46,26 +54,30 @@ def _stream(
         options={
             "name": name,
             "collection": _COLLECTIONS.get(name, "idx"),
-            "transform": "rotate" if rotated else "permute",
+            "transform": transform,
         },
         licence=licence,
         citation=citation,
-        parameters=_STREAM_PARAMETERS
-        | ({"max_angle": "rotations cover 0 to this many degrees, 90"} if rotated else {}),
+        parameters=_STREAM_PARAMETERS | _OTHER_PARAMETERS.get(transform, {}),
     )
 
 
 _LECUN = "LeCun, Bottou, Bengio, Haffner: Gradient-based learning applied to document recognition"
 _MNIST_LICENCE = "CC BY-SA 3.0"
+_XIAO = "Xiao, Rasul, Vollgraf: Fashion-MNIST, 2017"
 STREAMS = (
     _stream("mnistP", "permuted MNIST, 10 tasks", _MNIST, _MNIST_LICENCE, f"{_LECUN}, 1998"),
     _stream("mnistR", "rotated MNIST, 10 tasks", _MNIST, _MNIST_LICENCE, f"{_LECUN}, 1998"),
     _stream(
-        "fashionP",
-        "permuted Fashion-MNIST, 10 tasks",
-        _FASHION,
-        "MIT",
-        "Xiao, Rasul, Vollgraf: Fashion-MNIST, 2017",
+        "mnistS",
+        "MNIST split by class, 5 tasks with a head each",
+        _MNIST,
+        _MNIST_LICENCE,
+        f"{_LECUN}, 1998",
+    ),
+    _stream("fashionP", "permuted Fashion-MNIST, 10 tasks", _FASHION, "MIT", _XIAO),
+    _stream(
+        "fashionS", "Fashion-MNIST split by class, 5 tasks with a head each", _FASHION, "MIT", _XIAO
     ),
     _stream(
         "notmnistP",
