@@ -42,7 +42,7 @@ class LeftOut:
     cells
         Their number.
     seeds, methods
-        Seed and method -> number of cells.
+        Seed (or "search", of what is computed for all seeds) and method -> number of cells.
     seconds
         Estimate of the time that they still need, of one worker.
     overlong
@@ -50,7 +50,7 @@ class LeftOut:
     """
 
     cells: int = 0
-    seeds: dict[int, int] = field(default_factory=dict)
+    seeds: dict[int | str, int] = field(default_factory=dict)
     methods: dict[str, int] = field(default_factory=dict)
     seconds: float = 0.0
     overlong: dict[str, float] = field(default_factory=dict)
@@ -117,6 +117,7 @@ class Plan:
                 slot.waiting = cell
                 slot.left = len(slot.study) - len(slot.study.cells) + 1 if slot.study else 1
         self._slots = [slot for slot in slots if slot.left]
+        self._seeds = set(preset.seeds)
         if budget is not None:
             order = {seed: i for i, seed in enumerate(preset.seeds)}
             # what comes first has seeds of its own, and comes with the first of the table's
@@ -167,7 +168,7 @@ class Plan:
 
     def left_out(self) -> LeftOut:
         """Tell what was not started."""
-        seeds: dict[int, int] = {}
+        seeds: dict[int | str, int] = {}
         methods: dict[str, int] = {}
         overlong: dict[str, float] = {}
         seconds = 0.0
@@ -175,7 +176,8 @@ class Plan:
             if not slot.left:
                 continue
             cell = slot.template
-            seeds[cell.seed] = seeds.get(cell.seed, 0) + slot.left
+            seed = cell.seed if cell.seed in self._seeds else "search"
+            seeds[seed] = seeds.get(seed, 0) + slot.left
             methods[cell.method] = methods.get(cell.method, 0) + slot.left
             each = self._seconds(cell)
             seconds += slot.left * each

@@ -1,4 +1,4 @@
-"""What the commands for people's own tables share: options, errors, progress, summaries."""
+"""What commands share: options for people's own tables, errors, progress, summaries."""
 
 import warnings
 from collections.abc import Iterator, Sequence
@@ -52,11 +52,12 @@ def plain_errors() -> Iterator[None]:
 
 
 @contextmanager
-def progress() -> Iterator[None]:
+def progress(*, of_bytes: bool = False) -> Iterator[None]:
     """Bars with an estimate of the time left, on stderr; nothing where nobody watches."""
     from rich.console import Console
     from rich.progress import (
         BarColumn,
+        DownloadColumn,
         MofNCompleteColumn,
         Progress,
         TextColumn,
@@ -70,7 +71,7 @@ def progress() -> Iterator[None]:
     with Progress(
         TextColumn("{task.description}", markup=False),
         BarColumn(),
-        MofNCompleteColumn(),
+        DownloadColumn() if of_bytes else MofNCompleteColumn(),
         TimeElapsedColumn(),
         TimeRemainingColumn(),
         console=console,

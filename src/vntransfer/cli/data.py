@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from vntransfer.cli._user import progress
 from vntransfer.errors import ArgumentError, DataError, DataWarning
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def show(
         typer.echo(line)
     if quick or seen.missing:
         return
-    with _plain_warnings(), _progress():
+    with _plain_warnings(), progress(of_bytes=True):
         loaded = load(name, folder=folder, **_parse(parameters))
     typer.echo(f"\nloaded    {loaded.summary()}")
     for line in _inside(loaded):
@@ -130,7 +131,7 @@ def fetch(
             typer.echo(f"{entry.name}: embedded, nothing to fetch")
             continue
         try:
-            with _progress():
+            with progress(of_bytes=True):
                 paths = fetch_entry(entry, folder, force=force, unpacked=unpacked)
         except DataError as error:
             problems.append(entry.name)
@@ -180,7 +181,7 @@ def plot(
     from vntransfer.data.plots import plot as draw
 
     place = out or Path(f"{name}.png")
-    with _plain_warnings(), _progress():
+    with _plain_warnings(), progress(of_bytes=True):
         draw(name, place, folder=folder, **_parse(parameters))
     typer.echo(str(place))
 
@@ -222,27 +223,3 @@ def _plain_warnings() -> Iterator[None]:
         yield
     for warning in caught:
         typer.echo(f"vnt: note: {warning.message}", err=True)
-
-
-@contextmanager
-def _progress() -> Iterator[None]:
-    """Bars on stderr, one per file; nothing where nobody watches."""
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
-
-    from vntransfer.io import reporting
-
-    console = Console(stderr=True)
-    columns = TextColumn("{task.description}"), BarColumn(), DownloadColumn()
-    with Progress(
-        *columns, TimeRemainingColumn(), console=console, disable=not console.is_terminal
-    ) as bars:
-        tasks: dict[str, Any] = {}
-
-        def advance(what: str, done: int, total: int | None) -> None:
-            if what not in tasks:
-                tasks[what] = bars.add_task(what, total=total)
-            bars.update(tasks[what], completed=done, total=total)
-
-        with reporting(advance):
-            yield
