@@ -82,6 +82,25 @@ def test_rows_on_weights_say_what_the_results_say() -> None:
         assert said(method, column, digits) in evidence[row], (row, method, column)
 
 
+def test_the_row_on_dann_says_what_the_results_say() -> None:
+    tool = load_tool("make_tables")
+    (errors,) = (
+        [float(tool.text(value).split()[0]) for value in row[1:]]
+        for row in tool.find("results/adaptation", "errors relative to source_only").rows
+        if row[0] == "dann"
+    )
+    (counts,) = (
+        row[1:3]
+        for row in tool.find("results/adaptation", "wins and losses against source_only").rows
+        if row[0] == "dann"
+    )
+    (evidence,) = (row[4] for row in ROWS if row[0] == "25")
+    span = " to ".join(f"{value:.3f}".lstrip("0") for value in (min(errors), max(errors)))
+    assert f"errors are {span} times" in evidence
+    assert counts == [1, 0]
+    assert "significantly lower on one and higher on none" in evidence
+
+
 def plain_jeffreys(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     """J by eigendecompositions that autograd goes through."""
 

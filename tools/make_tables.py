@@ -9,12 +9,20 @@ A page names a table between two comments,
 where TITLE is what stands behind the colon in the report's title of the table. An optional
 ``rows=a,b`` keeps those rows (by their first value), ``methods=a,b`` those of these methods,
 ``columns=a,"b c"`` those columns, and ``notes=no`` leaves out the notes.
+
+    <!-- runs -->
+    ...
+    <!-- end -->
+
+is filled with a table of the packed runs themselves: how to make them again, and what they took.
 """
 
+import json
 import re
 import shlex
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from vntransfer.bench.report import Report, load_report
 from vntransfer.bench.tables import Table, render, text
@@ -25,6 +33,7 @@ PLACE = re.compile(
     r"(?P<body>.*?)(?P<tail><!-- end -->)",
     re.S,
 )
+RUNS = re.compile(r"(?P<head><!-- runs -->\n).*?(?P<tail><!-- end -->)", re.S)
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 
 
@@ -60,6 +69,41 @@ def cut(table: Table, options: dict[str, str]) -> Table:
     return Table(table.title, header, rows, [] if options.get("notes") == "no" else notes)
 
 
+def command(preset: str, overrides: dict[str, Any]) -> str:
+    """Return the command that makes a run again."""
+    parts = ["vnt bench run", preset]
+    if methods := overrides.get("methods"):
+        parts.append(f"--methods {','.join(methods)}")
+    if targets := overrides.get("targets"):
+        parts.append(f"--targets {','.join(targets)}")
+    if seeds := overrides.get("seeds"):
+        parts.append(f"--seeds {seeds}")
+    parts += [f"--set {key}={json.dumps(v)}" for key, v in overrides.get("settings", {}).items()]
+    return " ".join(parts)
+
+
+def runs() -> Table:
+    """Return one row for each folder of results."""
+    header = ["result", "command", "cells", "seeds", "hours", "selection", "torch", "sha256"]
+    rows = []
+    for file in sorted(ROOT.glob("results/*/run.json")):
+        run = json.loads(file.read_text(encoding="utf-8"))
+        last = run["invocations"][-1]
+        rows.append(
+            [
+                f"`results/{file.parent.name}`",
+                f"`{command(run['preset']['name'], last['overrides'])}`",
+                run["cells"],
+                ", ".join(map(str, run["preset"]["seeds"])),
+                f"{run['hours']:.1f}",
+                run["preset"]["selection"],
+                last["versions"]["torch"],
+                f"`{run['sha256'][:12]}`",
+            ]
+        )
+    return Table("packed runs", header, rows, [])
+
+
 def fill(page: str) -> str:
     """Return the text of a page with its tables up to date."""
 
@@ -69,7 +113,11 @@ def fill(page: str) -> str:
         body = render([found], "markdown").partition("\n\n")[2]  # the page has its own heading
         return f"{place['head']}\n{body}\n\n{place['tail']}"
 
-    return PLACE.sub(table, page)
+    def packed(place: re.Match[str]) -> str:
+        body = render([runs()], "markdown").partition("\n\n")[2]
+        return f"{place['head']}\n{body}\n\n{place['tail']}"
+
+    return RUNS.sub(packed, PLACE.sub(table, page))
 
 
 def main() -> None:
