@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
+from sets import domains, drawn
 from vntransfer import stack as stack_domains
 from vntransfer.adaptation._candidates import CANDIDATES, attempt
 from vntransfer.adaptation._guard import guard
 from vntransfer.adaptation._selection import LEAST
 from vntransfer.adaptation._stack import stack
-from vntransfer.data import load
 from vntransfer.domains import group
 
 NAMES = list(CANDIDATES)
@@ -29,12 +29,9 @@ def predictions(name: str, target: str, most: int, cache: Path | None) -> dict[s
     file = None if cache is None else cache / f"{name}-{target}-{most}.npz"
     if file is not None and file.exists():
         return dict(np.load(file))
-    drawn = {}
-    for place, (domain, (x, y)) in enumerate(load(name).items()):
-        rows = np.sort(np.random.default_rng(place).permutation(len(y))[:most])
-        drawn[domain] = x[rows], np.asarray(y[rows], dtype=float)
-    x_target, y_target = drawn.pop(target)
-    X, y, domain = stack_domains(drawn, target=x_target)
+    sources = drawn(name, most, in_order=True)
+    x_target, y_target = sources.pop(target)
+    X, y, domain = stack_domains(sources, target=x_target)
     groups = group(domain, len(y))
     tried = attempt(NAMES, X, y, groups, seed=0)
     found: dict[str, Any] = {"y": y_target}
@@ -78,7 +75,7 @@ if __name__ == "__main__":
     table: dict[str, list[float]] = {}
     counts = []
     for name in given.sets:
-        targets = list(load(name))[: given.targets]
+        targets = list(domains(name))[: given.targets]
         own = [ratios(predictions(name, t, given.rows, given.cache)) for t in targets]
         counts.append(len(own))
         for key in own[0]:

@@ -8,6 +8,7 @@ does only adds. Pictures are random numbers of MNIST's shape; nothing depends on
 
 import time
 from collections.abc import Callable
+from functools import partial
 
 import torch
 
@@ -30,9 +31,9 @@ def task(n: int, n_test: int = 0, *, seed: int = 0) -> Task:
     return Task(*rows(n), *(rows(n_test) if n_test else ()))
 
 
-def make(name: str, **options: float) -> Method:
+def make(name: str) -> Method:
     net = dense([784, 100, 100, 10], generator=torch.Generator().manual_seed(0))
-    return METHODS[name](net, **options)
+    return METHODS[name](net)
 
 
 def at_task(name: str, number: int, n: int = 60) -> Method:
@@ -68,8 +69,8 @@ def growth() -> None:
         early, late = at_task(name, 2), at_task(name, 50)
         times = best(
             {
-                "early": lambda m=early: train(m.model, block, m),
-                "late": lambda m=late: train(m.model, block, m),
+                "early": partial(train, early.model, block, early),
+                "late": partial(train, late.model, block, late),
             }
         )
         show(f"{name}: a step at task 50 / at task 2", times["late"] / times["early"], "<= 1.1")
@@ -79,7 +80,7 @@ def steps() -> None:
     """A step of each method against plain descent, in the third task."""
     block = task(STEPS, seed=99)
     methods = {name: at_task(name, 3) for name in METHODS if name != "mer"}
-    times = best({n: lambda m=m: train(m.model, block, m) for n, m in methods.items()})
+    times = best({n: partial(train, m.model, block, m) for n, m in methods.items()})
     print(f"a step of plain descent: {times['sgd'] / STEPS * 1e6:.0f} microseconds")
     bounds = {"rsp": "<= 2.5", "covp": "<= 2"}
     for name in methods:
@@ -90,13 +91,12 @@ def steps() -> None:
 def stream() -> None:
     """A whole stream with evaluation on all tasks after each."""
     tasks = [task(1000, 10_000, seed=t) for t in range(10)]
-    times = best(
-        {
-            name: lambda n=name: accuracy_matrix((m := make(n)).model, tasks, m)
-            for name in ("sgd", "rsp")
-        },
-        rounds=2,
-    )
+
+    def whole(name: str) -> None:
+        method = make(name)
+        accuracy_matrix(method.model, tasks, method)
+
+    times = best({name: partial(whole, name) for name in ("sgd", "rsp")}, rounds=2)
     print(f"stream of 10 x 1000 with sgd and evaluation: {times['sgd']:.1f} s")
     show("the same with rsp / with sgd", times["rsp"] / times["sgd"], "<= 3")
 

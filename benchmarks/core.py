@@ -64,8 +64,8 @@ def value_and_gradients(
 ) -> list[Tensor]:
     leaves = [t.detach().clone().requires_grad_() for t in arrays]
     value = function(*leaves)
-    value.sum().backward()
-    return [value.detach().double(), *(leaf.grad.double() for leaf in leaves)]
+    gradients = torch.autograd.grad(value.sum(), leaves)
+    return [value.detach().double(), *(gradient.double() for gradient in gradients)]
 
 
 def exact(*arrays: Tensor) -> Tensor:
@@ -137,8 +137,10 @@ def pairwise_lines(count: int = 200, size: int = 64) -> list[str]:
 def neighbour_lines(n: int = 300, d: int = 100) -> list[str]:
     lines = ["| what | ms | ratio to ours |", "| --- | --- | --- |"]
     z, a, b = sample(n, d, torch.float32, 2)
-    named = {"response_divergence (ours)": step(response_divergence, (z, a, b))}
-    named |= dict(neighbours(z[0], z[1]))
+    named: dict[str, Callable[[], object]] = {
+        "response_divergence (ours)": step(response_divergence, (z, a, b)),
+        **dict(neighbours(z[0], z[1])),
+    }
     times = side_by_side(list(named.values()), seconds=4)
     for name, seconds in zip(named, times, strict=True):
         lines.append(f"| {name} | {1e3 * seconds:.2f} | {seconds / times[0]:.2f} |")

@@ -84,8 +84,9 @@ def gone(pids: list[int], seconds: float = 10.0) -> bool:
 
 def trial(folder: Path, run: list[str], delay: float) -> int:
     """Kill once after ``delay`` seconds, check, resume to the end; finished cells at the kill."""
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    process = subprocess.Popen(command(folder, run), **quiet)
+    process = subprocess.Popen(
+        command(folder, run), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
     time.sleep(delay)
     workers = children(process.pid)
     process.send_signal(signal.SIGKILL)

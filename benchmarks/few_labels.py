@@ -13,9 +13,9 @@ from pathlib import Path
 
 import numpy as np
 
+from sets import domains, drawn
 from vntransfer import stack
 from vntransfer.adaptation._candidates import CANDIDATES
-from vntransfer.data import load
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "benchmarks" / "few_labels.md"
 SETS = ["bike", "parkinsons", "protein"]
@@ -27,15 +27,12 @@ Errors = dict[tuple[str, int], float]
 
 def measure(name: str, target: str, most: int, draw: int) -> Errors:
     """Mean absolute error by method and number of labelled rows."""
-    drawn = {}
-    for place, (domain, (x, y)) in enumerate(load(name).items()):
-        rows = np.random.default_rng([place, draw]).permutation(len(y))[:most]
-        drawn[domain] = x[rows], np.asarray(y[rows], dtype=float)
-    x, y = drawn.pop(target)
+    others = drawn(name, most, draw)
+    x, y = others.pop(target)
     rest = slice(max(LABELS), None)
     out: Errors = {}
     for n in LABELS:
-        sources = {**drawn, f"{target} (labelled)": (x[:n], y[:n])} if n else drawn
+        sources = {**others, f"{target} (labelled)": (x[:n], y[:n])} if n else others
         X, r, domain = stack(sources, target=x[rest])
         for method in LEARNERS:
             model = CANDIDATES[method](random_state=0).fit(X, r, domain)
@@ -83,7 +80,7 @@ if __name__ == "__main__":
         "| --- | --- | --- | --- |",
     ]
     for name in given.sets:
-        targets = list(load(name))[: given.targets]
+        targets = list(domains(name))[: given.targets]
         found = [measure(name, t, given.rows, d) for t in targets for d in range(given.draws)]
         lines += line(name, found, len(targets))
     PAGE.write_text("\n".join(lines) + "\n", encoding="utf-8")

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import numpy as np
 
+from sets import drawn
 from vntransfer import stack
 from vntransfer.adaptation._candidates import attempt
-from vntransfer.data import load
 from vntransfer.domains import group
 from vntransfer.tabular.intervals import Calibration, coverage
 
@@ -28,26 +28,23 @@ Row = tuple[str, str, str, float, float, float]
 
 def measure(name: str, most: int) -> list[Row]:
     """Set, method, target, coverages, and width in standard deviations of the response."""
-    domains, drawn = load(name), {}
-    for place, (domain, (x, y)) in enumerate(domains.items()):
-        rows = np.random.default_rng(place).permutation(len(y))[:most]
-        drawn[domain] = x[rows], np.asarray(y[rows], dtype=float)
+    domains = drawn(name, most)
     out: list[Row] = []
-    for target, (x_target, y_target) in drawn.items():
-        sources = {key: own for key, own in drawn.items() if key != target}
+    for target, (x_target, y_target) in domains.items():
+        sources = {key: own for key, own in domains.items() if key != target}
         X, y, domain = stack(sources, target=x_target)
         groups = group(domain, len(y))
         tried = attempt(METHODS, X, y, groups, seed=0)
         for method in METHODS:
             model = tried.model(method)
-            gaps = {k: tried.held_out[method][r] - y[r] for k, r in groups.sources.items()}
-            weights = dict(zip(groups.sources, model.source_weights_.values(), strict=True))
+            gaps = {str(k): tried.held_out[method][r] - y[r] for k, r in groups.sources.items()}
+            weights = dict(zip(gaps, model.source_weights_.values(), strict=True))
             found = Calibration.from_errors(gaps, weights)
             predicted = model.predict(x_target)
-            halves = [found.half_width(level) for level in LEVELS]
-            covered = [coverage(y_target, predicted, half) for half in halves]
+            low, high = (found.half_width(level) for level in LEVELS)
+            covered = coverage(y_target, predicted, low), coverage(y_target, predicted, high)
             spread = float(y[groups.source_rows].std())
-            out.append((name, method, target, *covered, halves[-1] / spread))
+            out.append((name, method, target, *covered, high / spread))
             print(*out[-1], flush=True)
     return out
 

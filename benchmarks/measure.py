@@ -3,7 +3,7 @@
 import re
 import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from torch.utils._pytree import tree_leaves
 
 
 def side_by_side(
-    runs: list[Callable[[], object]], seconds: float = 1.0, most: int = 200
+    runs: Sequence[Callable[[], object]], seconds: float = 1.0, most: int = 200
 ) -> list[float]:
     """Best time of each, taking turns; at least seven rounds."""
     for run in runs:
@@ -30,7 +30,9 @@ def side_by_side(
 
 def resident(field: str) -> int:
     """Resident memory of this process in KiB (Linux): "VmRSS" now, "VmHWM" at its peak."""
-    return int(re.search(rf"{field}:\s+(\d+)", Path("/proc/self/status").read_text())[1])
+    found = re.search(rf"{field}:\s+(\d+)", Path("/proc/self/status").read_text())
+    assert found is not None, f"/proc/self/status: no field {field}"
+    return int(found[1])
 
 
 def lifted_peak(run: Callable[[], object]) -> int:

@@ -1,6 +1,7 @@
 """Other measures of the difference of two samples, for orientation in the core benchmark."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import numpy as np
 import ot
@@ -19,7 +20,8 @@ def mmd(x: Tensor, y: Tensor) -> Tensor:
     joint = torch.cat((x, y))
     squares = torch.cdist(joint, joint).square()
     base = squares.detach().mean()
-    kernel = sum(torch.exp(-squares / (base * 2.0**k)) for k in range(-2, 3))
+    parts = (torch.exp(-squares / (base * 2.0**k)) for k in range(-2, 3))
+    kernel = sum(parts, start=torch.zeros_like(squares))
     n = len(x)
     return kernel[:n, :n].mean() + kernel[n:, n:].mean() - 2 * kernel[:n, n:].mean()
 
@@ -47,4 +49,4 @@ def neighbours(x: Tensor, y: Tensor) -> Iterator[tuple[str, Callable[[], object]
         ("pyRiemann affine-invariant (forward only)", distance_riemann),
         ("pyRiemann Bures-Wasserstein (forward only)", distance_wasserstein),
     ):
-        yield name, lambda distance=distance: distance(a, b)
+        yield name, partial(distance, a, b)

@@ -54,8 +54,10 @@ def prepare(folder: Path) -> None:
         for n in sizes:
             generate(folder / f"{n}.{kind}", n)
     generate(folder / "small.csv", 2000)
-    roles = {"domain": "town", "response": "y", "target": "new"}
-    adapt(folder / "small.csv", **roles, method="ridge", compare=()).save(folder / "model")
+    model = adapt(
+        folder / "small.csv", domain="town", response="y", target="new", method="ridge", compare=()
+    )
+    model.save(folder / "model")
 
 
 def read(file: Path) -> None:

@@ -7,12 +7,14 @@ import os
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from vntransfer.bench import report, run
 from vntransfer.bench.cells import expand
 from vntransfer.bench.preset import check, override, read_preset
-from vntransfer.bench.store import Outcome, Store, read_records
+from vntransfer.bench.records import Outcome
+from vntransfer.bench.store import Store, read_records
 
 SEEDS = 334  # x 6 targets x 5 settings of the methods = 10,020 cells
 STEPS = 15  # x 2 metrics = 30 rows per cell
@@ -59,7 +61,7 @@ def workers(place: Path, rounds: int = 5) -> tuple[float, float]:
         for jobs in (1, 2):
             folder = place / f"workers{jobs}-{number}"
             run("smoke", methods=["boosting"], seeds=2, jobs=jobs, out=f"{folder}-warm")
-            times[jobs].append(seconds(lambda j=jobs, f=folder: run("smoke", jobs=j, out=f)))
+            times[jobs].append(seconds(partial(run, "smoke", jobs=jobs, out=folder)))
     return min(times[1]), min(times[2])
 
 
@@ -72,7 +74,7 @@ def main() -> None:
         resume = seconds(lambda: run("smoke", seeds=SEEDS, out=place / "large"))
         print(f"resume decision                  {resume:8.2f} s     (< 2)")
         for form in ("terminal", "csv"):
-            shown = seconds(lambda form=form: report(place / "large", form))
+            shown = seconds(partial(report, place / "large", form))
             print(f"report, {form:<24} {shown:8.2f} s     (< 10)")
         print(f"cores, other load                {os.cpu_count()}, {os.getloadavg()[0]:.1f}")
         one, two = workers(place)

@@ -53,12 +53,12 @@ def draw(name: str, left: Half, right: Half, height: int) -> None:
 
 def main(folder: Path) -> None:
     """Write both pictures."""
-    columns = {"domain": "town", "response": "price"}
     with tempfile.TemporaryDirectory() as name:
         place = Path(name)
         run = write_page(folder, place / "run.html")
-        towns = relate(example_table(), **columns).to_page(place / "towns.html")
-        model = adapt(example_table(), **columns, target="Saltby")
+        related = relate(example_table(), domain="town", response="price")
+        model = adapt(example_table(), domain="town", response="price", target="Saltby")
+        towns = related.to_page(place / "towns.html")
         saltby = model.to_page(place / "saltby.html")
         draw("page.png", (run, "body"), (run, "#part-3"), 1500)
         draw("tables.png", (towns, "body"), (saltby, "body"), 1150)

@@ -27,11 +27,19 @@ from vntransfer import (
     source_weights,
     stack,
 )
+from vntransfer.data import Domains as Loaded
 from vntransfer.data import load
 from vntransfer.data.plots import STYLE
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 Domains = Mapping[str, tuple[Any, Any]]
+
+
+def domains_of(name: str) -> Loaded:
+    """Load a data set of named domains."""
+    loaded = load(name)
+    assert isinstance(loaded, Loaded), f"{name}: a stream of tasks"
+    return loaded
 
 
 def leave_one_out(domains: Domains, target: str) -> tuple[Any, Any, Any]:
@@ -97,7 +105,7 @@ def oracle(domains: Domains, terrain: Mapping[str, str]) -> np.ndarray:
 
 def regression_table(name: str, *learners: str) -> str:
     """Ratios of target MAE to pooling on a regression set."""
-    domains = load(name)
+    domains = domains_of(name)
     lines = [
         "| data | learner | pooled MAE | a = 1 | a = 3 | auto | auto's choices |",
         "| --- | --- | --- | --- | --- | --- | --- |",
@@ -196,8 +204,8 @@ def labelled_table(domains: Domains, terrain: Mapping[str, str]) -> str:
             y[known] = truth[mixed[:count]]
             sources = domain != "target"
             for way, options in ways.items():
-                used = {"labelled": known} if "divergence" in options else {}
-                w = source_weights(X, y, domain, **options, **used)
+                used = known if "divergence" in options else None
+                w = source_weights(X, y, domain, labelled=used, **options)
                 rows = {name: (domain == name).sum() for name in w}
                 weights = np.array([w[n] / rows[n] for n in domain[sources]]) * sources.sum()
                 model = make_pipeline(StandardScaler(), LogisticRegression())
@@ -219,7 +227,7 @@ PARTS: dict[str, Callable[[Domains, Mapping[str, str]], str]] = {
 }
 
 if __name__ == "__main__":
-    landmine = load("landmine")
+    landmine = domains_of("landmine")
     with rc_context(STYLE):
         for part in sys.argv[1:] or PARTS:
             fill(DOCS / "weights.md", part, PARTS[part](landmine, landmine.extras["terrain"]))

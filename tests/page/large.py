@@ -88,8 +88,8 @@ def large_report() -> Report:
         for step, name, value in outcome.rows:
             metrics.setdefault(name, {})[step] = value
         own = {name: getattr(cell, name) for name in IDENTITY}
-        done = {"status": "done", "seconds": outcome.seconds, "metrics": metrics}
-        records.append(Record(**own, key=cell.key, **done))
+        done = Record(**own, key=cell.key, status="done", seconds=outcome.seconds, metrics=metrics)
+        records.append(done)
         if cell.method not in ("weighted", "ridge", "boosting", "constant"):
             costs[cell.key] = Cost(499, *rng.lognormal((-5, 16), 0.3).tolist())
     return Report(preset, load_kind("adaptation"), records, costs=costs)

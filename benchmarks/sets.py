@@ -1,0 +1,27 @@
+"""Data sets of the benchmarks, by their names."""
+
+from typing import Any
+
+import numpy as np
+
+from vntransfer.data import Domains, load
+
+Rows = tuple[Any, np.ndarray]
+
+
+def domains(name: str) -> Domains:
+    """Load a set of named domains; a stream of tasks is refused."""
+    loaded = load(name)
+    if not isinstance(loaded, Domains):
+        raise SystemExit(f"{name}: a stream of tasks; give a set of domains (vnt data list)")
+    return loaded
+
+
+def drawn(name: str, most: int, *draw: int, in_order: bool = False) -> dict[str, Rows]:
+    """At most so many rows of each domain, at random: another ``draw`` gives others."""
+    out = {}
+    for place, (domain, (x, y)) in enumerate(domains(name).items()):
+        rows = np.random.default_rng([place, *draw]).permutation(len(y))[:most]
+        rows = np.sort(rows) if in_order else rows
+        out[domain] = x[rows], np.asarray(y[rows], dtype=float)
+    return out
