@@ -22,8 +22,8 @@ import re
 import shlex
 from functools import cache
 from pathlib import Path
-from typing import Any
 
+from vntransfer.bench.provenance import command_line
 from vntransfer.bench.report import Report, load_report
 from vntransfer.bench.tables import Table, render, text
 
@@ -69,19 +69,6 @@ def cut(table: Table, options: dict[str, str]) -> Table:
     return Table(table.title, header, rows, [] if options.get("notes") == "no" else notes)
 
 
-def command(preset: str, overrides: dict[str, Any]) -> str:
-    """Return the command that makes a run again."""
-    parts = ["vnt bench run", preset]
-    if methods := overrides.get("methods"):
-        parts.append(f"--methods {','.join(methods)}")
-    if targets := overrides.get("targets"):
-        parts.append(f"--targets {','.join(targets)}")
-    if seeds := overrides.get("seeds"):
-        parts.append(f"--seeds {seeds}")
-    parts += [f"--set {key}={json.dumps(v)}" for key, v in overrides.get("settings", {}).items()]
-    return " ".join(parts)
-
-
 def runs() -> Table:
     """Return one row for each folder of results."""
     header = ["result", "command", "cells", "seeds", "hours", "selection", "torch", "sha256"]
@@ -92,7 +79,7 @@ def runs() -> Table:
         rows.append(
             [
                 f"`results/{file.parent.name}`",
-                f"`{command(run['preset']['name'], last['overrides'])}`",
+                f"`{command_line('run', run['preset']['name'], last['overrides'])}`",
                 run["cells"],
                 ", ".join(map(str, run["preset"]["seeds"])),
                 f"{run['hours']:.1f}",

@@ -13,7 +13,7 @@ from typing import Any
 from typer.testing import CliRunner
 
 from vntransfer.bench import report, retry, run
-from vntransfer.bench.provenance import read_provenance
+from vntransfer.bench.provenance import read_provenance, revision
 from vntransfer.bench.running import Running, RunningCell
 from vntransfer.bench.snapshot import Group, Snapshot, look
 from vntransfer.bench.store_file import STORE_NAME
@@ -153,8 +153,26 @@ def test_every_invocation_is_recorded(troubled: Path, tmp_path: Path) -> None:
     for one in (first, second):
         assert set(one["versions"]) == {"vntransfer", "python", "torch", "numpy", "scikit-learn"}
         assert one["machine"]["cores"] == os.cpu_count()
+        assert one["revision"] == revision(Path(__file__).parents[2])
         assert one["began"] <= one["ended"]
         assert (one["engine"], one["how"]) == ("local", "complete")
+
+
+def test_the_commit_of_a_working_copy_is_told(tmp_path: Path) -> None:
+    assert revision(tmp_path) == ""
+
+    def git(*words: str) -> str:
+        who = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
+        command = ["git", "-C", str(tmp_path), *who, *words]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+    git("init")
+    (tmp_path / "file").write_text("a")
+    git("add", "file")
+    git("commit", "-m", "a")
+    assert revision(tmp_path) == git("rev-parse", "HEAD")[:12]
+    (tmp_path / "file").write_text("b")
+    assert revision(tmp_path) == git("rev-parse", "HEAD")[:12] + "+"
 
 
 def test_stores_of_versions_that_recorded_less_still_serve(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ import json
 import os
 import platform
 import shlex
+import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -20,6 +21,7 @@ from vntransfer.errors import StoreError
 
 _WORDS = ("true", "false", "inf", "nan")  # of TOML, not texts
 _PACKAGES = ("torch", "numpy", "scikit-learn")
+_SOURCES = Path(__file__).parents[3]
 
 
 def versions() -> dict[str, str]:
@@ -32,6 +34,28 @@ def versions() -> dict[str, str]:
     """
     found = {"vntransfer": __version__, "python": platform.python_version()}
     return found | {name: metadata.version(name) for name in _PACKAGES}
+
+
+def revision(folder: Path) -> str:
+    """Commit of a working copy, with a plus if files differ from it; empty outside of one.
+
+    Examples
+    --------
+    >>> revision(Path("absent"))
+    ''
+    """
+    if not (folder / ".git").exists():  # an installed package, in whoever's repository
+        return ""
+    git = ["git", "-C", str(folder)]
+    try:
+        asked = [
+            subprocess.run([*git, *words], capture_output=True, text=True, check=True, timeout=10)
+            for words in (["rev-parse", "--short=12", "HEAD"], ["status", "--short", "-uno"])
+        ]
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    commit, changed = (answer.stdout.strip() for answer in asked)
+    return commit + ("+" if changed else "")
 
 
 def machine() -> dict[str, Any]:
@@ -90,9 +114,10 @@ def recorded(store: Store, detail: Mapping[str, Any]) -> Iterator[None]:
     store
         Open for writing.
     detail
-        Goes with it, beside versions and machine.
+        Goes with it, beside versions, commit and machine.
     """
-    whole = json.dumps({**detail, "versions": versions(), "machine": machine()}, default=str)
+    here = {"versions": versions(), "revision": revision(_SOURCES), "machine": machine()}
+    whole = json.dumps({**detail, **here}, default=str)
     with store.transaction() as connection:
         row = "INSERT INTO invocations (began, detail) VALUES (?, ?)"
         number = connection.execute(row, (time.time(), whole)).lastrowid
@@ -123,9 +148,10 @@ def read_provenance(folder: str | Path) -> dict[str, Any]:
     -------
     dict
         ``invocations``: in order of time, each with ``command``, ``overrides`` (what it changed of
-        the preset), ``engine``, ``jobs``, ``versions``, ``machine``, ``began`` and ``ended``
-        (UTC, ISO 8601; None: still running, or killed) and ``how`` it ended ("complete", "stopped"
-        or "failed: reason"). Empty for stores of versions that recorded nothing.
+        the preset), ``engine``, ``jobs``, ``versions``, ``revision`` (commit of a working copy, a
+        plus if it was changed), ``machine``, ``began`` and ``ended`` (UTC, ISO 8601; None: still
+        running, or killed) and ``how`` it ended ("complete", "stopped" or "failed: reason"). Empty
+        for stores of versions that recorded nothing.
 
     Examples
     --------
