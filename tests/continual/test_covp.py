@@ -1,5 +1,6 @@
-"""Covariance projection against its formula, its minimisation problem and plain expectations."""
+"""One-sided covariance projection: its formula, its minimisation problem, plain expectations."""
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,8 @@ from vntransfer.continual._projection import BUFFER
 from vntransfer.data import load
 from vntransfer.divergences import log_det, von_neumann
 from vntransfer.errors import ArgumentError
+
+one_sided = partial(CovarianceProjection, sides="input")
 
 
 def transcribed(
@@ -82,7 +85,7 @@ def transcribed(
 def test_it_is_the_recipe(filter: Any, gamma: float) -> None:
     tasks = classes(dtype=torch.float64)
     model = net(dtype=torch.float64)
-    method = CovarianceProjection(model, gamma, filter=filter)
+    method = one_sided(model, gamma, filter=filter)
     learn(method, tasks, batch_size=1)
     for layer, W in zip(method.layers, transcribed(tasks, gamma, filter), strict=True):
         np.testing.assert_allclose(layer.matrix().numpy(), W, atol=1e-10)
@@ -90,7 +93,7 @@ def test_it_is_the_recipe(filter: Any, gamma: float) -> None:
 
 def test_with_a_memory_it_is_the_recipe_on_replayed_batches() -> None:
     tasks = classes(dtype=torch.float64)
-    method = CovarianceProjection(net(dtype=torch.float64), memory=5, replay=3)
+    method = one_sided(net(dtype=torch.float64), memory=5, replay=3)
     learn(method, tasks, batch_size=1)
     assert method.stored_samples == 5
     for layer, W in zip(method.layers, transcribed(tasks, 1.0, "inverse", 5), strict=True):
@@ -100,7 +103,7 @@ def test_with_a_memory_it_is_the_recipe_on_replayed_batches() -> None:
 def test_with_a_memory_and_no_strength_it_is_replay() -> None:
     plain, ours = net(), net()
     learn(Replay(plain, memory=6, replay=3), classes())
-    learn(CovarianceProjection(ours, 0.0, memory=6, replay=3), classes())
+    learn(one_sided(ours, 0.0, memory=6, replay=3), classes())
     assert values(plain) == values(ours)
 
 
@@ -108,7 +111,7 @@ def test_with_a_memory_it_goes_on_from_a_checkpoint(tmp_path: Path) -> None:
     tasks, straight, first, second = classes(4), net(), net(), net(seed=9)
 
     def make(model: nn.Module) -> CovarianceProjection:
-        return CovarianceProjection(model, memory=6, replay=3)
+        return one_sided(model, memory=6, replay=3)
 
     learn(make(straight), tasks)
     stopped = make(first)
@@ -128,7 +131,7 @@ def test_with_a_memory_it_goes_on_from_a_checkpoint(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("filter", ["inverse", "exponential"])
 def test_p_minimises_its_objective(filter: Any) -> None:
-    method = CovarianceProjection(net(dtype=torch.float64), 0.7, filter=filter)
+    method = one_sided(net(dtype=torch.float64), 0.7, filter=filter)
     learn(method, classes(dtype=torch.float64))
     P, S, g = method.projection(1), method.S[1], generator()
     divergence = log_det if filter == "inverse" else von_neumann
@@ -148,7 +151,7 @@ def test_p_minimises_its_objective(filter: Any) -> None:
 def test_any_batch_size_multiplies_the_gradient_by_p(batch_size: int) -> None:
     task, other = classes(2, n=40, dtype=torch.float64)
     model = net(dtype=torch.float64)
-    method = learn(CovarianceProjection(model), [task])
+    method = learn(one_sided(model), [task])
     assert isinstance(method, CovarianceProjection)
     method.before_task()
     _check_projected(method, other.x[:batch_size], other.y[:batch_size])
@@ -166,7 +169,7 @@ def _check_projected(method: CovarianceProjection, x: Tensor, y: Tensor) -> None
 def test_convolutions_have_their_patches_damped() -> None:
     tasks, heads = pictures()
     model = cnn().double()
-    method = CovarianceProjection(model, criterion=heads)
+    method = one_sided(model, criterion=heads)
     learn(method, tasks[:1])
     conv = method.layers[0]
     assert conv.width == 10
@@ -180,7 +183,7 @@ def test_accumulated_gradients_are_projected_once() -> None:
     both = []
     for parts in ([slice(0, 6)], [slice(0, 2), slice(2, 6)]):
         model = net(dtype=torch.float64)
-        method = learn(CovarianceProjection(model), [task])
+        method = learn(one_sided(model), [task])
         method.before_task()
         for part in parts:
             x, y = method.observe(other.x[part], other.y[part])
@@ -195,7 +198,7 @@ def test_a_full_rank_is_no_rank_and_a_small_one_has_a_tail() -> None:
     task = classes(1, dtype=torch.float64)
     P = {}
     for rank in (None, 7, 99, 2):
-        method = CovarianceProjection(net(dtype=torch.float64), rank=rank)
+        method = one_sided(net(dtype=torch.float64), rank=rank)
         learn(method, task)
         P[rank] = method.projection(0)
         S = method.S[0]
@@ -207,7 +210,7 @@ def test_a_full_rank_is_no_rank_and_a_small_one_has_a_tail() -> None:
 
 
 def test_open_directions_are_those_used_least() -> None:
-    method = CovarianceProjection(net(dtype=torch.float64), open_share=0.5)
+    method = one_sided(net(dtype=torch.float64), open_share=0.5)
     learn(method, classes(dtype=torch.float64))
     values, V = torch.linalg.eigh(method.S[0])
     damped = (V.mT @ method.projection(0) @ V).diag()
@@ -219,7 +222,7 @@ def test_ablations() -> None:
     tasks = classes(dtype=torch.float64)
 
     def after(**options: Any) -> CovarianceProjection:
-        method = CovarianceProjection(net(dtype=torch.float64), **options)
+        method = one_sided(net(dtype=torch.float64), **options)
         learn(method, tasks, lr=1e-9)  # the same inputs to all layers, whatever is learnt
         return method
 
@@ -243,7 +246,7 @@ def test_ablations() -> None:
 
 def test_forgetting_lies_between_the_last_task_and_all() -> None:
     def summed(**options: Any) -> Tensor:
-        method = CovarianceProjection(net(dtype=torch.float64), **options)
+        method = one_sided(net(dtype=torch.float64), **options)
         learn(method, classes(dtype=torch.float64), lr=1e-9)  # the same inputs for all
         return method.S[0]
 
@@ -262,11 +265,11 @@ def test_inputs_that_do_not_overlap_do_not_interfere() -> None:
     for strength in (0.0, 100.0):
         model = nn.Linear(8, 1, bias=False)
         nn.init.zeros_(model.weight)
-        learn(CovarianceProjection(model, strength), tasks, batch_size=1)
+        learn(one_sided(model, strength), tasks, batch_size=1)
         lost.append(float((model(x[0]).detach()[:, 0] - tasks[0].y).square().mean()))
     assert max(lost) < 1e-3
     model = nn.Linear(8, 1, bias=False)
-    method = CovarianceProjection(model, 100.0)
+    method = one_sided(model, 100.0)
     learn(method, tasks[:1], batch_size=1)
     kept = model.weight.detach().clone()
     learn(method, [Task(x[0], -tasks[0].y)], batch_size=1)  # the same inputs, the opposite
@@ -276,7 +279,7 @@ def test_inputs_that_do_not_overlap_do_not_interfere() -> None:
 def test_evaluation_leaves_no_trace_and_large_batches_give_some_rows() -> None:
     task = classes(1, n=200)[0]
     model = net()
-    method = CovarianceProjection(model)
+    method = one_sided(model)
     method.before_task()
     model(task.x).sum().backward()
     with torch.no_grad():
@@ -301,11 +304,11 @@ def test_evaluation_leaves_no_trace_and_large_batches_give_some_rows() -> None:
 )
 def test_wrong_options_are_named(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ArgumentError, match=message):
-        CovarianceProjection(net(), **options)
+        one_sided(net(), **options)
 
 
 def test_heads_are_left_free() -> None:
-    method = CovarianceProjection(cnn(), criterion=Heads([2, 2, 2]))
+    method = one_sided(cnn(), criterion=Heads([2, 2, 2]))
     assert [layer.name for layer in method.layers] == ["body.0", "body.4"]
 
 
@@ -315,7 +318,7 @@ def test_on_permuted_digits_it_keeps_far_more_than_plain_training(
     monkeypatch.setenv("VNT_DATA", str(real))
     tasks = as_tasks(load("mnistP", n_tasks=4, n_train=400, n_test=500))
     kept = []
-    for kind in (SGD, CovarianceProjection):
+    for kind in (SGD, one_sided):
         model = dense([784, 50, 50, 10], generator=generator())
         matrix = accuracy_matrix(model, tasks, kind(model), lr=0.02)
         kept.append(retained_accuracy(matrix))

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from vntransfer.continual._base import Criterion, Method
 from vntransfer.continual._layers import Layer, find_layers
 from vntransfer.continual._tape import Tape
+from vntransfer.errors import ArgumentError
 
 BUFFER = 64
 """Rows that are collected before they are added to a second moment: one product, not many. Of a
@@ -103,10 +104,16 @@ class Projected(Method):
         """Give inputs (n, p) of layer k with the one; only ``few`` of them are multiplied by Q."""
         return self.layers[k].rows(x) if few else x
 
+    def place(self, layer: int | str) -> int:
+        """Give the place of a layer, by its place or name."""
+        names = [one.name for one in self.layers]
+        if isinstance(layer, str) and layer not in names:
+            raise ArgumentError(f"layer: {layer!r} is not protected; {', '.join(names)} are")
+        return names.index(layer) if isinstance(layer, str) else layer
+
     def projection(self, layer: int | str) -> Tensor:
         """Give P of a layer, by its place or name."""
-        names = [one.name for one in self.layers]
-        k = names.index(layer) if isinstance(layer, str) else layer
+        k = self.place(layer)
         eye = torch.eye(self.layers[k].width).to(self.layers[k].weight.detach())
         return eye + times(eye, self.Q[k]) if self.Q[k] else eye
 
@@ -122,6 +129,8 @@ class SecondMoments:
         Whose inputs.
     centred
         Subtract the mean, so that covariances come out.
+    slopes
+        Rows are slopes at the layers' outputs instead, without a one.
 
     Examples
     --------
@@ -134,9 +143,14 @@ class SecondMoments:
             [1., 1.]], dtype=torch.float64)
     """
 
-    def __init__(self, layers: Sequence[Layer], *, centred: bool = False) -> None:
+    def __init__(
+        self, layers: Sequence[Layer], *, centred: bool = False, slopes: bool = False
+    ) -> None:
         self.centred = centred
-        blank = [layer.weight.detach().new_ones(BUFFER, layer.width) for layer in layers]
+        blank = [
+            layer.weight.detach().new_ones(BUFFER, layer.units if slopes else layer.width)
+            for layer in layers
+        ]
         self.waiting = blank
         self.sums = [rows.new_zeros(rows.shape[1], rows.shape[1]) for rows in blank]
         self.totals = [rows.new_zeros(rows.shape[1]) for rows in blank]

@@ -1,4 +1,4 @@
-"""Covariance projection: gradients are damped along the directions that earlier tasks use."""
+"""Covariance projection: learning is damped along the directions that earlier tasks use."""
 
 from collections.abc import Sequence
 from typing import ClassVar, Literal
@@ -15,13 +15,24 @@ from vntransfer.errors import ArgumentError
 
 IMAGES = 8
 """Pictures of a large batch whose patches the rows for second moments are chosen from."""
+Sides = Literal["both", "input"]
 Filter = Literal["inverse", "exponential"]
 Directions = Literal["all", "diagonal", "random"]
 History = Literal["all", "first", "last"]
 
+UNIT = 1000
+"""Samples whose information is the unit of strength, for both sides."""
+STRENGTHS: dict[tuple[Sides, Filter], float] = {
+    ("both", "inverse"): 0.4,
+    ("both", "exponential"): 0.1,
+    ("input", "inverse"): 1.0,
+    ("input", "exponential"): 0.3,
+}
+"""γ by default."""
+
 
 def damping(values: Tensor, strength: float, filter: Filter) -> Tensor:
-    """Eigenvalues of P from those of S: 1/(1 + γs) or exp(-γs).
+    """Eigenvalues of P from those of what earlier tasks use: 1/(1 + γs) or exp(-γs).
 
     Examples
     --------
@@ -31,52 +42,81 @@ def damping(values: Tensor, strength: float, filter: Filter) -> Tensor:
     return 1 / (1 + strength * values) if filter == "inverse" else (-strength * values).exp()
 
 
+def damped(change: Tensor, Q: list[Tensor]) -> Tensor:
+    """Damp a change (outputs, p) of a layer in the directions V of outputs and U of inputs.
+
+    Q is [V, U, E, e]: the part along v_j u_k' is multiplied by e_j + E_jk, and what is outside of
+    the directions U by e_j. Where U has all directions, nothing is outside, and e is zero.
+
+    Examples
+    --------
+    >>> V, U = torch.eye(2), torch.tensor([[1.0], [0.0]])
+    >>> damped(torch.ones(2, 2), [V, U, torch.tensor([[-0.5], [-0.9]]), torch.ones(2)])
+    tensor([[0.5000, 1.0000],
+            [0.1000, 1.0000]])
+    """
+    V, U, E, e = Q
+    turned = V.mT @ change
+    inside = (turned @ U).mul_(E) @ U.mT
+    return V @ (inside if U.shape[1] == len(U) else inside.addcmul_(e[:, None], turned))
+
+
 class CovarianceProjection(Projected):
-    """Damp every gradient along the input directions that earlier tasks use.
+    """Damp every change along the directions that earlier tasks use.
 
-    For each dense or convolutional layer, with inputs a (a one appended for the bias; patches of
-    a convolution), task t leaves S ← S + C_t/c, C_t the mean of aa' over its samples and c the
-    mean diagonal of C_1. The gradient d a' of a sample becomes d (Pa)', where P solves ::
+    For each dense or convolutional layer, as one matrix W (a one appended to its inputs a for the
+    bias; patches of a convolution), the samples of all tasks add up to A = Σ aa' and the mean G of
+    dd', d the slopes of the loss at the layer's output: the Kronecker factors of their Fisher
+    information F = A ⊗ G, in units of what `UNIT` samples of the first task have in the mean over
+    all directions and layers. Every so many steps the change Δ of W since the last time becomes
+    PΔ, where P solves ::
 
-        minimise over P ≻ 0   γ tr(PS) + D(P‖I)
+        minimise over P ≻ 0   γ tr(PF) + D(P‖I)
 
-    D the LogDet divergence: P = (I + γS)⁻¹; D the von Neumann divergence: P = exp(-γS). Nothing
-    else is stored: no anchor, no Fisher information, no sample. The derivation, relatives (OWM,
-    GPM, Adam-NSCL, natural continual learning) and ablations are in docs/continual-methods.md.
+    D the LogDet divergence: P = (I + γF)⁻¹; D the von Neumann divergence: P = exp(-γF). With
+    ``sides="input"`` only the inputs count, P = (I + γS)⁻¹ with S = Σ_t A_t/c, A_t the mean of aa'
+    over task t and c the mean diagonal of A_1 in each layer, and every gradient d a' becomes
+    d (Pa)'. Nothing else is stored: no anchor of an earlier task, no sample. The derivation,
+    relatives (natural continual learning, OWM, GPM, Adam-NSCL) and ablations are in
+    docs/continual-methods.md.
 
-    Parameters outside the layers are trained freely. Memory O(p²) per layer with p inputs, whatever
-    the number of tasks.
+    Parameters outside the layers are trained freely. Memory O(p² + outputs²) per layer with p
+    inputs, whatever the number of tasks.
 
     Parameters
     ----------
     model, criterion
         See `Method`.
     strength
-        γ; about 1 for "inverse", .3 for "exponential".
+        γ; None: see `STRENGTHS`.
+    sides
+        "both" or "input".
+    every
+        Steps between two dampings, for both sides.
     filter
         "inverse" (LogDet) or "exponential" (von Neumann).
     rank
-        Use the leading eigenvectors of S alone and one damping, that of the mean remaining
+        Use the leading eigenvectors of A alone and one damping, that of the mean remaining
         eigenvalue, for all the rest: a cheaper step. None uses all.
     open_share
-        Share of directions, those that were used least, that stay undamped: S is lowered by the
-        eigenvalue at this place of its spectrum. In long streams all directions are used up in
+        Share of input directions, those that were used least, that stay undamped: A is lowered by
+        the eigenvalue at this place of its spectrum. In long streams all directions are used up in
         the end; 0 damps them all the same, so that learning slows down.
     decay
-        S ← decay S + C_t/c: below 1 earlier tasks are given up little by little.
+        A ← decay A at the end of every task: below 1 earlier ones are given up little by little.
     memory, replay
         With a memory (samples kept, for all tasks together), every batch is trained on together
-        with ``replay`` remembered samples, as `Replay` does. P damps the gradients of both; only
-        new samples count in C_t, so that each task enters S once. The loss is a mean over both:
-        take a learning rate about ten times as high.
+        with ``replay`` remembered samples, as `Replay` does. P damps what both teach; only new
+        samples count in A and G, so that each enters once. The loss is a mean over both: take a
+        learning rate about ten times as high.
     layers
         Names of layers to protect; None finds all.
     directions
-        Ablations: "diagonal" ignores eigenvectors, "random" draws them.
+        Ablations: "diagonal" ignores eigenvectors, "random" draws those of the inputs.
     history
-        Ablations: S of the "first" or "last" task alone.
+        Ablations: A and G of the "first" or "last" task alone.
     centred
-        Ablation: covariances in place of second moments.
+        Ablation: covariances of the inputs in place of second moments.
     seed
         Of the memory, the random eigenvectors and the rows of large batches (see `BUFFER`).
 
@@ -89,18 +129,35 @@ class CovarianceProjection(Projected):
     ...     method.before_task()
     ...     train(net, Task(torch.randn(16, 4) + shift, torch.arange(16) % 2), method)
     ...     method.after_task()
-    >>> method.projection(0).shape
-    torch.Size([5, 5])
+    >>> change = torch.ones(8, 5)
+    >>> bool(method.damp(0, change).norm() < change.norm())
+    True
     """
 
     id: ClassVar[str] = "covp"
-    saved: ClassVar[tuple[str, ...]] = ("S", "scale", "Q", "moments", "generator", "memory")
+    saved: ClassVar[tuple[str, ...]] = (
+        "S",
+        "T",
+        "weights",
+        "scale",
+        "Q",
+        "moments",
+        "slopes",
+        "positions",
+        "seen",
+        "blocks",
+        "since",
+        "generator",
+        "memory",
+    )
 
     def __init__(
         self,
         model: nn.Module,
-        strength: float = 1.0,
+        strength: float | None = None,
         *,
+        sides: Sides = "both",
+        every: int = 20,
         filter: Filter = "inverse",
         rank: int | None = None,
         open_share: float = 0.0,
@@ -115,9 +172,12 @@ class CovarianceProjection(Projected):
         criterion: Criterion | None = None,
     ) -> None:
         super().__init__(model, layers, criterion=criterion)
-        self.strength = number("strength", strength)
-        self.on = self.strength > 0
+        self.sides: Sides = choice("sides", sides, ("both", "input"))
+        self.every = whole("every", every, minimum=1)
         self.filter: Filter = choice("filter", filter, ("inverse", "exponential"))
+        usual = STRENGTHS[self.sides, self.filter]
+        self.strength = number("strength", usual if strength is None else strength)
+        self.on = self.strength > 0
         self.rank = None if rank is None else whole("rank", rank, minimum=1)
         self.open_share = number("open_share", open_share)
         if self.open_share > 1:
@@ -125,12 +185,17 @@ class CovarianceProjection(Projected):
         self.decay = number("decay", decay)
         self.directions = choice("directions", directions, ("all", "diagonal", "random"))
         self.history = choice("history", history, ("all", "first", "last"))
-        self.S = [
-            layer.weight.detach().new_zeros(layer.width, layer.width, dtype=torch.float64)
-            for layer in self.layers
-        ]
+        like = [layer.weight.detach().double() for layer in self.layers]
+        self.S = [w.new_zeros(k.width, k.width) for k, w in zip(self.layers, like, strict=True)]
+        self.T = [w.new_zeros(k.units, k.units) for k, w in zip(self.layers, like, strict=True)]
+        self.weights = [0.0] * len(self.layers)  # that the sum T has
         self.scale: list[float] = [0.0] * len(self.layers)
         self.moments = SecondMoments(self.layers, centred=centred)
+        self.slopes = SecondMoments(self.layers, slopes=True)
+        self.positions = [1] * len(self.layers)
+        self.seen = 0  # samples of the present task
+        self.blocks: list[Tensor] = []
+        self.since = 0
         self.generator = torch.Generator().manual_seed(whole("seed", seed))
         self.memory = Reservoir(memory, torch.Generator().manual_seed(seed))
         self.replay = whole("replay", replay)
@@ -141,12 +206,67 @@ class CovarianceProjection(Projected):
         """Number of samples that are kept."""
         return len(self.memory)
 
+    def before_task(self) -> None:
+        """Begin a task: changes count from here."""
+        super().before_task()
+        if self.sides == "both" and any(self.Q):
+            self.blocks, self.since = [layer.matrix() for layer in self.layers], 0
+
     def observe(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
         """See a batch; with a memory, append remembered samples."""
         super().observe(x, y)
+        self.seen += len(x)
         both = self.memory.extend(x, y, self.replay)
         self._replayed = len(both[0]) - len(x)
         return both
+
+    @torch.no_grad()
+    def adjust_gradients(self) -> None:
+        """Take in inputs and slopes; with ``sides="input"`` turn d a' into d (Pa)'."""
+        if self.sides == "input":
+            super().adjust_gradients()
+        elif self.on:
+            for k, (layer, passes) in enumerate(zip(self.layers, self.tape.take(), strict=True)):
+                for x, d in passes:
+                    n = len(x)
+                    new = max(0, n - self._replayed)
+                    self.moments.add(k, self._some(layer, x[:new]))
+                    rows = layer.slopes(d[:new])
+                    # the loss is a mean over n samples: these are the slopes of each one's own
+                    self.slopes.add(k, self._few(rows if n == 1 else rows * n))
+                    self.positions[k] = len(rows) // new if new else self.positions[k]
+
+    def after_step(self) -> None:
+        """Damp what was changed, if it is time."""
+        if self.blocks:
+            self.since += 1
+            if self.since >= self.every:
+                self._settle()
+
+    @torch.no_grad()
+    def _settle(self) -> None:
+        for k, layer in enumerate(self.layers):
+            if self.Q[k]:
+                before = self.blocks[k]
+                before += damped(layer.matrix() - before, self.Q[k])
+                layer.set_matrix(before)
+        self.since = 0
+
+    def damp(self, layer: int | str, change: Tensor) -> Tensor:
+        """Give what becomes of a change (outputs, p) of a layer, by its place or name."""
+        k = self.place(layer)
+        if not self.Q[k]:
+            return change
+        return damped(change, self.Q[k]) if self.sides == "both" else change @ self.projection(k)
+
+    def projection(self, layer: int | str) -> Tensor:
+        """Give P of a layer, by its place or name, with ``sides="input"``."""
+        if self.sides == "both":
+            raise ArgumentError(
+                "projection: with sides='both' P acts on whole matrices, not on inputs alone; "
+                "damp(layer, change) applies it"
+            )
+        return super().projection(layer)
 
     def _rows(self, k: int, x: Tensor, *, few: bool) -> Tensor:
         layer, new = self.layers[k], x[: max(0, len(x) - self._replayed)] if self._replayed else x
@@ -157,28 +277,77 @@ class CovarianceProjection(Projected):
         """At most BUFFER randomly chosen inputs (n, p) of a layer."""
         if isinstance(layer.module, nn.Conv2d) and len(x) > IMAGES:
             x = x[torch.randperm(len(x), generator=self.generator)[:IMAGES].to(x.device)]
-        patches = layer.patches(x)
-        if len(patches) <= BUFFER:
-            return patches
-        chosen = torch.randperm(len(patches), generator=self.generator)[:BUFFER]
-        return patches[chosen.to(x.device)]
+        return self._few(layer.patches(x))
+
+    def _few(self, rows: Tensor) -> Tensor:
+        """At most BUFFER randomly chosen rows."""
+        if len(rows) <= BUFFER:
+            return rows
+        chosen = torch.randperm(len(rows), generator=self.generator)[:BUFFER]
+        return rows[chosen.to(rows.device)]
 
     def after_task(self) -> None:
-        """Add the task's second moments to S and solve for P."""
+        """Add the task's second moments and solve for P."""
         super().after_task()
-        for k, layer in enumerate(self.layers):
-            C = self.moments.take(k)
-            if C is None:
+        if self.since:
+            self._settle()
+        found = [
+            (self.moments.take(k), self.slopes.take(k) if self.sides == "both" else None)
+            for k in range(len(self.layers))
+        ]
+        if self.sides == "both" and not any(self.scale):
+            self.scale = [self._mean_information(found)] * len(self.layers)
+        for k, (layer, (A, G)) in enumerate(zip(self.layers, found, strict=True)):
+            if A is None:
                 continue
             if not self.scale[k]:
-                self.scale[k] = float(C.trace()) / layer.width or 1.0
+                self.scale[k] = float(A.trace()) / layer.width or 1.0
             if self.history == "last":
-                self.S[k].zero_()
+                self.S[k].zero_(), self.T[k].zero_()
+                self.weights[k] = 0.0
             if self.history != "first" or not self.Q[k]:
-                self.S[k].mul_(self.decay).add_(C / self.scale[k])
-            like = layer.weight
+                n = self.positions[k] * self.seen / UNIT if self.sides == "both" else 1.0
+                self.S[k].mul_(self.decay).add_(A * (n / self.scale[k]))
+                self.weights[k] = self.decay * self.weights[k] + self.seen
+                if G is not None:
+                    self.T[k].mul_(self.decay).add_(G * self.seen)
+            change = self._two_sided(k) if self.sides == "both" else self._change(self.S[k])
             # The memory layout decides the last bits: a checkpoint restores plain rows.
-            self.Q[k] = [q.to(like).contiguous() for q in self._change(self.S[k])]
+            self.Q[k] = [q.to(layer.weight).contiguous() for q in change]
+        self.seen = 0
+
+    def _mean_information(self, found: list[tuple[Tensor | None, Tensor | None]]) -> float:
+        """Mean eigenvalue of the Fisher information over all layers, 1 if there is none."""
+        total, size = 0.0, 0
+        for layer, m, (A, G) in zip(self.layers, self.positions, found, strict=True):
+            if A is not None and G is not None:
+                total += m * float(A.trace()) * float(G.trace())
+                size += layer.width * layer.units
+        return total / size if total else 1.0
+
+    def _two_sided(self, k: int) -> list[Tensor]:
+        """Give Q as `damped` takes it."""
+        S, T = self.S[k], self.T[k] / self.weights[k]
+        if self.directions == "diagonal":
+            S, T = S.diag().diag(), T.diag().diag()
+        s, U = self._spectrum(S)
+        t, V = torch.linalg.eigh(T)
+        t = t.clamp_min(0)[:, None]
+        D = damping(t * s, self.strength, self.filter)
+        rank = len(s) if self.rank is None else min(self.rank, len(s))
+        rest = torch.zeros_like(t[:, 0])
+        if rank < len(s):
+            rest = damping(t[:, 0] * s[:-rank].mean(), self.strength, self.filter)
+        return [V, U[:, -rank:], D[:, -rank:] - rest[:, None], rest]
+
+    def _spectrum(self, S: Tensor) -> tuple[Tensor, Tensor]:
+        """Ascending eigenvalues, lowered for open directions, and eigenvectors."""
+        values, V = torch.linalg.eigh(S)
+        if self.directions == "random":
+            noise = torch.randn(V.shape, generator=self.generator, dtype=V.dtype)
+            V = torch.linalg.qr(noise.to(V)).Q
+        level = values.quantile(self.open_share) if self.open_share else 0.0
+        return (values - level).clamp_min(0), V
 
     def _change(self, S: Tensor) -> list[Tensor]:
         """P - I: one matrix, or with a rank [V, e, tail] for V diag(e) V' + tail I."""
@@ -190,12 +359,7 @@ class CovarianceProjection(Projected):
             eye = torch.eye(len(S)).to(S)
             root = torch.linalg.cholesky(eye + self.strength * S)
             return [torch.cholesky_inverse(root) - eye]
-        values, V = torch.linalg.eigh(S)
-        if self.directions == "random":
-            noise = torch.randn(V.shape, generator=self.generator, dtype=V.dtype)
-            V = torch.linalg.qr(noise.to(V)).Q
-        level = values.quantile(self.open_share) if self.open_share else 0.0
-        values = (values - level).clamp_min(0)
+        values, V = self._spectrum(S)
         if rank == len(S):
             change = damping(values, self.strength, self.filter) - 1
             return [(V * change) @ V.mT]
