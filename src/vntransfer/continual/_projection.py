@@ -158,12 +158,12 @@ class SecondMoments:
 
     def add(self, k: int, patches: Tensor) -> Tensor:
         """Add inputs (n, p), n at most BUFFER, of layer k; gives the rows, with the one."""
-        n = len(patches)
+        n, p = patches.shape
         if self.filled[k] + n > BUFFER:
             self._empty(k)
         start = self.filled[k]
-        a = self.waiting[k][start : start + n]
-        a[:, : patches.shape[1]] = patches
+        a = self.waiting[k].narrow(0, start, n)
+        a.narrow(1, 0, p).copy_(patches)
         self.filled[k] = start + n
         self.counts[k] += n
         return a

@@ -228,13 +228,24 @@ class CovarianceProjection(Projected):
         elif self.on:
             for k, (layer, passes) in enumerate(zip(self.layers, self.tape.take(), strict=True)):
                 for x, d in passes:
-                    n = len(x)
-                    new = max(0, n - self._replayed)
-                    self.moments.add(k, self._some(layer, x[:new]))
-                    rows = layer.slopes(d[:new])
-                    # the loss is a mean over n samples: these are the slopes of each one's own
-                    self.slopes.add(k, self._few(rows if n == 1 else rows * n))
-                    self.positions[k] = len(rows) // new if new else self.positions[k]
+                    if (
+                        x.shape[0] == 1 and x.dim() == 2
+                    ):  # the quick way
+                        self.moments.add(k, x)
+                        self.slopes.add(k, d)
+                    else:
+                        self._count(k, layer, x, d)
+
+    def _count(self, k: int, layer: Layer, x: Tensor, d: Tensor) -> None:
+        """Take in inputs and slopes of the new samples of a batch, the first ones."""
+        n = len(x)
+        new = max(0, n - self._replayed)
+        self.moments.add(k, self._some(layer, x[:new]))
+        # the loss is a mean over n samples: times n they are the slopes of each one's own
+        rows = layer.slopes(d[:new]) * n
+        self.slopes.add(k, self._few(rows))
+        if new:
+            self.positions[k] = len(rows) // new
 
     def after_step(self) -> None:
         """Damp what was changed, if it is time."""

@@ -35,7 +35,7 @@ class Variant:
 
 
 _RSP = {"strength": 1.0}
-_COVP = {"strength": 1.0}
+_COVP = {"strength": 0.4}
 
 VARIANTS: dict[str, Variant] = {
     "sgd": Variant("sgd"),
@@ -71,7 +71,8 @@ VARIANTS: dict[str, Variant] = {
     "kfac": Variant("kfac", {"strength": 10.0}),
     "kfac_ten": Variant("kfac", {"strength": 10.0}, memory="fisher"),
     "covp": Variant("covp", _COVP),
-    "covp_exponential": Variant("covp", {"strength": 0.3}, {"filter": "exponential"}),
+    "covp_input": Variant("covp", {"strength": 1.0}, {"sides": "input"}),
+    "covp_exponential": Variant("covp", {"strength": 0.1}, {"filter": "exponential"}),
     "covp_er": Variant("covp", _COVP, memory="stream"),  # with replay of ten samples per step
     "covp_rank_100": Variant("covp", _COVP, {"rank": 100}),
     "covp_open": Variant("covp", _COVP, {"open_share": 0.01}),
