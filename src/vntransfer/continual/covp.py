@@ -228,9 +228,7 @@ class CovarianceProjection(Projected):
         elif self.on:
             for k, (layer, passes) in enumerate(zip(self.layers, self.tape.take(), strict=True)):
                 for x, d in passes:
-                    if (
-                        x.shape[0] == 1 and x.dim() == 2
-                    ):  # the quick way
+                    if x.shape[0] == 1 and x.dim() == 2:  # the quick way
                         self.moments.add(k, x)
                         self.slopes.add(k, d)
                     else:
