@@ -23,7 +23,6 @@ from vntransfer.continual import (
     train,
 )
 from vntransfer.continual._projection import BUFFER
-from vntransfer.continual.covp import UNIT
 from vntransfer.data import load
 from vntransfer.divergences import log_det, von_neumann
 from vntransfer.errors import ArgumentError
@@ -41,8 +40,8 @@ def transcribed(tasks: list[Task], gamma: float, filter: str) -> list[NDArray[An
     A = [np.zeros((w.shape[1],) * 2) for w in W]
     G = [np.zeros((w.shape[0],) * 2) for w in W]
     P: list[Any] = []
-    unit, seen = 0.0, 0
-    for t, task in enumerate(tasks):
+    seen = 0
+    for task in tasks:
         a_t, g_t = [np.zeros_like(m) for m in A], [np.zeros_like(m) for m in G]
         before = [w.copy() for w in W]
         for n, (x, y) in enumerate(zip(task.x.numpy(), task.y.numpy(), strict=True), start=1):
@@ -64,15 +63,12 @@ def transcribed(tasks: list[Task], gamma: float, filter: str) -> list[NDArray[An
                     change = (W[k] - before[k]).ravel()
                     W[k] = before[k] + (P[k] @ change).reshape(W[k].shape)
                 before = [w.copy() for w in W]
-        if t == 0:
-            traces = sum(np.trace(m) * np.trace(g) for m, g in zip(a_t, g_t, strict=True))
-            unit = UNIT * traces / len(task) ** 2 / sum(w.size for w in W)
         seen += len(task)
         A = [old + new for old, new in zip(A, a_t, strict=True)]
         G = [old + new for old, new in zip(G, g_t, strict=True)]
         P = []
         for a_k, g_k in zip(A, G, strict=True):
-            values, V = np.linalg.eigh(np.kron(g_k / seen, a_k) / unit)
+            values, V = np.linalg.eigh(np.kron(g_k / seen, RATE * a_k))
             damped = 1 / (1 + gamma * values) if filter == "inverse" else np.exp(-gamma * values)
             P.append((V * damped) @ V.T)
     return W
@@ -99,7 +95,6 @@ def operator(method: CovarianceProjection, k: int) -> Tensor:
 @pytest.mark.parametrize("filter", ["inverse", "exponential"])
 def test_p_minimises_its_objective(filter: Any) -> None:
     method = CovarianceProjection(net(dtype=torch.float64), 0.7, filter=filter)
-    method.seen = 100  # as if it had learnt more, so that P is not next to I
     learn(method, classes(dtype=torch.float64))
     P, g = operator(method, 2), generator()
     F = torch.kron(method.T[2] / method.weights[2], method.S[2])
@@ -117,32 +112,22 @@ def test_p_minimises_its_objective(filter: Any) -> None:
         assert objective(P + other @ other.mT) > objective(P)
 
 
-def test_the_unit_of_loss_and_inputs_does_not_matter() -> None:
-    """The mean information after the first task takes both out."""
-    tasks = classes(dtype=torch.float64)
-    plain = learn(CovarianceProjection(net(dtype=torch.float64)), tasks, lr=1e-9)
-
-    def ten(output: Tensor, y: Tensor) -> Tensor:
-        return 10 * nn.functional.cross_entropy(output, y)
-
-    other = learn(CovarianceProjection(net(dtype=torch.float64), criterion=ten), tasks, lr=1e-9)
-    assert isinstance(plain, CovarianceProjection)
-    assert isinstance(other, CovarianceProjection)
-    for k in range(3):
-        change = torch.ones_like(plain.layers[k].matrix())
-        torch.testing.assert_close(plain.damp(k, change), other.damp(k, change), atol=1e-5, rtol=0)
+def mean(method: CovarianceProjection, kept: str, k: int) -> Tensor:
+    """Of what a method keeps of a layer, over time."""
+    found: Tensor = getattr(method, kept)[k] / method.weights[k]
+    return found
 
 
 @pytest.mark.parametrize("batch_size", [1, 4, 24])
-def test_the_batch_does_not_matter_to_what_is_kept(batch_size: int) -> None:
+def test_the_batch_does_not_matter_to_the_means(batch_size: int) -> None:
     task = classes(1, dtype=torch.float64)
     one = CovarianceProjection(net(dtype=torch.float64))
     learn(one, task, lr=1e-12, batch_size=1)
     other = CovarianceProjection(net(dtype=torch.float64))
     learn(other, task, lr=1e-12, batch_size=batch_size)
     for k in range(3):
-        torch.testing.assert_close(one.S[k], other.S[k])
-        torch.testing.assert_close(one.T[k], other.T[k])
+        for kept in ("S", "T"):
+            torch.testing.assert_close(mean(one, kept, k), mean(other, kept, k))
 
 
 def test_a_rank_has_a_tail() -> None:
@@ -155,7 +140,7 @@ def test_a_rank_has_a_tail() -> None:
     change = torch.randn(12, 7, generator=generator(), dtype=torch.float64)
     torch.testing.assert_close(full.damp(0, change), whole.damp(0, change))
     s, U = torch.linalg.eigh(small.S[0])
-    t, V = torch.linalg.eigh(small.T[0] / 24)
+    t, V = torch.linalg.eigh(small.T[0] / small.weights[0])
     s = torch.cat((s[:5].mean().expand(5), s[5:]))
     D = 1 / (1 + small.strength * t.clamp_min(0)[:, None] * s)
     torch.testing.assert_close(small.damp("0", change), V @ (D * (V.mT @ change @ U)) @ U.mT)
@@ -165,19 +150,19 @@ def test_ablations() -> None:
     tasks = classes(dtype=torch.float64)
 
     def after(**options: Any) -> CovarianceProjection:
-        method = CovarianceProjection(net(dtype=torch.float64), 40.0, **options)
+        method = CovarianceProjection(net(dtype=torch.float64), 4e8, **options)
         learn(method, tasks, lr=1e-9)  # the same inputs and slopes, whatever is learnt
         return method
 
     plain, diagonal, random = (after(directions=d) for d in ("all", "diagonal", "random"))
     change = torch.randn(12, 7, generator=generator(), dtype=torch.float64)
     F = (plain.T[0] / plain.weights[0]).diag()[:, None] * plain.S[0].diag()
-    torch.testing.assert_close(diagonal.damp(0, change), change / (1 + 40 * F))
+    torch.testing.assert_close(diagonal.damp(0, change), change / (1 + 4e8 * F))
     assert float((random.damp(0, change) - plain.damp(0, change)).abs().max()) > 0.01
     first, last, fading = after(history="first"), after(history="last"), after(decay=0.5)
     torch.testing.assert_close(after(decay=0.0).S[0], last.S[0])
     torch.testing.assert_close(after(decay=0.0).T[0], last.T[0])
-    assert fading.weights == [1.75 * 24] * 3
+    assert fading.weights == pytest.approx([1.75 * 12e-9] * 3)
     assert float(last.S[0].trace()) < float(fading.S[0].trace()) < float(plain.S[0].trace())
     assert not torch.equal(first.T[0], last.T[0])
     opened = after(open_share=1.0)
@@ -191,7 +176,8 @@ def test_convolutions_count_their_positions() -> None:
     assert method.positions == [64, 1]
     conv, x = method.layers[0], tasks[0].x.double()
     a = conv.rows(x)
-    torch.testing.assert_close(method.S[0] * method.scale[0], a.mT @ a / UNIT)
+    assert method.weights == pytest.approx([len(x) * 1e-12] * 2)  # the time of its steps
+    torch.testing.assert_close(mean(method, "S", 0), a.mT @ a / len(x))
     assert [layer.name for layer in method.layers] == ["body.0", "body.4"]
 
 
@@ -208,8 +194,8 @@ def test_remembered_samples_do_not_count_again() -> None:
     for method in (plain, replaying):
         learn(method, task, lr=1e-12, batch_size=2)
     for k in range(3):
-        torch.testing.assert_close(plain.S[k], replaying.S[k])
-        torch.testing.assert_close(plain.T[k], replaying.T[k])
+        for kept in ("S", "T"):
+            torch.testing.assert_close(mean(plain, kept, k), mean(replaying, kept, k))
 
 
 @pytest.mark.parametrize("memory", [0, 6])
@@ -291,6 +277,22 @@ def test_evaluation_leaves_no_trace_and_large_batches_give_some_rows() -> None:
     model(task.x).sum().backward()
     method.adjust_gradients()
     assert method.moments.counts == method.slopes.counts == [BUFFER] * 3
+
+
+def test_a_loop_of_ones_own_must_name_the_optimiser() -> None:
+    task, model = classes(1)[0], net()
+    method = CovarianceProjection(model)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    method.before_task()
+    method.observe(task.x, task.y)
+    with pytest.raises(ArgumentError, match=r"call method.use\(optimizer\)"):
+        method.after_step()
+    method.use(optimizer)
+    method.after_step()
+    assert method.time == 0.1
+    optimizer.param_groups[0]["lr"] = 0.2
+    method.after_step()
+    assert method.time == pytest.approx(0.3)
 
 
 def test_errors_say_what_to_do() -> None:

@@ -185,7 +185,7 @@ class Method:
         """Learning rate of the optimiser: one number, or one per parameter where they differ."""
         if self.optimizer is None:
             raise ArgumentError(
-                f"after_step: {type(self).__name__} makes proximal steps and needs the learning "
+                f"after_step: {type(self).__name__} goes by the learning "
                 f"rate; call method.use(optimizer) once before the loop"
             )
         groups = self.optimizer.param_groups

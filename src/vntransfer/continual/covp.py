@@ -20,11 +20,9 @@ Filter = Literal["inverse", "exponential"]
 Directions = Literal["all", "diagonal", "random"]
 History = Literal["all", "first", "last"]
 
-UNIT = 1000
-"""Samples whose information is the unit of strength, for both sides."""
 STRENGTHS: dict[tuple[Sides, Filter], float] = {
-    ("both", "inverse"): 0.4,
-    ("both", "exponential"): 0.1,
+    ("both", "inverse"): 10.0,
+    ("both", "exponential"): 4.0,
     ("input", "inverse"): 1.0,
     ("input", "exponential"): 0.3,
 }
@@ -65,15 +63,16 @@ class CovarianceProjection(Projected):
     """Damp every change along the directions that earlier tasks use.
 
     For each dense or convolutional layer, as one matrix W (a one appended to its inputs a for the
-    bias; patches of a convolution), the samples of all tasks add up to A = Σ aa' and the mean G of
-    dd', d the slopes of the loss at the layer's output: the Kronecker factors of their Fisher
-    information F = A ⊗ G, in units of what `UNIT` samples of the first task have in the mean over
-    all directions and layers. Every so many steps the change Δ of W since the last time becomes
-    PΔ, where P solves ::
+    bias; patches of a convolution), a task t leaves the mean A_t of aa' over its samples and the
+    mean G of dd' over all samples so far, d the slopes of the loss at the layer's output: the
+    Kronecker factors of the Fisher information F = A ⊗ G, where A = Σ τ_t A_t and τ_t, the sum of
+    the learning rates of its steps, is the time that a task was learnt for. Every so many steps the
+    change Δ of W since the last time becomes PΔ, where P solves ::
 
         minimise over P ≻ 0   γ tr(PF) + D(P‖I)
 
-    D the LogDet divergence: P = (I + γF)⁻¹; D the von Neumann divergence: P = exp(-γF). With
+    D the LogDet divergence: P = (I + γF)⁻¹; D the von Neumann divergence: P = exp(-γF). In a task
+    of time τ a change then comes to at most 1/γ of a Newton step for what was learnt before. With
     ``sides="input"`` only the inputs count, P = (I + γS)⁻¹ with S = Σ_t A_t/c, A_t the mean of aa'
     over task t and c the mean diagonal of A_1 in each layer, and every gradient d a' becomes
     d (Pa)'. Nothing else is stored: no anchor of an earlier task, no sample. The derivation,
@@ -88,7 +87,8 @@ class CovarianceProjection(Projected):
     model, criterion
         See `Method`.
     strength
-        γ; None: see `STRENGTHS`.
+        γ; None: see `STRENGTHS`. For both sides it suits cross-entropy and standardised responses;
+        slopes of a loss in other units want another one.
     sides
         "both" or "input".
     every
@@ -144,7 +144,7 @@ class CovarianceProjection(Projected):
         "moments",
         "slopes",
         "positions",
-        "seen",
+        "time",
         "blocks",
         "since",
         "generator",
@@ -193,7 +193,7 @@ class CovarianceProjection(Projected):
         self.moments = SecondMoments(self.layers, centred=centred)
         self.slopes = SecondMoments(self.layers, slopes=True)
         self.positions = [1] * len(self.layers)
-        self.seen = 0  # samples of the present task
+        self.time = 0.0  # learning rates of the present task, added up
         self.blocks: list[Tensor] = []
         self.since = 0
         self.generator = torch.Generator().manual_seed(whole("seed", seed))
@@ -215,7 +215,6 @@ class CovarianceProjection(Projected):
     def observe(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
         """See a batch; with a memory, append remembered samples."""
         super().observe(x, y)
-        self.seen += len(x)
         both = self.memory.extend(x, y, self.replay)
         self._replayed = len(both[0]) - len(x)
         return both
@@ -247,6 +246,9 @@ class CovarianceProjection(Projected):
 
     def after_step(self) -> None:
         """Damp what was changed, if it is time."""
+        if self.on and self.sides == "both":
+            rate = self.rate()
+            self.time += rate if isinstance(rate, float) else sum(rate) / len(rate)
         if self.blocks:
             self.since += 1
             if self.since >= self.every:
@@ -304,39 +306,29 @@ class CovarianceProjection(Projected):
             (self.moments.take(k), self.slopes.take(k) if self.sides == "both" else None)
             for k in range(len(self.layers))
         ]
-        if self.sides == "both" and not any(self.scale):
-            self.scale = [self._mean_information(found)] * len(self.layers)
         for k, (layer, (A, G)) in enumerate(zip(self.layers, found, strict=True)):
             if A is None:
                 continue
             if not self.scale[k]:
-                self.scale[k] = float(A.trace()) / layer.width or 1.0
+                mean = float(A.trace()) / layer.width
+                self.scale[k] = mean or 1.0 if self.sides == "input" else 1.0 / self.positions[k]
             if self.history == "last":
                 self.S[k].zero_(), self.T[k].zero_()
                 self.weights[k] = 0.0
             if self.history != "first" or not self.Q[k]:
-                n = self.positions[k] * self.seen / UNIT if self.sides == "both" else 1.0
-                self.S[k].mul_(self.decay).add_(A * (n / self.scale[k]))
-                self.weights[k] = self.decay * self.weights[k] + self.seen
+                time = self.time if self.sides == "both" else 1.0
+                self.S[k].mul_(self.decay).add_(A * (time / self.scale[k]))
+                self.weights[k] = self.decay * self.weights[k] + time
                 if G is not None:
-                    self.T[k].mul_(self.decay).add_(G * self.seen)
+                    self.T[k].mul_(self.decay).add_(G * time)
             change = self._two_sided(k) if self.sides == "both" else self._change(self.S[k])
             # The memory layout decides the last bits: a checkpoint restores plain rows.
             self.Q[k] = [q.to(layer.weight).contiguous() for q in change]
-        self.seen = 0
-
-    def _mean_information(self, found: list[tuple[Tensor | None, Tensor | None]]) -> float:
-        """Mean eigenvalue of the Fisher information over all layers, 1 if there is none."""
-        total, size = 0.0, 0
-        for layer, m, (A, G) in zip(self.layers, self.positions, found, strict=True):
-            if A is not None and G is not None:
-                total += m * float(A.trace()) * float(G.trace())
-                size += layer.width * layer.units
-        return total / size if total else 1.0
+        self.time = 0.0
 
     def _two_sided(self, k: int) -> list[Tensor]:
         """Give Q as `damped` takes it."""
-        S, T = self.S[k], self.T[k] / self.weights[k]
+        S, T = self.S[k], self.T[k] / (self.weights[k] or 1.0)
         if self.directions == "diagonal":
             S, T = S.diag().diag(), T.diag().diag()
         s, U = self._spectrum(S)

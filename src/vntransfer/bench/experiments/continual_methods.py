@@ -35,7 +35,7 @@ class Variant:
 
 
 _RSP = {"strength": 1.0}
-_COVP = {"strength": 0.4}
+_COVP = {"strength": 10.0}
 
 VARIANTS: dict[str, Variant] = {
     "sgd": Variant("sgd"),
@@ -72,7 +72,7 @@ VARIANTS: dict[str, Variant] = {
     "kfac_ten": Variant("kfac", {"strength": 10.0}, memory="fisher"),
     "covp": Variant("covp", _COVP),
     "covp_input": Variant("covp", {"strength": 1.0}, {"sides": "input"}),
-    "covp_exponential": Variant("covp", {"strength": 0.1}, {"filter": "exponential"}),
+    "covp_exponential": Variant("covp", {"strength": 4.0}, {"filter": "exponential"}),
     "covp_er": Variant("covp", _COVP, memory="stream"),  # with replay of ten samples per step
     "covp_rank_100": Variant("covp", _COVP, {"rank": 100}),
     "covp_open": Variant("covp", _COVP, {"open_share": 0.01}),
