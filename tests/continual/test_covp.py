@@ -8,7 +8,17 @@ import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
-from tiny import classes, cnn, generator, learn, net, pictures, values
+from tiny import (
+    classes,
+    cnn,
+    generator,
+    inputs_and_slopes,
+    learn,
+    net,
+    pictures,
+    start_matrices,
+    values,
+)
 from torch import Tensor, nn
 
 from vntransfer.continual import (
@@ -42,12 +52,7 @@ def transcribed(
     With a memory three remembered samples follow in each batch.
     """
     kept = Reservoir(memory, generator())
-    start = net(dtype=torch.float64)
-    W = [
-        np.c_[layer.weight.detach().numpy(), layer.bias.detach().numpy()]
-        for layer in start
-        if isinstance(layer, nn.Linear)
-    ]
+    W = start_matrices()
     S: list[Any] = [0.0] * 3
     P = [np.eye(w.shape[1]) for w in W]
     scale = [0.0] * 3
@@ -57,15 +62,7 @@ def transcribed(
             X, Y = kept.extend(task.x[one : one + 1], task.y[one : one + 1], 3)
             G = [np.zeros_like(w) for w in W]
             for i, (x, y) in enumerate(zip(X.numpy(), Y.numpy(), strict=True)):
-                a = [np.append(x, 1.0)]
-                for k in range(2):
-                    a.append(np.append(np.maximum(W[k] @ a[k], 0), 1.0))
-                z = W[2] @ a[2]
-                d = np.exp(z - z.max()) / np.exp(z - z.max()).sum() - np.eye(3)[y]
-                slopes = [d]
-                for k in (2, 1):
-                    d = (W[k].T @ d)[:-1] * (a[k][:-1] > 0)
-                    slopes.insert(0, d)
+                a, slopes = inputs_and_slopes(W, x, y)
                 for k in range(3):
                     if i == 0:  # the new one
                         C[k] += np.outer(a[k], a[k]) / len(task)

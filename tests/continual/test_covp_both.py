@@ -7,7 +7,18 @@ import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
-from tiny import classes, cnn, generator, learn, net, pictures, responses, values
+from tiny import (
+    classes,
+    cnn,
+    generator,
+    inputs_and_slopes,
+    learn,
+    net,
+    pictures,
+    responses,
+    start_matrices,
+    values,
+)
 from torch import Tensor, nn
 
 from vntransfer.continual import (
@@ -32,11 +43,7 @@ RATE, EVERY = 0.05, 5
 
 def transcribed(tasks: list[Task], gamma: float, filter: str) -> list[NDArray[Any]]:
     """The method written with numpy and whole Kronecker products, batches of one sample."""
-    W = [
-        np.c_[layer.weight.detach().numpy(), layer.bias.detach().numpy()]
-        for layer in net(dtype=torch.float64)
-        if isinstance(layer, nn.Linear)
-    ]
+    W = start_matrices()
     A = [np.zeros((w.shape[1],) * 2) for w in W]
     G = [np.zeros((w.shape[0],) * 2) for w in W]
     P: list[Any] = []
@@ -45,15 +52,7 @@ def transcribed(tasks: list[Task], gamma: float, filter: str) -> list[NDArray[An
         a_t, g_t = [np.zeros_like(m) for m in A], [np.zeros_like(m) for m in G]
         before = [w.copy() for w in W]
         for n, (x, y) in enumerate(zip(task.x.numpy(), task.y.numpy(), strict=True), start=1):
-            a = [np.append(x, 1.0)]
-            for k in range(2):
-                a.append(np.append(np.maximum(W[k] @ a[k], 0), 1.0))
-            z = W[2] @ a[2]
-            d = np.exp(z - z.max()) / np.exp(z - z.max()).sum() - np.eye(3)[y]
-            slopes = [d]
-            for k in (2, 1):
-                d = (W[k].T @ d)[:-1] * (a[k][:-1] > 0)
-                slopes.insert(0, d)
+            a, slopes = inputs_and_slopes(W, x, y)
             for k in range(3):
                 a_t[k] += np.outer(a[k], a[k])
                 g_t[k] += np.outer(slopes[k], slopes[k])

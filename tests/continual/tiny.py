@@ -2,7 +2,9 @@
 
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from vntransfer.continual import METHODS, Heads, Method, MultiHead, Task, dense, train
@@ -94,3 +96,26 @@ def values(model: nn.Module) -> bytes:
 
 def flat(model: nn.Module) -> Tensor:
     return torch.cat([p.detach().flatten() for p in model.parameters()])
+
+
+def start_matrices() -> list[NDArray[Any]]:
+    """Weights of `net` in double precision, biases as last columns."""
+    return [
+        np.c_[layer.weight.detach().numpy(), layer.bias.detach().numpy()]
+        for layer in net(dtype=torch.float64)
+        if isinstance(layer, nn.Linear)
+    ]
+
+
+def inputs_and_slopes(
+    W: list[NDArray[Any]], x: NDArray[Any], y: int
+) -> tuple[list[NDArray[Any]], list[NDArray[Any]]]:
+    """What each of the three layers sees and sends back for one sample, written with numpy."""
+    a = [np.append(x, 1.0)]
+    for k in range(2):
+        a.append(np.append(np.maximum(W[k] @ a[k], 0), 1.0))
+    z = W[2] @ a[2]
+    slopes = [np.exp(z - z.max()) / np.exp(z - z.max()).sum() - np.eye(len(z))[y]]
+    for k in (2, 1):
+        slopes.insert(0, (W[k].T @ slopes[0])[:-1] * (a[k][:-1] > 0))
+    return a, slopes
