@@ -310,17 +310,18 @@ class CovarianceProjection(Projected):
             if A is None:
                 continue
             if not self.scale[k]:
-                mean = float(A.trace()) / layer.width
-                self.scale[k] = mean or 1.0 if self.sides == "input" else 1.0 / self.positions[k]
+                self.scale[k] = float(A.trace()) / layer.width or 1.0
             if self.history == "last":
                 self.S[k].zero_(), self.T[k].zero_()
                 self.weights[k] = 0.0
             if self.history != "first" or not self.Q[k]:
-                time = self.time if self.sides == "both" else 1.0
-                self.S[k].mul_(self.decay).add_(A * (time / self.scale[k]))
-                self.weights[k] = self.decay * self.weights[k] + time
+                # inputs of a convolution are summed over positions, slopes are not
+                both = self.time * self.positions[k]
+                share = both if self.sides == "both" else 1 / self.scale[k]
+                self.S[k].mul_(self.decay).add_(A * share)
+                self.weights[k] = self.decay * self.weights[k] + self.time
                 if G is not None:
-                    self.T[k].mul_(self.decay).add_(G * time)
+                    self.T[k].mul_(self.decay).add_(G * self.time)
             change = self._two_sided(k) if self.sides == "both" else self._change(self.S[k])
             # The memory layout decides the last bits: a checkpoint restores plain rows.
             self.Q[k] = [q.to(layer.weight).contiguous() for q in change]
