@@ -6,8 +6,8 @@ A page names a table between two comments,
     ...
     <!-- end -->
 
-where TITLE is what stands behind the colon in the report's title of the table. An optional
-``rows=a,b`` keeps those rows (by their first value), ``methods=a,b`` those of these methods,
+where TITLE is what stands behind the colon in the report's title of the table, ``metric=NAME`` tells
+tables of one title apart. An optional ``rows=a,b`` keeps those rows (by their first value), ``methods=a,b`` those of these methods,
 ``columns=a,"b c"`` those columns, and ``notes=no`` leaves out the notes.
 
     <!-- runs -->
@@ -43,11 +43,12 @@ def report(folder: str) -> Report:
     return load_report(ROOT / folder)
 
 
-def find(folder: str, title: str) -> Table:
+def find(folder: str, title: str, metric: str = "") -> Table:
     """Return the table of a report by what follows the colon of its title."""
     tables = report(folder).tables()
     for table in tables:
-        if table.title.rpartition(": ")[2] == title:
+        shown = table.notes[0].partition(" ")[0] if table.notes else ""
+        if table.title.rpartition(": ")[2] == title and metric in ("", shown):
             return table
     known = ", ".join(table.title.rpartition(": ")[2] for table in tables)
     raise SystemExit(f"{folder}: no table {title!r}; there are: {known}")
@@ -96,7 +97,7 @@ def fill(page: str) -> str:
 
     def table(place: re.Match[str]) -> str:
         options = dict(item.split("=", 1) for item in shlex.split(place["options"]))
-        found = cut(find(place["folder"], place["title"]), options)
+        found = cut(find(place["folder"], place["title"], options.get("metric", "")), options)
         body = render([found], "markdown").partition("\n\n")[2]  # the page has its own heading
         return f"{place['head']}\n{body}\n\n{place['tail']}"
 

@@ -11,7 +11,9 @@ from runs import cells
 from vntransfer.bench.cells import Cell
 from vntransfer.bench.estimate import (
     LEAST,
+    LONG,
     ProbeError,
+    Steps,
     Times,
     combine,
     forecast,
@@ -166,8 +168,11 @@ def test_a_look_without_time_guesses_from_a_few_methods() -> None:
     times.measure(firsts, lambda cell: Outcome(seconds=2.0), limit=0.0)
     assert len(times.probed) == LEAST
     found = forecast(times, {name: (cell, 10) for name, cell in firsts.items()}, 1)
-    assert (found.probed, found.guessed, found.unknown) == (LEAST, 2, 0)
-    assert "4 from short steps measured now, 2 from those of other methods" in found.text(1)
+    assert (found.probed, found.guessed, found.unknown) == (LEAST, 6 - LEAST, 0)
+    assert (
+        f"{LEAST} from short steps measured now, {6 - LEAST} from those of other methods"
+        in found.text(1)
+    )
     assert found.low < 0.6 * 120 < 1.7 * 120 < found.high
 
 
@@ -182,11 +187,25 @@ def test_short_steps_that_presets_share_are_timed_once() -> None:
         asked.append(cell.key)
         return Outcome(seconds=1.0)
 
-    steps: dict[str, float] = {}
+    steps = Steps()
     probe(fixed, compute, steps)
     assert len(asked) == 4  # the first one twice
     probe(trial, compute, steps)
     assert len(asked) == 4
+
+
+def test_the_first_step_on_a_data_set_is_timed_twice_for_it_reads_the_data() -> None:
+    one = cells("smoke", methods=["constant"], targets=["s1"], seeds=1)[0]
+    read: set[str] = set()
+
+    def compute(cell: Cell) -> Outcome:
+        known, _ = cell.data in read, read.add(cell.data)
+        return Outcome(seconds=1.0 if known else 10.0)
+
+    steps = Steps()
+    for data, method in (("a", "constant"), ("a", "ridge"), ("b", "ridge")):
+        assert steps.time(replace(one, data=data, method=method), compute) == 1.0
+    assert Steps().time(one, lambda cell: Outcome(seconds=LONG)) == LONG
 
 
 def test_a_run_is_never_shorter_than_its_longest_cell() -> None:

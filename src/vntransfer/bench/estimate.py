@@ -36,8 +36,11 @@ RANGES = {
 
 LONG = 20.0
 
-LEAST = 4
-"""Groups that are timed however little time there is: one method says nothing of the others."""
+LEAST = 3
+"""Groups that are timed in a hurry too, unless they are slow: one says nothing of the others."""
+
+SLOW = 3.0
+"""Multiple of the time there is after which no further group is begun at all."""
 
 _UNITS = {"d": 86400.0, "h": 3600.0, "m": 60.0, "min": 60.0, "s": 1.0}
 
@@ -94,13 +97,38 @@ def _subject(name: str) -> Subject:
 
 
 @dataclass
+class Steps:
+    """Short steps that were timed: seconds by the key of their cell.
+
+    The first one on a data set is computed twice, since its first time includes imports and reading
+    data, which a worker does once; a long one (`LONG` seconds) is not worth that.
+    """
+
+    seconds: dict[str, float] = field(default_factory=dict)
+    read: set[tuple[str, str]] = field(default_factory=set)
+
+    def time(self, cell: Cell, compute: Callable[[Cell], Outcome]) -> float:
+        """Seconds of a cell; computed unless it was before."""
+        if cell.key not in self.seconds:
+            outcome = compute(cell)
+            place = cell.experiment, cell.data
+            if place not in self.read and not outcome.error and outcome.seconds < LONG:
+                outcome = compute(cell)
+            if outcome.error:
+                raise ProbeError(outcome.error)
+            self.read.add(place)
+            self.seconds[cell.key] = outcome.seconds
+        return self.seconds[cell.key]
+
+
+@dataclass
 class Times:
-    """Seconds per cell, by group; and of short steps, by the key of their cell."""
+    """Seconds per cell, by group; and the short steps that they were measured with."""
 
     finished: dict[str, list[float]] = field(default_factory=dict)
     probed: dict[str, float] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
-    steps: dict[str, float] = field(default_factory=dict)
+    steps: Steps = field(default_factory=Steps)
 
     def add(self, cell: "Cell | Record", seconds: float | None) -> None:
         """Take in the time of a finished cell."""
@@ -159,7 +187,7 @@ class Times:
         progress
             Told how many groups are done, of how many at most, and the present cell.
         limit
-            Seconds after which no further group is begun (but for `LEAST`). Of several data sets
+            Seconds after which no further group is begun (but see `LEAST`). Of several data sets
             then only the first is timed with many methods, for half the time, and the others with
             one of them.
         """
@@ -181,7 +209,8 @@ class Times:
             if hurry:
                 chosen = _spread(names) if names is first else self._typical(names, first)
             for name in chosen:
-                if hurry and done >= LEAST and time.monotonic() - start > share * limit:
+                spent = time.monotonic() - start
+                if hurry and spent > limit * (share if done >= LEAST else SLOW) and done:
                     break
                 progress(done, total, cells[name])
                 done += 1
@@ -234,34 +263,29 @@ def _guessed(subject: Subject, known: Mapping[Subject, float]) -> float | None:
 
 
 def _spread(names: Sequence[str]) -> list[str]:
-    """Order that begins with every third: neighbours in a preset are alike.
+    """Order that begins with every third: neighbours in a preset are alike; the first is a control.
 
     Examples
     --------
     >>> _spread("abcdefg")
-    ['a', 'd', 'g', 'b', 'e', 'c', 'f']
+    ['b', 'e', 'c', 'f', 'a', 'd', 'g']
     """
-    return [name for start in range(3) for name in names[start::3]]
+    return [name for start in (1, 2, 0) for name in names[start::3]]
 
 
 class ProbeError(Exception):
     """A short step failed."""
 
 
-def probe(
-    cell: Cell, compute: Callable[[Cell], Outcome], steps: dict[str, float] | None = None
-) -> float:
+def probe(cell: Cell, compute: Callable[[Cell], Outcome], steps: Steps | None = None) -> float:
     """Estimate the seconds of one cell from cheaper ones.
-
-    The first of them is computed twice, since its first time includes imports and reading data,
-    which a worker does once; a long one (`LONG` seconds) is not worth that.
 
     Parameters
     ----------
     cell, compute
         See `Times.measure`.
     steps
-        Seconds of cheaper cells by key: these are not computed again, others are added.
+        Cheaper cells that are not computed again; others are added.
 
     Examples
     --------
@@ -273,19 +297,9 @@ def probe(
     """
     kind = load_kind(cell.experiment)
     short = kind.probe(cell) if kind.probe is not None else [(cell, 1.0)]
-    steps = {} if steps is None else steps
-    total = largest = 0.0
-    for place, (cheaper, factor) in enumerate(short):
-        if cheaper.key not in steps:
-            outcome = compute(cheaper)
-            if place == 0 and not outcome.error and outcome.seconds < LONG:
-                outcome = compute(cheaper)
-            if outcome.error:
-                raise ProbeError(outcome.error)
-            steps[cheaper.key] = outcome.seconds
-        total += factor * steps[cheaper.key]
-        largest = max(largest, steps[cheaper.key])
-    return max(total, largest)
+    steps = Steps() if steps is None else steps
+    found = [(steps.time(cheaper, compute), factor) for cheaper, factor in short]
+    return max(sum(factor * each for each, factor in found), max(each for each, _ in found))
 
 
 def combine(known: "ArrayLike", wanted: "ArrayLike") -> list[float]:

@@ -1,17 +1,18 @@
 """Before a run: what is left of it, and how long that will take."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from vntransfer.bench.cells import Cell, expand
-from vntransfer.bench.estimate import Forecast, Times, forecast
+from vntransfer.bench.estimate import Forecast, Steps, Times, forecast
 from vntransfer.bench.kinds import load_kind
 from vntransfer.bench.plan import remaining
 from vntransfer.bench.preset import Preset
 from vntransfer.bench.records import Outcome
+from vntransfer.bench.reuse import Elsewhere, with_first
 from vntransfer.bench.store import Store
 from vntransfer.bench.store_file import STORE_NAME, UnplannedError
 from vntransfer.bench.workers import Pool
@@ -35,14 +36,16 @@ def foresee(
     *,
     progress: Callable[[int, int, Cell], None] = lambda done, total, cell: None,
     limit: float | None = None,
-    steps: dict[str, float] | None = None,
+    steps: Steps | None = None,
+    reuse: Sequence[str | Path] = (),
 ) -> Foresight:
     """Estimate the time of what is left of a preset in a folder, which is only read.
 
     Times of finished cells of the folder are taken where there are some; otherwise short steps are
     timed in a worker process. An experiment that only knows whole cells (see `Kind.probe`) is timed
     where it has more than `WORTH` of them. For ``limit`` and ``progress`` see `Times.measure`;
-    ``steps``, handed from preset to preset, lets short steps that these share be timed once.
+    ``steps``, handed from preset to preset, lets short steps that these share be timed once. Cells
+    that other folders have finished (``reuse``) are not counted.
 
     Examples
     --------
@@ -51,16 +54,18 @@ def foresee(
     >>> foresee(check(raw, "smoke"), "absent", 1).forecast.cells
     6
     """
-    cells, times = expand(preset), Times(steps={} if steps is None else steps)
+    cells, times = expand(preset), Times(steps=Steps() if steps is None else steps)
+    there = Elsewhere(reuse).outcomes(with_first(cells)) if reuse else {}
+    elsewhere = {key: outcome for found in there.values() for key, outcome in found.items()}
     left = None
     if (Path(folder) / STORE_NAME).is_file():
         with suppress(UnplannedError), Store(folder) as store:
             for record in store.records():
                 if record.status == "done":
                     times.add(record, record.seconds)
-            left = remaining(preset, cells, store.outcome)
+            left = remaining(preset, cells, lambda key: elsewhere.get(key) or store.outcome(key))
     if left is None:
-        left = remaining(preset, cells, lambda key: None)
+        left = remaining(preset, cells, elsewhere.get)
 
     def compute(cell: Cell) -> Outcome:
         try:

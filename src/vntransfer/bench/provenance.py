@@ -85,13 +85,15 @@ def command_line(verb: str, subject: str, options: Mapping[str, Any]) -> str:
     """
     words = ["vnt", "bench", verb, subject]
     for name, value in options.items():
-        if value is None or value == {}:
+        if value is None or value in ({}, []):
             continue
         if isinstance(value, Mapping):
             for key, setting in value.items():
                 words += ["--set", f"{key}={_toml(setting)}"]
         elif name == "seeds" and not isinstance(value, int):
             words += ["--set", f"seeds={_toml(list(value))}"]
+        elif name == "reuse":
+            words += [word for folder in value for word in ("--reuse", folder)]
         elif isinstance(value, Sequence) and not isinstance(value, str):
             words += [f"--{name}", ",".join(value)]
         else:
@@ -148,10 +150,11 @@ def read_provenance(folder: str | Path) -> dict[str, Any]:
     -------
     dict
         ``invocations``: in order of time, each with ``command``, ``overrides`` (what it changed of
-        the preset), ``engine``, ``jobs``, ``versions``, ``revision`` (commit of a working copy, a
-        plus if it was changed), ``machine``, ``began`` and ``ended`` (UTC, ISO 8601; None: still
-        running, or killed) and ``how`` it ended ("complete", "stopped" or "failed: reason"). Empty
-        for stores of versions that recorded nothing.
+        the preset), ``engine``, ``jobs``, ``reused`` (other folders, if any, and how many cells
+        came from them), ``versions``, ``revision`` (commit of a working copy, a plus if it was
+        changed), ``machine``, ``began`` and ``ended`` (UTC, ISO 8601; None: still running, or
+        killed) and ``how`` it ended ("complete", "stopped" or "failed: reason"). Empty for stores
+        of versions that recorded nothing.
 
     Examples
     --------

@@ -17,6 +17,7 @@ from vntransfer.bench.plan import Budget, LeftOut, Plan
 from vntransfer.bench.preset import Preset, check, override, read_preset
 from vntransfer.bench.provenance import command_line, recorded
 from vntransfer.bench.records import Outcome
+from vntransfer.bench.reuse import Elsewhere, take_over
 from vntransfer.bench.running import Noticeboard
 from vntransfer.bench.scratch import FOLDER_NAME, checkpoint_seconds, drop, tidy
 from vntransfer.bench.store import Store, read_records
@@ -49,6 +50,7 @@ def run(
     engine: str = "local",
     scheduler: str | None = None,
     out: str | Path | None = None,
+    reuse: Sequence[str | Path] = (),
     watcher: Watcher | None = None,
     budget: str | Budget | None = None,
 ) -> Summary:
@@ -67,6 +69,8 @@ def run(
         this address, such as "tcp://host:8786", or of one on this machine that ends with the run.
     out
         Run folder, by default ``runs/NAME``.
+    reuse
+        Other run folders, or packed results: cells that these have finished are taken from there.
     watcher
         Is told what happens.
     budget
@@ -101,10 +105,12 @@ def run(
         from vntransfer.bench.foresee import foresee
 
         seconds = parse_seconds(budget)
-        budget = Budget(seconds, foresee(checked, folder, jobs or 1).times)
-    command = command_line("run", str(preset), {**changes, **means.options()})
+        budget = Budget(seconds, foresee(checked, folder, jobs or 1, reuse=reuse).times)
+    others = Elsewhere(reuse)
+    options = {**changes, **means.options(), "reuse": others.folders}
+    command = command_line("run", str(preset), options)
     told = {"command": command, "overrides": {k: v for k, v in changes.items() if v is not None}}
-    return _run(checked, folder, means, watcher, told, budget=budget)
+    return _run(checked, folder, means, watcher, told, reuse=others, budget=budget)
 
 
 def retry(
@@ -152,15 +158,18 @@ def _run(
     told: Mapping[str, Any],
     *,
     retry: bool = False,
+    reuse: Elsewhere | None = None,
     budget: Budget | None = None,
 ) -> Summary:
     cells = expand(preset)
     watcher = watcher or Silent()
     checkpoints = folder / FOLDER_NAME
     with _only_writer(folder), Store(folder, write=True) as store:
+        detail = {**told, "engine": means.engine, "jobs": means.jobs}
+        if reuse is not None and reuse.folders:
+            detail["reused"] = take_over(store, cells, reuse)
         plan = Plan(preset, cells, store, retry=retry, budget=budget)
         watcher.begin(plan.total, plan.finished)
-        detail = {**told, "engine": means.engine, "jobs": means.jobs}
         with recorded(store, detail), tidy(checkpoints, store.pending()):
             if todo := plan.ready():
                 engine = means.make(todo, folder)

@@ -6,7 +6,7 @@ One process writes (`vntransfer.bench.runner` holds a lock); any number may read
 
 import json
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple
 from pathlib import Path
 from typing import Any
@@ -80,7 +80,14 @@ class Store(StoreFile):
         with self.transaction():
             self._insert([(place, cell)])
 
-    def _insert(self, numbered: Iterable[tuple[int, Cell]]) -> None:
+    def adopt(self, cells: Sequence[Cell], outcomes: Mapping[str, Outcome]) -> None:
+        """Take in cells that were computed elsewhere, with their outcomes by key; plans none."""
+        with self.transaction():
+            self._insert((None, cell) for cell in cells)
+        for cell in cells:
+            self.finish(cell.key, outcomes[cell.key])
+
+    def _insert(self, numbered: Iterable[tuple[int | None, Cell]]) -> None:
         names, marks = ", ".join(IDENTITY), ", ".join("?" * len(IDENTITY))
         self._connection.executemany(
             f"INSERT INTO cells (key, place, {names}) VALUES (?, ?, {marks}) "
@@ -93,13 +100,15 @@ class Store(StoreFile):
 
     def outcome(self, key: str) -> Outcome | None:
         """Return what came out of a cell, planned or not; None if it is not finished."""
-        query = "SELECT id, seconds, error FROM cells WHERE key = ? AND status != 'pending'"
+        query = (
+            "SELECT id, seconds, error, warnings FROM cells WHERE key = ? AND status != 'pending'"
+        )
         found = self.read(query, key)
         if not found:
             return None
-        identity, seconds, error = found[0]
+        identity, seconds, error, warnings = found[0]
         rows = self.read("SELECT step, name, value FROM metrics WHERE cell = ?", identity)
-        return Outcome(rows, seconds, error or "")
+        return Outcome(rows, seconds, error or "", warnings=(warnings or "").splitlines())
 
     def finish(self, key: str, outcome: Outcome) -> None:
         """Record the outcome of a cell, whole or not at all."""

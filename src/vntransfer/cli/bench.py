@@ -35,7 +35,7 @@ _Scheduler = Annotated[
     ),
 ]
 
-_LOOK = 10.0  # seconds that a look at all presets spends on each
+_LOOK = 5.0  # seconds that a look at all presets spends on each
 
 
 def _names(value: str | None) -> list[str] | None:
@@ -125,13 +125,14 @@ def list_presets(
     jobs: _Jobs = None,
 ) -> None:
     """List the presets that come with the package."""
+    from vntransfer.bench.estimate import Steps
     from vntransfer.bench.preset import check, read_preset, shipped
     from vntransfer.errors import VnError
 
     presets = shipped()
     width = max(map(len, presets))
     workers = jobs or os.cpu_count() or 1
-    steps: dict[str, float] = {}
+    steps = Steps()
     for name, title in presets.items():
         typer.echo(f"{name:<{width}}  {title}")
         if estimate:
@@ -162,6 +163,13 @@ def run(
     engine: _Engine = "local",
     scheduler: _Scheduler = None,
     out: Annotated[Path | None, typer.Option(help="Run folder; by default runs/NAME.")] = None,
+    reuse: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="DIR",
+            help="Take finished cells from this run folder or packed result; may be repeated.",
+        ),
+    ] = None,
     budget: Annotated[
         str | None,
         typer.Option(metavar="TIME", help="Run what fits into this time: 2h, 90m, 1h30m."),
@@ -190,7 +198,8 @@ def run(
     limit = None
     with _stoppable(folder):
         if estimate is not False or seconds is not None:
-            found = _foresee(check(override(raw, **changes), name), folder, workers)
+            wanted = check(override(raw, **changes), name)
+            found = _foresee(wanted, folder, workers, reuse=reuse or ())
             typer.echo(found.forecast.text(workers), err=estimate is not True)
             if estimate:
                 raise typer.Exit
@@ -203,6 +212,7 @@ def run(
                 engine=engine,
                 scheduler=scheduler,
                 out=out,
+                reuse=reuse or (),
                 watcher=display,
                 budget=limit,
             )

@@ -227,7 +227,7 @@ def _probe(cell: Cell) -> list[tuple[Cell, float]]:
     chosen = {key: [v] if isinstance(cell.hyper[key], list) else v for key, v in plain.items()}
     settings = settings | {key: KIND.settings[key].default for key in (*SETTINGS, "held_out")}
     settings |= {"lr": 0.0, "strength": 0.0}
-    few = train if cell.data == "omniglot" else min(50, train)
+    few = min(2 if cell.data == "omniglot" else 50, train)  # of each character there
     sizes = [(2, few, 2, 1), (2, few, 2, 3), (2, few, min(1000, test), 1)]
     if cell.data == "omniglot":  # scores what there is
         sizes, wanted = sizes[:2], wanted[:2]

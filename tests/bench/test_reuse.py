@@ -1,0 +1,89 @@
+"""Cells that other folders have finished are taken from there, and nothing else is."""
+
+from pathlib import Path
+
+import pytest
+from runs import TINY_STREAM, changed, finished
+
+from vntransfer.bench import pack, read_provenance, run
+from vntransfer.bench.cells import expand
+from vntransfer.bench.foresee import foresee
+from vntransfer.bench.records import Outcome
+from vntransfer.bench.store import Store, read_costs, read_records
+from vntransfer.errors import StoreError
+
+SMALL = {"targets": ["s1"], "seeds": 2}
+
+
+@pytest.fixture(scope="module")
+def first(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("first")
+    run("smoke", methods=["constant", "ridge"], jobs=1, out=folder, **SMALL)
+    return folder
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_equal_cells_are_taken_over_and_others_computed(
+    packed: bool, first: Path, tmp_path: Path
+) -> None:
+    source = first
+    if packed:
+        source = tmp_path / "packed"
+        pack(first, source)
+    folder = tmp_path / "second"
+    summary = run("smoke", methods=["ridge"], jobs=1, out=folder, reuse=[source], targets=["s1"])
+    conditions = 3
+    assert summary.computed == summary.done - 2 * conditions
+    whole = tmp_path / "whole"
+    run("smoke", methods=["ridge"], jobs=1, out=whole, targets=["s1"])
+    one, two = (read_records(f)[1] for f in (folder, whole))
+    assert [(r.key, r.metrics, r.warnings) for r in one] == [
+        (r.key, r.metrics, r.warnings) for r in two
+    ]
+    assert read_costs(folder).keys() == read_costs(whole).keys()
+    (told,) = read_provenance(folder)["invocations"]
+    assert told["reused"] == {str(source): 2 * conditions}
+    assert f"--reuse {source}" in told["command"]
+
+
+def test_failed_and_foreign_cells_are_left(first: Path, tmp_path: Path) -> None:
+    with Store(first) as store:
+        key = store.records()[0].key
+    broken = tmp_path / "broken"
+    preset = changed("smoke", methods=["constant", "ridge"], **SMALL)
+    with Store(broken, write=True) as store:
+        store.plan(preset, expand(preset))
+        store.finish(key, Outcome(error="no"))
+    folder = tmp_path / "next"
+    assert run("smoke", methods=["constant"], jobs=1, out=folder, reuse=[broken], **SMALL).computed
+    again = run("smoke", methods=["constant"], jobs=1, out=folder, reuse=[first], **SMALL)
+    assert again.computed == 0
+    assert read_provenance(folder)["invocations"][-1]["reused"] == {str(first): 0}
+
+
+def test_trials_of_a_search_are_taken_as_well(tmp_path: Path) -> None:
+    lists = {"methods.l2.lr": [0.01], "methods.l2.strength": [0.1, 1.0], "data": "digitsP"}
+    preset = changed("mnistP", methods=["l2"], seeds=1, settings=TINY_STREAM | lists)
+    source = finished(tmp_path / "a", preset)
+    folder = tmp_path / "b"
+    summary = run(
+        "mnistP",
+        methods=["l2"],
+        seeds=1,
+        settings=TINY_STREAM | lists,
+        jobs=1,
+        out=folder,
+        reuse=[source],
+    )
+    assert (summary.done, summary.computed) == (3, 0)
+
+
+def test_the_estimate_leaves_them_out(first: Path, tmp_path: Path) -> None:
+    preset = changed("smoke", methods=["constant", "ridge"], **SMALL)
+    assert foresee(preset, tmp_path / "absent", 1, reuse=[first]).forecast.cells == 0
+
+
+def test_a_folder_that_is_no_run_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match=r"neither a run folder nor packed results \(--reuse\)"):
+        run("smoke", jobs=1, out=tmp_path / "run", reuse=[tmp_path])
+    assert not (tmp_path / "run").exists()
