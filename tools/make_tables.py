@@ -6,9 +6,10 @@ A page names a table between two comments,
     ...
     <!-- end -->
 
-where TITLE is what stands behind the colon in the report's title of the table, ``metric=NAME`` tells
-tables of one title apart. An optional ``rows=a,b`` keeps those rows (by their first value), ``methods=a,b`` those of these methods,
-``columns=a,"b c"`` those columns, and ``notes=no`` leaves out the notes.
+where TITLE is what stands behind the colon in the report's title of the table; ``metric=NAME``
+tells tables of one title apart. An optional ``rows=a,b`` keeps those rows (by their first value),
+``methods=a,b`` those of these methods, ``columns=a,"b c"`` those columns, and ``notes=no`` leaves
+out the notes.
 
     <!-- runs -->
     ...

@@ -160,19 +160,26 @@ def test_a_quick_look_derives_most_times_from_other_data_sets() -> None:
     Times().measure({}, compute, limit=60.0)
 
 
-def test_a_look_without_time_guesses_from_a_few_methods() -> None:
+@pytest.mark.parametrize(("each", "timed"), [(1.0, LEAST), (10.0, 1)])
+def test_a_look_without_time_guesses_from_a_few_methods(
+    each: float, timed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     one = cells("smoke", methods=["constant"], targets=["s1"], seeds=1)[0]
     every = [replace(one, method=f"m{i}") for i in range(6)]
     firsts = {group(cell): cell for cell in every}
+    clock = [0.0]
+    monkeypatch.setattr("vntransfer.bench.estimate.time.monotonic", lambda: clock[0])
+
+    def compute(cell: Cell) -> Outcome:
+        clock[0] += each
+        return Outcome(seconds=2.0)
+
     times = Times()
-    times.measure(firsts, lambda cell: Outcome(seconds=2.0), limit=0.0)
-    assert len(times.probed) == LEAST
+    times.measure(firsts, compute, limit=2.0)
+    assert len(times.probed) == timed
     found = forecast(times, {name: (cell, 10) for name, cell in firsts.items()}, 1)
-    assert (found.probed, found.guessed, found.unknown) == (LEAST, 6 - LEAST, 0)
-    assert (
-        f"{LEAST} from short steps measured now, {6 - LEAST} from those of other methods"
-        in found.text(1)
-    )
+    assert (found.probed, found.guessed, found.unknown) == (timed, 6 - timed, 0)
+    assert f"{timed} from short steps measured now, {6 - timed} from those of" in found.text(1)
     assert found.low < 0.6 * 120 < 1.7 * 120 < found.high
 
 

@@ -52,6 +52,8 @@ class Pool:
         self._surroundings = tuple(sys.path), os.getcwd(), ours
 
     def __enter__(self) -> Self:
+        # loky replaces a worker that has grown, between two cells; nothing is lost by that
+        warnings.filterwarnings("ignore", "A worker stopped while some jobs", UserWarning)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *exception: object) -> None:
