@@ -183,6 +183,19 @@ def test_a_look_without_time_guesses_from_a_few_methods(
     assert found.low < 0.6 * 120 < 1.7 * 120 < found.high
 
 
+def test_a_look_begins_with_methods_that_train() -> None:
+    methods = ["constant", "ridge", "source_only", "boosting", "darn"]
+    every = cells("adaptation", methods=methods, seeds=1, settings={"data": "synthetic"})
+    asked: list[str] = []
+
+    def compute(cell: Cell) -> Outcome:
+        asked.append(cell.method)
+        return Outcome(seconds=1.0)
+
+    Times().measure({group(cell): cell for cell in every}, compute, limit=60.0)
+    assert list(dict.fromkeys(asked)) == ["source_only", "darn", "constant", "ridge", "boosting"]
+
+
 def test_short_steps_that_presets_share_are_timed_once() -> None:
     fixed = cells("streams", methods=["ewc"], settings={"data": "digitsP"}, seeds=1)[0]
     (trial, *_) = load_kind("continual").first(

@@ -207,7 +207,7 @@ class Times:
             share = 0.5 if names is first and others else 1.0
             chosen = names
             if hurry:
-                chosen = _spread(names) if names is first else self._typical(names, first)
+                chosen = _spread(names, cells) if names is first else self._typical(names, first)
             for name in chosen:
                 spent = time.monotonic() - start
                 if hurry and spent > limit * (share if done >= LEAST else SLOW) and done:
@@ -262,15 +262,14 @@ def _guessed(subject: Subject, known: Mapping[Subject, float]) -> float | None:
     return mean(here or there.values()) if there else None
 
 
-def _spread(names: Sequence[str]) -> list[str]:
-    """Order that begins with every third: neighbours in a preset are alike; the first is a control.
+def _spread(names: Sequence[str], cells: Mapping[str, Cell]) -> list[str]:
+    """Order that begins with every third, since neighbours in a preset are alike.
 
-    Examples
-    --------
-    >>> _spread("abcdefg")
-    ['b', 'e', 'c', 'f', 'a', 'd', 'g']
+    Methods without short steps come last: simple ones, that tell nothing of the others.
     """
-    return [name for start in (1, 2, 0) for name in names[start::3]]
+    trained = [name for name in names if _short(cells[name])[0][0] != cells[name]]
+    spread = [name for start in range(3) for name in trained[start::3]]
+    return spread + [name for name in names if name not in trained]
 
 
 class ProbeError(Exception):
@@ -295,11 +294,15 @@ def probe(cell: Cell, compute: Callable[[Cell], Outcome], steps: Steps | None = 
     >>> 0 < probe(expand(check(read_preset("smoke")[1], "smoke"))[0], compute) < 60
     True
     """
-    kind = load_kind(cell.experiment)
-    short = kind.probe(cell) if kind.probe is not None else [(cell, 1.0)]
     steps = Steps() if steps is None else steps
-    found = [(steps.time(cheaper, compute), factor) for cheaper, factor in short]
+    found = [(steps.time(cheaper, compute), factor) for cheaper, factor in _short(cell)]
     return max(sum(factor * each for each, factor in found), max(each for each, _ in found))
+
+
+def _short(cell: Cell) -> Sequence[tuple[Cell, float]]:
+    """Give the cheaper cells of one and their factors; itself where its kind knows none."""
+    kind = load_kind(cell.experiment)
+    return [(cell, 1.0)] if kind.probe is None else kind.probe(cell)
 
 
 def combine(known: "ArrayLike", wanted: "ArrayLike") -> list[float]:
