@@ -16,12 +16,12 @@ from vntransfer.bench.estimate import (
     Steps,
     Times,
     combine,
-    forecast,
     group,
     parse_seconds,
     probe,
     seconds_text,
 )
+from vntransfer.bench.forecast import forecast
 from vntransfer.bench.kinds import load_kind
 from vntransfer.bench.records import Outcome
 from vntransfer.errors import ArgumentError
@@ -65,6 +65,15 @@ def test_adaptation_is_extrapolated_from_its_steps(method: str) -> None:
     assert len({c.key for c, _ in short}) == 2
     # 600 rows of 64 each are fewer than the least number of 25 steps in each of 20 epochs
     assert probe(cell, linear(0.01, 0.7)) == pytest.approx(0.7 + 0.01 * 500)
+
+
+def test_the_automatic_choice_is_made_up_of_what_it_tries() -> None:
+    cell = cells("adaptation", methods=["auto"], seeds=1, settings={"data": "synthetic"})[0]
+    seconds = {"boosting": 0.2, "ridge": 0.01, "mdd": 3.0}
+    asked = [c.method for c, _ in load_kind("adaptation").probe(cell)]  # type: ignore[misc]
+    assert asked == ["mdd", "mdd", "boosting", "ridge"]
+    found = probe(cell, lambda c: Outcome(seconds=seconds[c.method]))
+    assert found == pytest.approx(3.0 + 6 * 3 * 0.21)  # five virtual targets and the true one
 
 
 def test_continual_streams_are_extrapolated_from_tasks_and_samples() -> None:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vntransfer.bench.cells import Cell, expand
-from vntransfer.bench.estimate import Forecast, Steps, Times, forecast
+from vntransfer.bench.estimate import Steps, Times
+from vntransfer.bench.forecast import Forecast, forecast
 from vntransfer.bench.kinds import load_kind
 from vntransfer.bench.plan import remaining
 from vntransfer.bench.preset import Preset

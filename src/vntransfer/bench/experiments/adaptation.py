@@ -17,7 +17,7 @@ settings get their criterion (see `adaptation_validation`).
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from inspect import signature
 from typing import Any, get_args
@@ -162,12 +162,25 @@ def _fit(cell: Cell, rows: Problem) -> Fitted:
 
 def _probe(cell: Cell) -> list[tuple[Cell, float]]:
     """Name shorter cells by which the time of this one is estimated."""
+    if cell.method == "auto":
+        return _probe_auto(cell)
     method = VARIANTS.get(cell.method, cell.method)
     if method == "constant" or not METHODS[method].neural:
         return [(cell, 1.0)]
     sizes = [len(y) for _, y in problem(cell).sources.values()]
     options = {name: value for name, value in cell.hyper.items() if name != "folds"}
     return probe(cell, sizes, merges=_make(method, options, cell.seed)._merges(), least=MIN_STEPS)
+
+
+def _probe_auto(cell: Cell) -> list[tuple[Cell, float]]:
+    """Name what "auto" tries: MDD, and simple learners with three weights per virtual target."""
+    fits = 3.0 * (1 + len(problem(cell).sources))
+    found = []
+    for name, times in (("mdd", 1.0), ("boosting", fits), ("ridge", fits)):
+        plain = {key: option.default for key, option in KIND.methods[name].options.items()}
+        part = replace(cell, method=name, hyper=plain)
+        found += [(short, times * factor) for short, factor in _probe(part)]
+    return found
 
 
 def _oracle(cell: Cell, rows: Problem) -> _Array:
