@@ -10,7 +10,7 @@ import pytest
 import torch
 from runs import TINY_STREAM, changed, finished
 
-from makers import MAKERS
+from makers import MAKERS, omniglot_files, zipped
 from vntransfer.bench import run
 from vntransfer.bench.cells import Cell, expand
 from vntransfer.bench.experiments import continual
@@ -294,16 +294,25 @@ def test_sensitivity_and_forgetting_tables(tmp_path: Path) -> None:
     assert -1 <= table.rows[0][2].mean <= 1  # type: ignore[union-attr]
 
 
-def test_omniglot_has_a_head_per_alphabet() -> None:
+def test_omniglot_has_a_head_per_alphabet_and_searches_on_others(tmp_path: Path) -> None:
+    files = omniglot_files(("Alpha", "Beta", "Gamma", "Delta"))
+    zipped(tmp_path / "made" / "omniglot" / "images_background.zip", files)
     settings = {"n_tasks": 2, "n_train": 2, "epochs": 2, "channels": 4, "hidden": [6]}
+    settings |= {"search_tasks": 2, "search_train": 2}
     for cell in cells("omniglot", methods=["ewc", "mer"], seeds=1, settings=settings):
         *_, (_, last) = continual._run(cell)
         assert 0 <= last["ra"] <= 100
+    lists = {"methods.ewc.lr": [0.1], "methods.ewc.strength": [1.0, 10.0]}
     (cell,) = cells(
         "omniglot",
         methods=["ewc"],
         seeds=1,
-        settings={**settings, "selection": "short_stream", "methods.ewc.lr": [0.1, 0.2]},
+        settings={**settings, **lists},
     )
-    with pytest.raises(PresetError, match="omniglot has no held-out part"):
-        choose(cell, continual._final)
+    trials = continual.first(cell)
+    assert len(trials) == 2
+    for trial in trials:
+        tasks = continual._tasks("omniglot", trial.settings, trial.seed)
+        heads = [task.columns.stop - task.columns.start for task in tasks if task.columns]
+        assert heads == [5, 4]  # characters of Delta and Gamma
+    assert choose(cell, continual._final)["strength"] in (1.0, 10.0)

@@ -102,13 +102,13 @@ def make_notmnist(root: Path) -> None:
     tar(root / "notmnist" / "notMNIST_small.tar.gz", notmnist_files())
 
 
-def omniglot_files() -> Files:
+def omniglot_files(alphabets: tuple[str, ...] = ("Beta", "Alpha")) -> Files:
     rng = np.random.default_rng(3)
     return {
         f"images_background/{alphabet}/character{c:02d}/{10 * a + c:04d}_{d:02d}.png": png(
             np.where(rng.random((105, 105)) < 0.1, 0, 255).astype(np.uint8)
         )
-        for a, alphabet in enumerate(("Beta", "Alpha"))
+        for a, alphabet in enumerate(alphabets)
         for c in range(1, 3 + a)
         for d in range(1, 21)
     }

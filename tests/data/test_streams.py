@@ -202,6 +202,17 @@ def test_omniglot_splits_every_character(tmp_path: Path) -> None:
         assert len(np.unique(rows, axis=0)) == 20 * head
 
 
+@pytest.mark.filterwarnings("ignore::vntransfer.errors.DataWarning")
+def test_omniglot_holds_the_last_alphabets_out(tmp_path: Path) -> None:
+    folder(tmp_path / "omniglot", omniglot_files())
+    both = stream("omniglot", tmp_path, n_tasks=2)
+    last = stream("omniglot", tmp_path, n_tasks=1, held_out=True)
+    assert (last.head_sizes, last.extras["alphabets"]) == ((2,), ("Beta",))
+    assert np.array_equal(last[0].x, both[1].x)
+    with pytest.raises(ArgumentError, match="n_tasks: expected 1 to 1, got 2"):
+        stream("omniglot", tmp_path, n_tasks=2, held_out=True)
+
+
 def test_omniglot_has_the_published_sizes(real: Path) -> None:
     tasks = stream("omniglot", real)
     assert tasks.head_sizes == (20, 29, 26, 41, 40, 24, 46, 14, 26, 34)

@@ -89,6 +89,7 @@ def load_omniglot(
     n_tasks: int = 10,
     n_train: int = 15,
     size: int = 28,
+    held_out: bool = False,
     seed: int = 0,
 ) -> TaskStream:
     """Load the first alphabets, in the order of their names, as tasks with a head each.
@@ -103,6 +104,8 @@ def load_omniglot(
         Training drawings per character; the rest of the 20 are test.
     size
         Side of the pictures in pixels; 105 is the original, smaller ones are averages.
+    held_out
+        The last alphabets instead, at most half of all: other tasks, to choose hyper-parameters on.
     seed
         Seed of the *stream*: which drawings of a character are for training, and their order.
 
@@ -113,19 +116,22 @@ def load_omniglot(
     """
     path = files["images_background.zip"]
     drawings = read_npz(path) if path.suffix == ".npz" else read_pngs(path)
-    if not 1 <= n_tasks <= len(drawings.names):
-        raise ArgumentError(f"n_tasks: expected 1 to {len(drawings.names)}, got {n_tasks}")
+    total = len(drawings.names)
+    most = total // 2 if held_out else total
+    if not 1 <= n_tasks <= most:
+        raise ArgumentError(f"n_tasks: expected 1 to {most}, got {n_tasks}")
+    alphabets = range(total - n_tasks, total) if held_out else range(n_tasks)
     counts = [
-        np.unique(drawings.character[drawings.alphabet == t], return_counts=True)[1]
-        for t in range(n_tasks)
+        np.unique(drawings.character[drawings.alphabet == a], return_counts=True)[1]
+        for a in alphabets
     ]
     least = int(min(count.min() for count in counts))
     if not 1 <= n_train < least:
         raise ArgumentError(f"n_train: expected 1 to {least - 1} of {least}, got {n_train}")
 
     def make(t: int) -> Task:
-        rng = np.random.default_rng((seed, t))
-        rows = np.flatnonzero(drawings.alphabet == t)
+        rng = np.random.default_rng((seed, alphabets[t]))
+        rows = np.flatnonzero(drawings.alphabet == alphabets[t])
         _, label = np.unique(drawings.character[rows], return_inverse=True)
         mixed = rng.permutation(len(rows))
         mixed = mixed[np.argsort(label[mixed], kind="stable")]  # by character, drawings shuffled
@@ -134,11 +140,12 @@ def load_omniglot(
         test = mixed[place >= n_train]
         x, x_test = (drawings.pictures(rows[part], size)[:, None] for part in (train, test))
         labels = label.astype(np.int64)
-        return Task(x, labels[train], x_test, labels[test], name=drawings.names[t])
+        return Task(x, labels[train], x_test, labels[test], name=drawings.names[alphabets[t]])
 
     heads = tuple(len(count) for count in counts)
     built = (
-        f"{n_tasks} alphabets in the order of their names, a head each, stream seed {seed}",
+        f"the {'last' if held_out else 'first'} {n_tasks} alphabets in the order of their names, "
+        f"a head each, stream seed {seed}",
         f"{n_train} drawings of every character for training, the rest for test; "
         f"{size} x {size} pixels, share of ink",
     )
@@ -148,5 +155,5 @@ def load_omniglot(
         max(heads),
         head_sizes=heads,
         provenance=Provenance(built),
-        extras={"alphabets": drawings.names[:n_tasks]},
+        extras={"alphabets": tuple(drawings.names[a] for a in alphabets)},
     )

@@ -4,7 +4,8 @@ A cell learns one stream with one seed (of the stream and of the network) and re
 the accuracy on every task seen so far after each task (``task/j``), and at the end RA, LA and BT.
 
 Hyper-parameters that a preset gives as lists are chosen by RA on another stream: other seed, hence
-other permutations or angles and other rows, with test pictures held out of the training part. The
+other permutations or angles and other rows, with test pictures held out of the training part (of
+Omniglot: other alphabets). The
 rule "short_stream" uses the paper's 5 tasks of 300 samples, "full_stream" the table's own length;
 "fixed" accepts one value each. The choice is the same for all seeds of a method, and the cells that
 it is made from are computed once (see `vntransfer.bench.experiments.continual_search`).
@@ -83,15 +84,9 @@ def _stream(data: str, chosen: str) -> "list[Task]":
 def _tasks(data: str, settings: Settings, seed: int) -> "list[Task]":
     """Tasks of a stream; the last ones are kept for the next cell."""
     _check(data)
-    chosen: dict[str, Any] = {k: settings[k] for k in ("n_tasks", "n_train")} | {"seed": seed}
-    if data == "omniglot":
-        chosen["size"] = settings["size"]
-        if settings["held_out"]:
-            raise PresetError("omniglot has no held-out part; use selection 'fixed'")
-    else:
-        chosen |= {name: settings[name] for name in ("n_test", "held_out")}
-    if data == "mnistR":
-        chosen["max_angle"] = settings["max_angle"]
+    own = {"omniglot": ["size"], "mnistR": ["n_test", "max_angle"]}.get(data, ["n_test"])
+    names = ("n_tasks", "n_train", "held_out", *own)
+    chosen: dict[str, Any] = {name: settings[name] for name in names} | {"seed": seed}
     return _stream(data, json.dumps(chosen, sort_keys=True))
 
 
@@ -294,7 +289,7 @@ KIND = Kind(
         "channels": Option(64, low=1),
         "lr": Option(0.0, low=0),  # 0: the method's own
         "strength": Option(0.0, low=0),
-        "held_out": Option(False),  # test rows are taken out of the training part
+        "held_out": Option(False),  # test rows are of the training part; other alphabets
         **SETTINGS,
     },
     methods=options(),

@@ -122,6 +122,7 @@ STREAMS = (
             "n_tasks": "number of alphabets, in the order of their names, 10",
             "n_train": "training drawings of the 20 of every character, 15",
             "size": "side of the pictures in pixels, 28 (105 is the original)",
+            "held_out": "the last alphabets instead, to choose hyper-parameters on",
             "seed": "seed of the stream: which drawings are for training; 0",
         },
     ),
