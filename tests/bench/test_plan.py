@@ -49,13 +49,15 @@ def work(plan: Plan, store: Store, clock: Clock, each: dict[str, float]) -> list
     return done
 
 
-def test_without_a_budget_the_order_is_that_of_the_preset(tmp_path: Path) -> None:
-    preset = smoke()
+def test_one_data_set_after_another_and_seed_by_seed(tmp_path: Path) -> None:
+    preset = replace(smoke(), data=("synthetic", "other"))
+    cells = [replace(cell, data=name) for cell in expand(smoke()) for name in preset.data]
     with Store(tmp_path, write=True) as store:
-        plan = Plan(preset, expand(preset), store)
+        plan = Plan(preset, cells, store)
         done = work(plan, store, Clock(), {"constant": 1, "ridge": 1})
-    assert done == expand(preset)
-    assert (plan.total, plan.finished, plan.computed) == (12, 0, 12)
+    assert done == sorted(cells, key=lambda c: (preset.data.index(c.data), c.seed))
+    assert [cell.seed for cell in done] != [cell.seed for cell in cells]
+    assert (plan.total, plan.finished, plan.computed) == (len(cells), 0, len(cells))
 
 
 def test_a_budget_runs_whole_seeds_first_and_tables_keep_their_order(tmp_path: Path) -> None:

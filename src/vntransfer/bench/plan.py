@@ -59,8 +59,10 @@ class LeftOut:
 class Plan:
     """Says which cell comes next and hears what came out of it.
 
-    The places of cells in tables are those of the preset. With a budget the cells of the first seed
-    come first, then those of the second and so on: whatever is finished is a fair comparison.
+    The places of cells in tables are those of the preset. The cells of the first seed come first,
+    then those of the second and so on: whatever is finished is a fair comparison. With a budget
+    this holds for all data sets together, otherwise for one data set after another, so that
+    workers read each but once.
 
     Parameters
     ----------
@@ -118,10 +120,12 @@ class Plan:
                 slot.left = len(slot.study) - len(slot.study.cells) + 1 if slot.study else 1
         self._slots = [slot for slot in slots if slot.left]
         self._seeds = set(preset.seeds)
-        if budget is not None:
-            order = {seed: i for i, seed in enumerate(preset.seeds)}
-            # what comes first has seeds of its own, and comes with the first of the table's
-            self._slots.sort(key=lambda slot: order.get(slot.template.seed, 0))
+        seeds = {seed: i for i, seed in enumerate(preset.seeds)}
+        data = {} if budget is not None else {name: i for i, name in enumerate(preset.data)}
+        # what comes first has seeds of its own, and comes with the first of the table's
+        self._slots.sort(
+            key=lambda slot: (data.get(slot.template.data, 0), seeds.get(slot.template.seed, 0))
+        )
         needed = {key for slot in self._slots for key in slot.first}
         self._given = {
             key: self._result(outcome)
