@@ -6,10 +6,9 @@ A page names a table between two comments,
     ...
     <!-- end -->
 
-where TITLE is what stands behind the colon in the report's title of the table; ``metric=NAME``
-tells tables of one title apart. An optional ``rows=a,b`` keeps those rows (by their first value),
-``methods=a,b`` those of these methods, ``columns=a,"b c"`` those columns, and ``notes=no`` leaves
-out the notes.
+where TITLE is what stands behind the colon in the report's title of the table. An optional
+``rows=a,b`` keeps those rows (by their first value), ``methods=a,b`` those of these methods,
+``columns=a,"b c"`` those columns, and ``notes=no`` leaves out the notes.
 
     <!-- runs -->
     ...
@@ -44,12 +43,11 @@ def report(folder: str) -> Report:
     return load_report(ROOT / folder)
 
 
-def find(folder: str, title: str, metric: str = "") -> Table:
+def find(folder: str, title: str) -> Table:
     """Return the table of a report by what follows the colon of its title."""
     tables = report(folder).tables()
     for table in tables:
-        shown = table.notes[0].partition(" ")[0] if table.notes else ""
-        if table.title.rpartition(": ")[2] == title and metric in ("", shown):
+        if table.title.rpartition(": ")[2] == title:
             return table
     known = ", ".join(table.title.rpartition(": ")[2] for table in tables)
     raise SystemExit(f"{folder}: no table {title!r}; there are: {known}")
@@ -98,7 +96,7 @@ def fill(page: str) -> str:
 
     def table(place: re.Match[str]) -> str:
         options = dict(item.split("=", 1) for item in shlex.split(place["options"]))
-        found = cut(find(place["folder"], place["title"], options.get("metric", "")), options)
+        found = cut(find(place["folder"], place["title"]), options)
         body = render([found], "markdown").partition("\n\n")[2]  # the page has its own heading
         return f"{place['head']}\n{body}\n\n{place['tail']}"
 

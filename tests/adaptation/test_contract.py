@@ -12,6 +12,7 @@ from worlds import easy, hard
 
 from vntransfer.adaptation import METHODS, DomainRegressor
 from vntransfer.adaptation._objective import Objective, Setup
+from vntransfer.adaptation.mdd import metrics
 from vntransfer.domains import stack
 from vntransfer.errors import ArgumentError, DomainError
 
@@ -86,6 +87,15 @@ def test_weights_are_on_the_simplex_at_every_step(
     for weights in seen:
         assert float(weights.min()) >= 0
         assert weights.sum(-1).tolist() == pytest.approx([1.0] * len(weights), abs=1e-5)
+
+
+@pytest.mark.parametrize("divergence", metrics())
+@pytest.mark.parametrize("adversary", [False, True])
+def test_metrics_align_as_well(divergence: str, adversary: bool) -> None:
+    X, y, domain = hard()
+    model = short("mdd", divergence=divergence, adversary=adversary).fit(X, y, domain)
+    assert all(0 < record["discrepancy"] < math.inf for record in model.history_)
+    assert np.isfinite(model.predict(X)).all()
 
 
 @every_method

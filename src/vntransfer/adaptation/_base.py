@@ -109,7 +109,8 @@ class DomainRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     selection_ : Selection
         With ``trade_off="auto"``: what was chosen, and why.
     history_ : list of dict
-        Per epoch: losses, discrepancy, weights, error on held-out rows.
+        Per epoch: losses, weights, the discrepancy where features are aligned, and the error on
+        held-out rows where some are held out.
     net_ : Net
         The trained networks (on standardised data), all members side by side.
     """

@@ -81,7 +81,7 @@ def _logs(matrices: Tensor, directions: Tensor) -> Tensor:
 def metric_slopes(distance: Distance, pair: Tensor) -> tuple[Tensor, Tensor]:
     """Give the same of another function of matrices, by autograd."""
     with torch.enable_grad():
-        both = pair.detach().requires_grad_()
+        both = ((pair + pair.mT) / 2).detach().requires_grad_()  # products round either half apart
         value = distance(both[:, 0], both[:, 1])
         (slopes,) = torch.autograd.grad(value.sum(), both)
     return value.detach(), slopes

@@ -240,7 +240,8 @@ def value_table(
     notes = [about, f"seeds: {', '.join(map(str, preset.seeds))}"]
     if short:
         notes.append(f"FEWER SEEDS than planned: {'; '.join(short)}")
-    return Table(f"{preset.title}: {data}", header, rows, notes + loaded.notes())
+    name = data if metric == loaded.kind.metric else f"{data}, {metric}"
+    return Table(f"{preset.title}: {name}", header, rows, notes + loaded.notes())
 
 
 def _paper_values(preset: Preset, data: str, metric: str) -> dict[str, dict[str, float]]:

@@ -129,8 +129,9 @@ def _details(shown: list[Panel]) -> str:
         more = len(rows) - MOST_ROWS
         left = f"<p>{more} further rows are left out.</p>" if more > 0 else ""
         name = f"<p><b>{escape(panel.title)}</b></p>" if panel.title else ""
+        label = escape(f"Numbers: {panel.title}" if panel.title else "Numbers")
         tables.append(
-            f'{name}<div class="scroll" tabindex="0" role="region" aria-label="Numbers">'
+            f'{name}<div class="scroll" tabindex="0" role="region" aria-label="{label}">'
             f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>{left}"
         )
     return f"<details><summary>Numbers</summary>{''.join(tables)}</details>"
