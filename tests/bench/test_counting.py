@@ -192,7 +192,7 @@ def test_a_run_ends_in_tables_and_figures_without_photographs(tmp_path: Path) ->
 
 def test_figures_of_counts_and_maps() -> None:
     counts = {"dom1": {"mdd": ([1.0, 2.0], [1.5, 2.5])}, "dom2": {"mdd": ([3.0], [4.0])}}
-    chart = drawn.count_panels(counts)
+    chart = drawn.count_panels(counts, list(counts["dom1"]))
     first = chart.charts[0]
     assert isinstance(first, Scatter)
     assert (first.series[0].x, first.series[0].y) == ([1.0, 2.0], [1.5, 2.5])

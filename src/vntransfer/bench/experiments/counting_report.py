@@ -1,6 +1,6 @@
 """Tables and figures of the experiment ``counting``: counts and densities, never photographs."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,7 +57,12 @@ def figures(loaded: Report) -> Iterator[Drawing]:
             own[method] = as_map(guesses[target][method])
     if counts:
         caption = "One mark per picture, of the first seed; on the dotted line the count is right."
-        yield Drawing("counts", "Predicted and true counts", count_panels(counts), caption)
+        yield Drawing(
+            "counts",
+            "Predicted and true counts",
+            count_panels(counts, list(loaded.preset.methods)),
+            caption,
+        )
         caption = "Mean vehicles in 8 x 8 parts of a picture, of the first seed, and their sum."
         yield Drawing("maps", "Density maps", map_panels(means), caption)
 
@@ -77,19 +82,26 @@ def as_map(values: Mapping[str, float]) -> NDArray[np.float64]:
     return found
 
 
-def count_panels(counts: Mapping[str, Mapping[str, tuple[list[float], list[float]]]]) -> Panels:
+def count_panels(
+    counts: Mapping[str, Mapping[str, tuple[list[float], list[float]]]], order: Sequence[str]
+) -> Panels:
     """Predicted against true counts, a panel per target and a mark per picture.
 
     Parameters
     ----------
     counts
         Target -> method -> true and predicted counts.
+    order
+        All methods: one has the colour of its place, as in other figures.
     """
     x, y = Axis("vehicles"), Axis("predicted")
     return Panels(
         [
             Scatter(
-                [Series(m, true, guessed) for m, (true, guessed) in methods.items()],
+                [
+                    Series(m, true, guessed, colour=order.index(m))
+                    for m, (true, guessed) in methods.items()
+                ],
                 x,
                 y,
                 title=f"target {target}",
