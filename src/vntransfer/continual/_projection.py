@@ -147,6 +147,7 @@ class SecondMoments:
         self, layers: Sequence[Layer], *, centred: bool = False, slopes: bool = False
     ) -> None:
         self.centred = centred
+        self._widths = [layer.units if slopes else layer.inputs for layer in layers]
         blank = [
             layer.weight.detach().new_ones(BUFFER, layer.units if slopes else layer.width)
             for layer in layers
@@ -155,6 +156,14 @@ class SecondMoments:
         self.sums = [rows.new_zeros(rows.shape[1], rows.shape[1]) for rows in blank]
         self.totals = [rows.new_zeros(rows.shape[1]) for rows in blank]
         self.filled, self.counts = [0] * len(blank), [0] * len(blank)
+        self._places = self._single_rows()
+
+    def _single_rows(self) -> list[list[Tensor]]:
+        """Give the places of single rows in the buffers, without the one."""
+        return [
+            list(rows[:, :width].split(1))
+            for rows, width in zip(self.waiting, self._widths, strict=True)
+        ]
 
     def add(self, k: int, patches: Tensor) -> Tensor:
         """Add inputs (n, p), n at most BUFFER, of layer k; gives the rows, with the one."""
@@ -167,6 +176,16 @@ class SecondMoments:
         self.filled[k] = start + n
         self.counts[k] += n
         return a
+
+    def add_row(self, k: int, row: Tensor) -> None:
+        """Add one row (1, p) of layer k: the same as `add`, with less ado."""
+        place = self.filled[k]
+        if place == BUFFER:
+            self._empty(k)
+            place = 0
+        self._places[k][place].copy_(row)
+        self.filled[k] = place + 1
+        self.counts[k] += 1
 
     def _empty(self, k: int) -> None:
         if self.filled[k]:
@@ -192,7 +211,8 @@ class SecondMoments:
 
     def state(self) -> dict[str, Any]:
         """All that a checkpoint needs."""
-        return {name: value for name, value in vars(self).items() if name != "centred"}
+        fixed = ("centred", "_widths", "_places")
+        return {name: value for name, value in vars(self).items() if name not in fixed}
 
     def load_state(self, state: dict[str, Any]) -> None:
         """Take over a state."""

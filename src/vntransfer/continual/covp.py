@@ -228,8 +228,8 @@ class CovarianceProjection(Projected):
             for k, (layer, passes) in enumerate(zip(self.layers, self.tape.take(), strict=True)):
                 for x, d in passes:
                     if x.shape[0] == 1 and x.dim() == 2:  # the quick way
-                        self.moments.add(k, x)
-                        self.slopes.add(k, d)
+                        self.moments.add_row(k, x)
+                        self.slopes.add_row(k, d)
                     else:
                         self._count(k, layer, x, d)
 
