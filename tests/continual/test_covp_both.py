@@ -197,6 +197,16 @@ def test_remembered_samples_do_not_count_again() -> None:
             torch.testing.assert_close(mean(plain, kept, k), mean(replaying, kept, k))
 
 
+def test_replayed_samples_are_not_time_for_the_new_ones() -> None:
+    method = CovarianceProjection(net(), memory=10, replay=3)
+    optimizer = torch.optim.SGD(method.parameters, lr=RATE)
+    (task,) = classes(1)
+    method.before_task()
+    for i in range(4):
+        method.step(task.x[i : i + 1], task.y[i : i + 1], method.criterion, optimizer)
+    assert method.time == pytest.approx(RATE * (1 + 3 / 4))  # the first has nothing to go with
+
+
 @pytest.mark.parametrize("memory", [0, 6])
 def test_it_goes_on_from_a_checkpoint_amid_a_block(tmp_path: Path, memory: int) -> None:
     tasks, straight, first, second = classes(4), net(), net(), net(seed=9)

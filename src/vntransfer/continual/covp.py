@@ -66,8 +66,9 @@ class CovarianceProjection(Projected):
     bias; patches of a convolution), a task t leaves the mean A_t of aa' over its samples and the
     mean G of dd' over all samples so far, d the slopes of the loss at the layer's output: the
     Kronecker factors of the Fisher information F = A ⊗ G, where A = Σ τ_t A_t and τ_t, the sum of
-    the learning rates of its steps, is the time that a task was learnt for. Every so many steps the
-    change Δ of W since the last time becomes PΔ, where P solves ::
+    the learning rates of its steps (with replay, times the share of new samples in a batch), is the
+    time that a task was learnt for. Every so many steps the change Δ of W since the last time
+    becomes PΔ, where P solves ::
 
         minimise over P ≻ 0   γ tr(PF) + D(P‖I)
 
@@ -199,7 +200,7 @@ class CovarianceProjection(Projected):
         self.generator = torch.Generator().manual_seed(whole("seed", seed))
         self.memory = Reservoir(memory, torch.Generator().manual_seed(seed))
         self.replay = whole("replay", replay)
-        self._replayed = 0
+        self._replayed, self._share = 0, 1.0  # samples of the batch, and what the new ones make up
 
     @property
     def stored_samples(self) -> int:
@@ -217,6 +218,7 @@ class CovarianceProjection(Projected):
         super().observe(x, y)
         both = self.memory.extend(x, y, self.replay)
         self._replayed = len(both[0]) - len(x)
+        self._share = len(x) / max(len(both[0]), 1)
         return both
 
     @torch.no_grad()
@@ -248,7 +250,7 @@ class CovarianceProjection(Projected):
         """Damp what was changed, if it is time."""
         if self.on and self.sides == "both":
             rate = self.rate()
-            self.time += rate if isinstance(rate, float) else sum(rate) / len(rate)
+            self.time += self._share * (rate if isinstance(rate, float) else sum(rate) / len(rate))
         if self.blocks:
             self.since += 1
             if self.since >= self.every:

@@ -26,12 +26,15 @@ class Variant:
     memory
         What the experiment's memory of so many samples per task means to it: a memory per "task",
         one for the "stream", samples for the "fisher" information, or nothing.
+    version
+        Raised when its results change.
     """
 
     id: str
     tuned: Mapping[str, float] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
     memory: Literal["task", "stream", "fisher", ""] = ""
+    version: int = 1
 
 
 _RSP = {"strength": 1.0}
@@ -73,7 +76,8 @@ VARIANTS: dict[str, Variant] = {
     "covp": Variant("covp", _COVP),
     "covp_input": Variant("covp", {"strength": 1.0}, {"sides": "input"}),
     "covp_exponential": Variant("covp", {"strength": 4.0}, {"filter": "exponential"}),
-    "covp_er": Variant("covp", _COVP, memory="stream"),  # with replay of ten samples per step
+    # with replay of ten samples per step
+    "covp_er": Variant("covp", _COVP, memory="stream", version=2),
     "covp_rank_100": Variant("covp", _COVP, {"rank": 100}),
     "covp_open": Variant("covp", _COVP, {"open_share": 0.01}),
     "covp_forgetting": Variant("covp", _COVP, {"decay": 0.95}),
@@ -103,5 +107,5 @@ def options() -> dict[str, Method]:
     for name, variant in VARIANTS.items():
         tuned = {key: Option([value], low=0) for key, value in variant.tuned.items()}
         extra = {"ewc_strength": Option([10.0], low=0)} if name == "rsp_untuned" else {}
-        found[name] = Method({**SHARED, **tuned, **extra})
+        found[name] = Method({**SHARED, **tuned, **extra}, version=variant.version)
     return found
