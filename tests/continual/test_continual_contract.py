@@ -97,12 +97,12 @@ def _is_weight(tensor: Tensor, method: Method) -> bool:
 
 
 @every_method
-@pytest.mark.parametrize("stop", [0, 7])
+@pytest.mark.parametrize(("stop", "batch_size"), [(0, 2), (7, 2), (0, 1), (7, 1)])
 def test_restored_from_a_checkpoint_it_goes_on_identically(
-    name: str, stop: int, tmp_path: Path
+    name: str, stop: int, batch_size: int, tmp_path: Path
 ) -> None:
     tasks, file = classes(4), tmp_path / "here.safetensors"
-    options: dict[str, Any] = {"lr": 0.05, "batch_size": 2, "seed": 3, "epochs": 2}
+    options: dict[str, Any] = {"lr": 0.05, "batch_size": batch_size, "seed": 3, "epochs": 2}
 
     def interrupted(model: torch.nn.Module, method: Method) -> None:
         learn(method, tasks[:2], **options)
@@ -234,3 +234,63 @@ def test_numpy_arrays_of_any_kind_are_taken() -> None:
     x = rng.normal(size=(9, 6))
     model = net()
     learn(SGD(model), [Task(x, np.arange(9, dtype=np.uint8) % 3), Task(x > 0, np.arange(9) % 3)])
+
+
+def test_a_checkpoint_of_other_options_is_refused(tmp_path: Path) -> None:
+    model, file = net(), tmp_path / "a.safetensors"
+    save_checkpoint(file, model, METHODS["covp"](model))
+    with pytest.raises(DataError, match=r"was saved with sides='both', this .* has 'input'"):
+        load_checkpoint(file, model, METHODS["covp"](model, 10.0, sides="input"))
+    with pytest.raises(DataError, match="was saved with layers="):
+        load_checkpoint(file, model, METHODS["covp"](model, layers=["0"]))
+
+
+def test_mer_in_a_loop_of_hooks_is_refused() -> None:
+    with pytest.raises(ArgumentError, match=r"observe: MER .* call method.step"):
+        METHODS["mer"](net()).observe(torch.zeros(1, 2), torch.zeros(1))
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "message"),
+    [
+        (np.array([[1.0], [np.nan]]), np.array([0, 1]), "x: holds NaN or infinite values"),
+        (np.array([[1.0], [2.0]]), np.array([0.0, np.inf]), "y: holds NaN or infinite values"),
+        (np.array([["a"], ["b"]], dtype=object), np.array([0, 1]), "x: expected numbers"),
+        (torch.tensor(1.0), torch.tensor([1]), "x: expected rows, got a single number"),
+    ],
+)
+def test_a_task_says_what_is_wrong_with_it(x: Any, y: Any, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        Task(x, y)
+
+
+@pytest.mark.parametrize("y", [torch.tensor([0, 7]), torch.tensor([[0], [1]])])
+def test_classes_that_do_not_fit_the_outputs_are_named(y: torch.Tensor) -> None:
+    model = torch.nn.Linear(2, 3)
+    method = METHODS["sgd"](model)
+    method.before_task()
+    with pytest.raises(ArgumentError, match=r"y: classes from 0 to .* do not fit outputs of shape"):
+        train(model, Task(torch.zeros(2, 2), y), method, batch_size=2)
+
+
+@pytest.mark.parametrize("name", ["rsp", "rewc", "gpm"])
+def test_layers_that_sleep_are_named(name: str) -> None:
+    class Heads(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.body, self.asleep = torch.nn.Linear(4, 6), torch.nn.Linear(6, 6)
+            self.head = torch.nn.Linear(6, 3)
+
+        def forward(self, x: torch.Tensor) -> Tensor:
+            return self.head(self.body(x).relu())  # type: ignore[no-any-return]
+
+    def whole() -> None:
+        train(model, task, method)
+        method.after_task()
+
+    model = Heads()
+    method = METHODS[name](model)
+    task = Task(torch.randn(12, 4), torch.arange(12) % 3)
+    method.before_task()
+    with pytest.raises(ArgumentError, match="asleep took no part in the forward pass"):
+        whole()

@@ -197,6 +197,19 @@ def test_remembered_samples_do_not_count_again() -> None:
             torch.testing.assert_close(mean(plain, kept, k), mean(replaying, kept, k))
 
 
+def test_layers_have_the_time_of_their_own_rates() -> None:
+    model = net()
+    method = CovarianceProjection(model)
+    weight, bias, *rest = model.parameters()
+    groups = [{"params": [weight, bias], "lr": 0.25}, {"params": rest, "lr": 0.5}]
+    optimizer = torch.optim.SGD(groups)
+    (task,) = classes(1)
+    method.before_task()
+    for i in range(2):
+        method.step(task.x[i : i + 1], task.y[i : i + 1], method.criterion, optimizer)
+    assert method.times == [0.5, 1.0, 1.0]
+
+
 def test_replayed_samples_are_not_time_for_the_new_ones() -> None:
     method = CovarianceProjection(net(), memory=10, replay=3)
     optimizer = torch.optim.SGD(method.parameters, lr=RATE)
@@ -204,7 +217,9 @@ def test_replayed_samples_are_not_time_for_the_new_ones() -> None:
     method.before_task()
     for i in range(4):
         method.step(task.x[i : i + 1], task.y[i : i + 1], method.criterion, optimizer)
-    assert method.time == pytest.approx(RATE * (1 + 3 / 4))  # the first has nothing to go with
+    assert method.times == pytest.approx(
+        [RATE * (1 + 3 / 4)] * 3
+    )  # the first has nothing to go with
 
 
 @pytest.mark.parametrize("memory", [0, 6])
@@ -298,10 +313,10 @@ def test_a_loop_of_ones_own_must_name_the_optimiser() -> None:
         method.after_step()
     method.use(optimizer)
     method.after_step()
-    assert method.time == 0.1
+    assert method.times == [0.1] * 3
     optimizer.param_groups[0]["lr"] = 0.2
     method.after_step()
-    assert method.time == pytest.approx(0.3)
+    assert method.times == pytest.approx([0.3] * 3)
 
 
 def test_errors_say_what_to_do() -> None:

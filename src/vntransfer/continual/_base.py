@@ -32,7 +32,14 @@ def default_loss(output: Tensor, y: Tensor) -> Tensor:
     2.5
     """
     if not y.is_floating_point():
-        return functional.cross_entropy(output, y)
+        try:
+            return functional.cross_entropy(output, y)
+        except (IndexError, RuntimeError, ValueError) as error:
+            raise ArgumentError(
+                f"y: classes from {int(y.min())} to {int(y.max())}, shape {tuple(y.shape)}, do not "
+                f"fit outputs of shape {tuple(output.shape)}; give classes 0, 1, ... of shape (N,) "
+                f"and an output for each, or floats for regression ({error})"
+            ) from error
     if output.numel() != y.numel():
         raise ArgumentError(
             f"y: {y.numel()} responses, shape {tuple(y.shape)}, do not fit predictions of shape "
@@ -175,6 +182,18 @@ class Method:
             else:
                 setattr(self, name, value)
 
+    def options(self) -> dict[str, Any]:
+        """Give the options that a checkpoint must agree with."""
+        found = {
+            name: value
+            for name, value in vars(self).items()
+            if (value is None or isinstance(value, str | bool | int | float))
+            and not name.startswith("_")
+            and name not in ("optimizer", "tasks_done", "in_task", *self.saved)
+        }
+        layers = [layer.name for layer in getattr(self, "layers", [])]
+        return found | ({"layers": layers} if layers else {})
+
     def close(self) -> None:
         """Take the hooks of this method off the network."""
         for handle in self._handles:
@@ -199,6 +218,20 @@ class Method:
 def strength_of(value: Any) -> float:
     """Check the strength of a penalty."""
     return number("strength", value)
+
+
+def share(name: str, value: Any) -> float:
+    """Check a number from 0 to 1.
+
+    Examples
+    --------
+    >>> share("decay", 0.9)
+    0.9
+    """
+    found = number(name, value)
+    if found > 1:
+        raise ArgumentError(f"{name}: expected a number from 0 to 1, got {value!r}")
+    return found
 
 
 def whole(name: str, value: Any, *, minimum: int = 0) -> int:

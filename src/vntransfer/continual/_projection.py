@@ -217,3 +217,4 @@ class SecondMoments:
     def load_state(self, state: dict[str, Any]) -> None:
         """Take over a state."""
         vars(self).update(state)
+        self._places = self._single_rows()

@@ -102,7 +102,12 @@ def save_checkpoint(
         "optimizer": None if optimizer is None else optimizer.state_dict(),
         "position": position or {},
     }
-    header = {"format": FORMAT, "id": method.id, "tree": flatten(tree, tensors)}
+    header = {
+        "format": FORMAT,
+        "id": method.id,
+        "options": method.options(),
+        "tree": flatten(tree, tensors),
+    }
     content = save(tensors, metadata={"vntransfer": json.dumps(header)})
     with atomic_write(path) as file:
         file.write(content)
@@ -137,6 +142,13 @@ def load_checkpoint(
         raise DataError(
             f"{path}: holds a method {header['id']!r}, not {method.id!r}; make that one"
         )
+    there, here = header.get("options", {}), method.options()
+    for name in there.keys() & here.keys():
+        if there[name] != here[name]:
+            raise DataError(
+                f"{path}: was saved with {name}={there[name]!r}, this {type(method).__name__} has "
+                f"{here[name]!r}; make it with the same options"
+            )
     saved = {name: tuple(value.shape) for name, value in tree["model"].items()}
     own = {name: tuple(value.shape) for name, value in model.state_dict().items()}
     if saved != own:  # before anything is changed

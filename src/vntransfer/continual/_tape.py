@@ -87,11 +87,16 @@ def layer_inputs(model: nn.Module, layers: Sequence[Layer], x: Tensor) -> list[T
     finally:
         for handle in handles:
             handle.remove()
-    if silent := [layer.name for k, layer in enumerate(layers) if not seen[k]]:
-        raise ArgumentError(
-            f"layers: {', '.join(silent)} took no part in the forward pass; leave them out"
-        )
+    refuse_silent([layer.name for k, layer in enumerate(layers) if not seen[k]])
     return [torch.cat(inputs) for inputs in seen.values()]
+
+
+def refuse_silent(names: Sequence[str]) -> None:
+    """Raise an error for layers that took no part in a forward pass, if there are any."""
+    if names:
+        raise ArgumentError(
+            f"layers: {', '.join(names)} took no part in the forward pass; leave them out"
+        )
 
 
 def squared_gradients(layer: Layer, x: Tensor, d: Tensor) -> Tensor:

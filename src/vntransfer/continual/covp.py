@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from vntransfer._arrays import number
-from vntransfer.continual._base import Criterion, choice, whole
+from vntransfer.continual._base import Criterion, choice, share, whole
 from vntransfer.continual._layers import Layer
 from vntransfer.continual._memory import Reservoir
 from vntransfer.continual._projection import BUFFER, Projected, SecondMoments
@@ -145,7 +145,7 @@ class CovarianceProjection(Projected):
         "moments",
         "slopes",
         "positions",
-        "time",
+        "times",
         "blocks",
         "since",
         "generator",
@@ -180,10 +180,8 @@ class CovarianceProjection(Projected):
         self.strength = number("strength", usual if strength is None else strength)
         self.on = self.strength > 0
         self.rank = None if rank is None else whole("rank", rank, minimum=1)
-        self.open_share = number("open_share", open_share)
-        if self.open_share > 1:
-            raise ArgumentError(f"open_share: expected a share of at most 1, got {open_share!r}")
-        self.decay = number("decay", decay)
+        self.open_share = share("open_share", open_share)
+        self.decay = share("decay", decay)
         self.directions = choice("directions", directions, ("all", "diagonal", "random"))
         self.history = choice("history", history, ("all", "first", "last"))
         like = [layer.weight.detach().double() for layer in self.layers]
@@ -194,7 +192,9 @@ class CovarianceProjection(Projected):
         self.moments = SecondMoments(self.layers, centred=centred)
         self.slopes = SecondMoments(self.layers, slopes=True)
         self.positions = [1] * len(self.layers)
-        self.time = 0.0  # learning rates of the present task, added up
+        self.times = [0.0] * len(self.layers)  # learning rates of the present task, added up
+        places = {id(p): i for i, p in enumerate(self.parameters)}
+        self._weights_at = [places[id(layer.weight)] for layer in self.layers]
         self.blocks: list[Tensor] = []
         self.since = 0
         self.generator = torch.Generator().manual_seed(whole("seed", seed))
@@ -250,7 +250,9 @@ class CovarianceProjection(Projected):
         """Damp what was changed, if it is time."""
         if self.on and self.sides == "both":
             rate = self.rate()
-            self.time += self._share * (rate if isinstance(rate, float) else sum(rate) / len(rate))
+            for k, place in enumerate(self._weights_at):
+                own = rate if isinstance(rate, float) else rate[place]
+                self.times[k] += self._share * own
         if self.blocks:
             self.since += 1
             if self.since >= self.every:
@@ -318,16 +320,16 @@ class CovarianceProjection(Projected):
                 self.weights[k] = 0.0
             if self.history != "first" or not self.Q[k]:
                 # inputs of a convolution are summed over positions, slopes are not
-                both = self.time * self.positions[k]
-                share = both if self.sides == "both" else 1 / self.scale[k]
-                self.S[k].mul_(self.decay).add_(A * share)
-                self.weights[k] = self.decay * self.weights[k] + self.time
+                both = self.times[k] * self.positions[k]
+                times = both if self.sides == "both" else 1 / self.scale[k]
+                self.S[k].mul_(self.decay).add_(A * times)
+                self.weights[k] = self.decay * self.weights[k] + self.times[k]
                 if G is not None:
-                    self.T[k].mul_(self.decay).add_(G * self.time)
+                    self.T[k].mul_(self.decay).add_(G * self.times[k])
             change = self._two_sided(k) if self.sides == "both" else self._change(self.S[k])
             # The memory layout decides the last bits: a checkpoint restores plain rows.
             self.Q[k] = [q.to(layer.weight).contiguous() for q in change]
-        self.time = 0.0
+        self.times = [0.0] * len(self.layers)
 
     def _two_sided(self, k: int) -> list[Tensor]:
         """Give Q as `damped` takes it."""

@@ -82,7 +82,7 @@ class DarkReplay(Method):
             loss = self.beta * self.criterion(output[k:], y[k:])
             loss = loss + self.alpha * self._distance(output[:k], y[:k], z[:k])
             loss.backward()
-        if self._batch is not None and self.memory.size:
+        if self._batch is not None and self.memory.size and (self.alpha or self.beta):
             x, y = self._batch
             slots = self.memory.places(len(x))
             if max(slots) >= 0:

@@ -5,8 +5,7 @@ from typing import ClassVar, get_args
 import torch
 from torch import Tensor, nn
 
-from vntransfer._arrays import number
-from vntransfer.continual._base import Criterion, choice
+from vntransfer.continual._base import Criterion, choice, share
 from vntransfer.continual._fisher import Fisher, Pending, diagonal_fisher
 from vntransfer.continual._quadratic import Form, Penalised, Quadratic, Update
 
@@ -76,7 +75,7 @@ class EWC(Penalised):
         self.pending = Pending(fisher_samples)
         self.fisher: Fisher = choice("fisher", fisher, get_args(Fisher))
         self.form: Form = choice("form", form, get_args(Form))
-        self.decay = number("decay", decay)
+        self.decay = share("decay", decay)
         self.generator = torch.Generator().manual_seed(seed)
 
     def observe(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:

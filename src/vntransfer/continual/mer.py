@@ -10,6 +10,7 @@ from vntransfer._arrays import number
 from vntransfer.continual._base import Criterion, Method, whole
 from vntransfer.continual._by_hand import DenseSteps
 from vntransfer.continual._memory import Reservoir
+from vntransfer.errors import ArgumentError
 
 
 class MER(Method):
@@ -80,6 +81,13 @@ class MER(Method):
     def stored_samples(self) -> int:
         """Number of samples that are kept."""
         return len(self.memory)
+
+    def observe(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+        """Refuse: the hooks of a loop are not enough for this method."""
+        raise ArgumentError(
+            "observe: MER makes several steps per batch; in a loop of your own call "
+            "method.step(x, y, criterion, optimizer) instead of the five lines"
+        )
 
     def step(
         self, x: Tensor, y: Tensor, criterion: Criterion, optimizer: torch.optim.Optimizer

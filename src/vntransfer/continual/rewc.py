@@ -11,7 +11,7 @@ from vntransfer.continual._base import Criterion, choice, whole
 from vntransfer.continual._fisher import Fisher, Pending, diagonal_fisher, draw_labels, evaluation
 from vntransfer.continual._layers import Layer, find_layers
 from vntransfer.continual._quadratic import Penalised, Quadratic, Update
-from vntransfer.continual._tape import sample_slopes
+from vntransfer.continual._tape import refuse_silent, sample_slopes
 from vntransfer.continual.networks import MultiHead
 
 Rotation = Literal["corrected", "published"]
@@ -185,6 +185,9 @@ class REWC(Penalised):
             ):
                 a, d = _channels(inputs), _channels(slopes)
                 L[k], M[k] = L[k] + a.mT @ a, M[k] + d.mT @ d
+        refuse_silent(
+            [own.name for own, m in zip(self.layers, M, strict=True) if isinstance(m, float)]
+        )
         turns = []
         for k, layer in enumerate(self.layers):
             U1, U2 = (torch.linalg.eigh(torch.as_tensor(m).double())[1] for m in (L[k], M[k]))

@@ -15,7 +15,7 @@ from vntransfer.continual._modules import Grouping, find_groups
 from vntransfer.continual._owned import Owned, Owns
 from vntransfer.continual._quadratic import Penalised, Quadratic, Update
 from vntransfer.continual._relatedness import Blocks, Running
-from vntransfer.continual._tape import Tape, layer_fisher, layer_inputs
+from vntransfer.continual._tape import Tape, layer_fisher, layer_inputs, refuse_silent
 from vntransfer.errors import ArgumentError
 from vntransfer.moments import covariance
 
@@ -248,6 +248,7 @@ class RSP(Penalised):
         Y = _joined(self._responses)
         self._responses, self.n_response = [], Y.shape[1]
         for k, (junction, passes) in enumerate(zip(self.junctions, self.tape.take(), strict=True)):
+            refuse_silent([] if passes else [junction.after.name])
             z = _joined([junction.activations(x) for x, _ in passes])
             if len(z) != len(Y):
                 raise ArgumentError(

@@ -63,7 +63,14 @@ class Task:
             raise DataError(
                 f"{name}: expected a torch tensor or a numpy array, got {type(value).__name__}"
             )
-        tensor = torch.as_tensor(value)
+        try:
+            tensor = torch.as_tensor(value)
+        except TypeError as error:
+            raise DataError(f"{name}: expected numbers, got {value.dtype} ({error})") from None
+        if tensor.dim() == 0:
+            raise DataError(f"{name}: expected rows, got a single number")
+        if tensor.is_floating_point() and not bool(tensor.isfinite().all()):
+            raise DataError(f"{name}: holds NaN or infinite values; fill or drop them first")
         if not tensor.is_floating_point():
             tensor = tensor.long() if name.startswith("y") else tensor.float()
         object.__setattr__(self, name, tensor)
