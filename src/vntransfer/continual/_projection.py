@@ -37,7 +37,8 @@ class Projected(Method):
     Small batches have their inputs multiplied by Q, batches of more rows than a layer has outputs
     the gradient itself. A part of a gradient that does not come through the layer's output (a
     penalty on weights that was written into the loss) is damped in the second case only; use the
-    optimiser's weight decay, which is never damped.
+    optimiser's weight decay, which is not damped (but see ``sides="both"`` of
+    `CovarianceProjection`, where every change of the weights is).
 
     Parameters
     ----------

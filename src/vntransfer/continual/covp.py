@@ -64,7 +64,7 @@ class CovarianceProjection(Projected):
 
     For each dense or convolutional layer, as one matrix W (a one appended to its inputs a for the
     bias; patches of a convolution), a task t leaves the mean A_t of aa' over its samples and the
-    mean G of dd' over all samples so far, d the slopes of the loss at the layer's output: the
+    mean G of dd', over tasks by their time, d the slopes of the loss at the layer's output: the
     Kronecker factors of the Fisher information F = A ⊗ G, where A = Σ τ_t A_t and τ_t, the sum of
     the learning rates of its steps (with replay, times the share of new samples in a batch), is the
     time that a task was learnt for. Every so many steps the change Δ of W since the last time
