@@ -109,8 +109,7 @@ class DomainRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     selection_ : Selection
         With ``trade_off="auto"``: what was chosen, and why.
     history_ : list of dict
-        Per epoch: losses, weights, the discrepancy where features are aligned, and the error on
-        held-out rows where some are held out.
+        Per epoch: losses, weights, the discrepancy of what is aligned, the error on held-out rows.
     net_ : Net
         The trained networks (on standardised data), all members side by side.
     """
