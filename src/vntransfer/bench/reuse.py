@@ -6,7 +6,7 @@ from pathlib import Path
 
 from vntransfer.bench.cells import Cell
 from vntransfer.bench.kinds import load_kind
-from vntransfer.bench.packed import is_packed
+from vntransfer.bench.packed import RUN_NAME, is_packed
 from vntransfer.bench.records import Cost, Outcome, Record
 from vntransfer.bench.store import Store, read_costs, read_records
 from vntransfer.bench.store_file import STORE_NAME
@@ -25,8 +25,16 @@ class Elsewhere:
     def __init__(self, folders: Sequence[str | Path]) -> None:
         for folder in folders:
             if not is_packed(folder) and not Path(folder, STORE_NAME).is_file():
-                raise StoreError(f"{folder}: is neither a run folder nor packed results (--reuse)")
+                raise StoreError(
+                    f"reuse: {folder} is neither a run folder nor packed results; name one that "
+                    f"holds {STORE_NAME} or {RUN_NAME}"
+                )
         self.folders = [str(folder) for folder in folders]
+
+    @property
+    def names(self) -> list[str]:
+        """Give the folders as records name them: of an absolute path the last two parts."""
+        return [_name(folder) for folder in self.folders]
 
     def outcomes(self, cells: Iterable[Cell]) -> dict[str, dict[str, Outcome]]:
         """Give for each folder the outcomes of those cells that it finished without an error."""
@@ -53,13 +61,25 @@ def take_over(store: Store, cells: Sequence[Cell], elsewhere: Elsewhere) -> dict
     Returns
     -------
     dict
-        Folder -> number of cells that came from it.
+        Name of a folder -> number of cells that came from it.
     """
     wanted = [cell for cell in with_first(cells) if store.outcome(cell.key) is None]
     found = elsewhere.outcomes(wanted)
     for outcomes in found.values():
         store.adopt([cell for cell in wanted if cell.key in outcomes], outcomes)
-    return {folder: len(outcomes) for folder, outcomes in found.items()}
+    return {_name(folder): len(outcomes) for folder, outcomes in found.items()}
+
+
+def _name(folder: str) -> str:
+    """Leave out of a path where on a machine it is.
+
+    Examples
+    --------
+    >>> _name("/home/me/project/runs/streams"), _name("runs/streams")
+    ('runs/streams', 'runs/streams')
+    """
+    path = Path(folder)
+    return Path(*path.parts[-2:]).as_posix() if path.is_absolute() else path.as_posix()
 
 
 def with_first(cells: Sequence[Cell]) -> list[Cell]:

@@ -107,7 +107,7 @@ def run(
         seconds = parse_seconds(budget)
         budget = Budget(seconds, foresee(checked, folder, jobs or 1, reuse=reuse).times)
     others = Elsewhere(reuse)
-    options = {**changes, **means.options(), "reuse": others.folders}
+    options = {**changes, **means.options(), "reuse": others.names}
     command = command_line("run", str(preset), options)
     told = {"command": command, "overrides": {k: v for k, v in changes.items() if v is not None}}
     return _run(checked, folder, means, watcher, told, reuse=others, budget=budget)
