@@ -1,5 +1,6 @@
 """What every method of the registry keeps."""
 
+import inspect
 from pathlib import Path
 from typing import Any
 
@@ -192,6 +193,14 @@ def test_wrong_strength_is_named(name: str, bad: Any) -> None:
 
 
 @every_method
+def test_wrong_seed_is_named(name: str) -> None:
+    if "seed" not in inspect.signature(METHODS[name]).parameters:
+        pytest.skip("draws nothing")
+    with pytest.raises(ArgumentError, match="seed: expected a whole number"):
+        make(name, net(), seed=0.5)
+
+
+@every_method
 def test_the_order_of_the_hooks_is_checked(name: str) -> None:
     model = net()
     method = make(name, model)
@@ -292,5 +301,5 @@ def test_layers_that_sleep_are_named(name: str) -> None:
     method = METHODS[name](model)
     task = Task(torch.randn(12, 4), torch.arange(12) % 3)
     method.before_task()
-    with pytest.raises(ArgumentError, match="asleep took no part in the forward pass"):
+    with pytest.raises(ArgumentError, match=r"asleep(' is not called before| took no part)"):
         whole()

@@ -143,6 +143,10 @@ def test_a_rank_has_a_tail() -> None:
     s = torch.cat((s[:5].mean().expand(5), s[5:]))
     D = 1 / (1 + small.strength * t.clamp_min(0)[:, None] * s)
     torch.testing.assert_close(small.damp("0", change), V @ (D * (V.mT @ change @ U)) @ U.mT)
+    unknown: int | str
+    for unknown in (9, -1, "9"):
+        with pytest.raises(ArgumentError, match="is not protected; 0, "):
+            small.damp(unknown, change)
 
 
 def test_ablations() -> None:

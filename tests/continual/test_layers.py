@@ -7,6 +7,7 @@ import torch
 from tiny import classes, cnn, generator, net, pictures
 from torch import Tensor, nn
 
+from vntransfer.continual import REWC, RSP, Freeze, L2Anchor, Method, Task, train
 from vntransfer.continual._fisher import diagonal_fisher
 from vntransfer.continual._layers import Junction, Layer, find_layers, junctions
 from vntransfer.continual._tape import Tape, layer_fisher, layer_inputs
@@ -163,6 +164,35 @@ def test_layers_that_do_not_follow_each_other_are_refused() -> None:
         Junction(a, b)
     with pytest.raises(ArgumentError, match="do not follow each other"):
         Junction(a, Layer("c", nn.Conv2d(6, 2, 3)))
+
+
+class HeadFirst(nn.Module):
+    """Adds its layers in another order than it calls them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.head, self.body = nn.Linear(4, 4), nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.head(torch.relu(self.body(x)))
+
+
+@pytest.mark.parametrize("method", [RSP, REWC, L2Anchor, Freeze])
+def test_layers_called_in_another_order_than_added_are_refused(method: type[Method]) -> None:
+    protected = method(HeadFirst())
+    protected.before_task()
+    with pytest.raises(ArgumentError, match="'head' is not called before 'body'"):
+        train(protected.model, Task(torch.zeros(2, 4), torch.tensor([0, 1])), protected)
+    protected.close()
+    assert not any(m._forward_pre_hooks for m in protected.model.modules())
+
+
+def test_names_in_the_order_of_calls_are_taken() -> None:
+    method = RSP(HeadFirst(), layers=["body", "head"])
+    method.before_task()
+    train(method.model, Task(torch.zeros(2, 4), torch.tensor([0, 1])), method)
+    assert [layer.name for layer in method.layers] == ["body", "head"]
+    assert not any(m._forward_pre_hooks for m in method.model.modules())
 
 
 @pytest.mark.parametrize("inplace", [False, True])

@@ -88,6 +88,8 @@ def test_standard_errors() -> None:
     assert found["RA"] == pytest.approx((3.0, np.std([1, 2, 6], ddof=1) / 3**0.5))
     with pytest.raises(ArgumentError, match="at least two runs"):
         over_seeds([{"RA": 1.0}])
+    with pytest.raises(ArgumentError, match=r"run 0 has \['RA'\], run 1 has \['BT'\]"):
+        over_seeds([{"RA": 1.0}, {"BT": 1.0}])
 
 
 def test_wrong_shapes_are_named() -> None:
@@ -105,6 +107,11 @@ def test_wrong_shapes_are_named() -> None:
         score(net(), Task(np.zeros((4, 6)), np.zeros(4)))
     with pytest.raises(ArgumentError, match="sizes: empty"):
         Heads([])
+    for y in (5, -1):
+        with pytest.raises(ArgumentError, match=r"counted through all heads, 0 to 4"):
+            Heads([2, 3])(torch.zeros(1, 5), torch.tensor([y]))
+    with pytest.raises(ArgumentError, match=r"outputs of shape \(1, 4\)"):
+        Heads([2, 3])(torch.zeros(1, 4), torch.tensor([0]))
     method = SGD(net())
     method.before_task()
     for name, value in (("lr", 0.0), ("batch_size", 0), ("epochs", 1.5)):

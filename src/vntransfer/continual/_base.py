@@ -194,6 +194,10 @@ class Method:
         layers = [layer.name for layer in getattr(self, "layers", [])]
         return found | ({"layers": layers} if layers else {})
 
+    def keep_hooks(self, handles: list[torch.utils.hooks.RemovableHandle]) -> None:
+        """Remember hooks on the network, which `close` takes off."""
+        self._handles += handles
+
     def close(self) -> None:
         """Take the hooks of this method off the network."""
         for handle in self._handles:

@@ -27,6 +27,8 @@ class Pending:
     ----------
     limit
         How many; None keeps all that are observed.
+    name
+        What a method calls this option, for errors.
 
     Examples
     --------
@@ -37,8 +39,8 @@ class Pending:
     (tensor([0., 0., 1.]), 0)
     """
 
-    def __init__(self, limit: int | None) -> None:
-        self.limit = None if limit is None else whole("fisher_samples", limit, minimum=1)
+    def __init__(self, limit: int | None, name: str = "fisher_samples") -> None:
+        self.limit = None if limit is None else whole(name, limit, minimum=1)
         self.clear()
 
     def clear(self) -> None:

@@ -6,11 +6,13 @@ meets rows a (n, p) of inputs with a one appended. The rows of a convolution are
 """
 
 from collections.abc import Sequence
+from functools import partial
 from itertools import pairwise
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+from torch.utils.hooks import RemovableHandle
 
 from vntransfer.continual._base import gradients
 from vntransfer.continual.networks import MultiHead
@@ -261,3 +263,44 @@ def junctions(layers: Sequence[Layer]) -> list[Junction]:
     [3]
     """
     return [Junction(before, after) for before, after in pairwise(layers)]
+
+
+def watch_order(modules: Sequence[tuple[str, nn.Module, int]]) -> list[RemovableHandle]:
+    """Refuse a network whose first forward pass does not follow the order of its layers.
+
+    Layers are found in the order in which they were added to the network, and only a forward pass
+    shows whether they are called in the same. The hooks take themselves off once nothing is left to
+    see.
+
+    Parameters
+    ----------
+    modules
+        Names and modules with a rank each: all those of a lower rank must be called before.
+
+    Examples
+    --------
+    >>> a, b = nn.Linear(2, 2), nn.Linear(2, 2)
+    >>> handles = watch_order([("a", a, 0), ("b", b, 1)])
+    >>> b(a(torch.ones(1, 2))).shape, len(a._forward_pre_hooks)
+    (torch.Size([1, 2]), 0)
+    """
+    waiting = {k: (name, rank) for k, (name, _, rank) in enumerate(modules)}
+
+    def called(k: int, module: nn.Module, inputs: tuple[Tensor, ...]) -> None:
+        name, rank = waiting.pop(k, ("", 0))
+        for earlier, lower in waiting.values():
+            if lower < rank:
+                raise ArgumentError(
+                    f"layers: {earlier!r} is not called before {name!r} in the forward pass, though "
+                    f"it comes first in the network or in the names given; name the layers that "
+                    f"take part, in the order in which they are called (layers=[...])"
+                )
+        if len({rank for _, rank in waiting.values()}) < 2:
+            for handle in handles:
+                handle.remove()
+
+    handles = [
+        module.register_forward_pre_hook(partial(called, k))
+        for k, (_, module, _) in enumerate(modules)
+    ]
+    return handles

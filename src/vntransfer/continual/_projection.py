@@ -78,7 +78,7 @@ class Projected(Method):
         self.layers = find_layers(model, layers)
         self.Q: list[list[Tensor]] = [[] for _ in self.layers]
         self.tape = Tape(self.layers)
-        self._handles += self.tape.handles
+        self.keep_hooks(self.tape.handles)
 
     def observe(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
         """See a batch: its inputs to every layer are recorded in the coming pass."""
@@ -108,8 +108,11 @@ class Projected(Method):
     def place(self, layer: int | str) -> int:
         """Give the place of a layer, by its place or name."""
         names = [one.name for one in self.layers]
-        if isinstance(layer, str) and layer not in names:
-            raise ArgumentError(f"layer: {layer!r} is not protected; {', '.join(names)} are")
+        known = layer in names if isinstance(layer, str) else 0 <= layer < len(names)
+        if not known:
+            raise ArgumentError(
+                f"layer: {layer!r} is not protected; {', '.join(names)} are, or their places from 0"
+            )
         return names.index(layer) if isinstance(layer, str) else layer
 
     def projection(self, layer: int | str) -> Tensor:

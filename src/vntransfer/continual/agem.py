@@ -59,7 +59,7 @@ class AGEM(Episodic):
     ) -> None:
         super().__init__(model, margin=margin, memory=memory, criterion=criterion)
         self.sample = None if sample is None else whole("sample", sample, minimum=1)
-        self.generator = torch.Generator().manual_seed(seed)
+        self.generator = torch.Generator().manual_seed(whole("seed", seed))
 
     def adjust_gradients(self) -> None:
         """Turn the gradient away from forgetting."""

@@ -60,7 +60,7 @@ class DarkReplay(Method):
     ) -> None:
         super().__init__(model, criterion=criterion)
         self.alpha, self.beta = number("alpha", alpha), number("beta", beta)
-        self.memory = Reservoir(memory, torch.Generator().manual_seed(seed))
+        self.memory = Reservoir(memory, torch.Generator().manual_seed(whole("seed", seed)))
         self.replay = whole("replay", replay, minimum=1)
         self._batch: tuple[Tensor, Tensor] | None = None
 

@@ -49,7 +49,7 @@ class Replay(Method):
         criterion: Criterion | None = None,
     ) -> None:
         super().__init__(model, criterion=criterion)
-        self.memory = Reservoir(memory, torch.Generator().manual_seed(seed))
+        self.memory = Reservoir(memory, torch.Generator().manual_seed(whole("seed", seed)))
         self.replay = whole("replay", replay)
 
     @property

@@ -5,7 +5,7 @@ from typing import ClassVar, get_args
 import torch
 from torch import Tensor, nn
 
-from vntransfer.continual._base import Criterion, choice, share
+from vntransfer.continual._base import Criterion, choice, share, whole
 from vntransfer.continual._fisher import Fisher, Pending, diagonal_fisher
 from vntransfer.continual._quadratic import Form, Penalised, Quadratic, Update
 
@@ -76,7 +76,7 @@ class EWC(Penalised):
         self.fisher: Fisher = choice("fisher", fisher, get_args(Fisher))
         self.form: Form = choice("form", form, get_args(Form))
         self.decay = share("decay", decay)
-        self.generator = torch.Generator().manual_seed(seed)
+        self.generator = torch.Generator().manual_seed(whole("seed", seed))
 
     def observe(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
         """Keep samples for the Fisher information."""

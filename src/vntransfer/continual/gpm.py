@@ -75,7 +75,7 @@ class GPM(Projected):
             raise ArgumentError(f"threshold: expected a share of at most 1, got {threshold!r}")
         self.growth = number("growth", growth)
         self.on = self.threshold > 0
-        self.pending = Pending(samples)
+        self.pending = Pending(samples, "samples")
         self.bases = [
             layer.weight.detach().new_zeros(layer.width, layer.width) for layer in self.layers
         ]

@@ -7,6 +7,7 @@ import torch
 from torch import nn
 
 from vntransfer.continual._base import Criterion, Method, choice
+from vntransfer.continual._layers import watch_order
 from vntransfer.continual._quadratic import Penalised, Quadratic, Update
 from vntransfer.errors import ArgumentError
 
@@ -17,8 +18,9 @@ Layers = Literal["upper", "all"] | Sequence[str]
 def chosen(method: Method, layers: Layers) -> list[bool]:
     """Say for each of a method's parameters whether it is in these layers.
 
-    "upper" are all but the first module (in the order of registration) with a weight of two or more
-    dimensions; names are beginnings of parameters' names.
+    "upper" are all but the first module with a weight of two or more dimensions; in the forward
+    pass, a network that calls another one first is refused. Names are beginnings of parameters'
+    names.
 
     Examples
     --------
@@ -32,6 +34,9 @@ def chosen(method: Method, layers: Layers) -> list[bool]:
     if layers == "upper":
         big = (o for o, p in zip(owners, method.parameters, strict=True) if p.ndim > 1)
         first = next(big, owners[0])
+        modules = {o: method.model.get_submodule(o) for o in owners if o and not _belongs(first, o)}
+        modules[first] = method.model.get_submodule(first)
+        method.keep_hooks(watch_order([(o, m, o != first) for o, m in modules.items()]))
         return [owner != first for owner in owners]
     if isinstance(layers, str):
         raise ArgumentError(f"layers: expected 'upper', 'all' or a list of names, got {layers!r}")

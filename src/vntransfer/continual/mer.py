@@ -73,7 +73,7 @@ class MER(Method):
     ) -> None:
         super().__init__(model, criterion=criterion)
         self.beta, self.gamma = number("beta", beta), number("gamma", gamma)
-        self.memory = Reservoir(memory, torch.Generator().manual_seed(seed))
+        self.memory = Reservoir(memory, torch.Generator().manual_seed(whole("seed", seed)))
         self.replay = whole("replay", replay)
         self.steps = whole("steps", steps, minimum=1)
 

@@ -209,6 +209,12 @@ def over_seeds(runs: Sequence[Mapping[str, float]]) -> dict[str, tuple[float, fl
     """
     if len(runs) < 2:
         raise ArgumentError(f"runs: a standard error needs at least two runs, got {len(runs)}")
+    for i, run in enumerate(runs):
+        if run.keys() != runs[0].keys():
+            raise ArgumentError(
+                f"runs: all need the same metrics; run 0 has {sorted(runs[0])}, run {i} has "
+                f"{sorted(run)}"
+            )
     out = {}
     for name in runs[0]:
         values = np.array([run[name] for run in runs])

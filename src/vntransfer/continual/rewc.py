@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from vntransfer.continual._base import Criterion, choice, whole
 from vntransfer.continual._fisher import Fisher, Pending, diagonal_fisher, draw_labels, evaluation
-from vntransfer.continual._layers import Layer, find_layers
+from vntransfer.continual._layers import Layer, find_layers, watch_order
 from vntransfer.continual._quadratic import Penalised, Quadratic, Update
 from vntransfer.continual._tape import refuse_silent, sample_slopes
 from vntransfer.continual.networks import MultiHead
@@ -115,14 +115,18 @@ class REWC(Penalised):
         self.generator = torch.Generator().manual_seed(whole("seed", seed))
         self.layers = find_layers(model, layers)
         if layers is None and not isinstance(model, MultiHead) and len(self.layers) > 1:
+            ranks = ((layer.name, layer.module, layer is self.layers[-1]) for layer in self.layers)
+            self.keep_hooks(watch_order(list(ranks)))
             self.layers = self.layers[:-1]
         self.place = {id(p): k for k, p in enumerate(self.parameters)}
         self.turns: list[list[Tensor]] = [[] for _ in self.layers]
         for k, layer in enumerate(self.layers):
-            self._handles += [
-                layer.module.register_forward_pre_hook(partial(self._turn_in, k)),
-                layer.module.register_forward_hook(partial(self._turn_out, k)),
-            ]
+            self.keep_hooks(
+                [
+                    layer.module.register_forward_pre_hook(partial(self._turn_in, k)),
+                    layer.module.register_forward_hook(partial(self._turn_out, k)),
+                ]
+            )
 
     def _turn_in(self, k: int, module: nn.Module, inputs: tuple[Tensor, ...]) -> Any:
         return (turn(inputs[0], self.turns[k][0]),) if self.turns[k] else None

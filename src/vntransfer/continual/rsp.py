@@ -10,7 +10,7 @@ from torch.nn import functional
 from vntransfer._arrays import number
 from vntransfer.continual._base import Criterion, choice, whole
 from vntransfer.continual._fisher import Pending, evaluation
-from vntransfer.continual._layers import find_layers, junctions
+from vntransfer.continual._layers import find_layers, junctions, watch_order
 from vntransfer.continual._modules import Grouping, find_groups
 from vntransfer.continual._owned import Owned, Owns
 from vntransfer.continual._quadratic import Penalised, Quadratic, Update
@@ -201,10 +201,12 @@ class RSP(Penalised):
         self.place = {id(p): k for k, p in enumerate(self.parameters)}
         self.fisher = first_layer == "fisher" and owns == "outgoing"
         self.pending = Pending(fisher_samples)
-        self.sample = Pending(self.memory)
+        self.sample = Pending(self.memory, "memory")
         self.generator = torch.Generator().manual_seed(whole("seed", seed))
         self.tape = Tape([junction.after for junction in self.junctions])
-        self._handles += self.tape.handles
+        self.keep_hooks(self.tape.handles)
+        ranks = ((layer.name, layer.module, k) for k, layer in enumerate(self.layers))
+        self.keep_hooks(watch_order(list(ranks)))
         self.running = Running(len(self.junctions))
         self.labels: list[Tensor] = []
         self.blocks: list[Blocks] = []

@@ -145,7 +145,14 @@ class Heads:
 
     def __call__(self, output: Tensor, y: Tensor) -> Tensor:
         """Mean cross-entropy within the heads."""
-        return functional.cross_entropy(self.restrict(output, y), y)
+        try:
+            return functional.cross_entropy(self.restrict(output, y), y)
+        except (IndexError, RuntimeError, ValueError) as error:
+            raise ArgumentError(
+                f"y: classes from {int(y.min())} to {int(y.max())} do not fit outputs of shape "
+                f"{tuple(output.shape)} and heads of {self.sizes} classes; classes are counted "
+                f"through all heads, 0 to {len(self._head) - 1}, with an output for each ({error})"
+            ) from error
 
 
 def as_tasks(stream: Any) -> list[Task]:
