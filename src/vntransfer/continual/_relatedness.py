@@ -1,5 +1,6 @@
 """Conditional von Neumann divergences between tasks, for all groups of a layer at once."""
 
+from functools import lru_cache
 from typing import Any
 
 import torch
@@ -148,13 +149,14 @@ class Blocks:
     def stack(tasks: list[list[Tensor]]) -> list[Tensor]:
         """Lay results of `take` for several tasks out for `divergence`.
 
-        Per pair of matrices and logarithms three tensors: Y and log Y (groups, n², tasks), and
-        tr(Y log Y) (groups, tasks).
+        Per pair of matrices and logarithms three tensors: Y and log Y (groups, n (n + 1)/2, tasks),
+        their upper triangles, and tr(Y log Y) (groups, tasks).
         """
         parts = []
         for k in range(0, len(tasks[0]), 2):
-            Y, log_Y = (torch.stack([task[i].flatten(1) for task in tasks], -1) for i in (k, k + 1))
-            parts += [Y, log_Y, (Y * log_Y).sum(1)]
+            Y, log_Y = (torch.stack([_upper(task[i]) for task in tasks], -1) for i in (k, k + 1))
+            weights = _counts(tasks[0][k]).unsqueeze(-1)
+            parts += [Y, log_Y, (weights * Y * log_Y).sum(1)]
         return parts
 
     def divergence(self, now: list[Tensor], then: list[Tensor]) -> Tensor:
@@ -177,5 +179,23 @@ class Blocks:
     @staticmethod
     def _jeffreys(X: Tensor, log_X: Tensor, Y: Tensor, log_Y: Tensor, own: Tensor) -> Tensor:
         """½ tr((X - Y)(log X - log Y)) (groups, tasks): products in place of differences."""
-        x, log_x = X.flatten(1).unsqueeze(1), log_X.flatten(1).unsqueeze(1)
-        return ((x * log_x).sum(-1) + own - (x @ log_Y + log_x @ Y).squeeze(1)) / 2
+        x, log_x = _upper(X) * _counts(X), _upper(log_X)
+        own = own + (x * log_x).sum(-1, keepdim=True)
+        crossed = x.unsqueeze(1) @ log_Y + (log_x * _counts(X)).unsqueeze(1) @ Y
+        return (own - crossed.squeeze(1)) / 2
+
+
+def _upper(matrices: Tensor) -> Tensor:
+    """Give the upper triangles (groups, n (n + 1)/2) of symmetric matrices (groups, n, n)."""
+    return matrices.flatten(1)[:, _triangle(matrices.shape[-1], matrices.device)[0]]
+
+
+def _counts(matrices: Tensor) -> Tensor:
+    """Say how often an entry of the upper triangle occurs in a symmetric matrix: 1 or 2 times."""
+    return _triangle(matrices.shape[-1], matrices.device)[1].to(matrices)
+
+
+@lru_cache(maxsize=64)
+def _triangle(n: int, device: torch.device) -> tuple[Tensor, Tensor]:
+    i, j = torch.triu_indices(n, n, device=device)
+    return i * n + j, 1 + (i != j).int()
