@@ -25,6 +25,7 @@ TRUSTED = frozenset(
         "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
         "sklearn.tree._tree.Tree",
         "vntransfer.adaptation._guard.Guarded",
+        "vntransfer.adaptation._learners.ColumnBins",
         "vntransfer.adaptation._learners.DenseScaler",
         "vntransfer.adaptation._learners.SparseReducer",
         "vntransfer.adaptation.ahd.AHDRegressor",
