@@ -291,8 +291,8 @@ def watch_order(modules: Sequence[tuple[str, nn.Module, int]]) -> list[Removable
         for earlier, lower in waiting.values():
             if lower < rank:
                 raise ArgumentError(
-                    f"layers: {earlier!r} is not called before {name!r} in the forward pass, though "
-                    f"it comes first in the network or in the names given; name the layers that "
+                    f"layers: {earlier!r} is not called before {name!r} in the forward pass, "
+                    f"though it comes first in the network or in the names given; name those that "
                     f"take part, in the order in which they are called (layers=[...])"
                 )
         if len({rank for _, rank in waiting.values()}) < 2:
