@@ -1,6 +1,7 @@
 """The commands as people run them: what is bad is said in a sentence, code 2, nothing written."""
 
 import csv
+import sys
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,17 @@ def test_adapt_then_predict(tmp_path: Path) -> None:
         rows = list(csv.reader(file))
     assert rows[0] == ["row", "town", "price predicted", "price low", "price high"]
     assert len(rows) == 126
+
+
+def test_what_saving_lacks_is_said_before_training(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write(tmp_path / "a.csv", towns())
+    monkeypatch.setitem(sys.modules, "skops.io", None)  # as if it were not installed
+    done = vnt("adapt", path, *QUICK, "--save", tmp_path / "m")
+    assert done.exit_code == 2
+    assert "pip install 'vntransfer[models]'" in " ".join(done.stderr.split())
+    assert "What became of the columns" not in done.output
 
 
 def test_python_equals_the_command(tmp_path: Path) -> None:

@@ -77,7 +77,7 @@ def save(model: Any, folder: str | Path) -> None:
     >>> bool(same.all())
     True
     """
-    skops = _skops()
+    skops = need_skops()
     inner, rest = getattr(model, "estimator_", None), model
     network = inner if isinstance(inner, DomainRegressor) else None
     if network is not None:
@@ -120,7 +120,7 @@ def load(folder: str | Path, load_network: Callable[[Path], Any] | None = None) 
     load_network
         Reads a network from its folder, for models that have one inside.
     """
-    skops = _skops()
+    skops = need_skops()
     try:
         record = json.loads(Path(folder, RECORD).read_text(encoding="utf-8"))
         content = Path(folder, MODEL).read_bytes()
@@ -171,12 +171,13 @@ def _refusal(model: Any, what: str) -> ArgumentError:
     )
 
 
-def _skops() -> Any:
+def need_skops() -> Any:
+    """Give ``skops.io``; an error says what to install."""
     try:
         import skops.io
     except ImportError:
         raise ArgumentError(
-            "saving scikit-learn estimators needs skops: install vntransfer[models]"
+            "saving scikit-learn estimators needs skops: run `pip install 'vntransfer[models]'`"
         ) from None
     return skops.io
 

@@ -58,7 +58,7 @@ def command(
     from vntransfer.cli import _user
 
     with plain_errors():
-        from vntransfer.tabular.fitting import COMPARED, check_method
+        from vntransfer.tabular.fitting import COMPARED, check_method, check_savable
         from vntransfer.tabular.folders import check_file, check_place
         from vntransfer.tabular.model import fit_problem
         from vntransfer.tabular.storage import KIND
@@ -69,6 +69,7 @@ def command(
             check_file(out, [file])
         if save is not None:
             check_place(save, KIND)
+            check_savable(method)
         problem = read_problem(
             file,
             domain=domain,

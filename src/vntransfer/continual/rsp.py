@@ -67,7 +67,7 @@ class RSP(Penalised):
     Memory: one copy of the parameters above the first layer and the groups' covariances per task
     (r changes while B is learnt, so that these anchors cannot be summed); all else is constant.
     The penalty itself is collapsed into one precision and one anchor per parameter whenever r is
-    recomputed, so that a step costs the same for any number of tasks.
+    recomputed, so that a step costs hardly more with many tasks.
 
     Parameters
     ----------

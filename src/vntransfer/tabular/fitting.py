@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from vntransfer.adaptation import METHODS, AutoTransferRegressor
 from vntransfer.adaptation._candidates import attempt
 from vntransfer.adaptation._guard import guard
+from vntransfer.adaptation._sklearn_storage import need_skops
 from vntransfer.domains import group
 from vntransfer.errors import ArgumentError
 from vntransfer.tabular.intervals import Calibration, mean_error
@@ -84,6 +85,12 @@ def check_method(method: str) -> None:
     """Raise unless a method is in the registry."""
     if method not in METHODS:
         raise ArgumentError(f"method: unknown {method!r}; expected one of {', '.join(METHODS)}")
+
+
+def check_savable(method: str) -> None:
+    """Raise unless what saving a method's models takes is installed: before they are trained."""
+    if not METHODS[method].neural:
+        need_skops()
 
 
 def fit_target(
