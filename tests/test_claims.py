@@ -1,8 +1,6 @@
 """The page of the paper's claims: its rows are whole, and evidence that has no other place."""
 
 import re
-import tomllib
-from importlib import resources
 from typing import Any
 
 import numpy as np
@@ -17,7 +15,7 @@ from docs_code import ROOT, commands, parse
 from test_docs import load_tool
 from vntransfer import jeffreys, response_divergence
 from vntransfer.adaptation._weights import darn_weights
-from vntransfer.bench.preset import shipped
+from vntransfer.bench.preset import read_preset, shipped
 
 PAGE = (ROOT / "docs" / "claims.md").read_text(encoding="utf-8")
 VERDICTS = {
@@ -172,8 +170,7 @@ def test_weights_of_darn_are_one_hot_once_losses_differ_by_one(gap: float, spars
 
 
 def table_3() -> dict[str, Any]:
-    text = (resources.files("vntransfer.bench") / "presets" / "streams.toml").read_text("utf-8")
-    values = tomllib.loads(text)["paper"]["values"]
+    values = read_preset("table3")[1]["paper"]["values"]
     return {stream: rows[stream] for stream, rows in values.items()}
 
 

@@ -170,6 +170,21 @@ def test_fuzzed_presets_are_accepted_or_explained(changes: dict[str, Any]) -> No
     assert restore(preset.as_dict()) == preset
 
 
+def test_a_preset_extends_a_shipped_one(tmp_path: Path) -> None:
+    own = tmp_path / "mine.toml"
+    own.write_text('extends = "smoke"\nseeds = [7]\n[methods.ridge]\nalpha = 3.0\n')
+    preset = check(read_preset(own)[1], "mine")
+    base = check(read_preset("smoke")[1], "smoke")
+    assert preset.seeds == (7,)
+    assert list(preset.methods) == ["ridge"]
+    assert (preset.data, preset.settings) == (base.data, base.settings)
+    own.write_text('extends = "smok"\n')
+    with pytest.raises(PresetError, match=r"mine: extends.*smoke"):
+        read_preset(own)
+    (tmp_path / "smoke.toml").write_text('extends = "smoke"\n')
+    assert read_preset(tmp_path / "smoke.toml")[1] == read_preset("smoke")[1]
+
+
 @settings(max_examples=100, deadline=None)
 @given(st.text(max_size=60))
 def test_fuzzed_text_is_accepted_or_explained(text: str) -> None:

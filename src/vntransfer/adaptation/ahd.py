@@ -90,8 +90,8 @@ class AHDRegressor(DomainRegressor):
 
     Different from the public code: f has one optimiser for passes 1 and 3, so that μ means
     something (Adam undoes the scale of a loss that it has for itself), and w moves by plain
-    gradient steps (Adam undoes differences in size); pass 3 has no small share of the sources' error,
-    and the adversary makes one step.
+    gradient steps (Adam undoes differences in size); pass 3 has no small share of the sources'
+    error, and the adversary makes one step.
 
     Parameters
     ----------

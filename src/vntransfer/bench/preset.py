@@ -114,6 +114,8 @@ def shipped() -> dict[str, str]:
 def read_preset(name: str | Path) -> tuple[str, dict[str, Any]]:
     """Name and raw content of a shipped preset, or of a ``.toml`` file.
 
+    A preset that ``extends`` a shipped one has everything of it that it does not say itself.
+
     Examples
     --------
     >>> read_preset("smoke")[1]["experiment"]
@@ -129,9 +131,19 @@ def read_preset(name: str | Path) -> tuple[str, dict[str, Any]]:
         check_names([str(name)], shipped(), "preset (or a file that ends in .toml)")
         text = (resources.files("vntransfer.bench") / "presets" / f"{name}.toml").read_text("utf-8")
     try:
-        return path.stem if path.suffix == ".toml" else str(name), tomllib.loads(text)
+        raw = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise PresetError(f"preset {str(name)!r}: not valid TOML: {error}") from None
+    called = path.stem if path.suffix == ".toml" else str(name)
+    if "extends" in raw:
+        base = Option("").check(raw.pop("extends"), f"{called}: extends")
+        check_names([base], shipped(), f"{called}: extends")
+        inherited = read_preset(base)[1]
+        own = table(raw.get("methods", inherited["methods"]), f"{called}: methods")
+        if inherited.get("baseline") not in own:
+            inherited.pop("baseline", None)  # dropped with its method
+        raw = {**inherited, **raw}
+    return called, raw
 
 
 def override(
