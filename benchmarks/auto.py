@@ -19,6 +19,7 @@ from vntransfer.adaptation._candidates import CANDIDATES, attempt
 from vntransfer.adaptation._guard import guard
 from vntransfer.adaptation._selection import LEAST
 from vntransfer.adaptation._stack import stack
+from vntransfer.adaptation.auto import EVIDENCE
 from vntransfer.domains import group
 
 NAMES = list(CANDIDATES)
@@ -57,7 +58,15 @@ def ratios(found: dict[str, Any]) -> dict[str, float]:
     for t in (0.02, 0.05, 0.1):
         weights[f"mean by score, temperature {t}"] = guard(errors, temperature=t).shares
     weights["stack"] = stacked.weights
-    weights["stack, guarded (auto)"] = stacked.weights if stacked.score < 0 else eye[0]
+    weights["stack, guarded"] = stacked.weights if stacked.score < 0 else eye[0]
+    here = np.abs(found["p"] - found["p"][0]).mean(1)
+    there = np.max([np.abs(p - p[0]).mean(1) for p in P], axis=0)
+    near = here <= EVIDENCE * there
+    within = stack([p[near] for p in P], Y)
+    weights["the same, without what is far (auto)"] = np.zeros(len(NAMES))
+    weights["the same, without what is far (auto)"][near] = (
+        within.weights if within.score < 0 else eye[0][near]
+    )
     out = {}
     for name, w in weights.items():
         kept = np.where(w < LEAST, 0.0, w)

@@ -128,6 +128,33 @@ def test_stack_is_the_best_mean_and_a_doubtful_one_is_refused() -> None:
     assert stack(alone, truth).score >= 0  # nothing gained: the safe one is kept
 
 
+def test_what_no_virtual_target_is_an_example_of_is_left_out() -> None:
+    X, y, domain, target = world(linear)
+    usual = AutoTransferRegressor(CHEAP, random_state=0).fit(X, y, domain)
+    assert usual.selection_.left_out == {}
+    assert usual.selection_.shares["ridge"] > 0
+    far = np.where((domain == "target")[:, None], X + 30.0, X)  # a line runs away there
+    model = AutoTransferRegressor(CHEAP, random_state=0).fit(far, y, domain)
+    assert set(model.selection_.left_out) == {"ridge", "ridge, sharpness 3"}
+    assert min(model.selection_.left_out.values()) > 1.5
+    assert model.selection_.shares == {"boosting": 1.0, "ridge": 0.0, "ridge, sharpness 3": 0.0}
+    assert "too far from boosting on the target: ridge" in model.selection_.reason
+    assert model.selection_.errors == usual.selection_.errors
+    boosting = PooledRegressor("boosting", 0).fit(X, y, domain)
+    assert np.ptp(model.predict(target + 30.0)) <= np.ptp(boosting.predict(X)) + 1
+
+
+def test_a_constant_is_taken_where_columns_mislead() -> None:
+    rng = np.random.default_rng(0)
+    signs = dict(zip("abcdef", (1, -1, 1, -1, 1, -1), strict=True))
+    x = {name: rng.normal(size=(60, 2)) for name in signs}
+    parts = {name: (x[name], signs[name] * x[name][:, 0]) for name in signs}
+    X, y, domain = stack_domains(parts, target=rng.normal(size=(60, 2)))
+    names = ["boosting", "ridge", "constant"]
+    model = AutoTransferRegressor(names, random_state=0).fit(X, y, domain)
+    assert model.selection_.chosen == "constant"
+
+
 def test_bad_options_are_named() -> None:
     X, y, domain, _ = world(linear)
     for options, message in (

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from sklearn import config_context
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.decomposition import TruncatedSVD
+from sklearn.dummy import DummyRegressor
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.linear_model import RidgeCV
 from sklearn.pipeline import Pipeline, make_pipeline
@@ -134,7 +135,12 @@ def boosting(random_state: Any = None) -> Pipeline:
     )
 
 
-LEARNERS = {"ridge": ridge, "boosting": boosting}
+def constant(random_state: Any = None) -> DummyRegressor:
+    """Predict the median of the responses: what every other learner has to beat."""
+    return DummyRegressor(strategy="median")
+
+
+LEARNERS = {"ridge": ridge, "boosting": boosting, "constant": constant}
 
 
 def learner(estimator: Any, random_state: Any = None) -> Any:

@@ -1,7 +1,7 @@
 """Which learner, and which weights of the sources? Leave-one-source-out decides, guarded."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self, get_args
 
@@ -23,6 +23,9 @@ Floats = NDArray[np.float64]
 Folds = tuple[list[Floats], list[Floats]]
 Combine = Literal["stack", "mean", "best"]
 
+EVIDENCE = 1.5
+"""A candidate may be so many times as far from the safe one as on the farthest virtual target."""
+
 
 @dataclass(frozen=True)
 class AutoSelection:
@@ -41,6 +44,9 @@ class AutoSelection:
         Mean absolute errors: virtual target -> candidate -> value.
     reason
         One sentence.
+    left_out
+        Candidates that the target is no case for: how many times as far from the safe one their
+        predictions are there as on the virtual target where they are farthest.
     """
 
     candidates: tuple[str, ...]
@@ -48,6 +54,7 @@ class AutoSelection:
     scores: dict[str, float] = field(default_factory=dict)
     errors: dict[Name, dict[str, float]] = field(default_factory=dict)
     reason: str = ""
+    left_out: dict[str, float] = field(default_factory=dict)
 
     @property
     def chosen(self) -> str:
@@ -66,12 +73,16 @@ class AutoTransferRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc
     the mean of r plus its standard error: unless it is below 0, boosting is taken. A doubtful gain
     is no gain.
 
+    Virtual targets tell nothing about a target unlike all of them. If a candidate's predictions are
+    much farther from boosting's there (mean absolute difference) than on any virtual target, 1.5
+    times or more, it is left out: a line that runs away where no source was, for instance.
+
     Parameters
     ----------
     candidates
         Names of `CANDIDATES` or ids of ``METHODS``, the safe one first; None: boosting and ridge
-        regression, each pooled and with sources weighted at sharpness 1 and 3, a source-only
-        ensemble of networks, and "mdd".
+        regression, each pooled and with sources weighted at sharpness 3, the median of the
+        responses, a source-only ensemble of networks, and "mdd".
     combine
         "stack" as above; "mean": every candidate has a score of its own, and shares are
         softmax(-score / temperature); "best": the candidate of the lowest score alone.
@@ -154,23 +165,37 @@ class AutoTransferRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         tried = attempt(names, X, y, groups, weights, seed=seed, n_jobs=self.n_jobs)
         self.candidates_held_out_ = tried.held_out
-        self.selection_ = self._select(names, tried, y, groups)
+        self.selection_ = self._within_evidence(names, tried, X, y, groups)
         self.held_out_ = self._held_out(names, tried, y, groups)
         kept = [name for name in names if self.selection_.shares[name] > 0]
         self.models_ = {name: tried.model(name) for name in kept}
         self.source_weights_ = self._weights(groups)
         return self
 
-    def _select(
-        self, names: tuple[str, ...], tried: Tried, y: Floats, groups: Groups
+    def _within_evidence(
+        self, names: tuple[str, ...], tried: Tried, X: Any, y: Floats, groups: Groups
     ) -> AutoSelection:
+        """Select, leaving out candidates that do on the target what they never did before."""
         if len(groups.sources) < 2:
             safe = {name: float(name == names[0]) for name in names}
             reason = f"{names[0]}: with one source there is none to leave out"
             return AutoSelection(names, safe, reason=reason)
         folds = _folds(names, tried.held_out, y, groups)
+        far: dict[str, float] = {}
+        while True:
+            chosen = self._select(names, folds, groups, far)
+            kept = [name for name in names if chosen.shares[name] > 0]
+            new = {} if groups.target is None else _far(names, kept, tried, X[groups.target], folds)
+            if not new:
+                return replace(chosen, left_out=far)
+            far |= new
+
+    def _select(
+        self, names: tuple[str, ...], folds: Folds, groups: Groups, far: Mapping[str, float]
+    ) -> AutoSelection:
         errors = np.array([np.abs(p - own).mean(1) for p, own in zip(*folds, strict=True)])
-        found = guard(errors, temperature=self.temperature)
+        judged = np.where([name in far for name in names], np.inf, errors)
+        found = guard(judged, temperature=self.temperature)
         failed = ~np.isfinite(found.scores)
         reason = _reason(names, found.scores, len(errors))
         if self.combine == "stack":
@@ -180,6 +205,8 @@ class AutoTransferRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc
         else:
             shares = found.shares
         shares = np.where(shares < LEAST, 0.0, shares)
+        if far:
+            reason += f"; left out, too far from {names[0]} on the target: {', '.join(far)}"
         return AutoSelection(
             names,
             dict(zip(names, (shares / shares.sum()).tolist(), strict=True)),
@@ -262,6 +289,22 @@ def _folds(
     common = made[made.any(1)].all(0)
     rows = [own[common[own]] for own in groups.sources.values()]
     return [every[:, own] for own in rows], [y[own] for own in rows]
+
+
+def _far(
+    names: Sequence[str], kept: Sequence[str], tried: Tried, X: Any, folds: Folds
+) -> dict[str, float]:
+    """Name candidates whose distance from the safe one is without example among the sources."""
+    if X.shape[0] == 0:
+        return {}
+    safe = np.asarray(tried.model(names[0]).predict(X))
+    found = {}
+    for name in kept:
+        there = max(float(np.abs(p[names.index(name)] - p[0]).mean()) for p in folds[0])
+        here = float(np.abs(np.asarray(tried.model(name).predict(X)) - safe).mean())
+        if here > EVIDENCE * there:
+            found[name] = here / there if there > 0 else float("inf")
+    return found
 
 
 def _reason(names: Sequence[str], scores: Floats, n: int) -> str:

@@ -21,7 +21,7 @@ Floats = NDArray[np.float64]
 COMPARED = ("boosting", "source_only")
 """What every method is compared with."""
 
-PLAIN = ("boosting", "ridge", "source_only")
+PLAIN = ("boosting", "ridge", "constant", "source_only")
 """Methods that do not look at the target."""
 
 CONSTANT = "constant"
