@@ -19,7 +19,6 @@ from vntransfer.adaptation._candidates import CANDIDATES, attempt
 from vntransfer.adaptation._guard import guard
 from vntransfer.adaptation._selection import LEAST
 from vntransfer.adaptation._stack import stack
-from vntransfer.adaptation.auto import EVIDENCE
 from vntransfer.domains import group
 
 NAMES = list(CANDIDATES)
@@ -61,7 +60,7 @@ def ratios(found: dict[str, Any]) -> dict[str, float]:
     weights["stack, guarded"] = stacked.weights if stacked.score < 0 else eye[0]
     here = np.abs(found["p"] - found["p"][0]).mean(1)
     there = np.max([np.abs(p - p[0]).mean(1) for p in P], axis=0)
-    near = here <= EVIDENCE * there
+    near = here <= there
     within = stack([p[near] for p in P], Y)
     weights["the same, without what is far (auto)"] = np.zeros(len(NAMES))
     weights["the same, without what is far (auto)"][near] = (

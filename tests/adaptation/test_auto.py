@@ -136,7 +136,7 @@ def test_what_no_virtual_target_is_an_example_of_is_left_out() -> None:
     far = np.where((domain == "target")[:, None], X + 30.0, X)  # a line runs away there
     model = AutoTransferRegressor(CHEAP, random_state=0).fit(far, y, domain)
     assert set(model.selection_.left_out) == {"ridge", "ridge, sharpness 3"}
-    assert min(model.selection_.left_out.values()) > 1.5
+    assert min(model.selection_.left_out.values()) > 1
     assert model.selection_.shares == {"boosting": 1.0, "ridge": 0.0, "ridge, sharpness 3": 0.0}
     assert "too far from boosting on the target: ridge" in model.selection_.reason
     assert model.selection_.errors == usual.selection_.errors

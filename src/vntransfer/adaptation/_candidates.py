@@ -24,15 +24,18 @@ from vntransfer.io import report
 Floats = NDArray[np.float64]
 Make = Callable[..., Any]
 
-SHARP = 3.0
+SHARP = (1.0, 3.0)
 MEMBERS = 5
 
 CANDIDATES: dict[str, Make] = {
     "boosting": partial(PooledRegressor, "boosting"),
     "ridge": partial(PooledRegressor, "ridge"),
     "constant": partial(PooledRegressor, "constant"),
-    "boosting, sharpness 3": partial(WeightedSourceRegressor, "boosting", sharpness=SHARP),
-    "ridge, sharpness 3": partial(WeightedSourceRegressor, "ridge", sharpness=SHARP),
+    **{
+        f"{learner}, sharpness {a:g}": partial(WeightedSourceRegressor, learner, sharpness=a)
+        for learner in ("ridge", "boosting")
+        for a in SHARP
+    },
     SAFE: partial(SourceOnlyRegressor, members=MEMBERS),
     "mdd": MatrixDiscrepancyRegressor,
 }

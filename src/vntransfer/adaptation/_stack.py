@@ -11,6 +11,9 @@ from vntransfer.adaptation._guard import guard
 Floats = NDArray[np.float64]
 
 STEPS, RATE = 400, 0.5
+CAUTION = 0.5
+"""By so many standard errors a mean must be better than the safe candidate."""
+
 ROWS = 1000
 """Rows of a virtual target that are used at most."""
 
@@ -71,7 +74,7 @@ class Stacked:
     ratio
         Mean log ratio of these errors to the safe candidate's.
     score
-        The same plus one standard error.
+        The same plus half a standard error: the errors are those of weights fitted elsewhere.
     """
 
     weights: Floats
@@ -97,5 +100,6 @@ def stack(predictions: Sequence[Floats], truth: Sequence[Floats]) -> Stacked:
     )
     safe = np.array([np.abs(p[0] - y).mean() for p, y in zip(predictions, truth, strict=True)])
     judged = guard(np.stack((safe, errors), 1))
-    ratio, score = float(judged.ratios[:, 1].mean()), float(judged.scores[1])
+    ratio = float(judged.ratios[:, 1].mean())
+    score = ratio + CAUTION * float(judged.standard_errors[1])
     return Stacked(stack_weights(predictions, truth), held_out, errors, ratio, score)

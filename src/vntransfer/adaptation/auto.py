@@ -23,9 +23,6 @@ Floats = NDArray[np.float64]
 Folds = tuple[list[Floats], list[Floats]]
 Combine = Literal["stack", "mean", "best"]
 
-EVIDENCE = 1.5
-"""A candidate may be so many times as far from the safe one as on the farthest virtual target."""
-
 
 @dataclass(frozen=True)
 class AutoSelection:
@@ -45,8 +42,8 @@ class AutoSelection:
     reason
         One sentence.
     left_out
-        Candidates that the target is no case for: how many times as far from the safe one their
-        predictions are there as on the virtual target where they are farthest.
+        Candidates of which no virtual target is an example: how many times as far from the safe one
+        they are on the target as on the virtual target where they are farthest.
     """
 
     candidates: tuple[str, ...]
@@ -70,18 +67,18 @@ class AutoTransferRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc
     the target is used. The shares of the candidates in the mean of predictions are those of the
     least error there; they are judged by leaving each virtual target out of their own fit, too.
     With r the logarithm of the ratio of that error to boosting's on a virtual target, the score is
-    the mean of r plus its standard error: unless it is below 0, boosting is taken. A doubtful gain
-    is no gain.
+    the mean of r plus half its standard error: unless it is below 0, boosting is taken. A doubtful
+    gain is no gain.
 
-    Virtual targets tell nothing about a target unlike all of them. If a candidate's predictions are
-    much farther from boosting's there (mean absolute difference) than on any virtual target, 1.5
-    times or more, it is left out: a line that runs away where no source was, for instance.
+    Virtual targets tell nothing about a target unlike all of them. A candidate whose predictions
+    are farther from boosting's there (mean absolute difference) than on any virtual target is left
+    out: a line that runs away where no source was, for instance.
 
     Parameters
     ----------
     candidates
         Names of `CANDIDATES` or ids of ``METHODS``, the safe one first; None: boosting and ridge
-        regression, each pooled and with sources weighted at sharpness 3, the median of the
+        regression, each pooled and with sources weighted at sharpness 1 and 3, the median of the
         responses, a source-only ensemble of networks, and "mdd".
     combine
         "stack" as above; "mean": every candidate has a score of its own, and shares are
@@ -226,7 +223,7 @@ class AutoTransferRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc
         n = len(folds[1])
         self._others = np.tile(np.eye(len(names))[0], (n, 1))
         if stacked.score >= 0:
-            reason = f"{names[0]}: no mean of candidates was better by a standard error on {n} "
+            reason = f"{names[0]}: no mean of candidates was clearly better on {n} "
             return self._others[0], reason + "virtual targets"
         self._others[:, ~failed] = stacked.held_out
         shares = np.zeros(len(names))
@@ -234,8 +231,8 @@ class AutoTransferRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc
         gain = 100 * (1 - np.exp(stacked.ratio))
         return shares, (
             f"a mean of candidates, {names[int(shares.argmax())]} first: error {gain:.1f} % "
-            f"below that of {names[0]} over {n} virtual targets, which is more than its standard "
-            f"error"
+            f"below that of {names[0]} over {n} virtual targets, which is more than half its "
+            f"standard error"
         )
 
     def _held_out(self, names: tuple[str, ...], tried: Tried, y: Floats, groups: Groups) -> Floats:
@@ -302,7 +299,7 @@ def _far(
     for name in kept:
         there = max(float(np.abs(p[names.index(name)] - p[0]).mean()) for p in folds[0])
         here = float(np.abs(np.asarray(tried.model(name).predict(X)) - safe).mean())
-        if here > EVIDENCE * there:
+        if here > there:
             found[name] = here / there if there > 0 else float("inf")
     return found
 
