@@ -169,6 +169,14 @@ def test_weights_of_darn_are_one_hot_once_losses_differ_by_one(gap: float, spars
     assert (float(weights[1]) == 0) is sparse
 
 
+def test_the_discrepancy_sees_the_distribution_of_features() -> None:
+    rng = torch.Generator().manual_seed(0)
+    t = torch.randn(400, 3, generator=rng, dtype=torch.float64)
+    h, other = torch.tensor([[1.0, 2.0, 0.0], [1.0, 0.0, 1.0]], dtype=torch.float64)
+    narrow, wide = (response_divergence(x, x @ h, x @ other, sqrt=True) for x in (t, 3 * t))
+    assert abs(float(wide - narrow)) > 1  # the same two functions of t in both domains
+
+
 def table_3() -> dict[str, Any]:
     values = read_preset("table3")[1]["paper"]["values"]
     return {stream: rows[stream] for stream, rows in values.items()}
