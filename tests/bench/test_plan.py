@@ -183,7 +183,7 @@ def test_wrong_budgets_are_explained_before_anything_happens(tmp_path: Path) -> 
 def test_list_gives_estimates_and_says_which_data_are_absent(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    few = {"smoke": "Everyday", "mnistP": "MNIST"}
+    few = {"smoke": "Everyday", "table3": "MNIST"}
     monkeypatch.setattr("vntransfer.bench.preset.shipped", lambda: few)
     monkeypatch.setenv("VNT_DATA", str(tmp_path))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))

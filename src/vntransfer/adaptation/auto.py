@@ -111,7 +111,7 @@ class AutoTransferRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc
     --------
     >>> from vntransfer import stack
     >>> rng = np.random.default_rng(0)
-    >>> a, b, c, new = (rng.normal(m, 1, size=(60, 2)) for m in (0, 1, 2, 3))
+    >>> a, b, c, new = (rng.normal(m, 1, size=(60, 2)) for m in (0, 1, 2, 1.5))
     >>> X, y, domain = stack({n: (x, x @ [1, 2]) for n, x in zip("abc", (a, b, c))}, target=new)
     >>> model = AutoTransferRegressor(["boosting", "ridge"], random_state=0).fit(X, y, domain)
     >>> model.selection_.chosen, bool(abs(model.predict(new) - new @ [1, 2]).max() < 0.1)
