@@ -70,6 +70,8 @@ def ratios(found: dict[str, Any]) -> dict[str, float]:
     for name, w in weights.items():
         kept = np.where(w < LEAST, 0.0, w)
         out[name] = float(np.abs(kept / kept.sum() @ found["p"] - found["y"]).mean())
+    if not out["boosting"]:
+        raise SystemExit("boosting makes no error on a target, so that there are no ratios to it")
     return {name: error / out["boosting"] for name, error in out.items()}
 
 

@@ -183,6 +183,8 @@ def test_layers_called_in_another_order_than_added_are_refused(method: type[Meth
     protected.before_task()
     with pytest.raises(ArgumentError, match="'head' is not called before 'body'"):
         train(protected.model, Task(torch.zeros(2, 4), torch.tensor([0, 1])), protected)
+    with pytest.raises(ArgumentError, match="'head' is not called before 'body'"):
+        protected.model(torch.zeros(2, 4))  # trying again does not help
     protected.close()
     assert not any(m._forward_pre_hooks for m in protected.model.modules())
 

@@ -58,8 +58,8 @@ class ColumnBins(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Replace the values of a column by the number of their bin, where there are more than bins.
 
     Histogram boosting does so by itself, and comes to the same trees. But with weights of rows it
-    takes one weighted quantile after the other, which costs several times what the trees cost: it
-    has nothing left to do here, and the bins do not depend on weights. Missing values stay.
+    takes one weighted quantile after the other, in Python: it has nothing left to do here, and the
+    bins do not depend on weights. Missing values stay.
 
     Examples
     --------

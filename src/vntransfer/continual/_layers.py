@@ -287,7 +287,7 @@ def watch_order(modules: Sequence[tuple[str, nn.Module, int]]) -> list[Removable
     waiting = {k: (name, rank) for k, (name, _, rank) in enumerate(modules)}
 
     def called(k: int, module: nn.Module, inputs: tuple[Tensor, ...]) -> None:
-        name, rank = waiting.pop(k, ("", 0))
+        name, rank = waiting.get(k, ("", 0))
         for earlier, lower in waiting.values():
             if lower < rank:
                 raise ArgumentError(
@@ -295,6 +295,7 @@ def watch_order(modules: Sequence[tuple[str, nn.Module, int]]) -> list[Removable
                     f"though it comes first in the network or in the names given; name those that "
                     f"take part, in the order in which they are called (layers=[...])"
                 )
+        waiting.pop(k, None)  # only now: the next pass is refused as well
         if len({rank for _, rank in waiting.values()}) < 2:
             for handle in handles:
                 handle.remove()
