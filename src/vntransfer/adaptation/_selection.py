@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vntransfer.adaptation._checkpoint import Checkpoint
 from vntransfer.adaptation._data import Data
 from vntransfer.adaptation._guard import guard
 from vntransfer.adaptation._loop import Record
@@ -168,28 +167,20 @@ def virtual_predictions(
     domains = list(groups.sources.values())
     k = len(domains)
     data, targets = data.limited(domains) if model.clip_inputs else (data, domains)
-    found: list[NDArray[np.float32]] = []
+    others = [[i for i in range(k) if i != v] for v in range(k)]
+    sources, order = domains, np.array([[*own, k + v] for v, own in enumerate(others)])
+    size = model.batch_size
     if model._merges():
-        for v in range(k):
-            rest = np.sort(np.concatenate(domains[:v] + domains[v + 1 :]))
-            size = (k - 1) * model.batch_size
-            pair, order = [rest, targets[v]], np.array([[0, 1]])
-            files = None if checkpoints is None else partial(_staged, checkpoints, f"{v}")
-            found += _predictions(model, data, pair, order, options, size, seed, files)
-    else:
-        every, size = domains + targets, model.batch_size
-        order = np.array([[*(i for i in range(k) if i != v), k + v] for v in range(k)])
-        found = _predictions(model, data, every, order, options, size, seed, checkpoints)
+        sources = [np.sort(np.concatenate([domains[i] for i in own])) for own in others]
+        order, size = np.array([[v, k + v] for v in range(k)]), (k - 1) * size
+    every = [*sources, *targets]
+    found = _predictions(model, data, every, order, options, size, seed, checkpoints)
     return Virtual(tuple(map(_tested, domains)), tuple(found))
 
 
 def _tested(rows: Rows) -> Rows:
     """Rows of a virtual target on which candidates are compared."""
     return rows[:: -(-len(rows) // TESTED)]
-
-
-def _staged(checkpoints: "Checkpoints", place: str, stage: str, *rest: Any) -> Checkpoint:
-    return checkpoints(f"{stage}-{place}", *rest)
 
 
 def _predictions(
