@@ -69,6 +69,19 @@ def cut(table: Table, options: dict[str, str]) -> Table:
     return Table(table.title, header, rows, [] if options.get("notes") == "no" else notes)
 
 
+def spans(seeds: list[int]) -> str:
+    """Write seeds down, three or more in a row by their ends."""
+    found: list[list[int]] = []
+    for seed in seeds:
+        if found and seed == found[-1][-1] + 1:
+            found[-1].append(seed)
+        else:
+            found.append([seed])
+    return ", ".join(
+        f"{own[0]} to {own[-1]}" if len(own) > 2 else ", ".join(map(str, own)) for own in found
+    )
+
+
 def runs() -> Table:
     """Return one row for each folder of results."""
     header = ["result", "command", "cells", "seeds", "hours", "selection", "torch", "sha256"]
@@ -81,7 +94,7 @@ def runs() -> Table:
                 f"`results/{file.parent.name}`",
                 f"`{command_line('run', run['preset']['name'], last['overrides'])}`",
                 run["cells"],
-                ", ".join(map(str, run["preset"]["seeds"])),
+                spans(run["preset"]["seeds"]),
                 f"{run['hours']:.1f}",
                 run["preset"]["selection"],
                 last["versions"]["torch"],
