@@ -294,6 +294,21 @@ def test_sensitivity_and_forgetting_tables(tmp_path: Path) -> None:
     assert -1 <= table.rows[0][2].mean <= 1  # type: ignore[union-attr]
 
 
+def test_ends_of_long_streams(tmp_path: Path) -> None:
+    lengths = {"data": ["mnistP"], "grid.n_tasks": [3, 20, 21]}
+    preset = tiny("covp-long", methods=["sgd"], seeds=2, settings=lengths)
+    folder = finished(tmp_path / "long", preset)
+    table = next(t for t in load_report(folder).tables() if t.title.endswith("newest tasks"))
+    assert [row[0] for row in table.rows] == ["mnistP, n_tasks=20", "mnistP, n_tasks=21"]
+    _, records, _ = read_records(folder)
+    own = [r.metrics for r in records if r.settings["n_tasks"] == 21]
+    final = np.array([[m[f"task/{j}"][21] for j in range(21)] for m in own])
+    ends = [final[:, :10], final[:, 10:11], final[:, 11:]]
+    found = [value.mean for value in table.rows[1][2:]]  # type: ignore[union-attr]
+    np.testing.assert_allclose(found, [part.mean() for part in ends])
+    assert table.rows[0][3] is None  # nothing between the first and the last ten of twenty
+
+
 def test_omniglot_has_a_head_per_alphabet_and_searches_on_others(tmp_path: Path) -> None:
     files = omniglot_files(("Alpha", "Beta", "Gamma", "Delta"))
     zipped(tmp_path / "made" / "omniglot" / "images_background.zip", files)

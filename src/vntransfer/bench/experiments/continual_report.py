@@ -1,7 +1,7 @@
 """Tables of the experiment ``continual``."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from vntransfer.bench.records import Record
 from vntransfer.bench.report import (
@@ -17,6 +17,10 @@ from vntransfer.bench.tables import Signed, Table, Value
 METRICS = ("ra", "la", "bt")
 NEAR = 2.0
 """Points of RA within which a setting counts as near the best."""
+LONG = 20
+"""Tasks from which on a stream is long: its ends are told apart."""
+END = 10
+"""Tasks at either end of a long stream."""
 
 
 def tables(loaded: Report) -> list[Table]:
@@ -29,6 +33,8 @@ def tables(loaded: Report) -> list[Table]:
         made += [_sensitivity_table(loaded)]
     elif len(loaded.chosen) > 1:
         made.append(_mean_table(loaded))
+    if not sweeps(loaded) and any(_final(*one) for one in _every(loaded)):
+        made.append(_ends_table(loaded))
     if any("correlation" in record.metrics for record in loaded.records):
         made.append(_correlation_table(loaded))
     if loaded.preset.baseline:
@@ -181,6 +187,33 @@ def _sensitivity_table(loaded: Report) -> Table:
                 rows.append([data, method, best, middle, min(means), 100 * near])
     header = ["data", "method", "best RA", "mean RA", "worst RA", f"% within {NEAR:g} of best"]
     return Table(f"{loaded.preset.title}: summary", header, rows, loaded.notes())
+
+
+def _every(loaded: Report) -> Iterator[tuple[Record, int]]:
+    return (one for found in loaded.chosen.values() for one in found.values())
+
+
+def _final(record: Record, step: int) -> list[float]:
+    """Accuracy on each task at the end of a long stream; none of a short one."""
+    T = sum(name.startswith("task/") for name in record.metrics)
+    return [record.metrics[f"task/{j}"][step] for j in range(T)] if T >= LONG else []
+
+
+def _ends_table(loaded: Report) -> Table:
+    """Final accuracy on the oldest and the newest tasks of long streams."""
+    rows: list[list[Value]] = []
+    for (data, condition), found in loaded.chosen.items():
+        label = ", ".join(filter(None, (data, condition_text(condition))))
+        for method in methods_of(loaded):
+            own = [_final(*one) for (name, _, _), one in found.items() if name == method]
+            ends = [(tasks[:END], tasks[END:-END], tasks[-END:]) for tasks in own if tasks]
+            if ends:
+                places = [[sum(part) / len(part) for part in parts if part] for parts in ends]
+                oldest, *middle, newest = (estimate(values) for values in zip(*places, strict=True))
+                rows.append([label, method, oldest, middle[0] if middle else None, newest])
+    header = ["data", "method", f"first {END}", "between", f"last {END}"]
+    notes = ["accuracy at the end in percent, mean ± standard error over seeds", *loaded.notes()]
+    return Table(f"{loaded.preset.title}: oldest and newest tasks", header, rows, notes)
 
 
 def _correlation_table(loaded: Report) -> Table:
