@@ -16,8 +16,8 @@ from vntransfer.continual import METHODS, Method, Task, accuracy_matrix, dense, 
 from vntransfer.continual import default_loss as loss_of
 from vntransfer.continual._fisher import diagonal_fisher
 
-STEPS = 200
-ROUNDS = 7
+STEPS = 100
+ROUNDS = 25
 CONSTANT = ("ewc", "rsp", "l2", "si")
 
 
@@ -112,9 +112,7 @@ def fisher() -> None:
             parts = torch.autograd.grad(loss, method.parameters)
             torch._foreach_addcmul_(total, parts, parts)
 
-    times = best(
-        {"loop": loop, "func": lambda: diagonal_fisher(method.model, data.x, data.y)}, rounds=5
-    )
+    times = best({"loop": loop, "func": lambda: diagonal_fisher(method.model, data.x, data.y)})
     show("Fisher information, loop / torch.func", times["loop"] / times["func"], ">= 2.5")
 
 

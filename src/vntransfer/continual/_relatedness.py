@@ -127,18 +127,21 @@ class Blocks:
         self.outside = n + n_response
 
     def take(self, sigma: Tensor) -> list[Tensor]:
-        """Blocks and logarithms of a layer's covariance: four tensors per size of group.
+        """Blocks X of a layer's covariance, and L: two tensors (groups, n, n) per size of group.
 
-        Joint matrices, their logarithms, the groups' own matrices, their logarithms.
+        L is log X less, in the rows and columns of the group, the logarithm of the group's own
+        matrix: with these two, D = ½ tr((X - Y)(L_X - L_Y)), see `divergence`.
         """
         wide = torch.nn.functional.pad(sigma.double(), (0, 1, 0, 1))
         parts = []
         for index in self.buckets:
-            joint = wide[index.unsqueeze(-1), index.unsqueeze(-2)]
+            X = wide[index.unsqueeze(-1), index.unsqueeze(-2)]
             padding = (index == self.outside).to(wide)
-            joint = joint + torch.diag_embed(padding + self.ridge)
-            own = joint[:, : -self.n_response, : -self.n_response]
-            parts += [joint, self._log(joint), own, self._log(own)]
+            X = X + torch.diag_embed(padding + self.ridge)
+            L = self._log(X)
+            own = (..., slice(-self.n_response), slice(-self.n_response))
+            L[own] -= self._log(X[own])
+            parts += [X, L]
         return parts
 
     def _log(self, matrices: Tensor) -> Tensor:
@@ -149,18 +152,21 @@ class Blocks:
     def stack(tasks: list[list[Tensor]]) -> list[Tensor]:
         """Lay results of `take` for several tasks out for `divergence`.
 
-        Per pair of matrices and logarithms three tensors: Y and log Y (groups, n (n + 1)/2, tasks),
-        their upper triangles, and tr(Y log Y) (groups, tasks).
+        Per size of group three tensors: Y and L_Y (groups, n (n + 1)/2, tasks), their upper
+        triangles, and tr(Y L_Y) (groups, tasks).
         """
         parts = []
         for k in range(0, len(tasks[0]), 2):
-            Y, log_Y = (torch.stack([_upper(task[i]) for task in tasks], -1) for i in (k, k + 1))
+            Y, L = (torch.stack([_upper(task[i]) for task in tasks], -1) for i in (k, k + 1))
             weights = _counts(tasks[0][k]).unsqueeze(-1)
-            parts += [Y, log_Y, (weights * Y * log_Y).sum(1)]
+            parts += [Y, L, (weights * Y * L).sum(1)]
         return parts
 
     def divergence(self, now: list[Tensor], then: list[Tensor]) -> Tensor:
         """D (tasks, groups) = J of the joint matrices - J of the groups' own ones (Eq. 4).
+
+        The groups' own matrices are blocks of the joint ones, so that tr(X_own log Y_own) is a part
+        of tr(X ·) as well, and the difference one form ½ tr((X - Y)(L_X - L_Y)).
 
         Parameters
         ----------
@@ -169,19 +175,18 @@ class Blocks:
         then
             Results of earlier tasks, put together by `stack`.
         """
-        J = [
-            self._jeffreys(*now[k : k + 2], *then[3 * k // 2 :][:3]) for k in range(0, len(now), 2)
-        ]
-        D = torch.cat([joint - own for joint, own in zip(J[::2], J[1::2], strict=True)])
+        D = torch.cat(
+            [self._apart(*now[k : k + 2], *then[3 * k // 2 :][:3]) for k in range(0, len(now), 2)]
+        )
         place = torch.tensor(self.order, device=D.device).argsort()
         return D.clamp_min(0)[place].mT
 
     @staticmethod
-    def _jeffreys(X: Tensor, log_X: Tensor, Y: Tensor, log_Y: Tensor, own: Tensor) -> Tensor:
-        """½ tr((X - Y)(log X - log Y)) (groups, tasks): products in place of differences."""
-        x, log_x = _upper(X) * _counts(X), _upper(log_X)
-        own = own + (x * log_x).sum(-1, keepdim=True)
-        crossed = x.unsqueeze(1) @ log_Y + (log_x * _counts(X)).unsqueeze(1) @ Y
+    def _apart(X: Tensor, L: Tensor, Y: Tensor, L_Y: Tensor, own: Tensor) -> Tensor:
+        """½ tr((X - Y)(L - L_Y)) (groups, tasks): products in place of differences."""
+        x, along = _upper(X) * _counts(X), _upper(L)
+        own = own + (x * along).sum(-1, keepdim=True)
+        crossed = x.unsqueeze(1) @ L_Y + (along * _counts(X)).unsqueeze(1) @ Y
         return (own - crossed.squeeze(1)) / 2
 
 

@@ -60,6 +60,7 @@ VARIANTS: dict[str, Variant] = {
     "rsp_reversed": Variant("rsp", _RSP, {"relatedness": "reversed"}, "fisher"),
     "rsp_random": Variant("rsp", _RSP, {"grouping": "random"}, "fisher"),
     "rsp_index": Variant("rsp", _RSP, {"response": "index"}, "fisher"),
+    "rsp_upper": Variant("rsp", _RSP, {"first_layer": "none"}, "fisher"),
     "rsp_over_groups": Variant("rsp", {"strength": 3.0}, {"normalise": "groups"}, "fisher"),
     **{f"rsp_{k}_groups": Variant("rsp", _RSP, {"groups": k}, "fisher") for k in (5, 10, 15, 20)},
     # so weak that it only watches
