@@ -200,7 +200,7 @@ def _final(record: Record, step: int) -> list[float]:
 
 
 def _ends_table(loaded: Report) -> Table:
-    """Final accuracy on the oldest and the newest tasks of long streams."""
+    """Tell the final accuracy on the oldest and the newest tasks of long streams."""
     rows: list[list[Value]] = []
     for (data, condition), found in loaded.chosen.items():
         label = ", ".join(filter(None, (data, condition_text(condition))))
