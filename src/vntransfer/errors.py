@@ -21,6 +21,10 @@ class DataError(VnError, ValueError):
     """A data set or file is absent, damaged or not in the expected form."""
 
 
+class DivergedError(VnError, ArithmeticError):
+    """Training has left the finite numbers."""
+
+
 class NumericalWarning(UserWarning):
     """A result was floored, jittered or is less accurate than usual; it says by how much."""
 

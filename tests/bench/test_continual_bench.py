@@ -191,6 +191,17 @@ def test_what_a_cell_is_given_decides() -> None:
     assert [chosen["strength"]] == trials[5].hyper["strength"]
 
 
+def test_a_candidate_that_diverges_is_not_taken() -> None:
+    rates = {"methods.covp.lr": [1e30, 0.01], "methods.covp.strength": [10.0]}
+    (cell,) = cells("mnistP", methods=["covp"], seeds=1, settings=rates)
+    assert choose(cell, continual._final)["lr"] == 0.01
+    outcomes = [compute(trial) for trial in continual.KIND.first(cell)]
+    assert not any(outcome.error for outcome in outcomes)
+    assert {name: v for _, name, v in outcomes[0].rows}["ra"] == 0
+    (cell,) = cells("mnistP", methods=["covp"], seeds=1, settings={**rates, "lr": 1e30})
+    assert "diverged" in compute(cell).error  # a cell of the table is told as failed
+
+
 def _never(trial: Cell) -> float:
     raise AssertionError(f"{trial.label} was given")
 

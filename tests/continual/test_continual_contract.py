@@ -1,5 +1,6 @@
 """What every method of the registry keeps."""
 
+import contextlib
 import inspect
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from vntransfer.continual import (
     score,
     train,
 )
-from vntransfer.errors import ArgumentError, DataError
+from vntransfer.errors import ArgumentError, DataError, DivergedError
 
 every_method = pytest.mark.parametrize("name", METHODS)
 penalties = pytest.mark.parametrize(
@@ -50,6 +51,17 @@ def test_same_seed_same_result_and_global_state_untouched(name: str) -> None:
     assert values(one) == values(two) != values(other)
     assert torch.equal(torch.get_rng_state(), before)
     np.testing.assert_array_equal(np.random.get_state()[1], numpy_before)  # noqa: NPY002
+
+
+@every_method
+@pytest.mark.parametrize("batch_size", [1, 8])
+@pytest.mark.filterwarnings("ignore:overflow encountered", "ignore:invalid value encountered")
+def test_a_network_that_diverges_is_no_riddle(name: str, batch_size: int) -> None:
+    """Either it goes on, as plain training does, or it says what has happened."""
+    model = net()
+    with contextlib.suppress(DivergedError):
+        learn(make(name, model), classes(), lr=1e30, batch_size=batch_size)
+    assert not bool((flat(model).abs() < 1e20).all())
 
 
 @pytest.mark.parametrize("name", [name for name in METHODS if name != "sgd"])

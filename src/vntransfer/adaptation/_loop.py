@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from vntransfer._steps import one_step
 from vntransfer.adaptation._checkpoint import Checkpoint
 from vntransfer.adaptation._objective import Batch, Block, Objective
-from vntransfer.errors import VnError
+from vntransfer.errors import DivergedError
 from vntransfer.networks import Net
 
 Record = dict[str, Any]
@@ -182,7 +182,7 @@ def check(record: Record) -> None:
     """Raise if a value of the history is not finite."""
     bad = [k for k, v in record.items() if isinstance(v, float) and not math.isfinite(v)]
     if bad:
-        raise VnError(
+        raise DivergedError(
             f"training: {', '.join(bad)} not finite in epoch {record['epoch']}; lower lr or "
             f"trade_off, or look for extreme values in y"
         )

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from vntransfer._arrays import number
-from vntransfer.errors import ArgumentError
+from vntransfer.errors import ArgumentError, DivergedError
 
 Criterion = Callable[[Tensor, Tensor], Tensor]
 """``criterion(output, y)``: mean loss of a batch, a scalar."""
@@ -262,6 +262,22 @@ def choice(name: str, value: Any, allowed: Sequence[str]) -> Any:
     if value not in allowed:
         raise ArgumentError(f"{name}: expected one of {', '.join(allowed)}, got {value!r}")
     return value
+
+
+def refuse_infinite(what: str, *tensors: Tensor) -> None:
+    """Raise if training has diverged: what a method keeps of a task must be finite.
+
+    Examples
+    --------
+    >>> refuse_infinite("slopes", torch.tensor([1.0, torch.inf]))  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ...
+    vntransfer.errors.DivergedError: slopes are not finite: training has diverged; ...
+    """
+    if not all(bool(tensor.isfinite().all()) for tensor in tensors):
+        raise DivergedError(
+            f"{what} are not finite: training has diverged; begin again with a lower learning rate"
+        )
 
 
 def gradients(parameters: Sequence[Tensor]) -> list[Tensor]:

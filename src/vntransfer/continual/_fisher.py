@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, grad, vmap
 
-from vntransfer.continual._base import Criterion, choice, default_loss, whole
+from vntransfer.continual._base import Criterion, choice, default_loss, refuse_infinite, whole
 from vntransfer.errors import ArgumentError
 
 Fisher = Literal["observed", "sampled", "expected", "squared_mean"]
@@ -185,6 +185,7 @@ def draw_labels(
         yield y, None
         return
     output = model(x)
+    refuse_infinite("the outputs of the network", output)
     if y.is_floating_point():  # a Gaussian with unit variance around the prediction
         mean = output.reshape(y.shape)
         if kind == "sampled":

@@ -6,6 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from vntransfer.continual._base import refuse_infinite
 from vntransfer.moments import Moments
 
 STEP = 4
@@ -132,6 +133,7 @@ class Blocks:
         L is log X less, in the rows and columns of the group, the logarithm of the group's own
         matrix: with these two, D = ½ tr((X - Y)(L_X - L_Y)), see `divergence`.
         """
+        refuse_infinite("activations or responses", sigma)
         wide = torch.nn.functional.pad(sigma.double(), (0, 1, 0, 1))
         parts = []
         for index in self.buckets:

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from vntransfer._arrays import number
-from vntransfer.continual._base import Criterion, choice, share, whole
+from vntransfer.continual._base import Criterion, choice, refuse_infinite, share, whole
 from vntransfer.continual._layers import Layer
 from vntransfer.continual._memory import Reservoir
 from vntransfer.continual._projection import BUFFER, Projected, SecondMoments
@@ -310,6 +310,9 @@ class CovarianceProjection(Projected):
             (self.moments.take(k), self.slopes.take(k) if self.sides == "both" else None)
             for k in range(len(self.layers))
         ]
+        for layer, factors in zip(self.layers, found, strict=True):
+            kept = [factor for factor in factors if factor is not None]
+            refuse_infinite(f"inputs or slopes of layer {layer.name!r}", *kept)
         for k, (layer, (A, G)) in enumerate(zip(self.layers, found, strict=True)):
             if A is None:
                 continue

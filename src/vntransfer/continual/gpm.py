@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from vntransfer._arrays import number
-from vntransfer.continual._base import Criterion
+from vntransfer.continual._base import Criterion, refuse_infinite
 from vntransfer.continual._fisher import Pending, evaluation
 from vntransfer.continual._projection import Projected
 from vntransfer.continual._tape import layer_inputs
@@ -98,7 +98,9 @@ class GPM(Projected):
         with evaluation(self.model):
             inputs = layer_inputs(self.model, self.layers, x)
         for k, (layer, batch) in enumerate(zip(self.layers, inputs, strict=True)):
-            new = new_directions(layer.rows(batch).double(), self._basis(k).double(), share)
+            rows = layer.rows(batch).double()
+            refuse_infinite(f"inputs of layer {layer.name!r}", rows)
+            new = new_directions(rows, self._basis(k).double(), share)
             self.bases[k][:, self.used[k] : self.used[k] + new.shape[1]] = new.to(self.bases[k])
             self.used[k] += new.shape[1]
         self._refresh()

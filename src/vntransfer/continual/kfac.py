@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from vntransfer._arrays import number
-from vntransfer.continual._base import Criterion, Method, choice, whole
+from vntransfer.continual._base import Criterion, Method, choice, refuse_infinite, whole
 from vntransfer.continual._fisher import Pending, draw_labels, evaluation
 from vntransfer.continual._layers import Layer, find_layers
 from vntransfer.continual._tape import sample_slopes
@@ -166,6 +166,8 @@ class KFAC(Method):
             if self.fisher == "sampled":
                 y = self._draw(x, y)
             factors = kronecker_factors(self.model, self.layers, x, y, self.criterion)
+        for layer, both in zip(self.layers, factors, strict=True):
+            refuse_infinite(f"inputs or slopes of layer {layer.name!r}", *both)
         self.spectra = []
         for k, (A, G) in enumerate(factors):
             self.A[k] += A

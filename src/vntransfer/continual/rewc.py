@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal, get_args
 import torch
 from torch import Tensor, nn
 
-from vntransfer.continual._base import Criterion, choice, whole
+from vntransfer.continual._base import Criterion, choice, refuse_infinite, whole
 from vntransfer.continual._fisher import Fisher, Pending, diagonal_fisher, draw_labels, evaluation
 from vntransfer.continual._layers import Layer, find_layers, watch_order
 from vntransfer.continual._quadratic import Penalised, Quadratic, Update
@@ -194,7 +194,9 @@ class REWC(Penalised):
         )
         turns = []
         for k, layer in enumerate(self.layers):
-            U1, U2 = (torch.linalg.eigh(torch.as_tensor(m).double())[1] for m in (L[k], M[k]))
+            both = [torch.as_tensor(m).double() for m in (L[k], M[k])]
+            refuse_infinite(f"inputs or slopes of layer {layer.name!r}", *both)
+            U1, U2 = (torch.linalg.eigh(m)[1] for m in both)
             out = U2.mT if self.rotation == "published" else U2
             turns.append([U.to(layer.weight.detach()).contiguous() for U in (U1, out)])
         return turns

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from vntransfer._arrays import number
-from vntransfer.continual._base import Criterion, choice, whole
+from vntransfer.continual._base import Criterion, choice, refuse_infinite, whole
 from vntransfer.continual._fisher import Pending, evaluation
 from vntransfer.continual._layers import find_layers, junctions, watch_order
 from vntransfer.continual._modules import Grouping, find_groups
@@ -315,6 +315,7 @@ class RSP(Penalised):
         return functional.one_hot(y, m)
 
     def _group(self) -> None:
+        refuse_infinite("weights of the network", *self.parameters)
         self.labels = [
             find_groups(
                 junction.incoming(),

@@ -7,8 +7,9 @@ Hyper-parameters that a preset gives as lists are chosen by RA on another stream
 other permutations or angles and other rows, with test pictures held out of the training part (of
 Omniglot: other alphabets). The
 rule "short_stream" uses the paper's 5 tasks of 300 samples, "full_stream" the table's own length;
-"fixed" accepts one value each. The choice is the same for all seeds of a method, and the cells that
-it is made from are computed once (see `vntransfer.bench.experiments.continual_search`).
+"fixed" accepts one value each. A candidate that diverges has an RA of 0. The choice is the same for
+all seeds of a method, and the cells that it is made from are computed once (see
+`vntransfer.bench.experiments.continual_search`).
 """
 
 import json
@@ -29,7 +30,7 @@ from vntransfer.bench.experiments.continual_search import SETTINGS, candidates, 
 from vntransfer.bench.kinds import Kind
 from vntransfer.bench.options import Option, Settings
 from vntransfer.bench.scratch import scratch
-from vntransfer.errors import PresetError
+from vntransfer.errors import DivergedError, PresetError
 
 if TYPE_CHECKING:
     from vntransfer.continual import Task
@@ -184,11 +185,24 @@ def _final(trial: Cell) -> float:
     tasks = _tasks(trial.data, trial.settings, trial.seed)
     (hyper,) = candidates(trial.method, trial.hyper, trial.settings)
     stage = f"search-{trial.key}"
-    *_, (last, _) = _learn(trial.method, hyper, trial.settings, tasks, trial.seed, stage)
+    try:
+        *_, (last, _) = _learn(trial.method, hyper, trial.settings, tasks, trial.seed, stage)
+    except DivergedError:
+        return 0.0
     return float(np.mean(last))
 
 
 def _run(cell: Cell) -> Iterator[tuple[int, dict[str, float]]]:
+    try:
+        yield from _stream_of(cell)
+    except DivergedError:
+        if not cell.settings["held_out"]:
+            raise
+        yield cell.settings["n_tasks"], {"ra": 0.0, "la": 0.0, "bt": 0.0}
+
+
+def _stream_of(cell: Cell) -> Iterator[tuple[int, dict[str, float]]]:
+    """After each task: what was found on all tasks so far, and at the end what it comes to."""
     hyper = choose(cell, _final)
     tasks = _tasks(cell.data, cell.settings, cell.seed)
     T = len(tasks)
