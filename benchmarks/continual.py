@@ -79,7 +79,7 @@ def growth() -> None:
 def steps() -> None:
     """A step of each method against plain descent, in the third task."""
     block = task(STEPS, seed=99)
-    methods = {name: at_task(name, 3) for name in METHODS if name != "mer"}
+    methods = {name: at_task(name, 3) for name in METHODS}
     times = best({n: partial(train, m.model, block, m) for n, m in methods.items()})
     print(f"a step of plain descent: {times['sgd'] / STEPS * 1e6:.0f} microseconds")
     bounds = {"rsp": "<= 2.5", "covp": "<= 2"}
