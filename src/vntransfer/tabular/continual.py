@@ -14,7 +14,7 @@ from vntransfer.continual import METHODS, Task, accuracy_matrix
 from vntransfer.continual.metrics import forgetting_curve, score, summary
 from vntransfer.continual.networks import dense
 from vntransfer.data.cells import Column
-from vntransfer.errors import ArgumentError, DataError, DomainError
+from vntransfer.errors import ArgumentError, DataError, DivergedError, DomainError
 from vntransfer.io import report
 from vntransfer.tabular.encoder import Findings, TableEncoder
 from vntransfer.tabular.schema import without_marks
@@ -233,7 +233,7 @@ def learn_tasks(
             seed=random_state,
             callback=lambda i, _: report(f"{method}: tasks", i + 1, total),
         )
-    except torch.linalg.LinAlgError:  # type: ignore[attr-defined]  # of NaN
+    except DivergedError:
         matrix = np.full((total, total), np.nan)
     if not np.isfinite(matrix).all():
         raise DataError(f"lr: training with {method} diverged at {lr:g}; take a smaller one")
