@@ -77,7 +77,10 @@ def test_absent_files_are_named(name: str, tmp_path: Path) -> None:
     remote = DATASETS[name].files[0]
     with pytest.raises(DataError, match="absent") as caught:
         load(name, folder=tmp_path)
-    assert all(word in str(caught.value) for word in (remote.name, remote.folder, *remote.urls[:1]))
+    text = str(caught.value)
+    assert all(word in text for word in (remote.name, remote.folder, *remote.urls[:1]))
+    assert f"{remote.name} or {remote.name}" not in text
+    assert ("vnt data fetch" in text) == bool(remote.urls)
 
 
 @pytest.mark.parametrize("name", DATASETS)

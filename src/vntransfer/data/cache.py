@@ -167,11 +167,13 @@ def require(entry: Entry, folder: str | Path | None = None) -> list[Found]:
     for remote in entry.files:
         if remote.name not in present and not remote.optional:
             home = Path(folder).expanduser() if folder is not None else data_home()
-            others = "".join(f" or {c.name}" for c in remote.compact)
-            address = f"download {remote.urls[0]}" if remote.urls else f"get {remote.name}"
+            names = dict.fromkeys((remote.name, *(c.name for c in remote.compact)))
+            get = "it has no public address: "
+            if remote.urls:
+                get = f"run `vnt data fetch {entry.name}`, or download {remote.urls[0]} and "
             raise DataError(
-                f"{entry.name}: {remote.name} is absent; run `vnt data fetch {entry.name}`, or "
-                f"{address} and put {remote.name}{others} into {home / remote.folder}"
+                f"{entry.name}: {remote.name} is absent; {get}put {' or '.join(names)} into "
+                f"{home / remote.folder}"
             )
     if partial := [item.path.name for item in found if item.form == "partial"]:
         warnings.warn(
