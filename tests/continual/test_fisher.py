@@ -68,6 +68,26 @@ def test_expected_fisher_is_half_the_curvature_of_the_divergence() -> None:
                 assert kl == pytest.approx(0.5 * float(own.view(-1)[i]) * step**2, rel=tolerance)
 
 
+def test_whole_fisher_is_half_the_curvature_of_the_divergence_along_any_direction() -> None:
+    """KL(p(θ) : p(θ + Δ)) ~ ½ Δ'FΔ with F = E[Σ_c p_c g_c g_c'], g_c the gradient of log p_c."""
+    model, (task, *_) = net(dtype=torch.float64), classes(1, dtype=torch.float64)
+    parameters, draw = list(model.parameters()), generator()
+    log_p = model(task.x).log_softmax(-1)
+    steps = [1e-4 * torch.randn(p.shape, generator=draw, dtype=p.dtype) for p in parameters]
+    form = 0.0
+    for row in log_p:
+        for value in row:
+            slopes = torch.autograd.grad(value, parameters, retain_graph=True)
+            along = sum(float((g * d).sum()) for g, d in zip(slopes, steps, strict=True))
+            form += float(value.detach().exp()) * along**2 / len(log_p)
+    with torch.no_grad():
+        for p, step in zip(parameters, steps, strict=True):
+            p += step
+        log_q = model(task.x).log_softmax(-1)
+        kl = float((log_p.exp() * (log_p - log_q)).sum(-1).mean())
+    assert kl == pytest.approx(form / 2, rel=1e-2)
+
+
 @pytest.mark.parametrize("kind", ["observed", "expected", "sampled"])
 def test_gaussian_responses(kind: str) -> None:
     model, (task, *_) = net(1), responses(1)

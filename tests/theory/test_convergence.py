@@ -95,6 +95,14 @@ def test_counter_example_overlaps_must_be_squared() -> None:
     hats = sigma + 0.01 * q @ q.mT, theta
     terms = convergence_terms(sigma, theta, *hats)
     assert terms.printed_bound != pytest.approx(terms.squared_bound, rel=1e-3)
+    (s, v), (t, u) = torch.linalg.eigh(sigma), torch.linalg.eigh(theta)
+
+    def expansion(overlaps: torch.Tensor) -> torch.Tensor:
+        return (s * s.log()).sum() - s @ overlaps @ t.log() - (s.sum() - t.sum())
+
+    truth = float(von_neumann(sigma, theta))
+    assert float(expansion((v.mT @ u).square())) == pytest.approx(truth)
+    assert float(expansion(v.mT @ u)) != pytest.approx(truth, rel=0.1)
 
 
 @pytest.mark.parametrize("which", ["sigma", "theta", "sigma_hat", "theta_hat"])
