@@ -4,14 +4,15 @@ from typing import Any
 
 import numpy as np
 
-from vntransfer.data import Domains, load
+from vntransfer.bench.datasets import load_data
+from vntransfer.data import Domains
 
 Rows = tuple[Any, np.ndarray]
 
 
 def domains(name: str) -> Domains:
-    """Load a set of named domains; a stream of tasks is refused."""
-    loaded = load(name)
+    """Load a set of named domains, such as ``bike`` or ``bike:k=8``; a stream is refused."""
+    loaded = load_data(name)
     if not isinstance(loaded, Domains):
         raise SystemExit(f"{name}: a stream of tasks; give a set of domains (vnt data list)")
     return loaded
