@@ -57,15 +57,19 @@ def ratios(found: dict[str, Any]) -> dict[str, float]:
     for t in (0.02, 0.05, 0.1):
         weights[f"mean by score, temperature {t}"] = guard(errors, temperature=t).shares
     weights["stack"] = stacked.weights
-    weights["stack, guarded"] = stacked.weights if stacked.score < 0 else eye[0]
+    surely = stacked.ratio + 0.5 * stacked.standard_error < 0
+    weights["stack if better by half a standard error"] = stacked.weights if surely else eye[0]
     here = np.abs(found["p"] - found["p"][0]).mean(1)
     there = np.max([np.abs(p - p[0]).mean(1) for p in P], axis=0)
     near = here <= there
     within = stack([p[near] for p in P], Y)
-    weights["the same, without what is far (auto)"] = np.zeros(len(NAMES))
-    weights["the same, without what is far (auto)"][near] = (
-        within.weights if within.score < 0 else eye[0][near]
-    )
+    surely = within.ratio + 0.5 * within.standard_error < 0
+    for text, taken in (
+        ("the same, without what is far", surely),
+        ("stack unless worse by a standard error, without what is far (auto)", not within.worse),
+    ):
+        weights[text] = np.zeros(len(NAMES))
+        weights[text][near] = within.weights if taken else eye[0][near]
     out = {}
     for name, w in weights.items():
         kept = np.where(w < LEAST, 0.0, w)

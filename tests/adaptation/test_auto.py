@@ -1,5 +1,6 @@
 """`AutoTransferRegressor`: the right learner is found, the target's labels are never read."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -100,14 +101,15 @@ def test_target_labels_are_never_read_and_one_source_is_enough() -> None:
     assert list(best.models_) == [best.selection_.chosen]
 
 
-def test_stack_is_the_best_mean_and_a_doubtful_one_is_refused() -> None:
+def test_stack_is_the_best_mean_and_a_worse_one_is_refused() -> None:
     rng = np.random.default_rng(0)
     truth = [rng.normal(size=200) for _ in range(4)]
     noise = [rng.normal(size=(3, 200)) for _ in range(4)]
     independent = [y + e for y, e in zip(truth, noise, strict=True)]
     found = stack(independent, truth)
     np.testing.assert_allclose(found.weights, 1 / 3, atol=0.08)  # equal and independent errors
-    assert found.score < np.log(0.75)  # the mean of three has 1/√3 of the error
+    assert found.ratio < np.log(0.75)  # the mean of three has 1/√3 of the error
+    assert not found.worse
     grid = [
         np.array([a, b, 1 - a - b])
         for a in np.linspace(0, 1, 21)
@@ -125,7 +127,9 @@ def test_stack_is_the_best_mean_and_a_doubtful_one_is_refused() -> None:
     doubtful = stack([y + e for y, e in zip(truth, worse, strict=True)], truth)
     assert doubtful.weights[0] > 0.8
     alone = [np.stack((y + e[0], y + e[0])) for y, e in zip(truth, noise, strict=True)]
-    assert stack(alone, truth).score >= 0  # nothing gained: the safe one is kept
+    assert stack(alone, truth).worse  # nothing gained, and no doubt about it: the safe one is kept
+    for ratio, worse in ((0.1, True), (0.01, False), (-0.1, False)):
+        assert replace(found, ratio=ratio, standard_error=0.05).worse == worse
 
 
 def test_what_no_virtual_target_is_an_example_of_is_left_out() -> None:

@@ -11,9 +11,6 @@ from vntransfer.adaptation._guard import guard
 Floats = NDArray[np.float64]
 
 STEPS, RATE = 400, 0.5
-CAUTION = 0.5
-"""By so many standard errors a mean must be better than the safe candidate."""
-
 ROWS = 1000
 """Rows of a virtual target that are used at most."""
 
@@ -61,7 +58,7 @@ def stack_weights(predictions: Sequence[Floats], truth: Sequence[Floats]) -> Flo
 
 @dataclass(frozen=True)
 class Stacked:
-    """Weights of the candidates, and whether the mean by them is better than the safe candidate.
+    """Weights of the candidates, and whether the mean by them is worse than the safe candidate.
 
     Parameters
     ----------
@@ -73,15 +70,24 @@ class Stacked:
         (V,): error of the mean by these on each.
     ratio
         Mean log ratio of these errors to the safe candidate's.
-    score
-        The same plus half a standard error: the errors are those of weights fitted elsewhere.
+    standard_error
+        Of that mean.
     """
 
     weights: Floats
     held_out: Floats
     errors: Floats
     ratio: float
-    score: float
+    standard_error: float
+
+    @property
+    def worse(self) -> bool:
+        """Whether it is no better than the safe candidate, by a standard error at least.
+
+        The judgement leans to the safe candidate's side: weights are of fewer virtual targets, and
+        networks of half the training.
+        """
+        return self.ratio >= self.standard_error
 
 
 def stack(predictions: Sequence[Floats], truth: Sequence[Floats]) -> Stacked:
@@ -100,6 +106,5 @@ def stack(predictions: Sequence[Floats], truth: Sequence[Floats]) -> Stacked:
     )
     safe = np.array([np.abs(p[0] - y).mean() for p, y in zip(predictions, truth, strict=True)])
     judged = guard(np.stack((safe, errors), 1))
-    ratio = float(judged.ratios[:, 1].mean())
-    score = ratio + CAUTION * float(judged.standard_errors[1])
-    return Stacked(stack_weights(predictions, truth), held_out, errors, ratio, score)
+    ratio, spread = float(judged.ratios[:, 1].mean()), float(judged.standard_errors[1])
+    return Stacked(stack_weights(predictions, truth), held_out, errors, ratio, spread)

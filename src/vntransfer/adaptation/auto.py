@@ -1,4 +1,4 @@
-"""Which learner, and which weights of the sources? Leave-one-source-out decides, guarded."""
+"""Which learner, and which weights of the sources? Leave-one-source-out decides."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -66,9 +66,9 @@ class AutoTransferRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc
     Each source plays the target once, and every candidate predicts it from the others; no label of
     the target is used. The shares of the candidates in the mean of predictions are those of the
     least error there; they are judged by leaving each virtual target out of their own fit, too.
-    With r the logarithm of the ratio of that error to boosting's on a virtual target, the score is
-    the mean of r plus half its standard error: unless it is below 0, boosting is taken. A doubtful
-    gain is no gain.
+    With r the logarithm of the ratio of that error to boosting's on a virtual target, boosting
+    alone is taken if the mean of r is not below its standard error: a mean of several is a hedge by
+    itself, and judged by fewer virtual targets and by networks of half the training.
 
     Virtual targets tell nothing about a target unlike all of them. A candidate whose predictions
     are farther from boosting's there (mean absolute difference) than on any virtual target is left
@@ -218,21 +218,23 @@ class AutoTransferRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc
     def _stacked(
         self, names: tuple[str, ...], folds: Folds, failed: NDArray[np.bool_]
     ) -> tuple[Floats, str]:
-        """Shares (C,) of a guarded stack, and why."""
+        """Shares (C,) of a stack, or boosting alone if that is worse, and why."""
         stacked = stack([p[~failed] for p in folds[0]], folds[1])
         n = len(folds[1])
         self._others = np.tile(np.eye(len(names))[0], (n, 1))
-        if stacked.score >= 0:
-            reason = f"{names[0]}: no mean of candidates was clearly better on {n} "
-            return self._others[0], reason + "virtual targets"
+        apart, spread = (100 * np.expm1(x) for x in (stacked.ratio, stacked.standard_error))
+        if stacked.worse:
+            return self._others[0], (
+                f"{names[0]}: means of candidates have errors {apart:.1f} % higher over {n} "
+                f"virtual targets, with a standard error of {spread:.1f} %"
+            )
         self._others[:, ~failed] = stacked.held_out
         shares = np.zeros(len(names))
         shares[~failed] = stacked.weights
-        gain = 100 * (1 - np.exp(stacked.ratio))
         return shares, (
-            f"a mean of candidates, {names[int(shares.argmax())]} first: error {gain:.1f} % "
-            f"below that of {names[0]} over {n} virtual targets, which is more than half its "
-            f"standard error"
+            f"a mean of candidates, {names[int(shares.argmax())]} first: error {abs(apart):.1f} % "
+            f"{'below' if apart < 0 else 'above'} that of {names[0]} over {n} virtual targets, "
+            f"with a standard error of {spread:.1f} %"
         )
 
     def _held_out(self, names: tuple[str, ...], tried: Tried, y: Floats, groups: Groups) -> Floats:
