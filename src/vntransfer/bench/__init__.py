@@ -15,5 +15,16 @@ from vntransfer.bench.packed import pack
 from vntransfer.bench.provenance import read_provenance
 from vntransfer.bench.report import report
 from vntransfer.bench.runner import Summary, retry, run
+from vntransfer.bench.verify import verify
 
-__all__ = ["Summary", "export", "pack", "read_provenance", "report", "results", "retry", "run"]
+__all__ = [
+    "Summary",
+    "export",
+    "pack",
+    "read_provenance",
+    "report",
+    "results",
+    "retry",
+    "run",
+    "verify",
+]

@@ -128,6 +128,23 @@ def retry(
     return _run(preset, Path(folder), means, watcher, {"command": command}, retry=True)
 
 
+def compute_cells(
+    preset: Preset,
+    cells: Sequence[Cell],
+    folder: Path,
+    *,
+    jobs: int | None = None,
+    watcher: Watcher | None = None,
+) -> dict[str, Outcome]:
+    """Compute some cells of a preset in a folder of their own, and give what came out by key."""
+    means = _Means("local", None, jobs)
+    told = {"command": command_line("verify", str(folder), means.options())}
+    _run(preset, folder, means, watcher, told, cells=cells)
+    with Store(folder) as store:
+        found = {cell.key: store.outcome(cell.key) for cell in cells}
+    return {key: outcome for key, outcome in found.items() if outcome is not None}
+
+
 @dataclass(frozen=True)
 class _Means:
     """What cells are computed with."""
@@ -157,11 +174,12 @@ def _run(
     watcher: Watcher | None,
     told: Mapping[str, Any],
     *,
+    cells: Sequence[Cell] | None = None,
     retry: bool = False,
     reuse: Elsewhere | None = None,
     budget: Budget | None = None,
 ) -> Summary:
-    cells = expand(preset)
+    cells = expand(preset) if cells is None else cells
     watcher = watcher or Silent()
     checkpoints = folder / FOLDER_NAME
     with _only_writer(folder), Store(folder, write=True) as store:

@@ -1,4 +1,4 @@
-"""``vnt bench``: list, run, watch, report, retry and export experiments."""
+"""``vnt bench``: list, run, watch, report, retry, export and verify experiments."""
 
 import os
 import signal
@@ -316,3 +316,50 @@ def pack(
     from vntransfer.bench import pack as write
 
     typer.echo(f"packed {write(folder, out)} cells; see: vnt bench report {out}")
+
+
+@app.command()
+def verify(
+    folder: _Folder,
+    cells: Annotated[int, typer.Option(min=1, help="How many cells, drawn at random.")] = 3,
+    data: Annotated[str, typer.Option(help="Among these data sets, separated by commas.")] = "",
+    targets: Annotated[str, typer.Option(help="Among these targets (streams).")] = "",
+    methods: Annotated[str, typer.Option(help="Among these methods.")] = "",
+    seed: Annotated[int, typer.Option(help="Of the draw: another one gives other cells.")] = 0,
+    tolerance: Annotated[
+        float | None,
+        typer.Option(min=0, help="Relative difference of the metric that is no failure; .03."),
+    ] = None,
+    jobs: _Jobs = None,
+) -> None:
+    """Compute some cells of a run folder or of packed results again, and compare.
+
+    On a machine like the run's all numbers are equal to the last digit; other vector instructions
+    change the order of sums, and training carries that on. Ends with 1 if a metric is farther off
+    than the tolerance.
+    """
+    from vntransfer.bench import verify as compute
+    from vntransfer.bench.display import Display
+    from vntransfer.bench.tables import render
+    from vntransfer.bench.verify import TOLERANCE, as_table
+
+    limit = TOLERANCE if tolerance is None else tolerance
+    with Display() as display:
+        found = compute(
+            folder,
+            cells=cells,
+            data=_names(data),
+            targets=_names(targets),
+            methods=_names(methods),
+            seed=seed,
+            jobs=jobs,
+            watcher=display,
+        )
+    typer.echo(render([as_table(found)]))
+    same = sum(one.equal == one.numbers for one in found)
+    bad = sum(one.apart > limit for one in found)
+    typer.echo(
+        f"{same} of {len(found)} cells equal to the last digit, {bad} farther off than {limit:g}"
+    )
+    if bad:
+        raise typer.Exit(1)

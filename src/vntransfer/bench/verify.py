@@ -1,0 +1,188 @@
+"""Numbers checked by computing them again: some cells of a run, drawn at random."""
+
+import random
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from vntransfer.bench.cells import Cell, expand
+from vntransfer.bench.display import Watcher
+from vntransfer.bench.kinds import load_kind
+from vntransfer.bench.options import check_names
+from vntransfer.bench.preset import Preset
+from vntransfer.bench.records import Outcome, Record
+from vntransfer.bench.runner import compute_cells
+from vntransfer.bench.store import read_records
+from vntransfer.bench.tables import Table, Value
+from vntransfer.errors import ArgumentError, StoreError
+
+TOLERANCE = 0.03
+"""Relative difference that processors with other vector instructions were seen to make."""
+
+Numbers = dict[tuple[str, int], float]
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A cell as it was kept, and as it came out now.
+
+    Parameters
+    ----------
+    label
+        Which cell it is.
+    metric, before, now
+        The experiment's metric at the last step; ``now`` is None if the cell failed.
+    equal, numbers
+        How many of all its numbers are equal to the last digit, and how many there are.
+    problem
+        Why it could not be computed, otherwise empty.
+    """
+
+    label: str
+    metric: str
+    before: float
+    now: float | None
+    equal: int
+    numbers: int
+    problem: str = ""
+
+    @property
+    def apart(self) -> float:
+        """Difference of the metric, relative to what was kept; infinite if it failed."""
+        if self.now is None:
+            return float("inf")
+        gap = abs(self.now - self.before)
+        return gap / abs(self.before) if self.before else (float("inf") if gap else 0.0)
+
+
+def verify(
+    folder: str | Path,
+    *,
+    cells: int = 3,
+    data: Sequence[str] | None = None,
+    targets: Sequence[str] | None = None,
+    methods: Sequence[str] | None = None,
+    seed: int = 0,
+    jobs: int | None = None,
+    watcher: Watcher | None = None,
+) -> list[Checked]:
+    """Compute some finished cells of a run folder, or of packed results, again.
+
+    Nothing is written into the folder. Cells with a search compute what they choose from as well.
+
+    Parameters
+    ----------
+    folder
+        Run folder, or packed results.
+    cells
+        How many, drawn at random.
+    data, targets, methods
+        Draw among these only.
+    seed
+        Of the draw: another one gives other cells.
+    jobs, watcher
+        As for `vntransfer.bench.run`.
+
+    Raises
+    ------
+    StoreError
+        Data or code are others than those of the run, so that its cells cannot be made here.
+
+    Examples
+    --------
+    >>> from vntransfer.bench import run
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     _ = run("smoke", methods=["constant"], targets=["s1"], seeds=2, out=place)
+    ...     [(one.label, one.apart, one.equal, one.numbers) for one in verify(place, cells=1)]
+    [('synthetic s1 constant seed 1', 0.0, 2, 2)]
+    """
+    preset, records, _ = read_records(folder)
+    if preset.search is not None:
+        raise ArgumentError(
+            f"{folder}: its trials follow from each other, so that none can be computed alone; run "
+            f"the search again into another folder and compare"
+        )
+    drawn = _draw(folder, records, cells, data, targets, methods, seed)
+    chosen = _cells(folder, preset, drawn)
+    with tempfile.TemporaryDirectory(prefix="vnt-verify-") as place:
+        found = compute_cells(preset, chosen, Path(place), jobs=jobs, watcher=watcher)
+    metric = load_kind(preset.experiment).metric
+    return [
+        _compare(cell, record, found[cell.key], metric)
+        for cell, record in zip(chosen, drawn, strict=True)
+    ]
+
+
+def as_table(checked: Sequence[Checked]) -> Table:
+    """Give what was compared as a table."""
+    rows: list[list[Value]] = [
+        [
+            one.label,
+            one.metric,
+            one.before,
+            one.now if one.now is not None else one.problem,
+            f"{100 * one.apart:.2g} %" if one.now is not None else "",
+            f"{one.equal} of {one.numbers}",
+        ]
+        for one in checked
+    ]
+    header = ["cell", "metric", "kept", "now", "difference", "numbers equal to the last digit"]
+    return Table("cells computed again", header, rows)
+
+
+def _draw(
+    folder: str | Path,
+    records: Sequence[Record],
+    cells: int,
+    data: Sequence[str] | None,
+    targets: Sequence[str] | None,
+    methods: Sequence[str] | None,
+    seed: int,
+) -> list[Record]:
+    """Draw finished records among those that are wanted."""
+    if cells < 1:
+        raise ArgumentError(f"cells: expected 1 or more, got {cells}")
+    wanted = {"data": data, "target": targets, "method": methods}
+    left = [record for record in records if record.status == "done"]
+    for name, values in wanted.items():
+        if values:
+            check_names(values, {getattr(record, name) for record in left}, name)
+            left = [record for record in left if getattr(record, name) in values]
+    if not left:
+        raise StoreError(f"{folder}: no finished cell fits; see vnt bench report {folder}")
+    return random.Random(seed).sample(left, min(cells, len(left)))
+
+
+def _cells(folder: str | Path, preset: Preset, drawn: Sequence[Record]) -> list[Cell]:
+    """Make the cells of records from the preset, with the data and the code that are here."""
+    used = {record.data for record in drawn}
+    some = replace(
+        preset,
+        data=tuple(name for name in preset.data if name in used),
+        seeds=tuple(sorted({record.seed for record in drawn})),
+        targets=tuple(sorted({record.target for record in drawn})),
+    )
+    known = {cell.key: cell for cell in expand(some)}
+    for record in drawn:
+        if record.key not in known:
+            raise StoreError(
+                f"{folder}: {record.data} {record.target} {record.method} cannot be computed here: "
+                f"the data (sha256 {record.data_hash[:12]}... in the run) or the version of the "
+                f"method ({record.version}) are others; take those of the run"
+            )
+    return [known[record.key] for record in drawn]
+
+
+def _compare(cell: Cell, record: Record, outcome: Outcome, metric: str) -> Checked:
+    before = {(name, s): v for name, steps in record.metrics.items() for s, v in steps.items()}
+    now = {(name, s): v for s, name, v in outcome.rows}
+    equal = sum(now.get(place) == value for place, value in before.items())
+    kept, found = _last(before, metric), _last(now, metric)
+    assert kept is not None  # a finished cell has its metric
+    return Checked(cell.label, metric, kept, found, equal, len(before), outcome.error)
+
+
+def _last(numbers: Numbers, metric: str) -> float | None:
+    steps = [(step, value) for (name, step), value in numbers.items() if name == metric]
+    return max(steps)[1] if steps else None

@@ -1,0 +1,84 @@
+"""Numbers of a run are checked by computing them again, and a wrong one is found."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from vntransfer.bench import pack, run, verify
+from vntransfer.bench.packed import CELLS_NAME, RUN_NAME
+from vntransfer.cli import app
+from vntransfer.errors import ArgumentError, PresetError, StoreError
+from vntransfer.io import file_hash
+
+pq = pytest.importorskip("pyarrow.parquet")
+
+
+@pytest.fixture(scope="module")
+def packed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("verify")
+    run("smoke", methods=["constant", "ridge"], targets=["s1", "s2"], seeds=2, out=place / "run")
+    pack(place / "run", place / "packed")
+    return place / "packed"
+
+
+def rewritten(packed: Path, out: Path, change: Callable[[int, dict[str, Any]], Any]) -> Path:
+    """Packed results whose rows are changed, and which belong together all the same."""
+    table = pq.read_table(packed / CELLS_NAME)
+    rows = [{**row, **change(i, row)} for i, row in enumerate(table.to_pylist())]
+    out.mkdir()
+    pq.write_table(type(table).from_pylist(rows, table.schema), out / CELLS_NAME)
+    described = json.loads((packed / RUN_NAME).read_text("utf-8"))
+    described["sha256"] = file_hash(out / CELLS_NAME)
+    (out / RUN_NAME).write_text(json.dumps(described), "utf-8")
+    return out
+
+
+def off(i: int, row: dict[str, Any]) -> dict[str, Any]:
+    """Metrics of seed 1, a quarter too large."""
+    factor = 1.25 if row["seed"] == 1 else 1.0
+    return {"metrics": [{**one, "value": factor * one["value"]} for one in row["metrics"]]}
+
+
+def test_the_same_cells_come_out_equal_and_the_folder_stays_as_it_is(packed: Path) -> None:
+    before = {path: path.read_bytes() for path in packed.iterdir()}
+    found = verify(packed, cells=5, jobs=1)
+    assert len({(one.label, one.before) for one in found}) == 5
+    assert all(one.apart == 0 and one.equal == one.numbers > 0 for one in found)
+    assert {path: path.read_bytes() for path in packed.iterdir()} == before
+
+
+def test_cells_are_drawn_by_the_seed_among_those_that_are_named(packed: Path) -> None:
+    draws = [[one.label for one in verify(packed, cells=2, seed=s, jobs=1)] for s in (0, 0, 1)]
+    assert draws[0] == draws[1] != draws[2]
+    some = verify(packed, cells=50, methods=["constant"], targets=["s2"], jobs=1)
+    assert [one.label for one in sorted(some, key=lambda one: one.label)] == [
+        "synthetic s2 constant seed 0",
+        "synthetic s2 constant seed 1",
+    ]
+
+
+def test_a_wrong_number_is_found(packed: Path, tmp_path: Path) -> None:
+    wrong = rewritten(packed, tmp_path / "wrong", off)
+    found = verify(wrong, cells=50, methods=["constant"], jobs=1)
+    for one in found:
+        assert one.apart == pytest.approx(0.2 if one.label.endswith("seed 1") else 0)
+        assert (one.equal == one.numbers) == one.label.endswith("seed 0")
+    command = ["bench", "verify", str(wrong), "--methods", "constant", "--cells", "50", "-j", "1"]
+    told = CliRunner().invoke(app, command)
+    assert told.exit_code == 1
+    assert "2 of 4 cells equal to the last digit, 2 farther off than 0.03" in told.output
+    assert CliRunner().invoke(app, [*command, "--tolerance", "0.25"]).exit_code == 0
+
+
+def test_what_cannot_be_computed_is_said(packed: Path, tmp_path: Path) -> None:
+    with pytest.raises(PresetError, match="did you mean 'ridge'"):
+        verify(packed, methods=["rige"])
+    with pytest.raises(ArgumentError, match="cells: expected 1"):
+        verify(packed, cells=0)
+    other = rewritten(packed, tmp_path / "other", lambda i, row: {"key": f"{i:032d}"})
+    with pytest.raises(StoreError, match="cannot be computed here"):
+        verify(other, jobs=1)
