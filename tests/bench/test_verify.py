@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +48,7 @@ def test_the_same_cells_come_out_equal_and_the_folder_stays_as_it_is(packed: Pat
     before = {path: path.read_bytes() for path in packed.iterdir()}
     found = verify(packed, cells=5, jobs=1)
     assert len({(one.label, one.before) for one in found}) == 5
-    assert all(one.apart == 0 and one.equal == one.numbers > 0 for one in found)
+    assert all(one.gap == 0 and one.equal == one.numbers > 0 for one in found)
     assert {path: path.read_bytes() for path in packed.iterdir()} == before
 
 
@@ -65,13 +66,25 @@ def test_a_wrong_number_is_found(packed: Path, tmp_path: Path) -> None:
     wrong = rewritten(packed, tmp_path / "wrong", off)
     found = verify(wrong, cells=50, methods=["constant"], jobs=1)
     for one in found:
-        assert one.apart == pytest.approx(0.2 if one.label.endswith("seed 1") else 0)
-        assert (one.equal == one.numbers) == one.label.endswith("seed 0")
-    command = ["bench", "verify", str(wrong), "--methods", "constant", "--cells", "50", "-j", "1"]
-    told = CliRunner().invoke(app, command)
-    assert told.exit_code == 1
-    assert "2 of 4 cells equal to the last digit, 2 farther off than 0.03" in told.output
-    assert CliRunner().invoke(app, [*command, "--tolerance", "0.25"]).exit_code == 0
+        late = one.label.endswith("seed 1")
+        assert one.gap == pytest.approx(0.2 * one.before if late else 0)
+        assert (one.equal == one.numbers) == (not late)
+        assert one.spread > 0  # the wrong seed is among those that it is taken over
+        assert replace(one, spread=0.0).differs() == late
+        assert not replace(one, spread=one.gap).differs()  # seeds are as far apart
+        assert not replace(one, spread=0.0).differs(0.25)
+        assert replace(one, now=None).differs()
+
+
+def test_the_command_ends_with_1_where_something_differs(packed: Path, tmp_path: Path) -> None:
+    wrong = rewritten(packed, tmp_path / "wrong", lambda i, row: off(i, {**row, "seed": 1}))
+    for folder, code, text in (
+        (packed, 0, "2 of 2 cells equal to the last digit, 0 farther off than 0.03"),
+        (wrong, 1, "0 of 2 cells equal to the last digit, 2 farther off than 0.03"),
+    ):
+        told = CliRunner().invoke(app, ["bench", "verify", str(folder), "--cells", "2", "-j", "1"])
+        assert told.exit_code == code
+        assert text in told.output
 
 
 def test_what_cannot_be_computed_is_said(packed: Path, tmp_path: Path) -> None:

@@ -1,12 +1,15 @@
 """Numbers checked by computing them again: some cells of a run, drawn at random."""
 
+import math
 import random
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import stdev
+from typing import Any
 
-from vntransfer.bench.cells import Cell, expand
+from vntransfer.bench.cells import IDENTITY, Cell, expand
 from vntransfer.bench.display import Watcher
 from vntransfer.bench.kinds import load_kind
 from vntransfer.bench.options import check_names
@@ -14,11 +17,14 @@ from vntransfer.bench.preset import Preset
 from vntransfer.bench.records import Outcome, Record
 from vntransfer.bench.runner import compute_cells
 from vntransfer.bench.store import read_records
-from vntransfer.bench.tables import Table, Value
+from vntransfer.bench.tables import Signed, Table, Value
 from vntransfer.errors import ArgumentError, StoreError
 
 TOLERANCE = 0.03
-"""Relative difference that processors with other vector instructions were seen to make."""
+"""Relative difference of a metric that is taken for rounding, which training carries far."""
+
+SPREADS = 3.0
+"""Standard deviations over seeds that are taken for rounding: where seeds matter, it does too."""
 
 Numbers = dict[tuple[str, int], float]
 
@@ -35,6 +41,8 @@ class Checked:
         The experiment's metric at the last step; ``now`` is None if the cell failed.
     equal, numbers
         How many of all its numbers are equal to the last digit, and how many there are.
+    spread
+        Standard deviation of the metric over the seeds of the run; 0 with a single one.
     problem
         Why it could not be computed, otherwise empty.
     """
@@ -45,15 +53,17 @@ class Checked:
     now: float | None
     equal: int
     numbers: int
+    spread: float = 0.0
     problem: str = ""
 
     @property
-    def apart(self) -> float:
-        """Difference of the metric, relative to what was kept; infinite if it failed."""
-        if self.now is None:
-            return float("inf")
-        gap = abs(self.now - self.before)
-        return gap / abs(self.before) if self.before else (float("inf") if gap else 0.0)
+    def gap(self) -> float:
+        """Difference of the metric; infinite if the cell failed."""
+        return math.inf if self.now is None else abs(self.now - self.before)
+
+    def differs(self, tolerance: float = TOLERANCE) -> bool:
+        """Whether the difference is more than a share of what was kept, and than seeds make."""
+        return self.gap > max(tolerance * abs(self.before), SPREADS * self.spread)
 
 
 def verify(
@@ -94,7 +104,7 @@ def verify(
     >>> from vntransfer.bench import run
     >>> with tempfile.TemporaryDirectory() as place:
     ...     _ = run("smoke", methods=["constant"], targets=["s1"], seeds=2, out=place)
-    ...     [(one.label, one.apart, one.equal, one.numbers) for one in verify(place, cells=1)]
+    ...     [(one.label, one.gap, one.equal, one.numbers) for one in verify(place, cells=1)]
     [('synthetic s1 constant seed 1', 0.0, 2, 2)]
     """
     preset, records, _ = read_records(folder)
@@ -109,7 +119,7 @@ def verify(
         found = compute_cells(preset, chosen, Path(place), jobs=jobs, watcher=watcher)
     metric = load_kind(preset.experiment).metric
     return [
-        _compare(cell, record, found[cell.key], metric)
+        _compare(cell, record, found[cell.key], metric, _spread(record, records, metric))
         for cell, record in zip(chosen, drawn, strict=True)
     ]
 
@@ -122,13 +132,14 @@ def as_table(checked: Sequence[Checked]) -> Table:
             one.metric,
             one.before,
             one.now if one.now is not None else one.problem,
-            f"{100 * one.apart:.2g} %" if one.now is not None else "",
+            Signed(one.now - one.before) if one.now is not None else None,
+            one.spread,
             f"{one.equal} of {one.numbers}",
         ]
         for one in checked
     ]
-    header = ["cell", "metric", "kept", "now", "difference", "numbers equal to the last digit"]
-    return Table("cells computed again", header, rows)
+    header = ["cell", "metric", "kept", "now", "difference", "spread over seeds", "equal numbers"]
+    return Table("cells computed again", header, rows, ["equal: to the last digit"])
 
 
 def _draw(
@@ -174,13 +185,28 @@ def _cells(folder: str | Path, preset: Preset, drawn: Sequence[Record]) -> list[
     return [known[record.key] for record in drawn]
 
 
-def _compare(cell: Cell, record: Record, outcome: Outcome, metric: str) -> Checked:
-    before = {(name, s): v for name, steps in record.metrics.items() for s, v in steps.items()}
+def _compare(cell: Cell, record: Record, outcome: Outcome, metric: str, spread: float) -> Checked:
+    before = _numbers(record)
     now = {(name, s): v for s, name, v in outcome.rows}
     equal = sum(now.get(place) == value for place, value in before.items())
     kept, found = _last(before, metric), _last(now, metric)
     assert kept is not None  # a finished cell has its metric
-    return Checked(cell.label, metric, kept, found, equal, len(before), outcome.error)
+    return Checked(cell.label, metric, kept, found, equal, len(before), spread, outcome.error)
+
+
+def _spread(record: Record, records: Sequence[Record], metric: str) -> float:
+    """Give the standard deviation of the metric over the seeds of a cell."""
+
+    def apart_from_seed(one: Record) -> list[Any]:
+        return [getattr(one, name) for name in IDENTITY if name != "seed"]
+
+    alike = [one for one in records if apart_from_seed(one) == apart_from_seed(record)]
+    values = [v for one in alike if (v := _last(_numbers(one), metric)) is not None]
+    return stdev(values) if len(values) > 1 else 0.0
+
+
+def _numbers(record: Record) -> Numbers:
+    return {(name, s): v for name, steps in record.metrics.items() for s, v in steps.items()}
 
 
 def _last(numbers: Numbers, metric: str) -> float | None:
