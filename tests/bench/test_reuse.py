@@ -64,21 +64,23 @@ def test_failed_and_foreign_cells_are_left(first: Path, tmp_path: Path) -> None:
     }
 
 
-def test_trials_of_a_search_are_taken_as_well(tmp_path: Path) -> None:
+def test_trials_of_a_search_are_taken_as_well_and_not_made_for_finished_cells(
+    tmp_path: Path,
+) -> None:
     lists = {"methods.l2.lr": [0.01], "methods.l2.strength": [0.1, 1.0], "data": "digitsP"}
-    preset = changed("mnistP", methods=["l2"], seeds=1, settings=TINY_STREAM | lists)
-    source = finished(tmp_path / "a", preset)
-    folder = tmp_path / "b"
-    summary = run(
-        "mnistP",
-        methods=["l2"],
-        seeds=1,
-        settings=TINY_STREAM | lists,
-        jobs=1,
-        out=folder,
-        reuse=[source],
-    )
-    assert (summary.done, summary.computed) == (3, 0)
+    settings = TINY_STREAM | lists
+    source = finished(tmp_path / "a", changed("mnistP", methods=["l2"], seeds=1, settings=settings))
+    packed = tmp_path / "packed"
+    pack(source, packed)  # it holds no trials
+
+    def again(name: str, reuse: Path, seeds: int) -> tuple[int, int]:
+        options = {"methods": ["l2"], "seeds": seeds, "settings": settings, "jobs": 1}
+        summary = run("mnistP", out=tmp_path / name, reuse=[reuse], **options)
+        return summary.done, summary.computed
+
+    assert again("b", source, 1) == (3, 0)
+    assert again("c", packed, 1) == (1, 0)
+    assert again("d", packed, 2) == (4, 3)  # the second seed and its two trials
 
 
 def test_the_estimate_leaves_them_out(first: Path, tmp_path: Path) -> None:

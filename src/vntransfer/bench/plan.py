@@ -219,7 +219,9 @@ def _slots(
     early: dict[str, _Slot] = {}
     slots = []
     for cell in cells:
-        first = {other.key: other for other in kind.first(cell)}
+        left = known(cell.key) is None
+        # what a finished cell chose from is not computed for it again
+        first = {one.key: one for one in kind.first(cell) if left or known(one.key) is not None}
         unseen = [key for key in first if key not in shown and key not in early]
         early |= {key: _Slot(0, first[key]) for key in unseen}
         searched = search is not None and cell.method in search.space
