@@ -96,6 +96,11 @@ def test_number_lies_in_its_interval(bounds: tuple[float, float]) -> None:
     assert binary == (1 if bounds[0] > 3 else 0 if bounds[1] < 3 else None)
 
 
+def test_of_equally_frequent_words_the_first_are_kept() -> None:
+    texts = ["zebra yard yak", "good good xylo", "zebra yard yak xylo"]
+    assert tf_idf(texts, 3)[1] == ("yak", "yard", "zebra")  # all five occur twice
+
+
 def test_tf_idf_rows_have_length_one_and_keep_the_frequent_words() -> None:
     texts = ["one one one two", "one two three", "one two", ""]
     X, words = tf_idf(texts, 2)

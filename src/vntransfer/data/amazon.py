@@ -166,7 +166,9 @@ def tf_idf(
 ) -> tuple[Any, tuple[str, ...]]:
     """CSR matrix (n, n_words) of float32 and its words, the most frequent ones.
 
-    A text is a string, or the tuple of its words.
+    A text is a string, or the tuple of its words. Of equally frequent words those that come first
+    are taken: ``max_features`` of scikit-learn leaves that to a sort that differs from processor to
+    processor.
 
     Examples
     --------
@@ -186,9 +188,11 @@ def tf_idf(
             return list(plain(text))
         return [word for word in text if word not in left_out]
 
-    counter = CountVectorizer(analyzer=words_of, max_features=n_words, dtype=np.float32)
-    try:
-        counts = counter.fit_transform(texts)
-    except ValueError as error:
-        raise DataError(f"texts: no words in {len(texts)} reviews ({error})") from error
-    return TfidfTransformer().fit_transform(counts), tuple(counter.get_feature_names_out())
+    split = [words_of(text) for text in texts]
+    frequent = Counter(word for words in split for word in words).most_common(n_words)
+    if not frequent:
+        raise DataError(f"texts: no words in {len(texts)} reviews; give texts with words")
+    counter = CountVectorizer(analyzer=list, dtype=np.float32)
+    counts, known = counter.fit_transform(split), counter.get_feature_names_out()
+    kept = np.flatnonzero(np.isin(known, [word for word, _ in frequent]))
+    return TfidfTransformer().fit_transform(counts[:, kept]), tuple(known[kept])
