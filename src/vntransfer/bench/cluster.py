@@ -25,7 +25,7 @@ from vntransfer.bench.kinds import load_kind
 from vntransfer.bench.provenance import versions
 from vntransfer.bench.records import Outcome
 from vntransfer.bench.running import BEAT_SECONDS
-from vntransfer.bench.workers import compute
+from vntransfer.bench.workers import compute, variables
 from vntransfer.errors import ClusterError
 
 Data = tuple[str, str, str, str]
@@ -162,6 +162,7 @@ class Cluster:
                 dashboard_address="127.0.0.1:0",
                 memory_limit=0,
                 silence_logs=logging.CRITICAL,
+                env=variables(),
             )
 
     def _inspect(self) -> None:

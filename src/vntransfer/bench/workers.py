@@ -28,6 +28,8 @@ from vntransfer.errors import DataError
 _ONE_THREAD = dict.fromkeys(
     ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS"), "1"
 )
+# Sums of wider vectors are added up in another order, and training carries the last digit far.
+_NARROW = {"ATEN_CPU_CAPABILITY": "avx2"}
 _WATCH_SECONDS = 0.5
 _STOPS = (signal.SIGINT, signal.SIGTERM)
 
@@ -81,8 +83,19 @@ class Pool:
             timeout=60,
             initializer=_start_worker,
             initargs=(os.getpid(), self._surroundings),
-            env=_ONE_THREAD,
+            env=variables(),
         )
+
+
+def variables() -> dict[str, str]:
+    """Give the variables of a worker: one thread, and no wider vectors than most machines have.
+
+    So a cell has the same digits on machines with AVX2 and with AVX-512.
+    """
+    import torch
+
+    wide = torch.backends.cpu.get_cpu_capability() == "AVX512"
+    return _ONE_THREAD | (_NARROW if wide else {})
 
 
 @contextmanager
