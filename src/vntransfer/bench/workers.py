@@ -29,7 +29,7 @@ _ONE_THREAD = dict.fromkeys(
     ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS"), "1"
 )
 # Sums of wider vectors are added up in another order, and training carries the last digit far.
-_NARROW = {"ATEN_CPU_CAPABILITY": "avx2"}
+_NARROW = {"ATEN_CPU_CAPABILITY": "avx2", "OPENBLAS_CORETYPE": "Haswell"}
 _WATCH_SECONDS = 0.5
 _STOPS = (signal.SIGINT, signal.SIGTERM)
 
