@@ -21,6 +21,7 @@ from vntransfer.bench.display import Silent
 from vntransfer.bench.preset import check, read_preset
 from vntransfer.bench.records import Outcome
 from vntransfer.bench.store import read_records
+from vntransfer.bench.workers import variables
 from vntransfer.errors import ArgumentError, ClusterError
 
 distributed = pytest.importorskip("distributed", reason="dask.distributed is not installed")
@@ -34,7 +35,7 @@ class Servers:
 
     def __init__(self, place: Path, workers: int) -> None:
         path = os.pathsep.join(filter(None, [str(HERE), os.environ.get("PYTHONPATH")]))
-        self.environment = {**os.environ, **QUIET, "PYTHONPATH": path}
+        self.environment = {**os.environ, **variables(), **QUIET, "PYTHONPATH": path}
         self.file = place / "scheduler.json"
         self.place = place
         self.processes = [self._start("scheduler", "--port", "0", "--no-dashboard")]
