@@ -93,5 +93,11 @@ def test_what_cannot_be_computed_is_said(packed: Path, tmp_path: Path) -> None:
     with pytest.raises(ArgumentError, match="cells: expected 1"):
         verify(packed, cells=0)
     other = rewritten(packed, tmp_path / "other", lambda i, row: {"key": f"{i:032d}"})
-    with pytest.raises(StoreError, match="cannot be computed here"):
+    with pytest.raises(StoreError, match="none of the 3 cells can be computed here"):
         verify(other, jobs=1)
+    half = rewritten(
+        packed, tmp_path / "half", lambda i, row: {"key": row["key"][::-1]} if row["seed"] else {}
+    )
+    for one in verify(half, cells=50, methods=["constant"], jobs=1):
+        late = one.label.endswith("seed 1")
+        assert (one.now is None, "are others" in one.problem, one.differs()) == (late,) * 3

@@ -97,7 +97,8 @@ def verify(
     Raises
     ------
     StoreError
-        Data or code are others than those of the run, so that its cells cannot be made here.
+        Data or code are others than those of the run, so that none of the cells can be made here;
+        a single one that cannot is told in its ``problem``.
 
     Examples
     --------
@@ -114,13 +115,23 @@ def verify(
             f"the search again into another folder and compare"
         )
     drawn = _draw(folder, records, cells, data, targets, methods, seed)
-    chosen = _cells(folder, preset, drawn)
+    known = _known(preset, drawn)
+    if not known:
+        raise StoreError(
+            f"{folder}: none of the {len(drawn)} cells can be computed here; {_others(drawn[0])}"
+        )
     with tempfile.TemporaryDirectory(prefix="vnt-verify-") as place:
-        found = compute_cells(preset, chosen, Path(place), jobs=jobs, watcher=watcher)
+        found = compute_cells(preset, list(known.values()), Path(place), jobs=jobs, watcher=watcher)
     metric = load_kind(preset.experiment).metric
     return [
-        _compare(cell, record, found[cell.key], metric, _spread(record, records, metric))
-        for cell, record in zip(chosen, drawn, strict=True)
+        _compare(
+            record,
+            known[record.key].label if record.key in known else _label(record),
+            found.get(record.key, Outcome(error=_others(record))),
+            metric,
+            _spread(record, records, metric),
+        )
+        for record in drawn
     ]
 
 
@@ -131,7 +142,7 @@ def as_table(checked: Sequence[Checked]) -> Table:
             one.label,
             one.metric,
             one.before,
-            one.now if one.now is not None else one.problem,
+            one.now if one.now is not None else "not computed",
             Signed(one.now - one.before) if one.now is not None else None,
             one.spread,
             f"{one.equal} of {one.numbers}",
@@ -139,7 +150,8 @@ def as_table(checked: Sequence[Checked]) -> Table:
         for one in checked
     ]
     header = ["cell", "metric", "kept", "now", "difference", "spread over seeds", "equal numbers"]
-    return Table("cells computed again", header, rows, ["equal: to the last digit"])
+    notes = [f"{one.label}: {one.problem}" for one in checked if one.problem]
+    return Table("cells computed again", header, rows, ["equal: to the last digit", *notes])
 
 
 def _draw(
@@ -165,8 +177,8 @@ def _draw(
     return random.Random(seed).sample(left, min(cells, len(left)))
 
 
-def _cells(folder: str | Path, preset: Preset, drawn: Sequence[Record]) -> list[Cell]:
-    """Make the cells of records from the preset, with the data and the code that are here."""
+def _known(preset: Preset, drawn: Sequence[Record]) -> dict[str, Cell]:
+    """Make the cells of records from the preset, as far as data and code are those of the run."""
     used = {record.data for record in drawn}
     some = replace(
         preset,
@@ -174,24 +186,29 @@ def _cells(folder: str | Path, preset: Preset, drawn: Sequence[Record]) -> list[
         seeds=tuple(sorted({record.seed for record in drawn})),
         targets=tuple(sorted({record.target for record in drawn})),
     )
-    known = {cell.key: cell for cell in expand(some)}
-    for record in drawn:
-        if record.key not in known:
-            raise StoreError(
-                f"{folder}: {record.data} {record.target} {record.method} cannot be computed here: "
-                f"the data (sha256 {record.data_hash[:12]}... in the run) or the version of the "
-                f"method ({record.version}) are others; take those of the run"
-            )
-    return [known[record.key] for record in drawn]
+    cells = {cell.key: cell for cell in expand(some)}
+    return {record.key: cells[record.key] for record in drawn if record.key in cells}
 
 
-def _compare(cell: Cell, record: Record, outcome: Outcome, metric: str, spread: float) -> Checked:
+def _label(record: Record) -> str:
+    return f"{record.data} {record.target} {record.method} seed {record.seed}"
+
+
+def _others(record: Record) -> str:
+    """Say why a record has no cell here."""
+    return (
+        f"the data (sha256 {record.data_hash[:12]}... in the run) or the version of the method "
+        f"({record.version}) are others; take those of the run"
+    )
+
+
+def _compare(record: Record, label: str, outcome: Outcome, metric: str, spread: float) -> Checked:
     before = _numbers(record)
     now = {(name, s): v for s, name, v in outcome.rows}
     equal = sum(now.get(place) == value for place, value in before.items())
     kept, found = _last(before, metric), _last(now, metric)
     assert kept is not None  # a finished cell has its metric
-    return Checked(cell.label, metric, kept, found, equal, len(before), spread, outcome.error)
+    return Checked(label, metric, kept, found, equal, len(before), spread, outcome.error)
 
 
 def _spread(record: Record, records: Sequence[Record], metric: str) -> float:
