@@ -61,7 +61,8 @@ def ratios(found: dict[str, Any]) -> dict[str, float]:
     weights["stack if better by half a standard error"] = stacked.weights if surely else eye[0]
     here = np.abs(found["p"] - found["p"][0]).mean(1)
     there = np.max([np.abs(p - p[0]).mean(1) for p in P], axis=0)
-    near = here <= there
+    better = (errors[:, :1] / np.maximum(errors, 1e-300)).min(0)
+    near = here <= np.maximum(1, better) * there
     within = stack([p[near] for p in P], Y)
     surely = within.ratio + 0.5 * within.standard_error < 0
     for text, taken in (

@@ -7,11 +7,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from vntransfer import AutoTransferRegressor, PooledRegressor, load_model
+from vntransfer import (
+    AutoTransferRegressor,
+    DANNRegressor,
+    MatrixDiscrepancyRegressor,
+    PooledRegressor,
+    load_model,
+)
 from vntransfer import stack as stack_domains
 from vntransfer.adaptation._candidates import CANDIDATES
 from vntransfer.adaptation._stack import stack
-from vntransfer.errors import ArgumentError, DataError
+from vntransfer.errors import ArgumentError, DataError, NumericalWarning
 
 CHEAP = ["boosting", "ridge", "ridge, sharpness 3"]
 
@@ -128,8 +134,24 @@ def test_stack_is_the_best_mean_and_a_worse_one_is_refused() -> None:
     assert doubtful.weights[0] > 0.8
     alone = [np.stack((y + e[0], y + e[0])) for y, e in zip(truth, noise, strict=True)]
     assert stack(alone, truth).worse  # nothing gained, and no doubt about it: the safe one is kept
-    for ratio, worse in ((0.1, True), (0.01, False), (-0.1, False)):
-        assert replace(found, ratio=ratio, standard_error=0.05).worse == worse
+    for ratio, spread, worse in (
+        (0.1, 0.05, True),
+        (0.01, 0.05, False),
+        (-0.1, 0.05, False),
+        (3.0, 4.0, True),  # no doubt excuses so much
+    ):
+        assert replace(found, ratio=ratio, standard_error=spread).worse == worse
+
+
+def test_a_virtual_target_without_errors_does_not_rule_the_stack() -> None:
+    rng = np.random.default_rng(0)
+    truth = [rng.normal(size=200) for _ in range(5)]
+    predicted = [np.stack((y + 1, y + 0.1)) for y in truth[:4]]
+    for least in (0.0, 1e-6, 1e-3):
+        easy = np.stack((truth[4] + least, truth[4] + 0.002))
+        found = stack([*predicted, easy], truth)
+        assert found.weights[1] > 0.9
+        assert not found.worse
 
 
 def test_what_no_virtual_target_is_an_example_of_is_left_out() -> None:
@@ -146,6 +168,75 @@ def test_what_no_virtual_target_is_an_example_of_is_left_out() -> None:
     assert model.selection_.errors == usual.selection_.errors
     boosting = PooledRegressor("boosting", 0).fit(X, y, domain)
     assert np.ptp(model.predict(target + 30.0)) <= np.ptp(boosting.predict(X)) + 1
+
+
+def test_a_candidate_that_was_far_better_may_be_farther_away() -> None:
+    rng = np.random.default_rng(1)
+    slope = rng.normal(size=4) * 3
+    parts = {}
+    for k in range(4):
+        x = rng.normal(rng.normal(size=4) * 2, 1, size=(40, 4))
+        parts[str(k)] = (x, x @ slope + 0.2 * rng.normal(size=40))
+    target = rng.normal(
+        5 * np.sign(slope), 1, size=(40, 4)
+    )  # beyond all sources, where boosting is wrong
+    X, y, domain = stack_domains(parts, target=target)
+    model = AutoTransferRegressor(["boosting", "ridge"], random_state=0).fit(X, y, domain)
+    boosting, ridge = (model.candidates_held_out_[name] for name in ("boosting", "ridge"))
+    sources = [domain == name for name in parts]
+    errors = np.array([[np.abs(p[v] - y[v]).mean() for p in (boosting, ridge)] for v in sources])
+    assert (errors[:, 0] / errors[:, 1]).min() > 3
+    seen = max(np.abs(boosting[v] - ridge[v]).mean() for v in sources)
+    safe = PooledRegressor("boosting", 0).fit(X, y, domain)
+    assert np.abs(safe.predict(target) - target @ slope).mean() > seen  # without example
+    assert model.selection_.left_out == {}
+    assert np.abs(model.predict(target) - target @ slope).mean() < 1
+
+
+def test_two_sources_do_not_judge_weights_or_alignment() -> None:
+    X, y, domain, _ = world(linear, 30)
+    two = np.isin(domain, ["a", "b", "target"])
+    model = AutoTransferRegressor(random_state=0).fit(X[two], y[two], domain[two])
+    assert model.selection_.candidates == ("boosting", "ridge", "constant", "source_only")
+    assert "cannot be judged with two sources" in model.selection_.reason
+    named = AutoTransferRegressor(CHEAP, random_state=0).fit(X[two], y[two], domain[two])
+    assert named.selection_.candidates == tuple(CHEAP)
+
+
+def test_a_candidate_that_fails_is_not_used_and_spoils_nothing() -> None:
+    X, y, domain, target = world(steps)
+    usual = AutoTransferRegressor(["boosting", "constant"], random_state=0).fit(X, y, domain)
+    X[0, 0] = 1.7e308  # ridge regression overflows
+    with pytest.warns(NumericalWarning, match="failed on a virtual target and is not used"):
+        model = AutoTransferRegressor(["boosting", "ridge", "constant"], random_state=0).fit(
+            X, y, domain
+        )
+    assert model.selection_.shares["ridge"] == 0
+    assert np.isinf(model.selection_.scores["ridge"])
+    assert np.abs(model.predict(target) - usual.predict(target)).mean() < 0.1
+    with pytest.raises(ValueError, match=r"NaN|infinity"), pytest.warns(RuntimeWarning):
+        AutoTransferRegressor(["ridge", "boosting"], random_state=0).fit(X, y, domain)
+
+
+def test_of_many_sources_some_play_the_target(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("vntransfer.adaptation._selection.MOST", 3)
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(7 * 8, 2))
+    y, domain = x @ [1.0, 2.0], np.repeat(np.arange(7) - 1, 8)
+    model = AutoTransferRegressor(["boosting", "ridge", "source_only", "mdd"], random_state=0)
+    model.fit(x, y, domain)
+    assert list(model.selection_.errors) == [0, 2, 4]
+    assert list(model.source_weights_) == list(range(6))
+    assert set(domain[~np.isnan(model.held_out_)]) == {0, 2, 4}
+    assert "over 3 virtual targets" in model.selection_.reason
+    alone = MatrixDiscrepancyRegressor(epochs=2, random_state=0).fit(x, y, domain)
+    assert list(alone.selection_.ratios) == [0, 2, 4]
+    merged = DANNRegressor(trade_off="auto", epochs=2, random_state=0).fit(x, y, domain)
+    assert list(merged.selection_.ratios) == [0, 2, 4]
+    model.save(tmp_path)
+    np.testing.assert_array_equal(load_model(tmp_path).predict(x), model.predict(x))
 
 
 def test_a_constant_is_taken_where_columns_mislead() -> None:

@@ -13,6 +13,7 @@ from runs import changed, final
 from sklearn.base import BaseEstimator, RegressorMixin
 
 from vntransfer.adaptation import METHODS, Method
+from vntransfer.adaptation.auto import AutoSelection
 from vntransfer.bench.cells import Cell, expand
 from vntransfer.bench.experiments import adaptation
 from vntransfer.bench.kinds import load_kind
@@ -183,6 +184,19 @@ def test_what_a_method_chose_is_recorded() -> None:
             "share/trade_off=1": shares[1],
             "adapted": adapted,
         }
+
+
+def test_a_mean_of_learners_adapted_if_weights_or_alignment_are_most_of_it() -> None:
+    names = ("boosting", "ridge", "boosting, sharpness 1", "source_only", "mdd")
+    for shares, adapted in (
+        ((1, 0, 0, 0, 0), 0.0),
+        ((0, 1, 0, 0, 0), 0.0),
+        ((0.3, 0, 0, 0.7, 0), 0.0),
+        ((0.4, 0, 0.3, 0, 0.3), 1.0),
+    ):
+        selection = AutoSelection(names, dict(zip(names, shares, strict=True)))
+        found = adaptation.selection_record(SimpleNamespace(selection_=selection))
+        assert found["adapted"] == adapted
 
 
 def test_a_sharpness_that_was_taken_is_recorded() -> None:

@@ -142,6 +142,7 @@ def test_files_and_frames_in_memory_are_read_alike(tmp_path: Path) -> None:
         read_frame(tmp_path / "a.parquet"),
         read_frame(tmp_path / "a.csv"),
         read_frame(pandas.read_parquet(tmp_path / "a.parquet")),
+        read_frame(pandas.read_parquet(tmp_path / "a.parquet").convert_dtypes()),
         read_frame(plain),
     ]
     encoders = [TableEncoder.fit(frame.columns, frame.rows) for frame in frames]

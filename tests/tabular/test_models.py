@@ -25,6 +25,15 @@ def model() -> TableModel:
     return adapt(towns(), **QUICK)
 
 
+def test_columns_and_places_can_be_numbers() -> None:
+    rng = np.random.default_rng(0)
+    site, x = np.repeat([1, 2, 3, 4], 40), rng.normal(size=160)
+    table = {0: site, 1: x, 2: np.where(site == 4, np.nan, 2 * x)}
+    model = adapt(table, domain="0", response="2", target=4, method="ridge", compare=())
+    assert model.targets == ["4"]
+    np.testing.assert_allclose(model.predict({1: [1.0, 2.0]}).value, [2, 4], atol=0.01)
+
+
 def test_prediction_and_expectation(model: TableModel) -> None:
     found = model.predict({"size": [50.0, 100.0], "garden": [True, False], "kind": ["flat", ""]})
     np.testing.assert_allclose(found.value, [170, 300], atol=5)

@@ -1,6 +1,7 @@
 """Estimators side by side: fitted on all sources, and judged with each source as the target."""
 
 import math
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -12,13 +13,13 @@ from numpy.typing import NDArray
 
 from vntransfer.adaptation._base import DomainRegressor
 from vntransfer.adaptation._guard import guard
-from vntransfer.adaptation._selection import EFFORT, SAFE
+from vntransfer.adaptation._selection import EFFORT, SAFE, virtual_targets
 from vntransfer.adaptation.mdd import MatrixDiscrepancyRegressor
 from vntransfer.adaptation.pooled import PooledRegressor
 from vntransfer.adaptation.source_only import SourceOnlyRegressor
 from vntransfer.adaptation.weighted import WeightedSourceRegressor
 from vntransfer.domains import Groups, Rows
-from vntransfer.errors import ArgumentError
+from vntransfer.errors import ArgumentError, NumericalWarning
 from vntransfer.io import report
 
 Floats = NDArray[np.float64]
@@ -42,6 +43,17 @@ CANDIDATES: dict[str, Make] = {
 """What `AutoTransferRegressor` tries; the first is the safe one."""
 
 
+def adapts(name: str) -> bool:
+    """Whether a candidate weights or aligns sources: with one source it is like the plain one.
+
+    Examples
+    --------
+    >>> [name for name in CANDIDATES if not adapts(name)]
+    ['boosting', 'ridge', 'constant', 'source_only']
+    """
+    return name == "mdd" or "sharpness" in name
+
+
 @dataclass(frozen=True)
 class Tried:
     """Candidates, fitted on all sources and judged on each.
@@ -51,8 +63,8 @@ class Tried:
     fitted
         Name -> fitted estimator; those that were not fitted are made by `model`.
     held_out
-        Name -> predictions (n,) of each source's rows by a model that did not see its responses;
-        NaN in rows that were not predicted.
+        Name -> predictions (n,) of each source's rows by a model that did not learn from its
+        responses; NaN in rows that were not predicted, infinite where a candidate failed.
     make
         Fits a candidate on all sources.
     """
@@ -90,7 +102,7 @@ def attempt(
     seed: int,
     n_jobs: int | None = None,
 ) -> Tried:
-    """Judge candidates with each source as the target once.
+    """Judge candidates with each source as the target once (twenty of them, if there are more).
 
     Networks are trained with half their epochs there; those of "mdd" and "source_only" are one
     batched training, in which "mdd" mixes its own candidates by what the other sources say.
@@ -110,9 +122,9 @@ def attempt(
     ids = _codes(groups, len(y))
     fit = partial(_fit, makers, X, y, ids, weights, seed)
     tried = Tried({}, {}, fit)
-    folds = list(groups.sources.values())
-    if len(folds) < 2:
+    if len(groups.sources) < 2:
         return tried
+    folds = list(virtual_targets(groups.sources).values())
     batched = [name for name in (SAFE, "mdd") if "mdd" in names and name in names]
     if batched:
         tried.fitted["mdd"] = fit("mdd")
@@ -121,7 +133,9 @@ def attempt(
     rest = [name for name in names if name not in batched]
     jobs = [(name, rows) for name in rest for rows in folds]
     found = Parallel(n_jobs=n_jobs, return_as="generator")(
-        delayed(_predict_fold)(makers[name], X, y, groups, ids, rows, weights, seed)
+        delayed(_predict_fold)(
+            makers[name], X, y, groups, ids, rows, weights, seed, needed=name == names[0]
+        )
         for name, rows in jobs
     )
     for (name, rows), predicted in zip(_counted(jobs, "leave-one-source-out"), found, strict=True):
@@ -178,8 +192,13 @@ def _predict_fold(
     rows: Rows,
     weights: Floats | None,
     seed: int,
+    *,
+    needed: bool,
 ) -> Floats:
-    """Predict a source by the others, its rows being the target's."""
+    """Predict a source by the others, its rows being the target's.
+
+    A candidate that cannot predicts infinity, unless it is needed.
+    """
     model = make(random_state=seed)
     if isinstance(model, DomainRegressor):
         model.set_params(epochs=math.ceil(EFFORT * model.epochs))
@@ -187,8 +206,19 @@ def _predict_fold(
     relabelled = ids.copy()
     relabelled[rows] = -1
     own = None if weights is None else weights[used]
-    model.fit(X[used], y[used], relabelled[used], None, own)
-    return np.asarray(model.predict(X[rows]), dtype=np.float64).ravel()
+    try:
+        model.fit(X[used], y[used], relabelled[used], None, own)
+        predicted = np.asarray(model.predict(X[rows]), dtype=np.float64).ravel()
+    except (ArithmeticError, ValueError) as error:
+        if needed:
+            raise
+        warnings.warn(
+            f"auto: {type(model).__name__} failed on a virtual target and is not used ({error})",
+            NumericalWarning,
+            stacklevel=2,
+        )
+        return np.full(len(rows), np.inf)
+    return predicted if needed else np.where(np.isfinite(predicted), predicted, np.inf)
 
 
 def _mdd_held_out(model: Any, y: Floats) -> dict[str, Floats]:

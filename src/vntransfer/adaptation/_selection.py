@@ -29,6 +29,21 @@ TESTED = 4000
 """Rows of a virtual target on which candidates are compared, at most."""
 
 
+MOST = 20
+"""Sources that play the target, at most: costs would grow with the square of their number."""
+
+
+def virtual_targets(sources: Mapping[Name, Rows]) -> dict[Name, Rows]:
+    """Choose the sources that play the target: all, or at most twenty, evenly spaced.
+
+    Examples
+    --------
+    >>> list(virtual_targets({i: np.arange(5) for i in range(50)}))[:4]
+    [0, 3, 6, 9]
+    """
+    return dict(list(sources.items())[:: -(-len(sources) // MOST)])
+
+
 @dataclass(frozen=True)
 class Selection:
     """What was chosen, and why.
@@ -131,9 +146,9 @@ def select(
         dict(zip(names, found.scores.tolist(), strict=True)),
         {
             name: dict(zip(names, row.tolist(), strict=True))
-            for name, row in zip(groups.sources, found.ratios, strict=True)
+            for name, row in zip(virtual_targets(groups.sources), found.ratios, strict=True)
         },
-        _reason(names, found.scores, shares, len(groups.sources)),
+        _reason(names, found.scores, shares, len(found.ratios)),
     )
     return chosen, virtual
 
@@ -163,19 +178,20 @@ def virtual_predictions(
     seed: int,
     checkpoints: "Checkpoints | None" = None,
 ) -> Virtual:
-    """Train source-only and candidates with each source as target, and predict that source."""
+    """Train source-only and candidates with each virtual target, and predict that source."""
     domains = list(groups.sources.values())
     k = len(domains)
     data, targets = data.limited(domains) if model.clip_inputs else (data, domains)
-    others = [[i for i in range(k) if i != v] for v in range(k)]
-    sources, order = domains, np.array([[*own, k + v] for v, own in enumerate(others)])
-    size = model.batch_size
+    played = [list(groups.sources).index(name) for name in virtual_targets(groups.sources)]
+    others = [[i for i in range(k) if i != v] for v in played]
+    sources, size = domains, model.batch_size
+    order = np.array([[*own, k + v] for v, own in zip(played, others, strict=True)])
     if model._merges():
         sources = [np.sort(np.concatenate([domains[i] for i in own])) for own in others]
-        order, size = np.array([[v, k + v] for v in range(k)]), (k - 1) * size
+        order, size = np.array([[i, len(played) + v] for i, v in enumerate(played)]), (k - 1) * size
     every = [*sources, *targets]
     found = _predictions(model, data, every, order, options, size, seed, checkpoints)
-    return Virtual(tuple(map(_tested, domains)), tuple(found))
+    return Virtual(tuple(_tested(domains[v]) for v in played), tuple(found))
 
 
 def _tested(rows: Rows) -> Rows:

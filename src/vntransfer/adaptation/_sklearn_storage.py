@@ -28,6 +28,7 @@ TRUSTED = frozenset(
         "vntransfer.adaptation._learners.ColumnBins",
         "vntransfer.adaptation._learners.DenseScaler",
         "vntransfer.adaptation._learners.SparseReducer",
+        "vntransfer.adaptation._learners.TiedBoosting",
         "vntransfer.adaptation.ahd.AHDRegressor",
         "vntransfer.adaptation.coral.DeepCORALRegressor",
         "vntransfer.adaptation.dann.DANNRegressor",

@@ -13,6 +13,10 @@ Floats = NDArray[np.float64]
 STEPS, RATE = 400, 0.5
 ROWS = 1000
 """Rows of a virtual target that are used at most."""
+LEAST_ERROR = 0.1
+"""Of the median error: what errors are measured by where the safe candidate makes hardly any."""
+TOO_MUCH = float(np.log(1.5))
+"""Ratio of errors that no doubt excuses."""
 
 
 def stack_weights(predictions: Sequence[Floats], truth: Sequence[Floats]) -> Floats:
@@ -20,7 +24,8 @@ def stack_weights(predictions: Sequence[Floats], truth: Sequence[Floats]) -> Flo
 
     With e_v(w) the mean absolute error of the mean by w on virtual target v, the mean over v of
     e_v(w)/e_v(safe) is minimised by mirror descent from equal weights: w ← w exp(-η_t g), η_t
-    falling like 1/√t; the best w on the way is kept.
+    falling like 1/√t; the best w on the way is kept. No e_v(safe) counts as less than a tenth of
+    their median: where nothing can go wrong, nothing can be learnt about who is better.
 
     Parameters
     ----------
@@ -35,10 +40,10 @@ def stack_weights(predictions: Sequence[Floats], truth: Sequence[Floats]) -> Flo
     >>> stack_weights([np.stack((y + 2, y - 1, y + 30))], [y]).round(1)
     array([0.3, 0.7, 0. ])
     """
+    safe = _safe_errors(predictions, truth)
     pairs = []
-    for p, y in zip(predictions, truth, strict=True):
+    for p, y, base in zip(predictions, truth, np.maximum(safe, _floor(safe)), strict=True):
         step = -(-len(y) // ROWS)
-        base = max(float(np.abs(p[0] - y).mean()), 1e-12)
         pairs.append((p[:, ::step] / base, y[::step] / base))
     w = np.full(len(predictions[0]), 1 / len(predictions[0]))
     best, least = w, np.inf
@@ -56,6 +61,14 @@ def stack_weights(predictions: Sequence[Floats], truth: Sequence[Floats]) -> Flo
     return best
 
 
+def _safe_errors(predictions: Sequence[Floats], truth: Sequence[Floats]) -> Floats:
+    return np.array([np.abs(p[0] - y).mean() for p, y in zip(predictions, truth, strict=True)])
+
+
+def _floor(safe: Floats) -> float:
+    return max(LEAST_ERROR * float(np.median(safe)), 1e-12)
+
+
 @dataclass(frozen=True)
 class Stacked:
     """Weights of the candidates, and whether the mean by them is worse than the safe candidate.
@@ -69,7 +82,8 @@ class Stacked:
     errors
         (V,): error of the mean by these on each.
     ratio
-        Mean log ratio of these errors to the safe candidate's.
+        Mean log ratio of these errors to the safe candidate's; neither counts as less than a tenth
+        of the median of the latter.
     standard_error
         Of that mean.
     """
@@ -84,10 +98,11 @@ class Stacked:
     def worse(self) -> bool:
         """Whether it is no better than the safe candidate, by a standard error at least.
 
-        The judgement leans to the safe candidate's side: weights are of fewer virtual targets, and
-        networks of half the training.
+        Half as much error again is too much, however large the standard error. The judgement leans
+        to the safe candidate's side: weights are of fewer virtual targets, and networks of half the
+        training.
         """
-        return self.ratio >= self.standard_error
+        return self.ratio >= min(self.standard_error, TOO_MUCH)
 
 
 def stack(predictions: Sequence[Floats], truth: Sequence[Floats]) -> Stacked:
@@ -104,7 +119,7 @@ def stack(predictions: Sequence[Floats], truth: Sequence[Floats]) -> Stacked:
     errors = np.array(
         [np.abs(w @ p - y).mean() for w, p, y in zip(held_out, predictions, truth, strict=True)]
     )
-    safe = np.array([np.abs(p[0] - y).mean() for p, y in zip(predictions, truth, strict=True)])
-    judged = guard(np.stack((safe, errors), 1))
+    safe = _safe_errors(predictions, truth)
+    judged = guard(np.maximum(np.stack((safe, errors), 1), _floor(safe)))
     ratio, spread = float(judged.ratios[:, 1].mean()), float(judged.standard_errors[1])
     return Stacked(stack_weights(predictions, truth), held_out, errors, ratio, spread)

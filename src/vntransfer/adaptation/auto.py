@@ -11,12 +11,12 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils import check_random_state, column_or_1d
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from vntransfer.adaptation._candidates import CANDIDATES, Tried, attempt
+from vntransfer.adaptation._candidates import CANDIDATES, Tried, adapts, attempt
 from vntransfer.adaptation._guard import guard
 from vntransfer.adaptation._learners import read
-from vntransfer.adaptation._selection import LEAST
+from vntransfer.adaptation._selection import LEAST, virtual_targets
 from vntransfer.adaptation._stack import stack
-from vntransfer.domains import Groups, Name
+from vntransfer.domains import Groups, Name, Rows
 from vntransfer.errors import ArgumentError
 
 Floats = NDArray[np.float64]
@@ -72,7 +72,13 @@ class AutoTransferRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc
 
     Virtual targets tell nothing about a target unlike all of them. A candidate whose predictions
     are farther from boosting's there (mean absolute difference) than on any virtual target is left
-    out: a line that runs away where no source was, for instance.
+    out: a line that runs away where no source was, for instance. If its error was below a third of
+    boosting's on every virtual target, say, boosting is the one to doubt, and it may be three times
+    as far.
+
+    With two sources a virtual target leaves one to learn from, which tells nothing about weights
+    or alignment: such candidates are not tried then. Of more than twenty sources, twenty play the
+    target.
 
     Parameters
     ----------
@@ -150,15 +156,19 @@ class AutoTransferRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc
         sample_weight
             Weights (n,) of the rows.
         """
-        names = tuple(CANDIDATES if self.candidates is None else self.candidates)
-        if not names or len(set(names)) < len(names):
-            raise ArgumentError(f"candidates: expected different names, got {list(names)}")
+        if self.candidates is not None and (
+            not len(self.candidates) or len(set(self.candidates)) < len(self.candidates)
+        ):
+            raise ArgumentError(
+                f"candidates: expected different names, got {list(self.candidates)}"
+            )
         if self.combine not in get_args(Combine):
             raise ArgumentError(f"combine: expected one of {get_args(Combine)}, {self.combine!r}")
         X, y, groups, weights = read(self, X, y, sample_domain, target, sample_weight, numeric=True)
         if y.ndim > 1 and y.shape[1] != 1:
             raise ArgumentError(f"y: expected one response per row, got shape {y.shape}")
         y = column_or_1d(y, warn=True)
+        names = self._names(groups)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         tried = attempt(names, X, y, groups, weights, seed=seed, n_jobs=self.n_jobs)
         self.candidates_held_out_ = tried.held_out
@@ -169,6 +179,11 @@ class AutoTransferRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc
         self.source_weights_ = self._weights(groups)
         return self
 
+    def _names(self, groups: Groups) -> tuple[str, ...]:
+        if self.candidates is not None:
+            return tuple(self.candidates)
+        return tuple(n for n in CANDIDATES if len(groups.sources) != 2 or not adapts(n))
+
     def _within_evidence(
         self, names: tuple[str, ...], tried: Tried, X: Any, y: Floats, groups: Groups
     ) -> AutoSelection:
@@ -177,7 +192,7 @@ class AutoTransferRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc
             safe = {name: float(name == names[0]) for name in names}
             reason = f"{names[0]}: with one source there is none to leave out"
             return AutoSelection(names, safe, reason=reason)
-        folds = _folds(names, tried.held_out, y, groups)
+        folds = _folds(names, tried.held_out, y, virtual_targets(groups.sources))
         far: dict[str, float] = {}
         while True:
             chosen = self._select(names, folds, groups, far)
@@ -202,6 +217,8 @@ class AutoTransferRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc
         else:
             shares = found.shares
         shares = np.where(shares < LEAST, 0.0, shares)
+        if self.candidates is None and len(groups.sources) == 2:
+            reason += "; weights and alignment cannot be judged with two sources"
         if far:
             reason += f"; left out, too far from {names[0]} on the target: {', '.join(far)}"
         return AutoSelection(
@@ -210,7 +227,7 @@ class AutoTransferRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc
             dict(zip(names, found.scores.tolist(), strict=True)),
             {
                 source: dict(zip(names, own.tolist(), strict=True))
-                for source, own in zip(groups.sources, errors, strict=True)
+                for source, own in zip(virtual_targets(groups.sources), errors, strict=True)
             },
             reason,
         )
@@ -244,7 +261,7 @@ class AutoTransferRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc
             return out
         every = np.array([tried.held_out[name] for name in names])
         shares = np.array(list(self.selection_.shares.values()))
-        for v, rows in enumerate(groups.sources.values()):
+        for v, rows in enumerate(virtual_targets(groups.sources).values()):
             own = self._others[v] if self.combine == "stack" else shares
             own = np.where(own < LEAST, 0.0, own)
             used = own > 0
@@ -280,26 +297,31 @@ class AutoTransferRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc
 
 
 def _folds(
-    names: Sequence[str], held_out: Mapping[str, Floats], y: Floats, groups: Groups
+    names: Sequence[str], held_out: Mapping[str, Floats], y: Floats, targets: Mapping[Name, Rows]
 ) -> Folds:
     """Predictions (C, n) and responses (n,) of the rows that all candidates predicted."""
     every = np.array([held_out[name] for name in names])
     made = ~np.isnan(every)  # networks predict a part of a large source's rows
     common = made[made.any(1)].all(0)
-    rows = [own[common[own]] for own in groups.sources.values()]
+    rows = [own[common[own]] for own in targets.values()]
     return [every[:, own] for own in rows], [y[own] for own in rows]
 
 
 def _far(
     names: Sequence[str], kept: Sequence[str], tried: Tried, X: Any, folds: Folds
 ) -> dict[str, float]:
-    """Name candidates whose distance from the safe one is without example among the sources."""
+    """Name candidates whose distance from the safe one is without example among the sources.
+
+    If a candidate's error was at most 1/t of the safe one's on all of them, t times that distance.
+    """
     if X.shape[0] == 0:
         return {}
     safe = np.asarray(tried.model(names[0]).predict(X))
     found = {}
-    for name in kept:
-        there = max(float(np.abs(p[names.index(name)] - p[0]).mean()) for p in folds[0])
+    for i, name in ((names.index(name), name) for name in kept):
+        errors = [np.abs(p[[0, i]] - y).mean(1) for p, y in zip(*folds, strict=True)]
+        better = min(base / own if own > 0 else np.inf for base, own in errors)
+        there = max(1.0, better) * max(float(np.abs(p[i] - p[0]).mean()) for p in folds[0])
         here = float(np.abs(np.asarray(tried.model(name).predict(X)) - safe).mean())
         if here > there:
             found[name] = here / there if there > 0 else float("inf")

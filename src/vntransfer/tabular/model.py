@@ -181,7 +181,7 @@ def adapt(
     *,
     domain: str,
     response: str,
-    target: str | Sequence[str],
+    target: str | int | Sequence[str | int],
     method: str = "auto",
     features: Sequence[str] | None = None,
     drop: Sequence[str] = (),
@@ -227,7 +227,7 @@ def adapt(
     (array([150., 300.]), True)
     """
     check_method(method)
-    targets = [target] if isinstance(target, str) else list(target)
+    targets = [str(name) for name in ([target] if isinstance(target, str | int) else target)]
     if not targets:
         raise ArgumentError("target: name at least one place to predict for")
     problem = read_problem(

@@ -96,12 +96,13 @@ def _join(name: str, parts: Sequence[Column]) -> Column:
 
 
 def _in_memory(data: Any, columns: Sequence[str] | None) -> Frame:
-    names = [str(name) for name in (data if isinstance(data, Mapping) else data.columns)]
+    keys = list(data if isinstance(data, Mapping) else data.columns)
+    names = [str(key) for key in keys]
     if repeated := [name for name in dict.fromkeys(names) if names.count(name) > 1]:
         raise DataError(f"table: column {repeated[0]!r} is there twice; rename one")
     wanted = names if columns is None else list(columns)
     need(Path("table"), names, wanted)
-    made = {name: as_column(name, data[name]) for name in wanted}
+    made = {name: as_column(name, data[keys[names.index(name)]]) for name in wanted}
     sizes = {len(own) for own in made.values()}
     if len(sizes) != 1 or 0 in sizes:
         raise DataError(f"table: expected columns of one length with rows, got {sorted(sizes)}")
@@ -124,7 +125,7 @@ def as_column(name: str, values: Any) -> Column:
         return Column(stored, cells.astype(np.float64))
     if cells.dtype.kind == "M":
         return Column("date", cells.astype("datetime64[us]"))
-    plain = [None if cell is None or cell != cell else cell for cell in cells.tolist()]
+    plain = [None if _missing(cell) else cell for cell in cells.tolist()]
     kinds = {type(cell) for cell in plain if cell is not None}
     if kinds and kinds <= {int, float, bool}:
         stored = "boolean" if kinds == {bool} else "number"
@@ -132,6 +133,14 @@ def as_column(name: str, values: Any) -> Column:
     texts = np.empty(len(plain), dtype=object)
     texts[:] = ["" if cell is None else str(cell).strip() for cell in plain]
     return Column("text", texts)
+
+
+def _missing(cell: Any) -> bool:
+    """Whether a cell is None, NaN, NaT or pandas' NA, which is neither equal nor unequal."""
+    try:
+        return cell is None or bool(cell != cell)
+    except TypeError:
+        return True
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,8 @@ scored on rows that it was trained on).
 Recorded at the end: ``mae`` and ``rmse`` in standard deviations of the sources' responses,
 ``mae_raw`` and ``rmse_raw`` in their unit, ``weight/SOURCE``, ``learned_weights`` (1 if these are
 neither equal nor the sources' shares of the rows) and, where a method chooses by itself how to
-adapt, ``share/CANDIDATE`` and ``adapted`` (1 unless the safe candidate has the largest share).
+adapt, ``share/CANDIDATE`` and ``adapted`` (1 unless the safe candidate has the largest share; of
+auto, if candidates that weight or align sources have more than half).
 With ``history`` the losses and weights of every epoch as well. Rules of selection that compare
 settings get their criterion (see `adaptation_validation`).
 """
@@ -27,6 +28,8 @@ from numpy.typing import NDArray
 
 from vntransfer.adaptation import METHODS
 from vntransfer.adaptation._base import MIN_STEPS
+from vntransfer.adaptation._candidates import adapts
+from vntransfer.adaptation.auto import AutoSelection
 from vntransfer.bench.cells import Cell, fingerprint
 from vntransfer.bench.datasets import load_data
 from vntransfer.bench.experiments.adaptation_figures import figures
@@ -233,7 +236,10 @@ def selection_record(model: Any) -> dict[str, float]:
     else:
         taken = selection.sharpness
         shares = {f"sharpness={a:g}": float(a == taken) for a in selection.candidates}
-    adapted = max(shares.values()) > next(iter(shares.values()))
+    if isinstance(selection, AutoSelection):
+        adapted = sum(share for name, share in shares.items() if adapts(name)) > 0.5
+    else:
+        adapted = max(shares.values()) > next(iter(shares.values()))
     return {f"share/{name}": share for name, share in shares.items()} | {"adapted": float(adapted)}
 
 
@@ -298,8 +304,14 @@ def _methods() -> dict[str, Method]:
         "constant": Method(),
         BASELINE: Method(network),
         ENSEMBLE: Method({**network, "members": Option(MEMBERS, low=1)}),
-        **{name: Method(options_of(name)) for name in METHODS if name != BASELINE},
-        "weighted_boosting": Method({**options_of("weighted"), "estimator": Option("boosting")}),
+        **{
+            name: Method(options_of(name), version=2 if name in ("boosting", "auto") else 1)
+            for name in METHODS
+            if name != BASELINE
+        },
+        "weighted_boosting": Method(
+            {**options_of("weighted"), "estimator": Option("boosting")}, version=2
+        ),
         "oracle": Method({**network, "folds": Option(5, low=2)}),
     }
 

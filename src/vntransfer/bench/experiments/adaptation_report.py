@@ -181,8 +181,10 @@ def choice_table(loaded: Report) -> Table:
             outcome = [_outcome(ratios[adapted]) for adapted in (True, False)]
             found = _candidates(list(own.values()))
             rows.append([group_label(group), method, often, *outcome, found])
+    of_auto = "; of auto, candidates that weight or align sources had more than half"
     notes = [
-        "adapted: another candidate than the safe one had the largest share in the prediction",
+        "adapted: another candidate than the safe one had the largest share in the prediction"
+        + of_auto * ("auto" in loaded.preset.methods),
         f"where adapted, where not: geometric mean of the error relative to {baseline}, and on how "
         f"many targets and seeds it was lower / higher",
         "candidates: how often each had the largest share, and its mean share over targets and "
