@@ -8,7 +8,8 @@ A page names a table between two comments,
 
 where TITLE is what stands behind the colon in the report's title of the table. An optional
 ``rows=a,b`` keeps those rows (by their first value), ``methods=a,b`` those of these methods,
-``columns=a,"b c"`` those columns, and ``notes=no`` leaves out the notes.
+``columns=a,"b c"`` those columns, ``baseline=a`` compares with that method instead of the preset's,
+and ``notes=no`` leaves out the notes.
 
     <!-- runs -->
     ...
@@ -24,7 +25,7 @@ from functools import cache
 from pathlib import Path
 
 from vntransfer.bench.provenance import command_line
-from vntransfer.bench.report import Report, load_report
+from vntransfer.bench.report import Report, View, load_report
 from vntransfer.bench.tables import Table, render, text
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -38,14 +39,14 @@ PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 
 
 @cache
-def report(folder: str) -> Report:
+def report(folder: str, baseline: str) -> Report:
     """Read one folder of results."""
-    return load_report(ROOT / folder)
+    return load_report(ROOT / folder, View(baseline))
 
 
-def find(folder: str, title: str) -> Table:
+def find(folder: str, title: str, baseline: str = "") -> Table:
     """Return the table of a report by what follows the colon of its title."""
-    tables = report(folder).tables()
+    tables = report(folder, baseline).tables()
     for table in tables:
         if table.title.rpartition(": ")[2] == title:
             return table
@@ -110,7 +111,7 @@ def fill(page: str) -> str:
 
     def table(place: re.Match[str]) -> str:
         options = dict(item.split("=", 1) for item in shlex.split(place["options"]))
-        found = cut(find(place["folder"], place["title"]), options)
+        found = cut(find(place["folder"], place["title"], options.get("baseline", "")), options)
         body = render([found], "markdown").partition("\n\n")[2]  # the page has its own heading
         return f"{place['head']}\n{body}\n\n{place['tail']}"
 
