@@ -71,6 +71,18 @@ def test_same_seed_same_numbers_and_folders(tmp_path: Path) -> None:
         load_continual_model(tmp_path)
 
 
+@pytest.mark.parametrize("method", ["rewc", "rsp", "gpm"])
+def test_saved_networks_predict_as_they_did(method: str, tmp_path: Path) -> None:
+    model = learn_tasks(
+        table(), task="week", response="y", drop=["colour"], method=method, epochs=3
+    )
+    model.save(tmp_path / "m")
+    again = load_continual_model(tmp_path / "m")
+    np.testing.assert_allclose(again.predict(table()), model.predict(table()))
+    errors = np.abs(again.predict(table()) - np.array(table()["y"]))
+    assert np.sqrt(np.square(errors).mean()) < 1.5 * model.summary()["RA"]
+
+
 def test_command_prints_matrix_and_curves(tmp_path: Path) -> None:
     path, page = write(tmp_path / "a.csv", table()), tmp_path / "p.html"
     roles = ["continual", str(path), "--task", "week", "--response", "colour"]

@@ -1,7 +1,7 @@
 """What all methods of continual learning share: the hooks of a training loop."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor, nn
@@ -46,6 +46,14 @@ def default_loss(output: Tensor, y: Tensor) -> Tensor:
             f"{tuple(output.shape)}; give the network as many outputs as there are responses"
         )
     return 0.5 * (output.reshape(y.shape) - y).square().sum() / len(y)
+
+
+@runtime_checkable
+class Part(Protocol):
+    """A part of a method with options of its own, which a checkpoint must agree with."""
+
+    def options(self) -> dict[str, Any]:
+        """Give them."""
 
 
 class Method:
@@ -101,14 +109,27 @@ class Method:
         self.tasks_done = 0
         self.in_task = False
         self.optimizer: torch.optim.Optimizer | None = None
+        self.scaler: torch.amp.GradScaler | None = None
+        self._all_trained = True
         self._handles: list[torch.utils.hooks.RemovableHandle] = []
 
-    def use(self, optimizer: torch.optim.Optimizer) -> None:
+    def use(
+        self, optimizer: torch.optim.Optimizer, scaler: torch.amp.GradScaler | None = None
+    ) -> None:
         """Tell the optimiser whose learning rate a proximal step has to follow.
 
-        `step` and `vntransfer.continual.train` do so; in a loop of your own say it once.
+        `step` and `vntransfer.continual.train` do so; in a loop of your own say it once. With
+        mixed precision give the scaler of the loss as well, and call ``scaler.unscale_(optimizer)``
+        before `adjust_gradients`.
         """
-        self.optimizer = optimizer
+        self.optimizer, self.scaler = optimizer, scaler
+        self._look()
+
+    def _look(self) -> None:
+        """See whether the optimiser trains all parameters."""
+        if self.optimizer is not None:
+            known = {id(p) for group in self.optimizer.param_groups for p in group["params"]}
+            self._all_trained = all(p.requires_grad and id(p) in known for p in self.parameters)
 
     def before_task(self) -> None:
         """Begin a task."""
@@ -117,6 +138,7 @@ class Method:
                 f"before_task: task {self.tasks_done + 1} has not ended; call after_task() first"
             )
         self.in_task = True
+        self._look()
 
     def observe(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
         """See a batch, before the forward pass; returns the batch to train on."""
@@ -184,15 +206,24 @@ class Method:
 
     def options(self) -> dict[str, Any]:
         """Give the options that a checkpoint must agree with."""
-        found = {
+        parts = {
+            f"{part}.{name}": value
+            for part, own in vars(self).items()
+            for name, value in (own.options() if isinstance(own, Part) else {}).items()
+        }
+        found = parts | {
             name: value
             for name, value in vars(self).items()
             if (value is None or isinstance(value, str | bool | int | float))
             and not name.startswith("_")
-            and name not in ("optimizer", "tasks_done", "in_task", *self.saved)
+            and name not in ("optimizer", "scaler", "tasks_done", "in_task", *self.saved)
         }
         layers = [layer.name for layer in getattr(self, "layers", [])]
         return found | ({"layers": layers} if layers else {})
+
+    def places(self) -> dict[int, int]:
+        """Place of each parameter in ``parameters`` by its id, which a copy has others of."""
+        return {id(p): k for k, p in enumerate(self.parameters)}
 
     def keep_hooks(self, handles: list[torch.utils.hooks.RemovableHandle]) -> None:
         """Remember hooks on the network, which `close` takes off."""
@@ -205,18 +236,35 @@ class Method:
         self._handles.clear()
 
     def rate(self) -> float | list[float]:
-        """Learning rate of the optimiser: one number, or one per parameter where they differ."""
+        """Learning rate of the optimiser: one number, or one per parameter where they differ.
+
+        With momentum m, what a gradient moves in the end: lr (1 - dampening) / (1 - m). Nothing for
+        parameters that are frozen or that the optimiser does not have.
+        """
         if self.optimizer is None:
             raise ArgumentError(
                 f"after_step: {type(self).__name__} goes by the learning "
                 f"rate; call method.use(optimizer) once before the loop"
             )
         groups = self.optimizer.param_groups
-        rates = {float(group["lr"]) for group in groups}
-        if len(rates) == 1:
-            return rates.pop()
-        own = {id(p): float(group["lr"]) for group in groups for p in group["params"]}
+        rates = [_effective(group) for group in groups]
+        if self._all_trained and rates.count(rates[0]) == len(rates):
+            return rates[0]
+        own = {
+            id(p): rate
+            for group, rate in zip(groups, rates, strict=True)
+            for p in group["params"]
+            if p.requires_grad
+        }
         return [own.get(id(p), 0.0) for p in self.parameters]
+
+
+def _effective(group: dict[str, Any]) -> float:
+    """Learning rate of a group of parameters, with its momentum."""
+    rate, momentum = float(group["lr"]), group.get("momentum", 0.0)
+    if not momentum or momentum >= 1:
+        return rate
+    return rate * (1 - group.get("dampening", 0.0)) / (1 - float(momentum))
 
 
 def strength_of(value: Any) -> float:
@@ -281,8 +329,16 @@ def refuse_infinite(what: str, *tensors: Tensor) -> None:
 
 
 def gradients(parameters: Sequence[Tensor]) -> list[Tensor]:
-    """Gradients of parameters, in place; those without one get zeros first."""
+    """Gradients of parameters, in place; those without one get zeros first.
+
+    A frozen one is not given any: what is written into its zeros is lost.
+    """
+    found = []
     for p in parameters:
-        if p.grad is None:
-            p.grad = torch.zeros_like(p)
-    return [p.grad for p in parameters if p.grad is not None]
+        own = p.grad
+        if own is None:
+            own = torch.zeros_like(p, requires_grad=False)
+            if p.requires_grad:
+                p.grad = own
+        found.append(own)
+    return found

@@ -1,12 +1,13 @@
 """Diagonal Fisher information by per-sample gradients, and the samples it is taken on."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call, grad, vmap
+from torch.nn import functional
 
 from vntransfer.continual._base import Criterion, choice, default_loss, refuse_infinite, whole
 from vntransfer.errors import ArgumentError
@@ -67,6 +68,10 @@ class Pending:
         self.clear()
         return x, y
 
+    def options(self) -> dict[str, Any]:
+        """Give what a checkpoint must agree with."""
+        return {"limit": self.limit}
+
     def state(self) -> dict[str, Any]:
         """Give what a checkpoint must hold."""
         return {"x": self.x, "y": self.y}
@@ -98,6 +103,7 @@ def diagonal_fisher(
     criterion: Criterion | None = None,
     generator: torch.Generator | None = None,
     chunk: int | None = None,
+    names: Sequence[str] | None = None,
 ) -> list[Tensor]:
     """Diagonal of the Fisher information of each parameter that requires a gradient.
 
@@ -124,7 +130,10 @@ def diagonal_fisher(
     generator
         Draws the labels of "sampled".
     chunk
-        Samples at a time; None: as many as 32 MB of gradients hold, at most 64.
+        Samples at a time; None: as many as 32 MB of gradients hold, at most 64. A network that
+        `torch.func.vmap` cannot run (recurrent ones, branches on values) has them one by one.
+    names
+        Of these parameters instead, frozen ones among them.
 
     Examples
     --------
@@ -136,8 +145,10 @@ def diagonal_fisher(
     """
     choice("kind", kind, get_args(Fisher))
     nll = default_loss if criterion is None else criterion
-    trained = {name: p.detach() for name, p in model.named_parameters() if p.requires_grad}
-    fixed = {name: p.detach() for name, p in model.named_parameters() if name not in trained}
+    every = dict(model.named_parameters())
+    wanted = [n for n, p in every.items() if p.requires_grad] if names is None else names
+    trained = {name: every[name].detach() for name in wanted}
+    fixed = {name: p.detach() for name, p in every.items() if name not in trained}
     fixed |= dict(model.named_buffers())
 
     def loss(parameters: dict[str, Tensor], one: Tensor, label: Tensor) -> Tensor:
@@ -145,15 +156,17 @@ def diagonal_fisher(
         return nll(output, label.unsqueeze(0))
 
     if kind == "squared_mean":
+        leaves = {name: p.requires_grad_() for name, p in trained.items()}
         with evaluation(model):
-            mean = torch.autograd.grad(nll(model(x), y), list(_trained(model)), allow_unused=True)
+            output = functional_call(model, (leaves, fixed), (x,))
+            mean = torch.autograd.grad(nll(output, y), list(leaves.values()), allow_unused=True)
         return [
-            torch.zeros_like(p) if g is None else g.square()
-            for p, g in zip(trained.values(), mean, strict=True)
+            torch.zeros_like(p, requires_grad=False) if g is None else g.square()
+            for p, g in zip(leaves.values(), mean, strict=True)
         ]
     if chunk is None:
         chunk = max(1, min(CHUNK, NUMBERS // sum(p.numel() for p in trained.values())))
-    per_sample = vmap(grad(loss), in_dims=(None, 0, 0))
+    per_sample = _PerSample(grad(loss))
     total = {name: torch.zeros_like(p) for name, p in trained.items()}
     with evaluation(model), torch.no_grad():
         for first in range(0, len(x), chunk):
@@ -168,8 +181,27 @@ def diagonal_fisher(
     return [value / len(x) for value in total.values()]
 
 
-def _trained(model: nn.Module) -> Iterator[Tensor]:
-    return (p for p in model.parameters() if p.requires_grad)
+class _PerSample:
+    """Gradients of every sample's own loss: all at once, or one by one if that cannot be done."""
+
+    def __init__(self, gradient: Callable[..., dict[str, Tensor]]) -> None:
+        self.gradient = gradient
+        self.at_once: Callable[..., dict[str, Tensor]] | None = vmap(gradient, in_dims=(None, 0, 0))
+
+    def __call__(self, trained: dict[str, Tensor], x: Tensor, y: Tensor) -> dict[str, Tensor]:
+        if self.at_once is not None:
+            try:
+                return self.at_once(trained, x, y)
+            except RuntimeError:
+                self.at_once = None
+        found = [self.gradient(trained, *pair) for pair in zip(x, y, strict=True)]
+        return {name: torch.stack([one[name] for one in found]) for name in trained}
+
+
+def _binary(criterion: Criterion) -> bool:
+    return isinstance(criterion, nn.BCEWithLogitsLoss) or (
+        criterion is functional.binary_cross_entropy_with_logits
+    )
 
 
 def draw_labels(
@@ -180,12 +212,21 @@ def draw_labels(
     criterion: Criterion,
     generator: torch.Generator | None,
 ) -> Iterator[tuple[Tensor, Tensor | None]]:
-    """Labels (N,) to take gradients at, with their weights (N,)."""
+    """Labels (N,) to take gradients at, with their weights (N,).
+
+    Real responses are taken for Gaussian with unit variance, or binary if the criterion is torch's
+    binary cross-entropy of logits; for other losses only "observed" labels make sense.
+    """
     if kind == "observed":
         yield y, None
         return
     output = model(x)
     refuse_infinite("the outputs of the network", output)
+    if y.is_floating_point() and _binary(criterion):
+        if kind == "expected":
+            raise ArgumentError("fisher: 'expected' knows no binary labels; use 'sampled'")
+        yield torch.bernoulli(output.sigmoid().cpu(), generator=generator).to(y).view_as(y), None
+        return
     if y.is_floating_point():  # a Gaussian with unit variance around the prediction
         mean = output.reshape(y.shape)
         if kind == "sampled":
@@ -195,6 +236,11 @@ def draw_labels(
         for component in torch.eye(mean[0].numel(), dtype=mean.dtype, device=mean.device):
             yield mean + component.reshape(mean[0].shape), None
         return
+    if output.ndim != 2:
+        raise ArgumentError(
+            f"fisher: labels are drawn from outputs (N, classes), got shape {tuple(output.shape)}; "
+            f"use fisher='observed' (EWC), which takes the labels as they are"
+        )
     logits = criterion.restrict(output, y) if hasattr(criterion, "restrict") else output
     p = logits.softmax(-1)
     if kind == "sampled":

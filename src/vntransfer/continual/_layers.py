@@ -73,6 +73,16 @@ class Layer:
             return d.reshape(-1, self.units)
         return d.flatten(2).mT.reshape(-1, self.units)
 
+    @property
+    def trained(self) -> bool:
+        """Whether weight and bias are trained, neither having been frozen."""
+        return all(p.requires_grad for p in self.parameters())
+
+    @property
+    def has_gradient(self) -> bool:
+        """Whether a backward pass left a gradient."""
+        return any(p.grad is not None for p in self.parameters())
+
     def parameters(self) -> list[Tensor]:
         """Give weight and, if there is one, bias."""
         return [self.weight] if self.bias is None else [self.weight, self.bias]
@@ -94,9 +104,10 @@ class Layer:
 
     @torch.no_grad()
     def set_matrix(self, value: Tensor) -> None:
-        """Write weight and bias from a matrix (outputs, p)."""
+        """Write weight and bias from a matrix (outputs, p), those that are trained."""
         for p, part in zip(self.parameters(), self.split(value), strict=True):
-            p.copy_(part)
+            if p.requires_grad:
+                p.copy_(part)
 
     def gradient(self) -> Tensor:
         """Give the gradients of weight and bias as one matrix (outputs, p)."""
@@ -174,6 +185,14 @@ def find_layers(model: nn.Module, names: Sequence[str] | None = None) -> list[La
         raise ArgumentError(
             "layers: the network has no trainable nn.Linear or nn.Conv2d; this method needs one"
         )
+    for name in chosen:
+        weight = modules[name].weight
+        users = [n for n, m in modules.items() if any(p is weight for p in m._parameters.values())]
+        if len(users) > 1:
+            raise ArgumentError(
+                f"layers: {' and '.join(map(repr, users))} share one weight, which is then not one "
+                f"matrix between inputs and outputs; leave them out (layers=[...])"
+            )
     return [Layer(name, modules[name]) for name in chosen]
 
 
@@ -181,6 +200,10 @@ def _reason(module: nn.Module) -> str | None:
     """Why a layer cannot be used, or None."""
     if not isinstance(module, KINDS):
         return f"is a {type(module).__name__}, neither nn.Linear nor nn.Conv2d"
+    if isinstance(module, nn.modules.linear.NonDynamicallyQuantizableLinear):
+        return "is a part of nn.MultiheadAttention, which uses its weight without calling it"
+    if "weight" not in module._parameters:
+        return "computes its weight (weight_norm, spectral_norm), which is no parameter"
     if isinstance(module, nn.Conv2d) and module.groups > 1:
         return f"is a convolution in {module.groups} groups, which is not one matrix"
     if not module.weight.requires_grad:

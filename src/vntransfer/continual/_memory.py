@@ -51,6 +51,10 @@ class TaskMemory:
     def __len__(self) -> int:
         return sum(len(x) for x, _ in self.tasks)
 
+    def options(self) -> dict[str, Any]:
+        """Give what a checkpoint must agree with."""
+        return {"size": self.size}
+
     def state(self) -> dict[str, Any]:
         """Give what a checkpoint must hold."""
         return {"tasks": [list(task) for task in self.tasks], "x": self.x, "y": self.y}
@@ -124,6 +128,10 @@ class Reservoir:
         old = self.draw(count) if len(self) and count else None
         self.add(x, y)
         return (x, y) if old is None else (torch.cat((x, old[0])), torch.cat((y, old[1])))
+
+    def options(self) -> dict[str, Any]:
+        """Give what a checkpoint must agree with."""
+        return {"size": self.size}
 
     def state(self) -> dict[str, Any]:
         """Give what a checkpoint must hold."""

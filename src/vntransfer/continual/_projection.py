@@ -83,15 +83,31 @@ class Projected(Method):
     def observe(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
         """See a batch: its inputs to every layer are recorded in the coming pass."""
         if self.on:
+            self._forget_skipped()
             self.tape.start()
         return x, y
+
+    def _forget_skipped(self) -> None:
+        """Drop the record of a step that was not made."""
+        if self.tape.recorded and not any(layer.has_gradient for layer in self.layers):
+            self.tape.take()
+
+    def _recorded(self) -> list[list[tuple[Tensor, Tensor]]]:
+        """Give inputs and slopes since the last step; none if the scaler is going to skip it."""
+        found = self.tape.take()
+        if self.scaler is None:
+            return found
+        scale = self.scaler.get_scale()
+        found = [[(x, d / scale) for x, d in passes] for passes in found]
+        whole = all(bool(d.isfinite().all()) for passes in found for _, d in passes)
+        return found if whole else [[] for _ in found]
 
     @torch.no_grad()
     def adjust_gradients(self) -> None:
         """Turn d a' into d (Pa)'."""
         if not self.on:
             return
-        for k, (layer, passes) in enumerate(zip(self.layers, self.tape.take(), strict=True)):
+        for k, (layer, passes) in enumerate(zip(self.layers, self._recorded(), strict=True)):
             n = sum(d.numel() for _, d in passes) // layer.units
             few = n <= min(layer.units, BUFFER)
             for x, d in passes:
@@ -212,6 +228,10 @@ class SecondMoments:
         self.sums[k].zero_(), self.totals[k].zero_()
         self.counts[k] = 0
         return moment
+
+    def options(self) -> dict[str, Any]:
+        """Give what a checkpoint must agree with."""
+        return {"centred": self.centred}
 
     def state(self) -> dict[str, Any]:
         """All that a checkpoint needs."""

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from vntransfer.continual._base import Method, choice, gradients, strength_of
+from vntransfer.errors import ArgumentError
 
 Update = Literal["proximal", "explicit"]
 Form = Literal["separate", "online"]
@@ -120,6 +121,10 @@ class Quadratic:
             self._factors = (key, list(pulls))
         torch._foreach_lerp_(self.parameters, self.anchors, self._factors[1])
 
+    def options(self) -> dict[str, Any]:
+        """Give what a checkpoint must agree with."""
+        return {"strength": self.strength, "update": self.update}
+
     def state(self) -> dict[str, Any]:
         """Give what a checkpoint must hold."""
         return {
@@ -139,6 +144,18 @@ class Penalised(Method):
     """A method whose protection is a `Quadratic`, which it makes as ``quadratic``."""
 
     quadratic: Quadratic
+
+    def before_task(self) -> None:
+        """Begin a task; refuse parameters that the penalty does not know."""
+        super().before_task()
+        known = {id(p) for p in self.parameters}
+        for name, p in self.model.named_parameters():
+            if p.requires_grad and id(p) not in known:
+                raise ArgumentError(
+                    f"model: {name!r} was added or is trained only since the method was made; give "
+                    f"the network all its parts first (heads of later tasks too: MultiHead), and "
+                    f"freeze what is to rest later"
+                )
 
     def adjust_gradients(self) -> None:
         """Add the penalty's gradient, if the update is explicit."""

@@ -53,11 +53,13 @@ class Episodic(Method):
 def loss_gradient(method: Method, x: Tensor, y: Tensor) -> Tensor:
     """Gradient of the method's criterion on samples, flat (P,); ``.grad`` is not touched."""
     loss = method.criterion(method.model(x), y)
-    parts = torch.autograd.grad(loss, method.parameters, allow_unused=True)
+    trained = [p for p in method.parameters if p.requires_grad]
+    parts = iter(torch.autograd.grad(loss, trained, allow_unused=True))
+    found = [next(parts) if p.requires_grad else None for p in method.parameters]
     return torch.cat(
         [
             torch.zeros_like(p).flatten() if g is None else g.flatten()
-            for p, g in zip(method.parameters, parts, strict=True)
+            for p, g in zip(method.parameters, found, strict=True)
         ]
     )
 

@@ -34,6 +34,7 @@ class Tape:
 
     def __init__(self, layers: Sequence[Layer]) -> None:
         self.active = False
+        self._dtypes = [layer.weight.dtype for layer in layers]
         # inputs of every pass, and the slopes that its backward pass brings
         self._seen: list[list[tuple[Tensor, list[Tensor]]]] = [[] for _ in layers]
         self.handles = [
@@ -52,15 +53,26 @@ class Tape:
         for handle in self.handles:
             handle.remove()
 
+    @property
+    def recorded(self) -> bool:
+        """Whether passes wait to be taken."""
+        return any(self._seen)
+
     def start(self) -> None:
         """Record the coming pass."""
         self.active = True
 
     def take(self) -> list[list[tuple[Tensor, Tensor]]]:
-        """Stop, and give for each layer the (inputs, slopes) of every pass since `start`."""
+        """Stop, and give for each layer the (inputs, slopes) of every pass since `start`.
+
+        In the precision of its weight, whatever that of the pass was.
+        """
         self.active = False
         seen, self._seen = self._seen, [[] for _ in self._seen]
-        return [[(x, d) for x, slopes in passes for d in slopes] for passes in seen]
+        return [
+            [(x.to(dtype), d.to(dtype)) for x, slopes in passes for d in slopes]
+            for passes, dtype in zip(seen, self._dtypes, strict=True)
+        ]
 
 
 @torch.no_grad()
@@ -154,8 +166,10 @@ def sample_slopes(
     >>> [d.tolist() for _, _, d in sample_slopes(net, find_layers(net), x, 2 * x, total)]
     [[[2.0], [6.0]]]
     """
+    weights = [layer.weight for layer in layers if layer.weight.requires_grad]
+    if not weights:
+        return
     tape = Tape(layers)
-    weights = [layer.weight for layer in layers]
     try:
         for first in range(0, len(x), chunk):
             part, labels = x[first : first + chunk], y[first : first + chunk]

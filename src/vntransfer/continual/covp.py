@@ -191,7 +191,7 @@ class CovarianceProjection(Projected):
         self.scale: list[float] = [0.0] * len(self.layers)
         self.moments = SecondMoments(self.layers, centred=centred)
         self.slopes = SecondMoments(self.layers, slopes=True)
-        self.positions = [1] * len(self.layers)
+        self.positions = [[0, 0] for _ in self.layers]  # rows, and samples that they are of
         self.times = [0.0] * len(self.layers)  # learning rates of the present task, added up
         places = {id(p): i for i, p in enumerate(self.parameters)}
         self._weights_at = [places[id(layer.weight)] for layer in self.layers]
@@ -201,6 +201,7 @@ class CovarianceProjection(Projected):
         self.memory = Reservoir(memory, torch.Generator().manual_seed(seed))
         self.replay = whole("replay", replay)
         self._replayed, self._share = 0, 1.0  # samples of the batch, and what the new ones make up
+        self._observed = 0  # samples of the step, which several batches can be gathered for
 
     @property
     def stored_samples(self) -> int:
@@ -216,7 +217,10 @@ class CovarianceProjection(Projected):
     def observe(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
         """See a batch; with a memory, append remembered samples."""
         super().observe(x, y)
+        if not self.tape.recorded:
+            self._observed = 0
         both = self.memory.extend(x, y, self.replay)
+        self._observed += len(both[0])
         self._replayed = len(both[0]) - len(x)
         self._share = len(x) / max(len(both[0]), 1)
         return both
@@ -227,9 +231,10 @@ class CovarianceProjection(Projected):
         if self.sides == "input":
             super().adjust_gradients()
         elif self.on:
-            for k, (layer, passes) in enumerate(zip(self.layers, self.tape.take(), strict=True)):
+            single = self._observed == 1
+            for k, (layer, passes) in enumerate(zip(self.layers, self._recorded(), strict=True)):
                 for x, d in passes:
-                    if x.shape[0] == 1 and x.dim() == 2:  # the quick way
+                    if single and x.shape[0] == 1 and x.dim() == 2:  # the quick way
                         self.moments.add_row(k, x)
                         self.slopes.add_row(k, d)
                     else:
@@ -237,14 +242,13 @@ class CovarianceProjection(Projected):
 
     def _count(self, k: int, layer: Layer, x: Tensor, d: Tensor) -> None:
         """Take in inputs and slopes of the new samples of a batch, the first ones."""
-        n = len(x)
-        new = max(0, n - self._replayed)
+        new = max(0, len(x) - self._replayed)
         self.moments.add(k, self._some(layer, x[:new]))
-        # the loss is a mean over n samples: times n they are the slopes of each one's own
-        rows = layer.slopes(d[:new]) * n
+        # the loss is a mean over all samples: times their number they are the slopes of each one's
+        rows = layer.slopes(d[:new]) * self._observed
         self.slopes.add(k, self._few(rows))
-        if new:
-            self.positions[k] = len(rows) // new
+        self.positions[k][0] += len(rows)
+        self.positions[k][1] += new
 
     def after_step(self) -> None:
         """Damp what was changed, if it is time."""
@@ -265,6 +269,8 @@ class CovarianceProjection(Projected):
                 before = self.blocks[k]
                 before += damped(layer.matrix() - before, self.Q[k])
                 layer.set_matrix(before)
+                if not layer.trained:
+                    self.blocks[k] = layer.matrix()
         self.since = 0
 
     def damp(self, layer: int | str, change: Tensor) -> Tensor:
@@ -323,7 +329,8 @@ class CovarianceProjection(Projected):
                 self.weights[k] = 0.0
             if self.history != "first" or not self.Q[k]:
                 # inputs of a convolution are summed over positions, slopes are not
-                both = self.times[k] * self.positions[k]
+                rows, samples = self.positions[k]
+                both = self.times[k] * (rows / samples if samples else 1)
                 times = both if self.sides == "both" else 1 / self.scale[k]
                 self.S[k].mul_(self.decay).add_(A * times)
                 self.weights[k] = self.decay * self.weights[k] + self.times[k]
@@ -333,6 +340,7 @@ class CovarianceProjection(Projected):
             # The memory layout decides the last bits: a checkpoint restores plain rows.
             self.Q[k] = [q.to(layer.weight).contiguous() for q in change]
         self.times = [0.0] * len(self.layers)
+        self.positions = [[0, 0] for _ in self.layers]
 
     def _two_sided(self, k: int) -> list[Tensor]:
         """Give Q as `damped` takes it."""

@@ -62,7 +62,7 @@ class DarkReplay(Method):
         self.alpha, self.beta = number("alpha", alpha), number("beta", beta)
         self.memory = Reservoir(memory, torch.Generator().manual_seed(whole("seed", seed)))
         self.replay = whole("replay", replay, minimum=1)
-        self._batch: tuple[Tensor, Tensor] | None = None
+        self._batches: list[tuple[Tensor, Tensor]] = []
 
     @property
     def stored_samples(self) -> int:
@@ -71,7 +71,7 @@ class DarkReplay(Method):
 
     def observe(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
         """Hold the batch until the backward pass."""
-        self._batch = (x, y)
+        self._batches.append((x, y))
         return x, y
 
     def adjust_gradients(self) -> None:
@@ -82,13 +82,13 @@ class DarkReplay(Method):
             loss = self.beta * self.criterion(output[k:], y[k:])
             loss = loss + self.alpha * self._distance(output[:k], y[:k], z[:k])
             loss.backward()
-        if self._batch is not None and self.memory.size and (self.alpha or self.beta):
-            x, y = self._batch
-            slots = self.memory.places(len(x))
-            if max(slots) >= 0:
-                with torch.no_grad():
-                    self.memory.put(slots, x, y, self.model(x))
-        self._batch = None
+        if self.memory.size and (self.alpha or self.beta):
+            for x, y in self._batches:
+                slots = self.memory.places(len(x))
+                if max(slots) >= 0:
+                    with torch.no_grad():
+                        self.memory.put(slots, x, y, self.model(x))
+        self._batches = []
 
     def _distance(self, output: Tensor, y: Tensor, z: Tensor) -> Tensor:
         squares = (output - z).square()

@@ -94,6 +94,7 @@ class EWC(Penalised):
             kind=self.fisher,
             criterion=self.criterion,
             generator=self.generator,
+            names=self.names,
         )
         if self.form == "separate":
             self.quadratic.add(F)

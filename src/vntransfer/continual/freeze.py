@@ -52,6 +52,10 @@ class Freeze(Method):
         if self.tasks_done == 0:
             self.start = [p.detach().clone() for p in self.parameters]
 
+    def options(self) -> dict[str, Any]:
+        """Give the options that a checkpoint must agree with."""
+        return super().options() | {"chosen": self.chosen}
+
     def adjust_gradients(self) -> None:
         """Take the gradients away: no optimiser moves a parameter without one."""
         for i in self.held:

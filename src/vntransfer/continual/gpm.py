@@ -136,7 +136,9 @@ def new_directions(R: Tensor, M: Tensor, share: float) -> Tensor:
         return M[:, :0]
     values, V = torch.linalg.eigh((R - R @ M @ M.mT).mT @ (R - R @ M @ M.mT))
     gained = values.flip(0).clamp_min(0).cumsum(0)
-    k = min(int((gained < missing).sum()) + 1, R.shape[1] - M.shape[1])
+    # beyond these there is nothing but rounding, which can keep the sum below a share of one
+    there = int((values > values[-1] * len(values) * torch.finfo(values.dtype).eps).sum())
+    k = min(int((gained < missing).sum()) + 1, there, R.shape[1] - M.shape[1])
     # Rounding leaves a little of M in the new directions; with many tasks it would add up.
     fresh = V.flip(1)[:, :k]
     return torch.linalg.qr(fresh - M @ (M.mT @ fresh)).Q

@@ -144,8 +144,7 @@ class KFAC(Method):
     @torch.no_grad()
     def _pull(self) -> None:
         """Minimise λ tr(GΔAΔ') + ‖W - W'‖²/2η in the eigenvectors of G and A."""
-        rate = self.rate()
-        places = {id(p): k for k, p in enumerate(self.parameters)}
+        rate, places = self.rate(), self.places()
         for layer, W0, spectra in zip(self.layers, self.anchors, self.spectra, strict=True):
             alpha, U, gamma, V = spectra
             eta = rate if isinstance(rate, float) else rate[places[id(layer.weight)]]

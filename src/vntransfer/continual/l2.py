@@ -1,7 +1,7 @@
 """An equal pull on all parameters of the upper layers: the control for RSP and EWC."""
 
 from collections.abc import Sequence
-from typing import ClassVar, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 import torch
 from torch import nn
@@ -106,6 +106,10 @@ class L2Anchor(Penalised):
         """Remember where the task begins."""
         super().before_task()
         self.start = [p.detach().clone() for p in self.own]
+
+    def options(self) -> dict[str, Any]:
+        """Give the options that a checkpoint must agree with."""
+        return super().options() | {"chosen": self.chosen}
 
     def rate(self) -> float | list[float]:
         """Learning rate of the parameters that are held."""

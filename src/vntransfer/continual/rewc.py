@@ -18,16 +18,18 @@ Rotation = Literal["corrected", "published"]
 Form = Literal["last", "online"]
 
 
-def turn(x: Tensor, U: Tensor) -> Tensor:
-    """Features of a dense layer (..., n), or channels of pictures (N, n, height, width), times U.
+def turn(module: nn.Module, x: Tensor, U: Tensor) -> Tensor:
+    """Features (..., n) of a dense layer, or channels (N, n, height, width) of another, times U.
 
     Examples
     --------
     >>> U = torch.tensor([[0.0, 1.0], [1.0, 0.0]])
-    >>> turn(torch.tensor([[1.0, 2.0]]), U), turn(torch.ones(1, 2, 3, 3), U).shape
-    (tensor([[2., 1.]]), torch.Size([1, 2, 3, 3]))
+    >>> turn(nn.Linear(2, 2), torch.tensor([[1.0, 2.0]]), U)
+    tensor([[2., 1.]])
+    >>> turn(nn.Conv2d(2, 2, 1), torch.ones(1, 2, 3, 3), U).shape
+    torch.Size([1, 2, 3, 3])
     """
-    return x @ U if x.ndim != 4 else torch.einsum("nchw,cd->ndhw", x, U)
+    return x @ U if isinstance(module, nn.Linear) else torch.einsum("nchw,cd->ndhw", x, U)
 
 
 class REWC(Penalised):
@@ -118,7 +120,6 @@ class REWC(Penalised):
             ranks = ((layer.name, layer.module, layer is self.layers[-1]) for layer in self.layers)
             self.keep_hooks(watch_order(list(ranks)))
             self.layers = self.layers[:-1]
-        self.place = {id(p): k for k, p in enumerate(self.parameters)}
         self.turns: list[list[Tensor]] = [[] for _ in self.layers]
         for k, layer in enumerate(self.layers):
             self.keep_hooks(
@@ -129,10 +130,10 @@ class REWC(Penalised):
             )
 
     def _turn_in(self, k: int, module: nn.Module, inputs: tuple[Tensor, ...]) -> Any:
-        return (turn(inputs[0], self.turns[k][0]),) if self.turns[k] else None
+        return (turn(module, inputs[0], self.turns[k][0]),) if self.turns[k] else None
 
     def _turn_out(self, k: int, module: nn.Module, inputs: Any, out: Tensor) -> Tensor | None:
-        return turn(out, self.turns[k][1].mT) if self.turns[k] else None
+        return turn(module, out, self.turns[k][1].mT) if self.turns[k] else None
 
     def observe(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
         """Keep samples for rotation and Fisher information."""
@@ -153,7 +154,13 @@ class REWC(Penalised):
             F_old = self._carry(F_old, old, new)
         self._rotate(new)
         F = diagonal_fisher(
-            self.model, x, y, kind=self.fisher, criterion=self.criterion, generator=self.generator
+            self.model,
+            x,
+            y,
+            kind=self.fisher,
+            criterion=self.criterion,
+            generator=self.generator,
+            names=self.names,
         )
         if self.form == "online":
             F = [a + b for a, b in zip(F, F_old, strict=True)]
@@ -187,13 +194,16 @@ class REWC(Penalised):
             for k, inputs, slopes in sample_slopes(
                 self.model, self.layers, x, labels, self.criterion
             ):
-                a, d = _channels(inputs), _channels(slopes)
+                a, d = (_channels(self.layers[k].module, own) for own in (inputs, slopes))
                 L[k], M[k] = L[k] + a.mT @ a, M[k] + d.mT @ d
-        refuse_silent(
-            [own.name for own, m in zip(self.layers, M, strict=True) if isinstance(m, float)]
-        )
+        silent = [k for k, m in enumerate(M) if isinstance(m, float)]
+        refuse_silent([self.layers[k].name for k in silent if self.layers[k].trained])
         turns = []
         for k, layer in enumerate(self.layers):
+            if k in silent:  # frozen, and nothing before it is trained: it stays as it is
+                channels = layer.weight.shape[1], layer.units
+                turns.append([torch.eye(n).to(layer.weight.detach()) for n in channels])
+                continue
             both = [torch.as_tensor(m).double() for m in (L[k], M[k])]
             refuse_infinite(f"inputs or slopes of layer {layer.name!r}", *both)
             U1, U2 = (torch.linalg.eigh(m)[1] for m in both)
@@ -205,18 +215,18 @@ class REWC(Penalised):
         self, F: list[Tensor], old: list[list[Tensor]], new: list[list[Tensor]]
     ) -> list[Tensor]:
         """Diagonal of the old Fisher information in new coordinates: squared overlaps times F."""
-        carried = [f.clone() for f in F]
+        carried, places = [f.clone() for f in F], self.places()
         for layer, (U1, U2), (V1, V2) in zip(self.layers, old, new, strict=True):
             R, S = (U1.mT @ V1).square(), (U2.mT @ V2).square()
             for p in layer.parameters():
-                k = self.place[id(p)]
+                k = places[id(p)]
                 carried[k] = _two_sided(F[k], R, S) if p.ndim > 1 else F[k] @ S
         return carried
 
 
-def _channels(x: Tensor) -> Tensor:
+def _channels(module: nn.Module, x: Tensor) -> Tensor:
     """Rows (n, features or channels)."""
-    return x.movedim(1, -1).flatten(0, -2) if x.ndim == 4 else x.flatten(0, -2)
+    return (x if isinstance(module, nn.Linear) else x.movedim(1, -1)).flatten(0, -2)
 
 
 def _two_sided(W: Tensor, U1: Tensor, U2: Tensor) -> Tensor:

@@ -198,7 +198,6 @@ class RSP(Penalised):
                 f"{self.layers[0].name!r}; use a network with a hidden layer"
             )
         self.quadratic = Quadratic(self.parameters, strength, update)
-        self.place = {id(p): k for k, p in enumerate(self.parameters)}
         self.fisher = first_layer == "fisher" and owns == "outgoing"
         self.pending = Pending(fisher_samples)
         self.sample = Pending(self.memory, "memory")
@@ -234,6 +233,9 @@ class RSP(Penalised):
     def observe(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
         """See a batch: its activations are recorded in the coming pass."""
         if self.quadratic.strength:
+            if self._responses and not any(layer.has_gradient for layer in self.layers):
+                self.tape.take()  # of a step that was not made
+                self._responses.clear()
             if self.fisher:
                 self.pending.add(x, y)
             if self.covariances == "memory":
@@ -291,9 +293,9 @@ class RSP(Penalised):
         layer = self.layers[0]
         with evaluation(self.model):
             (F,) = layer_fisher(self.model, [layer], *self.pending.take(), self.criterion)
-        precisions = [torch.zeros_like(p) for p in self.parameters]
+        precisions, places = [torch.zeros_like(p) for p in self.parameters], self.places()
         for p, value in zip(layer.parameters(), layer.split(F), strict=True):
-            precisions[self.place[id(p)]] = value
+            precisions[places[id(p)]] = value
         self.quadratic.add(precisions)
 
     def _columns(self, y: Tensor) -> Tensor:
@@ -381,8 +383,9 @@ class RSP(Penalised):
             relatedness(D, self.relatedness, self.temperature, self.normalise).to(like)
             for D in divergences
         ]
+        places = self.places()
         for p, R, anchor in self.owned.collapse(r):
-            place = self.place[id(p)]
+            place = places[id(p)]
             self.quadratic.precisions[place].copy_(R)
             self.quadratic.anchors[place].copy_(anchor)
         self.quadratic.changed()

@@ -222,11 +222,12 @@ def learn_tasks(
     net = dense([X.shape[1], *hidden, max(1, len(classes))], generator=generator)
     initial = np.array([score(net, own) for own in tasks])
     total = len(tasks)
+    learner = METHODS[method](net)
     try:
         matrix = accuracy_matrix(
             net,
             tasks,
-            METHODS[method](net),
+            learner,
             lr=lr,
             batch_size=batch_size,
             epochs=epochs,
@@ -237,6 +238,7 @@ def learn_tasks(
         matrix = np.full((total, total), np.nan)
     if not np.isfinite(matrix).all():
         raise DataError(f"lr: training with {method} diverged at {lr:g}; take a smaller one")
+    learner.close()  # what is saved is the network alone, in plain coordinates
     if not classes:
         matrix, initial = np.sqrt(matrix) * unit[1], np.sqrt(initial) * unit[1]
     return ContinualModel(
