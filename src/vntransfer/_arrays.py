@@ -36,6 +36,10 @@ def take(*, finite: bool = True, **arrays: Any) -> tuple[list[Tensor], Callable[
                 f"{name}: expected a torch tensor or a numpy array, got {type(array).__name__}; "
                 f"convert it with numpy.asarray(..., dtype=float)"
             )
+        if isinstance(array, np.ma.MaskedArray):
+            raise ArgumentError(
+                f"{name}: is a masked array, whose mask would be lost; drop or fill what it hides"
+            )
     kinds = {name: isinstance(array, np.ndarray) for name, array in given.items()}
     if len(set(kinds.values())) > 1:
         listed = ", ".join(f"{name} is {'numpy' if k else 'torch'}" for name, k in kinds.items())

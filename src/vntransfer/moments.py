@@ -220,8 +220,25 @@ def covariance(
            [1. , 0.5]])
     """
     (tensor,), back = take(finite=False, x=x)
+    if weights is not None:
+        (w,), kind = take(finite=False, weights=weights)
+        weights = kind(_common_scale(w))
     sigma = Moments.from_samples(x, y, weights=weights).covariance_tensor(ridge=ridge)
-    return back(sigma.to(tensor.dtype))
+    sigma = sigma.to(tensor.dtype)
+    if not bool(sigma.detach().isfinite().all()):
+        raise ArgumentError(
+            f"x: variances overflow {tensor.dtype}; rescale the columns, or give float64"
+        )
+    return back(sigma)
+
+
+def _common_scale(weights: Tensor) -> Tensor:
+    """Give weights of at most one: squares of very large or small ones would be lost.
+
+    They are divided by a power of two, which changes no digit.
+    """
+    exponent = torch.frexp(weights.double().amax(-1, keepdim=True)).exponent.clamp(-1000, 1000)
+    return (weights.double() * torch.exp2(-exponent.double())).to(weights.dtype)
 
 
 def correntropy(
@@ -239,8 +256,8 @@ def correntropy(
     y
         Responses (N,) or (N, m), appended as columns.
     width
-        Kernel width s; "median" takes the median absolute difference between entries (of at most
-        2000 evenly spaced ones).
+        Kernel width s; "median" takes the median absolute difference between entries that are not
+        equal (at most 2000, of evenly spaced rows).
 
     Examples
     --------
@@ -274,9 +291,12 @@ def _mean_kernel(column: Tensor, columns: Tensor) -> Tensor:
 
 
 def median_gap(samples: Tensor) -> float:
-    """Median absolute difference between (at most 2000 evenly spaced) entries."""
-    values = samples.detach().double().flatten()
-    values = values[:: -(-values.numel() // 2000)]
+    """Median absolute difference, zeros left out, between entries of evenly spaced rows (N, d).
+
+    At most 2000 entries, all columns alike.
+    """
+    values = samples.detach().double()
+    values = values[:: -(-len(values) // max(1, 2000 // values.shape[1]))].flatten()
     gaps = (values.unsqueeze(0) - values.unsqueeze(1)).abs()
     median = float(gaps[gaps > 0].median()) if bool((gaps > 0).any()) else 0.0
     if median == 0:

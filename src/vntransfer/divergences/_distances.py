@@ -7,7 +7,7 @@ from torch import Tensor
 
 from vntransfer._arrays import Array
 from vntransfer.divergences._matrix import Pair, RelativeSpectrum, directions, pair
-from vntransfer.linalg import Spectrum, log_of, once, safe_sqrt, spectrum
+from vntransfer.linalg import log_of, once, safe_sqrt, spectrum
 
 
 def jensen_von_neumann(sigma: Array, rho: Array) -> Array:
@@ -113,32 +113,31 @@ def affine_invariant(sigma: Array, rho: Array) -> Array:
 class _BuresWasserstein(torch.autograd.Function):
     """min over orthogonal O of ‖σ^½ - ρ^½ O‖_F, with O from the singular vectors of ρ^½ σ^½.
 
-    d²/dσ = I - T, T = σ^-½ (σ^½ ρ σ^½)^½ σ^-½ the optimal map from N(0, σ) to N(0, ρ).
+    d²/dσ = I - T, T = σ^-½ (σ^½ ρ σ^½)^½ σ^-½ the optimal map from N(0, σ) to N(0, ρ); with the gap
+    M = σ^½ - ρ^½ O it is the symmetric part of M σ^-½, and d²/dρ that of -M O' ρ^-½.
     """
 
     @staticmethod
     def forward(ctx: Any, sigma: Tensor, rho: Tensor, eps: float) -> Tensor:
         s, r = spectrum(sigma, "sigma", eps), spectrum(rho, "rho", eps)
         S, R = s.apply(s.values.sqrt()), r.apply(r.values.sqrt())
-        P, singular, Qt = torch.linalg.svd(R @ S)
-        distance = torch.linalg.vector_norm(S - R @ P @ Qt, dim=(-1, -2))
-        spectra = s.values, s.vectors, r.values, r.vectors
-        ctx.save_for_backward(sigma, rho, *spectra, P, singular, Qt, distance)
+        P, _, Qt = torch.linalg.svd(R @ S)
+        turn = P @ Qt
+        gap = S - R @ turn
+        equal = (sigma == rho).all((-1, -2))  # rounding would leave a distance, and a slope
+        distance = torch.linalg.vector_norm(gap, dim=(-1, -2)).masked_fill(equal, 0.0)
+        inverses = s.apply(s.values.rsqrt()), r.apply(r.values.rsqrt())
+        ctx.save_for_backward(sigma, rho, gap, turn, *inverses, distance)
         return distance
 
     @staticmethod
     def backward(ctx: Any, *upstream: Tensor) -> Any:
-        sigma, rho, *spectra, P, singular, Qt, distance = ctx.saved_tensors
+        sigma, rho, gap, turn, of_sigma, of_rho, distance = ctx.saved_tensors
         factor = half_slope(upstream[0], distance)
-
-        def one(own: Spectrum, matrix: Tensor, basis: Tensor) -> Tensor:
-            inverse = own.apply(own.values.rsqrt())
-            middle = matrix - (basis * singular.unsqueeze(-2)) @ basis.mT
-            return once(factor * (inverse @ middle @ inverse), sigma, rho)
-
-        with torch.no_grad():
-            s, r = Spectrum(*spectra[:2]), Spectrum(*spectra[2:])
-        return one(s, sigma, Qt.mT), one(r, rho, P), None
+        with torch.no_grad():  # from the gap itself: I - T would cancel near equality
+            slopes = gap @ of_sigma, -(gap @ turn.mT) @ of_rho
+            on_sigma, on_rho = (factor * (slope + slope.mT) / 2 for slope in slopes)
+        return once(on_sigma, sigma, rho), once(on_rho, sigma, rho), None
 
 
 def bures_wasserstein(sigma: Array, rho: Array) -> Array:

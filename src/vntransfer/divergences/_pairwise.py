@@ -102,7 +102,7 @@ def _matrices(
     if matrix == "correntropy":
         if len(joined) < len(domains):
             raise DomainError("domains: Moments give covariances only; pass samples (X, y)")
-        pooled = torch.cat([x.flatten() for x in joined.values()])
+        pooled = torch.cat(list(joined.values()))
         common = median_gap(pooled) if width == "median" else width
         made = [correntropy(x, width=common) for x in joined.values()]
     else:
@@ -110,6 +110,11 @@ def _matrices(
             (Moments.from_samples(joined[k]) if k in joined else domain).covariance_tensor()
             for k, domain in enumerate(domains)
         ]
+    if batched := [k for k, m in enumerate(made) if m.ndim != 2]:
+        raise DomainError(
+            f"domains[{batched[0]}]: expected Moments of one set of samples, got a batch "
+            f"{tuple(made[batched[0]].shape[:-2])}"
+        )
     sizes = {m.shape[-1] for m in made}
     if len(sizes) > 1 or len(set(widths.values())) > 1:
         raise DomainError(
@@ -159,9 +164,11 @@ def _table(stack: Tensor, divergence: str, n_response: int, eps: float) -> Tenso
     if base not in _FAST:
         spectrum(stack, "domains", eps)
         return _one_by_one(stack, entry.function)
-    table = _FAST[base](stack, eps)
+    # conditional divergences are symmetrised in any case
+    fast = _jeffreys if entry.conditional and base == "von_neumann" else _FAST[base]
+    table = fast(stack, eps)
     if entry.conditional:
-        table = (table - _FAST[base](features_of(stack, n_response), eps)).clamp_min(0)
+        table = (table - fast(features_of(stack, n_response), eps)).clamp_min(0)
         table = (table + table.mT) / 2
     return table
 
@@ -175,8 +182,10 @@ def _von_neumann(stack: Tensor, eps: float) -> Tensor:
 
 
 def _jeffreys(stack: Tensor, eps: float) -> Tensor:
-    there = _von_neumann(stack, eps)
-    return (there + there.mT) / 2
+    """J_ij = ½⟨S_i - S_j, log S_i - log S_j⟩: differences first, so that nothing cancels."""
+    logs, flat = log_of(stack, "domains", eps).flatten(1), stack.flatten(1)
+    rows = [((flat - a) * (logs - b)).sum(-1) for a, b in zip(flat, logs, strict=True)]
+    return (torch.stack(rows) / 2).clamp_min(0)
 
 
 def _log_det(stack: Tensor, eps: float) -> Tensor:

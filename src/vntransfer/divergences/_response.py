@@ -2,6 +2,7 @@
 
 from typing import Literal
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -69,6 +70,8 @@ def response_divergence(
             f"method: expected 'auto', 'features', 'gram' or 'exact', got {method!r}"
         )
     fixed: float | Tensor | None
+    if isinstance(ridge, np.ndarray):
+        ridge = torch.from_numpy(np.atleast_1d(ridge))
     if isinstance(ridge, Tensor):
         fixed = ridge.detach().reshape(-1)
         if not bool((fixed > 0).all() & fixed.isfinite().all()):

@@ -196,6 +196,8 @@ def _from_arrays(domains: Any, seed: int) -> Summaries:
                 f"domain {name!r}: expected (X, y), y None if unknown, got {type(pair).__name__}; "
                 f"a table needs domain= and response="
             )
+        if made is not None and str(name) in made.domains:
+            raise DomainError(f"domain {name!r}: another one is written like it; rename it")
         Z = _rows(str(name), *pair)
         made = made or Summaries(len(Z) - 1)
         if len(Z) - 1 != made.n_features:
@@ -244,8 +246,9 @@ def _check(made: Summaries, domain: str, response: str, notes: list[str]) -> lis
                 f"response: they count for the features alone"
             )
         elif own.unlabelled:
+            has = "has one response, which is too few" if own.labelled else "has no responses"
             notes.append(
-                f"{name!r} has no responses: how they depend on the features is not known there, "
+                f"{name!r} {has}: how they depend on the features is not known there, "
                 f"and it is placed by its features alone"
             )
     return known

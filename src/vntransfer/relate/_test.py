@@ -209,6 +209,8 @@ def _take(domains: Any) -> tuple[list[str], list[tuple[Matrix, Matrix]]]:
         )
     if len(given) < 2:
         raise DomainError(f"domains: expected at least two, got {len(given)}")
+    if len(set(names)) < len(names):
+        raise DomainError(f"domains: names must be written differently, got {names}")
     return names, [_rows(name, one) for name, one in zip(names, given, strict=True)]
 
 
@@ -241,6 +243,8 @@ def standardised(
         raise DomainError(f"domains: numbers of columns differ: {sorted(widths)}")
     X, y = np.vstack([X for X, _ in rows]), np.concatenate([y for _, y in rows])
     spread = X.std(0)
+    if not (np.isfinite(spread).all() and np.isfinite(y.std())):
+        raise DomainError("domains: variances overflow float64; rescale the columns")
     varies = spread > 1e-12 * np.abs(X).max(0)
     if not varies.any():
         raise DomainError("domains: all columns of X are constant; give features that vary")

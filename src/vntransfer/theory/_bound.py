@@ -59,8 +59,11 @@ class BoundTerms:
 
     @property
     def convexity_holds(self) -> bool:
-        """Whether the mixture's term is at most the weighted sum, as the proof asserts."""
-        return self.mixture_term <= self.source_sum * (1 + 1e-12)
+        """Whether the mixture's term is at most the weighted sum, as the proof asserts.
+
+        Terms are square roots: what rounding makes of zero is no difference.
+        """
+        return self.mixture_term <= self.source_sum * (1 + 1e-12) + 1e-12
 
     @property
     def bound(self) -> float | None:

@@ -284,18 +284,19 @@ class Ascent:
         generator = torch.Generator().manual_seed(seed)
         make = self.hypothesis or (lambda g: TanhHypothesis(samples, generator=g))
         modules = [make(generator) for _ in range(count)]
-        parameters = [p for module in modules for p in module.parameters()]
+        parameters = [p for module in modules for p in module.parameters() if p.requires_grad]
         optimizer = torch.optim.Adam(parameters, lr=self.learning_rate)
         curve: list[float] = []
         best = [p.detach().clone() for p in parameters]
         for _ in range(self.steps):
-            value = loss(modules)
+            with torch.enable_grad():
+                value = loss(modules)
             curve.append(float(value.detach()))
             if curve[-1] <= min(curve):
                 best = [p.detach().clone() for p in parameters]
             # not backward(): a hypothesis that the user gave keeps its own gradients
             for parameter, slope in zip(
-                parameters, torch.autograd.grad(value, parameters), strict=True
+                parameters, torch.autograd.grad(value, parameters, allow_unused=True), strict=True
             ):
                 parameter.grad = slope
             optimizer.step()
