@@ -248,7 +248,7 @@ class Method:
             )
         groups = self.optimizer.param_groups
         rates = [_effective(group) for group in groups]
-        if self._all_trained and rates.count(rates[0]) == len(rates):
+        if self._all_trained and len(set(rates)) == 1:
             return rates[0]
         own = {
             id(p): rate

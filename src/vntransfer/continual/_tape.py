@@ -35,6 +35,7 @@ class Tape:
     def __init__(self, layers: Sequence[Layer]) -> None:
         self.active = False
         self._dtypes = [layer.weight.dtype for layer in layers]
+        self._plain = True  # whether all passes were in the precision of the weights
         # inputs of every pass, and the slopes that its backward pass brings
         self._seen: list[list[tuple[Tensor, list[Tensor]]]] = [[] for _ in layers]
         self.handles = [
@@ -45,6 +46,8 @@ class Tape:
     def _forward(self, k: int, module: nn.Module, inputs: tuple[Tensor, ...], out: Tensor) -> None:
         if self.active and out.requires_grad:
             slopes: list[Tensor] = []
+            if out.dtype is not self._dtypes[k]:  # mixed precision
+                self._plain = False
             self._seen[k].append((inputs[0].detach(), slopes))
             out.register_hook(slopes.append)  # itself, for its speed: it returns None as it must
 
@@ -69,6 +72,8 @@ class Tape:
         """
         self.active = False
         seen, self._seen = self._seen, [[] for _ in self._seen]
+        if self._plain:
+            return [[(x, d) for x, slopes in passes for d in slopes] for passes in seen]
         return [
             [(x.to(dtype), d.to(dtype)) for x, slopes in passes for d in slopes]
             for passes, dtype in zip(seen, self._dtypes, strict=True)
