@@ -80,6 +80,8 @@ def test_parameters_that_came_later_are_named() -> None:
     model.append(nn.Linear(3, 2))
     with pytest.raises(ArgumentError, match=r"model: '5.weight' was added"):
         method.before_task()
+    model.pop(5)
+    learn(method, classes(2)[1:])  # nothing is lost by the refusal
 
 
 def test_momentum_counts_in_the_rate() -> None:

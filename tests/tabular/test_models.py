@@ -31,6 +31,8 @@ def test_columns_and_places_can_be_numbers() -> None:
     table = {0: site, 1: x, 2: np.where(site == 4, np.nan, 2 * x)}
     model = adapt(table, domain="0", response="2", target=4, method="ridge", compare=())
     assert model.targets == ["4"]
+    again = adapt(table, domain="0", response="2", target=np.int64(4), method="ridge", compare=())
+    assert again.targets == ["4"]
     np.testing.assert_allclose(model.predict({1: [1.0, 2.0]}).value, [2, 4], atol=0.01)
 
 

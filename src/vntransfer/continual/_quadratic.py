@@ -147,8 +147,7 @@ class Penalised(Method):
 
     def before_task(self) -> None:
         """Begin a task; refuse parameters that the penalty does not know."""
-        super().before_task()
-        known = {id(p) for p in self.parameters}
+        known = self.places()
         for name, p in self.model.named_parameters():
             if p.requires_grad and id(p) not in known:
                 raise ArgumentError(
@@ -156,6 +155,7 @@ class Penalised(Method):
                     f"the network all its parts first (heads of later tasks too: MultiHead), and "
                     f"freeze what is to rest later"
                 )
+        super().before_task()
 
     def adjust_gradients(self) -> None:
         """Add the penalty's gradient, if the update is explicit."""

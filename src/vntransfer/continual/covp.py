@@ -193,7 +193,7 @@ class CovarianceProjection(Projected):
         self.slopes = SecondMoments(self.layers, slopes=True)
         self.positions = [[0, 0] for _ in self.layers]  # rows, and samples that they are of
         self.times = [0.0] * len(self.layers)  # learning rates of the present task, added up
-        places = {id(p): i for i, p in enumerate(self.parameters)}
+        places = self.places()
         self._weights_at = [places[id(layer.weight)] for layer in self.layers]
         self.blocks: list[Tensor] = []
         self.since = 0

@@ -1,6 +1,6 @@
 """A model of a table: how columns become numbers, an estimator per target, what to expect."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
@@ -227,7 +227,9 @@ def adapt(
     (array([150., 300.]), True)
     """
     check_method(method)
-    targets = [str(name) for name in ([target] if isinstance(target, str | int) else target)]
+    if isinstance(target, str) or not isinstance(target, Iterable):
+        target = [target]
+    targets = [str(name) for name in target]
     if not targets:
         raise ArgumentError("target: name at least one place to predict for")
     problem = read_problem(
