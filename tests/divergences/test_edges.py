@@ -133,3 +133,20 @@ def test_masks_are_not_lost_and_ridges_may_be_arrays() -> None:
     for k, ridge in enumerate((0.1, 0.2)):
         alone = response_divergence(x[k], x[k, :, 0], x[k, :, 1], ridge=ridge)
         assert both[k] == pytest.approx(float(alone))
+
+
+@pytest.mark.parametrize("ridge", ["auto", 1e-3, 1e-6, 1e-8])
+@pytest.mark.parametrize("offset", [0.0, 3.0])
+def test_gradients_of_few_samples_keep_float32s_digits(offset: float, ridge: Any) -> None:
+    """J does not depend on the mean; a tiny ridge must not blow up what rounding leaves along it."""
+    g = torch.Generator().manual_seed(0)
+    z = torch.randn(20, 300, generator=g, dtype=torch.float64).relu() + offset
+    b = z[:, :3].sum(1) + torch.randn(20, generator=g, dtype=torch.float64)
+    a = b + 0.3 * torch.randn(20, generator=g, dtype=torch.float64)
+    gradients = []
+    for dtype in (torch.float64, torch.float32):
+        inputs = [v.detach().to(dtype, copy=True).requires_grad_() for v in (z, a, b)]
+        response_divergence(*inputs, sqrt=True, ridge=ridge).backward()
+        gradients.append([v.grad.double() for v in inputs])
+    for exact, rounded in zip(*gradients, strict=True):
+        assert float((rounded - exact).norm()) < 1e-4 * float(exact.norm())
