@@ -138,7 +138,7 @@ def test_masks_are_not_lost_and_ridges_may_be_arrays() -> None:
 @pytest.mark.parametrize("ridge", ["auto", 1e-3, 1e-6, 1e-8])
 @pytest.mark.parametrize("offset", [0.0, 3.0])
 def test_gradients_of_few_samples_keep_float32s_digits(offset: float, ridge: Any) -> None:
-    """J does not depend on the mean; a tiny ridge must not blow up what rounding leaves along it."""
+    """J does not depend on the mean; no ridge may blow up what rounding leaves along it."""
     g = torch.Generator().manual_seed(0)
     z = torch.randn(20, 300, generator=g, dtype=torch.float64).relu() + offset
     b = z[:, :3].sum(1) + torch.randn(20, generator=g, dtype=torch.float64)
