@@ -24,6 +24,7 @@ from vntransfer.errors import PresetError
 
 SMALL = {"data": "synthetic", "rows": 40, "common.epochs": 1}
 RIVALS = ("constant", "source_only", "source_only_5", "weighted_boosting", "oracle")
+ABLATED = [name for name in adaptation.VARIANTS if name.startswith("mdd")]
 
 
 preset = partial(changed, "adaptation")
@@ -37,15 +38,30 @@ def cell(method: str, *, target: str = "s2", seed: int = 0, **settings: Any) -> 
 
 def test_every_method_of_the_registry_takes_part_with_its_defaults() -> None:
     kind = load_kind("adaptation")
-    assert set(kind.methods) == {*METHODS, *RIVALS}
-    chosen = ("auto", "weighted_boosting")  # compared where all methods choose by one rule
-    assert list(preset().methods) == [name for name in kind.methods if name not in chosen]
-    assert set(changed("protocol-adaptation").methods) == set(kind.methods)
+    assert set(kind.methods) == {*METHODS, *RIVALS, *ABLATED}
+    chosen = {"auto", "weighted_boosting"}  # compared where all methods choose by one rule
+    assert set(preset().methods) == {*METHODS, *RIVALS} - chosen
+    assert set(changed("protocol-adaptation").methods) == {*METHODS, *RIVALS}
     whole = preset(methods=list(METHODS)).methods
     for name in METHODS:
         made = adaptation._make(name, whole[name], seed=7).get_params()
         assert made == METHODS[name].make().get_params() | {"random_state": 7}
         assert "random_state" not in kind.methods[name].options
+
+
+def test_the_ablation_leads_from_the_paper_to_ours_and_takes_cells_from_the_big_table() -> None:
+    ablation, kind = changed("mdd-ablation"), load_kind("adaptation")
+    assert set(ablation.methods) == {"source_only", "source_only_5", "mdd", "mdd_paper", *ABLATED}
+    for name in ABLATED:
+        own, (base, options) = kind.methods[name].options, adaptation.VARIANTS[name]
+        plain = kind.methods[base].options
+        assert {k: o.default for k, o in own.items() if o != plain[k]} == options
+    shared: dict[str, Any] = {"methods": ["mdd", "mdd_paper"], "seeds": [0]}
+    shared["settings"] = {"data": "synthetic"}
+    keys = [
+        {c.key for c in expand(changed(name, **shared))} for name in ("mdd-ablation", "adaptation")
+    ]
+    assert keys[0] == keys[1]
 
 
 @pytest.mark.parametrize("method", load_kind("adaptation").methods)
