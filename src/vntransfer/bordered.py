@@ -122,14 +122,6 @@ def _blocks(x: Tensor, m: int) -> Tensor:
     return (x.reshape(shape).unsqueeze(-1) * right.view(shape).unsqueeze(-2)).flatten(2)
 
 
-def _centred(gradient: Tensor) -> Tensor:
-    """Take off what rounding leaves along the mean of the samples, which J does not depend on.
-
-    K has an eigenvalue of zero there, and 1/τ makes the most of the digits that are not.
-    """
-    return gradient - gradient.mean(-2, keepdim=True)
-
-
 def _turn(vectors: Tensor, matrices: Tensor) -> Tensor:
     """Vectors times the matrices of every node, (B, n, p), (B, p, q, T) -> (B, n, q, T)."""
     q, nodes = matrices.shape[2:]
@@ -212,8 +204,10 @@ class _GramSide(_Side):
         Rx = self.c.unsqueeze(-1) * inverse
         left, right = (bmm(self.vectors, part.flatten(2)) for part in (Rx, by_phi))
         on_gram = bmm(left, right.mT) * (-2 / self.dof)
-        on_z = bmm(on_gram, self.z.to(on_gram.dtype))
-        return _centred(on_z), _centred(bmm(self.vectors, on_x * (2 / self.dof**0.5)))
+        both = bmm(on_gram, self.z.to(on_gram.dtype)), bmm(self.vectors, on_x * (2 / self.dof**0.5))
+        # J does not depend on means: K has a zero eigenvalue there, where 1/τ magnifies rounding
+        on_z, on_x = (gradient - gradient.mean(-2, keepdim=True) for gradient in both)
+        return on_z, on_x
 
 
 class _FeatureSide(_Side):
