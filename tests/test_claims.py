@@ -109,14 +109,16 @@ def plain_jeffreys(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     return ((x - y) * (log(x) - log(y))).sum() / 2
 
 
-def test_autograd_through_eigenvectors_gives_nan() -> None:
-    """Two dead units, ridge included, are one eigenvalue twice."""
-    z = torch.randn(50, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    z[:, 2:] = 0
-    grown = {}
+@pytest.mark.parametrize(("rows", "columns", "dead"), [(50, 4, 2), (300, 500, 0)])
+def test_autograd_through_eigenvectors_gives_nan(rows: int, columns: int, dead: int) -> None:
+    """Two dead units, ridge included, are one eigenvalue twice; so are directions without rows."""
+    g = torch.Generator().manual_seed(0)
+    z = torch.randn(rows, columns, generator=g, dtype=torch.float64)
+    z[:, columns - dead :] = 0
+    grown, eye = {}, 1e-3 * torch.eye(columns, dtype=torch.float64)
     for function in (plain_jeffreys, jeffreys):
         a = z.clone().requires_grad_()
-        x, y = (m.T @ m / 50 + 1e-3 * torch.eye(4) for m in (a, 2 * a + z.flip(0)))
+        x, y = (m.T @ m / rows + eye for m in (a, 2 * a + z.flip(0)))
         function(x, y).backward()
         grown[function] = a.grad
     assert grown[plain_jeffreys].isnan().any()
@@ -175,6 +177,14 @@ def test_the_discrepancy_sees_the_distribution_of_features() -> None:
     h, other = torch.tensor([[1.0, 2.0, 0.0], [1.0, 0.0, 1.0]], dtype=torch.float64)
     narrow, wide = (response_divergence(x, x @ h, x @ other, sqrt=True) for x in (t, 3 * t))
     assert abs(float(wide - narrow)) > 1  # the same two functions of t in both domains
+
+
+def test_the_mixed_labelling_of_the_theorem_is_not_the_mean_of_labellings() -> None:
+    w, (left, right) = np.array([0.5, 0.5]), (norm(-3, 1), norm(3, 1))
+    shares = w * [left.pdf(3), right.pdf(3)]
+    mixed = float(shares @ [0.0, 1.0] / shares.sum())  # f is 0 in the left source, 1 in the right
+    assert mixed == pytest.approx(1, abs=1e-6)
+    assert float(w @ [0.0, 1.0]) == 0.5
 
 
 def table_3() -> dict[str, Any]:

@@ -78,3 +78,15 @@ def test_other_updates_of_weights(update: Any) -> None:
     assert np.abs(weights).sum() == pytest.approx(1, abs=1e-5)
     if update == "clamp":
         assert weights.min() > 0
+
+
+def test_adam_leaves_weights_of_ahd_uniform_where_plain_steps_tell_sources_apart() -> None:
+    """Adam undoes differences in the size of gradients, and those of all sources have one sign."""
+    spread = {}
+    for update, rate in (("simplex", 0.05), ("adam", 0.001)):
+        options = {**SMALL, "weight_update": update, "weight_rate": rate}
+        model = METHODS["ahd_msda"].make(**options, random_state=0).fit(*one_near(0))
+        weights = np.array(list(model.source_weights_.values()))
+        assert weights.sum() == pytest.approx(1, abs=1e-5)
+        spread[update] = float(np.ptp(weights))
+    assert spread["adam"] < 0.2 * spread["simplex"]

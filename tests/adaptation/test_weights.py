@@ -7,7 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from vntransfer.adaptation._weights import UPDATES, clamp_weights, darn_weights, project_simplex
+from vntransfer.adaptation._weights import (
+    UPDATES,
+    adam_slope,
+    clamp_weights,
+    darn_weights,
+    project_simplex,
+)
 
 vectors = st.integers(1, 8).flatmap(
     lambda n: arrays(np.float64, n, elements=st.floats(-1e3, 1e3, allow_subnormal=False))
@@ -48,3 +54,15 @@ def test_the_printed_rule_can_leave_the_simplex() -> None:
     """Why dividing by the L1 norm is not the default."""
     assert UPDATES["l1"](torch.tensor([0.9, 0.2, -0.1])).min() < 0
     assert UPDATES["l1"](torch.zeros(4)).tolist() == [0.25] * 4
+
+
+def test_adams_direction_is_torchs() -> None:
+    g = torch.Generator().manual_seed(0)
+    w = torch.randn(3, 4, generator=g, dtype=torch.float64).requires_grad_()
+    own, moments = w.detach().clone(), torch.zeros(2, 3, 4, dtype=torch.float64)
+    optimiser = torch.optim.Adam([w], lr=0.01)
+    for step in range(1, 6):
+        w.grad = torch.randn(3, 4, generator=g, dtype=torch.float64)
+        own -= 0.01 * adam_slope(w.grad, moments, step)
+        optimiser.step()
+    torch.testing.assert_close(own, w.detach(), rtol=0, atol=1e-12)

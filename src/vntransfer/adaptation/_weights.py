@@ -56,6 +56,20 @@ UPDATES: dict[Update, Callable[[Tensor], Tensor]] = {
 }
 
 
+def adam_slope(slope: Tensor, moments: Tensor, step: int) -> Tensor:
+    """Direction of Adam's step number ``step``, from 1; ``moments`` (2, ...) change in place.
+
+    Examples
+    --------
+    >>> adam_slope(torch.tensor([0.1, 10.0]), torch.zeros(2, 2), 1)
+    tensor([1., 1.])
+    """
+    first, second = moments
+    first.lerp_(slope, 0.1)
+    second.lerp_(slope.square(), 0.001)
+    return (first / (1 - 0.9**step)) / ((second / (1 - 0.999**step)).sqrt() + 1e-8)
+
+
 def darn_weights(g: Tensor) -> Tensor:
     """Minimiser of <g, a> + ‖a‖₂ over the simplex, in closed form.
 

@@ -21,22 +21,28 @@ from vntransfer.adaptation._objective import (
     mean_square,
     source_errors,
 )
-from vntransfer.adaptation._weights import UPDATES, Update
+from vntransfer.adaptation._weights import UPDATES, adam_slope
 from vntransfer.networks import Net
 
 Sources = Literal["merged", "weighted"]
+Update = Literal["simplex", "clamp", "l1", "adam"]
 
 
 class HypothesisDiscrepancy(Objective):
     """The steps of `AHDRegressor`: four passes, each with a fresh forward pass."""
 
     slope: Tensor
+    moments: Tensor
+    done: Tensor
 
     def __init__(self, setup: Setup, method: "AHDRegressor") -> None:
         super().__init__(setup)
         self.adversary = setup.second_head()
         self.trade_off = setup.option(method, "trade_off")
         self.method = method
+        if method.weight_update == "adam":
+            self.register_buffer("moments", self.weights.new_zeros(2, *self.weights.shape))
+            self.register_buffer("done", torch.zeros((), device=setup.device))
 
     def forward(self, net: Net, batch: Batch) -> Iterator[Step]:
         """Give three steps; the weights follow in `after_step`."""
@@ -73,8 +79,11 @@ class HypothesisDiscrepancy(Objective):
     @torch.no_grad()
     def after_step(self) -> None:
         """Step w downhill and back to the simplex."""
-        moved = self.weights - self.method.weight_rate * self.slope
-        self.weights = UPDATES[self.method.weight_update](moved)
+        slope, update = self.slope, self.method.weight_update
+        if update == "adam":
+            self.done += 1
+            slope, update = adam_slope(slope, self.moments, int(self.done)), "clamp"
+        self.weights = UPDATES[update](self.weights - self.method.weight_rate * slope)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -100,8 +109,8 @@ class AHDRegressor(DomainRegressor):
     trade_off
         μ; 1 in the public code.
     weight_rate, weight_penalty, weight_update
-        Rate of pass 4, its λ, and what follows: "simplex" (projection), "clamp" (the public
-        code's) or "l1".
+        Rate of pass 4, its λ, and what follows: "simplex" (projection), "clamp" or "l1"; "adam" is
+        the public code's step, Adam's (at a rate of .001 there) and then "clamp".
 
     All further options are those of `DomainRegressor`.
 

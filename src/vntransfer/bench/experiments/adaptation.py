@@ -61,6 +61,8 @@ VARIANTS = {
     # the mean of five networks: what an ensemble has to beat
     "source_only_5": Variant(BASELINE, {"members": 5}),
     "weighted_boosting": Variant("weighted", {"estimator": "boosting"}),
+    # weights moved as in its public code
+    "ahd_msda_adam": Variant("ahd_msda", {"weight_update": "adam", "weight_rate": 0.001}),
     # from the paper's recipe to ours: Eq. 8 and Algorithm 1 to the letter, then stabilised, weaker
     # (mdd_paper itself), and chosen like ours; alignment without an adversary, five such networks
     "mdd_printed": Variant(
