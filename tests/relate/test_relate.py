@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vntransfer.divergences import DIVERGENCES, pairwise
-from vntransfer.errors import ArgumentError, DataError, DomainError, VnError
+from vntransfer.errors import ArgumentError, DataError, DomainError, NumericalWarning, VnError
 from vntransfer.relate import Relation, relate
 from worlds_relate import domain, towns
 
@@ -180,3 +180,14 @@ def test_any_table_is_related_or_refused_with_a_sentence(table: dict) -> None:
         known = [made.at(name) for name in made.labelled]
         assert np.isfinite(made.divergences[np.ix_(known, known)]).all()
         assert made.order
+
+
+def test_too_many_pairs_for_the_resamples_are_told() -> None:
+    places = {f"p{i}": domain(i, rows=20, slope=5.0 if i % 2 else -5.0) for i in range(4)}
+    with pytest.warns(NumericalWarning, match="at least 119 are needed"):
+        found = relate(places, n_resamples=99, n_bootstrap=20)
+    assert any("none can be found different; take at least 119 resamples" in n for n in found.notes)
+    assert not np.nanmin(found.p_values) <= 0.05
+    enough = relate(places, n_resamples=199, n_bootstrap=20)
+    assert not any("resamples" in note for note in enough.notes)
+    assert np.nanmin(enough.p_values) <= 0.05

@@ -40,6 +40,30 @@ def test_different_inputs_alone_are_not_rejected(first: dict, second: dict) -> N
     assert rejections(first, second) <= 6 / 40
 
 
+@pytest.mark.parametrize(
+    ("rows", "columns", "noise"), [(30, 16, 1.0), (35, 20, 0.3), (25, 14, 0.3)]
+)
+def test_few_rows_and_many_columns_are_not_taken_for_a_difference(
+    rows: int, columns: int, noise: float
+) -> None:
+    # Linear terms that are penalised are biased, and rejected 45 to 100 % of such pairs.
+    found = []
+    for flipped in (False, True):
+        hits = 0
+        for seed in range(20):
+            rng = np.random.default_rng([seed, columns])
+            pair = []
+            for turned in (False, flipped):
+                x = rng.standard_normal((rows, columns))
+                slopes = np.ones(columns)
+                slopes[0] = -3.0 if turned else 1.0
+                pair.append((x, x @ slopes + noise * rng.standard_normal(rows)))
+            hits += relation_test(pair, random_state=seed, **FAST).raw_p_values[0, 1] <= 0.05
+        found.append(hits)
+    assert found[0] <= 4
+    assert found[1] >= 15
+
+
 def test_a_bend_among_many_features_is_not_taken_for_a_difference() -> None:
     # Too smooth a fit follows no bend with so few rows, and rejects 11 % (measured).
     hits = 0

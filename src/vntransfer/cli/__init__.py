@@ -45,8 +45,10 @@ def _root(
 
 def main() -> None:
     """Run ``vnt``; an error that we foresaw is a sentence on stderr, not a traceback."""
+    if hasattr(sys.stdout, "reconfigure"):  # a name that a terminal cannot show is no failure
+        sys.stdout.reconfigure(errors="replace")
     try:
         app()
-    except VnError as error:
+    except (VnError, OSError) as error:
         typer.echo(f"vnt: {error}", err=True)
         sys.exit(1)

@@ -43,6 +43,8 @@ def plain_errors() -> Iterator[None]:
         warnings.simplefilter("always", DataWarning)
         try:
             yield
+        except BrokenPipeError:  # nobody reads on
+            raise
         except (VnError, OSError) as error:  # such as a disk that is full
             typer.echo(f"vnt: {error}", err=True)
             raise typer.Exit(BAD) from None
@@ -113,9 +115,12 @@ def told(screen: Any, summary: Sequence[tuple[str, str, str]], notes: Sequence[s
         screen.print(f"note: {note}")
 
 
-def kept(screen: Any, folder: Path) -> None:
-    """Print where a model is, and what it is for."""
-    screen.print(f"\nsaved; predict with: vnt predict {folder} FILE --out predictions.csv")
+def kept(screen: Any, folder: Path | None, page: Path | None) -> None:
+    """Print where a model is, and what it is for, and where its page is."""
+    if folder is not None:
+        screen.print(f"\nsaved; predict with: vnt predict {folder} FILE --out predictions.csv")
+    if page is not None:
+        screen.print(f"page: {page}")
 
 
 def columns(summary: Sequence[tuple[str, str, str]]) -> Any:

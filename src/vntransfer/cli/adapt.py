@@ -58,6 +58,7 @@ def command(
     from vntransfer.cli import _user
 
     with plain_errors():
+        from vntransfer.data.cells import expand
         from vntransfer.tabular.fitting import COMPARED, check_method, check_savable
         from vntransfer.tabular.folders import check_file, check_place
         from vntransfer.tabular.model import fit_problem
@@ -66,7 +67,7 @@ def command(
 
         check_method(method)
         if out is not None:
-            check_file(out, [file])
+            check_file(out, expand(file), save)
         if save is not None:
             check_place(save, KIND)
             check_savable(method)
@@ -91,14 +92,13 @@ def command(
                 compare=COMPARED if compare else (),
                 random_state=seed,
             )
-        for outcome in model.outcomes.values():
-            show(outcome, model, screen)
         if save is not None:
             model.save(save)
-            _user.kept(screen, save)
         if out is not None:
             model.to_page(out)
-            screen.print(f"page: {out}")
+        for outcome in model.outcomes.values():
+            show(outcome, model, screen)
+        _user.kept(screen, save, out)
 
 
 def show(outcome: "Outcome", model: "TableModel", screen: Any) -> None:

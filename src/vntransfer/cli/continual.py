@@ -53,19 +53,21 @@ def command(
     from vntransfer.cli import _user
 
     with plain_errors():
+        from vntransfer.data.cells import expand
         from vntransfer.tabular.continual import check_options, learn_tasks
+        from vntransfer.tabular.continual_page import write_page
         from vntransfer.tabular.continual_storage import STORED
         from vntransfer.tabular.folders import check_file, check_place
-        from vntransfer.tabular.table import read_frame
+        from vntransfer.tabular.table import read_features
 
         names = dict.fromkeys((method, *(split(compare) or ())))
         for name in names:
             check_options(name, kind, order, held_out)
         if out is not None:
-            check_file(out, [file])
+            check_file(out, expand(file), save)
         if save is not None:
             check_place(save, STORED)
-        frame = read_frame(file, delimiter=delimiter)
+        frame, _ = read_features(file, task, response, split(features), drop or (), delimiter)
         models: dict[str, ContinualModel] = {}
         with progress():
             for name in names:
@@ -78,25 +80,21 @@ def command(
                     order=order,  # type: ignore[arg-type]
                     epochs=epochs,
                     features=split(features),
-                    drop=drop or (),
                     category=category or (),
                     held_out=held_out,
                     lr=lr,
                     batch_size=batch_size,
                     random_state=seed,
                 )
-        screen = _user.console()
         own = models[method]
-        _user.told(screen, own.encoder.summary(), own.notes)
-        show(models, method, screen)
         if save is not None:
             own.save(save)
-            _user.kept(screen, save)
         if out is not None:
-            from vntransfer.tabular.continual_page import write_page
-
             write_page(models, method, out)
-            screen.print(f"page: {out}")
+        screen = _user.console()
+        _user.told(screen, own.encoder.summary(), own.notes)
+        show(models, method, screen)
+        _user.kept(screen, save, out)
 
 
 def show(models: "dict[str, ContinualModel]", method: str, screen: Any) -> None:

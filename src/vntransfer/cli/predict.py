@@ -1,11 +1,14 @@
 """``vnt predict``: predictions with intervals from a saved model."""
 
+import re
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from vntransfer.cli._user import Delimiter, File, plain_errors, progress
+
+_ENDING = re.compile(r"\.(csv|parquet|pq)(\.gz)?$", re.IGNORECASE)
 
 
 def command(
@@ -14,7 +17,10 @@ def command(
     ],
     file: File,
     out: Annotated[
-        Path | None, typer.Option(help="Ends in .csv or .parquet; default FILE.predicted.csv.")
+        Path | None,
+        typer.Option(
+            help="Ends in .csv or .parquet; default: FILE without its ending, .predicted.csv."
+        ),
     ] = None,
     target: Annotated[
         str | None, typer.Option(help="Which target the rows are of, if there are several.")
@@ -35,7 +41,7 @@ def command(
         from vntransfer.tabular.storage import load_saved
 
         model = load_saved(folder)
-        place = out or file.with_name(f"{file.name.split('.')[0]}.predicted.csv")
+        place = out or file.with_name(f"{_ENDING.sub('', file.name)}.predicted.csv")
         with progress():
             done = predict_file(
                 model,

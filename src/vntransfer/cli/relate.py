@@ -70,11 +70,12 @@ def command(
     empty everywhere is compared by its features alone.
     """
     with plain_errors():
+        from vntransfer.data.cells import expand
         from vntransfer.relate import relate
         from vntransfer.tabular.folders import check_file
 
         if out is not None:
-            check_file(out, files)
+            check_file(out, expand(files))
         with progress():
             found = relate(
                 files,
@@ -94,9 +95,11 @@ def command(
             )
         for name in target or ():
             found.at(name)
+        if out is not None:
+            found.to_page(out)
         show(found, console(), target or list(found.names))
         if out is not None:
-            typer.echo(f"\npage: {found.to_page(out)}")
+            typer.echo(f"\npage: {out}")
 
 
 def show(found: "Relation", console: Any, targets: list[str]) -> None:

@@ -4,7 +4,8 @@ import csv
 import glob
 import gzip
 import math
-from collections.abc import Iterator, Sequence
+import zlib
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from itertools import islice
@@ -33,10 +34,13 @@ class Column:
     values
         Texts without surrounding blanks, "" where empty; numbers and booleans (1, 0) as float64,
         NaN where empty; dates as datetime64[us], NaT where empty.
+    arrow
+        The Arrow array that it was made of, for copies that lose nothing; None elsewhere.
     """
 
     stored: Stored
     values: NDArray[Any]
+    arrow: Any = None
 
     def __len__(self) -> int:
         return len(self.values)
@@ -67,9 +71,11 @@ class Column:
             return np.asarray(self.values, dtype=np.float64)
         filled = [cell or "nan" for cell in self.values]
         try:
-            return np.array(filled, dtype=np.float64)
+            if not any("_" in cell for cell in filled):
+                return np.array(filled, dtype=np.float64)
         except ValueError:
-            return np.array([_number(cell) for cell in filled])
+            pass
+        return np.array([_number(cell) for cell in filled])
 
     def texts(self) -> NDArray[Any]:
         """As texts, "" where empty; whole numbers have no decimal point.
@@ -81,6 +87,8 @@ class Column:
         """
         if self.stored == "text":
             return self.values
+        if self.arrow is not None and str(self.arrow.type).startswith(("int", "uint")):
+            return _texts(["" if cell is None else str(cell) for cell in self.arrow.to_pylist()])
         pairs = zip(self.values, self.empty(), strict=True)
         return _texts(["" if empty else self._text(value) for value, empty in pairs])
 
@@ -132,7 +140,8 @@ def header(file: Path, delimiter: str = ",") -> list[str]:
     else:
         first = next(_csv_rows(file, delimiter), None)
         if not first:
-            raise DataError(f"{file}: is empty; expected a line with the names of the columns")
+            what = "is empty" if first is None else "begins with an empty line"
+            raise DataError(f"{file}: {what}; expected a line with the names of the columns")
         names = [name.strip() for name in first]
         _check_delimiter(file, names, delimiter)
     if repeated := [column for column in dict.fromkeys(names) if names.count(column) > 1]:
@@ -144,15 +153,33 @@ def need(file: Path, names: Sequence[str], wanted: Sequence[str]) -> None:
     """Raise unless all wanted columns are among the names."""
     for column in wanted:
         if column not in names:
-            close = get_close_matches(column, names, 1)
+            close = get_close_matches(str(column), names, 1)
             hint = f"did you mean {close[0]!r}?" if close else f"it has {', '.join(names)[:300]}"
             raise DataError(f"{file}: has no column {column!r}; {hint}")
 
 
 def chunks(
-    file: Path, columns: Sequence[str], *, delimiter: str = ",", size: int = CHUNK
+    file: Path,
+    columns: Sequence[str],
+    *,
+    delimiter: str = ",",
+    size: int = CHUNK,
+    copied: Collection[str] = (),
 ) -> Iterator[Chunk]:
     r"""Read columns of a file piece by piece.
+
+    Parameters
+    ----------
+    file
+        A csv, csv.gz or parquet file.
+    columns
+        Names of those that are read.
+    delimiter
+        Of a csv file.
+    size
+        Rows at a time.
+    copied
+        Columns that are only written again and may be of any type.
 
     Examples
     --------
@@ -163,8 +190,9 @@ def chunks(
     [([2, 3], array([ 3., nan]))]
     """
     need(file, header(file, delimiter), columns)
-    reader = _parquet_chunks if is_parquet(file) else _csv_chunks
-    return reader(file, columns, delimiter, size)
+    if is_parquet(file):
+        return _parquet_chunks(file, columns, size, copied)
+    return _csv_chunks(file, columns, delimiter, size)
 
 
 def _check_delimiter(file: Path, names: Sequence[str], delimiter: str) -> None:
@@ -191,7 +219,7 @@ def _csv_rows(file: Path, delimiter: str) -> Iterator[list[str]]:
                 f"{file}: not UTF-8 text (byte {error.object[error.start]:#04x} after row "
                 f"{reader.line_num}); save it as UTF-8"
             ) from error
-        except (EOFError, gzip.BadGzipFile) as error:
+        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
             raise DataError(f"{file}: damaged gzip ({error}); get it again") from error
         except csv.Error as error:
             raise DataError(f"{file}: malformed csv near row {reader.line_num}: {error}") from error
@@ -227,8 +255,9 @@ def _texts(cells: Sequence[str]) -> NDArray[Any]:
 
 
 def _number(cell: str) -> float:
+    """Read a number as people write it: an underscore belongs to a code."""
     try:
-        return float(cell)
+        return math.inf if "_" in cell else float(cell)
     except ValueError:
         return math.inf
 
@@ -253,21 +282,22 @@ def open_parquet(file: Path) -> Any:
 
 
 def _parquet_chunks(
-    file: Path, columns: Sequence[str], delimiter: str, size: int
+    file: Path, columns: Sequence[str], size: int, copied: Collection[str]
 ) -> Iterator[Chunk]:
     first = 2  # as in a csv file, whose header is row 1
     with open_parquet(file) as opened:
         for group in range(opened.num_row_groups):  # all at once stay in memory as they are read
             for batch in opened.iter_batches(size, columns=list(columns), row_groups=[group]):
-                yield Chunk(
-                    range(first, first + batch.num_rows),
-                    {name: parquet_column(file, name, batch.column(name)) for name in columns},
-                )
+                made = {
+                    name: parquet_column(file, name, batch.column(name), copied=name in copied)
+                    for name in columns
+                }
+                yield Chunk(range(first, first + batch.num_rows), made)
                 first += batch.num_rows
 
 
-def parquet_column(file: Path, name: str, cells: Any) -> Column:
-    """Make a column of an Arrow array."""
+def parquet_column(file: Path, name: str, cells: Any, *, copied: bool = False) -> Column:
+    """Make a column of an Arrow array; of any type, as text, if it is only copied."""
     import pyarrow
 
     types = pyarrow.types
@@ -276,14 +306,16 @@ def parquet_column(file: Path, name: str, cells: Any) -> Column:
     kind = cells.type
     if types.is_boolean(kind) or types.is_integer(kind) or types.is_floating(kind):
         stored: Stored = "boolean" if types.is_boolean(kind) else "number"
-        return Column(stored, cells.to_numpy(zero_copy_only=False).astype(np.float64))
+        return Column(stored, cells.to_numpy(zero_copy_only=False).astype(np.float64), cells)
     if types.is_decimal(kind):
-        return Column("number", cells.cast(pyarrow.float64()).to_numpy(zero_copy_only=False))
+        numbers = cells.cast(pyarrow.float64()).to_numpy(zero_copy_only=False)
+        return Column("number", numbers, cells)
     if types.is_date(kind) or types.is_timestamp(kind):
         dates = cells.cast(pyarrow.timestamp("us"), safe=False)
-        return Column("date", dates.to_numpy(zero_copy_only=False).astype("datetime64[us]"))
-    if types.is_string(kind) or types.is_large_string(kind) or types.is_null(kind):
-        return Column("text", _texts([str(cell or "").strip() for cell in cells.to_pylist()]))
+        return Column("date", dates.to_numpy(zero_copy_only=False).astype("datetime64[us]"), cells)
+    if copied or types.is_string(kind) or types.is_large_string(kind) or types.is_null(kind):
+        texts = ["" if cell is None else str(cell).strip() for cell in cells.to_pylist()]
+        return Column("text", _texts(texts), cells)
     raise DataError(
         f"{file}: column {name!r} has the type {kind}; expected numbers, text, booleans or dates: "
         f"convert it or leave it out"

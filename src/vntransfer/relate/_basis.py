@@ -1,7 +1,7 @@
 """The flexible fit of a relation that several domains may share: a penalised linear smoother.
 
 E[y|x] is written as Φ(x)θ plus a level of each domain's own. Φ holds the features themselves (not
-penalised if there are four rows for each, so that a linear relation is fitted without bias),
+penalised where that leaves half of the rows, so that a linear relation is fitted without bias),
 hinges max(0, x_j - knot) at quantiles (additive bends), products of two features where there are
 few of them, and radial functions around landmark rows (interactions). Because the fit is linear in
 y, fitting it again to a resampled y is one matrix product.
@@ -117,7 +117,7 @@ def fit(G: Matrix, g: Matrix, yy: float, n: int, levels: int, basis: Basis) -> F
         Which columns are penalised.
     """
     # Features are not penalised, unless there are too many for the rows: taken out first.
-    free = basis.n_features if 4 * basis.n_features <= n else 0
+    free = basis.n_features if 2 * (basis.n_features + levels) <= n else 0
     tiny = 1e-8 * max(float(np.diagonal(G).mean()), 1e-300)
     inner = np.linalg.inv(G[:free, :free] + tiny * np.eye(free))
     cross = G[:free, free:]

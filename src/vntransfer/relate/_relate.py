@@ -310,6 +310,12 @@ def _test(
     for name in tested:
         if made.domains[name].labelled > RESERVOIR:
             notes.append(f"{name!r} is tested by {RESERVOIR:,} random rows")
+    if pairs > 0.05 * (settings["n_resamples"] + 1):
+        notes.append(
+            f"{pairs:,} pairs and {settings['n_resamples']:,} resamples: after the correction for "
+            f"so many pairs none can be found different; take at least {20 * pairs - 1:,} "
+            f"resamples, or fewer places"
+        )
     keys = ("null", "noise", "divergence", "ridge", "random_state")
     result = relation_test(
         {name: (own[:, :-1], own[:, -1]) for name, own in rows.items()},

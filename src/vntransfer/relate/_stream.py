@@ -208,7 +208,7 @@ def _quick_csv(plan: Plan, part: Part) -> Summaries | None:
             ),
         )
         _add_batches(made, plan, part, reader, rng)
-    except pa.ArrowInvalid:
+    except (pa.ArrowInvalid, KeyError):  # a KeyError: blanks around the names of columns
         return None
     return made
 

@@ -17,8 +17,9 @@ from vntransfer.data.cells import Column
 from vntransfer.errors import ArgumentError, DataError, DivergedError, DomainError
 from vntransfer.io import report
 from vntransfer.tabular.encoder import Findings, TableEncoder
+from vntransfer.tabular.frame import Frame, read_frame
 from vntransfer.tabular.schema import without_marks
-from vntransfer.tabular.table import Frame, choose_features, read_frame, read_places
+from vntransfer.tabular.table import read_features, read_places
 
 Floats = NDArray[np.float64]
 Kind = Literal["auto", "regression", "classification"]
@@ -91,8 +92,12 @@ class ContinualModel:
 
     def predict(self, data: Any, *, delimiter: str = ",") -> NDArray[Any]:
         """Predict the rows of a table: numbers, or names of classes."""
-        frame = read_frame(data, delimiter=delimiter)
-        self.check(list(frame.columns), None)
+
+        def needed(table: str, every: list[str]) -> list[str]:
+            self.check(every, None)
+            return self.encoder.needed
+
+        frame = read_frame(data, columns=needed, delimiter=delimiter)
         return self.answers(frame.columns, frame.rows)["predicted"]
 
     def check(self, names: Sequence[str], target: str | None) -> list[str]:
@@ -186,8 +191,7 @@ def learn_tasks(
     (('1', '2', '3'), 'accuracy', True)
     """
     check_options(method, kind, order, held_out)
-    frame = read_frame(data, delimiter=delimiter)
-    columns = choose_features(frame.name, list(frame.columns), task, response, features, drop)
+    frame, columns = read_features(data, task, response, features, drop, delimiter)
     frame, notes = _labelled(frame, task, response)
     places = read_places(frame, task)
     names = tuple(dict.fromkeys(places.tolist()))
@@ -317,20 +321,29 @@ def _labelled(frame: Frame, task: str, response: str) -> tuple[Frame, tuple[str,
     return Frame(columns, np.asarray(frame.rows)[kept].tolist(), frame.sha256, frame.name), notes
 
 
+def _looks_numeric(column: Column) -> bool:
+    """Whether a response is meant as a number: one bad cell, or a decimal comma, is a mistake."""
+    if column.stored != "text":
+        return column.stored == "number"
+    with_points = [text.replace(",", ".", 1) for text in column.texts()]
+    numbers = Column("text", np.array(with_points, dtype=object)).numbers()
+    return bool(2 * np.isfinite(numbers).sum() >= len(numbers))
+
+
 def _labels(frame: Frame, response: str, kind: Kind) -> tuple[NDArray[Any], tuple[str, ...]]:
     """Responses, and names of classes if they are classes."""
     column = frame.columns[response]
-    marked = without_marks(column)
-    values = marked.numbers()
-    numeric = bool(np.isfinite(values).all())
+    values = without_marks(column).numbers()
+    bad = ~np.isfinite(values)
     if kind == "auto":
-        kind = "regression" if numeric and column.stored != "boolean" else "classification"
+        kind = "regression" if _looks_numeric(column) else "classification"
     if kind == "regression":
-        if not numeric:
-            i = int((~np.isfinite(values)).argmax())
+        if bad.any():
+            i = int(bad.argmax())
             raise DataError(
                 f"{frame.name}: row {frame.rows[i]}, column {response!r}: "
-                f"{column.texts()[i][:40]!r} is not a number; ask for classification"
+                f"{column.texts()[i][:40]!r} is not a finite number; mend it, or ask for "
+                f"classification"
             )
         return values, ()
     texts = column.texts()

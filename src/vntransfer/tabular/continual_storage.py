@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import load as read_tensors
 from safetensors.torch import save as write_tensors
 from torch import nn
@@ -62,8 +63,12 @@ def load_continual_model(folder: str | Path) -> ContinualModel:
             )
         if file_hash(folder / NUMBERS) != record["sha256"]:
             raise DataError(f"{folder}: {NUMBERS} does not match {RECORD}; save it again")
+        if added := sorted({file.name for file in folder.iterdir()} - {NUMBERS, RECORD}):
+            raise DataError(f"{folder}: {added[0]} is not part of the model; remove it")
         numbers = read_tensors((folder / NUMBERS).read_bytes())
         net = dense(record["sizes"], generator=torch.Generator())
+        if record["classes"] and len(record["classes"]) != record["sizes"][-1]:
+            raise ValueError("classes")
         net.load_state_dict({k[4:]: v for k, v in numbers.items() if k.startswith("net/")})
         arrays = [numbers[name].numpy() for name in ("centre", "scale", "matrix", "initial")]
         centre, scale, matrix, initial = arrays
@@ -83,7 +88,7 @@ def load_continual_model(folder: str | Path) -> ContinualModel:
             str(record["method"]),
             tuple(map(str, record["notes"])),
         )
-    except (OSError, KeyError, TypeError, ValueError, RuntimeError) as error:
+    except (OSError, KeyError, TypeError, ValueError, RuntimeError, SafetensorError) as error:
         if isinstance(error, DataError):
             raise
         raise DataError(f"{folder}: no continual model, or damaged ({error!r:.100})") from None

@@ -21,6 +21,9 @@ from vntransfer.tabular.schema import (
 
 Floats = NDArray[np.float64]
 
+LARGEST = 1e100
+"""Numbers beyond it overflow where they are squared and added up."""
+
 
 @dataclass
 class Findings:
@@ -220,7 +223,10 @@ class TableEncoder:
         """Undo `as_json`."""
         if not isinstance(values, list) or not all(isinstance(v, dict) for v in values):
             raise DataError("schema: damaged; expected a list of columns")
-        return cls(tuple(Field.from_json(own) for own in values))
+        made = cls(tuple(Field.from_json(own) for own in values))
+        if not made.names:
+            raise DataError("schema: damaged; no column says anything")
+        return made
 
 
 def _values(own: Field, column: Column, rows: Sequence[int], found: Findings) -> list[Floats]:
@@ -232,6 +238,12 @@ def _values(own: Field, column: Column, rows: Sequence[int], found: Findings) ->
         raise DataError(
             f"row {rows[i]}, column {own.name!r}: {column.texts()[i][:40]!r} is not "
             f"{expected.get(own.kind, 'a number')}, which the column held in training; mend it"
+        )
+    if (huge := np.abs(values) > LARGEST).any():
+        i = int(huge.argmax())
+        raise DataError(
+            f"row {rows[i]}, column {own.name!r}: {values[i]:g} is too large to compute with; mend "
+            f"it, rescale the column or leave it out"
         )
     gaps = np.isnan(values)
     if gaps.any() and not own.missing:

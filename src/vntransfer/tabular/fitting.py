@@ -1,6 +1,6 @@
 """Fit a method for one unlabelled place, and say what to expect of it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -138,13 +138,17 @@ def fit_target(
     weights = dict(zip(names, map(float, model.source_weights_.values()), strict=True))
     truth = {str(name): (rows, y[rows]) for name, rows in groups.sources.items()}
     errors = {
-        name: {source: _mean_gap(own[rows], r) for source, (rows, r) in truth.items()}
+        name: {
+            source: float(np.nanmean(np.abs(own[rows] - r)))
+            for source, (rows, r) in truth.items()
+            if np.isfinite(own[rows]).any()  # of many sources some play the target
+        }
         for name, own in every.items()
         if np.isfinite(own).any()
     }
     calibration = None
     if errors:
-        errors[CONSTANT] = _constant_errors(truth)
+        errors[CONSTANT] = _constant_errors(truth, errors[method])
         gaps = {source: every[method][rows] - r for source, (rows, r) in truth.items()}
         calibration = Calibration.from_errors(gaps, weights)
     used_names = [name for name, share in shares.items() if share > 0] or [method]
@@ -161,21 +165,15 @@ def fit_target(
     return Fitted(model, outcome, calibration)
 
 
-def _mean_gap(predicted: Floats, truth: Floats) -> float:
-    return float(np.nanmean(np.abs(predicted - truth)))
-
-
-def _constant_errors(truth: Mapping[str, tuple[Any, Floats]]) -> dict[str, float]:
-    """Errors of the other sources' median."""
-    return {
-        source: _mean_gap(
-            np.full(
-                len(r), np.median(np.concatenate([o for k, (_, o) in truth.items() if k != source]))
-            ),
-            r,
-        )
-        for source, (_, r) in truth.items()
-    }
+def _constant_errors(
+    truth: Mapping[str, tuple[Any, Floats]], sources: Iterable[str]
+) -> dict[str, float]:
+    """Errors of the other sources' median on sources that were held out."""
+    found = {}
+    for source in sources:
+        others = np.concatenate([own for name, (_, own) in truth.items() if name != source])
+        found[source] = float(np.abs(truth[source][1] - np.median(others)).mean())
+    return found
 
 
 def _warnings(
@@ -189,6 +187,11 @@ def _warnings(
         ]
     out = []
     own = np.array(list(errors[method].values()))
+    compared = {
+        name: np.array([gaps[source] for source in errors[method]])
+        for name, gaps in errors.items()
+        if set(gaps) >= set(errors[method])
+    }
     if set(used) <= set(PLAIN):
         if method not in PLAIN:
             out.append(
@@ -196,8 +199,8 @@ def _warnings(
                 f"weights or alignment promised no gain"
             )
     else:
-        for plain in (name for name in COMPARED if name in errors and name not in used):
-            other = np.array(list(errors[plain].values()))
+        for plain in (name for name in COMPARED if name in compared and name not in used):
+            other = compared[plain]
             if guard(np.stack((other, own), 1)).scores[1] < 0:
                 continue
             change = 100 * (own.mean() / other.mean() - 1)
@@ -207,8 +210,7 @@ def _warnings(
                 f"held-out sources is {said} that of {plain}, which is not better by more than a "
                 f"standard error"
             )
-    constant = np.array(list(errors[CONSTANT].values()))
-    if own.mean() >= constant.mean():
+    if own.mean() >= compared[CONSTANT].mean():
         out.append(
             "a constant (the median of the other sources) predicts held-out sources as well: what "
             "is learned at some places does not carry over to others"

@@ -45,7 +45,9 @@ def kind_of(folder: Path) -> str:
         return ""
 
 
-def check_file(out: str | Path, tables: Iterable[str | Path] = ()) -> None:
+def check_file(
+    out: str | Path, tables: Iterable[str | Path] = (), folder: str | Path | None = None
+) -> None:
     """Raise if a file cannot be written, or would replace a table: better before than after.
 
     Parameters
@@ -54,10 +56,16 @@ def check_file(out: str | Path, tables: Iterable[str | Path] = ()) -> None:
         What is to be written.
     tables
         What is read.
+    folder
+        Of a model, which no other file may be in.
     """
     out = Path(out)
     if out.is_dir():
         raise ArgumentError(f"out: {out} is a folder; name a file")
+    if out.exists() and not out.is_file():
+        raise ArgumentError(f"out: {out} is no ordinary file; name another")
+    if folder is not None and Path(folder).resolve() in out.resolve().parents:
+        raise ArgumentError(f"out: {out} would lie in the folder of the model; name another place")
     _check_above("out", out)
     if out.exists() and any(Path(own).exists() and out.samefile(own) for own in tables):
         raise ArgumentError(f"out: {out} is the table that is read; name another file")

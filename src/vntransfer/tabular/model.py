@@ -12,8 +12,9 @@ from vntransfer.data.cells import Column
 from vntransfer.errors import ArgumentError, DataError
 from vntransfer.tabular.encoder import Findings, TableEncoder
 from vntransfer.tabular.fitting import COMPARED, Outcome, check_method, fit_target
+from vntransfer.tabular.frame import read_frame
 from vntransfer.tabular.intervals import Calibration
-from vntransfer.tabular.table import Problem, read_frame, read_problem
+from vntransfer.tabular.table import Problem, read_problem
 
 Floats = NDArray[np.float64]
 
@@ -91,8 +92,12 @@ class TableModel:
         findings
             Takes note of what was unusual.
         """
-        frame = read_frame(data, delimiter=delimiter)
-        self.check(list(frame.columns), target)
+
+        def needed(table: str, every: list[str]) -> list[str]:
+            self.check(every, target)
+            return [name for name in every if name in {*self.encoder.needed, *self.roles}]
+
+        frame = read_frame(data, columns=needed, delimiter=delimiter)
         return self.predict_columns(
             frame.columns, frame.rows, target=target, level=level, findings=findings
         )
@@ -181,7 +186,7 @@ def adapt(
     *,
     domain: str,
     response: str,
-    target: str | int | Sequence[str | int],
+    target: str | float | Sequence[str | float],
     method: str = "auto",
     features: Sequence[str] | None = None,
     drop: Sequence[str] = (),
@@ -229,7 +234,8 @@ def adapt(
     check_method(method)
     if isinstance(target, str) or not isinstance(target, Iterable):
         target = [target]
-    targets = [str(name) for name in target]
+    whole = (int(t) if isinstance(t, float) and t.is_integer() else t for t in target)
+    targets = [str(name) for name in whole]  # as cells are written
     if not targets:
         raise ArgumentError("target: name at least one place to predict for")
     problem = read_problem(

@@ -20,7 +20,7 @@ from vntransfer.tabular.schema import without_marks
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """With these a spreadsheet takes a cell for a formula."""
 
-Write = Callable[[Mapping[str, Any]], None]
+Write = Callable[[Sequence[Any]], None]
 Answers = Mapping[str, NDArray[Any]]
 
 
@@ -90,7 +90,9 @@ class Written:
         value = found["predicted"]
         self.classes = value.dtype == object
         if self.classes:
-            known, truth = ~response.empty(), response.texts()
+            known, truth = ~without_marks(response).empty(), response.texts()
+            if set(value) <= {"true", "false"}:  # "True" in a csv file
+                truth = np.array([text.lower() for text in truth], dtype=object)
             gap = np.asarray(truth != value, dtype=np.float64)
         else:
             truth = without_marks(response).numbers()
@@ -99,7 +101,7 @@ class Written:
         if not (n := int(known.sum())):
             return
         inside = np.full(len(gap), np.nan)
-        if "low" in found:
+        if "low" in found and np.isfinite(found["low"]).any():
             inside = ((truth >= found["low"]) & (truth <= found["high"])).astype(np.float64)
         self.labelled += n
         share = n / self.labelled
@@ -161,7 +163,9 @@ def predict_file(
     size
         Rows at a time.
     """
-    (file,) = expand(path)[:1]
+    file, *more = expand(path)
+    if more:
+        raise ArgumentError(f"path: {1 + len(more)} files, such as {more[0]}; predict one by one")
     if out is not None:
         check_file(out, [file])
     names = header(file, delimiter)
@@ -172,28 +176,41 @@ def predict_file(
     if taken := [name for name in added if name in names]:
         raise DataError(f"{file}: has a column {taken[0]!r} already; rename it or drop it")
     shown = wanted if columns else [n for n in (domain,) if n in names]
-    with _writer(out, ["row", *shown, *added], delimiter, escape_formulas) as write:
-        for chunk in chunks(file, wanted, delimiter=delimiter, size=size):
+    copied = {*names} - {*model.encoder.needed, *model.roles}
+    written = [_free_name(shown), *shown, *added]
+    with _writer(out, written, delimiter, escape_formulas) as write:
+        for chunk in chunks(file, wanted, delimiter=delimiter, size=size, copied=copied):
             found = model.answers(
                 chunk.columns, chunk.rows, target=target, level=level, findings=done.findings
             )
             done.rows += len(chunk.rows)
             if response in chunk.columns:
                 done.count(chunk.columns[response], found)
-            write(_record(chunk, shown, added, found))
+            write(_written(chunk, shown, found))
             report("rows", done.rows, None)
         if not done.rows:
             raise DataError(f"{file}: has a header but no rows; nothing to predict")
     return done
 
 
-def _record(chunk: Chunk, shown: list[str], added: list[str], found: Answers) -> dict[str, Any]:
+def _free_name(taken: Sequence[str]) -> str:
+    """Name the column of row numbers as no other is named.
+
+    Examples
+    --------
+    >>> _free_name(["town"]), _free_name(["row", "row of file"])
+    ('row', 'row of file of file')
+    """
+    name = "row"
+    while name in taken:
+        name += " of file"
+    return name
+
+
+def _written(chunk: Chunk, shown: list[str], found: Answers) -> list[Any]:
+    """Columns in the order in which they are written: row numbers, the file's own, answers."""
     values = [Column("text", own) if own.dtype == object else own for own in found.values()]
-    return {
-        "row": np.asarray(chunk.rows),
-        **{name: chunk.columns[name] for name in shown},
-        **dict(zip(added, values, strict=True)),
-    }
+    return [np.asarray(chunk.rows), *(chunk.columns[name] for name in shown), *values]
 
 
 @contextmanager
@@ -201,16 +218,14 @@ def _writer(
     out: str | Path | None, names: list[str], delimiter: str, escape: bool
 ) -> Iterator[Write]:
     if out is None:
-        yield lambda record: None
+        yield lambda columns: None
         return
     out = Path(out)
-    if "row" in names[1:]:
-        names = [f"{names[0]} of file", *names[1:]]
     if out.suffix.lower() == ".csv":
         with atomic_write(out, "w") as text:
             writer = csv.writer(text, delimiter=delimiter, lineterminator="\n")
             writer.writerow([_escaped(name) if escape else name for name in names])
-            yield lambda record: writer.writerows(_cells(record.values(), escape))
+            yield lambda columns: writer.writerows(_cells(columns, escape))
     elif out.suffix.lower() in (".parquet", ".pq"):
         with atomic_write(out) as binary, _Parquet(binary, names) as parquet:
             yield parquet.write
@@ -249,7 +264,7 @@ def _escaped(text: str) -> str:
 
 
 class _Parquet:
-    """Writes records as row groups; the first one decides the types."""
+    """Writes columns as row groups; the first ones decide the types."""
 
     def __init__(self, file: Any, names: list[str]) -> None:
         self.file, self.names = file, names
@@ -262,15 +277,18 @@ class _Parquet:
         if self.writer is not None:
             self.writer.close()
 
-    def write(self, record: Mapping[str, Any]) -> None:
+    def write(self, columns: Sequence[Any]) -> None:
         import pyarrow
         import pyarrow.parquet
 
         kinds = {"number": pyarrow.float64(), "boolean": pyarrow.bool_(), "text": pyarrow.string()}
         arrays = []
-        for own in record.values():
+        for own in columns:
             if not isinstance(own, Column):
                 arrays.append(pyarrow.array(own, from_pandas=True))
+                continue
+            if own.arrow is not None:
+                arrays.append(own.arrow)
                 continue
             values = own.values.astype(bool) if own.stored == "boolean" else own.values
             kind = kinds.get(own.stored, pyarrow.timestamp("us"))

@@ -48,14 +48,11 @@ def write_page(model: TableModel, path: str | Path) -> Path:
 
 def _target(page: Page, model: TableModel, outcome: Outcome) -> None:
     part = page.section(outcome.target)
-    mean, spread = outcome.expected()
-    part.facts(
-        [
-            ("rows", str(outcome.rows), "to predict"),
-            ("method", outcome.method, ""),
-            ("expected error", f"{mean:.4g}", f"± {spread:.2g}, on held-out sources"),
-        ]
-    )
+    facts = [("rows", str(outcome.rows), "to predict"), ("method", outcome.method, "")]
+    if outcome.errors:
+        mean, spread = outcome.expected()
+        facts.append(("expected error", f"{mean:.4g}", f"± {spread:.2g}, on held-out sources"))
+    part.facts(facts)
     part.text(f"{outcome.labels_used().capitalize()}.")
     for sentence in outcome.warnings:
         part.note(f"{sentence}.", kind="warning")
@@ -90,7 +87,7 @@ def _target(page: Page, model: TableModel, outcome: Outcome) -> None:
         own = outcome.errors[name]
         best = Cell(name, tone="good") if name == outcome.method else name
         share = outcome.shares.get(name)
-        rows.append([best, share, outcome.expected(name)[0], *(own[s] for s in sources)])
+        rows.append([best, share, outcome.expected(name)[0], *(own.get(s) for s in sources)])
     part.table(
         ("method", "share", "mean", *sources),
         rows,

@@ -106,8 +106,11 @@ class Field:
             texts = field.name, field.note
             if field.kind not in get_args(Kind) or not np.isfinite(numbers).all():
                 raise ValueError(f"kind {field.kind!r} or a number that is not finite")
+            plain = all(type(v) in (int, float) for v in (field.fill, field.low, field.high))
             if not all(isinstance(t, str) for t in texts) or type(field.missing) is not bool:
                 raise TypeError("a value of the wrong type")
+            if not plain:
+                raise TypeError("a number that is none")
         except (TypeError, ValueError, KeyError) as error:
             raise DataError(f"schema: damaged record of a column ({error})") from None
         return field

@@ -116,7 +116,7 @@ def load_table_model(folder: str | Path) -> TableModel:
                 for i, name in enumerate(targets)
                 if f"errors/{i}" in arrays
             },
-            record["provenance"],
+            dict(record["provenance"]),
             tuple(map(str, record["notes"])),
         )
     except (KeyError, TypeError, ValueError, OSError, SafetensorError) as error:

@@ -1,7 +1,7 @@
-"""A table of one's own, and who is who in it: sources with a response, targets without."""
+"""Who is who in a table of one's own: sources with a response, targets without."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vntransfer.data.cells import Column, Stored, chunks, expand, header, need
+from vntransfer.data.cells import need
 from vntransfer.errors import ArgumentError, DataError, DomainError
-from vntransfer.io import file_hash
 from vntransfer.tabular.encoder import Findings, TableEncoder
+from vntransfer.tabular.frame import Frame, read_frame
 from vntransfer.tabular.schema import without_marks
 
 LEAST = 10
@@ -22,125 +22,6 @@ LABELLED = " (labelled)"
 """Ends the name of the source that a target's labelled rows make."""
 
 Floats = NDArray[np.float64]
-
-
-@dataclass(frozen=True, eq=False)
-class Frame:
-    """Columns of a table by name, as they are written.
-
-    Parameters
-    ----------
-    columns
-        Name -> cells.
-    rows
-        Number of each row in its file; the header is row 1.
-    sha256
-        File -> hash of what was read.
-    name
-        For messages.
-    """
-
-    columns: dict[str, Column]
-    rows: Sequence[int]
-    sha256: Mapping[str, str] = field(default_factory=dict)
-    name: str = "table"
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-
-def read_frame(data: Any, *, columns: Sequence[str] | None = None, delimiter: str = ",") -> Frame:
-    """Read a table.
-
-    Parameters
-    ----------
-    data
-        A csv, csv.gz or parquet file, several files or a pattern; or a table in memory: a mapping
-        of columns, a pandas or a polars frame.
-    columns
-        Those to read; None: all.
-    delimiter
-        Between the cells of a csv file.
-
-    Examples
-    --------
-    >>> frame = read_frame({"town": ["A", "B"], "rooms": [3, None]})
-    >>> len(frame), frame.columns["rooms"].numbers()
-    (2, array([ 3., nan]))
-    """
-    if isinstance(data, Frame):
-        return data
-    if isinstance(data, Mapping) or hasattr(data, "columns"):
-        return _in_memory(data, columns)
-    files = expand(data)
-    parts: dict[str, list[Column]] = {}
-    rows: list[int] = []
-    for file in files:
-        names = header(file, delimiter)
-        wanted = names if columns is None and not parts else list(columns or parts)
-        need(file, names, wanted)
-        for chunk in chunks(file, wanted, delimiter=delimiter):
-            rows += chunk.rows
-            for name, cells in chunk.columns.items():
-                parts.setdefault(name, []).append(cells)
-    if not rows:
-        raise DataError(f"{files[0]}: has a header but no rows; fill it")
-    joined = {name: _join(name, own) for name, own in parts.items()}
-    return Frame(joined, rows, {file.name: file_hash(file) for file in files}, str(files[0]))
-
-
-def _join(name: str, parts: Sequence[Column]) -> Column:
-    if len(stored := {own.stored for own in parts}) > 1:
-        raise DataError(f"column {name!r}: {' and '.join(sorted(stored))} in different files")
-    return Column(parts[0].stored, np.concatenate([own.values for own in parts]))
-
-
-def _in_memory(data: Any, columns: Sequence[str] | None) -> Frame:
-    keys = list(data if isinstance(data, Mapping) else data.columns)
-    names = [str(key) for key in keys]
-    if repeated := [name for name in dict.fromkeys(names) if names.count(name) > 1]:
-        raise DataError(f"table: column {repeated[0]!r} is there twice; rename one")
-    wanted = names if columns is None else list(columns)
-    need(Path("table"), names, wanted)
-    made = {name: as_column(name, data[keys[names.index(name)]]) for name in wanted}
-    sizes = {len(own) for own in made.values()}
-    if len(sizes) != 1 or 0 in sizes:
-        raise DataError(f"table: expected columns of one length with rows, got {sorted(sizes)}")
-    return Frame(made, range(2, sizes.pop() + 2))
-
-
-def as_column(name: str, values: Any) -> Column:
-    """Make a column of an array, a list or a column of a frame.
-
-    Examples
-    --------
-    >>> as_column("sold", np.array(["2024-03-31"], dtype="datetime64[D]")).stored
-    'date'
-    """
-    cells = np.asarray(values)
-    if cells.ndim != 1:
-        raise DataError(f"column {name!r}: expected one value per row, got shape {cells.shape}")
-    if cells.dtype.kind in "biuf":
-        stored: Stored = "boolean" if cells.dtype.kind == "b" else "number"
-        return Column(stored, cells.astype(np.float64))
-    if cells.dtype.kind == "M":
-        return Column("date", cells.astype("datetime64[us]"))
-    plain = [None if _missing(cell) else cell for cell in cells.tolist()]
-    kinds = {type(cell) for cell in plain if cell is not None}
-    if kinds and kinds <= {int, float, bool}:
-        stored = "boolean" if kinds == {bool} else "number"
-        return Column(stored, np.array([np.nan if c is None else float(c) for c in plain]))
-    texts = np.empty(len(plain), dtype=object)
-    texts[:] = ["" if cell is None else str(cell).strip() for cell in plain]
-    return Column("text", texts)
-
-
-def _missing(cell: Any) -> bool:
-    """Whether a cell is None, NaN, NaT or pandas' NA, which is neither equal nor unequal."""
-    try:
-        return cell is None or bool(cell != cell)
-    except TypeError:
-        return True
 
 
 @dataclass(frozen=True, eq=False)
@@ -231,13 +112,13 @@ def read_problem(
     >>> problem.sources, problem.targets, problem.encoder.names, problem.X.shape
     (['A', 'B'], ('C',), ['rooms', 'garden'], (15, 2))
     """
-    frame = read_frame(data, delimiter=delimiter)
-    names = choose_features(frame.name, list(frame.columns), domain, response, features, drop)
-    places, y = read_places(frame, domain), read_responses(frame, response)
-    notes: list[str] = []
+    frame, names = read_features(data, domain, response, features, drop, delimiter)
+    places = read_places(frame, domain)
     _check_targets(frame, places, targets)
     aimed = np.isin(places, targets)
+    y = read_responses(frame, response, unread=None if use_target_labels else aimed)
     known = ~np.isnan(y)
+    notes: list[str] = []
     if use_target_labels:
         own = aimed & known
         for name in targets:
@@ -248,6 +129,8 @@ def read_problem(
                 )
         if own.any():
             notes.append(f"{int(own.sum())} labelled rows of targets serve as sources")
+        if clash := {f"{name}{LABELLED}" for name in targets} & set(places.tolist()):
+            raise DomainError(f"domain: {clash.pop()!r} is how labelled rows are named; rename it")
         places = np.where(own, places + LABELLED, places)
         aimed &= ~known
     elif (seen := int((aimed & known).sum())) > 0:
@@ -288,6 +171,25 @@ def read_problem(
     )
 
 
+def read_features(
+    data: Any,
+    domain: str,
+    response: str,
+    features: Sequence[str] | None,
+    drop: Sequence[str],
+    delimiter: str = ",",
+) -> tuple[Frame, list[str]]:
+    """Read a table but for the columns that are left out, and name those to predict from."""
+
+    def pick(table: str, every: list[str]) -> list[str]:
+        names.extend(choose_features(table, every, domain, response, features, drop))
+        return [*names, domain, response]
+
+    names: list[str] = []
+    frame = read_frame(data, columns=pick, delimiter=delimiter)
+    return frame, names or pick(frame.name, list(frame.columns))[:-2]
+
+
 def choose_features(
     table: str,
     every: Sequence[str],
@@ -297,6 +199,9 @@ def choose_features(
     drop: Sequence[str],
 ) -> list[str]:
     """Name the columns to predict from, among all of a table, checking those that were named."""
+    for what, named in (("features", features), ("drop", drop)):
+        if isinstance(named, str):
+            raise ArgumentError(f"{what}: expected a list of columns, got {named!r}")
     need(Path(table), every, [domain, response, *(features or ()), *drop])
     if domain == response:
         raise ArgumentError(f"response: {response!r} is also the domain; name another column")
@@ -323,11 +228,15 @@ def read_places(frame: Frame, domain: str) -> NDArray[Any]:
     return places
 
 
-def read_responses(frame: Frame, response: str) -> Floats:
-    """Give the response of each row as a number, NaN where it is not known."""
+def read_responses(frame: Frame, response: str, unread: NDArray[np.bool_] | None = None) -> Floats:
+    """Give the response of each row as a number, NaN where it is not known.
+
+    Rows of ``unread`` may have anything there, which counts as infinity.
+    """
     column = without_marks(frame.columns[response])
     y = column.numbers()
-    if (bad := np.isinf(y)).any():
+    bad = np.isinf(y) if unread is None else np.isinf(y) & ~unread
+    if bad.any():
         i = int(bad.argmax())
         raise DataError(
             f"{frame.name}: row {frame.rows[i]}, column {response!r}: {column.texts()[i][:40]!r} "
