@@ -24,7 +24,7 @@ from vntransfer.relate._stream import Engine, read_table
 from vntransfer.relate._summary import RESERVOIR, Blocks, Summaries, pooled
 from vntransfer.relate._test import LEAST, RIDGE, Null, relation_test
 
-FEWEST, PER_PAIR, CAP = 999, 40, 19_999
+FEWEST, MANY, CAP = 999, 19_999, 24_999
 
 
 def relate(
@@ -287,6 +287,18 @@ def _measure(
     return observed, interval(observed, drawn, level)
 
 
+def resamples_for(pairs: int) -> int:
+    """Resamples with which so many pairs can be told apart after Holm's correction, and some more.
+
+    Examples
+    --------
+    >>> [resamples_for(pairs) for pairs in (1, 190, 1225, 10_000)]
+    [999, 7599, 24499, 24999]
+    """
+    least = 20 * pairs - 1  # the smallest p-value, 1/(n + 1), times the pairs is 5 %
+    return min(CAP, max(FEWEST, least, min(2 * least + 1, MANY)))
+
+
 def _test(
     made: Summaries,
     known: list[str],
@@ -303,7 +315,7 @@ def _test(
             few = made.domains[name].labelled
             notes.append(f"{name!r} has {few} rows with a response: too few to be tested")
     pairs = len(list(combinations(tested, 2)))
-    settings["n_resamples"] = n_resamples or min(CAP, max(FEWEST, PER_PAIR * pairs - 1))
+    settings["n_resamples"] = n_resamples or resamples_for(pairs)
     if not pairs:
         return empty, empty
     rows = {name: made.domains[name].reservoir.rows for name in tested}
