@@ -1,10 +1,15 @@
 """Names of data sets with parameters, as presets give them."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
+from runs import changed, final
 
+from vntransfer.bench.cells import expand
 from vntransfer.bench.datasets import load_data, parse_data
-from vntransfer.errors import ArgumentError, PresetError
+from vntransfer.data import example_table
+from vntransfer.errors import ArgumentError, DataError, PresetError
 
 
 def test_values_are_read_as_what_they_look_like() -> None:
@@ -26,3 +31,49 @@ def test_parameters_reach_the_loader() -> None:
     assert not np.array_equal(one["w1"][0], other["w1"][0])
     with pytest.raises(ArgumentError, match="sead: families has no such parameter"):
         load_data("families:sead=1")
+
+
+def test_a_table_of_ones_own_is_named_by_its_file(tmp_path: Path) -> None:
+    file = tmp_path / "houses.csv"
+    file.write_bytes(Path(example_table()).read_bytes())
+    name = f"{file}:domain=town,response=price"
+    houses = load_data(name)
+    assert list(houses) == [
+        "Harbourne",
+        "Kelsea",
+        "Millbrook",
+        "Thornbury",
+        "Oakhampton",
+        "Ashford",
+    ]
+    assert "kind=flat" in houses.feature_names
+    assert all(np.isfinite(x).all() and np.isfinite(y).all() for x, y in houses.values())
+    (cell,) = expand(
+        changed(
+            "protocol-adaptation",
+            methods=["ridge"],
+            targets=["Kelsea"],
+            seeds=[11],
+            settings={"data": name},
+        )
+    )
+    assert 0.1 < final(cell)["mae"] < 0.5
+
+
+@pytest.mark.parametrize(
+    ("rest", "error", "message"),
+    [
+        ("", PresetError, "data: a table is named FILE:domain=COLUMN,response=COLUMN"),
+        (":domain=town", PresetError, "response ''"),
+        (":domain=town,response=price,k=3", PresetError, "and 'k'"),
+        (":domain=city,response=price", DataError, "has no column 'city'"),
+    ],
+)
+def test_tables_that_are_named_wrongly(rest: str, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        load_data(f"{example_table()}{rest}")
+
+
+def test_a_table_that_is_absent(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="no file"):
+        load_data(f"{tmp_path}/none.csv:domain=a,response=b")

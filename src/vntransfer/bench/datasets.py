@@ -1,9 +1,17 @@
-"""Names of data sets in presets, with parameters of the set: ``cal_housing:k=5,seed=3``."""
+"""Names of data sets in presets, with parameters of the set: ``cal_housing:k=5,seed=3``.
 
+A table of one's own is named by its file: ``houses.csv:domain=town,response=price``.
+"""
+
+from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from vntransfer.data import Domains, TaskStream, load
 from vntransfer.errors import PresetError
+
+TABLES = (".csv", ".csv.gz", ".parquet", ".pq")
 
 
 def parse_data(text: str) -> tuple[str, dict[str, Any]]:
@@ -49,4 +57,36 @@ def load_data(text: str) -> Domains | TaskStream:
     <Domains synthetic: 6 domains, 300 rows x 12 features>
     """
     name, parameters = parse_data(text)
+    if name.lower().endswith(TABLES):
+        return _own_table(name, {key: str(value) for key, value in parameters.items()})
     return load(name, **parameters)
+
+
+def _own_table(file: str, parameters: dict[str, str]) -> Domains:
+    """Make domains of the places of a table, of their rows that have a response.
+
+    Columns are encoded as `vntransfer.tabular` does it, learned from the inputs of all these rows.
+    """
+    from vntransfer.tabular import TableEncoder
+    from vntransfer.tabular.table import read_features, read_places, read_responses
+
+    domain, response = (parameters.pop(key, "") for key in ("domain", "response"))
+    if not domain or not response or parameters:
+        raise PresetError(
+            f"data: a table is named FILE:domain=COLUMN,response=COLUMN, got {file!r} with domain "
+            f"{domain!r}, response {response!r}" + "".join(f" and {key!r}" for key in parameters)
+        )
+    frame, names = read_features(file, domain, response, None, ())
+    places, y = read_places(frame, domain), read_responses(frame, response)
+    rows = np.flatnonzero(~np.isnan(y))
+    columns = {name: frame.columns[name].take(rows) for name in names}
+    numbers = np.asarray(frame.rows)[rows].tolist()
+    encoder = TableEncoder.fit(columns, numbers, called="labelled rows")
+    X, y, places = encoder.transform(columns, numbers), y[rows], places[rows]
+    own = {name: places == name for name in dict.fromkeys(places.tolist())}
+    return Domains(
+        Path(file).name,
+        {name: (X[at], y[at]) for name, at in own.items()},
+        feature_names=tuple(encoder.names),
+        response_name=response,
+    )
