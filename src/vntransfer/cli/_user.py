@@ -1,8 +1,11 @@
 """What commands share: options for people's own tables, errors, progress, summaries."""
 
+import os
+import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -136,11 +139,36 @@ def columns(summary: Sequence[tuple[str, str, str]]) -> Any:
     return made
 
 
+class _Lasting:
+    """Standard output that may lose its reader (``| head``): the work goes on, unseen."""
+
+    def __init__(self, file: Any) -> None:
+        self.file = file
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.file, name)
+
+    def write(self, text: str) -> None:
+        try:
+            self.file.write(text)
+        except BrokenPipeError:
+            self._go_on()
+
+    def flush(self) -> None:
+        try:
+            self.file.flush()
+        except BrokenPipeError:
+            self._go_on()
+
+    def _go_on(self) -> None:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), self.file.fileno())
+
+
 def console() -> Any:
     """Make a console for results; a pipe gets lines that are not broken."""
     from rich.console import Console
 
-    own = Console(highlight=False, markup=False, emoji=False)
-    return (
-        own if own.is_terminal else Console(highlight=False, markup=False, emoji=False, width=120)
-    )
+    file: Any = _Lasting(sys.stdout)
+    plain = partial(Console, highlight=False, markup=False, emoji=False, file=file)
+    own = plain()
+    return own if own.is_terminal else plain(width=120)

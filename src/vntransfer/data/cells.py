@@ -87,7 +87,7 @@ class Column:
         """
         if self.stored == "text":
             return self.values
-        if self.arrow is not None and str(self.arrow.type).startswith(("int", "uint")):
+        if self.rounded:
             return _texts(["" if cell is None else str(cell) for cell in self.arrow.to_pylist()])
         pairs = zip(self.values, self.empty(), strict=True)
         return _texts(["" if empty else self._text(value) for value, empty in pairs])
@@ -97,9 +97,25 @@ class Column:
             return "true" if value else "false"
         return str(value) if self.stored == "date" else repr(float(value)).removesuffix(".0")
 
+    @property
+    def rounded(self) -> bool:
+        """Whether there are whole numbers, such as ids, that float64 rounds and `arrow` does not.
+
+        Examples
+        --------
+        >>> import pyarrow
+        >>> ids = parquet_column(Path("a"), "id", pyarrow.array([2**53 + 1, None]))
+        >>> ids.rounded, ids.take([0, 1]).texts().tolist()
+        (True, ['9007199254740993', ''])
+        """
+        if self.arrow is None or not str(self.arrow.type).startswith(("int", "uint")):
+            return False
+        return bool((np.abs(self.values) >= 2**53).any())
+
     def take(self, rows: Any) -> "Column":
         """Keep some of the rows."""
-        return Column(self.stored, self.values[rows])
+        kept = self.arrow.take(np.arange(len(self))[rows]) if self.rounded else None
+        return Column(self.stored, self.values[rows], kept)
 
 
 @dataclass(frozen=True, eq=False)

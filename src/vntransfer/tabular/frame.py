@@ -91,7 +91,13 @@ def _picked(columns: Sequence[str] | Pick | None, table: str, every: list[str]) 
 def _join(name: str, parts: Sequence[Column]) -> Column:
     if len(stored := {own.stored for own in parts}) > 1:
         raise DataError(f"column {name!r}: {' and '.join(sorted(stored))} in different files")
-    return Column(parts[0].stored, np.concatenate([own.values for own in parts]))
+    values = np.concatenate([own.values for own in parts])
+    if not any(own.rounded for own in parts):
+        return Column(parts[0].stored, values)
+    import pyarrow
+
+    exact = [own.arrow.cast(pyarrow.int64()) for own in parts]
+    return Column(parts[0].stored, values, pyarrow.concat_arrays(exact))
 
 
 def _in_memory(data: Any, columns: Sequence[str] | Pick | None) -> Frame:
