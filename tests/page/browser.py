@@ -60,14 +60,26 @@ def visit(opened: Any, path: Path) -> None:
     opened.refresh()
 
 
-def bring(opened: Any, element: Any) -> None:
-    """Scroll an element to the middle and wait for the frames in which the page hears of it.
+def point(opened: Any, element: Any, dx: int = 0, dy: int = 0) -> None:
+    """Point at a place, counted from the middle of an element, until the page shows its tip.
 
-    The event of a scroll comes with a later frame; a pointer that moves before it would have its
-    tip hidden again.
+    Charts are laid out when they come into view, so that scrolling to one can move it, and the
+    event of a scroll, which hides the tip, comes with a later frame. On a busy machine both may be
+    later than the pointer: it is moved again, as a hand would, until the tip stays.
     """
-    opened.execute_async_script(
-        "const done = arguments[1]; arguments[0].scrollIntoView({block: 'center'});"
-        "requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done, 0)))",
-        element,
-    )
+    from selenium.webdriver.common.action_chains import ActionChains
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    tip = opened.find_element("id", "tip")
+
+    frames = "requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(arguments[0], 0)))"
+
+    def shown(_: Any) -> bool:
+        opened.execute_script("arguments[0].scrollIntoView({block: 'center'})", element)
+        opened.execute_async_script(frames)
+        beside = ActionChains(opened).move_to_element_with_offset(element, dx + 1, dy)
+        beside.move_to_element_with_offset(element, dx, dy).perform()
+        opened.execute_async_script(frames)
+        return bool(tip.is_displayed())
+
+    WebDriverWait(opened, 60).until(shown, "the tip is not shown")

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from browser import bring, chromium, prefer, resize, visit
+from browser import chromium, point, prefer, resize, visit
 from gallery import HOSTILE, charts, gallery
 
 
@@ -81,22 +81,18 @@ def test_the_pointer_shows_values(page: Any) -> None:
     tip = page.find_element("id", "tip")
     assert not tip.is_displayed()
     cell = page.find_element("css selector", "rect.d0[data-v]")
-    bring(page, cell)
-    ActionChains(page).move_to_element(cell).perform()
-    assert tip.is_displayed()
+    point(page, cell)
     assert tip.text == "s1, s1: -1"
     line = page.find_element("css selector", "figure .series")
     svg = line.find_element("xpath", "./ancestor::*[local-name()='svg']")
-    bring(page, svg)
     x, y = (int(v) for v in str(line.get_attribute("data-p")).split(" ")[2].split(","))
     script = "const b = arguments[0].viewBox.baseVal; return [b.width, b.height]"
     width, height = page.execute_script(script, svg)
-    offset = x - int(width) // 2, y - int(height) // 2
-    ActionChains(page).move_to_element_with_offset(svg, *offset).perform()
-    value = str(line.get_attribute("data-v")).split("|")[2]
-    assert tip.text == f"m0, epoch 3: {value}"
     ActionChains(page).move_to_element(page.find_element("tag name", "h1")).perform()
     assert not tip.is_displayed()
+    point(page, svg, x - int(width) // 2, y - int(height) // 2)
+    value = str(line.get_attribute("data-v")).split("|")[2]
+    assert tip.text == f"m0, epoch 3: {value}"
 
 
 def test_the_keyboard_shows_values(page: Any) -> None:
