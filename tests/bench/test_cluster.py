@@ -44,7 +44,7 @@ class Servers:
         self._wait()
 
     def start_worker(self, threads: int) -> "subprocess.Popen[bytes]":
-        options = ("--no-dashboard", "--death-timeout", "60")
+        options = ("--no-dashboard", "--death-timeout", "180")
         return self._start("worker", "--nthreads", str(threads), *options)
 
     def _start(self, role: str, *options: str) -> "subprocess.Popen[bytes]":
@@ -58,9 +58,9 @@ class Servers:
 
     @staticmethod
     def _until(true: Callable[[], object]) -> None:
-        end = time.monotonic() + 60
+        end = time.monotonic() + 180
         while not true():
-            assert time.monotonic() < end, "the cluster did not start within a minute"
+            assert time.monotonic() < end, "the cluster did not start within three minutes"
             time.sleep(0.05)
 
     def _wait(self) -> None:
