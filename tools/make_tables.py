@@ -9,7 +9,8 @@ A page names a table between two comments,
 where TITLE is what stands behind the colon in the report's title of the table. An optional
 ``rows=a,b`` keeps those rows (by their first value), ``methods=a,b`` those of these methods,
 ``columns=a,"b c"`` those columns, ``baseline=a`` compares with that method instead of the preset's,
-and ``notes=no`` leaves out the notes.
+``among=a,b`` makes the report of these methods alone (so that ranks are among them), and
+``notes=no`` leaves out the notes.
 
     <!-- runs -->
     ...
@@ -35,18 +36,19 @@ PLACE = re.compile(
     re.S,
 )
 RUNS = re.compile(r"(?P<head><!-- runs -->\n).*?(?P<tail><!-- end -->)", re.S)
+WHOLE = View()
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 
 
 @cache
-def report(folder: str, baseline: str) -> Report:
+def report(folder: str, view: View) -> Report:
     """Read one folder of results."""
-    return load_report(ROOT / folder, View(baseline))
+    return load_report(ROOT / folder, view)
 
 
-def find(folder: str, title: str, baseline: str = "") -> Table:
+def find(folder: str, title: str, view: View = WHOLE) -> Table:
     """Return the table of a report by what follows the colon of its title."""
-    tables = report(folder, baseline).tables()
+    tables = report(folder, view).tables()
     for table in tables:
         if table.title.rpartition(": ")[2] == title:
             return table
@@ -111,7 +113,9 @@ def fill(page: str) -> str:
 
     def table(place: re.Match[str]) -> str:
         options = dict(item.split("=", 1) for item in shlex.split(place["options"]))
-        found = cut(find(place["folder"], place["title"], options.get("baseline", "")), options)
+        among = tuple(filter(None, options.get("among", "").split(",")))
+        view = View(options.get("baseline", ""), among)
+        found = cut(find(place["folder"], place["title"], view), options)
         body = render([found], "markdown").partition("\n\n")[2]  # the page has its own heading
         return f"{place['head']}\n{body}\n\n{place['tail']}"
 
