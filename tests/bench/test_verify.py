@@ -92,12 +92,26 @@ def test_what_cannot_be_computed_is_said(packed: Path, tmp_path: Path) -> None:
         verify(packed, methods=["rige"])
     with pytest.raises(ArgumentError, match="cells: expected 1"):
         verify(packed, cells=0)
-    other = rewritten(packed, tmp_path / "other", lambda i, row: {"key": f"{i:032d}"})
+    other = rewritten(packed, tmp_path / "other", lambda i, row: {"version": "0.0"})
     with pytest.raises(StoreError, match="none of the 3 cells can be computed here"):
         verify(other, jobs=1)
     half = rewritten(
-        packed, tmp_path / "half", lambda i, row: {"key": row["key"][::-1]} if row["seed"] else {}
+        packed, tmp_path / "half", lambda i, row: {"version": "0.0"} if row["seed"] else {}
     )
     for one in verify(half, cells=50, methods=["constant"], jobs=1):
         late = one.label.endswith("seed 1")
         assert (one.now is None, "are others" in one.problem, one.differs()) == (late,) * 3
+
+
+def test_other_files_of_the_data_are_used_and_told(packed: Path, tmp_path: Path) -> None:
+    def archived(i: int, row: dict[str, Any]) -> dict[str, Any]:
+        return {"data_hash": "t10k-images.gz:0123", "key": f"{i:032d}"} if row["seed"] else {}
+
+    other = rewritten(packed, tmp_path / "other", archived)
+    for one in verify(other, cells=50, methods=["constant"], jobs=1):
+        assert one.equal == one.numbers > 0
+        assert ("whose hash is t10k-images.gz:0123" in one.remark) == one.label.endswith("seed 1")
+    command = ["bench", "verify", str(other), "--cells", "50", "--methods", "constant", "-j", "1"]
+    told = CliRunner().invoke(app, command)
+    assert told.exit_code == 0
+    assert told.output.count("computed from other files than the run's") == 2

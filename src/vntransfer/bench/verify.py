@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import stdev
-from typing import Any
 
-from vntransfer.bench.cells import IDENTITY, Cell, expand
+from vntransfer.bench.cells import IDENTITY, Cell, Identity, canonical_json, expand
 from vntransfer.bench.display import Watcher
 from vntransfer.bench.kinds import load_kind
 from vntransfer.bench.options import check_names
@@ -45,6 +44,8 @@ class Checked:
         Standard deviation of the metric over the seeds of the run; 0 with a single one.
     problem
         Why it could not be computed, otherwise empty.
+    remark
+        That it was computed from other files than those of the run, otherwise empty.
     """
 
     label: str
@@ -55,6 +56,7 @@ class Checked:
     numbers: int
     spread: float = 0.0
     problem: str = ""
+    remark: str = ""
 
     @property
     def gap(self) -> float:
@@ -80,6 +82,8 @@ def verify(
     """Compute some finished cells of a run folder, or of packed results, again.
 
     Nothing is written into the folder. Cells with a search compute what they choose from as well.
+    Data whose hash is another one (the same pictures in another archive, say) are used all the
+    same, and the ``remark`` of a cell tells it.
 
     Parameters
     ----------
@@ -97,8 +101,8 @@ def verify(
     Raises
     ------
     StoreError
-        Data or code are others than those of the run, so that none of the cells can be made here;
-        a single one that cannot is told in its ``problem``.
+        The method or its settings are others than those of the run, so that none of the cells can
+        be made here; a single one that cannot is told in its ``problem``.
 
     Examples
     --------
@@ -123,16 +127,15 @@ def verify(
     with tempfile.TemporaryDirectory(prefix="vnt-verify-") as place:
         found = compute_cells(preset, list(known.values()), Path(place), jobs=jobs, watcher=watcher)
     metric = load_kind(preset.experiment).metric
-    return [
-        _compare(
-            record,
-            known[record.key].label if record.key in known else _label(record),
-            found.get(record.key, Outcome(error=_others(record))),
-            metric,
-            _spread(record, records, metric),
-        )
-        for record in drawn
-    ]
+    checked = []
+    for record in drawn:
+        cell = known.get(record.key)
+        outcome = Outcome(error=_others(record)) if cell is None else found[cell.key]
+        one = _compare(record, outcome, metric, _spread(record, records, metric))
+        if cell is not None:
+            one = replace(one, label=cell.label, remark=_remark(record, cell))
+        checked.append(one)
+    return checked
 
 
 def as_table(checked: Sequence[Checked]) -> Table:
@@ -150,7 +153,9 @@ def as_table(checked: Sequence[Checked]) -> Table:
         for one in checked
     ]
     header = ["cell", "metric", "kept", "now", "difference", "spread over seeds", "equal numbers"]
-    notes = [f"{one.label}: {one.problem}" for one in checked if one.problem]
+    notes = [
+        f"{one.label}: {text}" for one in checked for text in (one.problem, one.remark) if text
+    ]
     return Table("cells computed again", header, rows, ["equal: to the last digit", *notes])
 
 
@@ -178,7 +183,7 @@ def _draw(
 
 
 def _known(preset: Preset, drawn: Sequence[Record]) -> dict[str, Cell]:
-    """Make the cells of records from the preset, as far as data and code are those of the run."""
+    """Make the cells of records from the preset, by the records' keys, whatever data are here."""
     used = {record.data for record in drawn}
     some = replace(
         preset,
@@ -186,38 +191,47 @@ def _known(preset: Preset, drawn: Sequence[Record]) -> dict[str, Cell]:
         seeds=tuple(sorted({record.seed for record in drawn})),
         targets=tuple(sorted({record.target for record in drawn})),
     )
-    cells = {cell.key: cell for cell in expand(some)}
-    return {record.key: cells[record.key] for record in drawn if record.key in cells}
+    cells = {_apart_from("data_hash", cell): cell for cell in expand(some)}
+    found = {record.key: cells.get(_apart_from("data_hash", record)) for record in drawn}
+    return {key: cell for key, cell in found.items() if cell is not None}
 
 
-def _label(record: Record) -> str:
-    return f"{record.data} {record.target} {record.method} seed {record.seed}"
+def _apart_from(name: str, one: Identity) -> str:
+    """Give all that determines the result of a cell, but for one part of it."""
+    return canonical_json({part: getattr(one, part) for part in IDENTITY if part != name})
 
 
 def _others(record: Record) -> str:
     """Say why a record has no cell here."""
     return (
-        f"the data (sha256 {record.data_hash[:12]}... in the run) or the version of the method "
-        f"({record.version}) are others; take those of the run"
+        f"the version of the method ({record.version}), its settings or the domains of the data "
+        f"are others; take those of the run"
     )
 
 
-def _compare(record: Record, label: str, outcome: Outcome, metric: str, spread: float) -> Checked:
+def _remark(record: Record, cell: Cell) -> str:
+    if record.data_hash == cell.data_hash:
+        return ""
+    return (
+        f"computed from other files than the run's, whose hash is {record.data_hash[:40]}...; here "
+        f"it is {cell.data_hash[:40]}..."
+    )
+
+
+def _compare(record: Record, outcome: Outcome, metric: str, spread: float) -> Checked:
     before = _numbers(record)
     now = {(name, s): v for s, name, v in outcome.rows}
     equal = sum(now.get(place) == value for place, value in before.items())
     kept, found = _last(before, metric), _last(now, metric)
     assert kept is not None  # a finished cell has its metric
+    label = f"{record.data} {record.target} {record.method} seed {record.seed}"
     return Checked(label, metric, kept, found, equal, len(before), spread, outcome.error)
 
 
 def _spread(record: Record, records: Sequence[Record], metric: str) -> float:
     """Give the standard deviation of the metric over the seeds of a cell."""
-
-    def apart_from_seed(one: Record) -> list[Any]:
-        return [getattr(one, name) for name in IDENTITY if name != "seed"]
-
-    alike = [one for one in records if apart_from_seed(one) == apart_from_seed(record)]
+    own = _apart_from("seed", record)
+    alike = [one for one in records if _apart_from("seed", one) == own]
     values = [v for one in alike if (v := _last(_numbers(one), metric)) is not None]
     return stdev(values) if len(values) > 1 else 0.0
 
