@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from runs import changed, final
 
-from vntransfer.bench.cells import expand
+from vntransfer.bench.cells import Cell, expand
 from vntransfer.bench.datasets import load_data, parse_data
 from vntransfer.data import example_table
 from vntransfer.errors import ArgumentError, DataError, PresetError
@@ -33,6 +33,18 @@ def test_parameters_reach_the_loader() -> None:
         load_data("families:sead=1")
 
 
+def of_kelsea(data: str) -> Cell:
+    chosen = {"methods": ["ridge"], "targets": ["Kelsea"], "seeds": [11]}
+    (cell,) = expand(changed("protocol-adaptation", settings={"data": data}, **chosen))
+    return cell
+
+
+def test_columns_of_a_table_are_named_by_texts(tmp_path: Path) -> None:
+    file = tmp_path / "numbers.csv"
+    file.write_text("01,1e3,x\n" + "".join(f"{i % 2},{i},{i}\n" for i in range(8)), "utf-8")
+    assert len(load_data(f"{file}:domain=01,response=1e3")) == 2
+
+
 def test_a_table_of_ones_own_is_named_by_its_file(tmp_path: Path) -> None:
     file = tmp_path / "houses.csv"
     file.write_bytes(Path(example_table()).read_bytes())
@@ -48,16 +60,14 @@ def test_a_table_of_ones_own_is_named_by_its_file(tmp_path: Path) -> None:
     ]
     assert "kind=flat" in houses.feature_names
     assert all(np.isfinite(x).all() and np.isfinite(y).all() for x, y in houses.values())
-    (cell,) = expand(
-        changed(
-            "protocol-adaptation",
-            methods=["ridge"],
-            targets=["Kelsea"],
-            seeds=[11],
-            settings={"data": name},
-        )
-    )
-    assert 0.1 < final(cell)["mae"] < 0.5
+    cell = of_kelsea(name)
+    error = final(cell)["mae"]
+    assert 0.1 < error < 0.5
+    head, *rows = file.read_text("utf-8").splitlines(keepends=True)
+    file.write_text(head + "".join(rows[::2]), "utf-8")  # half of it
+    again = of_kelsea(name)
+    assert again.key != cell.key
+    assert final(again)["mae"] != error
 
 
 @pytest.mark.parametrize(

@@ -110,8 +110,8 @@ def test_other_files_of_the_data_are_used_and_told(packed: Path, tmp_path: Path)
     other = rewritten(packed, tmp_path / "other", archived)
     for one in verify(other, cells=50, methods=["constant"], jobs=1):
         assert one.equal == one.numbers > 0
-        assert ("whose hash is t10k-images.gz:0123" in one.remark) == one.label.endswith("seed 1")
+        assert ("of the run t10k-images.gz:0123" in one.remark) == one.label.endswith("seed 1")
     command = ["bench", "verify", str(other), "--cells", "50", "--methods", "constant", "-j", "1"]
     told = CliRunner().invoke(app, command)
     assert told.exit_code == 0
-    assert told.output.count("computed from other files than the run's") == 2
+    assert told.output.count("the data here have the hash") == 2

@@ -17,14 +17,19 @@ TABLES = (".csv", ".csv.gz", ".parquet", ".pq")
 def parse_data(text: str) -> tuple[str, dict[str, Any]]:
     """Split a name from parameters; numbers, true and false are read as such.
 
+    Those of a table name its columns and stay as they are written.
+
     Examples
     --------
     >>> parse_data("families:shift=both,seed=3")
     ('families', {'shift': 'both', 'seed': 3})
     >>> parse_data("bike")
     ('bike', {})
+    >>> parse_data("mine.csv:domain=01,response=2")
+    ('mine.csv', {'domain': '01', 'response': '2'})
     """
     name, _, rest = text.partition(":")
+    own = _is_table(name)
     parameters: dict[str, Any] = {}
     for part in rest.split(",") if rest else []:
         key, equals, value = (word.strip() for word in part.partition("="))
@@ -33,8 +38,12 @@ def parse_data(text: str) -> tuple[str, dict[str, Any]]:
                 f"data: expected NAME or NAME:PARAMETER=VALUE,... with different parameters, got "
                 f"{text!r}"
             )
-        parameters[key] = _value(value)
+        parameters[key] = value if own else _value(value)
     return name, parameters
+
+
+def _is_table(name: str) -> bool:
+    return name.lower().endswith(TABLES)
 
 
 def _value(text: str) -> Any:
@@ -57,9 +66,18 @@ def load_data(text: str) -> Domains | TaskStream:
     <Domains synthetic: 6 domains, 300 rows x 12 features>
     """
     name, parameters = parse_data(text)
-    if name.lower().endswith(TABLES):
-        return _own_table(name, {key: str(value) for key, value in parameters.items()})
+    if _is_table(name):
+        return _own_table(name, parameters)
     return load(name, **parameters)
+
+
+def state(text: str) -> tuple[int, int] | None:
+    """Tell a table of one's own that was changed from what it was: time and size of its file."""
+    file = Path(parse_data(text)[0])
+    if not _is_table(file.name) or not file.is_file():
+        return None
+    found = file.stat()
+    return found.st_mtime_ns, found.st_size
 
 
 def _own_table(file: str, parameters: dict[str, str]) -> Domains:

@@ -44,7 +44,7 @@ def pack(folder: str | Path, out: str | Path) -> int:
     folder
         The run folder.
     out
-        Folder for the two files; equal runs give equal files.
+        Folder for the two files; packing a run twice gives equal files.
 
     Returns
     -------

@@ -45,7 +45,7 @@ class Checked:
     problem
         Why it could not be computed, otherwise empty.
     remark
-        That it was computed from other files than those of the run, otherwise empty.
+        That the data here have another hash than those of the run, otherwise empty.
     """
 
     label: str
@@ -213,8 +213,8 @@ def _remark(record: Record, cell: Cell) -> str:
     if record.data_hash == cell.data_hash:
         return ""
     return (
-        f"computed from other files than the run's, whose hash is {record.data_hash[:40]}...; here "
-        f"it is {cell.data_hash[:40]}..."
+        f"the data here have the hash {cell.data_hash[:40]}..., those of the run "
+        f"{record.data_hash[:40]}...: packed otherwise, read by another version, or others"
     )
 
 

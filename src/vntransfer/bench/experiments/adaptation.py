@@ -30,7 +30,7 @@ from vntransfer.adaptation._base import MIN_STEPS
 from vntransfer.adaptation._candidates import adapts
 from vntransfer.adaptation.auto import AutoSelection
 from vntransfer.bench.cells import Cell, fingerprint
-from vntransfer.bench.datasets import load_data
+from vntransfer.bench.datasets import load_data, state
 from vntransfer.bench.experiments.adaptation_figures import figures
 from vntransfer.bench.experiments.adaptation_report import tables
 from vntransfer.bench.experiments.adaptation_validation import criteria, probe
@@ -80,8 +80,12 @@ VARIANTS = {
 }
 
 
-@lru_cache(maxsize=4)
 def _domains(data: str) -> Domains:
+    return _loaded(data, state(data))
+
+
+@lru_cache(maxsize=4)
+def _loaded(data: str, state: tuple[int, int] | None) -> Domains:
     loaded = load_data(data)
     if not isinstance(loaded, Domains) or len(loaded) < 2:
         raise PresetError(f"data: adaptation needs at least two domains, got {data!r}")
@@ -95,9 +99,9 @@ def _domains(data: str) -> Domains:
 
 
 @lru_cache(maxsize=16)
-def _fingerprint(data: str) -> str:
+def _fingerprint(data: str, state: tuple[int, int] | None) -> str:
     arrays: list[NDArray[Any]] = []
-    for x, y in _domains(data).values():
+    for x, y in _loaded(data, state).values():
         arrays += [x.data, x.indices, x.indptr] if hasattr(x, "indptr") else [x]
         arrays.append(y)
     return fingerprint(*arrays)
@@ -354,7 +358,7 @@ KIND = Kind(
     },
     methods=_methods(),
     targets=lambda data, settings: list(_domains(data).targets),
-    fingerprint=lambda data, settings: _fingerprint(data),
+    fingerprint=lambda data, settings: _fingerprint(data, state(data)),
     run=_run,
     tables=tables,
     figures=figures,
