@@ -79,8 +79,9 @@ def derived_command(preset: Preset) -> str | None:
     if preset.targets != shipped.targets:
         changes["targets"] = list(preset.targets)
     if preset.seeds != shipped.seeds:
-        counted = preset.seeds == tuple(range(len(preset.seeds)))
-        changes["seeds"] = len(preset.seeds) if counted else list(preset.seeds)
+        count = len(preset.seeds)
+        counted = check(override(raw, seeds=count), preset.name).seeds == preset.seeds
+        changes["seeds"] = count if counted else list(preset.seeds)
     changes["settings"] = _changed_settings(preset, shipped)
     try:
         again = check(override(raw, **changes), preset.name)

@@ -163,7 +163,8 @@ def override(
     methods
         Methods to keep (or to add, with their defaults); the baseline is dropped with its method.
     targets, seeds
-        Take the place of the preset's.
+        Take the place of the preset's. A number of seeds takes the first ones of a list in the
+        preset, and goes on after its largest.
     settings
         Dotted keys of the file (``"methods.ridge.alpha"``, ``"grid.noise"``, ``"selection"``) or
         plain names of the experiment's settings (``"n_samples"``).
@@ -172,6 +173,8 @@ def override(
     --------
     >>> override({"seeds": 5, "settings": {}}, seeds=1, settings={"n_samples": 9})
     {'seeds': 1, 'settings': {'n_samples': 9}}
+    >>> override({"seeds": [11, 12]}, seeds=1), override({"seeds": [11, 12]}, seeds=3)
+    ({'seeds': [11]}, {'seeds': [11, 12, 13]})
     """
     changed = {k: dict(v) if isinstance(v, Mapping) else v for k, v in raw.items()}
     if methods is not None:
@@ -181,8 +184,10 @@ def override(
             changed.pop("baseline", None)
     if targets is not None:
         changed["targets"] = list(targets)
-    if seeds is not None:
-        changed["seeds"] = seeds if isinstance(seeds, int) else list(seeds)
+    if isinstance(seeds, int):
+        changed["seeds"] = _first(raw.get("seeds"), seeds)
+    elif seeds is not None:
+        changed["seeds"] = list(seeds)
     for key, value in (settings or {}).items():
         path = key.split(".") if "." in key or key in _KEYS else ["settings", key]
         if path[0] == "settings" and isinstance(changed.get("grid"), dict):
@@ -263,6 +268,14 @@ def _names(value: Any, where: str) -> tuple[str, ...]:
     if len(set(names)) < len(names):
         raise PresetError(f"{where}: a name is given twice in {list(names)}")
     return names
+
+
+def _first(given: Any, count: int) -> int | list[int]:
+    """Take the first seeds of a list, or just their number where the preset has no list."""
+    if not isinstance(given, list) or not all(type(seed) is int for seed in given) or not given:
+        return count
+    after = max(given) + 1
+    return [*given[:count], *range(after, after + count - len(given))] if count > 0 else count
 
 
 def _seeds(value: Any, where: str) -> tuple[int, ...]:

@@ -154,7 +154,9 @@ def run(
     targets: Annotated[
         str | None, typer.Option(help="Only these targets, separated by commas.")
     ] = None,
-    seeds: Annotated[int | None, typer.Option(min=1, help="Number of seeds.")] = None,
+    seeds: Annotated[
+        int | None, typer.Option(min=1, help="Number of seeds, the preset's first ones.")
+    ] = None,
     settings: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="Change a setting; may be repeated."),
