@@ -24,6 +24,7 @@ import re
 import shlex
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from vntransfer.bench.provenance import command_line
 from vntransfer.bench.report import Report, View, load_report
@@ -85,27 +86,54 @@ def spans(seeds: list[int]) -> str:
     )
 
 
+def size(preset: dict[str, Any]) -> str:
+    """Say how large a run is: rows of each domain or task, and passes over them."""
+    settings = {**preset["settings"], **preset["grid"]}
+    common = settings.get("epochs")
+    passes = {own.get("epochs") or common for own in preset["methods"].values()} - {None}
+
+    def said(value: Any) -> str:
+        return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+    if "n_tasks" in settings:
+        rows = f"{said(settings['n_tasks'])} tasks of {settings['n_train']}"
+        if preset["data"] == ["omniglot"]:
+            rows += " per character"
+    elif "pictures" in settings:
+        rows = f"{settings['pictures']} pictures of each domain"
+    elif "sizes" in settings:
+        rows = f"{said(settings['sizes'])} rows"
+    elif "n_train" in settings:
+        rows = f"{settings['n_train']} rows"
+    else:
+        rows = f"{settings['rows'] or 'all'} rows of each domain"
+    epochs = f", {said(sorted(passes))} epoch{'s' if passes != {1} else ''}" if passes else ""
+    return rows + epochs
+
+
 def runs() -> Table:
     """Return one row for each folder of results."""
-    header = ["result", "command", "cells", "seeds", "hours", "selection", "torch", "sha256"]
-    rows = []
+    header = ["result", "command", "cells", "seeds", "size", "hours", "selection", "sha256"]
+    rows, versions = [], set()
     for file in sorted(ROOT.glob("results/*/run.json")):
         run = json.loads(file.read_text(encoding="utf-8"))
         # what was retried has no changes of its own
         last = next(one for one in reversed(run["invocations"]) if "overrides" in one)
+        used = ("torch", "numpy", "scikit-learn")
+        versions.add(", ".join(f"{name} {last['versions'][name]}" for name in used))
         rows.append(
             [
                 f"`results/{file.parent.name}`",
                 f"`{command_line('run', run['preset']['name'], last['overrides'])}`",
                 run["cells"],
                 spans(run["preset"]["seeds"]),
+                size(run["preset"]),
                 f"{run['hours']:.1f}",
                 run["preset"]["selection"],
-                last["versions"]["torch"],
                 f"`{run['sha256'][:12]}`",
             ]
         )
-    return Table("packed runs", header, rows, [])
+    return Table("packed runs", header, rows, [f"made with {text}" for text in sorted(versions)])
 
 
 def fill(page: str) -> str:
