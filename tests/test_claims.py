@@ -1,6 +1,7 @@
 """The page of the paper's claims: its rows are whole, and evidence that has no other place."""
 
 import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,12 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.stats import norm
+from sklearn.metrics import silhouette_score
 
 from docs_code import ROOT, commands, parse
 from test_docs import load_tool
-from vntransfer import jeffreys, response_divergence
+from vntransfer import jeffreys, response_divergence, von_neumann
 from vntransfer.adaptation._weights import darn_weights
 from vntransfer.bench.preset import read_preset, shipped
+from vntransfer.data import Domains, load
 
 PAGE = (ROOT / "docs" / "claims.md").read_text(encoding="utf-8")
 VERDICTS = {
@@ -201,3 +204,47 @@ def test_gains_over_ewc_are_those_of_table_3() -> None:
     gain = {s: rows["rsp"]["ra"] - rows["ewc"]["ra"] for s, rows in table_3().items()}
     wanted = {"notmnistP": 3.6, "mnistP": 5.7, "fashionP": 20.3, "mnistR": 0.8}
     assert gain == pytest.approx(wanted)
+
+
+def test_the_printed_factor_of_the_convergence_explodes() -> None:
+    factor = {n: np.log(np.log(n)) ** n for n in (3, 15, 16, 100)}
+    assert factor[3] < 1e-3
+    assert factor[15] < 1 < factor[16]  # the square is smaller from there on
+    assert factor[100] == pytest.approx(2e18, rel=0.3)
+
+
+@given(seed=st.integers(0, 2**31 - 1))
+def test_trace_terms_cancel_in_the_symmetric_divergence(seed: int) -> None:
+    rng = torch.Generator().manual_seed(seed)
+    x, y = (torch.cov(torch.randn(4, 30, generator=rng, dtype=torch.float64)) for _ in range(2))
+    values, vectors = torch.linalg.eigh(torch.stack((x, y)))
+    log_x, log_y = (vectors * values.log()[:, None]) @ vectors.mT
+    without = ((x * (log_x - log_y)).sum() + (y * (log_y - log_x)).sum()) / 2
+    assert float(jeffreys(x, y)) == pytest.approx(float(without), rel=1e-9, abs=1e-12)
+    with_traces = float(von_neumann(x, y)) + float(x.trace() - y.trace())
+    assert with_traces == pytest.approx(float((x * (log_x - log_y)).sum()), rel=1e-9, abs=1e-12)
+
+
+def test_cross_entropy_and_kl_have_one_gradient() -> None:
+    rng = torch.Generator().manual_seed(0)
+    labels = torch.rand(7, 3, generator=rng, dtype=torch.float64).softmax(1)
+    scores = torch.randn(7, 3, generator=rng, dtype=torch.float64, requires_grad=True)
+    entropy = torch.nn.functional.cross_entropy(scores, labels)
+    kl = torch.nn.functional.kl_div(scores.log_softmax(1), labels, reduction="batchmean")
+    one, other = (torch.autograd.grad(loss, scores)[0] for loss in (entropy, kl))
+    assert torch.allclose(one, other, rtol=1e-12, atol=0)
+    gap = -(labels * labels.log()).sum(1).mean()
+    assert float((entropy - kl).detach()) == pytest.approx(float(gap))
+
+
+def test_domains_of_songs_hardly_differ(real: Path) -> None:
+    songs = load("yearpred-small", folder=real)
+    assert isinstance(songs, Domains)
+    years = [y for _, y in songs.values()]
+    whole = np.concatenate(years)
+    between = sum(len(y) * (y.mean() - whole.mean()) ** 2 for y in years)
+    assert between / ((whole - whole.mean()) ** 2).sum() == pytest.approx(0.009, abs=5e-4)
+    X = np.concatenate([x for x, _ in songs.values()])
+    own = np.repeat(np.arange(len(years)), [len(y) for y in years])
+    scaled = (X - X.mean(0)) / X.std(0)
+    assert abs(silhouette_score(scaled, own, sample_size=2000, random_state=0)) < 0.02
