@@ -15,7 +15,6 @@ import torch
 from torch import Tensor
 
 from measure import lifted_peak, profile_table, side_by_side
-from neighbours import neighbours
 from vntransfer import conditional_von_neumann, pairwise, response_divergence
 
 DOCS = Path(__file__).resolve().parent.parent / "docs" / "benchmarks"
@@ -135,6 +134,8 @@ def pairwise_lines(count: int = 200, size: int = 64) -> list[str]:
 
 
 def neighbour_lines(n: int = 300, d: int = 100) -> list[str]:
+    from neighbours import neighbours  # needs more packages than the rest
+
     lines = ["| what | ms | ratio to ours |", "| --- | --- | --- |"]
     z, a, b = sample(n, d, torch.float32, 2)
     named: dict[str, Callable[[], object]] = {
