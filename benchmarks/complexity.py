@@ -95,8 +95,8 @@ def main() -> None:
         ),
         "The plain way follows the formula, the more closely the larger the sizes. Ours "
         "works with the smaller of N and d: beyond as many features as samples its cost hardly "
-        "grows with them any more. One divergence needs it once; a step of MDD in the paper's form "
-        "has K + 1 of them for K sources.",
+        "grows with them any more. A step of MDD in the paper's form has K + 1 divergences for K "
+        "sources.",
         "## RSP's divergences",
         f"The paper counts O(G(⌈d/G⌉+1)³ + GN(⌈d/G⌉+1)²) for G groups (6.2). A layer of {UNITS} "
         f"units in groups of equal size, {SAMPLES} samples, one earlier task: the covariance of "
