@@ -98,3 +98,15 @@ def test_a_virtual_target_is_seen_within_the_range_of_the_others(sparse: bool) -
     assert whole.responses(places[1]).ravel().tolist() == [2.0, 3.0]
     assert whole.mass(places[0]).tolist() == [1.0, 2.0]
     assert data.x.shape[0] == 4
+
+
+def test_nothing_is_cut_where_there_is_no_range(monkeypatch: pytest.MonkeyPatch) -> None:
+    clip = np.clip
+
+    def strict(x: Any, low: Any, high: Any) -> Any:
+        assert low is not None  # numpy below 2.1 refuses to clip between None and None
+        return clip(x, low, high)
+
+    monkeypatch.setattr(np, "clip", strict)
+    x = np.array([[1.0, 5.0], [3.0, 5.0]])
+    np.testing.assert_array_equal(Scaler.fit(x).transform(x), [[-1.0, 0.0], [1.0, 0.0]])

@@ -54,7 +54,9 @@ class Scaler:
         if scipy.sparse.issparse(x):
             mean, variance = mean_variance_axis(x.astype(np.float64), axis=0)
         else:
-            wide = np.clip(np.asarray(x, dtype=np.float64), low, high)
+            wide = np.asarray(x, dtype=np.float64)
+            if low is not None:
+                wide = np.clip(wide, low, high)
             mean = np.average(wide, axis=0, weights=weights)
             variance = np.average(np.square(wide - mean), axis=0, weights=weights)
         scale = np.sqrt(variance)
@@ -64,8 +66,8 @@ class Scaler:
     def transform(self, x: Any) -> NDArray[np.float32]:
         """Standardised dense rows, clipped."""
         if not scipy.sparse.issparse(x):
-            out = (np.clip(x, self.low, self.high) - self.mean) / self.scale
-            out = np.clip(out, -LIMIT, LIMIT)
+            kept = x if self.low is None else np.clip(x, self.low, self.high)
+            out = np.clip((kept - self.mean) / self.scale, -LIMIT, LIMIT)
             return np.asarray(out, dtype=np.float32)
         # in float32 unless a mean is so large beside its column's spread that digits would cancel
         exact = np.float32 if (np.abs(self.mean) < 1e3 * self.scale).all() else np.float64
