@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
+import numpy as np
+
 Progress = Callable[[str, int, int | None], None]  # what, done so far, in all (if known)
 _progress: ContextVar[Progress | None] = ContextVar("progress", default=None)
 
@@ -144,6 +146,26 @@ def _umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
     return mask
+
+
+def fingerprint(*parts: Any) -> str:
+    """Hash of arrays, by content, shape and type, and of anything else by how it is written.
+
+    Examples
+    --------
+    >>> fingerprint("a", np.arange(3)) == fingerprint("a", np.arange(3))
+    True
+    >>> fingerprint(np.arange(3)) == fingerprint(np.arange(3.0))
+    False
+    """
+    digest = hashlib.sha256()
+    for part in parts:
+        if isinstance(part, np.ndarray | np.generic):
+            digest.update(f"{part.dtype.str}{part.shape}".encode())
+            digest.update(np.ascontiguousarray(part).data)
+        else:
+            digest.update(f"{part!r}\0".encode())
+    return digest.hexdigest()
 
 
 def file_hash(path: str | Path, algorithm: str = "sha256") -> str:

@@ -214,6 +214,10 @@ class Stacked(nn.Module):
         for name, value in buffers.items():
             self.register_buffer(_flat(name), value.detach().clone())
 
+    def extra_repr(self) -> str:
+        """Show the members' architecture."""
+        return repr(self._template[0])
+
     def train(self, mode: bool = True) -> "Stacked":
         """Set the mode of the members too."""
         self._template[0].train(mode)

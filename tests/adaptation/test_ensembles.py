@@ -269,6 +269,10 @@ def test_selection_is_forgotten_by_a_fit_without_one() -> None:
         ({"hidden": 64}, "hidden: expected sizes of"),
         ({"dropout": 1}, "dropout: expected a share below 1"),
         ({"validation_fraction": 5, "patience": 1}, "validation_fraction: expected a share"),
+        ({"patience": 1.5}, "patience: expected a whole number from 1 on, got 1.5"),
+        ({"betas": (2, 3)}, r"betas: expected two shares below 1, got \(2, 3\)"),
+        ({"betas": (0.9,)}, "betas: expected two shares below 1"),
+        ({"betas": 0.9}, "betas: expected two shares below 1"),
         ({"device": "gpu"}, "device: 'gpu' cannot be used"),
         ({"checkpoint": "x", "random_state": None}, "random_state: expected a whole number"),
     ],
@@ -285,8 +289,11 @@ def test_other_mistakes_are_named() -> None:
     with pytest.raises(ArgumentError, match="sample_weight: expected 240 numbers"):
         SourceOnlyRegressor(**SHORT).fit(X, y, domain, sample_weight=[1.0, 2.0])
     model = SourceOnlyRegressor(**SHORT, warm_start=True).fit(X, y, domain)
-    with pytest.raises(ArgumentError, match="3 columns, but the fitted networks have 4"):
+    with pytest.raises(ArgumentError, match=r"X: 3 column\(s\), but the fitted networks have 4"):
         model.fit(X[:, :3], y, domain)
+    model = SourceOnlyRegressor(**SHORT, warm_start=True).fit(X, X[:, :3], domain)
+    with pytest.raises(ArgumentError, match=r"y: 1 column\(s\), but the fitted networks have 3"):
+        model.fit(X, y, domain)
 
 
 def test_modules_with_nothing_to_train() -> None:

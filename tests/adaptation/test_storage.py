@@ -1,5 +1,6 @@
 """Models as folders, and training that goes on where it stopped."""
 
+import copy
 import json
 from pathlib import Path
 from typing import Any
@@ -146,6 +147,11 @@ def test_another_fit_begins_files_of_its_own(tmp_path: Path) -> None:
         ({}, {"sample_weight": weights}),
         ({"extractor": nn.Linear(4, 5)}, {}),
     ]
+    own = nn.Sequential(nn.Linear(4, 5), nn.ReLU())  # and others of the very same parameters
+    frozen = copy.deepcopy(own).requires_grad_(False)
+    other = nn.Sequential(own[0], nn.Tanh())
+    fits += [({"extractor": net}, {}) for net in (own, other, frozen)]
+    fits.append(({"extractor": lambda p: nn.Sequential(copy.deepcopy(own[0]), nn.ELU())}, {}))
     for number, (options, given) in enumerate(fits, start=1):
         plain = SourceOnlyRegressor(**{**SHORT, **options}).fit(X, y, domain, **given)
         kept = SourceOnlyRegressor(**{**SHORT, **options}, checkpoint=tmp_path)

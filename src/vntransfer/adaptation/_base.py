@@ -14,13 +14,13 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from vntransfer._arrays import number
+from vntransfer._arrays import number, whole
 from vntransfer._version import __version__
 from vntransfer.adaptation._checkpoint import Checkpoint
 from vntransfer.adaptation._data import Data, predict
 from vntransfer.adaptation._ensemble import Checkpoints, fit_ensemble
 from vntransfer.adaptation._loop import Record, Schedule, Training
-from vntransfer.adaptation._members import Start, fingerprint
+from vntransfer.adaptation._members import Start
 from vntransfer.adaptation._objective import Error, Objective, Setup, choose
 from vntransfer.adaptation._scaling import Scaler
 from vntransfer.adaptation._selection import select
@@ -28,7 +28,7 @@ from vntransfer.adaptation._state import State
 from vntransfer.adaptation._table import Table, read_table
 from vntransfer.domains import Name, group
 from vntransfer.errors import ArgumentError, DataWarning, DomainError
-from vntransfer.io import paced
+from vntransfer.io import fingerprint, paced
 from vntransfer.networks import Activation, Net
 
 MIN_STEPS = 25
@@ -96,7 +96,8 @@ class DomainRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     checkpoint
         Folder in which the state is kept after each epoch: the same ``fit`` continues from there,
         with the same numbers as if it had never stopped; another one begins files of its own.
-        Remove it when the fit is done. `vntransfer.io.Paced` writes less often.
+        Remove it when the fit is done, and when the ``forward`` of a module of your own changes:
+        modules are told apart by their ``repr``. `vntransfer.io.Paced` writes less often.
     random_state
         Seed; no global random state of torch is used.
     callback
@@ -199,11 +200,13 @@ class DomainRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             )
         table = read_table(type(self).__name__, X, y, groups, sample_weight)
         old = self._state if self.warm_start and hasattr(self, "net_") else None
-        if old is not None and X.shape[1] != len(old.x_scaler.mean):
-            raise ArgumentError(
-                f"X: {X.shape[1]} columns, but the fitted networks have {len(old.x_scaler.mean)}; "
-                f"fit anew with warm_start=False"
-            )
+        if old is not None:
+            for name, given, scaler in (("X", X, old.x_scaler), ("y", table.y, old.y_scaler)):
+                if given.shape[1] != len(scaler.mean):
+                    raise ArgumentError(
+                        f"{name}: {given.shape[1]} column(s), but the fitted networks have "
+                        f"{len(scaler.mean)}; fit anew with warm_start=False"
+                    )
         return self._fit(table, old)
 
     def adapt(self, X: Any) -> Self:
@@ -271,8 +274,7 @@ class DomainRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             checkpoints=files,
             callback=self.callback,
         )
-        sources = table.sources()
-        one = table.one_column
+        one, sources = table.one_column, table.sources()
         self._publish(State(x_scaler, y_scaler, limits, one, ensemble, selection, sources, virtual))
         return self
 
@@ -290,7 +292,8 @@ class DomainRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     def _checkpoints(self, table: Table, seed: int) -> Checkpoints | None:
         """Make the file of each stage of training, if there is a folder for them.
 
-        Its name has a hash of all that the result depends on, the initial network included.
+        Its name has a hash of all that the result depends on, the initial network included: how it
+        is written, what of it is trained, and its values.
         """
         if self.checkpoint is None:
             return None
@@ -303,26 +306,27 @@ class DomainRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         options = {k: v for k, v in self.get_params().items() if k not in code}
         named = {**table.groups.sources, **table.groups.targets}
         versions = __version__, torch.__version__
-        arrays = table.x, table.y, table.weights, *named.values()
+        arrays = *table.inputs(), table.y, table.weights, *named.values()
         key = fingerprint(type(self).__name__, options, versions, seed, list(named), *arrays)
 
         def make(stage: str, net: Net, generators: dict[str, torch.Generator]) -> Checkpoint:
             start = [value.cpu().numpy() for value in net.state_dict().values()]
-            whole = fingerprint(key, stage, *start)
-            place = paced(self.checkpoint) / f"{stage}-{whole[:16]}.safetensors"
-            return Checkpoint(place, whole, generators)
+            moved = [name for name, p in net.named_parameters() if p.requires_grad]
+            own = fingerprint(key, stage, net, moved, *start)
+            place = paced(self.checkpoint) / f"{stage}-{own[:16]}.safetensors"
+            return Checkpoint(place, own, generators)
 
         return make
 
-    def _check_options(self) -> None:
-        """Raise if an option that all methods share is impossible."""
-        sizes = {"epochs": 1, "batch_size": 2, "members": 1}
-        if self.steps is not None:
-            sizes["steps"] = 1
-        for name, low in sizes.items():
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < low:
-                raise ArgumentError(f"{name}: expected a whole number from {low} on, got {value!r}")
+    def _check_options(self, rows: int = 2) -> None:
+        """Raise if an option that all methods share is impossible; ``rows`` are a batch's least."""
+        for name, low in {"epochs": 1, "batch_size": rows, "members": 1}.items():
+            whole(name, getattr(self, name), minimum=low)
+        for name in ("steps", "patience"):
+            if (value := getattr(self, name)) is not None:
+                whole(name, value, minimum=1)
+        if np.shape(self.betas) != (2,) or not all(0 <= number("betas", b) < 1 for b in self.betas):
+            raise ArgumentError(f"betas: expected two shares below 1, got {self.betas!r}")
         choose("loss", self._error(), Error)
         choose("schedule", self.schedule, Schedule)
         if not 0 <= number("dropout", self.dropout) < 1:
@@ -357,10 +361,7 @@ class DomainRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     def _held_out_share(self) -> float | None:
         """Share of rows that are held out for early stopping."""
-        if self.patience is None:
-            return None
-        number("patience", self.patience, minimum=1)
-        return self.validation_fraction
+        return None if self.patience is None else self.validation_fraction
 
     def predict(self, X: Any, target: Name | None = None) -> NDArray[np.float64]:
         """Predict responses (n,) or (n, m).
@@ -375,8 +376,7 @@ class DomainRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse="csr", dtype=(np.float64, np.float32), reset=False)
         state = self._state
-        empty = torch.zeros(0, 0)
-        data = Data(X, state.x_scaler, empty, limits=state.limits, device=self.device)
+        data = Data(X, state.x_scaler, torch.zeros(0, 0), limits=state.limits, device=self.device)
         shares = state.ensemble.shares_for(target)
         every = predict(self.net_, data, np.arange(X.shape[0])) + state.ensemble.offset
         scaled = torch.einsum("m,mnc->nc", shares.double(), data.bound(every).double()).numpy()

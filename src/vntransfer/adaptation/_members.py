@@ -1,7 +1,6 @@
 """Members of an ensemble, or of several virtual ensembles, trained as one batched network."""
 
 import copy
-import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -307,16 +306,3 @@ def validation(
         errors[:, i] = ((squares @ w) / w.sum()).sqrt() if w.sum() > 0 else torch.nan
     own = torch.from_numpy(plan.order[:, : plan.n_sources])
     return errors.gather(1, own).nanmean(1)
-
-
-def fingerprint(*parts: Any) -> str:
-    """Hash of arrays and texts."""
-    digest = hashlib.sha256()
-    for part in parts:
-        if hasattr(part, "tocsr"):
-            part = (part.data, part.indices, part.indptr)
-        for piece in part if isinstance(part, tuple) else (part,):
-            array = isinstance(piece, np.ndarray)
-            digest.update(np.ascontiguousarray(piece).tobytes() if array else repr(piece).encode())
-            digest.update(b"\0")
-    return digest.hexdigest()

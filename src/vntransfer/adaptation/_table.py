@@ -39,6 +39,11 @@ class Table:
     weights: Floats | None
     one_column: bool
 
+    def inputs(self) -> tuple[Any, ...]:
+        """Give what the inputs are made of, of sparse ones shape and arrays."""
+        x = self.x
+        return (x.shape, x.data, x.indices, x.indptr) if scipy.sparse.issparse(x) else (x,)
+
     def sources(self) -> "Table":
         """Give the rows of the sources alone."""
         rows = self.groups.source_rows

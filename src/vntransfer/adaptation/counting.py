@@ -23,12 +23,11 @@ from vntransfer._version import __version__
 from vntransfer.adaptation._base import DomainRegressor
 from vntransfer.adaptation._checkpoint import Checkpoint
 from vntransfer.adaptation._loop import Record, train
-from vntransfer.adaptation._members import fingerprint
 from vntransfer.adaptation._objective import Batch, Objective, Setup, SourceLoss
 from vntransfer.domains import TARGET, Rows, balanced
 from vntransfer.errors import ArgumentError, DomainError
 from vntransfer.hourglass import decoder, grid_of, hourglass, to_maps, to_patches
-from vntransfer.io import Paced, paced
+from vntransfer.io import Paced, fingerprint, paced
 from vntransfer.networks import Net
 
 CHUNK = 8

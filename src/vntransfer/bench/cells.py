@@ -8,9 +8,6 @@ from functools import cached_property
 from itertools import product
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from vntransfer.bench.kinds import load_kind
 from vntransfer.bench.options import Settings, check_names
 from vntransfer.bench.preset import Preset
@@ -26,23 +23,6 @@ def canonical_json(value: Any) -> str:
     '{"a":[true],"b":1.0}'
     """
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
-
-
-def fingerprint(*arrays: NDArray[Any]) -> str:
-    """Hash of the content, shape and type of arrays.
-
-    Examples
-    --------
-    >>> fingerprint(np.arange(3)) == fingerprint(np.arange(3))
-    True
-    >>> fingerprint(np.arange(3)) == fingerprint(np.arange(3.0))
-    False
-    """
-    digest = hashlib.sha256()
-    for array in arrays:
-        digest.update(f"{array.dtype.str}{array.shape}".encode())
-        digest.update(np.ascontiguousarray(array).data)
-    return digest.hexdigest()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from vntransfer._arrays import number
+from vntransfer._arrays import whole as whole
 from vntransfer.errors import ArgumentError, DivergedError
 
 Criterion = Callable[[Tensor, Tensor], Tensor]
@@ -284,19 +285,6 @@ def share(name: str, value: Any) -> float:
     if found > 1:
         raise ArgumentError(f"{name}: expected a number from 0 to 1, got {value!r}")
     return found
-
-
-def whole(name: str, value: Any, *, minimum: int = 0) -> int:
-    """Check that an option is a whole number from ``minimum`` on.
-
-    Examples
-    --------
-    >>> whole("memory", 10)
-    10
-    """
-    if isinstance(value, bool) or not isinstance(value, int) or value < minimum:
-        raise ArgumentError(f"{name}: expected a whole number from {minimum} on, got {value!r}")
-    return value
 
 
 def choice(name: str, value: Any, allowed: Sequence[str]) -> Any:

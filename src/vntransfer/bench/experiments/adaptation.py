@@ -29,7 +29,7 @@ from vntransfer.adaptation import METHODS
 from vntransfer.adaptation._base import MIN_STEPS
 from vntransfer.adaptation._candidates import adapts
 from vntransfer.adaptation.auto import AutoSelection
-from vntransfer.bench.cells import Cell, fingerprint
+from vntransfer.bench.cells import Cell
 from vntransfer.bench.datasets import load_data, state
 from vntransfer.bench.experiments.adaptation_figures import figures
 from vntransfer.bench.experiments.adaptation_report import tables
@@ -41,6 +41,7 @@ from vntransfer.bench.selection import PARTIAL
 from vntransfer.data import Domains
 from vntransfer.domains import stack
 from vntransfer.errors import PresetError
+from vntransfer.io import fingerprint
 
 _Array = NDArray[np.float64]
 

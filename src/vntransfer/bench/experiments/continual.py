@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vntransfer.bench.cells import Cell, fingerprint
+from vntransfer.bench.cells import Cell
 from vntransfer.bench.estimate import combine
 from vntransfer.bench.experiments.continual_figures import figures
 from vntransfer.bench.experiments.continual_methods import VARIANTS, options
@@ -31,6 +31,7 @@ from vntransfer.bench.kinds import Kind
 from vntransfer.bench.options import Option, Settings
 from vntransfer.bench.scratch import scratch
 from vntransfer.errors import DivergedError, PresetError
+from vntransfer.io import fingerprint
 
 if TYPE_CHECKING:
     from vntransfer.continual import Task

@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vntransfer.bench.cells import Cell, fingerprint
+from vntransfer.bench.cells import Cell
 from vntransfer.bench.experiments.convergence_report import figures, tables
 from vntransfer.bench.kinds import Kind, Method
 from vntransfer.bench.options import Option, Settings
 from vntransfer.errors import PresetError
+from vntransfer.io import fingerprint
 
 _Array = NDArray[np.float64]
 

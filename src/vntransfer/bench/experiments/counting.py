@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from vntransfer.adaptation import METHODS
 from vntransfer.adaptation._base import MIN_STEPS
 from vntransfer.adaptation.counting import Counter, Pictures, train_counter
-from vntransfer.bench.cells import Cell, fingerprint
+from vntransfer.bench.cells import Cell
 from vntransfer.bench.estimate import combine
 from vntransfer.bench.experiments.adaptation import NONE, epoch_record, options_of
 from vntransfer.bench.experiments.counting_report import figures, tables
@@ -34,6 +34,7 @@ from vntransfer.bench.options import Option, Settings
 from vntransfer.bench.scratch import scratch
 from vntransfer.data import Domains, load
 from vntransfer.errors import PresetError
+from vntransfer.io import fingerprint
 
 _Array = NDArray[Any]
 

@@ -14,12 +14,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vntransfer.bench.cells import Cell, fingerprint
+from vntransfer.bench.cells import Cell
 from vntransfer.bench.drawings import Drawing, spread
 from vntransfer.bench.kinds import Kind, Method
 from vntransfer.bench.options import Option, Settings
 from vntransfer.bench.report import Report
 from vntransfer.errors import PresetError
+from vntransfer.io import fingerprint
 from vntransfer.page import Axis, Lines
 
 CLASSES = 10

@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vntransfer.bench.cells import Cell, fingerprint
+from vntransfer.bench.cells import Cell
 from vntransfer.bench.kinds import Kind, Method
 from vntransfer.bench.options import Option, Settings
+from vntransfer.io import fingerprint
 
 _Rows = tuple[NDArray[np.float64], NDArray[np.float64]]
 
