@@ -98,3 +98,8 @@ def test_permuting_domains_permutes_batches() -> None:
 def test_size_must_be_positive() -> None:
     with pytest.raises(ArgumentError, match="size"):
         next(balanced([np.arange(2)], 0, seed=0))
+
+
+def test_batches_need_a_row_of_every_domain() -> None:
+    with pytest.raises(DomainError, match=r"rows: expected at least one .*, got \[2, 0\]"):
+        next(balanced([np.arange(2), np.arange(0)], 4, seed=0))

@@ -260,6 +260,8 @@ def balanced(
     """
     if size < 1:
         raise ArgumentError(f"size: expected at least 1 row per domain, got {size}")
+    if 0 in (counts := [len(own) for own in rows]):
+        raise DomainError(f"rows: expected at least one of every domain, got {counts}")
     streams = [_cycle(own, size, np.random.default_rng(seed), weights) for own in rows]
     while True:
         yield np.stack([next(stream) for stream in streams])

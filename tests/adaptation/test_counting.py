@@ -1,5 +1,6 @@
 """Counting: cells as rows, masks, the second decoder; every method on tiny pictures."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -323,3 +324,41 @@ def test_what_does_not_fit_is_named() -> None:
         fit("source_only", loss="jeffreys")
     with pytest.raises(ArgumentError, match="patience"):
         fit("source_only", patience=2)
+    for given in ({**SOURCES, "b": draw(0, 0)}, TARGET), (SOURCES, draw(0, 0)):
+        with pytest.raises(DomainError, match=r"pictures: there are none of \['(b|target)'\]"):
+            train_counter(make("mdd"), *given, blocks=BLOCKS)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"loss": "foo"}, "loss: expected one of"),
+        ({"epochs": 0}, "epochs: expected a whole number from 1 on, got 0"),
+        ({"batch_size": 1.5}, "batch_size: expected a whole number from 1 on, got 1.5"),
+        ({"blocks": 0}, "blocks: expected a whole number from 1 on, got 0"),
+        ({"channels": 0}, "channels: expected a whole number from 1 on, got 0"),
+    ],
+)
+def test_impossible_options_are_named(options: dict[str, Any], message: str) -> None:
+    shape = {"blocks": BLOCKS, "channels": CHANNELS}
+    own = {name: value for name, value in options.items() if name not in shape}
+    shape |= {name: value for name, value in options.items() if name in shape}
+    with pytest.raises(ArgumentError, match=message):
+        train_counter(make("darn", **own), SOURCES, TARGET, **shape)
+
+
+def test_only_networks_count() -> None:
+    with pytest.raises(ArgumentError, match="trains networks, got PooledRegressor"):
+        train_counter(METHODS["ridge"].make(), SOURCES, TARGET, blocks=BLOCKS)
+
+
+def test_an_unknown_error_is_named() -> None:
+    with pytest.raises(ArgumentError, match="kind: expected one of"):
+        source_errors("foo", first_batch(), torch.zeros(1, 3, 2 * CELLS, PIXELS))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("turned", [("photographs", "mask"), ("mask",)])
+def test_pictures_of_another_size_are_refused(turned: tuple[str, ...]) -> None:
+    other = {what: getattr(TARGET, what).swapaxes(1, 2) for what in turned}
+    with pytest.raises(ArgumentError, match=rf"{turned[0]}: expected .* \({H}, {W}\), got"):
+        fit("source_only").count(replace(TARGET, **other))

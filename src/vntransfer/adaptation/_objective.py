@@ -190,6 +190,7 @@ def source_errors(kind: Error, batch: Batch, prediction: Tensor) -> Tensor:
     >>> source_errors("mse", batch, torch.tensor([[[[1.0], [3.0]]]]))
     tensor([[5.]])
     """
+    choose("kind", kind, Error)
     if kind == "jeffreys":
         k = prediction.shape[1]
         x = batch.x[None] if batch.order is None else batch.x[batch.order]

@@ -18,7 +18,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from vntransfer._arrays import number
+from vntransfer._arrays import number, whole
 from vntransfer._version import __version__
 from vntransfer.adaptation._base import DomainRegressor
 from vntransfer.adaptation._checkpoint import Checkpoint
@@ -162,6 +162,8 @@ class Counter:
         Weights of the sources by name.
     history
         Per epoch.
+    size
+        Height and width of the pictures that it was trained on, and of all that it counts.
     device
         Where the network lives.
     """
@@ -170,11 +172,18 @@ class Counter:
     scale: float
     source_weights: dict[str, float]
     history: list[Record]
+    size: tuple[int, int]
     device: str = "cpu"
 
     @torch.no_grad()
     def density(self, pictures: Pictures) -> NDArray[np.float32]:
         """Predict densities inside the mask, (n, H, W)."""
+        for what, own in (("photographs", pictures.photographs), ("mask", pictures.mask)):
+            if tuple(own.shape[1:3]) != self.size:
+                raise ArgumentError(
+                    f"{what}: expected the height and width of the training, {self.size}, got "
+                    f"shape {tuple(own.shape)}; resize or cut the pictures"
+                )
         self.net.eval()
         pieces = []
         for start in range(0, len(pictures), CHUNK):
@@ -240,7 +249,10 @@ def train_counter(
     >>> counter.count(draw(3)).shape, sorted(counter.source_weights)
     ((3,), ['a', 'b'])
     """
-    grid = _check(method, sources, target, blocks)
+    height, width = _check(method, sources, target)
+    blocks = whole("blocks", blocks, minimum=1)
+    channels = whole("channels", channels, minimum=1)
+    grid = grid_of(height, width, blocks)
     if target is not None:
         target = Pictures(target.photographs, target.mask)
     adapts = target is not None and method._uses_target
@@ -287,16 +299,22 @@ def train_counter(
     if method._merges():
         total = sum(map(len, sources.values()))
         w = [len(own) / total for own in sources.values()]
-    return Counter(net, scale, dict(zip(sources, w, strict=True)), history, device)
+    weights = dict(zip(sources, w, strict=True))
+    return Counter(net, scale, weights, history, (height, width), device)
 
 
 def _check(
     method: DomainRegressor,
     sources: Mapping[str, Pictures],
     target: Pictures | None,
-    blocks: int,
 ) -> tuple[int, int]:
-    """Check what is given and return the grid of cells."""
+    """Check what is given and return height and width of the pictures."""
+    if not isinstance(method, DomainRegressor):
+        raise ArgumentError(
+            f"method: expected one of vntransfer.adaptation.METHODS that trains networks, got "
+            f"{type(method).__name__}"
+        )
+    method._check_options(rows=1)  # of one picture there are many cells
     if not sources:
         raise DomainError("sources: empty; give at least one source {name: Pictures(...)}")
     if TARGET in sources:
@@ -309,6 +327,8 @@ def _check(
     if method.patience is not None:
         raise ArgumentError("patience: no pictures are held out here; set patience=None")
     every = {**sources, **({TARGET: target} if target is not None else {})}
+    if empty := [name for name, own in every.items() if not len(own)]:
+        raise DomainError(f"pictures: there are none of {empty}; give some or leave them out")
     sizes = {name: tuple(own.photographs.shape[1:]) for name, own in every.items()}
     first = next(iter(sizes.values()))
     if set(sizes.values()) != {first} or len(first) != 3 or first[-1] != 3:
@@ -321,7 +341,7 @@ def _check(
                 raise DomainError(
                     f"{what} of {name!r}: expected shape {(len(own), *first[:2])}, got {seen}"
                 )
-    return grid_of(first[0], first[1], blocks)
+    return first[0], first[1]
 
 
 def _key(
