@@ -116,6 +116,18 @@ def test_another_model_in_its_place_leaves_no_network(tmp_path: Path) -> None:
     assert load_model(tmp_path).estimator == "ridge"
 
 
+def test_a_save_that_fails_leaves_what_was_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, X = fitted(SourceOnlyRegressor(**SHORT))
+    model.save(tmp_path)
+    other, _ = fitted(PooledRegressor(SourceOnlyRegressor(**SHORT)))
+    monkeypatch.delattr(SourceOnlyRegressor.__base__, "save")
+    with pytest.raises(AttributeError):
+        other.save(tmp_path)
+    np.testing.assert_array_equal(load_model(tmp_path).predict(X), model.predict(X))
+
+
 def test_a_network_of_another_model_is_refused(tmp_path: Path) -> None:
     for seed in (0, 1):
         network = SourceOnlyRegressor(**{**SHORT, "random_state": seed})

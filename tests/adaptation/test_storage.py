@@ -13,7 +13,8 @@ from worlds import easy
 
 from vntransfer import load_model
 from vntransfer.adaptation import METHODS, DeepCORALRegressor, SourceOnlyRegressor
-from vntransfer.adaptation._storage import NUMBERS, TEXT
+from vntransfer.adaptation._sklearn_storage import NUMBERS
+from vntransfer.adaptation._storage import TEXT
 from vntransfer.errors import ArgumentError, DataError
 
 NEURAL = [name for name, entry in METHODS.items() if entry.neural]
@@ -161,6 +162,28 @@ def test_another_fit_begins_files_of_its_own(tmp_path: Path) -> None:
         cut(path)
     with pytest.raises(DataError, match="is damaged"):
         SourceOnlyRegressor(**SHORT, checkpoint=tmp_path).fit(X, y, domain)
+
+
+@pytest.mark.parametrize(("method", "options"), [("ridge", {}), ("source_only", SHORT)])
+def test_a_save_that_fails_leaves_what_was_there(
+    method: str, options: dict[str, Any], tmp_path: Path
+) -> None:
+    X, y, domain = easy()
+    model = METHODS[method].make(**options).fit(X, y, domain)
+    model.save(tmp_path)
+    other = SourceOnlyRegressor(**SHORT).fit(X, -y, domain)
+    with pytest.raises(TypeError, match="not JSON serializable"):
+        other.set_params(activation=object()).save(tmp_path)
+    np.testing.assert_array_equal(load_model(tmp_path).predict(X), model.predict(X))
+
+
+def test_sizes_in_an_array_come_back(tmp_path: Path) -> None:
+    X, y, domain = easy()
+    model = SourceOnlyRegressor(**SHORT, hidden=np.array([8, 6])).fit(X, y, domain)
+    model.save(tmp_path)
+    again = load_model(tmp_path)
+    assert again.hidden == (8, 6)
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
 
 
 def test_a_folder_holds_the_model_that_was_saved_last(tmp_path: Path) -> None:

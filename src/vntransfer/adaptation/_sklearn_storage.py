@@ -18,6 +18,7 @@ from vntransfer.errors import ArgumentError, DataError
 from vntransfer.io import atomic_write
 
 MODEL, RECORD, NETWORK = "model.skops", "model.json", "network"
+NUMBERS = "model.safetensors"
 FORMAT = 1
 
 TRUSTED = frozenset(
@@ -99,16 +100,18 @@ def save(model: Any, folder: str | Path) -> None:
         "sha256": hashlib.sha256(content).hexdigest(),
     }
     own = Path(folder, NETWORK)
-    for old in (Path(folder), own):  # of another model that was here
-        Path(old, "model.safetensors").unlink(missing_ok=True)
-    Path(own, RECORD).unlink(missing_ok=True)
-    if network is not None:
+    past = [Path(folder, NUMBERS)]  # of another model that was here
+    if network is None:
+        past += [Path(own, NUMBERS), Path(own, RECORD)]
+    else:
         network.save(own)
         record[NETWORK] = hashlib.sha256(Path(own, RECORD).read_bytes()).hexdigest()
-    with atomic_write(Path(folder, MODEL)) as file:
-        file.write(content)
-    with atomic_write(Path(folder, RECORD), "w") as file:
-        file.write(json.dumps(record, indent=2) + "\n")
+    # what was here stays until both files are whole
+    with atomic_write(Path(folder, MODEL)) as one, atomic_write(Path(folder, RECORD), "w") as two:
+        one.write(content)
+        two.write(json.dumps(record, indent=2) + "\n")
+    for file in past:
+        file.unlink(missing_ok=True)
 
 
 def load(folder: str | Path, load_network: Callable[[Path], Any] | None = None) -> Any:

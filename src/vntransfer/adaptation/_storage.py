@@ -17,7 +17,7 @@ from vntransfer.adaptation._ensemble import Ensemble
 from vntransfer.adaptation._members import build
 from vntransfer.adaptation._scaling import Scaler
 from vntransfer.adaptation._selection import Selection
-from vntransfer.adaptation._sklearn_storage import MODEL
+from vntransfer.adaptation._sklearn_storage import MODEL, NUMBERS
 from vntransfer.adaptation._state import State
 from vntransfer.errors import ArgumentError, DataError
 from vntransfer.io import atomic_write
@@ -25,7 +25,7 @@ from vntransfer.io import atomic_write
 FORMAT = 1
 """Version of the layout of a folder."""
 
-NUMBERS, TEXT = "model.safetensors", "model.json"
+TEXT = "model.json"
 
 GIVEN = ("extractor", "head")
 """Options that are code: a model that has them is loaded with them."""
@@ -71,11 +71,12 @@ def save_network(model: DomainRegressor, folder: str | Path) -> None:
         "labels": ensemble.labels,
         "sha256": hashlib.sha256(numbers).hexdigest(),
     }
+    written = json.dumps(pack(text), indent=1)
+    # what was here stays until both files are whole
+    with atomic_write(Path(folder, NUMBERS)) as one, atomic_write(Path(folder, TEXT), "w") as two:
+        one.write(numbers)
+        two.write(written)
     Path(folder, MODEL).unlink(missing_ok=True)  # of another model that was here
-    with atomic_write(Path(folder, NUMBERS)) as file:
-        file.write(numbers)
-    with atomic_write(Path(folder, TEXT), "w") as file:
-        json.dump(pack(text), file, indent=1)
 
 
 def load_network(
@@ -156,13 +157,15 @@ PAIRS = "__pairs__"
 
 
 def pack(value: Any) -> Any:
-    """Make a value fit for JSON: mappings whose keys are no texts become lists of pairs.
+    """Make a value fit for JSON: arrays become lists, mappings whose keys are no texts pairs.
 
     Examples
     --------
-    >>> pack({"a": {0: 1.0}})
-    {'a': {'__pairs__': [[0, 1.0]]}}
+    >>> pack({"a": {0: 1.0}, "b": np.arange(2)})
+    {'a': {'__pairs__': [[0, 1.0]]}, 'b': [0, 1]}
     """
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
     if isinstance(value, dict):
         if all(isinstance(key, str) for key in value):
             return {key: pack(item) for key, item in value.items()}
