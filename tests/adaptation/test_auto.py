@@ -89,6 +89,9 @@ def test_networks_are_judged_and_the_whole_survives_saving(tmp_path: Path) -> No
     np.testing.assert_array_equal(again.predict(target), model.predict(target))
     assert again.selection_ == model.selection_
     assert again.source_weights_ == model.source_weights_
+    moved = load_model(tmp_path / "m", device="cpu:0")
+    assert {moved.models_[name].device for name in ("source_only", "mdd")} == {"cpu:0"}
+    np.testing.assert_array_equal(moved.predict(target), model.predict(target))
     part = next((tmp_path / "m" / "part0").glob("*.skops"))
     part.write_bytes(part.read_bytes()[:-1])
     with pytest.raises(DataError, match=r"does not match model\.json"):
@@ -255,7 +258,8 @@ def test_bad_options_are_named() -> None:
     for options, message in (
         ({"candidates": ["boostin"]}, "'boostin' is not known"),
         ({"candidates": []}, "expected different names"),
-        ({"combine": "vote"}, "combine: expected one of"),
+        ({"candidates": "ridge"}, "candidates: expected a list of names, got 'ridge'"),
+        ({"combine": "vote"}, r"combine: expected one of .*, got 'vote'"),
     ):
         with pytest.raises(ArgumentError, match=message):
             AutoTransferRegressor(**options).fit(X, y, domain)

@@ -110,8 +110,8 @@ def load_model(folder: str | Path, **given: Any) -> Any:
     >>> bool((again.predict(X) == model.predict(X)).all())
     True
     """
-    if not given and is_auto(folder):
-        return load_auto(folder, load_model)
+    if is_auto(folder):
+        return load_auto(folder, partial(load_model, **given))
     kinds = {e.estimator.__name__: e.estimator for e in METHODS.values() if e.neural}
     if Path(folder, MODEL).exists():
         return load_learner(folder, partial(load_network, kinds=kinds, **given))

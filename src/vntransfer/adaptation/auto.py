@@ -156,6 +156,8 @@ class AutoTransferRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc
         sample_weight
             Weights (n,) of the rows.
         """
+        if isinstance(self.candidates, str):
+            raise ArgumentError(f"candidates: expected a list of names, got {self.candidates!r}")
         if self.candidates is not None and (
             not len(self.candidates) or len(set(self.candidates)) < len(self.candidates)
         ):
@@ -163,7 +165,9 @@ class AutoTransferRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc
                 f"candidates: expected different names, got {list(self.candidates)}"
             )
         if self.combine not in get_args(Combine):
-            raise ArgumentError(f"combine: expected one of {get_args(Combine)}, {self.combine!r}")
+            raise ArgumentError(
+                f"combine: expected one of {get_args(Combine)}, got {self.combine!r}"
+            )
         X, y, groups, weights = read(self, X, y, sample_domain, target, sample_weight, numeric=True)
         if y.ndim > 1 and y.shape[1] != 1:
             raise ArgumentError(f"y: expected one response per row, got shape {y.shape}")

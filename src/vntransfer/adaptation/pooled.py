@@ -27,7 +27,7 @@ class PooledRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         "ridge": dense columns scaled, `RidgeCV` with its leave-one-out in closed form. "boosting":
         `HistGradientBoostingRegressor`, absolute error, 100 trees, no early stopping (held-out rows
         of the sources say little about another domain); sparse rows are first reduced to 100
-        components by a truncated SVD. Or any regressor.
+        components by a truncated SVD. "constant": the median of the responses. Or any regressor.
     random_state
         Seed of the named ones.
 
