@@ -182,6 +182,14 @@ def test_table_is_symmetric_with_the_target_last() -> None:
         ({"divergence": "euclid"}, "divergence: unknown"),
         ({"divergence": "conditional_von_neumann"}, "labelled="),
         ({"divergence": "conditional_von_neumann", "labelled": [0]}, "labelled: expected"),
+        (
+            {"divergence": "conditional_log_det", "labelled": np.arange(239) >= 230},
+            r"labelled: expected a mask of 240 rows, got shape \(239,\)",
+        ),
+        (
+            {"divergence": "conditional_log_det", "labelled": [230], "y": np.zeros(9)},
+            r"y: expected 240 responses .* got shape \(9,\)",
+        ),
         ({"labelled": [200]}, "sees no labels"),
         ({"moments": "third"}, "moments:"),
         ({"prior": "best"}, "prior:"),
@@ -192,8 +200,9 @@ def test_table_is_symmetric_with_the_target_last() -> None:
     ],
 )
 def test_bad_options_are_named(options: dict[str, Any], says: str) -> None:
+    X, y, domain = easy()
     with pytest.raises((ArgumentError, DomainError), match=says):
-        source_weights(*easy(), **options)
+        source_weights(X, **{"y": y, "sample_domain": domain, **options})
 
 
 def test_no_target_is_named() -> None:

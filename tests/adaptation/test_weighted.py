@@ -344,6 +344,8 @@ def test_bad_calls_are_named() -> None:
         PooledRegressor("forest").fit(X, X[:, 0])
     with pytest.raises(ArgumentError, match="estimator: expected"):
         PooledRegressor(Ridge).fit(X, X[:, 0])
+    with pytest.raises(ArgumentError, match="a fit sees none of the target's"):
+        WeightedSourceRegressor("ridge", divergence="conditional_log_det").fit(X, y, domain)
     with pytest.raises(ArgumentError, match="sharpness"):
         WeightedSourceRegressor("ridge", sharpness="high").fit(*curved())
     with pytest.raises(ArgumentError, match="sample_weight"):

@@ -105,16 +105,21 @@ def read_responses(
     """
     if y is None:
         raise ArgumentError(f"y: {estimator} requires y to be passed, but the target y is None")
+    own = one_per_row(y, n)[groups.source_rows]
+    if not numeric:
+        own = column_or_1d(own, warn=True)
+    kind: Any = np.float64 if numeric else None
+    return np.asarray(check_array(own, ensure_2d=False, dtype=kind, input_name="y"))
+
+
+def one_per_row(y: Any, n: int) -> NDArray[Any]:
+    """Responses as an array, (n,) or (n, m)."""
     given = np.asarray(y)
     if given.ndim not in (1, 2) or len(given) != n:
         raise DomainError(
             f"y: expected {n} responses (n,) or (n, m) as X has rows, got shape {given.shape}"
         )
-    own = given[groups.source_rows]
-    if not numeric:
-        own = column_or_1d(own, warn=True)
-    kind: Any = np.float64 if numeric else None
-    return np.asarray(check_array(own, ensure_2d=False, dtype=kind, input_name="y"))
+    return given
 
 
 def read_weights(given: Any, groups: Groups, n: int) -> Floats | None:

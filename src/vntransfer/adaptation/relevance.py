@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_array
 
 from vntransfer._arrays import number
 from vntransfer.adaptation._scaling import Scaler
+from vntransfer.adaptation._table import one_per_row
 from vntransfer.divergences import DIVERGENCES, pairwise
 from vntransfer.domains import Groups, Name, Rows, group
 from vntransfer.errors import ArgumentError, DomainError
@@ -173,8 +174,8 @@ def divergence_table(
     domains = [*groups.sources.values(), *([] if groups.target is None else [groups.target])]
     n_response = 1
     if DIVERGENCES[divergence].conditional:
-        domains[-1] = known = _labelled(labelled, groups, divergence)
-        responses = _responses(y, groups, known)
+        domains[-1] = known = _labelled(labelled, groups, divergence, len(v))
+        responses = _responses(y, groups, known, len(v))
         v, n_response = np.hstack((v, responses)), responses.shape[1]
     elif labelled is not None:
         raise ArgumentError(
@@ -226,13 +227,15 @@ def embed(X: Any, components: int) -> NDArray[np.float64]:
     return np.asarray(z / spread if spread > 0 else z)
 
 
-def _labelled(labelled: Any, groups: Groups, divergence: str) -> Rows:
+def _labelled(labelled: Any, groups: Groups, divergence: str, n: int) -> Rows:
     if labelled is None or groups.target is None:
         raise ArgumentError(
             f"divergence: {divergence!r} compares responses and needs rows of the target whose y "
             f"is known: labelled=..., as indices or a mask"
         )
     given = np.asarray(labelled)
+    if given.dtype == bool and given.shape != (n,):
+        raise DomainError(f"labelled: expected a mask of {n} rows, got shape {given.shape}")
     rows = np.flatnonzero(given) if given.dtype == bool else given.astype(np.intp).ravel()
     if len(rows) == 0 or not np.isin(rows, groups.target).all():
         raise DomainError(
@@ -242,14 +245,15 @@ def _labelled(labelled: Any, groups: Groups, divergence: str) -> Rows:
     return np.asarray(rows)
 
 
-def _responses(y: Any, groups: Groups, known: Rows) -> NDArray[np.float64]:
+def _responses(y: Any, groups: Groups, known: Rows, n: int) -> NDArray[np.float64]:
     """Standardised responses (n, m); zero where they must not be read."""
     if y is None:
         raise ArgumentError("y: a conditional divergence needs it, got None")
     rows = np.concatenate((groups.source_rows, known))
-    own = check_array(np.asarray(y)[rows], ensure_2d=False, dtype=np.float64, input_name="y")
+    given = one_per_row(y, n)[rows]
+    own = check_array(given, ensure_2d=False, dtype=np.float64, input_name="y")
     own = own.reshape(len(rows), -1)
     scaler = Scaler.fit(own[: -len(known)])
-    out = np.zeros((len(y), own.shape[1]))
+    out = np.zeros((n, own.shape[1]))
     out[rows] = (own - scaler.mean) / scaler.scale
     return out

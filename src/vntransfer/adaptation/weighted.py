@@ -29,6 +29,7 @@ from vntransfer.adaptation.relevance import (
     sharpen,
 )
 from vntransfer.adaptation.source_only import SourceOnlyRegressor
+from vntransfer.divergences import DIVERGENCES
 from vntransfer.domains import Groups, Name, Rows
 from vntransfer.errors import ArgumentError
 
@@ -123,6 +124,11 @@ class _WeightedSource(BaseEstimator):  # type: ignore[misc]
         self._check_labels(y[groups.source_rows])
         table = np.full((2, 2), np.nan)  # one source and nothing to compare it with
         if groups.target is not None:
+            if self.divergence in DIVERGENCES and DIVERGENCES[self.divergence].conditional:
+                raise ArgumentError(
+                    f"divergence: {self.divergence!r} compares responses, and a fit sees none of "
+                    f"the target's; take another one (source_weights can be given some)"
+                )
             table = divergence_table(
                 X,
                 groups,
