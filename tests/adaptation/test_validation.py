@@ -116,6 +116,8 @@ def test_virtual_targets_of_integers_sparse_rows_and_classes() -> None:
         (3, [-1, -1, 8, 8], [None, None, "p", "q"], ["p", "q"]),
         (8, [3, 3, -1, -1], ["p", "q", None, None], ["p", "q"]),
     ]
+    mixed = virtual_targets(X, labels, np.array([3, 3, 8, 8, -1], dtype=object))
+    assert [v.sample_domain.tolist() for v in mixed] == [own for _, own, _, _ in names]
     with pytest.raises(DomainError, match="only one source"):
         next(virtual_targets(X, labels, np.array([0, 0, 0, 0, -1])))
     with pytest.raises(DomainError, match="has the name 'target'"):

@@ -135,16 +135,19 @@ def virtual_targets(
         raise DomainError(f"sample_domain: a source has the name {TARGET!r}; rename it")
     rows = found.source_rows
     X = X.tocsr()[rows] if scipy.sparse.issparse(X) else X[rows]
-    names = np.asarray(sample_domain)[rows]
-    named = names.dtype.kind not in "iu"
+    named = isinstance(next(iter(found.sources)), str)
+    # object, so that a name longer than the others is not cut
+    ids = np.zeros(len(sample_domain), dtype=object if named else np.int64)
+    for name, own in found.sources.items():
+        ids[own] = name
+    names = ids[rows]
     labels = np.asarray(y)[rows]
     numeric = labels.dtype.kind in "biuf"
     for name in found.sources:
         own = names == name
         masked = labels.astype(np.float64 if numeric else object)
         masked[own] = np.nan if numeric else None
-        # object, so that a name longer than the others is not cut
-        relabelled = names.astype(object if named else np.int64)
+        relabelled = names.copy()
         relabelled[own] = TARGET if named else -1
         yield VirtualTarget(name, X, masked, relabelled, labels[own])
 
