@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from makers import MAKERS, csv, ct_csv, folder, landmine_mat, tar, year_rows
 from vntransfer.data import Domains, grouping, load
 from vntransfer.data.families import Shift, random_worlds
-from vntransfer.data.grouping import kmeans_domains, random_groups
+from vntransfer.data.grouping import file_domains, kmeans_domains, random_groups
 from vntransfer.data.regression import NOISE, Mixture, mixture_noise, two_d_planes
 from vntransfer.data.synthetic import covariance_matrix, friedman_domains
 from vntransfer.errors import ArgumentError, DataError, DataWarning
@@ -215,6 +215,15 @@ def test_clusters_of_a_file_are_found_once(tmp_path: Path, monkeypatch: pytest.M
     kept.write_bytes(kept.read_bytes()[:50])
     with pytest.raises(TypeError):
         domains("yearpredictionmsd", tmp_path)
+
+
+def test_clusters_of_other_rows_are_others(tmp_path: Path) -> None:
+    file, rng = tmp_path / "a.bin", np.random.default_rng(0)
+    file.write_bytes(b"other rows")
+    X = rng.normal(size=(200, 2)) + np.repeat([[0.0], [5.0]], 100, axis=0)
+    for n_fit in (100, None, 100):
+        found = file_domains(file, X, 2, None, seed=0, n_fit=n_fit)
+        np.testing.assert_array_equal(found, kmeans_domains(X, 2, n_fit=n_fit))
 
 
 def test_damaged_song_is_named(tmp_path: Path) -> None:

@@ -86,6 +86,8 @@ def file_domains(
     """
     picked = _columns(columns, X.shape[1]).tolist()
     options = [CLUSTERING_VERSION, version("scikit-learn"), X.shape[1], int(k), picked, int(seed)]
+    if n_fit is not None:
+        options.append(int(n_fit))
     return remembered(
         "clusters", path, options, lambda: kmeans_domains(X, k, columns, seed=seed, n_fit=n_fit)
     )
