@@ -12,7 +12,7 @@ from torch import Tensor
 import vntransfer as vn
 from samples import normal, random_spd
 from vntransfer import ArgumentError, NotPositiveDefiniteError, VnError
-from vntransfer._arrays import number, take
+from vntransfer._arrays import number, take, whole
 
 
 def responses(x: Tensor) -> Tensor:
@@ -146,7 +146,7 @@ def test_batches_that_do_not_broadcast_are_named() -> None:
 @pytest.mark.parametrize("n_response", [0, 3, -1, 1.0, "1", None, True])
 def test_bad_numbers_of_responses_are_named(name: str, n_response: Any) -> None:
     sigma, rho = random_spd(3, 0), random_spd(3, 1)
-    with pytest.raises(ArgumentError, match="n_response: expected an integer from 1 to 2"):
+    with pytest.raises(ArgumentError, match="n_response: expected a whole number from 1 to 2"):
         vn.DIVERGENCES[name].function(sigma, rho, n_response=n_response)
 
 
@@ -285,3 +285,17 @@ def test_numbers_are_checked() -> None:
             number("ridge", value)
     with pytest.raises(ArgumentError, match="above 0"):
         number("width", 0, exclusive=True)
+
+
+@pytest.mark.parametrize("value", [2, np.int64(2), np.uint8(2)])
+def test_whole_numbers_are_taken(value: Any) -> None:
+    assert type(whole("memory", value, minimum=2, maximum=2)) is int
+    sigma, rho = random_spd(4, 0), random_spd(4, 1)
+    same = (vn.conditional_von_neumann(sigma, rho, n_response=n) for n in (2, value))
+    assert next(same) == next(same)
+
+
+@pytest.mark.parametrize("value", [1, 4, 2.0, "2", None, True, np.bool_(True), np.float64(2.0)])
+def test_whole_numbers_are_checked(value: Any) -> None:
+    with pytest.raises(ArgumentError, match="memory: expected a whole number from 2 to 3, got"):
+        whole("memory", value, minimum=2, maximum=3)

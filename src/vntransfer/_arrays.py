@@ -1,6 +1,7 @@
 """The door through which arrays enter: numpy or torch in, the same kind out, bad input named."""
 
 from collections.abc import Callable
+from numbers import Integral
 from typing import Any, TypeVar
 
 import numpy as np
@@ -130,3 +131,18 @@ def number(name: str, value: Any, *, minimum: float = 0.0, exclusive: bool = Fal
     if not np.isfinite(out) or out < minimum or (exclusive and out == minimum):
         raise ArgumentError(f"{name}: expected a finite number {asked}, got {out!r}")
     return out
+
+
+def whole(name: str, value: Any, *, minimum: int = 0, maximum: int | None = None) -> int:
+    """Check that an option is a whole number, numpy's included, from ``minimum`` on.
+
+    Examples
+    --------
+    >>> whole("memory", np.int64(10))
+    10
+    """
+    good = isinstance(value, Integral) and not isinstance(value, bool)
+    if not good or value < minimum or (maximum is not None and value > maximum):
+        asked = f"{minimum} on" if maximum is None else f"{minimum} to {maximum}"
+        raise ArgumentError(f"{name}: expected a whole number from {asked}, got {value!r}")
+    return int(value)

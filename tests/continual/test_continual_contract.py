@@ -205,11 +205,12 @@ def test_wrong_strength_is_named(name: str, bad: Any) -> None:
 
 
 @every_method
-def test_wrong_seed_is_named(name: str) -> None:
+def test_seeds_are_whole_numbers(name: str) -> None:
     if "seed" not in inspect.signature(METHODS[name]).parameters:
         pytest.skip("draws nothing")
     with pytest.raises(ArgumentError, match="seed: expected a whole number"):
         make(name, net(), seed=0.5)
+    make(name, net(), seed=np.int64(1))
 
 
 @every_method

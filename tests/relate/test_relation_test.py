@@ -229,6 +229,7 @@ def test_too_few_resamples_for_all_pairs_are_told() -> None:
         ([domain(0), domain(1)], {"null": "equal"}, "null: expected one of relation, joint"),
         ([domain(0), domain(1)], {"noise": "loud"}, "noise: expected one of wild, own, common"),
         ([domain(0), domain(1)], {"n_resamples": 0}, "n_resamples: expected a whole number"),
+        ([domain(0), domain(1)], {"max_rows": 9}, "max_rows: expected a whole number from 10"),
         ([domain(0), domain(1)], {"divergence": "kl"}, "divergence: unknown id 'kl'"),
         ([domain(0), domain(1)], {"ridge": 0}, "ridge: expected a finite number above 0"),
     ],

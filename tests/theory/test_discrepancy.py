@@ -168,6 +168,16 @@ def test_bad_arguments_are_named() -> None:
         discrepancy(s, t, first, lambda x: 3.0)
     with pytest.raises(ArgumentError, match="ridge"):
         discrepancy(s, t, first, second, ridge=-1.0)
+    with pytest.raises(ArgumentError, match="steps: expected a whole number"):
+        max_discrepancy(s, t, steps=1.5)  # type: ignore[arg-type]
+    with pytest.raises(ArgumentError, match="restarts: expected a whole number from 1"):
+        max_discrepancy(s, t, restarts=0)
+
+
+def test_whole_numbers_of_numpy_are_taken() -> None:
+    s, t = normal(40, 2, seed=0), 1.5 * normal(40, 2, seed=1)
+    found = [max_discrepancy(s, t, steps=n, restarts=n) for n in (2, np.int64(2))]
+    assert found[0].value == found[1].value
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,8 @@ from torch import Tensor, nn
 from torch.func import functional_call, grad, vmap
 from torch.nn import functional
 
-from vntransfer.continual._base import Criterion, choice, default_loss, refuse_infinite, whole
+from vntransfer._arrays import whole
+from vntransfer.continual._base import Criterion, choice, default_loss, refuse_infinite
 from vntransfer.errors import ArgumentError
 
 Fisher = Literal["observed", "sampled", "expected", "squared_mean"]

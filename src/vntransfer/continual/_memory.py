@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from vntransfer.continual._base import whole
+from vntransfer._arrays import whole
 
 
 class TaskMemory:

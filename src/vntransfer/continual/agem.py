@@ -5,7 +5,8 @@ from typing import ClassVar
 import torch
 from torch import nn
 
-from vntransfer.continual._base import Criterion, whole
+from vntransfer._arrays import whole
+from vntransfer.continual._base import Criterion
 from vntransfer.continual._references import (
     Episodic,
     loss_gradient,

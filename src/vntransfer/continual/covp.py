@@ -6,8 +6,8 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor, nn
 
-from vntransfer._arrays import number
-from vntransfer.continual._base import Criterion, choice, refuse_infinite, share, whole
+from vntransfer._arrays import number, whole
+from vntransfer.continual._base import Criterion, choice, refuse_infinite, share
 from vntransfer.continual._layers import Layer
 from vntransfer.continual._memory import Reservoir
 from vntransfer.continual._projection import BUFFER, Projected, SecondMoments
@@ -197,7 +197,8 @@ class CovarianceProjection(Projected):
         self._weights_at = [places[id(layer.weight)] for layer in self.layers]
         self.blocks: list[Tensor] = []
         self.since = 0
-        self.generator = torch.Generator().manual_seed(whole("seed", seed))
+        seed = whole("seed", seed)
+        self.generator = torch.Generator().manual_seed(seed)
         self.memory = Reservoir(memory, torch.Generator().manual_seed(seed))
         self.replay = whole("replay", replay)
         self._replayed, self._share = 0, 1.0  # samples of the batch, and what the new ones make up

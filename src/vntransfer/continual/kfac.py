@@ -6,8 +6,8 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor, nn
 
-from vntransfer._arrays import number
-from vntransfer.continual._base import Criterion, Method, choice, refuse_infinite, whole
+from vntransfer._arrays import number, whole
+from vntransfer.continual._base import Criterion, Method, choice, refuse_infinite
 from vntransfer.continual._fisher import Pending, draw_labels, evaluation
 from vntransfer.continual._layers import Layer, find_layers
 from vntransfer.continual._tape import sample_slopes

@@ -6,8 +6,8 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from vntransfer._arrays import number
-from vntransfer.continual._base import Criterion, Method, whole
+from vntransfer._arrays import number, whole
+from vntransfer.continual._base import Criterion, Method
 from vntransfer.continual._by_hand import DenseSteps
 from vntransfer.continual._memory import Reservoir
 from vntransfer.errors import ArgumentError

@@ -6,7 +6,7 @@ from itertools import pairwise
 import torch
 from torch import Tensor, nn
 
-from vntransfer.continual._base import whole
+from vntransfer._arrays import whole
 
 
 def _xavier(layer: nn.Linear | nn.Conv2d, generator: torch.Generator) -> nn.Module:

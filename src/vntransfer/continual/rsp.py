@@ -7,8 +7,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from vntransfer._arrays import number
-from vntransfer.continual._base import Criterion, choice, refuse_infinite, whole
+from vntransfer._arrays import number, whole
+from vntransfer.continual._base import Criterion, choice, refuse_infinite
 from vntransfer.continual._fisher import Pending, evaluation
 from vntransfer.continual._layers import find_layers, junctions, watch_order
 from vntransfer.continual._modules import Grouping, find_groups

@@ -9,9 +9,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from vntransfer._arrays import number
+from vntransfer._arrays import number, whole
 from vntransfer._steps import one_step
-from vntransfer.continual._base import Criterion, Method, whole
+from vntransfer.continual._base import Criterion, Method
 from vntransfer.errors import ArgumentError, DataError
 
 

@@ -13,7 +13,7 @@ from typing import Any, Self
 import torch
 from torch import Tensor
 
-from vntransfer._arrays import Array, take
+from vntransfer._arrays import Array, take, whole
 from vntransfer.errors import ArgumentError
 from vntransfer.linalg import Spectrum, once, safe_sqrt, spectrum
 
@@ -156,12 +156,8 @@ def jeffreys(sigma: Array, rho: Array, sqrt: bool = False) -> Array:
 def features_of(matrix: Tensor, n_response: int) -> Tensor:
     """Leading block of a joint matrix whose last ``n_response`` columns are responses."""
     size = matrix.shape[-1]
-    if isinstance(n_response, bool) or not isinstance(n_response, int) or not 0 < n_response < size:
-        raise ArgumentError(
-            f"n_response: expected an integer from 1 to {size - 1} for matrices of size {size}, "
-            f"got {n_response!r}"
-        )
-    return matrix[..., :-n_response, :-n_response]
+    kept = size - whole("n_response", n_response, minimum=1, maximum=size - 1)
+    return matrix[..., :kept, :kept]
 
 
 def conditional_von_neumann(

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from vntransfer._arrays import whole
 from vntransfer.errors import ArgumentError, DomainError
 from vntransfer.relate._basis import Matrix
 
@@ -155,9 +156,8 @@ class Relation:
         from scipy.cluster.hierarchy import fcluster
 
         known = self.labelled
-        if not isinstance(n_groups, int) or not 1 <= n_groups <= len(known):
-            raise ArgumentError(f"n_groups: expected 1 to {len(known)}, got {n_groups!r}")
-        label = fcluster(self.linkage(), n_groups, "maxclust")
+        count = whole("n_groups", n_groups, minimum=1, maximum=len(known))
+        label = fcluster(self.linkage(), count, "maxclust")
         members = (
             [n for n, k in zip(known, label, strict=True) if k == g] for g in sorted(set(label))
         )

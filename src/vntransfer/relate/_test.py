@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from vntransfer._arrays import number
+from vntransfer._arrays import number, whole
 from vntransfer.errors import ArgumentError, DomainError, NumericalWarning
 from vntransfer.io import report
 from vntransfer.relate._basis import Basis, Matrix
@@ -136,7 +136,9 @@ def relation_test(
     >>> tested.different()
     [('a', 'c'), ('b', 'c')]
     """
-    _check_options(null, noise, statistic, n_resamples, max_rows)
+    check_words(null=null, noise=noise, statistic=statistic)
+    n_resamples = whole("n_resamples", n_resamples, minimum=1)
+    max_rows = whole("max_rows", max_rows, minimum=LEAST)
     check_divergence(divergence)
     ridge = number("ridge", ridge, exclusive=True)
     rng = np.random.default_rng(random_state)
@@ -179,17 +181,14 @@ def relation_test(
     return RelationTest(tuple(names), corrected, raw, observed, null, n_resamples, sizes)
 
 
-def _check_options(null: Any, noise: Any, statistic: Any, n_resamples: Any, max_rows: Any) -> None:
-    for name, value, kind in (
-        ("null", null, Null), ("noise", noise, Noise), ("statistic", statistic, Statistic)
-    ):  # fmt: skip
-        if value not in get_args(kind):
-            raise ArgumentError(
-                f"{name}: expected one of {', '.join(get_args(kind))}, got {value!r}"
-            )
-    for name, count, least in (("n_resamples", n_resamples, 1), ("max_rows", max_rows, LEAST)):
-        if isinstance(count, bool) or not isinstance(count, int) or count < least:
-            raise ArgumentError(f"{name}: expected a whole number from {least}, got {count!r}")
+_WORDS = {"null": get_args(Null), "noise": get_args(Noise), "statistic": get_args(Statistic)}
+
+
+def check_words(**given: Any) -> None:
+    """Raise unless ``null``, ``noise`` and ``statistic``, those that are given, are known."""
+    for name, value in given.items():
+        if value not in _WORDS[name]:
+            raise ArgumentError(f"{name}: expected one of {', '.join(_WORDS[name])}, got {value!r}")
 
 
 def _some(X: Matrix, rng: np.random.Generator, most: int = 500) -> Matrix:

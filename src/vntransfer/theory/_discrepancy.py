@@ -7,7 +7,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from vntransfer._arrays import number, take
+from vntransfer._arrays import number, take, whole
 from vntransfer.divergences import DIVERGENCES, jeffreys
 from vntransfer.errors import ArgumentError, DomainError
 from vntransfer.moments import Moments
@@ -234,9 +234,7 @@ def max_discrepancy(
 
 def starts(restarts: int) -> range:
     """Check the number of restarts."""
-    if isinstance(restarts, bool) or not isinstance(restarts, int) or restarts < 1:
-        raise ArgumentError(f"restarts: expected an integer of at least 1, got {restarts!r}")
-    return range(restarts)
+    return range(whole("restarts", restarts, minimum=1))
 
 
 @dataclass(frozen=True)
@@ -251,8 +249,7 @@ class Ascent:
     seed: int
 
     def __post_init__(self) -> None:
-        if isinstance(self.steps, bool) or not isinstance(self.steps, int) or self.steps < 0:
-            raise ArgumentError(f"steps: expected an integer of at least 0, got {self.steps!r}")
+        whole("steps", self.steps)
         number("learning_rate", self.learning_rate, exclusive=True)
 
     def maximise(
