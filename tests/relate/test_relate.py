@@ -98,6 +98,18 @@ def test_sorted_tables_give_the_same_intervals() -> None:
     assert 0.5 < widths[0] / widths[1] < 2
 
 
+def test_whole_numbers_of_numpy_are_taken(found: Relation) -> None:
+    assert found.groups(np.int64(2)) == found.groups(2)
+    plain = {"n_bootstrap": 20, "n_resamples": 19, "random_state": 3}
+    made = [
+        relate([domain(0), domain(1)], **{name: kind(value) for name, value in plain.items()})
+        for kind in (int, np.int64)
+    ]
+    assert made[0].settings == made[1].settings
+    np.testing.assert_array_equal(made[0].intervals.low, made[1].intervals.low)
+    np.testing.assert_array_equal(made[0].p_values, made[1].p_values)
+
+
 def test_places_too_small_to_be_tested_are_still_compared() -> None:
     made = relate([domain(0), domain(1), domain(2, rows=6)], **FAST)
     assert np.isnan(made.p_values[0, 2])
@@ -144,6 +156,11 @@ def column(**changes):
         (column(town=[""] * 60), {"domain": "town", "response": "price"}, "is empty; say where"),
         ([domain(0), domain(1)], {"level": 0.2}, "level: expected a share"),
         ([domain(0), domain(1)], {"n_bootstrap": 2}, "n_bootstrap: expected"),
+        ([], {"null": "equal"}, "null: expected one of"),  # said before the data are looked at
+        ([], {"noise": "loud"}, "noise: expected one of"),
+        ([], {"n_resamples": 0}, "n_resamples: expected"),
+        ([], {"n_resamples": -3}, "n_resamples: expected"),
+        ([], {"random_state": None}, "random_state: expected"),
         ([domain(0), domain(1)], {"divergence": "x"}, "unknown id"),
         (towns(60), {"domain": "town", "response": "price", "engine": "ray"}, "engine: expected"),
     ],

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from vntransfer._arrays import number
+from vntransfer._arrays import number, whole
 from vntransfer.errors import ArgumentError, DataError, DomainError
 from vntransfer.relate._basis import Matrix
 from vntransfer.relate._intervals import (
@@ -22,7 +22,7 @@ from vntransfer.relate._pairs import Noise
 from vntransfer.relate._result import Interval, Relation, spread
 from vntransfer.relate._stream import Engine, read_table
 from vntransfer.relate._summary import RESERVOIR, Blocks, Summaries, pooled
-from vntransfer.relate._test import LEAST, RIDGE, Null, relation_test
+from vntransfer.relate._test import LEAST, RIDGE, Null, check_words, relation_test
 
 FEWEST, MANY, CAP = 999, 19_999, 24_999
 
@@ -97,8 +97,11 @@ def relate(
     ridge = number("ridge", ridge, exclusive=True)
     if not 0.5 <= number("level", level) < 1:
         raise ArgumentError(f"level: expected a share from 0.5 to below 1, got {level}")
-    if not isinstance(n_bootstrap, int) or n_bootstrap < 20:
-        raise ArgumentError(f"n_bootstrap: expected a whole number from 20, got {n_bootstrap!r}")
+    check_words(null=null, noise=noise)
+    n_bootstrap = whole("n_bootstrap", n_bootstrap, minimum=20)
+    if n_resamples is not None:
+        n_resamples = whole("n_resamples", n_resamples, minimum=1)
+    random_state = whole("random_state", random_state)
     treatment: list[tuple[str, str, str]] = []
     if domain is None and response is None:
         made, notes = _from_arrays(data, random_state), list[str]()
@@ -315,7 +318,7 @@ def _test(
             few = made.domains[name].labelled
             notes.append(f"{name!r} has {few} rows with a response: too few to be tested")
     pairs = len(list(combinations(tested, 2)))
-    settings["n_resamples"] = n_resamples or resamples_for(pairs)
+    settings["n_resamples"] = resamples_for(pairs) if n_resamples is None else n_resamples
     if not pairs:
         return empty, empty
     rows = {name: made.domains[name].reservoir.rows for name in tested}
