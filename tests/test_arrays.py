@@ -242,8 +242,18 @@ def test_take_gives_back_the_kind() -> None:
     assert isinstance(back(a), np.ndarray)
     (a,), back = take(x=torch.ones(3))
     assert back(a) is a
-    tensors, _ = take(x=torch.ones(3), y=None)
+    tensors, _ = take(optional=("y",), x=torch.ones(3), y=None)
     assert len(tensors) == 1
+
+
+OPTIONAL = ("y", "weights")
+
+
+@pytest.mark.parametrize(("door", "argument"), [a for a in ARGUMENTS if a[1] not in OPTIONAL])
+def test_none_takes_no_other_arguments_place(door: str, argument: str) -> None:
+    function, valid = DOORS[door]
+    with pytest.raises(ArgumentError, match=f"^{argument}: expected .*got None"):
+        function(**{**valid, argument: None})
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """The door through which arrays enter: numpy or torch in, the same kind out, bad input named."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from numbers import Integral
 from typing import Any, TypeVar
 
@@ -17,12 +17,14 @@ Array = TypeVar("Array", Tensor, NDArray[Any])
 FLOATS, SWAPPED = ("float32", "float64"), (">f4", ">f8", "<f4", "<f8")
 
 
-def take(*, finite: bool = True, **arrays: Any) -> tuple[list[Tensor], Callable[[Tensor], Any]]:
+def take(
+    *, finite: bool = True, optional: Container[str] = (), **arrays: Any
+) -> tuple[list[Tensor], Callable[[Tensor], Any]]:
     """Check arrays and give them as tensors, with the function that converts an answer back.
 
     All arrays must be of one kind (torch or numpy), one floating dtype (float32 or float64) and
-    one device, and finite (unless ``finite`` is False: the caller checks). An argument that is None
-    is passed over.
+    one device, and finite (unless ``finite`` is False: the caller checks). An ``optional`` one that
+    is None is passed over.
 
     Examples
     --------
@@ -30,8 +32,12 @@ def take(*, finite: bool = True, **arrays: Any) -> tuple[list[Tensor], Callable[
     >>> x.dtype, back(x * 2)
     (torch.float64, array([2., 2.]))
     """
-    given = {name: array for name, array in arrays.items() if array is not None}
+    given = {
+        name: array for name, array in arrays.items() if array is not None or name not in optional
+    }
     for name, array in given.items():
+        if array is None:
+            raise ArgumentError(f"{name}: expected a torch tensor or a numpy array, got None")
         if not isinstance(array, Tensor | np.ndarray):
             raise ArgumentError(
                 f"{name}: expected a torch tensor or a numpy array, got {type(array).__name__}; "

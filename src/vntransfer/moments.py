@@ -75,7 +75,7 @@ class Moments:
         weights
             Non-negative sample weights (..., N); their scale does not matter for covariances.
         """
-        tensors, _ = take(x=x, y=y, weights=weights)
+        tensors, _ = take(optional=("y", "weights"), x=x, y=y, weights=weights)
         samples = join(tensors[0], tensors[1] if y is not None else None).double()
         if weights is None:
             w = samples.new_ones(samples.shape[:-1])
@@ -265,7 +265,7 @@ def correntropy(
     array([[0.197, 0.216],
            [0.216, 0.432]])
     """
-    tensors, back = take(x=x, y=y)
+    tensors, back = take(optional=("y",), x=x, y=y)
     samples = join(tensors[0], tensors[1] if y is not None else None)
     if samples.ndim != 2 or samples.shape[0] < 2:
         raise ArgumentError(

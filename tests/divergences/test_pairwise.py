@@ -210,6 +210,7 @@ def test_input_that_does_not_fit_is_named() -> None:
         ([(x.expand(3, -1, -1), y.expand(3, -1))] * 2, {}, DomainError, r"domains\[0\]: .*shapes"),
         ([(x, y), (x.numpy(), y.numpy())], {}, ArgumentError, r"domains\[1\]\[0\] is numpy"),
         ([(x, y), (x * float("nan"), y)], {}, ArgumentError, r"domains\[1\]\[0\]: .*NaN"),
+        ([(None, y), (x, y)], {}, ArgumentError, r"domains\[0\]\[0\]: expected .* got None"),
         ([x], {}, DomainError, r"domains\[0\].*Tensor"),
         ([(x, y), (x[:, :2], y)], {}, DomainError, "domains: columns differ"),
         ([(x, y), (x[:, :2], torch.stack((y, y), -1))], {}, DomainError, "domains: columns"),

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from samples import normal
 from vntransfer import (
     DIVERGENCES,
+    ArgumentError,
     DomainError,
     Moments,
     bound_terms,
@@ -206,6 +207,15 @@ def test_bad_arguments_are_named() -> None:
         bound_terms([(sources[0][0], sources[0][1][:5])], target, h)
     with pytest.raises(DomainError, match="target_response: expected 50 responses"):
         bound_terms(sources, target, h, target_response=y[:4], **QUICK)
+    first, second = sources
+    for given, aim, name in (
+        ([(first[0], None), second], target, r"sources\[0\]\[1\]"),
+        ([first, (None, second[1])], target, r"sources\[1\]\[0\]"),
+        ([(first[0], None), (second[0], None)], target, r"sources\[0\]\[1\]"),
+        (sources, None, "target"),
+    ):
+        with pytest.raises(ArgumentError, match=f"{name}: expected .* got None"):
+            bound_terms(given, aim, h, target_response=y)
     bad = sources[1][1].clone()
     bad[0] = float("nan")
     with pytest.raises(ValueError, match=r"sources\[1\]\[1\]: 1 NaN"):

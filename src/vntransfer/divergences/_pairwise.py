@@ -139,7 +139,7 @@ def _samples(
                 f"ready matrices are passed as one array (K, n, n)"
             )
         named[f"domains[{k}][0]"], named[f"domains[{k}][1]"] = domain
-    tensors, back = take(**named)
+    tensors, back = take(optional=[name for name in named if name.endswith("[1]")], **named)
     if not tensors and domains[0].numpy:
         return {}, lambda t: t.detach().cpu().numpy()
     found = dict(zip((name for name in named if named[name] is not None), tensors, strict=True))

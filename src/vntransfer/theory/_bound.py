@@ -163,7 +163,8 @@ def _check(
         if not isinstance(source, tuple | list) or len(source) != 2:
             raise DomainError(f"sources[{k}]: expected (X, y), got {type(source).__name__}")
         named[f"sources[{k}][0]"], named[f"sources[{k}][1]"] = source
-    tensors, _ = take(**named, target=target, target_response=target_response)
+    named |= {"target": target, "target_response": target_response}
+    tensors, _ = take(optional=("target_response",), **named)
     y_t = tensors.pop() if target_response is not None else None
     t = tensors.pop()
     features, responses = tensors[::2], tensors[1::2]
