@@ -67,17 +67,24 @@ def _tensor(name: str, array: Any) -> Tensor:
             f"or .astype(float) (numpy)"
         )
     if isinstance(array, np.ndarray):
-        native = array.astype(array.dtype.newbyteorder("="), order="C", copy=not _shareable(array))
-        array = torch.from_numpy(native)
+        array = from_numpy(np.asarray(array, order="C"))
     if array.numel() == 0:
         raise ArgumentError(f"{name}: empty, shape {tuple(array.shape)}; nothing to compute from")
     tensor: Tensor = array
     return tensor
 
 
-def _shareable(array: NDArray[Any]) -> bool:
-    """Whether torch can use the memory as it is."""
-    return array.flags.writeable and array.dtype.isnative and array.flags.c_contiguous
+def from_numpy(array: NDArray[Any]) -> Tensor:
+    """Give an array of numbers as a tensor, in the same memory where torch can use it as it is.
+
+    Examples
+    --------
+    >>> from_numpy(np.arange(3.0)[::-1].astype(">f8"))
+    tensor([2., 1., 0.], dtype=torch.float64)
+    """
+    steps = all(step >= 0 and step % array.itemsize == 0 for step in array.strides)
+    usable = array.flags.writeable and array.dtype.isnative and steps
+    return torch.from_numpy(array.astype(array.dtype.newbyteorder("="), copy=not usable))
 
 
 def _check_alike(tensors: dict[str, Tensor]) -> None:

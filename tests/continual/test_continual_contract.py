@@ -258,6 +258,28 @@ def test_numpy_arrays_of_any_kind_are_taken() -> None:
     learn(SGD(model), [Task(x, np.arange(9, dtype=np.uint8) % 3), Task(x > 0, np.arange(9) % 3)])
 
 
+def read_only(array: np.ndarray) -> np.ndarray:
+    array = array.copy()
+    array.flags.writeable = False
+    return array
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda a: a[::-1].copy()[::-1],  # strides below zero
+        lambda a: a.astype(a.dtype.newbyteorder()),
+        read_only,
+        lambda a: np.rec.fromarrays([a, a.astype(np.int8)]).f0,  # nine bytes apart
+    ],
+)
+def test_numpy_arrays_of_any_layout_are_taken(change: Any) -> None:
+    x, y = np.arange(6.0).reshape(3, 2), np.arange(3)
+    task = Task(change(x), change(y))
+    assert (task.x.tolist(), task.y.tolist()) == (x.tolist(), y.tolist())
+
+
 def test_a_checkpoint_of_other_options_is_refused(tmp_path: Path) -> None:
     model, file = net(), tmp_path / "a.safetensors"
     save_checkpoint(file, model, METHODS["covp"](model))

@@ -81,6 +81,16 @@ def test_streams_become_tensors() -> None:
     x, y = np.zeros((4, 3), dtype=np.float32), np.array([0, 1, 0, 1])
     stream = TaskStream("toy", [Arrays(x, y, x, y)] * 2, 2)
     assert [task.columns for task in as_tasks(stream)] == [None, None]
+    stream = TaskStream("toy", [Arrays(x, y / 2, x, y / 2)], 2)
+    assert as_tasks(stream)[0].y.tolist() == [0.0, 0.5, 0.0, 0.5]
+
+
+def test_small_labels_are_counted_through_many_heads() -> None:
+    x, y = np.zeros((2, 3)), np.array([0, 199], dtype=np.uint8)
+    stream = TaskStream("toy", [Arrays(x, y, x, y)] * 3, 200, head_sizes=(200,) * 3)
+    expected = [[0, 199], [200, 399], [400, 599]]
+    assert [task.y.tolist() for task in as_tasks(stream)] == expected
+    assert [task.y_test.tolist() for task in as_tasks(stream)] == expected
 
 
 def test_standard_errors() -> None:

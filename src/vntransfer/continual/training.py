@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from vntransfer._arrays import number, whole
+from vntransfer._arrays import from_numpy, number, whole
 from vntransfer._steps import one_step
 from vntransfer.continual._base import Criterion, Method
 from vntransfer.errors import ArgumentError, DataError
@@ -64,7 +64,7 @@ class Task:
                 f"{name}: expected a torch tensor or a numpy array, got {type(value).__name__}"
             )
         try:
-            tensor = torch.as_tensor(value)
+            tensor = value if isinstance(value, Tensor) else from_numpy(value)
         except TypeError as error:
             raise DataError(f"{name}: expected numbers, got {value.dtype} ({error})") from None
         if tensor.dim() == 0:
@@ -174,7 +174,11 @@ def as_tasks(stream: Any) -> list[Task]:
     for t, task in enumerate(stream):
         columns = heads.columns(t) if heads else None
         shift = columns.start if columns else 0
-        tasks.append(Task(task.x, task.y + shift, task.x_test, task.y_test + shift, columns))
+        y, y_test = (
+            own + shift if own.dtype.kind == "f" else own.astype(np.int64) + shift
+            for own in (task.y, task.y_test)
+        )
+        tasks.append(Task(task.x, y, task.x_test, y_test, columns))
     return tasks
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from vntransfer._arrays import Array, check_finite, number, take
+from vntransfer._arrays import Array, check_finite, from_numpy, number, take
 from vntransfer.bordered import NotFiniteError, bordered_jeffreys
 from vntransfer.divergences._matrix import jeffreys
 from vntransfer.errors import ArgumentError
@@ -71,7 +71,7 @@ def response_divergence(
         )
     fixed: float | Tensor | None
     if isinstance(ridge, np.ndarray):
-        ridge = torch.from_numpy(np.atleast_1d(ridge))
+        ridge = from_numpy(np.atleast_1d(ridge))
     if isinstance(ridge, Tensor):
         fixed = ridge.detach().reshape(-1)
         if not bool((fixed > 0).all() & fixed.isfinite().all()):
