@@ -220,6 +220,10 @@ def test_shapes_of_moments_are_named() -> None:
         ),
         (lambda: vn.Moments.from_samples(x).update(x[:, :2]), "2 columns"),
         (lambda: vn.Moments.from_samples(x).merge(3), "other: expected Moments"),  # type: ignore[arg-type]
+        *(
+            (lambda f=f: vn.Moments.from_samples(x).scaled(f), "factor: expected positive")
+            for f in (0, -1.0, np.nan, np.inf)
+        ),
         (lambda: vn.Moments.weighted([], []), "parts: empty"),
         (lambda: vn.Moments.weighted([vn.Moments.from_samples(x)], [1.0, 2.0]), "weights: "),
         (lambda: vn.Moments.weighted([vn.Moments.from_samples(x)], [-1.0]), "weights: "),

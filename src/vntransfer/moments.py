@@ -119,6 +119,8 @@ class Moments:
     def scaled(self, factor: float | Tensor) -> Self:
         """Moments with all sample weights multiplied by a positive factor."""
         f = torch.as_tensor(factor, dtype=torch.float64, device=self.mean.device)
+        if not bool(((f > 0) & f.isfinite()).all()):
+            raise ArgumentError(f"factor: expected positive finite numbers, got {factor}")
         scatter = self.scatter * f[..., None, None]
         return type(self)(
             self.count * f, self.square_count * f.square(), self.mean, scatter, self.numpy
@@ -152,7 +154,8 @@ class Moments:
         except (TypeError, ValueError, RuntimeError):
             raise ArgumentError(f"weights: expected numbers, got {weights!r}") from None
         _check_weights(w, (len(parts),))
-        chosen = [p.scaled(v / p.count) for p, v in zip(parts, w, strict=True) if float(v) > 0]
+        shares = ((part, v / part.count) for part, v in zip(parts, w, strict=True))
+        chosen = [part.scaled(factor) for part, factor in shares if bool((factor > 0).all())]
         mixture = chosen[0]
         for part in chosen[1:]:
             mixture = mixture.merge(part)

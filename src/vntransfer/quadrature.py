@@ -29,10 +29,15 @@ class Nodes:
 
 
 def nodes_for(low: float, high: Tensor, ridge: float) -> Nodes:
-    """Trapezoid nodes in u = log t for spectra within [low, max(high)]."""
+    """Trapezoid nodes in u = log t for spectra within [low, max(high)].
+
+    Raises `OverflowError` if the largest node is beyond the numbers of the dtype of ``high``.
+    """
     rule = RULES[high.dtype]
     start = math.log(low) - rule.margin
     stop = math.log(float(high.max())) + rule.margin
+    if not stop < math.log(torch.finfo(high.dtype).max):
+        raise OverflowError(f"nodes up to exp({stop:g}) in {high.dtype}")
     count = math.ceil((stop - start) / rule.spacing) + 1
     step = (stop - start) / (count - 1)
     t = [math.exp(start + k * step) for k in range(count)]

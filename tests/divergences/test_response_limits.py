@@ -194,3 +194,23 @@ def test_bad_values_are_named(spoil: float, argument: str, method: str, ridge: f
     finding = "1 NaN and 0" if np.isnan(spoil) else "0 NaN and 1"
     with pytest.raises(ArgumentError, match=f"^{argument}: {finding} infinite"):
         response_divergence(**given_arrays, method=method, ridge=ridge)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "ridge"),
+    [
+        *((np.float32, 10.0**-k) for k in (36, 37, 38, 40, 46, 50)),
+        *((np.float64, 10.0**-k) for k in (290, 307, 320)),
+    ],
+)
+@pytest.mark.parametrize(("n", "d", "m"), [(50, 3, None), (50, 3, 2), (4, 9, None), (4, 9, 2)])
+def test_a_ridge_beyond_the_numbers_is_named(
+    dtype: type, ridge: float, n: int, d: int, m: int | None
+) -> None:
+    arrays = [t.numpy().astype(dtype) for t in responses(n, d, m, 0)]
+    for own in (ridge, np.array([ridge])[::-1]):
+        try:
+            assert np.isfinite(response_divergence(*arrays, ridge=own))
+        except ArgumentError as error:
+            assert "so small that" in str(error)  # noqa: PT017
+            assert str(error).startswith(f"ridge: {ridge}")  # noqa: PT017

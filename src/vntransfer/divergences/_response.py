@@ -90,11 +90,19 @@ def response_divergence(
             value = bordered_jeffreys(*flat, ridge=fixed, side="gram" if n <= d else "features")
         else:
             value = bordered_jeffreys(*flat, ridge=fixed, side=method)
+        if fixed is not None and not bool(value.detach().isfinite().all()):
+            raise OverflowError
     except NotFiniteError:
         # Looked for in detail only if something went wrong: a NaN anywhere reaches the variances.
         check_finite(features=tensors[0], a=tensors[1], b=tensors[2])
         raise ArgumentError(
             f"features, a, b: variances overflow {flat[0].dtype}; rescale the columns"
+        ) from None
+    except (torch.linalg.LinAlgError, OverflowError):  # type: ignore[attr-defined]
+        least = float(ridge.min()) if isinstance(ridge, Tensor) else ridge
+        raise ArgumentError(
+            f"ridge: {least} is so small that {flat[0].dtype} cannot hold the variances in its "
+            f"units; take a larger one{', or float64' * (flat[0].dtype == torch.float32)}"
         ) from None
     value = value.reshape(tensors[0].shape[:-2])
     return back(safe_sqrt(value) if sqrt else value)
