@@ -64,6 +64,17 @@ def _hooked() -> nn.Module:
     return model
 
 
+def _tied() -> nn.Module:
+    layer = nn.Linear(6, 6)
+    return nn.Sequential(layer, nn.ReLU(), layer)
+
+
+def _shared() -> nn.Module:
+    model = nn.Sequential(nn.Linear(6, 6), nn.ReLU(), nn.Linear(6, 6))
+    model[2].weight = model[0].weight
+    return model
+
+
 def _frozen() -> nn.Module:
     model = net()
     model[0].weight.requires_grad_(False)
@@ -82,8 +93,22 @@ def _frozen() -> nn.Module:
         _hooked(),
         _frozen(),
         net().half(),
+        _tied(),
+        _shared(),
     ],
-    ids=["tanh", "relu last", "subclass", "mixed", "weight norm", "bare", "hook", "frozen", "half"],
+    ids=[
+        "tanh",
+        "relu last",
+        "subclass",
+        "mixed",
+        "weight norm",
+        "bare",
+        "hook",
+        "frozen",
+        "half",
+        "tied",
+        "shared",
+    ],
 )
 def test_other_networks_are_left_to_autograd(model: nn.Module) -> None:
     assert DenseSteps.of(model, default_loss, Descent(model.parameters(), lr=0.1)) is None

@@ -125,7 +125,9 @@ def _dense_layers(model: nn.Module) -> list[nn.Linear]:
         for m in (model, *modules)
     ):
         return []
-    held = list(model.parameters())
+    held = [p for m in modules for p in m.parameters()]
+    if len({id(p) for p in held}) < len(held):
+        return []  # a layer, or its weights, occur twice
     usable = all(
         p.requires_grad and p.device.type == "cpu" and p.is_contiguous() and not p._backward_hooks
         for p in held
