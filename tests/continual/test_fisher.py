@@ -1,12 +1,14 @@
 """Fisher information against its definition, and the paper's note on why EWC uses it."""
 
+from typing import Any, get_args
+
 import pytest
 import torch
 from tiny import classes, generator, net, responses
 from torch import Tensor, nn
 
 from vntransfer.continual import Heads, default_loss, diagonal_fisher
-from vntransfer.continual._fisher import Pending
+from vntransfer.continual._fisher import Fisher, Pending
 from vntransfer.errors import ArgumentError
 
 
@@ -140,3 +142,20 @@ def test_frozen_parameters_are_left_out() -> None:
 def test_no_samples_no_fisher() -> None:
     with pytest.raises(ArgumentError, match="no sample was observed"):
         Pending(None).take()
+    for kind in get_args(Fisher):
+        with pytest.raises(ArgumentError, match="x: no samples"):
+            diagonal_fisher(net(), torch.zeros(0, 6), torch.zeros(0).long(), kind=kind)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"chunk": 0}, "chunk: expected a whole number from 1"),
+        ({"names": ["0.weight", "x"]}, r"names: no parameter 'x'; expected some of \['0.weight'"),
+    ],
+)
+def test_wrong_options_are_named(options: dict[str, Any], message: str) -> None:
+    task = classes(1)[0]
+    with pytest.raises(ArgumentError, match=message):
+        diagonal_fisher(net(), task.x, task.y, **options)
+    assert diagonal_fisher(net(), task.x, task.y, names=[]) == []

@@ -1,6 +1,8 @@
 """Metrics, streams, heads and checkpoint files."""
 
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,6 +19,9 @@ from vntransfer.continual import (
     accuracy_matrix,
     as_tasks,
     backward_transfer,
+    character_cnn,
+    default_loss,
+    dense,
     forgetting_curve,
     forward_transfer,
     load_checkpoint,
@@ -115,6 +120,16 @@ def test_wrong_shapes_are_named() -> None:
         Task([[1.0]], np.zeros(1))
     with pytest.raises(DataError, match="no test samples"):
         score(net(), Task(np.zeros((4, 6)), np.zeros(4)))
+    x = torch.zeros(3, 2)
+    for y in (torch.zeros(3), torch.zeros(2, 3)):
+        with pytest.raises(ArgumentError, match=r"do not fit predictions of shape \(3, 2\)"):
+            default_loss(x, y)
+    with pytest.raises(ArgumentError, match=r"do not fit predictions of shape \(3, 2\)"):
+        score(nn.Identity(), Task(x, torch.zeros(3), x, torch.zeros(3)))
+    for model, labels in ((nn.Identity(), (3, 1)), (nn.Flatten(0), (3,))):
+        y = torch.zeros(labels).long()
+        with pytest.raises(ArgumentError, match=r"y_test: classes of shape .* do not fit outputs"):
+            score(model, Task(x, y, x, y))
     with pytest.raises(ArgumentError, match="sizes: empty"):
         Heads([])
     for y in (5, -1):
@@ -127,6 +142,27 @@ def test_wrong_shapes_are_named() -> None:
     for name, value in (("lr", 0.0), ("batch_size", 0), ("epochs", 1.5)):
         with pytest.raises(ArgumentError, match=f"{name}: expected a"):
             train(method.model, classes(1)[0], method, **{name: value})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (partial(dense, [10]), r"sizes: expected those of inputs and outputs at least, got \[10\]"),
+        (partial(character_cnn, [2], size=15), "size: expected a whole number from 16"),
+        (partial(character_cnn, [2], channels=0), "channels: expected a whole number from 1"),
+        (partial(character_cnn, [2], hidden=0), "hidden: expected a whole number from 1"),
+        (partial(character_cnn, [2, 0]), "heads: expected a whole number from 1"),
+        (partial(character_cnn, []), "heads: empty"),
+    ],
+)
+def test_networks_that_cannot_be_are_named(make: Any, message: str) -> None:
+    with pytest.raises(ArgumentError, match=message):
+        make(generator=torch.Generator().manual_seed(0))
+
+
+def test_a_single_row_may_lose_its_dimension() -> None:
+    assert default_loss(torch.ones(2), torch.zeros(1, 2)) == 1.0
+    assert default_loss(torch.tensor(2.0), torch.zeros(1)) == 2.0
 
 
 def test_batches_are_shuffled_by_seed_and_epoch_only() -> None:

@@ -276,8 +276,9 @@ def test_wrong_options_are_named(options: dict[str, Any], message: str) -> None:
 def test_misuse_is_named() -> None:
     method = RSP(net(), groups=3)
     method.before_task()
-    with pytest.raises(ArgumentError, match="class 7 seen, but 3 classes are known"):
-        method.observe(torch.zeros(1, 6), torch.tensor([7]))
+    for label in (7, -1):
+        with pytest.raises(ArgumentError, match=f"class {label} seen, but 3 classes are known"):
+            method.observe(torch.zeros(2, 6), torch.tensor([0, label]))
     with pytest.raises(ArgumentError, match="RSP needs two samples of a task, 0 seen"):
         method.after_task()
     other = RSP(net(), groups=3)

@@ -41,12 +41,25 @@ def default_loss(output: Tensor, y: Tensor) -> Tensor:
                 f"fit outputs of shape {tuple(output.shape)}; give classes 0, 1, ... of shape (N,) "
                 f"and an output for each, or floats for regression ({error})"
             ) from error
-    if output.numel() != y.numel():
+    return 0.5 * (predictions(output, y) - y).square().sum() / len(y)
+
+
+def predictions(output: Tensor, y: Tensor) -> Tensor:
+    """Give the outputs of a network in the shape of the responses y (N, ...) that they predict.
+
+    Examples
+    --------
+    >>> predictions(torch.zeros(2, 1), torch.ones(2)).shape
+    torch.Size([2])
+    """
+    # a single row may have lost its dimension, as .squeeze() does
+    if output.numel() != y.numel() or (len(y) > 1 and len(output) != len(y)):
         raise ArgumentError(
             f"y: {y.numel()} responses, shape {tuple(y.shape)}, do not fit predictions of shape "
-            f"{tuple(output.shape)}; give the network as many outputs as there are responses"
+            f"{tuple(output.shape)}; give the network a row of outputs for each row, as many as "
+            f"there are responses"
         )
-    return 0.5 * (output.reshape(y.shape) - y).square().sum() / len(y)
+    return output.reshape(y.shape)
 
 
 @runtime_checkable

@@ -10,7 +10,13 @@ from torch.func import functional_call, grad, vmap
 from torch.nn import functional
 
 from vntransfer._arrays import whole
-from vntransfer.continual._base import Criterion, choice, default_loss, refuse_infinite
+from vntransfer.continual._base import (
+    Criterion,
+    choice,
+    default_loss,
+    predictions,
+    refuse_infinite,
+)
 from vntransfer.errors import ArgumentError
 
 Fisher = Literal["observed", "sampled", "expected", "squared_mean"]
@@ -145,8 +151,12 @@ def diagonal_fisher(
     [tensor([[5.]])]
     """
     choice("kind", kind, get_args(Fisher))
+    if len(x) == 0:
+        raise ArgumentError("x: no samples; the Fisher information is a mean over some")
     nll = default_loss if criterion is None else criterion
     every = dict(model.named_parameters())
+    if unknown := [name for name in names or () if name not in every]:
+        raise ArgumentError(f"names: no parameter {unknown[0]!r}; expected some of {list(every)}")
     wanted = [n for n, p in every.items() if p.requires_grad] if names is None else names
     trained = {name: every[name].detach() for name in wanted}
     fixed = {name: p.detach() for name, p in every.items() if name not in trained}
@@ -166,7 +176,8 @@ def diagonal_fisher(
             for p, g in zip(leaves.values(), mean, strict=True)
         ]
     if chunk is None:
-        chunk = max(1, min(CHUNK, NUMBERS // sum(p.numel() for p in trained.values())))
+        chunk = max(1, min(CHUNK, NUMBERS // max(1, sum(p.numel() for p in trained.values()))))
+    chunk = whole("chunk", chunk, minimum=1)
     per_sample = _PerSample(grad(loss))
     total = {name: torch.zeros_like(p) for name, p in trained.items()}
     with evaluation(model), torch.no_grad():
@@ -229,7 +240,7 @@ def draw_labels(
         yield torch.bernoulli(output.sigmoid().cpu(), generator=generator).to(y).view_as(y), None
         return
     if y.is_floating_point():  # a Gaussian with unit variance around the prediction
-        mean = output.reshape(y.shape)
+        mean = predictions(output, y)
         if kind == "sampled":
             noise = torch.randn(mean.shape, generator=generator, dtype=mean.dtype)
             yield mean + noise.to(mean), None

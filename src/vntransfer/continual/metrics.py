@@ -18,7 +18,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import nn
 
-from vntransfer.continual._base import Method
+from vntransfer.continual._base import Method, predictions
 from vntransfer.continual._fisher import evaluation
 from vntransfer.continual.training import Task, train
 from vntransfer.errors import ArgumentError, DataError
@@ -49,11 +49,16 @@ def score(model: nn.Module, task: Task) -> float:
         for x, y in zip(task.x_test.split(CHUNK), task.y_test.split(CHUNK), strict=True):
             output, y = model(x.to(like)), y.to(like.device)
             if y.is_floating_point():
-                gaps = output.reshape(y.shape).double() - y.double()
+                gaps = predictions(output, y).double() - y.double()
                 total += float(
                     gaps.square().flatten(1).mean(1).sum() if y.ndim > 1 else gaps @ gaps
                 )
                 continue
+            if output.dim() < 2 or output[:, 0].shape != y.shape:
+                raise ArgumentError(
+                    f"y_test: classes of shape {tuple(y.shape)} do not fit outputs of shape "
+                    f"{tuple(output.shape)}; give classes (N,) and outputs (N, classes)"
+                )
             columns = task.columns or slice(0, None)
             best = output[:, columns].argmax(1) + columns.start
             total += float((best == y).sum()) / max(1, y[0].numel())

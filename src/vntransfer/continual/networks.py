@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from vntransfer._arrays import whole
+from vntransfer.errors import ArgumentError
 
 
 def _xavier(layer: nn.Linear | nn.Conv2d, generator: torch.Generator) -> nn.Module:
@@ -32,6 +33,8 @@ def dense(sizes: Sequence[int], *, generator: torch.Generator) -> nn.Sequential:
     >>> sum(p.numel() for p in net.parameters())
     89610
     """
+    if len(sizes) < 2:
+        raise ArgumentError(f"sizes: expected those of inputs and outputs at least, got {sizes}")
     layers: list[nn.Module] = []
     for n_in, n_out in pairwise(whole("sizes", size, minimum=1) for size in sizes):
         layer = nn.utils.skip_init(nn.Linear, n_in, n_out)
@@ -67,8 +70,11 @@ class MultiHead(nn.Module):
         self, body: nn.Module, width: int, heads: Sequence[int], *, generator: torch.Generator
     ) -> None:
         super().__init__()
+        sizes = [whole("heads", size, minimum=1) for size in heads]
+        if not sizes:
+            raise ArgumentError("heads: empty; give the number of classes of each task")
         self.body = body
-        made = (nn.utils.skip_init(nn.Linear, width, n) for n in heads)
+        made = (nn.utils.skip_init(nn.Linear, width, n) for n in sizes)
         self.heads = nn.ModuleList([_xavier(head, generator) for head in made])
 
     def forward(self, x: Tensor) -> Tensor:
@@ -94,7 +100,7 @@ def character_cnn(
     heads
         Number of characters of each alphabet.
     size
-        Side of the pictures.
+        Side of the pictures, at least 16: it is halved four times.
     channels, hidden
         Filters of each block, units of each dense layer.
     generator
@@ -106,8 +112,9 @@ def character_cnn(
     >>> net(torch.zeros(3, 1, 28, 28)).shape
     torch.Size([3, 49])
     """
+    channels, hidden = whole("channels", channels, minimum=1), whole("hidden", hidden, minimum=1)
     layers: list[nn.Module] = []
-    side, before = size, 1
+    side, before = whole("size", size, minimum=16), 1
     for _ in range(4):
         conv = nn.utils.skip_init(nn.Conv2d, before, channels, 3, padding=1)
         layers += [_xavier(conv, generator), nn.ReLU(), nn.MaxPool2d(2)]

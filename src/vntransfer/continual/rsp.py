@@ -310,9 +310,10 @@ class RSP(Penalised):
             head = torch.bucketize(y, ends, right=True)
             y = y - functional.pad(ends, (1, 0))[head]
         m = self.classes or (max(sizes) if sizes is not None else self.layers[-1].units)
-        if int(y.max()) >= m:
+        if int(y.min()) < 0 or int(y.max()) >= m:
+            seen = int(y.min() if int(y.min()) < 0 else y.max())
             raise ArgumentError(
-                f"y: class {int(y.max())} seen, but {m} classes are known; say classes=..."
+                f"y: class {seen} seen, but {m} classes are known, from 0 on; say classes=..."
             )
         return functional.one_hot(y, m)
 
