@@ -12,6 +12,7 @@ from typer.testing import CliRunner, Result
 
 from towns import write
 from vntransfer.cli import app
+from vntransfer.continual import METHODS
 from vntransfer.errors import ArgumentError, DataError, DomainError
 from vntransfer.tabular import learn_tasks, load_continual_model
 
@@ -182,7 +183,16 @@ def test_columns_are_compared_and_targets_refused(tmp_path: Path) -> None:
         ({}, {"method": "magic"}, ArgumentError, "method: unknown 'magic'"),
         ({}, {"kind": "both"}, ArgumentError, "kind: expected one of"),
         ({}, {"held_out": 1.0}, ArgumentError, "held_out: expected a share"),
+        ({}, {"held_out": "a"}, ArgumentError, "held_out: expected a number"),
+        ({}, {"hidden": 64}, ArgumentError, "hidden: expected sizes of layers"),
+        ({}, {"hidden": [0]}, ArgumentError, "hidden: expected a whole number from 1"),
+        ({}, {"random_state": -1}, ArgumentError, "random_state: expected a whole number"),
+        ({}, {"lr": "a"}, ArgumentError, "lr: expected a number"),
         ({}, {"lr": 1e6}, DataError, "diverged"),
+        *(
+            ({"y": ["a", "b"] * 90}, {"lr": 1e6, "method": name}, DataError, "lr: .* diverged")
+            for name in METHODS
+        ),
     ],
 )
 def test_what_cannot_be_learnt_is_said(

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar, Literal, get_args
 
@@ -10,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
+from vntransfer._arrays import number, whole
 from vntransfer.continual import METHODS, Task, accuracy_matrix
 from vntransfer.continual.metrics import forgetting_curve, score, summary
 from vntransfer.continual.networks import dense
@@ -191,6 +193,7 @@ def learn_tasks(
     (('1', '2', '3'), 'accuracy', True)
     """
     check_options(method, kind, order, held_out)
+    random_state, sizes = whole("random_state", random_state), _sizes(hidden)
     frame, columns = read_features(data, task, response, features, drop, delimiter)
     frame, notes = _labelled(frame, task, response)
     places = read_places(frame, task)
@@ -223,7 +226,7 @@ def learn_tasks(
     target = target if classes else target.float()
     tasks = [Task(inputs[a], target[a], inputs[b], target[b]) for a, b in parts]
     generator = torch.Generator().manual_seed(random_state)
-    net = dense([X.shape[1], *hidden, max(1, len(classes))], generator=generator)
+    net = dense([X.shape[1], *sizes, max(1, len(classes))], generator=generator)
     initial = np.array([score(net, own) for own in tasks])
     total = len(tasks)
     learner = METHODS[method](net)
@@ -240,9 +243,9 @@ def learn_tasks(
         )
     except DivergedError:
         matrix = np.full((total, total), np.nan)
-    if not np.isfinite(matrix).all():
-        raise DataError(f"lr: training with {method} diverged at {lr:g}; take a smaller one")
     learner.close()  # what is saved is the network alone, in plain coordinates
+    if not (np.isfinite(matrix).all() and _finite(net, tasks)):
+        raise DataError(f"lr: training with {method} diverged at {lr:g}; take a smaller one")
     if not classes:
         matrix, initial = np.sqrt(matrix) * unit[1], np.sqrt(initial) * unit[1]
     return ContinualModel(
@@ -280,8 +283,22 @@ def check_options(method: str, kind: str, order: str, held_out: float) -> None:
     for name, value, known in (("kind", kind, Kind), ("order", order, Order)):
         if value not in get_args(known):
             raise ArgumentError(f"{name}: expected one of {get_args(known)}, got {value!r}")
-    if not 0 < held_out < 1:
+    if not 0 < number("held_out", held_out) < 1:
         raise ArgumentError(f"held_out: expected a share between 0 and 1, got {held_out!r}")
+
+
+def _sizes(hidden: Any) -> list[int]:
+    """Check the sizes of the hidden layers."""
+    if not isinstance(hidden, Sequence | np.ndarray) or isinstance(hidden, str):
+        raise ArgumentError(f"hidden: expected sizes of layers, such as (64, 64), got {hidden!r}")
+    return [whole("hidden", size, minimum=1) for size in hidden]
+
+
+@torch.no_grad()
+def _finite(net: nn.Module, tasks: Sequence[Task]) -> bool:
+    """Whether a network and its outputs are finite: the best of NaN is a class, too."""
+    outputs = (net(own.x_test) for own in tasks)
+    return all(bool(value.isfinite().all()) for value in chain(net.parameters(), outputs))
 
 
 def _natural(name: str) -> tuple[bool, float, str]:
