@@ -122,6 +122,16 @@ def test_a_cell_is_what_the_parts_say() -> None:
     assert last["bt"] == pytest.approx(R[2].mean() - np.diag(R).mean())
 
 
+@pytest.mark.parametrize(("own", "common"), [(3, 1), (1, 3)])
+def test_passes_of_a_method_are_shuffled_as_those_of_all(own: int, common: int) -> None:
+    found = []
+    for settings in ({"epochs": common, "methods.sgd.epochs": own}, {"epochs": own}):
+        chosen = {"data": ["mnistP"], **settings}
+        (cell,) = cells("streams", methods=["sgd"], seeds=[3], settings=chosen)
+        found.append(list(continual._run(cell)))
+    assert found[0] == found[1]
+
+
 def test_the_search_never_sees_the_stream_or_the_test_part() -> None:
     for rule, size in (("short_stream", (2, 10)), ("full_stream", (3, 20))):
         settings = {"selection": rule, "search_streams": 2}

@@ -7,9 +7,10 @@ Hyper-parameters that a preset gives as lists are chosen by RA on another stream
 other permutations or angles and other rows, with test pictures held out of the training part (of
 Omniglot: other alphabets). The
 rule "short_stream" uses the paper's 5 tasks of 300 samples, "full_stream" the table's own length;
-"fixed" accepts one value each. A candidate that diverges has an RA of 0. The choice is the same for
-all seeds of a method, and the cells that it is made from are computed once (see
-`vntransfer.bench.experiments.continual_search`).
+"fixed" accepts one value each. A candidate that diverges has an RA of 0 where the method notices it
+(`DivergedError`), and otherwise that of guessing: a network of NaN answers with the first class.
+The choice is the same for all seeds of a method, and the cells that it is made from are computed
+once (see `vntransfer.bench.experiments.continual_search`).
 """
 
 import json
@@ -144,6 +145,7 @@ def _learn(
 
     method = _make(name, hyper, settings, tasks, seed)
     optimizer = Descent(method.parameters, lr=hyper["lr"])
+    epochs = hyper["epochs"] or settings["epochs"]
     kept = scratch()
     file = None if kept is None else kept / f"{stage}.safetensors"
     learnt: list[tuple[list[float], list[float]]] = []
@@ -167,8 +169,8 @@ def _learn(
             method,
             optimizer=optimizer,
             batch_size=hyper["batch_size"] or settings["batch_size"],
-            epochs=hyper["epochs"] or settings["epochs"],
-            seed=seed if settings["epochs"] > 1 else None,
+            epochs=epochs,
+            seed=seed if epochs > 1 else None,  # a single pass keeps the order of the rows
             start=start,
             callback=keep,
         )
