@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from vntransfer.bench.statistics import difference, estimate, holm, verdict
+from vntransfer._holm import holm
+from vntransfer.bench.statistics import difference, estimate, verdict
 
 RNG = np.random.default_rng(0)
 

@@ -9,7 +9,7 @@ from vntransfer.errors import ArgumentError, DomainError, NumericalWarning
 from vntransfer.relate import relation_test
 from vntransfer.relate._basis import Basis, fit
 from vntransfer.relate._kernel import Bordered, between, on_same_features
-from vntransfer.relate._pairs import RelationPair, Sample, holm, p_value, permuted
+from vntransfer.relate._pairs import RelationPair, Sample, p_value, permuted
 from worlds_relate import domain
 
 FAST = {"n_resamples": 99}
@@ -195,10 +195,6 @@ def test_p_values_count_the_observed_one_and_stop_early() -> None:
     assert p_value(1.0, endless) == 1.0  # the 50th of 50
     alternating = (np.tile([0.0, 2.0], 125) for _ in iter(int, 1))
     assert p_value(1.0, alternating) == 0.5
-
-
-def test_holm() -> None:
-    np.testing.assert_allclose(holm(np.array([0.5, 0.001, 0.02])), [0.5, 0.003, 0.04])
 
 
 def test_many_features_and_few_rows_do_not_reject() -> None:

@@ -6,6 +6,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from vntransfer._holm import holm
 from vntransfer.bench.costs import cost_table
 from vntransfer.bench.kinds import Kind, load_kind
 from vntransfer.bench.preset import Preset
@@ -17,7 +18,6 @@ from vntransfer.bench.statistics import (
     Estimate,
     difference,
     estimate,
-    holm,
     verdict,
 )
 from vntransfer.bench.store import read_costs, read_records
@@ -325,7 +325,7 @@ def against_baseline(
         if result is not None:
             found[data, condition] = result
     known = {group: d.p for group, d in found.items() if d.p is not None}
-    corrected = dict(zip(known, holm(list(known.values())), strict=True))
+    corrected = dict(zip(known, holm(list(known.values())).tolist(), strict=True))
     return {
         group: (d, p := corrected.get(group), verdict(d, p, higher_is_better=higher))
         for group, d in found.items()

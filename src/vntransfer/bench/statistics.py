@@ -111,22 +111,6 @@ def difference(
     return Difference(mean, mean - width, mean + width, p, won, lost)
 
 
-def holm(p: Sequence[float]) -> list[float]:
-    """Holm's correction of several p values; compare the result with the level itself.
-
-    Examples
-    --------
-    >>> holm([0.01, 0.04, 0.03])
-    [0.03, 0.06, 0.06]
-    """
-    corrected = [0.0] * len(p)
-    largest = 0.0
-    for rank, i in enumerate(sorted(range(len(p)), key=lambda i: p[i])):
-        largest = max(largest, min(1.0, (len(p) - rank) * p[i]))
-        corrected[i] = largest
-    return corrected
-
-
 def verdict(found: Difference, corrected_p: float | None, *, higher_is_better: bool = False) -> str:
     """One of `VERDICTS`, at the 5 % level after correction.
 

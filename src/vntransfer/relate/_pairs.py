@@ -274,18 +274,3 @@ def two_sided(observed: float, blocks: Iterable[Matrix]) -> float:
     drawn = np.concatenate(list(blocks))
     up, down = (p_value(sign * observed, [sign * drawn]) for sign in (1, -1))
     return min(1.0, 2 * min(up, down))
-
-
-def holm(p: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Holm's step-down correction of p-values (m,).
-
-    Examples
-    --------
-    >>> holm(np.array([0.01, 0.04, 0.03]))
-    array([0.03, 0.06, 0.06])
-    """
-    order = np.argsort(p)
-    stepped = np.maximum.accumulate((len(p) - np.arange(len(p))) * p[order])
-    out = np.empty_like(p)
-    out[order] = np.minimum(stepped, 1.0)
-    return out

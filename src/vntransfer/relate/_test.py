@@ -9,6 +9,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from vntransfer._arrays import number, whole
+from vntransfer._holm import holm
 from vntransfer.errors import ArgumentError, DomainError, NumericalWarning
 from vntransfer.io import report
 from vntransfer.relate._basis import Basis, Matrix
@@ -18,7 +19,6 @@ from vntransfer.relate._pairs import (
     RelationPair,
     Sample,
     Statistic,
-    holm,
     p_value,
     permuted,
     two_sided,

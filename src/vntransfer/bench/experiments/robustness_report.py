@@ -4,9 +4,10 @@ from collections.abc import Iterator, Mapping
 from itertools import product
 from typing import Any
 
+from vntransfer._holm import holm
 from vntransfer.bench.drawings import Drawing, spread
 from vntransfer.bench.report import Condition, Report, Values, value_table
-from vntransfer.bench.statistics import difference, holm, verdict
+from vntransfer.bench.statistics import difference, verdict
 from vntransfer.bench.tables import Table, Value
 from vntransfer.page import Axis, Lines, Panels
 
@@ -64,7 +65,7 @@ def _count(loaded: Report, groups: list[tuple[str, Condition]], bias: str, rival
             found.append((result, result.p))
     if not found:
         return "too few runs"
-    corrected = holm([p for _, p in found])
+    corrected = holm([p for _, p in found]).tolist()
     verdicts = [verdict(result, p) for (result, _), p in zip(found, corrected, strict=True)]
     return f"{verdicts.count('better')} / {verdicts.count('worse')}"
 
