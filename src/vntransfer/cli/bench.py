@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from vntransfer.cli._user import split
 from vntransfer.errors import ArgumentError, PresetError
 
 if TYPE_CHECKING:
@@ -36,10 +37,6 @@ _Scheduler = Annotated[
 ]
 
 _LOOK = 5.0  # seconds that a look at all presets spends on each
-
-
-def _names(value: str | None) -> list[str] | None:
-    return None if value is None else [name.strip() for name in value.split(",") if name.strip()]
 
 
 def _assignments(pairs: list[str]) -> dict[str, Any]:
@@ -190,8 +187,8 @@ def run(
 
     seconds = None if budget is None else parse_seconds(budget)
     changes: dict[str, Any] = {
-        "methods": _names(methods),
-        "targets": _names(targets),
+        "methods": split(methods),
+        "targets": split(targets),
         "seeds": seeds,
         "settings": _assignments(settings or []),
     }
@@ -280,7 +277,7 @@ def report(
     from vntransfer.bench.report import View
     from vntransfer.bench.report import report as tables
 
-    view = View(baseline, _names(methods) or ())
+    view = View(baseline, split(methods) or ())
     if form == "html":
         from vntransfer.bench.page import write_page
 
@@ -329,8 +326,12 @@ def verify(
     methods: Annotated[str, typer.Option(help="Among these methods.")] = "",
     seed: Annotated[int, typer.Option(help="Of the draw: another one gives other cells.")] = 0,
     tolerance: Annotated[
-        float, typer.Option(min=0, help="Relative difference of the metric that is no failure.")
-    ] = 0.03,
+        float | None,
+        typer.Option(
+            min=0,
+            help="Relative difference of the metric that is no failure; by default a few percent.",
+        ),
+    ] = None,
     jobs: _Jobs = None,
 ) -> None:
     """Compute some cells of a run folder or of packed results again, and compare.
@@ -342,25 +343,26 @@ def verify(
     from vntransfer.bench import verify as compute
     from vntransfer.bench.display import Display
     from vntransfer.bench.tables import render
-    from vntransfer.bench.verify import as_table
+    from vntransfer.bench.verify import TOLERANCE, as_table
 
+    share = TOLERANCE if tolerance is None else tolerance
     with Display() as display:
         found = compute(
             folder,
             cells=cells,
-            data=_names(data),
-            targets=_names(targets),
-            methods=_names(methods),
+            data=split(data),
+            targets=split(targets),
+            methods=split(methods),
             seed=seed,
             jobs=jobs,
             watcher=display,
         )
     typer.echo(render([as_table(found)]))
     same = sum(one.equal == one.numbers for one in found)
-    bad = sum(one.differs(tolerance) for one in found)
+    bad = sum(one.differs(share) for one in found)
     typer.echo(
         f"{same} of {len(found)} cells equal to the last digit, {bad} farther off than "
-        f"{tolerance:g} and than seeds are apart"
+        f"{share:g} and than seeds are apart"
     )
     if bad:
         raise typer.Exit(1)
