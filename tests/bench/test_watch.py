@@ -1,5 +1,6 @@
 """Looking at a run from outside: alive, killed, complete, read-only, and where it came from."""
 
+import json
 import os
 import signal
 import sqlite3
@@ -14,7 +15,7 @@ from typer.testing import CliRunner
 
 from vntransfer.bench import report, retry, run
 from vntransfer.bench.provenance import read_provenance, revision
-from vntransfer.bench.running import Running, RunningCell
+from vntransfer.bench.running import Running, RunningCell, read_running
 from vntransfer.bench.snapshot import Group, Snapshot, look
 from vntransfer.bench.store_file import STORE_NAME
 from vntransfer.bench.watch import headline
@@ -131,11 +132,19 @@ def test_time_left_is_what_cells_of_the_same_kind_took() -> None:
         Group("d", "new", pending=2),
     ]
     cells = [RunningCell("d t slow seed 1", "d", "slow", began=1000.0)]
-    told: dict[str, Any] = {"pid": 1, "host": "h", "engine": "local", "jobs": 2, "cells": cells}
+    told: dict[str, Any] = {"pid": 1, "engine": "local", "jobs": 2, "cells": cells}
     seen = Snapshot(Path("x"), "t", groups, "running", Running(**told, beat=0.0), taken=1010.0)
     mean = (1 * 100 + 3 * 2) / 4
     assert seen.seconds_left == (3 * 100 + 1 * 2 + 2 * mean - 10) / 2
     assert "about 2 min 52 s left" in headline(seen)
+
+
+def test_runners_of_versions_that_told_more_are_seen(tmp_path: Path) -> None:
+    told = {"pid": 1, "host": "h", "engine": "local", "jobs": 2, "cells": []}
+    (tmp_path / "running.json").write_text(json.dumps(told), "utf-8")
+    seen = read_running(tmp_path)
+    assert seen is not None
+    assert (seen.pid, seen.engine, seen.jobs, seen.cells) == (1, "local", 2, [])
 
 
 def test_every_invocation_is_recorded(troubled: Path, tmp_path: Path) -> None:

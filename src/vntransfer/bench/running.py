@@ -7,7 +7,6 @@ replaced in one go, at most twice a second: quick cells do not wait for it.
 import json
 import math
 import os
-import platform
 import time
 from collections.abc import Iterable
 from contextlib import suppress
@@ -41,8 +40,8 @@ class Running:
 
     Parameters
     ----------
-    pid, host
-        Its process and machine.
+    pid
+        Its process.
     engine, jobs
         What computes the cells, how many at once.
     cells
@@ -52,7 +51,6 @@ class Running:
     """
 
     pid: int
-    host: str
     engine: str
     jobs: int
     cells: list[RunningCell]
@@ -108,7 +106,6 @@ class Noticeboard:
     def _write(self, cells: Iterable[Cell], jobs: int) -> None:
         content = {
             "pid": os.getpid(),
-            "host": platform.node(),
             "engine": self._engine,
             "jobs": jobs,
             "cells": [
@@ -131,7 +128,8 @@ def read_running(folder: Path) -> Running | None:
     path = folder / NAME
     try:
         told = json.loads(path.read_text("utf-8"))
-        cells = [RunningCell(**own) for own in told.pop("cells")]
-        return Running(**told, cells=cells, beat=path.stat().st_mtime)
+        cells = [RunningCell(**own) for own in told["cells"]]
+        pid, engine, jobs = (told[name] for name in ("pid", "engine", "jobs"))
+        return Running(pid, engine, jobs, cells, beat=path.stat().st_mtime)
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return None

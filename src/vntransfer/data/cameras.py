@@ -65,10 +65,8 @@ class CameraTree:
         Names of the cameras.
     sizes
         Number of pictures of each.
-    mean_masks
-        Mean mask of each, (cameras, height, width).
     distances
-        Root mean square difference of the mean masks, (cameras, cameras).
+        Root mean square difference of their mean masks, (cameras, cameras).
     linkage
         Ward's tree in the form of scipy, for a dendrogram.
     domain
@@ -77,7 +75,6 @@ class CameraTree:
 
     names: tuple[str, ...]
     sizes: NDArray[np.intp]
-    mean_masks: NDArray[np.float32]
     distances: NDArray[np.float64]
     linkage: NDArray[np.float64]
     domain: NDArray[np.intp]
@@ -162,7 +159,6 @@ def camera_domains(masks: NDArray[np.bool_], camera: NDArray[np.generic], k: int
     return CameraTree(
         names=tuple(map(str, names)),
         sizes=sizes,
-        mean_masks=means.astype(np.float32),
         distances=distances,
         linkage=tree,
         domain=rank[cut],

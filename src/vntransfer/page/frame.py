@@ -16,9 +16,6 @@ from vntransfer.page.svg import (
     upright,
 )
 
-SIZE = 11.0
-"""Of the letters of ticks and labels."""
-
 _GAP = 6.0
 
 
