@@ -116,19 +116,6 @@ def _to_numpy(tensor: Tensor) -> NDArray[Any]:
     return tensor.detach().cpu().numpy()
 
 
-def whole(name: str, value: Any, *, minimum: int = 0) -> int:
-    """Check that an option is a whole number from ``minimum`` on.
-
-    Examples
-    --------
-    >>> whole("memory", 10)
-    10
-    """
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < minimum:
-        raise ArgumentError(f"{name}: expected a whole number from {minimum} on, got {value!r}")
-    return int(value)
-
-
 def number(name: str, value: Any, *, minimum: float = 0.0, exclusive: bool = False) -> float:
     """Check that an option is a finite number, at least (or above) ``minimum``.
 
