@@ -98,6 +98,26 @@ def test_networks_are_judged_and_the_whole_survives_saving(tmp_path: Path) -> No
         load_model(tmp_path / "m")
 
 
+def test_a_choice_takes_the_place_of_another_when_it_is_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X, y, domain, target = world(linear)
+    wide = AutoTransferRegressor(CHEAP, combine="mean", temperature=5.0, random_state=0)
+    wide.fit(X, y, domain).save(tmp_path)
+    (tmp_path / "partners").mkdir()  # somebody else's
+    narrow = AutoTransferRegressor(["ridge"], random_state=0).fit(X, y, domain)
+    with monkeypatch.context() as patch:
+        patch.setattr(PooledRegressor, "save", lambda own, folder: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            narrow.save(tmp_path)
+    np.testing.assert_array_equal(load_model(tmp_path).predict(target), wide.predict(target))
+    narrow.save(tmp_path)
+    np.testing.assert_array_equal(load_model(tmp_path).predict(target), narrow.predict(target))
+    files = sorted(f.relative_to(tmp_path).as_posix() for f in tmp_path.rglob("*") if f.is_file())
+    assert files == ["model.json", "part0/model.json", "part0/model.skops"]
+    assert (tmp_path / "partners").is_dir()
+
+
 def test_target_labels_are_never_read_and_one_source_is_enough() -> None:
     X, y, domain, target = world(linear)
     model = AutoTransferRegressor(CHEAP, random_state=0).fit(X, y, domain)

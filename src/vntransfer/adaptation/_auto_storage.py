@@ -1,6 +1,8 @@
 """A choice among several models as a folder: one folder per model, and a record of the choice."""
 
 import json
+import re
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,19 +20,43 @@ KIND = "AutoTransferRegressor"
 
 
 def save_auto(model: AutoTransferRegressor, folder: str | Path) -> None:
-    """Write the models that have a share, then the record of the choice with their hashes."""
-    folder, hashes = Path(folder), dict[str, str]()
-    for i, own in enumerate(model.models_.values()):
-        own.save(folder / f"part{i}")
-        hashes |= {
-            f"part{i}/{file.name}": file_hash(file)
-            for file in sorted((folder / f"part{i}").iterdir())
-        }
+    """Write the models that have a share, then the record of the choice with their hashes.
+
+    They are written beside those of a model that was there, and take their place when all are
+    whole.
+    """
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".parts-", dir=folder) as place:
+        hashes: dict[str, str] = {}
+        for i, own in enumerate(model.models_.values()):
+            part = Path(place, f"part{i}")
+            own.save(part)
+            hashes |= {f"{part.name}/{file.name}": file_hash(file) for file in part.iterdir()}
+        text = json.dumps(pack(_record(model, dict(sorted(hashes.items())))), indent=1)
+        for name in _files(folder) - set(hashes):  # of another model that was here
+            Path(folder, name).unlink(missing_ok=True)
+        for name in hashes:
+            Path(folder, name).parent.mkdir(exist_ok=True)
+            Path(place, name).replace(folder / name)
+        with atomic_write(folder / RECORD, "w") as file:
+            file.write(text)
+
+
+def _files(folder: Path) -> set[str]:
+    """Files of the parts that a record in this folder names."""
+    if not is_auto(folder):
+        return set()
+    named = json.loads((folder / RECORD).read_text(encoding="utf-8")).get("sha256")
+    return {name for name in named or () if re.fullmatch(r"part\d+/[\w.]+", name)}
+
+
+def _record(model: AutoTransferRegressor, hashes: dict[str, str]) -> dict[str, Any]:
     options = model.get_params(deep=False)
     seed = options["random_state"]
     options["random_state"] = seed if isinstance(seed, int | np.integer) else None
     names = getattr(model, "feature_names_in_", None)
-    record = {
+    return {
         "format": FORMAT,
         "vntransfer": __version__,
         "estimator": KIND,
@@ -42,8 +68,6 @@ def save_auto(model: AutoTransferRegressor, folder: str | Path) -> None:
         "selection": vars(model.selection_),
         "source_weights": model.source_weights_,
     }
-    with atomic_write(folder / RECORD, "w") as file:
-        json.dump(pack(record), file, indent=1)
 
 
 def is_auto(folder: str | Path) -> bool:
