@@ -156,7 +156,7 @@ def draw_landmine(domains: Domains, terrain: Mapping[str, str]) -> str:
     for axis, a in zip(axes, (1.0, 3.0), strict=True):
         table = weight_table(domains, a)
         share = np.nansum(np.where(same, table, 0.0), axis=1).mean()
-        said.append(f"sharpness {a:g}: {share:.0%} of the weight on the own terrain")
+        said.append(f"sharpness {a:g}: {share:.0%} of the weight on the target's own terrain")
         picture = axis.imshow(table, cmap="viridis", vmin=0.0)
         border = (kinds == kinds[0]).sum() - 0.5
         axis.axhline(border, color="white", linewidth=1)
