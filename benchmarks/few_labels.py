@@ -71,8 +71,8 @@ if __name__ == "__main__":
         f"`python benchmarks/few_labels.py --rows {given.rows} --targets {given.targets} --draws "
         f"{given.draws} {' '.join(given.sets)}`: labelled rows",
         "of the target as one more source. Ratio of the mean absolute error on its other rows to",
-        "that of the same method without labels (in the rows of labelled rows alone: to ridge regression on the",
-        f"sources), geometric mean over {given.targets} targets and {given.draws} draws; in "
+        "that of the same method without labels (in the rows of labelled rows alone: to ridge",
+        f"regression on the sources), geometric mean over {given.targets} targets and {given.draws} draws; in "
         "brackets the means of the best",
         "and the worst target. Below 1 is a gain.",
         "",
