@@ -72,8 +72,8 @@ if __name__ == "__main__":
         f"{given.draws} {' '.join(given.sets)}`: labelled rows",
         "of the target as one more source. Ratio of the mean absolute error on its other rows to",
         "that of the same method without labels (in the rows of labelled rows alone: to ridge",
-        f"regression on the sources), geometric mean over {given.targets} targets and {given.draws} draws; in "
-        "brackets the means of the best",
+        f"regression on the sources), geometric mean over {given.targets} targets and "
+        f"{given.draws} draws; in brackets the means of the best",
         "and the worst target. Below 1 is a gain.",
         "",
         "| data | method | 5 labelled rows | 20 labelled rows |",
