@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 from runs import changed, final
 
+from vntransfer.bench import run
 from vntransfer.bench.cells import Cell, expand
 from vntransfer.bench.datasets import load_data, parse_data
+from vntransfer.bench.figures import draw
 from vntransfer.data import example_table
 from vntransfer.errors import ArgumentError, DataError, PresetError
 
@@ -68,6 +70,16 @@ def test_a_table_of_ones_own_is_named_by_its_file(tmp_path: Path) -> None:
     again = of_kelsea(name)
     assert again.key != cell.key
     assert final(again)["mae"] != error
+
+
+def test_figures_of_a_table_have_names_that_files_can_have(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    settings = {"data": f"{example_table()}:domain=town,response=price", "rows": 40}
+    chosen = {"methods": ["constant", "weighted"], "seeds": [11]}
+    run("protocol-adaptation", settings=settings, out=tmp_path / "run", **chosen)
+    names = [path.name for path in draw(tmp_path / "run", tmp_path / "figures")]
+    assert sum("houses.csv-domain-town-response-price" in name for name in names) >= 2
+    assert sorted(names) == sorted(path.name for path in (tmp_path / "figures").iterdir())
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Figures: the drawings of a report by matplotlib, as SVG and PNG, the same each time."""
 
 import io
+import re
 from collections.abc import Callable
 from functools import singledispatch
 from pathlib import Path
@@ -272,16 +273,29 @@ def draw(folder: str | Path, to: str | Path, view: View = EVERYTHING) -> list[Pa
             "figures: matplotlib is not installed; pip install 'vntransfer[plots]'"
         ) from None
     loaded = load_report(folder, view)
-    files = []
+    files: list[Path] = []
     # A fixed salt and no date: the same bytes each time. Text stays text: smaller, searchable.
     with mpl.rc_context({"svg.hashsalt": "vntransfer", "svg.fonttype": "none"}):
         for drawing in (loaded.kind.figures or standard)(loaded):
-            figure = plot(drawing.chart)
+            figure, name = plot(drawing.chart), _file_name(drawing.name)
+            while any(path.stem == f"{loaded.preset.name}-{name}" for path in files):
+                name += "-"  # names that differ in other characters alone
             for suffix, metadata in (("svg", {"Date": None}), ("png", {})):
                 buffer = io.BytesIO()
                 figure.savefig(buffer, format=suffix, dpi=110, metadata=metadata)
-                path = Path(to) / f"{loaded.preset.name}-{drawing.name}.{suffix}"
+                path = Path(to) / f"{loaded.preset.name}-{name}.{suffix}"
                 with atomic_write(path) as file:
                     file.write(buffer.getvalue())
                 files.append(path)
     return files
+
+
+def _file_name(text: str) -> str:
+    """Keep letters, digits, dots, dashes and underscores of a name of data or of a place.
+
+    Examples
+    --------
+    >>> _file_name("weights-data/houses.csv:domain=town,response=price")
+    'weights-data-houses.csv-domain-town-response-price'
+    """
+    return re.sub(r"[^\w.-]+", "-", text)
