@@ -29,6 +29,17 @@ SAID = [
         "{streams; RA; covp; mean; 1};",
     ),
     (
+        "docs/protocol.md",
+        "with five networks and the same choice, has "
+        "{protocol-families; all data sets; mdd_paper; rank; 1}, `ahd_msda` "
+        "{protocol-families; all data sets; ahd_msda; rank; 1} and `mdd` "
+        "{protocol-families; all data sets; mdd; rank; 1}.",
+    ),
+    (
+        "docs/protocol.md",
+        "its mean rank is {protocol-families; all data sets; auto; rank; 1}:",
+    ),
+    (
         "docs/claims.md",
         "({robustness-labels; digits; digits, flipped=0.6; jeffreys; 3} against "
         "{robustness-labels; digits; digits, flipped=0.6; cross_entropy; 3} accuracy at 60 %)",
