@@ -40,6 +40,14 @@ SAID = [
         "its mean rank is {protocol-families; all data sets; auto; rank; 1}:",
     ),
     (
+        "docs/protocol.md",
+        "`covp` has {protocol-streams; RA; covp; mean; 1} ({streams; RA; covp; mean; 1} there), "
+        "above every other regulariser in the mean (`kfac` {protocol-streams; RA; kfac; mean; 1}, "
+        "`gpm` {protocol-streams; RA; gpm; mean; 1}) and above replay (`derpp` "
+        "{protocol-streams; RA; derpp; mean; 1}, `er` {protocol-streams; RA; er; mean; 1}); RSP "
+        "has {protocol-streams; RA; rsp; mean; 1} ({streams; RA; rsp; mean; 1} there).",
+    ),
+    (
         "docs/claims.md",
         "({robustness-labels; digits; digits, flipped=0.6; jeffreys; 3} against "
         "{robustness-labels; digits; digits, flipped=0.6; cross_entropy; 3} accuracy at 60 %)",
