@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 from vntransfer.bench import pack, run, verify
 from vntransfer.bench.packed import CELLS_NAME, RUN_NAME
+from vntransfer.bench.verify import TOLERANCE
 from vntransfer.cli import app
 from vntransfer.errors import ArgumentError, PresetError, StoreError
 from vntransfer.io import file_hash
@@ -85,6 +86,11 @@ def test_the_command_ends_with_1_where_something_differs(packed: Path, tmp_path:
         told = CliRunner().invoke(app, ["bench", "verify", str(folder), "--cells", "2", "-j", "1"])
         assert told.exit_code == code
         assert text in told.output
+
+
+def test_the_help_names_the_tolerance() -> None:
+    told = CliRunner().invoke(app, ["bench", "verify", "--help"], env={"COLUMNS": "200"})
+    assert f"{TOLERANCE:g} by default" in " ".join(told.output.split())
 
 
 def test_what_cannot_be_computed_is_said(packed: Path, tmp_path: Path) -> None:

@@ -161,7 +161,9 @@ class _Lasting:
             self._go_on()
 
     def _go_on(self) -> None:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), self.file.fileno())
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, self.file.fileno())
+        os.close(nowhere)
 
 
 def console() -> Any:

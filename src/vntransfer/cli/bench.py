@@ -329,7 +329,7 @@ def verify(
         float | None,
         typer.Option(
             min=0,
-            help="Relative difference of the metric that is no failure; by default a few percent.",
+            help="Relative difference of the metric that is no failure; 0.03 by default.",
         ),
     ] = None,
     jobs: _Jobs = None,

@@ -87,6 +87,7 @@ def _domains(data: str) -> Domains:
 
 @lru_cache(maxsize=4)
 def _loaded(data: str, state: tuple[int, int] | None) -> Domains:
+    """Load data once; a table whose ``state`` changed is loaded again."""
     loaded = load_data(data)
     if not isinstance(loaded, Domains) or len(loaded) < 2:
         raise PresetError(f"data: adaptation needs at least two domains, got {data!r}")
