@@ -130,7 +130,8 @@ def verify(
     checked = []
     for record in drawn:
         cell = known.get(record.key)
-        outcome = Outcome(error=_others(record)) if cell is None else found[cell.key]
+        missing = Outcome(error="it was not computed" if cell else _others(record))
+        outcome = missing if cell is None else found.get(cell.key, missing)
         one = _compare(record, outcome, metric, _spread(record, records, metric))
         if cell is not None:
             one = replace(one, label=cell.label, remark=_remark(record, cell))
