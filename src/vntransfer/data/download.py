@@ -56,6 +56,9 @@ class Patience:
     pause: float = 1.0
 
 
+PATIENCE = Patience()
+
+
 class _PassingError(Exception):
     """The connection failed in a way that another try may mend."""
 
@@ -76,7 +79,7 @@ def download(
     part: Path,
     *,
     size: int | None = None,
-    patience: Patience = Patience(),  # noqa: B008 it is frozen
+    patience: Patience = PATIENCE,
 ) -> Version:
     """Download ``url`` into ``part``, continuing what is there if it is the same version.
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from vntransfer.data.archives import archive_stem, inspect, unpack
 from vntransfer.data.cache import Found, check, data_home, digest, locate, record_path
-from vntransfer.data.download import Patience, Version, discard, download
+from vntransfer.data.download import PATIENCE, Patience, Version, discard, download
 from vntransfer.data.entry import Entry, RemoteFile
 from vntransfer.errors import DataError
 from vntransfer.io import atomic_write, file_hash
@@ -22,7 +22,7 @@ def fetch(
     *,
     force: bool = False,
     unpacked: bool = False,
-    patience: Patience = Patience(),  # noqa: B008 it is frozen
+    patience: Patience = PATIENCE,
 ) -> list[Path]:
     """Download the files of a data set that are absent.
 
@@ -100,7 +100,7 @@ def fetch_file(
     root: Path,
     *,
     force: bool = False,
-    patience: Patience = Patience(),  # noqa: B008 it is frozen
+    patience: Patience = PATIENCE,
 ) -> Path:
     """Download one file below ``root``, from the first address that gives a good one."""
     missing = [name for name in ("pooch", "filelock") if find_spec(name) is None]
