@@ -16,7 +16,7 @@ class Rule(NamedTuple):
 
 
 RULES = {torch.float64: Rule(0.75, 12.0), torch.float32: Rule(1.4, 7.0)}
-"""Relative errors of about 1e-11 and 1e-6: exp(-2π²/spacing) and exp(-2 margin)."""
+"""Relative errors, rounding apart, of 1e-11 and 1e-6: exp(-2π²/spacing) and exp(-2 margin)."""
 
 
 @dataclass

@@ -8,6 +8,7 @@ from scipy import stats
 
 from vntransfer._holm import holm
 from vntransfer.bench.statistics import difference, estimate, verdict
+from vntransfer.errors import ArgumentError
 
 RNG = np.random.default_rng(0)
 
@@ -83,6 +84,11 @@ def test_few_pairs_and_equal_values_have_defined_answers() -> None:
     assert shifted is not None
     assert (same.p, same.won, same.lost) == (1.0, 0, 0)
     assert (shifted.p, shifted.low, shifted.high) == (0.0, 1.0, 1.0)
+
+
+def test_values_that_are_not_finite_are_no_win() -> None:
+    with pytest.raises(ArgumentError, match="finite"):
+        difference({"a": {0: float("nan"), 1: 1.0, 2: 1.0}}, {"a": {0: 1.0, 1: 1.0, 2: 1.0}})
 
 
 def test_direction_decides_wins_and_verdict() -> None:

@@ -116,11 +116,10 @@ class MatrixDiscrepancyRegressor(DomainRegressor):
         Σ w_i e_i + μ J(Σ w_i cov_i[q] : cov_t[q]) / dim q,
 
     the Jeffreys von Neumann divergence between what the weighted sources and the target look like
-    to the network. Every fourth step w moves against the gradient of J between second moments
-    (means count too), and a little back to the sources' shares of rows; it follows the closeness of
-    domains and is much the same for every seed. μ is chosen without labels of the target: each
-    source plays the target once, and alignment is used as far as it helped there (``trade_off =
-    "auto"``, `selection_`).
+    to the network. Features descend both terms, the head of h the first alone; every fourth step w
+    descends J between second moments (means count too) plus ``weight_pull`` times KL(w ‖ shares of
+    rows). μ is chosen without labels of the target: each source plays the target once, and
+    alignment is used as far as it helped there (``trade_off="auto"``, `selection_`).
 
     With ``adversary=True`` the paper's form (Eq. 8). With an adversary h' beside the predictor h::
 
@@ -146,7 +145,7 @@ class MatrixDiscrepancyRegressor(DomainRegressor):
     weight_rate
         Rate of the steps on w; None: .04, with an adversary .05.
     weight_pull
-        How strongly w is drawn to the shares of rows (without an adversary).
+        Weight of KL(w ‖ the sources' shares of rows) in what w descends (without an adversary).
     weight_update
         What follows the gradient step on w with an adversary: "simplex" (projection), "clamp" (to
         [1/(10K), 1 - 1/(10K)], then divided by the sum) or "l1" (the paper's; w can leave the

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from vntransfer.errors import ArgumentError
+
 LEVEL = 0.95
 VERDICTS = ("better", "worse", "no difference", "too few runs")
 MIN_PAIRS = 3  # two equal differences of a coarse metric would look like certainty
@@ -91,6 +93,8 @@ def difference(
     if not pairs:
         return None
     means = np.array([d.mean() for d in pairs])
+    if not np.isfinite(means).all():
+        raise ArgumentError("method, baseline: expected finite values, got some that are not")
     largest = max(abs(value) for seeds in baseline.values() for value in seeds.values())
     means[np.abs(means) <= _TIE * largest] = 0.0
     won, lost = int((means < 0).sum()), int((means > 0).sum())

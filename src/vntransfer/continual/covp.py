@@ -73,7 +73,8 @@ class CovarianceProjection(Projected):
         minimise over P ≻ 0   γ tr(PF) + D(P‖I)
 
     D the LogDet divergence: P = (I + γF)⁻¹; D the von Neumann divergence: P = exp(-γF). In a task
-    of time τ a change then comes to at most 1/γ of a Newton step for what was learnt before. With
+    of the same time a change then comes to at most 1/γ of a Newton step for what was learnt before
+    (τ/τ_t of that where times differ). With
     ``sides="input"`` only the inputs count, P = (I + γS)⁻¹ with S = Σ_t A_t/c, A_t the mean of aa'
     over task t and c the mean diagonal of A_1 in each layer, and every gradient d a' becomes
     d (Pa)'. Nothing else is stored: no anchor of an earlier task, no sample. The derivation,

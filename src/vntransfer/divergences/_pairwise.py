@@ -30,6 +30,9 @@ def pairwise(
 ) -> Any:
     """Divergences between all pairs of K domains, as a K x K matrix (row σ, column ρ).
 
+    Directed von Neumann and LogDet divergences are sums of traces here, exact to 1e-15 of those:
+    where domains nearly coincide, the functions of two matrices have more digits.
+
     Parameters
     ----------
     domains
