@@ -96,6 +96,20 @@ def test_tables_that_are_named_wrongly(rest: str, error: type[Exception], messag
         load_data(f"{example_table()}{rest}")
 
 
+def test_a_table_with_another_delimiter_and_a_column_too_many(tmp_path: Path) -> None:
+    lines = Path(example_table()).read_text("utf-8").splitlines()
+    file = tmp_path / "houses.csv"
+    file.write_text("".join(line.replace(",", ";") + ";\n" for line in lines), "utf-8")
+    name = f"{file}:domain=town,response=price,delimiter=;"
+    with pytest.raises(DataError, match="empty in all"):
+        load_data(name)
+    houses, whole = (
+        load_data(f"{name},drop=''|area"),
+        load_data(f"{example_table()}:domain=town,response=price"),
+    )
+    assert set(whole.feature_names) - set(houses.feature_names) == {"area"}
+
+
 def test_a_table_that_is_absent(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no file"):
         load_data(f"{tmp_path}/none.csv:domain=a,response=b")

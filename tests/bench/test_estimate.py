@@ -237,6 +237,19 @@ def test_the_first_step_on_a_data_set_is_timed_twice_for_it_reads_the_data() -> 
     assert Steps().time(one, lambda cell: Outcome(seconds=LONG)) == LONG
 
 
+def test_the_first_step_of_a_method_is_timed_twice_for_it_imports() -> None:
+    one = cells("smoke", methods=["constant"], targets=["s1"], seeds=1)[0]
+    imported: set[str] = set()
+
+    def compute(cell: Cell) -> Outcome:
+        known, _ = cell.method in imported, imported.add(cell.method)
+        return Outcome(seconds=0.1 if known else 2.0)
+
+    steps = Steps()
+    for method in ("constant", "ridge", "boosting"):
+        assert steps.time(replace(one, method=method), compute) == 0.1
+
+
 def test_a_run_is_never_shorter_than_its_longest_cell() -> None:
     one, two = cells("smoke", methods=["constant", "ridge"], targets=["s1"], seeds=1)[:2]
     times = Times(probed={group(one): 100.0, group(two): 1.0})

@@ -34,11 +34,78 @@ def test_adapt_then_predict(tmp_path: Path) -> None:
     out = tmp_path / "out.csv"
     done = vnt("predict", tmp_path / "m", path, "--out", out, "--level", 0.8, "--only")
     assert done.exit_code == 0, done.output
-    assert "100 rows have a response" in done.output
+    assert "note: 100 of 125 rows are not of 'new', which the model is made for" in done.output
+    assert "100 rows have a response and are of places that the model was trained on" in done.output
+    assert "mean absolute error" not in done.output
     with out.open(encoding="utf-8") as file:
         rows = list(csv.reader(file))
     assert rows[0] == ["row", "town", "price predicted", "price low", "price high"]
     assert len(rows) == 126
+
+
+def test_rows_that_were_not_learnt_are_compared(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.csv", towns())
+    assert vnt("adapt", path, *QUICK, "--save", tmp_path / "m").exit_code == 0
+    later = towns(seed=1)
+    later["price"] = [300.0] * 125
+    done = vnt("predict", tmp_path / "m", write(tmp_path / "b.csv", later))
+    assert "25 rows have a response: mean absolute error" in done.output
+    del later["town"]
+    done = vnt("predict", tmp_path / "m", write(tmp_path / "c.csv", later))
+    assert "125 rows have a response: mean absolute error" in done.output
+    assert "made for" not in done.output
+
+
+@pytest.mark.parametrize("written", ["tab", r"\t", "\t"])
+def test_tables_with_tabs(written: str, tmp_path: Path) -> None:
+    path = write(tmp_path / "a.tsv.csv", towns(), delimiter="\t")
+    done = vnt("relate", path, *ROLES[:4], "--delimiter", written)
+    assert done.exit_code == 0, done.output
+    done = vnt("relate", path, *ROLES[:4])
+    assert r"is '\t' the delimiter" in done.stderr
+
+
+def test_nothing_is_written_into_the_folder_of_a_model(tmp_path: Path) -> None:
+    path, folder = write(tmp_path / "a.csv", towns()), tmp_path / "m"
+    assert vnt("adapt", path, *QUICK, "--save", folder).exit_code == 0
+    for command in (
+        ("predict", folder, path, "--out", folder / "out.csv"),
+        ("adapt", path, *QUICK, "--save", folder / "sub" / "m"),
+        ("relate", path, *ROLES[:4], "--out", folder / "page.html"),
+    ):
+        done = vnt(*command)
+        assert done.exit_code == 2
+        assert "the folder of a model" in done.stderr
+    assert vnt("predict", folder, path).exit_code == 0
+
+
+def test_levels_are_checked_without_intervals_too(tmp_path: Path) -> None:
+    own = {name: values[:25] + values[100:] for name, values in towns().items()}
+    path = write(tmp_path / "a.csv", own)
+    assert vnt("adapt", path, *QUICK, "--save", tmp_path / "m").exit_code == 0
+    done = vnt("predict", tmp_path / "m", path, "--level", 7)
+    assert done.exit_code == 2
+    assert "level: expected a share between 0 and 1" in done.stderr
+
+
+def test_gaps_that_were_filled_are_told_by_relate(tmp_path: Path) -> None:
+    table = towns()
+    full = {name: table[name] for name in ("town", "size", "price")}
+    done = vnt("relate", write(tmp_path / "a.csv", full), *ROLES[:4])
+    assert "What became of the columns" not in done.output
+    full["size"] = ["" if i % 5 == 0 else value for i, value in enumerate(full["size"])]
+    done = vnt("relate", write(tmp_path / "b.csv", full), *ROLES[:4])
+    assert "missing filled with" in " ".join(done.output.split())
+
+
+def test_what_was_not_tried_is_not_said_to_promise_no_gain() -> None:
+    from vntransfer.tabular.fitting import _warnings
+
+    plain = {"boosting": {"a": 1.0, "b": 1.0}, "auto": {"a": 1.0, "b": 1.0}}
+    errors = {**plain, "constant": {"a": 5.0, "b": 5.0}}
+    assert "were not tried" in _warnings("auto", ["boosting"], errors)[0]
+    tried = {**errors, "mdd": {"a": 2.0, "b": 2.0}}
+    assert "promised no gain" in _warnings("auto", ["boosting"], tried)[0]
 
 
 def test_what_saving_lacks_is_said_before_training(

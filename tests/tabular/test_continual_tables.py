@@ -147,6 +147,51 @@ def test_files_are_predicted_by_the_network_of_all_tasks(response: str, tmp_path
     )
 
 
+def test_a_class_may_be_named_none(tmp_path: Path) -> None:
+    own = table()
+    pain = ["None" if y < 49 else "Mild" if y < 51 else "NA" for y in own.pop("y")]
+    pain[3] = ""
+    path, folder = write(tmp_path / "a.csv", {**own, "pain": pain}), tmp_path / "m"
+    roles = ("--task", "week", "--response", "pain", "--drop", "colour", "--compare", "")
+    done = vnt("continual", path, *roles, "--epochs", 5, "--save", folder)
+    assert done.exit_code == 0, done.output
+    said = " ".join(done.output.split())
+    assert "1 of 60 rows of task '10' have no response: left out" in said
+    assert "'None' is taken for a class of its own" in said
+    assert load_continual_model(folder).classes == ("Mild", "NA", "None")
+    done = vnt("predict", folder, path)
+    assert "179 rows have a response: accuracy" in done.output
+
+
+@pytest.mark.parametrize(
+    ("learnt", "later"),
+    [
+        (("True", "False"), ("true", "false")),
+        (("0.0", "1.0"), ("0", "1")),
+        (("true", "false"), ("TRUE", "FALSE")),
+    ],
+)
+def test_classes_may_be_written_otherwise_later(
+    learnt: tuple[str, str], later: tuple[str, str], tmp_path: Path
+) -> None:
+    own = table()
+    del own["y"]
+    red = [colour == "red" for colour in own.pop("colour")]
+
+    def written(names: tuple[str, str]) -> dict[str, list[Any]]:
+        return {**own, "red": [names[0] if value else names[1] for value in red]}
+
+    path, folder = write(tmp_path / "a.csv", written(learnt)), tmp_path / "m"
+    roles = ("--task", "week", "--response", "red", "--kind", "classification", "--compare", "")
+    assert vnt("continual", path, *roles, "--epochs", 5, "--save", folder).exit_code == 0
+    accuracies = {
+        re.findall(r"accuracy [\d.]+", vnt("predict", folder, path).output)[0]
+        for path in (path, write(tmp_path / "b.csv", written(later)))
+    }
+    assert len(accuracies) == 1
+    assert accuracies != {"accuracy 0"}
+
+
 def test_columns_are_compared_and_targets_refused(tmp_path: Path) -> None:
     model = learn_tasks(table(), task="week", response="y", drop=["colour"])
     model.save(tmp_path / "m")

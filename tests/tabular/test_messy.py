@@ -291,3 +291,75 @@ def test_folders_of_tasks_are_checked_as_those_of_models(tmp_path: Path) -> None
     (folder / "model.json").write_text(json.dumps(record | {"classes": ["a", "b", "c"]}))
     with pytest.raises(DataError, match="damaged"):
         load_continual_model(folder)
+
+
+@pytest.mark.parametrize("write_as", ["{},5", "{}%", "1,{:03.0f}.5"])
+def test_numbers_as_people_write_them_are_not_taken_for_categories(write_as: str) -> None:
+    table = towns()
+    table["size"] = [write_as.format(int(value)) for value in table["size"]]
+    with pytest.raises(DataError, match=r"row 2, column 'size': .* is not read as a number"):
+        adapt(table, **RIDGE)
+    adapt(table, **RIDGE, category=["size"])
+
+
+def test_a_response_with_a_decimal_comma_is_called_that() -> None:
+    table = towns()
+    table["price"] = [
+        "" if value is None else f"{value}".replace(".", ",") for value in table["price"]
+    ]
+    with pytest.raises(DataError, match=r"write numbers as 1234[.]5, without commas"):
+        adapt(table, **RIDGE)
+
+
+def test_one_bad_date_is_named() -> None:
+    days = [f"2020-{1 + i % 12:02d}-{1 + i % 28:02d}" for i in range(125)]
+    days[7] = "2020-02-30"
+    with pytest.raises(DataError, match="row 9, column 'day': '2020-02-30' is not a date such as"):
+        adapt({**towns(), "day": days}, **RIDGE)
+
+
+def test_ids_of_64_bits_without_a_sign(tmp_path: Path) -> None:
+    ids = np.arange(125, dtype=np.uint64) + np.uint64(2**63 + 1)
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({**towns(), "id": ids}), path)
+    assert read_frame(path).columns["id"].texts()[0] == str(2**63 + 1)
+    assert "price" in adapt(path, **RIDGE).names
+    mixed = tmp_path / "b.parquet"
+    pq.write_table(pa.table({**towns(), "id": pa.array([-1] * 125)}), mixed)
+    with pytest.raises(DataError, match="column 'id': whole numbers below zero beside"):
+        read_frame([path, mixed])
+
+
+def test_copies_of_parquet_in_csv_lose_nothing(model: Path, tmp_path: Path) -> None:
+    from datetime import datetime
+    from decimal import Decimal
+    from zoneinfo import ZoneInfo
+
+    night = datetime(2024, 3, 2, tzinfo=ZoneInfo("Europe/Berlin"))
+    kinds = {
+        "when": (pa.timestamp("us", "Europe/Berlin"), night, "2024-03-02 00:00:00.000000+0100"),
+        "nano": (pa.timestamp("ns"), 1, "1970-01-01 00:00:00.000000001"),
+        "much": (
+            pa.decimal128(22, 2),
+            Decimal("12345678901234567890.12"),
+            "12345678901234567890.12",
+        ),
+        "tenth": (pa.float32(), 0.1, "0.1"),
+        "none": (pa.float64(), None, ""),
+    }
+    columns = {name: pa.array([value] * 125, kind) for name, (kind, value, _) in kinds.items()}
+    path, out = tmp_path / "a.parquet", tmp_path / "out.csv"
+    pq.write_table(pa.table({**towns(), **columns}), path)
+    predict_file(load_table_model(model), path, out)
+    row = rows_of(out)[0]
+    assert {name: row[name] for name in kinds} == {name: own[2] for name, own in kinds.items()}
+
+
+def test_copied_categories_of_parquet_stay_categories(model: Path, tmp_path: Path) -> None:
+    colour = pa.array(["red", "blue", None, "red", "red"] * 25).dictionary_encode()
+    path, out = tmp_path / "a.parquet", tmp_path / "out.parquet"
+    pq.write_table(pa.table({**towns(), "colour": colour}), path)
+    predict_file(load_table_model(model), path, out, size=7)
+    found = pq.read_table(out).column("colour")
+    assert pa.types.is_dictionary(found.type)
+    assert found.to_pylist() == colour.to_pylist()

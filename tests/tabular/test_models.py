@@ -274,9 +274,10 @@ def test_pieces_of_a_file_are_predicted_as_the_whole(
     pytest.importorskip("pyarrow")
     pandas = pytest.importorskip("pandas")
     table = {**towns(), "note": ["=HYPERLINK(1)", "-3", "+x", "@y", "plain"] * 25}
+    table["town"] = ["new"] * 125  # nothing is compared with what was learnt
     path, out = write(tmp_path / "a.csv", table), tmp_path / f"out.{kind}"
     done = predict_file(model, path, out, size=7, escape_formulas=True)
-    assert (done.rows, done.labelled) == (125, 100)
+    assert (done.rows, done.labelled, done.learnt) == (125, 100, 0)
     read = pandas.read_csv(out) if kind == "csv" else pandas.read_parquet(out)
     assert read.columns[-3:].tolist() == ["price predicted", "price low", "price high"]
     whole = model.predict(path)
@@ -291,7 +292,7 @@ def test_pieces_of_a_file_are_predicted_as_the_whole(
         assert read["note"].tolist()[:5] == ["'=HYPERLINK(1)", "-3", "'+x", "'@y", "plain"]
         plain = tmp_path / "plain.csv"
         predict_file(model, path, plain)
-        assert "\n2,north" in plain.read_text()
+        assert "\n2,new" in plain.read_text()
         assert ",=HYPERLINK(1)," in plain.read_text()
 
 

@@ -1,6 +1,7 @@
 """Names of data sets in presets, with parameters of the set: ``cal_housing:k=5,seed=3``.
 
-A table of one's own is named by its file: ``houses.csv:domain=town,response=price``.
+A table of one's own is named by its file: ``houses.csv:domain=town,response=price``, where need be
+with ``delimiter=;`` (or tab) and ``drop=COLUMN|COLUMN``.
 """
 
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from vntransfer.data import Domains, TaskStream, load
+from vntransfer.data.cells import as_delimiter
 from vntransfer.errors import PresetError
 
 TABLES = (".csv", ".csv.gz", ".parquet", ".pq")
@@ -89,12 +91,15 @@ def _own_table(file: str, parameters: dict[str, str]) -> Domains:
     from vntransfer.tabular.table import read_features, read_places, read_responses
 
     domain, response = (parameters.pop(key, "") for key in ("domain", "response"))
+    delimiter, drop = parameters.pop("delimiter", ","), parameters.pop("drop", None)
     if not domain or not response or parameters:
         raise PresetError(
-            f"data: a table is named FILE:domain=COLUMN,response=COLUMN, got {file!r} with domain "
-            f"{domain!r}, response {response!r}" + "".join(f" and {key!r}" for key in parameters)
+            f"data: a table is named FILE:domain=COLUMN,response=COLUMN (and delimiter=;, "
+            f"drop=COLUMN|COLUMN), got {file!r} with domain {domain!r}, response {response!r}"
+            + "".join(f" and {key!r}" for key in parameters)
         )
-    frame, names = read_features(file, domain, response, None, ())
+    left = () if drop is None else [name.strip("'") for name in drop.split("|")]
+    frame, names = read_features(file, domain, response, None, left, as_delimiter(delimiter))
     places, y = read_places(frame, domain), read_responses(frame, response)
     rows = np.flatnonzero(~np.isnan(y))
     columns = {name: frame.columns[name].take(rows) for name in names}

@@ -36,6 +36,9 @@ RANGES = {
 
 LONG = 20.0
 
+IMPORTS = 5.0
+"""Seconds below which the first time of a method may be that of its imports."""
+
 LEAST = 3
 """Groups that are timed in a hurry too, unless they are slow: one says nothing of the others."""
 
@@ -100,23 +103,25 @@ def _subject(name: str) -> Subject:
 class Steps:
     """Short steps that were timed: seconds by the key of their cell.
 
-    The first one on a data set is computed twice, since its first time includes imports and reading
-    data, which a worker does once; a long one (`LONG` seconds) is not worth that.
+    The first one on a data set is computed twice, since its first time includes reading data, and
+    so is the first of a method, which includes imports: a worker does both once. A long one (`LONG`
+    seconds, `IMPORTS`) is not worth that.
     """
 
     seconds: dict[str, float] = field(default_factory=dict)
-    read: set[tuple[str, str]] = field(default_factory=set)
+    seen: set[tuple[str, str]] = field(default_factory=set)
 
     def time(self, cell: Cell, compute: Callable[[Cell], Outcome]) -> float:
         """Seconds of a cell; computed unless it was before."""
         if cell.key not in self.seconds:
             outcome = compute(cell)
-            place = cell.experiment, cell.data
-            if place not in self.read and not outcome.error and outcome.seconds < LONG:
+            firsts = {("data", cell.data): LONG, ("method", cell.method): IMPORTS}
+            limit = max((own for first, own in firsts.items() if first not in self.seen), default=0)
+            if outcome.seconds < limit and not outcome.error:
                 outcome = compute(cell)
             if outcome.error:
                 raise ProbeError(outcome.error)
-            self.read.add(place)
+            self.seen.update(firsts)
             self.seconds[cell.key] = outcome.seconds
         return self.seconds[cell.key]
 

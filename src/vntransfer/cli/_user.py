@@ -30,7 +30,20 @@ Category = Annotated[
     list[str] | None,
     typer.Option("--category", help="A column of categories, whatever it looks like; repeatable."),
 ]
-Delimiter = Annotated[str, typer.Option("--delimiter", help="Between the cells of a csv file.")]
+
+
+def _delimiter(text: str) -> str:
+    from vntransfer.data.cells import as_delimiter
+
+    return as_delimiter(text)
+
+
+Delimiter = Annotated[
+    str,
+    typer.Option(
+        "--delimiter", help="Between the cells of a csv file; 'tab' too.", callback=_delimiter
+    ),
+]
 Save = Annotated[
     Path | None, typer.Option("--save", help="Folder for what was learnt, for `vnt predict`.")
 ]

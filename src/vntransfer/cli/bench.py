@@ -27,7 +27,7 @@ _Jobs = Annotated[
     typer.Option("--jobs", "-j", min=1, help="Worker processes; by default one per core."),
 ]
 _Engine = Annotated[
-    str, typer.Option(help="local, or dask: a cluster (vntransfer[cluster]).", metavar="NAME")
+    str, typer.Option(help=r"local, or dask: a cluster (vntransfer\[cluster]).", metavar="NAME")
 ]
 _Scheduler = Annotated[
     str | None,
@@ -276,7 +276,11 @@ def report(
     """Print the tables of a run folder, or write its page."""
     from vntransfer.bench.report import View
     from vntransfer.bench.report import report as tables
+    from vntransfer.bench.tables import FORMATS
 
+    if form not in (*FORMATS, "html"):
+        known = ", ".join((*FORMATS, "html"))
+        raise ArgumentError(f"--format: expected one of {known}, got {form!r}")
     view = View(baseline, split(methods) or ())
     if form == "html":
         from vntransfer.bench.page import write_page

@@ -121,7 +121,8 @@ def show(found: "Relation", console: Any, targets: list[str]) -> None:
     console.print()
     for name in targets:
         console.print(Text(f"for {name}: {_ranked(found, name)}"))
-    if any(kind not in ("number", "left out") for _, kind, _ in found.treatment):
+    plain = ("number", "left out")
+    if any(kind not in plain or "missing" in what for _, kind, what in found.treatment):
         console.print(columns(found.treatment))
     for note in found.notes:
         console.print(Text(f"note: {note}", style="dim"))

@@ -92,6 +92,20 @@ class Column:
         pairs = zip(self.values, self.empty(), strict=True)
         return _texts(["" if empty else self._text(value) for value, empty in pairs])
 
+    def copies(self) -> NDArray[Any]:
+        """As texts that lose nothing of what a parquet file holds: no digit, no zone of time.
+
+        Examples
+        --------
+        >>> import pyarrow
+        >>> parquet_column(Path("a"), "x", pyarrow.array([0.1, 2], pyarrow.float32())).copies()
+        array(['0.1', '2'], dtype=object)
+        """
+        if self.arrow is None or self.stored in ("text", "boolean"):
+            return self.texts()
+        pairs = zip(self.arrow.cast("string").to_pylist(), self.empty(), strict=True)
+        return _texts(["" if empty else text for text, empty in pairs])
+
     def _text(self, value: Any) -> str:
         if self.stored == "boolean":
             return "true" if value else "false"
@@ -141,6 +155,17 @@ def expand(path: str | Path | Sequence[str | Path]) -> list[Path]:
     if not found:
         raise ArgumentError("path: got an empty list; give at least one file")
     return list(dict.fromkeys(found))
+
+
+def as_delimiter(text: str) -> str:
+    r"""Read a delimiter as people type it: a tab is hard to type.
+
+    Examples
+    --------
+    >>> as_delimiter("tab") == as_delimiter("\\t") == "\t"
+    True
+    """
+    return "\t" if text in ("tab", "\\t") else text
 
 
 def is_parquet(file: Path) -> bool:
@@ -316,7 +341,7 @@ def parquet_column(file: Path, name: str, cells: Any, *, copied: bool = False) -
     """Make a column of an Arrow array; of any type, as text, if it is only copied."""
     import pyarrow
 
-    types = pyarrow.types
+    types, whole = pyarrow.types, cells
     if types.is_dictionary(cells.type):
         cells = cells.dictionary_decode()
     kind = cells.type
@@ -331,7 +356,7 @@ def parquet_column(file: Path, name: str, cells: Any, *, copied: bool = False) -
         return Column("date", dates.to_numpy(zero_copy_only=False).astype("datetime64[us]"), cells)
     if copied or types.is_string(kind) or types.is_large_string(kind) or types.is_null(kind):
         texts = ["" if cell is None else str(cell).strip() for cell in cells.to_pylist()]
-        return Column("text", _texts(texts), cells)
+        return Column("text", _texts(texts), whole)
     raise DataError(
         f"{file}: column {name!r} has the type {kind}; expected numbers, text, booleans or dates: "
         f"convert it or leave it out"

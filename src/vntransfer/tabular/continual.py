@@ -20,7 +20,7 @@ from vntransfer.errors import ArgumentError, DataError, DivergedError, DomainErr
 from vntransfer.io import report
 from vntransfer.tabular.encoder import Findings, TableEncoder
 from vntransfer.tabular.frame import Frame, read_frame
-from vntransfer.tabular.schema import without_marks
+from vntransfer.tabular.schema import MISSING, almost_number, without_marks
 from vntransfer.tabular.table import read_features, read_places
 
 Floats = NDArray[np.float64]
@@ -73,6 +73,7 @@ class ContinualModel:
     notes: tuple[str, ...] = ()
 
     gives: ClassVar = ("predicted",)
+    sources: ClassVar[frozenset[str]] = frozenset()
 
     @property
     def roles(self) -> tuple[str, str]:
@@ -83,6 +84,10 @@ class ContinualModel:
     def metric(self) -> str:
         """What the matrix holds."""
         return "accuracy" if self.classes else "root mean squared error"
+
+    def made_for(self, target: str | None) -> str | None:
+        """One network is for all tasks."""
+        return None
 
     def summary(self) -> dict[str, float]:
         """RA, LA, BT and FT; for errors the signs of BT and FT turn."""
@@ -195,7 +200,8 @@ def learn_tasks(
     check_options(method, kind, order, held_out)
     random_state, sizes = whole("random_state", random_state), _sizes(hidden)
     frame, columns = read_features(data, task, response, features, drop, delimiter)
-    frame, notes = _labelled(frame, task, response)
+    kind = _kind(frame.columns[response], kind)
+    frame, notes = _labelled(frame, task, response, kind)
     places = read_places(frame, task)
     names = tuple(dict.fromkeys(places.tolist()))
     names = names if order == "appearance" else tuple(sorted(names, key=_natural))
@@ -221,6 +227,11 @@ def learn_tasks(
     unit = (0.0, 1.0) if classes else (float(y[train].mean()), float(y[train].std()))
     if unit[1] == 0:
         raise DataError(f"{frame.name}: column {response!r} is constant; nothing to learn")
+    notes += tuple(
+        f"{name!r} is taken for a class of its own; only empty cells have no response"
+        for name in classes
+        if name in MISSING
+    )
     target = torch.from_numpy(y).long() if classes else torch.from_numpy((y - unit[0]) / unit[1])
     inputs = torch.from_numpy(X).float()
     target = target if classes else target.float()
@@ -321,9 +332,22 @@ def _split(
     return mixed[n:], mixed[:n]
 
 
-def _labelled(frame: Frame, task: str, response: str) -> tuple[Frame, tuple[str, ...]]:
-    """Keep the rows that have a response, and say which are left out."""
-    gaps = without_marks(frame.columns[response]).empty()
+def _kind(column: Column, kind: Kind) -> Kind:
+    """Classes or numbers: one bad cell, or a decimal comma, does not make classes of numbers."""
+    if kind != "auto":
+        return kind
+    if column.stored != "text":
+        return "regression" if column.stored == "number" else "classification"
+    texts = [text for text in without_marks(column).texts() if text]
+    numbers = Column("text", np.array(texts, dtype=object)).numbers()
+    meant = [bool(np.isfinite(x)) or almost_number(t) for x, t in zip(numbers, texts, strict=True)]
+    return "regression" if 2 * sum(meant) >= len(meant) else "classification"
+
+
+def _labelled(frame: Frame, task: str, response: str, kind: Kind) -> tuple[Frame, tuple[str, ...]]:
+    """Keep the rows that have a response, and say which are left out; None may be a class."""
+    column = frame.columns[response]
+    gaps = (without_marks(column) if kind == "regression" else column).empty()
     if not gaps.any():
         return frame, ()
     if gaps.all():
@@ -338,23 +362,12 @@ def _labelled(frame: Frame, task: str, response: str) -> tuple[Frame, tuple[str,
     return Frame(columns, np.asarray(frame.rows)[kept].tolist(), frame.sha256, frame.name), notes
 
 
-def _looks_numeric(column: Column) -> bool:
-    """Whether a response is meant as a number: one bad cell, or a decimal comma, is a mistake."""
-    if column.stored != "text":
-        return column.stored == "number"
-    with_points = [text.replace(",", ".", 1) for text in column.texts()]
-    numbers = Column("text", np.array(with_points, dtype=object)).numbers()
-    return bool(2 * np.isfinite(numbers).sum() >= len(numbers))
-
-
 def _labels(frame: Frame, response: str, kind: Kind) -> tuple[NDArray[Any], tuple[str, ...]]:
     """Responses, and names of classes if they are classes."""
     column = frame.columns[response]
-    values = without_marks(column).numbers()
-    bad = ~np.isfinite(values)
-    if kind == "auto":
-        kind = "regression" if _looks_numeric(column) else "classification"
     if kind == "regression":
+        values = without_marks(column).numbers()
+        bad = ~np.isfinite(values)
         if bad.any():
             i = int(bad.argmax())
             raise DataError(

@@ -194,9 +194,11 @@ def _warnings(
     }
     if set(used) <= set(PLAIN):
         if method not in PLAIN:
+            tried = not set(errors) <= {*PLAIN, method}
             out.append(
                 f"no adaptation is used: {' and '.join(used)} did best on held-out sources, and "
-                f"weights or alignment promised no gain"
+                f"weights or alignment "
+                + ("promised no gain" if tried else "were not tried, which takes three sources")
             )
     else:
         for plain in (name for name in COMPARED if name in compared and name not in used):

@@ -72,6 +72,12 @@ def check_file(
 
 
 def _check_above(what: str, path: Path) -> None:
+    for own in path.resolve().parents:
+        if kind_of(own).startswith("vntransfer "):
+            raise ArgumentError(
+                f"{what}: {path} would lie in {own}, the folder of a model, which may hold nothing "
+                f"else; name another place"
+            )
     above = next(folder for folder in path.absolute().parents if folder.exists())
     if not above.is_dir() or not os.access(above, os.W_OK):
         raise ArgumentError(

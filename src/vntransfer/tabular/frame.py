@@ -96,8 +96,16 @@ def _join(name: str, parts: Sequence[Column]) -> Column:
         return Column(parts[0].stored, values)
     import pyarrow
 
-    exact = [own.arrow.cast(pyarrow.int64()) for own in parts]
-    return Column(parts[0].stored, values, pyarrow.concat_arrays(exact))
+    for kind in (pyarrow.int64(), pyarrow.uint64()):
+        try:
+            exact = pyarrow.concat_arrays([own.arrow.cast(kind) for own in parts])
+        except pyarrow.ArrowInvalid:
+            continue
+        return Column(parts[0].stored, values, exact)
+    raise DataError(
+        f"column {name!r}: whole numbers below zero beside some that 63 bits do not hold; save it "
+        f"as text"
+    )
 
 
 def _in_memory(data: Any, columns: Sequence[str] | Pick | None) -> Frame:

@@ -74,10 +74,15 @@ class Calibration:
 
     def half_width(self, level: float) -> float:
         """Half width of an interval that would have covered ``level`` of the weighted rows."""
-        if not 0 < number("level", level) < 1:
-            raise ArgumentError(f"level: expected a share between 0 and 1, got {level!r}")
+        check_level(level)
         at = np.searchsorted(np.cumsum(self.weights), level * (1 - 1e-12))
         return float(self.errors[min(int(at), len(self.errors) - 1)])
+
+
+def check_level(level: float) -> None:
+    """Raise unless a level is a share between 0 and 1."""
+    if not 0 < number("level", level) < 1:
+        raise ArgumentError(f"level: expected a share between 0 and 1, got {level!r}")
 
 
 def coverage(truth: Floats, predicted: Floats, half_width: float) -> float:

@@ -13,8 +13,8 @@ from vntransfer.errors import ArgumentError, DataError
 from vntransfer.tabular.encoder import Findings, TableEncoder
 from vntransfer.tabular.fitting import COMPARED, Outcome, check_method, fit_target
 from vntransfer.tabular.frame import read_frame
-from vntransfer.tabular.intervals import Calibration
-from vntransfer.tabular.table import Problem, read_problem
+from vntransfer.tabular.intervals import Calibration, check_level
+from vntransfer.tabular.table import LABELLED, Problem, read_problem
 
 Floats = NDArray[np.float64]
 
@@ -59,6 +59,7 @@ class TableModel:
     notes: tuple[str, ...] = ()
 
     gives: ClassVar = ("predicted", "low", "high")
+    classes: ClassVar[tuple[str, ...]] = ()
 
     @property
     def roles(self) -> tuple[str, str]:
@@ -69,6 +70,16 @@ class TableModel:
     def targets(self) -> list[str]:
         """Names of the targets."""
         return list(self.estimators)
+
+    @property
+    def sources(self) -> frozenset[str]:
+        """Places whose responses were learnt."""
+        used = (name for own in self.outcomes.values() for name in own.source_weights)
+        return frozenset(name.removesuffix(LABELLED) for name in used)
+
+    def made_for(self, target: str | None) -> str | None:
+        """Name the place that all rows are predicted for; None: what each row says."""
+        return target or (self.targets[0] if len(self.estimators) == 1 else None)
 
     def predict(
         self,
@@ -140,6 +151,7 @@ class TableModel:
         findings: Findings | None = None,
     ) -> Predictions:
         """Predict rows that were read and checked."""
+        check_level(level)
         X = self.encoder.transform(columns, rows, findings)
         out = Predictions(*(np.full(len(X), np.nan) for _ in range(3)))
         for name, own in self._split(columns, rows, target):
@@ -154,8 +166,8 @@ class TableModel:
         self, columns: Mapping[str, Column], rows: Sequence[int], target: str | None
     ) -> Iterator[tuple[str, NDArray[Any]]]:
         """Rows of each target."""
-        if target is not None or len(self.estimators) == 1:
-            yield target or self.targets[0], np.arange(len(rows))
+        if (only := self.made_for(target)) is not None:
+            yield only, np.arange(len(rows))
             return
         places = columns[self.names[0]].texts()
         if (other := ~np.isin(places, self.targets)).any():

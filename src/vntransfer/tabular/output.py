@@ -15,7 +15,7 @@ from vntransfer.errors import ArgumentError, DataError
 from vntransfer.io import atomic_write, report
 from vntransfer.tabular.encoder import Findings, TableEncoder
 from vntransfer.tabular.folders import check_file
-from vntransfer.tabular.schema import without_marks
+from vntransfer.tabular.schema import MISSING, without_marks
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """With these a spreadsheet takes a cell for a formula."""
@@ -38,6 +38,17 @@ class Predictor(Protocol):
     @property
     def gives(self) -> tuple[str, ...]:
         """What `answers` has: "predicted", and the ends of intervals if there are any."""
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """What can be predicted; empty for numbers."""
+
+    @property
+    def sources(self) -> frozenset[str]:
+        """Places with which nothing is compared, since their responses were learnt."""
+
+    def made_for(self, target: str | None) -> str | None:
+        """Name the place that all rows are predicted for; None: what each row says."""
 
     def check(self, names: Sequence[str], target: str | None) -> list[str]:
         """Give notes on the columns of a table, or say what is missing."""
@@ -66,8 +77,10 @@ class Written:
         On the columns.
     findings
         On the values.
+    learnt
+        Rows of the file with a response that are of places that the model was trained on.
     labelled
-        Rows of the file that have a response.
+        Other rows of the file that have a response.
     error, squared
         Their mean absolute and mean squared error; of classes both are the share of wrong ones.
     covered
@@ -79,25 +92,45 @@ class Written:
     rows: int = 0
     notes: list[str] = field(default_factory=list)
     findings: Findings = field(default_factory=Findings)
+    learnt: int = 0
     labelled: int = 0
     error: float = 0.0
     squared: float = 0.0
     covered: float = 0.0
     classes: bool = False
 
-    def count(self, response: Column, found: Answers) -> None:
-        """Compare predictions with responses, where there are any."""
+    def count(
+        self,
+        response: Column,
+        found: Answers,
+        classes: Sequence[str] = (),
+        learnt: NDArray[Any] | bool = False,
+    ) -> None:
+        """Compare predictions with responses, where there are any.
+
+        Parameters
+        ----------
+        response
+            What the file has.
+        found
+            What was predicted.
+        classes
+            What can be predicted; empty for numbers.
+        learnt
+            Rows that the model was trained on.
+        """
         value = found["predicted"]
-        self.classes = value.dtype == object
-        if self.classes:
-            known, truth = ~without_marks(response).empty(), response.texts()
-            if set(value) <= {"true", "false"}:  # "True" in a csv file
-                truth = np.array([text.lower() for text in truth], dtype=object)
+        self.classes = bool(classes)
+        if classes:
+            truth = _as_classes(response.texts(), classes)
+            known = ~np.isin(truth, [mark for mark in MISSING if mark not in classes])
             gap = np.asarray(truth != value, dtype=np.float64)
         else:
             truth = without_marks(response).numbers()
             known = np.isfinite(truth)
             gap = np.abs(truth - value)
+        self.learnt += int((known & learnt).sum())
+        known &= ~np.asarray(learnt)
         if not (n := int(known.sum())):
             return
         inside = np.full(len(gap), np.nan)
@@ -178,19 +211,55 @@ def predict_file(
     shown = wanted if columns else [n for n in (domain,) if n in names]
     copied = {*names} - {*model.encoder.needed, *model.roles}
     written = [_free_name(shown), *shown, *added]
+    place, elsewhere = model.made_for(target) if target is None else None, 0
     with _writer(out, written, delimiter, escape_formulas) as write:
         for chunk in chunks(file, wanted, delimiter=delimiter, size=size, copied=copied):
             found = model.answers(
                 chunk.columns, chunk.rows, target=target, level=level, findings=done.findings
             )
             done.rows += len(chunk.rows)
+            places = chunk.columns[domain].texts() if domain in chunk.columns else None
+            if place is not None and places is not None:
+                elsewhere += int((places != place).sum())
             if response in chunk.columns:
-                done.count(chunk.columns[response], found)
+                learnt = False if places is None else np.isin(places, [*model.sources])
+                done.count(chunk.columns[response], found, model.classes, learnt)
             write(_written(chunk, shown, found))
             report("rows", done.rows, None)
         if not done.rows:
             raise DataError(f"{file}: has a header but no rows; nothing to predict")
+    if elsewhere:
+        done.notes.append(
+            f"{elsewhere} of {done.rows} rows are not of {place!r}, which the model is made for, "
+            f"and are predicted all the same"
+        )
+    if done.learnt:
+        done.notes.append(
+            f"{done.learnt} rows have a response and are of places that the model was trained on: "
+            f"not compared"
+        )
     return done
+
+
+def _as_classes(texts: NDArray[Any], classes: Sequence[str]) -> NDArray[Any]:
+    """Write classes as the model does: True is true, and 1.0 is 1.
+
+    Examples
+    --------
+    >>> _as_classes(np.array(["1.0", "no"], dtype=object), ["0", "1"]).tolist()
+    ['1', 'no']
+    """
+    known = {_plain(name): name for name in classes}
+    written = {
+        text: text if text in classes else known.get(_plain(text), text) for text in set(texts)
+    }
+    return np.array([written[text] for text in texts], dtype=object)
+
+
+def _plain(text: str) -> str:
+    """Write booleans and numbers in one way."""
+    value = Column("text", np.array([text], dtype=object)).numbers()[0]
+    return repr(float(value)) if np.isfinite(value) else text.lower()
 
 
 def _free_name(taken: Sequence[str]) -> str:
@@ -242,7 +311,7 @@ def _cells(columns: Any, escape: bool) -> Iterator[tuple[str, ...]]:
         elif escape and own.stored == "text":
             made.append([_escaped(text) for text in own.values])
         else:
-            made.append(own.texts().tolist())
+            made.append(own.copies().tolist())
     return zip(*made, strict=True)
 
 

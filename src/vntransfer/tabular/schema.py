@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from typing import Any, Literal, Self, get_args
+from typing import Any, Literal, NoReturn, Self, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,9 @@ FEW = 20
 _ISO = re.compile(r"\d{4}-\d{2}-\d{2}([T ]|$)")
 _DATE = re.compile(r"\d{1,4}[./-]\d{1,2}[./-]\d{1,4}")
 _CODE = re.compile(r"0\d+")
+_ALMOST = re.compile(
+    r"[-+]?(\d*,\d+|\d{1,3}(,\d{3})+(\.\d+)?|\d{1,3}(\.\d{3})+,\d+|\d+([.,]\d+)?\s?%)"
+)
 
 
 @dataclass(frozen=True)
@@ -114,6 +117,17 @@ class Field:
         except (TypeError, ValueError, KeyError) as error:
             raise DataError(f"schema: damaged record of a column ({error})") from None
         return field
+
+
+def almost_number(text: str) -> bool:
+    """Whether a text is a number to people: with a decimal comma, commas at thousands, or a %.
+
+    Examples
+    --------
+    >>> [almost_number(text) for text in ("1,3", "-12,345.6", "1.234,5", "45 %", "1.5", "1,2,3")]
+    [True, True, True, True, False, False]
+    """
+    return _ALMOST.fullmatch(text) is not None
 
 
 def without_marks(column: Column) -> Column:
@@ -247,20 +261,40 @@ def _typed(name: str, marked: Column, rows: Any, wanted: bool) -> Field | None:
             return None
         return _numbers(name, values, False, wanted)
     if fine.mean() >= 0.5:
-        at = int(np.flatnonzero(full)[(~fine).argmax()])
+        _refuse(name, marked, rows, full, fine, "a number")
+    texts = marked.values[full]
+    meant = {text: almost_number(text) for text in set(texts)}
+    plain = fine | np.array([meant[text] for text in texts])
+    if plain.mean() >= 0.5:
+        at = int(np.flatnonzero(full)[(plain & ~fine).argmax()])
         raise DataError(
-            f"row {rows[at]}, column {name!r}: {marked.values[at][:40]!r} is not a number, "
-            f"{int(fine.sum())} others of the column are; mend it, or say that it holds categories "
-            f"with --category {name!r} (category=)"
+            f"row {rows[at]}, column {name!r}: {marked.values[at][:40]!r} is not read as a number; "
+            f"write numbers as 1234.5, without commas and %, or say that the column holds "
+            f"categories with --category {name!r} (category=)"
         )
     flags = booleans(marked)
     if np.isfinite(flags[full]).all():
         return _numbers(name, flags, True, False)
-    if _ISO.match(marked.values[full.argmax()]):
+    if any(map(_ISO.match, meant)):
         when = days(marked)
-        if np.isfinite(when[full]).all():
+        fine = np.isfinite(when[full])
+        if fine.all():
             return _dates(name, when)
+        if fine.mean() >= 0.5:
+            _refuse(name, marked, rows, full, fine, "a date such as 2024-03-31")
     return None
+
+
+def _refuse(
+    name: str, marked: Column, rows: Any, full: NDArray[Any], fine: NDArray[Any], what: str
+) -> NoReturn:
+    """Name the first cell that is not what most of a column are."""
+    at = int(np.flatnonzero(full)[(~fine).argmax()])
+    raise DataError(
+        f"row {rows[at]}, column {name!r}: {marked.values[at][:40]!r} is not {what}, "
+        f"{int(fine.sum())} others of the column are; mend it, or say that it holds categories "
+        f"with --category {name!r} (category=)"
+    )
 
 
 def _numbers(name: str, values: NDArray[np.float64], boolean: bool, wanted: bool) -> Field:
@@ -300,7 +334,7 @@ def _categories(name: str, column: Column, wanted: bool) -> Field:
     n, gaps = len(texts), int((texts == "").sum())
     first = next(iter(counts))
     hint = ""
-    if _DATE.match(first):
+    if _DATE.match(first) and not _ISO.match(first):
         hint = f" ({first[:20]!r} looks like a date: write dates as 2024-03-31)"
     if len(counts) > MANY and not wanted:
         raise DataError(

@@ -13,7 +13,7 @@ from vntransfer.data.cells import need
 from vntransfer.errors import ArgumentError, DataError, DomainError
 from vntransfer.tabular.encoder import Findings, TableEncoder
 from vntransfer.tabular.frame import Frame, read_frame
-from vntransfer.tabular.schema import without_marks
+from vntransfer.tabular.schema import almost_number, without_marks
 
 LEAST = 10
 """Labelled rows that are needed at least."""
@@ -238,10 +238,12 @@ def read_responses(frame: Frame, response: str, unread: NDArray[np.bool_] | None
     bad = np.isinf(y) if unread is None else np.isinf(y) & ~unread
     if bad.any():
         i = int(bad.argmax())
+        cell = column.texts()[i]
+        how = "code classes as 0 and 1, or leave the cell empty where it is unknown"
         raise DataError(
-            f"{frame.name}: row {frame.rows[i]}, column {response!r}: {column.texts()[i][:40]!r} "
-            f"is not a finite number; the response must be one (code classes as 0 and 1, or leave "
-            f"the cell empty where it is unknown)"
+            f"{frame.name}: row {frame.rows[i]}, column {response!r}: {cell[:40]!r} is not a "
+            f"finite number; the response must be one "
+            f"({'write numbers as 1234.5, without commas and %' if almost_number(cell) else how})"
         )
     return y
 
