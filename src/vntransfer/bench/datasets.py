@@ -44,6 +44,23 @@ def parse_data(text: str) -> tuple[str, dict[str, Any]]:
     return name, parameters
 
 
+def split_names(text: str) -> list[str]:
+    """Names between commas; parameters, between commas too, stay with their set.
+
+    Examples
+    --------
+    >>> split_names("bike:k=8,seed=1, amazon4,families:shift=both,seed=3")
+    ['bike:k=8,seed=1', 'amazon4', 'families:shift=both,seed=3']
+    """
+    names: list[str] = []
+    for part in filter(None, map(str.strip, text.split(","))):
+        if names and "=" in part.partition(":")[0]:
+            names[-1] += f",{part}"
+        else:
+            names.append(part)
+    return names
+
+
 def _is_table(name: str) -> bool:
     return name.lower().endswith(TABLES)
 

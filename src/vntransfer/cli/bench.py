@@ -345,6 +345,7 @@ def verify(
     tolerance and than three standard deviations over the seeds of the run.
     """
     from vntransfer.bench import verify as compute
+    from vntransfer.bench.datasets import split_names
     from vntransfer.bench.display import Display
     from vntransfer.bench.tables import render
     from vntransfer.bench.verify import TOLERANCE, as_table
@@ -354,7 +355,7 @@ def verify(
         found = compute(
             folder,
             cells=cells,
-            data=split(data),
+            data=split_names(data) or None,
             targets=split(targets),
             methods=split(methods),
             seed=seed,
