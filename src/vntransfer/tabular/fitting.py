@@ -194,11 +194,12 @@ def _warnings(
     }
     if set(used) <= set(PLAIN):
         if method not in PLAIN:
-            tried = not set(errors) <= {*PLAIN, method}
+            why = "promised no gain"
+            if set(errors) <= {*PLAIN, method}:
+                why = "were not tried" + (", which takes three sources" if len(own) < 3 else "")
             out.append(
                 f"no adaptation is used: {' and '.join(used)} did best on held-out sources, and "
-                f"weights or alignment "
-                + ("promised no gain" if tried else "were not tried, which takes three sources")
+                f"weights or alignment {why}"
             )
     else:
         for plain in (name for name in COMPARED if name in compared and name not in used):

@@ -259,7 +259,9 @@ def _as_classes(texts: NDArray[Any], classes: Sequence[str]) -> NDArray[Any]:
 def _plain(text: str) -> str:
     """Write booleans and numbers in one way."""
     value = Column("text", np.array([text], dtype=object)).numbers()[0]
-    return repr(float(value)) if np.isfinite(value) else text.lower()
+    if np.isfinite(value):
+        return repr(float(value))
+    return text.lower() if text.lower() in ("true", "false") else text
 
 
 def _free_name(taken: Sequence[str]) -> str:
