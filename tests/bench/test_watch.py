@@ -171,7 +171,7 @@ def test_the_commit_of_a_working_copy_is_told(tmp_path: Path) -> None:
     assert revision(tmp_path) == ""
 
     def git(*words: str) -> str:
-        who = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
+        who = ["-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false"]
         command = ["git", "-C", str(tmp_path), *who, *words]
         return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 

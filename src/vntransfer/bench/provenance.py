@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -46,10 +47,17 @@ def revision(folder: Path) -> str:
     """
     if not (folder / ".git").exists():  # an installed package, in whoever's repository
         return ""
-    git = ["git", "-C", str(folder)]
+    git = partial(
+        subprocess.run,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=10,
+        env={k: v for k, v in os.environ.items() if not k.startswith("GIT_")},  # as hooks set them
+    )
     try:
         asked = [
-            subprocess.run([*git, *words], capture_output=True, text=True, check=True, timeout=10)
+            git(["git", "-C", str(folder), *words])
             for words in (["rev-parse", "--short=12", "HEAD"], ["status", "--short", "-uno"])
         ]
     except (OSError, subprocess.SubprocessError):
