@@ -59,6 +59,17 @@ def test_jeffreys_loss_gets_its_mean_back() -> None:
     assert model.score(x, y) > 0.9
 
 
+def test_jeffreys_as_the_first_term_gets_its_mean_back() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(600, 3))
+    y = 100 + x @ [1.0, -2.0, 0.5]
+    y[400:] = np.nan
+    domain = np.repeat(["a", "b", "new"], 200)
+    options: dict[str, Any] = {"first_term": "jeffreys", "epochs": 15, "random_state": 0}
+    model = METHODS["mdd_paper"].make(**options).fit(x, y, domain, target="new")
+    assert abs(model.predict(x[:400]).mean() - y[:400].mean()) < 0.02
+
+
 def test_domain_losses_stay_where_they_belong() -> None:
     """No raw scores where log-probabilities belong: cross-entropies are positive and bounded."""
     world = one_near(0)

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner, Result
@@ -19,7 +20,6 @@ from vntransfer.bench.store import read_records
 from vntransfer.cli import app
 from vntransfer.errors import ArgumentError, PresetError, StoreError
 
-ROOT = Path(__file__).parents[2]
 VNT = [sys.executable, "-c", "from vntransfer.cli import main; main()"]
 SMALL = {"targets": ["s1", "s2"], "methods": ["constant", "ridge"], "seeds": 2, "jobs": 2}
 
@@ -162,7 +162,7 @@ def test_a_stop_ends_it_cleanly_and_the_same_command_goes_on(
     troubled: Path, tmp_path: Path, stop: signal.Signals, code: int
 ) -> None:
     folder = tmp_path / "run"
-    more = ("--methods", "fine", "--seeds", "8", "--set", "seconds=0.5")
+    more = ("--methods", "fine", "--seeds", "30", "--set", "seconds=0.2")
     process = start(folder, troubled, *more)
     wait_for_cells(folder, 2)
     os.killpg(process.pid, stop)  # as a terminal or a scheduler does: runner and workers
@@ -174,16 +174,24 @@ def test_a_stop_ends_it_cleanly_and_the_same_command_goes_on(
     records = read_records(folder)[1]
     assert {record.status for record in records} == {"done", "pending"}
     before = sum(record.status == "done" for record in records)
-    summary = run(troubled, methods=["fine"], seeds=8, settings={"seconds": 0.5}, out=folder)
-    assert (summary.done, summary.computed) == (16, 16 - before)
+    summary = run(troubled, methods=["fine"], seeds=30, settings={"seconds": 0.2}, out=folder)
+    assert (summary.done, summary.computed) == (60, 60 - before)
 
 
-def test_three_kills_and_the_same_table(troubled: Path) -> None:
-    size = ("--methods", "fine", "--seeds", "4", "--set", "seconds=0.1", "--jobs", "2")
-    faults = [sys.executable, str(ROOT / "benchmarks" / "faults.py"), "--kills", "3"]
-    done = subprocess.run([*faults, "--", str(troubled), *size], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert "equal tables and rows      3 of 3" in done.stdout
+def test_three_kills_and_the_same_table(troubled: Path, tmp_path: Path) -> None:
+    folder, size = tmp_path / "run", ("--methods", "fine", "--seeds", "30", "--set", "seconds=0.2")
+    for wanted in (2, 10, 20):
+        process = start(folder, troubled, *size)
+        wait_for_cells(folder, wanted)
+        process.kill()  # the runner alone, its workers find out
+        process.communicate(timeout=180)
+        finished = sum(record.status == "done" for record in read_records(folder)[1])
+        assert wanted <= finished < 60
+    options: dict[str, Any] = {"methods": ["fine"], "seeds": 30, "settings": {"seconds": 0.2}}
+    summary = run(troubled, **options, jobs=2, out=folder)
+    assert (summary.done, summary.computed) == (60, 60 - finished)
+    run(troubled, **options, jobs=8, out=tmp_path / "alone")
+    assert report(folder) == report(tmp_path / "alone")
 
 
 def test_a_run_killed_while_its_store_was_made_goes_on(troubled: Path, tmp_path: Path) -> None:

@@ -227,6 +227,7 @@ def test_first_layer_and_responses() -> None:
     index = RSP(net(), groups=3, response="index")
     learn(index, tasks)
     assert (held.n_response, index.n_response) == (3, 1)
+    assert index._columns(torch.tensor([2, 0])).tolist() == [[2.0], [0.0]]
     real = RSP(net(1), groups=3)
     learn(real, responses())
     assert real.n_response == 1
@@ -246,9 +247,14 @@ def test_classes_of_heads_are_counted_within_them() -> None:
 @pytest.mark.parametrize("normalise", ["tasks", "groups", "none"])
 def test_groupings_and_normalisations_run(grouping: Any, normalise: Any) -> None:
     model = net()
-    method = RSP(model, groups=3, grouping=grouping, normalise=normalise, relatedness="reversed")
+    options: dict[str, Any] = {"normalise": normalise, "temperature": 0.5, "every": 4}
+    method = RSP(model, groups=3, grouping=grouping, relatedness="reversed", **options)
     learn(method, classes())
     assert all(p.isfinite().all() for p in model.parameters())
+    (D, *_), (labels, *_) = method.divergences, method.labels
+    r = relatedness(D, "reversed", 0.5, normalise).sum(0)[labels]  # of the units, all tasks
+    weights = method.quadratic.precisions[2]
+    torch.testing.assert_close(weights, r.to(weights).expand_as(weights))
 
 
 @pytest.mark.parametrize(

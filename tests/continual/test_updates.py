@@ -22,6 +22,7 @@ from vntransfer.continual import (
     diagonal_fisher,
 )
 from vntransfer.continual._descent import Descent
+from vntransfer.continual._fisher import Fisher
 from vntransfer.continual._memory import Reservoir
 from vntransfer.continual.gem import project
 from vntransfer.continual.l2 import chosen
@@ -70,6 +71,15 @@ def test_ewc_takes_the_first_samples_of_a_task() -> None:
     again = diagonal_fisher(method.model, task.x[:5], task.y[:5])
     for F, G in zip(method.quadratic.precisions, again, strict=True):
         assert torch.equal(F, G)
+
+
+@pytest.mark.parametrize("kind", ["observed", "expected", "squared_mean"])
+def test_ewc_uses_the_fisher_information_that_it_is_told(kind: Fisher) -> None:
+    (task,) = classes(1)
+    method = learn(EWC(net(), fisher=kind), [task])
+    again = diagonal_fisher(method.model, task.x, task.y, kind=kind)
+    for F, G in zip(method.quadratic.precisions, again, strict=True):
+        torch.testing.assert_close(F, G)
 
 
 def test_si() -> None:
@@ -165,16 +175,19 @@ def test_unknown_layers_are_named() -> None:
 
 
 @pytest.mark.parametrize("margin", [0.0, 0.7])
-def test_agem(margin: float) -> None:
+@pytest.mark.parametrize("sample", [None, 3])
+def test_agem(margin: float, sample: int | None) -> None:
     tasks = classes(3, dtype=F64)
     ours, plain = net(dtype=F64), net(dtype=F64)
-    learn(AGEM(ours, margin=margin, memory=4), tasks, lr=RATE)
-    kept_x, kept_y, turned = [], [], 0
+    learn(AGEM(ours, margin=margin, memory=4, sample=sample, seed=3), tasks, lr=RATE)
+    kept_x, kept_y, turned, rng = [], [], 0, generator(3)
     for task in tasks:
         for x, y in task.batches(2):
             g = slope(plain, x, y)
             if kept_x:
-                r = slope(plain, torch.cat(kept_x), torch.cat(kept_y))
+                old, labels = torch.cat(kept_x), torch.cat(kept_y)
+                rows = torch.randperm(len(old), generator=rng)[:sample] if sample else slice(None)
+                r = slope(plain, old[rows], labels[rows])
                 if g @ r < 0:
                     v = max(margin, float(-(g @ r) / (r @ r)))
                     g = g + v * r
@@ -188,11 +201,6 @@ def test_agem(margin: float) -> None:
     torch.testing.assert_close(theta(ours), theta(plain), atol=1e-12, rtol=1e-10)
 
 
-def test_agem_on_a_part_of_the_memory() -> None:
-    method = learn(AGEM(net(), memory=6, sample=3), classes(4))
-    assert method.stored_samples == 24
-
-
 @pytest.mark.parametrize("margin", [0.0, 0.5])
 @pytest.mark.parametrize("repeated", [False, True])
 def test_gem_satisfies_its_constraints_and_is_optimal(margin: float, repeated: bool) -> None:
@@ -204,11 +212,27 @@ def test_gem_satisfies_its_constraints_and_is_optimal(margin: float, repeated: b
         g = torch.randn(12, generator=rng, dtype=F64)
         z = project(g, G, margin)
         assert float((G @ z).min()) > -1e-9
-        if margin == 0:  # Karush-Kuhn-Tucker: z - g = G'v with v >= 0, v (G z) = 0
-            v = torch.linalg.lstsq(G.mT, (z - g)[:, None], driver="gelsd").solution[:, 0]
-            torch.testing.assert_close(G.mT @ v, z - g, atol=1e-9, rtol=1e-9)
-            assert float(v.min()) > -1e-9
-            assert float((v * (G @ z)).abs().max()) < 1e-9
+        v = torch.linalg.lstsq(G.mT, (z - g)[:, None], driver="gelsd").solution[:, 0]
+        torch.testing.assert_close(G.mT @ v, z - g, atol=1e-9, rtol=1e-9)
+        if margin == 0 or not repeated:  # Karush-Kuhn-Tucker: v >= margin, (v - margin) (G z) = 0
+            assert float(v.min()) > margin - 1e-9
+            assert float(((v - margin) * (G @ z)).abs().max()) < 1e-9
+
+
+def test_gem_uses_its_margin() -> None:
+    tasks = classes(3, dtype=F64)
+    ours, plain = net(dtype=F64), net(dtype=F64)
+    learn(GEM(ours, margin=0.5, memory=4), tasks, lr=RATE)
+    kept: list[tuple[Tensor, Tensor]] = []
+    for task in tasks:
+        for x, y in task.batches(2):
+            g = slope(plain, x, y)
+            if kept:
+                G = torch.stack([slope(plain, *own) for own in kept])
+                g = project(g, G, 0.5) if bool((G @ g < 0).any()) else g
+            move(plain, theta(plain) - RATE * g)
+        kept.append((task.x[-4:], task.y[-4:]))
+    torch.testing.assert_close(theta(ours), theta(plain), atol=1e-12, rtol=1e-10)
 
 
 def test_gem_with_one_task_is_agem() -> None:
