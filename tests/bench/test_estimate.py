@@ -223,31 +223,20 @@ def test_short_steps_that_presets_share_are_timed_once() -> None:
     assert len(asked) == 4
 
 
-def test_the_first_step_on_a_data_set_is_timed_twice_for_it_reads_the_data() -> None:
+@pytest.mark.parametrize(("first", "slow"), [("data", 10.0), ("method", 2.0)])
+def test_first_steps_are_timed_twice_for_they_read_data_and_import(first: str, slow: float) -> None:
     one = cells("smoke", methods=["constant"], targets=["s1"], seeds=1)[0]
-    read: set[str] = set()
+    seen: set[str] = set()
 
     def compute(cell: Cell) -> Outcome:
-        known, _ = cell.data in read, read.add(cell.data)
-        return Outcome(seconds=1.0 if known else 10.0)
+        name = getattr(cell, first)
+        known, _ = name in seen, seen.add(name)
+        return Outcome(seconds=0.1 if known else slow)
 
     steps = Steps()
-    for data, method in (("a", "constant"), ("a", "ridge"), ("b", "ridge")):
-        assert steps.time(replace(one, data=data, method=method), compute) == 1.0
+    for data, method in (("a", "constant"), ("a", "ridge"), ("b", "ridge"), ("b", "boosting")):
+        assert steps.time(replace(one, data=data, method=method), compute) == 0.1
     assert Steps().time(one, lambda cell: Outcome(seconds=LONG)) == LONG
-
-
-def test_the_first_step_of_a_method_is_timed_twice_for_it_imports() -> None:
-    one = cells("smoke", methods=["constant"], targets=["s1"], seeds=1)[0]
-    imported: set[str] = set()
-
-    def compute(cell: Cell) -> Outcome:
-        known, _ = cell.method in imported, imported.add(cell.method)
-        return Outcome(seconds=0.1 if known else 2.0)
-
-    steps = Steps()
-    for method in ("constant", "ridge", "boosting"):
-        assert steps.time(replace(one, method=method), compute) == 0.1
 
 
 def test_a_run_is_never_shorter_than_its_longest_cell() -> None:
