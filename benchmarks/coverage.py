@@ -5,18 +5,10 @@ python benchmarks/coverage.py
 
 import numpy as np
 
+from percentiles import resampled_means
 from vntransfer.bench.statistics import difference
 
 TRIALS, RESAMPLES = 1000, 1000
-
-
-def percentile_interval(d: np.ndarray, rng: np.random.Generator) -> tuple[float, float]:
-    """Hierarchical bootstrap: targets with replacement, within each its seeds with replacement."""
-    targets, seeds = d.shape
-    rows = rng.integers(targets, size=(RESAMPLES, targets, 1))
-    columns = rng.integers(seeds, size=(RESAMPLES, targets, seeds))
-    low, high = np.quantile(d[rows, columns].mean((1, 2)), [0.025, 0.975])
-    return float(low), float(high)
 
 
 def coverage(targets: int, seeds: int, between: float, within: float) -> tuple[float, float]:
@@ -33,7 +25,7 @@ def coverage(targets: int, seeds: int, between: float, within: float) -> tuple[f
         assert found.low is not None
         assert found.high is not None
         ours += found.low <= 0 <= found.high
-        low, high = percentile_interval(d, rng)
+        low, high = np.quantile(resampled_means(d, rng, RESAMPLES), [0.025, 0.975])
         plain += low <= 0 <= high
     return ours / TRIALS, plain / TRIALS
 

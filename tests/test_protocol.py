@@ -1,15 +1,16 @@
 """What the page of the protocol says is what the presets and the code have."""
 
+import importlib
 import re
-from pathlib import Path
 
 import pytest
 
+from docs_code import ROOT
 from vntransfer.adaptation import METHODS
 from vntransfer.adaptation._selection import EFFORT
 from vntransfer.bench.preset import Preset, check, read_preset
 
-PAGE = (Path(__file__).parent.parent / "docs" / "protocol.md").read_text("utf-8")
+PAGE = (ROOT / "docs" / "protocol.md").read_text("utf-8")
 ROW = re.compile(r"^\| `(\w+)` \| (μ = .*) \|$", re.M)
 TITLE = "The candidates beside source-only"
 
@@ -47,3 +48,24 @@ def test_sizes_are_those_of_the_presets() -> None:
     tasks, rows = streams.settings["n_tasks"], streams.settings["n_train"]
     assert (tasks, f"ten tasks of {rows} samples" in PAGE) == (10, True)
     assert f"| seeds | {streams.seeds[0]} to {streams.seeds[-1]}, of the stream" in PAGE
+
+
+@pytest.mark.parametrize(
+    ("method", "baseline"),
+    [
+        ("mdd", "source_only"),
+        ("mdd", "source_only_5"),
+        ("dann", "source_only"),
+        ("coral", "source_only"),
+        ("auto", "boosting"),
+    ],
+)
+def test_verdicts_by_percentiles_are_those_of_the_page(
+    method: str, baseline: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("pyarrow")
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    percentiles = importlib.import_module("percentiles")
+    found = percentiles.line(ROOT / "results" / "protocol-adaptation", method, baseline)
+    assert percentiles.HEADER in PAGE
+    assert found in PAGE
