@@ -9,6 +9,7 @@ targets are few (docs/statistics.md). The table of docs/protocol.md.
 """
 
 import argparse
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -16,8 +17,10 @@ import numpy as np
 from vntransfer._holm import holm
 from vntransfer.bench.report import View, against_baseline, condition_text, load_report
 
+Runs = Mapping[str, Mapping[int, float]]  # target -> seed -> value
+
 RESAMPLES = 20_000
-HEADER = "| method | baseline | better/worse | better by percentiles | worse by percentiles |"
+HEADER = "| method | baseline | ours: better/worse | percentiles: better | percentiles: worse |"
 
 
 def resampled_means(d: np.ndarray, rng: np.random.Generator, resamples: int) -> np.ndarray:
@@ -29,6 +32,17 @@ def resampled_means(d: np.ndarray, rng: np.random.Generator, resamples: int) -> 
     return means
 
 
+def paired(method: Runs, baseline: Runs) -> np.ndarray | None:
+    """Differences, targets x seeds; None unless both have the same seeds of every target."""
+    seeds = {frozenset(run) for runs in (method, baseline) for run in runs.values()}
+    if method.keys() != baseline.keys() or len(seeds) != 1:
+        return None
+    (every,) = seeds
+    return np.array(
+        [[method[name][seed] - baseline[name][seed] for seed in sorted(every)] for name in method]
+    )
+
+
 def line(folder: str | Path, method: str, baseline: str) -> str:
     """One row: the tally of the tables, and the data sets that percentiles tell apart."""
     loaded = load_report(folder, View(methods=(method,), baseline=baseline))
@@ -37,12 +51,9 @@ def line(folder: str | Path, method: str, baseline: str) -> str:
     signs, ps = {}, []
     for data, condition in loaded.chosen:
         values = loaded.values(data, condition)
-        d = np.array(
-            [
-                [value - values[baseline][target][seed] for seed, value in seeds.items()]
-                for target, seeds in values[method].items()
-            ]
-        )
+        d = paired(values.get(method, {}), values.get(baseline, {}))
+        if d is None:
+            raise SystemExit(f"{data}: cells of {method} or {baseline} are missing; end the run")
         means = resampled_means(d, rng, RESAMPLES)
         tail = min((means <= 0).sum(), (means >= 0).sum())
         ps.append(min(1.0, 2 * (tail + 1) / (RESAMPLES + 1)))
@@ -56,14 +67,20 @@ def line(folder: str | Path, method: str, baseline: str) -> str:
     return f"| {method} | {baseline} | {tally} | {' | '.join(named)} |"
 
 
+def pair(text: str) -> tuple[str, str]:
+    method, _, baseline = text.partition(":")
+    if not method or not baseline:
+        raise argparse.ArgumentTypeError(f"expected METHOD:BASELINE, got {text!r}")
+    return method, baseline
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("folder", help="a run folder or packed result")
-    parser.add_argument("pairs", nargs="+", metavar="METHOD:BASELINE")
+    parser.add_argument("pairs", nargs="+", metavar="METHOD:BASELINE", type=pair)
     given = parser.parse_args()
     print(f"{HEADER}\n| --- | --- | --- | --- | --- |")
-    for pair in given.pairs:
-        method, _, baseline = pair.partition(":")
+    for method, baseline in given.pairs:
         print(line(given.folder, method, baseline), flush=True)
 
 
