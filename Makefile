@@ -14,7 +14,7 @@ export MKL_NUM_THREADS ?= 1
 	setup clean
 
 demo: setup
-	@OMP_NUM_THREADS=2 MKL_NUM_THREADS=2 $(BIN)/vnt demo
+	@$(BIN)/vnt demo
 
 test: lint types unit site
 
@@ -36,7 +36,7 @@ format: setup
 	@$(BIN)/ruff check --fix .
 
 bench-core: setup
-	@$(BIN)/python -m pip install -q -c constraints.txt -e '.[bench]'
+	@$(BIN)/python -m pip install -q -c constraints.txt -e './lab[bench]'
 	@OMP_NUM_THREADS=2 MKL_NUM_THREADS=2 $(BIN)/python benchmarks/core.py
 
 bench-adaptation: setup
@@ -79,11 +79,11 @@ setup:
 		echo "== $(VENV) was made for another folder: making it anew"; rm -rf $(VENV); fi
 	@$(MAKE) -s --no-print-directory $(READY)
 
-$(READY): pyproject.toml constraints.txt
+$(READY): pyproject.toml lab/pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit("vntransfer needs Python >= 3.11, found " + sys.version.split()[0] + ": run make PYTHON=python3.11 ...") if sys.version_info < (3, 11) else None'
 	@[ -x $(BIN)/python ] || { echo "== creating $(VENV) with $$($(PYTHON) --version)"; $(PYTHON) -m venv $(VENV); }
 	@echo "== installing vntransfer and its tools into $(VENV) (a few minutes the first time)"
-	@$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev]'
+	@$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev]' -e './lab[dev]'
 	@echo "$(CURDIR)" > $@
 
 clean:

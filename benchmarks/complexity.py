@@ -16,7 +16,7 @@ from torch import Tensor
 from core import plain, sample, step
 from measure import side_by_side
 from vntransfer import covariance, response_divergence
-from vntransfer.continual._relatedness import Blocks
+from vntransfer.continual._relatedness import GroupBlocks
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "benchmarks" / "complexity.md"
 UNITS, SAMPLES = 400, 200
@@ -58,10 +58,10 @@ def of_groups() -> list[str]:
     now, then = layer(), layer()
     whole, runs = covariance(*then), []
     for groups in GROUPS:
-        blocks = Blocks(torch.arange(UNITS) % groups, 1, ridge=1e-3)
+        blocks = GroupBlocks(torch.arange(UNITS) % groups, 1, ridge=1e-3)
         past = blocks.stack([blocks.take(whole)])
 
-        def run(blocks: Blocks = blocks, past: list[Tensor] = past) -> Tensor:
+        def run(blocks: GroupBlocks = blocks, past: list[Tensor] = past) -> Tensor:
             return blocks.divergence(blocks.take(covariance(*now)), past)
 
         runs.append(run)

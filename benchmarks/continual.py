@@ -12,7 +12,7 @@ from functools import partial
 
 import torch
 
-from vntransfer.continual import METHODS, Method, Task, accuracy_matrix, dense, train
+from vntransfer.continual import METHODS, ContinualMethod, Task, accuracy_matrix, dense, train
 from vntransfer.continual import default_loss as loss_of
 from vntransfer.continual._fisher import diagonal_fisher
 
@@ -31,12 +31,12 @@ def task(n: int, n_test: int = 0, *, seed: int = 0) -> Task:
     return Task(*rows(n), *(rows(n_test) if n_test else ()))
 
 
-def make(name: str) -> Method:
+def make(name: str) -> ContinualMethod:
     net = dense([784, 100, 100, 10], generator=torch.Generator().manual_seed(0))
     return METHODS[name](net)
 
 
-def at_task(name: str, number: int, n: int = 60) -> Method:
+def at_task(name: str, number: int, n: int = 60) -> ContinualMethod:
     """A method in the midst of task ``number``, statistics of that task begun."""
     method = make(name)
     for t in range(number):

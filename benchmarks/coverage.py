@@ -6,7 +6,7 @@ python benchmarks/coverage.py
 import numpy as np
 
 from percentiles import resampled_means
-from vntransfer.bench.statistics import difference
+from vntransfer_lab.reports.statistics import difference
 
 TRIALS, RESAMPLES = 1000, 1000
 

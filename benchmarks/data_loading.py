@@ -71,7 +71,7 @@ def peak_mib() -> float:
 
 def measure(case: Case, path: Path) -> None:
     """Runs in a process of its own; prints a line of json."""
-    from vntransfer.data.csvnum import read_numbers
+    from vntransfer_lab.data.numeric_csv import read_numbers
 
     before = peak_mib()
     start = time.perf_counter()
@@ -95,8 +95,8 @@ def measure(case: Case, path: Path) -> None:
 
 
 def measure_load(name: str, folder: Path) -> None:
-    """Runs in a process of its own; prints the seconds of `vntransfer.data.load`."""
-    from vntransfer.data import load
+    """Runs in a process of its own; prints the seconds of `vntransfer_lab.data.load`."""
+    from vntransfer_lab.data import load
 
     start = time.perf_counter()
     load(name, folder=folder)
@@ -158,12 +158,13 @@ def main() -> None:
     PAGE.write_text(
         "# Loading large files\n\n"
         "Written by `make bench-data`: generated files of the full size in the official formats, "
-        "parsed once by `vntransfer.data.csvnum.read_numbers` (hash, unzip, parse, check, write "
-        "the binary form as float32), then loaded again in a new process (memory map). *Parse* and "
-        "*read all* include reading every number once; peak memory is that of the whole "
-        "process, in brackets before parsing. *Load* is the whole of `vntransfer.data.load` in a "
-        "new process, with hash, domains (k-means, which is remembered) and checks; *again* is the "
-        "second time.\n\n"
+        "parsed once by `vntransfer_lab.data.numeric_csv.read_numbers` (hash, unzip, parse, check, "
+        "write the binary form as float32), then loaded again in a new process (memory map). "
+        "*Parse* and *read all* include reading every number once; peak memory is that of the "
+        "whole process, in brackets before parsing. *Load* is the whole of "
+        "`vntransfer_lab.data.load` in "
+        "a new process, with hash, domains (k-means, which is remembered) and checks; *again* is "
+        "the second time.\n\n"
         "| file | shape | text MiB | binary MiB | parse s | peak MiB | second load: open ms | "
         "read all ms | faster | load s | again s |\n"
         "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n"

@@ -19,7 +19,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from vntransfer.bench import export, report
+from vntransfer_lab import export, report
 
 VNT = [sys.executable, "-c", "from vntransfer.cli import main; main()"]
 RUN = ["smoke", "--seeds", "2", "--targets", "s1,s2,s3", "--jobs", "2"]

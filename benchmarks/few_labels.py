@@ -15,7 +15,7 @@ import numpy as np
 
 from sets import domains, drawn
 from vntransfer import stack
-from vntransfer.adaptation._candidates import CANDIDATES
+from vntransfer.adaptation.candidates import CANDIDATES
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "benchmarks" / "few_labels.md"
 SETS = ["bike", "parkinsons", "protein"]

@@ -2,7 +2,7 @@
 
 Each domain of a set is the target once, without labels; ridge regression and boosting predict it,
 and the half width of the intervals is the weighted quantile of errors on held-out sources
-(`vntransfer.tabular.Calibration`). Writes docs/benchmarks/intervals.md.
+(`vntransfer.workflows.prediction_intervals.Calibration`). Writes docs/benchmarks/intervals.md.
 
     python benchmarks/intervals.py [--rows 400] [SET ...]
 """
@@ -14,9 +14,9 @@ import numpy as np
 
 from sets import drawn
 from vntransfer import stack
-from vntransfer.adaptation._candidates import attempt
+from vntransfer.adaptation.candidates import attempt
 from vntransfer.domains import group
-from vntransfer.tabular.intervals import Calibration, coverage
+from vntransfer.workflows.prediction_intervals import Calibration, coverage
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "benchmarks" / "intervals.md"
 SETS = ["synthetic", "bike", "parkinsons", "protein", "pol", "pumadyn32nm", "yearpred-small"]

@@ -21,8 +21,8 @@ from torch import Tensor, nn
 
 from vntransfer.continual import RSP, SGD, as_tasks, dense, train
 from vntransfer.continual._layers import Junction
-from vntransfer.continual._modules import find_groups
-from vntransfer.data import load
+from vntransfer.continual._unit_groups import find_groups
+from vntransfer_lab.data import load
 
 PARTITIONS = 5
 

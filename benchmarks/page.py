@@ -11,10 +11,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "page"))
 
-from browser import chromium
-from large import large_store
-
-from vntransfer.bench.page import write_page
+from helpers.browser import chromium
+from lab_helpers.large import large_store
+from vntransfer_lab.reports.page import write_page
 
 TIMES = 5
 LOADED = (

@@ -5,7 +5,7 @@ Holm over the data sets. Ours has Student's t with the standard error of these r
 bootstrap counts resamples whose mean difference has the other sign, which finds too much where
 targets are few (docs/statistics.md). The table of docs/protocol.md.
 
-    python benchmarks/percentiles.py results/protocol-adaptation mdd:source_only auto:boosting
+    python benchmarks/percentiles.py lab/results/protocol-adaptation mdd:source_only auto:boosting
 """
 
 import argparse
@@ -14,8 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
-from vntransfer._holm import holm
-from vntransfer.bench.report import View, against_baseline, condition_text, load_report
+from vntransfer.holm import holm
+from vntransfer_lab.reports.report import View, against_baseline, condition_text, load_report
 
 Runs = Mapping[str, Mapping[int, float]]  # target -> seed -> value
 

@@ -48,7 +48,7 @@ def generate(file: Path, rows: int) -> None:
 
 def prepare(folder: Path) -> None:
     """Write all tables, and fit the model on a small one."""
-    from vntransfer.tabular import adapt
+    from vntransfer.workflows.adapt import adapt
 
     for kind, sizes in SIZES.items():
         for n in sizes:
@@ -62,7 +62,7 @@ def prepare(folder: Path) -> None:
 
 def read(file: Path) -> None:
     """Read all columns piece by piece, as `vnt predict` does, and nothing else."""
-    from vntransfer.data.cells import chunks, header
+    from vntransfer.tables.files import chunks, header
 
     for _ in chunks(file, header(file)):
         pass
@@ -70,8 +70,8 @@ def read(file: Path) -> None:
 
 def predict(file: Path) -> None:
     """Predict the file into one of its kind."""
-    from vntransfer.tabular import load_table_model
-    from vntransfer.tabular.output import predict_file
+    from vntransfer.workflows.predict import predict_file
+    from vntransfer.workflows.table_storage import load_table_model
 
     model = load_table_model(file.parent / "model")
     predict_file(model, file, file.parent / f"out{file.suffix}")
@@ -79,7 +79,7 @@ def predict(file: Path) -> None:
 
 def start(file: Path) -> None:
     """Import and load what a prediction needs: the memory of doing nothing."""
-    from vntransfer.tabular import load_table_model
+    from vntransfer.workflows.table_storage import load_table_model
 
     load_table_model(file.parent / "model")
 

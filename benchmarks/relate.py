@@ -23,9 +23,10 @@ from unittest.mock import patch
 import numpy as np
 import torch
 
-from vntransfer.relate import RelationTest, relate, relation_test
-from vntransfer.relate._intervals import bootstrap, divergences, interval
-from vntransfer.relate._summary import Blocks
+from vntransfer.relations import RelationTest, relation_test
+from vntransfer.relations._bootstrap import bootstrap, divergences, interval
+from vntransfer.relations.summaries import MomentBlocks
+from vntransfer.workflows.relate import relate
 
 PAGE = Path(__file__).parents[1] / "docs" / "benchmarks" / "relate.md"
 HEAD = "# What `vnt relate` finds and costs\n\nWritten by `python benchmarks/relate.py`.\n"
@@ -205,7 +206,7 @@ def coverage(repetitions: int = 60) -> Iterator[str]:
             inside = above = below = plain = 0
             for seed in range(repetitions):
                 rng = np.random.default_rng([seed, 13])
-                domains = [Blocks(5), Blocks(5)]
+                domains = [MomentBlocks(5), MomentBlocks(5)]
                 for own, sigma in zip(domains, pairs, strict=True):
                     root = np.linalg.cholesky(sigma)
                     own.add(np.ascontiguousarray(root @ rng.standard_normal((5, n))))
@@ -326,8 +327,8 @@ def read_only(path: Path) -> dict[str, Any]:
 
 
 def relate_file(path: Path) -> dict[str, Any]:
-    from vntransfer.relate import _relate
-    from vntransfer.relate._stream import read_table
+    from vntransfer.workflows import relate as _relate
+    from vntransfer.workflows.relate_tables import read_table
 
     times: dict[str, Any] = {}
 

@@ -10,11 +10,11 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from vntransfer.bench import report, run
-from vntransfer.bench.cells import expand
-from vntransfer.bench.preset import check, override, read_preset
-from vntransfer.bench.records import Outcome
-from vntransfer.bench.store import Store, read_records
+from vntransfer_lab import report, run
+from vntransfer_lab.runner.cells import expand
+from vntransfer_lab.runner.preset import check, override, read_preset
+from vntransfer_lab.runner.records import CellOutcome
+from vntransfer_lab.runner.store import Store, read_records
 
 SEEDS = 334  # x 6 targets x 5 settings of the methods = 10,020 cells
 STEPS = 15  # x 2 metrics = 30 rows per cell
@@ -47,7 +47,7 @@ def generate(folder: Path) -> tuple[int, int]:
                 for step in range(STEPS)
                 for name in ("mae", "source_validation")
             ]
-            store.finish(cell.key, Outcome(rows, 0.1))
+            store.finish(cell.key, CellOutcome(rows, 0.1))
     return len(cells), len(cells) * STEPS * 2
 
 

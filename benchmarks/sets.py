@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from vntransfer.bench.datasets import load_data
-from vntransfer.data import Domains
+from vntransfer_lab.data import Domains
+from vntransfer_lab.runner.datasets import load_data
 
 Rows = tuple[Any, np.ndarray]
 

@@ -7,7 +7,7 @@ import numpy as np
 from sklearn.metrics import roc_auc_score
 
 from vntransfer import DataError, WeightedSourceClassifier, stack
-from vntransfer.data import Domains, load
+from vntransfer_lab.data import Domains, load
 
 
 def compare(fields: Domains) -> None:

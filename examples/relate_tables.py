@@ -6,7 +6,7 @@ Run: python examples/relate_tables.py
 import numpy as np
 
 from vntransfer import pairwise
-from vntransfer.data.synthetic import friedman_domains
+from vntransfer_lab.data.synthetic import friedman_domains
 
 domains = friedman_domains(500, seed=1)  # {"s1": (X, y), ...}: replace by your own tables
 spread = np.concatenate([y for _, y in domains.values()]).std()

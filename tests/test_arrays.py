@@ -10,9 +10,10 @@ import torch
 from torch import Tensor
 
 import vntransfer as vn
-from samples import normal, random_spd
+from helpers.samples import normal, random_spd
 from vntransfer import ArgumentError, NotPositiveDefiniteError, VnError
-from vntransfer._arrays import number, take, whole
+from vntransfer.arrays import take
+from vntransfer.checks import number, whole
 
 
 def responses(x: Tensor) -> Tensor:

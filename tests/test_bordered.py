@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from samples import normal
+from helpers.samples import normal
 from vntransfer import bordered, covariance, jeffreys, quadrature, response_divergence
 
 

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from scipy.linalg import logm
 from torch import Tensor
 
-import oracles
-from samples import EPS, condition, orthogonal, random_spd, seeds, spd, symmetric
-from vntransfer import ArgumentError, NotPositiveDefiniteError, VnError, jeffreys, sym_logm
-from vntransfer.linalg import log_divided_differences, safe_sqrt, spectrum
+from helpers import oracles
+from helpers.samples import EPS, condition, orthogonal, random_spd, seeds, spd, symmetric
+from vntransfer import ArgumentError, NotPositiveDefiniteError, VnError, jeffreys
+from vntransfer.linalg import log_divided_differences, safe_sqrt, spectrum, sym_logm
 
 
 @pytest.mark.filterwarnings("ignore:logm result may be inaccurate")

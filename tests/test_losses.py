@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from samples import normal
+from helpers.samples import normal
 from vntransfer import (
     ArgumentError,
     ConditionalDivergenceLoss,

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from samples import EPS, normal, seeds
+from helpers.samples import EPS, normal, seeds
 from vntransfer import ArgumentError, Moments, correntropy, covariance, jeffreys
 
 

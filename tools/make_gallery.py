@@ -20,8 +20,8 @@ from matplotlib.figure import Figure
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
 
-from docs_code import blocks, run  # noqa: E402
-from vntransfer.page.palette import INK, SERIES  # noqa: E402
+from lab_helpers.docs_code import blocks, run  # noqa: E402
+from vntransfer.pages.palette import INK, SERIES  # noqa: E402
 
 PAGE = ROOT / "docs" / "gallery.md"
 IMAGES = ROOT / "docs" / "img" / "gallery"

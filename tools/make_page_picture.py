@@ -1,6 +1,6 @@
 """Draw the pictures of pages in README and docs: in Chromium, as a person sees them.
 
-Run: python tools/make_page_picture.py [results/synthetic] (a run folder, or packed results, for
+Run: python tools/make_page_picture.py [lab/results/synthetic] (a run folder, or packed results, for
 docs/img/page.png; docs/img/tables.png is of the example table; needs chromium, chromedriver,
 selenium and pillow). Left halves are light, right halves dark.
 """
@@ -16,12 +16,11 @@ from PIL import Image
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "page"))
 
-from browser import chromium, prefer, resize  # noqa: E402
-
-from vntransfer.bench.page import write_page  # noqa: E402
-from vntransfer.data import example_table  # noqa: E402
-from vntransfer.relate import relate  # noqa: E402
-from vntransfer.tabular import adapt  # noqa: E402
+from helpers.browser import chromium, prefer, resize  # noqa: E402
+from vntransfer.tables.example import example_table  # noqa: E402
+from vntransfer.workflows.adapt import adapt  # noqa: E402
+from vntransfer.workflows.relate import relate  # noqa: E402
+from vntransfer_lab.reports.page import write_page  # noqa: E402
 
 IMAGES = ROOT / "docs" / "img"
 WIDTH, GAP = 1280, 40
@@ -65,4 +64,4 @@ def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1] if len(sys.argv) > 1 else ROOT / "results" / "synthetic"))
+    main(Path(sys.argv[1] if len(sys.argv) > 1 else ROOT / "lab" / "results" / "synthetic"))

@@ -2,7 +2,7 @@
 
 A page names a table between two comments,
 
-    <!-- table results/NAME "TITLE" -->
+    <!-- table lab/results/NAME "TITLE" -->
     ...
     <!-- end -->
 
@@ -26,9 +26,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from vntransfer.bench.provenance import command_line
-from vntransfer.bench.report import Report, View, load_report
-from vntransfer.bench.tables import Table, render, text
+from vntransfer_lab.reports.report import Report, View, load_report
+from vntransfer_lab.reports.tables import ReportTable, render, text
+from vntransfer_lab.runner.provenance import command_line
 
 ROOT = Path(__file__).resolve().parent.parent
 PLACE = re.compile(
@@ -47,7 +47,7 @@ def report(folder: str, view: View) -> Report:
     return load_report(ROOT / folder, view)
 
 
-def find(folder: str, title: str, view: View = WHOLE) -> Table:
+def find(folder: str, title: str, view: View = WHOLE) -> ReportTable:
     """Return the table of a report by what follows the colon of its title."""
     tables = report(folder, view).tables()
     for table in tables:
@@ -57,7 +57,7 @@ def find(folder: str, title: str, view: View = WHOLE) -> Table:
     raise SystemExit(f"{folder}: no table {title!r}; there are: {known}")
 
 
-def cut(table: Table, options: dict[str, str]) -> Table:
+def cut(table: ReportTable, options: dict[str, str]) -> ReportTable:
     """Keep what the page asks for."""
     header, rows, notes = table.header, table.rows, table.notes
     if "rows" in options:
@@ -70,7 +70,7 @@ def cut(table: Table, options: dict[str, str]) -> Table:
     if "columns" in options:
         places = [header.index(name) for name in options["columns"].split(",")]
         header, rows = [header[i] for i in places], [[row[i] for i in places] for row in rows]
-    return Table(table.title, header, rows, [] if options.get("notes") == "no" else notes)
+    return ReportTable(table.title, header, rows, [] if options.get("notes") == "no" else notes)
 
 
 def spans(seeds: list[int]) -> str:
@@ -111,11 +111,11 @@ def size(preset: dict[str, Any]) -> str:
     return rows + epochs
 
 
-def runs() -> Table:
+def runs() -> ReportTable:
     """Return one row for each folder of results."""
     header = ["result", "command", "cells", "seeds", "size", "hours", "selection", "sha256"]
     rows, versions = [], set()
-    for file in sorted(ROOT.glob("results/*/run.json")):
+    for file in sorted(ROOT.glob("lab/results/*/run.json")):
         run = json.loads(file.read_text(encoding="utf-8"))
         # what was retried has no changes of its own
         last = next(one for one in reversed(run["invocations"]) if "overrides" in one)
@@ -123,7 +123,7 @@ def runs() -> Table:
         versions.add(", ".join(f"{name} {last['versions'][name]}" for name in used))
         rows.append(
             [
-                f"`results/{file.parent.name}`",
+                f"`lab/results/{file.parent.name}`",
                 f"`{command_line('run', run['preset']['name'], last['overrides'])}`",
                 run["cells"],
                 spans(run["preset"]["seeds"]),
@@ -133,7 +133,9 @@ def runs() -> Table:
                 f"`{run['sha256'][:12]}`",
             ]
         )
-    return Table("packed runs", header, rows, [f"made with {text}" for text in sorted(versions)])
+    return ReportTable(
+        "packed runs", header, rows, [f"made with {text}" for text in sorted(versions)]
+    )
 
 
 def fill(page: str) -> str:

@@ -27,9 +27,9 @@ from vntransfer import (
     source_weights,
     stack,
 )
-from vntransfer.data import Domains as Loaded
-from vntransfer.data import load
-from vntransfer.data.plots import STYLE
+from vntransfer_lab.data import Domains as Loaded
+from vntransfer_lab.data import load
+from vntransfer_lab.data.plots import STYLE
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 Domains = Mapping[str, tuple[Any, Any]]

@@ -14,7 +14,7 @@ from mkdocs.structure.files import File, Files, InclusionLevel
 from mkdocs.structure.pages import Page
 from mkdocs.utils import get_relative_url
 
-from vntransfer.page import palette
+from vntransfer.pages import palette
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = {

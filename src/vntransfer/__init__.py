@@ -1,4 +1,4 @@
-"""vntransfer: transfer learning guided by how response depends on features.
+"""vntransfer: transfer learning guided by how the response depends on the features.
 
 Names are imported on first use, so that ``import vntransfer`` and ``vnt --help`` stay light.
 """
@@ -9,31 +9,24 @@ from typing import TYPE_CHECKING, Any
 from vntransfer._version import __version__
 
 if TYPE_CHECKING:
+    from vntransfer import adaptation as adaptation
     from vntransfer import continual as continual
-    from vntransfer import data as data
-    from vntransfer import relate as relate
     from vntransfer.adaptation import AHDRegressor as AHDRegressor
     from vntransfer.adaptation import AutoTransferRegressor as AutoTransferRegressor
-    from vntransfer.adaptation import Counter as Counter
     from vntransfer.adaptation import DANNRegressor as DANNRegressor
     from vntransfer.adaptation import DAREGRAMRegressor as DAREGRAMRegressor
     from vntransfer.adaptation import DARNRegressor as DARNRegressor
     from vntransfer.adaptation import DeepCORALRegressor as DeepCORALRegressor
-    from vntransfer.adaptation import DomainRegressor as DomainRegressor
     from vntransfer.adaptation import ImportanceWeightedScorer as ImportanceWeightedScorer
     from vntransfer.adaptation import LeaveOneSourceOut as LeaveOneSourceOut
     from vntransfer.adaptation import MatrixDiscrepancyRegressor as MatrixDiscrepancyRegressor
     from vntransfer.adaptation import MDANRegressor as MDANRegressor
-    from vntransfer.adaptation import Pictures as Pictures
     from vntransfer.adaptation import PooledRegressor as PooledRegressor
     from vntransfer.adaptation import SourceOnlyRegressor as SourceOnlyRegressor
     from vntransfer.adaptation import SourceScorer as SourceScorer
     from vntransfer.adaptation import WeightedSourceClassifier as WeightedSourceClassifier
     from vntransfer.adaptation import WeightedSourceRegressor as WeightedSourceRegressor
-    from vntransfer.adaptation import load_model as load_model
     from vntransfer.adaptation import source_weights as source_weights
-    from vntransfer.adaptation import train_counter as train_counter
-    from vntransfer.adaptation import virtual_targets as virtual_targets
     from vntransfer.divergences import DIVERGENCES as DIVERGENCES
     from vntransfer.divergences import affine_invariant as affine_invariant
     from vntransfer.divergences import bures_wasserstein as bures_wasserstein
@@ -50,48 +43,49 @@ if TYPE_CHECKING:
     from vntransfer.errors import ArgumentError as ArgumentError
     from vntransfer.errors import DataError as DataError
     from vntransfer.errors import DataWarning as DataWarning
+    from vntransfer.errors import DivergedError as DivergedError
     from vntransfer.errors import DomainError as DomainError
     from vntransfer.errors import NotPositiveDefiniteError as NotPositiveDefiniteError
     from vntransfer.errors import NumericalWarning as NumericalWarning
     from vntransfer.errors import VnError as VnError
-    from vntransfer.linalg import sym_logm as sym_logm
     from vntransfer.losses import ConditionalDivergenceLoss as ConditionalDivergenceLoss
     from vntransfer.losses import JeffreysLoss as JeffreysLoss
     from vntransfer.moments import Moments as Moments
     from vntransfer.moments import correntropy as correntropy
     from vntransfer.moments import covariance as covariance
-    from vntransfer.relate import Relation as Relation
-    from vntransfer.relate import RelationTest as RelationTest
-    from vntransfer.relate import relation_test as relation_test
+    from vntransfer.relations import Relation as Relation
+    from vntransfer.relations import RelationTest as RelationTest
+    from vntransfer.relations import relation_test as relation_test
+    from vntransfer.tables import example_table as example_table
     from vntransfer.theory import bound_terms as bound_terms
     from vntransfer.theory import convergence_terms as convergence_terms
     from vntransfer.theory import discrepancy as discrepancy
     from vntransfer.theory import max_discrepancy as max_discrepancy
+    from vntransfer.workflows.adapt import adapt as adapt
+    from vntransfer.workflows.learn import ContinualModel as ContinualModel
+    from vntransfer.workflows.learn import learn_tasks as learn_tasks
+    from vntransfer.workflows.load import load as load
+    from vntransfer.workflows.relate import relate as relate
+    from vntransfer.workflows.table_model import TableModel as TableModel
 
 _EXPORTS = {
     "adaptation": (
         "AHDRegressor",
         "AutoTransferRegressor",
-        "Counter",
         "DANNRegressor",
         "DAREGRAMRegressor",
         "DARNRegressor",
         "DeepCORALRegressor",
-        "DomainRegressor",
-        "MDANRegressor",
-        "MatrixDiscrepancyRegressor",
         "ImportanceWeightedScorer",
         "LeaveOneSourceOut",
-        "Pictures",
+        "MDANRegressor",
+        "MatrixDiscrepancyRegressor",
         "PooledRegressor",
         "SourceOnlyRegressor",
-        "load_model",
         "SourceScorer",
         "WeightedSourceClassifier",
         "WeightedSourceRegressor",
         "source_weights",
-        "train_counter",
-        "virtual_targets",
     ),
     "divergences": (
         "DIVERGENCES",
@@ -112,12 +106,12 @@ _EXPORTS = {
         "ArgumentError",
         "DataError",
         "DataWarning",
+        "DivergedError",
         "DomainError",
         "NotPositiveDefiniteError",
         "NumericalWarning",
         "VnError",
     ),
-    "linalg": ("sym_logm",),
     "losses": (
         "ConditionalDivergenceLoss",
         "JeffreysLoss",
@@ -127,27 +121,36 @@ _EXPORTS = {
         "correntropy",
         "covariance",
     ),
-    "relate": (
+    "relations": (
         "Relation",
         "RelationTest",
         "relation_test",
     ),
+    "tables": ("example_table",),
     "theory": (
         "bound_terms",
         "convergence_terms",
         "discrepancy",
         "max_discrepancy",
     ),
+    "workflows.adapt": ("adapt",),
+    "workflows.learn": (
+        "ContinualModel",
+        "learn_tasks",
+    ),
+    "workflows.load": ("load",),
+    "workflows.relate": ("relate",),
+    "workflows.table_model": ("TableModel",),
 }
 _HOME = {name: module for module, names in _EXPORTS.items() for name in names}
 
-_MODULES = ("continual", "data", "relate")
+_PACKAGES = ("adaptation", "continual")
 
 __all__ = ["__version__", *sorted(_HOME)]
 
 
 def __getattr__(name: str) -> Any:
-    if name in _MODULES:
+    if name in _PACKAGES:
         return import_module(f"vntransfer.{name}")
     if name not in _HOME:
         raise AttributeError(f"module 'vntransfer' has no attribute {name!r}")
@@ -157,4 +160,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__, *_MODULES})
+    return sorted({*globals(), *__all__, *_PACKAGES})

@@ -31,15 +31,3 @@ class NumericalWarning(UserWarning):
 
 class DataWarning(UserWarning):
     """A data set is partial, or a file is not the one whose hash is known."""
-
-
-class PresetError(VnError, ValueError):
-    """A preset of an experiment (or an option that changes it) is not valid."""
-
-
-class StoreError(VnError, OSError):
-    """The store of a run folder cannot be read or written."""
-
-
-class ClusterError(VnError, RuntimeError):
-    """A cluster that should compute cells cannot be reached, or does not fit."""

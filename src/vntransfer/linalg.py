@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from vntransfer._arrays import Array, take
+from vntransfer.arrays import Array, take
 from vntransfer.errors import ArgumentError, NotPositiveDefiniteError, VnError
 
 

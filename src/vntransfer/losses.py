@@ -5,7 +5,8 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from vntransfer._arrays import number, take
+from vntransfer.arrays import take
+from vntransfer.checks import number
 from vntransfer.divergences import conditional_von_neumann, response_divergence
 from vntransfer.errors import ArgumentError
 from vntransfer.linalg import safe_sqrt

@@ -8,7 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from vntransfer._arrays import Array, check_finite, number, take
+from vntransfer.arrays import Array, check_finite, take
+from vntransfer.checks import number
 from vntransfer.errors import ArgumentError
 
 

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state, vmap
 
-from vntransfer._arrays import number
+from vntransfer.checks import number
 from vntransfer.errors import ArgumentError
 
 Activation = Literal["leaky_relu", "relu", "elu", "tanh"]

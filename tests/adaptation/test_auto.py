@@ -12,11 +12,11 @@ from vntransfer import (
     DANNRegressor,
     MatrixDiscrepancyRegressor,
     PooledRegressor,
-    load_model,
+    load,
 )
 from vntransfer import stack as stack_domains
-from vntransfer.adaptation._candidates import CANDIDATES
-from vntransfer.adaptation._stack import stack
+from vntransfer.adaptation._stacking import stack
+from vntransfer.adaptation.candidates import CANDIDATES
 from vntransfer.errors import ArgumentError, DataError, NumericalWarning
 
 CHEAP = ["boosting", "ridge", "ridge, sharpness 3"]
@@ -85,17 +85,17 @@ def test_networks_are_judged_and_the_whole_survives_saving(tmp_path: Path) -> No
     assert set(model.models_) == set(names)  # so warm that all have a share
     assert all(np.isfinite(list(own.values())).all() for own in model.selection_.errors.values())
     model.save(tmp_path / "m")
-    again = load_model(tmp_path / "m")
+    again = load(tmp_path / "m")
     np.testing.assert_array_equal(again.predict(target), model.predict(target))
     assert again.selection_ == model.selection_
     assert again.source_weights_ == model.source_weights_
-    moved = load_model(tmp_path / "m", device="cpu:0")
+    moved = load(tmp_path / "m", device="cpu:0")
     assert {moved.models_[name].device for name in ("source_only", "mdd")} == {"cpu:0"}
     np.testing.assert_array_equal(moved.predict(target), model.predict(target))
     part = next((tmp_path / "m" / "part0").glob("*.skops"))
     part.write_bytes(part.read_bytes()[:-1])
     with pytest.raises(DataError, match=r"does not match model\.json"):
-        load_model(tmp_path / "m")
+        load(tmp_path / "m")
 
 
 def test_a_choice_takes_the_place_of_another_when_it_is_whole(
@@ -110,9 +110,9 @@ def test_a_choice_takes_the_place_of_another_when_it_is_whole(
         patch.setattr(PooledRegressor, "save", lambda own, folder: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             narrow.save(tmp_path)
-    np.testing.assert_array_equal(load_model(tmp_path).predict(target), wide.predict(target))
+    np.testing.assert_array_equal(load(tmp_path).predict(target), wide.predict(target))
     narrow.save(tmp_path)
-    np.testing.assert_array_equal(load_model(tmp_path).predict(target), narrow.predict(target))
+    np.testing.assert_array_equal(load(tmp_path).predict(target), narrow.predict(target))
     files = sorted(f.relative_to(tmp_path).as_posix() for f in tmp_path.rglob("*") if f.is_file())
     assert files == ["model.json", "part0/model.json", "part0/model.skops"]
     assert (tmp_path / "partners").is_dir()
@@ -259,7 +259,7 @@ def test_of_many_sources_some_play_the_target(
     merged = DANNRegressor(trade_off="auto", epochs=2, random_state=0).fit(x, y, domain)
     assert list(merged.selection_.ratios) == [0, 2, 4]
     model.save(tmp_path)
-    np.testing.assert_array_equal(load_model(tmp_path).predict(x), model.predict(x))
+    np.testing.assert_array_equal(load(tmp_path).predict(x), model.predict(x))
 
 
 def test_a_constant_is_taken_where_columns_mislead() -> None:

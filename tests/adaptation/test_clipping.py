@@ -9,9 +9,9 @@ import pytest
 import scipy.sparse
 import torch
 
-from vntransfer import load_model
+from vntransfer import load
 from vntransfer.adaptation import MatrixDiscrepancyRegressor, SourceOnlyRegressor
-from vntransfer.adaptation._data import Data
+from vntransfer.adaptation._batches import Data
 from vntransfer.adaptation._scaling import Scaler
 from vntransfer.domains import stack
 from vntransfer.errors import DataWarning
@@ -67,7 +67,7 @@ def test_range_is_saved(tmp_path: Path, sparse: bool) -> None:
     X, target = (scipy.sparse.csr_matrix(v) if sparse else v for v in (X, target))
     model = SourceOnlyRegressor(**SHORT).fit(X, y, domain)
     model.save(tmp_path / "model")
-    again = load_model(tmp_path / "model")
+    again = load(tmp_path / "model")
     np.testing.assert_array_equal(again.predict(9 * target), model.predict(9 * target))
 
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import scipy.sparse
 import torch
-from worlds import easy, hard
 
+from helpers.worlds import easy, hard
 from vntransfer.adaptation import METHODS, DomainRegressor
 from vntransfer.adaptation._objective import Objective, Setup
 from vntransfer.adaptation.mdd import metrics

@@ -12,10 +12,10 @@ from torch import Tensor
 from vntransfer.adaptation import METHODS
 from vntransfer.adaptation._loop import train
 from vntransfer.adaptation._objective import Batch, Setup, mean_square, source_errors
-from vntransfer.adaptation.counting import Album, Counter, Pictures, inputs, train_counter
+from vntransfer.adaptation.counting import Album, DensityCounter, Pictures, inputs, train_counter
+from vntransfer.adaptation.hourglass import decoder, hourglass, to_patches
 from vntransfer.divergences import response_divergence
 from vntransfer.errors import ArgumentError, DataError, DomainError
-from vntransfer.hourglass import decoder, hourglass, to_patches
 
 H, W, BLOCKS, CHANNELS = 16, 24, 2, 4
 CELLS, PIXELS = 24, 16
@@ -50,13 +50,13 @@ def make(name: str, **options: Any) -> Any:
     return METHODS[name].make(**given)
 
 
-def fit(name: str, target: Pictures | None = TARGET, **options: Any) -> Counter:
+def fit(name: str, target: Pictures | None = TARGET, **options: Any) -> DensityCounter:
     shape = {k: options.pop(k) for k in ("checkpoint", "seed", "scale") if k in options}
     method = make(name, **options)
     return train_counter(method, SOURCES, target, blocks=BLOCKS, channels=CHANNELS, **shape)
 
 
-def state(counter: Counter) -> dict[str, Tensor]:
+def state(counter: DensityCounter) -> dict[str, Tensor]:
     return dict(counter.net.state_dict())
 
 

@@ -17,8 +17,8 @@ from sklearn.metrics import mean_absolute_error
 from sklearn.model_selection import GridSearchCV, cross_val_score, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from worlds import easy
 
+from helpers.worlds import easy
 from vntransfer import (
     ImportanceWeightedScorer,
     LeaveOneSourceOut,

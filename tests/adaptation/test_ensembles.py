@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
-from worlds import easy
 
+from helpers.worlds import easy
 from vntransfer.adaptation import (
     METHODS,
     DeepCORALRegressor,

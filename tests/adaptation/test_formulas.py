@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from cases import B, Case, D, K, moved, root_j
 from torch import Tensor
 
+from helpers.adaptation_cases import B, Case, D, K, moved, root_j
 from vntransfer.adaptation._objective import Batch, Step
 
 

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 import torch
-from cases import B, Case, D, K, joint, moved, root_j
 from torch import Tensor
 
+from helpers.adaptation_cases import B, Case, D, K, joint, moved, root_j
 from vntransfer.divergences import DIVERGENCES
 from vntransfer.linalg import sym_logm
 

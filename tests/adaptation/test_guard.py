@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from vntransfer.adaptation._guard import guard
+from vntransfer.adaptation.guarded_choice import guard
 from vntransfer.errors import ArgumentError
 
 errors = st.tuples(st.integers(2, 6), st.integers(1, 5)).flatmap(

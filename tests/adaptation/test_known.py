@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from worlds import World
 
+from helpers.worlds import World
 from vntransfer.adaptation import METHODS, MatrixDiscrepancyRegressor, SourceOnlyRegressor
 from vntransfer.domains import stack
 

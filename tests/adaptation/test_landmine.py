@@ -7,7 +7,7 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 from vntransfer import WeightedSourceClassifier, source_weights, stack
-from vntransfer.data import Domains, load
+from vntransfer_lab.data import Domains, load
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.ensemble import HistGradientBoostingRegressor
 
-from vntransfer import PooledRegressor, load_model
+from vntransfer import PooledRegressor, load
 from vntransfer.adaptation._learners import TiedBoosting
 
 RESPONSES = {
@@ -34,7 +34,7 @@ def test_boosting_learns_where_half_of_the_responses_are_equal(
     assert error < 0.2 * middle
     assert error < 0.5 * np.abs(boosted(HistGradientBoostingRegressor, x, y) - y).mean()
     model.save(tmp_path)
-    np.testing.assert_array_equal(load_model(tmp_path).predict(x), model.predict(x))
+    np.testing.assert_array_equal(load(tmp_path).predict(x), model.predict(x))
 
 
 def test_other_responses_are_learnt_as_scikit_learn_does() -> None:

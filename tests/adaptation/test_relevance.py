@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
-from worlds import easy, hard
 
+from helpers.worlds import easy, hard
 from vntransfer import DIVERGENCES, source_weights
 from vntransfer.adaptation.relevance import divergence_table, embed, sharpen
 from vntransfer.domains import group, stack

@@ -17,8 +17,8 @@ from sklearn.ensemble import (
 )
 from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import make_pipeline
-from worlds import easy
 
+from helpers.worlds import easy
 from vntransfer import (
     ArgumentError,
     DataError,
@@ -26,9 +26,9 @@ from vntransfer import (
     SourceOnlyRegressor,
     WeightedSourceClassifier,
     WeightedSourceRegressor,
-    load_model,
 )
-from vntransfer.adaptation._sklearn_storage import load, save
+from vntransfer.adaptation import load_model
+from vntransfer.adaptation.sklearn_storage import load, save
 
 MODELS = [
     PooledRegressor("ridge"),

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
-from worlds import easy
 
-from vntransfer import load_model
+from helpers.worlds import easy
+from vntransfer import load
 from vntransfer.adaptation import METHODS, DeepCORALRegressor, SourceOnlyRegressor
-from vntransfer.adaptation._sklearn_storage import NUMBERS
-from vntransfer.adaptation._storage import TEXT
+from vntransfer.adaptation._network_storage import TEXT
+from vntransfer.adaptation.sklearn_storage import NUMBERS
 from vntransfer.errors import ArgumentError, DataError
 
 NEURAL = [name for name, entry in METHODS.items() if entry.neural]
@@ -26,7 +26,7 @@ def test_saved_models_predict_the_same(method: str, tmp_path: Path) -> None:
     X, y, domain = easy()
     model = METHODS[method].make(**SHORT).fit(X, y, domain)
     model.save(tmp_path)
-    again = load_model(tmp_path)
+    again = load(tmp_path)
     assert type(again) is type(model)
     np.testing.assert_array_equal(again.predict(X), model.predict(X))
     assert again.source_weights_ == model.source_weights_
@@ -41,7 +41,7 @@ def test_integer_names_and_several_targets_come_back(tmp_path: Path) -> None:
     ids = np.select([domain == "a", domain == "b", domain == "c"], [0, 4, -2], -1)
     model = DeepCORALRegressor(**SHORT).fit(X, y, ids)
     model.save(tmp_path)
-    again = load_model(tmp_path)
+    again = load(tmp_path)
     assert again.source_weights_ == model.source_weights_
     np.testing.assert_array_equal(again.predict(X, target=-2), model.predict(X, target=-2))
 
@@ -51,9 +51,9 @@ def test_own_modules_are_given_again(tmp_path: Path) -> None:
     own = nn.Sequential(nn.Linear(4, 6), nn.BatchNorm1d(6), nn.ReLU())
     model = SourceOnlyRegressor(extractor=own, members=2, **SHORT).fit(X, y, domain)
     model.save(tmp_path)
-    np.testing.assert_array_equal(load_model(tmp_path, extractor=own).predict(X), model.predict(X))
+    np.testing.assert_array_equal(load(tmp_path, extractor=own).predict(X), model.predict(X))
     with pytest.raises(ArgumentError, match="modules of your own"):
-        load_model(tmp_path)
+        load(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_damaged_folders_are_refused(damage: Any, message: str, tmp_path: Path) 
     SourceOnlyRegressor(**SHORT).fit(X, y, domain).save(tmp_path)
     damage(tmp_path)
     with pytest.raises(DataError, match=message):
-        load_model(tmp_path)
+        load(tmp_path)
 
 
 def flip(path: Path) -> None:
@@ -174,14 +174,14 @@ def test_a_save_that_fails_leaves_what_was_there(
     other = SourceOnlyRegressor(**SHORT).fit(X, -y, domain)
     with pytest.raises(TypeError, match="not JSON serializable"):
         other.set_params(activation=object()).save(tmp_path)
-    np.testing.assert_array_equal(load_model(tmp_path).predict(X), model.predict(X))
+    np.testing.assert_array_equal(load(tmp_path).predict(X), model.predict(X))
 
 
 def test_sizes_in_an_array_come_back(tmp_path: Path) -> None:
     X, y, domain = easy()
     model = SourceOnlyRegressor(**SHORT, hidden=np.array([8, 6])).fit(X, y, domain)
     model.save(tmp_path)
-    again = load_model(tmp_path)
+    again = load(tmp_path)
     assert again.hidden == (8, 6)
     np.testing.assert_array_equal(again.predict(X), model.predict(X))
 
@@ -191,5 +191,5 @@ def test_a_folder_holds_the_model_that_was_saved_last(tmp_path: Path) -> None:
     for method, options in (("ridge", {}), ("source_only", SHORT), ("ridge", {})):
         model = METHODS[method].make(**options).fit(X, y, domain)
         model.save(tmp_path)
-        assert type(load_model(tmp_path)) is type(model)
+        assert type(load(tmp_path)) is type(model)
         assert len(list(tmp_path.iterdir())) == 2

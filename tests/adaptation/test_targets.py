@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import scipy.sparse
 import torch
-from worlds import easy
 
+from helpers.worlds import easy
 from vntransfer.adaptation import (
     METHODS,
     DeepCORALRegressor,

@@ -9,8 +9,8 @@ import sklearn
 from numpy.typing import NDArray
 from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
-from worlds import easy
 
+from helpers.worlds import easy
 from vntransfer import (
     ArgumentError,
     DomainError,
@@ -19,8 +19,8 @@ from vntransfer import (
     NumericalWarning,
     SourceScorer,
     WeightedSourceRegressor,
-    virtual_targets,
 )
+from vntransfer.adaptation import virtual_targets
 from vntransfer.domains import group
 
 

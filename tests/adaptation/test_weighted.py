@@ -17,8 +17,8 @@ from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
-from worlds import World, easy, hard
 
+from helpers.worlds import World, easy, hard
 from vntransfer import (
     ArgumentError,
     DomainError,

@@ -7,15 +7,15 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from vntransfer.bench import Summary
-from vntransfer.bench import run as bench_run
-from vntransfer.bench.cells import expand
-from vntransfer.bench.kinds import load_kind
-from vntransfer.bench.preset import check, read_preset
 from vntransfer.cli import app, demo, main
-from vntransfer.cli._show import heat_map
-from vntransfer.data.synthetic import friedman_domains
+from vntransfer.cli.heat_maps import heat_map
 from vntransfer.divergences import pairwise
+from vntransfer_lab import run as bench_run
+from vntransfer_lab.data.synthetic import friedman_domains
+from vntransfer_lab.runner.cells import expand
+from vntransfer_lab.runner.kinds import load_kind
+from vntransfer_lab.runner.preset import check, read_preset
+from vntransfer_lab.runner.run import RunSummary
 
 
 def test_demo_relates_adapts_and_learns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -23,13 +23,13 @@ def test_demo_relates_adapts_and_learns(tmp_path: Path, monkeypatch: pytest.Monk
     sizes = {"demo-synthetic": {"targets": ["s1", "s2"]}, "demo-stream": {"seeds": 1}}
     small = {"rows": 40, "n_tasks": 2, "n_train": 20, "n_test": 50}
 
-    def run(preset: str, **more: Any) -> Summary:
+    def run(preset: str, **more: Any) -> RunSummary:
         settings = {"common.epochs": 1} if preset == "demo-synthetic" else {}
         kind = load_kind(read_preset(preset)[1]["experiment"])
         settings |= {name: value for name, value in small.items() if name in kind.settings}
         return bench_run(preset, **sizes[preset], settings=settings, **more)  # type: ignore[arg-type]
 
-    monkeypatch.setattr("vntransfer.bench.run", run)
+    monkeypatch.setattr("vntransfer_lab.run", run)
     command = ["demo", "--samples", "200", "--seed", "3", "--jobs", "1", "--out", str(tmp_path)]
     result = CliRunner().invoke(app, command)
     assert result.exit_code == 0, result.output

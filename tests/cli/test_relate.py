@@ -8,9 +8,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from bad_tables import BAD, any_table, write_cells
+from helpers.bad_tables import BAD, any_table, write_cells
+from helpers.relation_worlds import towns, write_csv
 from vntransfer.cli import app
-from worlds_relate import towns, write_csv
 
 ROLES = ["--domain", "town", "--response", "price"]
 QUICK = ["--resamples", "99"]

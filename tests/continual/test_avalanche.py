@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 import torch
-from tiny import classes, learn, make, net, values
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
+from helpers.tiny import classes, learn, make, net, values
 from vntransfer.continual import METHODS, Task
 from vntransfer.errors import ArgumentError
 from vntransfer.integrations.avalanche import as_plugin

@@ -7,11 +7,11 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from continual.tiny import classes, net
+from helpers.tiny import classes, net
 from vntransfer.continual import MER, Heads
 from vntransfer.continual._base import default_loss
-from vntransfer.continual._by_hand import DenseSteps
-from vntransfer.continual._descent import Descent
+from vntransfer.continual._single_sample_steps import DenseSteps
+from vntransfer.continual.descent import Descent
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])

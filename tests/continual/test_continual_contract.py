@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from tiny import classes, cnn, flat, learn, make, net, pictures, responses, values
 from torch import Tensor
 
+from helpers.tiny import classes, cnn, flat, learn, make, net, pictures, responses, values
 from vntransfer.continual import (
     METHODS,
     SGD,
-    Method,
+    ContinualMethod,
     Task,
     accuracy_matrix,
     load_checkpoint,
@@ -105,7 +105,7 @@ def _tensors(tree: Any) -> list[Tensor]:
     return [tensor for part in parts for tensor in _tensors(part)]
 
 
-def _is_weight(tensor: Tensor, method: Method) -> bool:
+def _is_weight(tensor: Tensor, method: ContinualMethod) -> bool:
     return any(tensor.shape == p.shape for p in method.parameters)
 
 
@@ -117,7 +117,7 @@ def test_restored_from_a_checkpoint_it_goes_on_identically(
     tasks, file = classes(4), tmp_path / "here.safetensors"
     options: dict[str, Any] = {"lr": 0.05, "batch_size": batch_size, "seed": 3, "epochs": 2}
 
-    def interrupted(model: torch.nn.Module, method: Method) -> None:
+    def interrupted(model: torch.nn.Module, method: ContinualMethod) -> None:
         learn(method, tasks[:2], **options)
         if stop:
             method.before_task()

@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
-from tiny import (
+from torch import Tensor, nn
+
+from helpers.tiny import (
     classes,
     cnn,
     generator,
@@ -19,8 +21,6 @@ from tiny import (
     start_matrices,
     values,
 )
-from torch import Tensor, nn
-
 from vntransfer.continual import (
     SGD,
     CovarianceProjection,
@@ -35,11 +35,11 @@ from vntransfer.continual import (
     save_checkpoint,
     train,
 )
-from vntransfer.continual._memory import Reservoir
+from vntransfer.continual._memory import SampleReservoir
 from vntransfer.continual._projection import BUFFER
-from vntransfer.data import load
 from vntransfer.divergences import log_det, von_neumann
 from vntransfer.errors import ArgumentError
+from vntransfer_lab.data import load
 
 one_sided = partial(CovarianceProjection, sides="input")
 
@@ -51,7 +51,7 @@ def transcribed(
 
     With a memory three remembered samples follow in each batch.
     """
-    kept = Reservoir(memory, generator())
+    kept = SampleReservoir(memory, generator())
     W = start_matrices()
     S: list[Any] = [0.0] * 3
     P = [np.eye(w.shape[1]) for w in W]

@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
-from tiny import (
+from torch import Tensor, nn
+
+from helpers.tiny import (
     classes,
     cnn,
     generator,
@@ -19,8 +21,6 @@ from tiny import (
     start_matrices,
     values,
 )
-from torch import Tensor, nn
-
 from vntransfer.continual import (
     CovarianceProjection,
     Replay,
@@ -34,9 +34,9 @@ from vntransfer.continual import (
     train,
 )
 from vntransfer.continual._projection import BUFFER
-from vntransfer.data import load
 from vntransfer.divergences import log_det, von_neumann
 from vntransfer.errors import ArgumentError
+from vntransfer_lab.data import load
 
 RATE, EVERY = 0.05, 5
 

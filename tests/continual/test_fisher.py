@@ -4,9 +4,9 @@ from typing import Any, get_args
 
 import pytest
 import torch
-from tiny import classes, generator, net, responses
 from torch import Tensor, nn
 
+from helpers.tiny import classes, generator, net, responses
 from vntransfer.continual import Heads, default_loss, diagonal_fisher
 from vntransfer.continual._fisher import Fisher, Pending
 from vntransfer.errors import ArgumentError

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 import torch
-from tiny import classes, generator, learn, net
 from torch import Tensor
 
+from helpers.tiny import classes, generator, learn, net
 from vntransfer.continual import GPM
-from vntransfer.continual._tape import layer_inputs
+from vntransfer.continual._layer_recorder import layer_inputs
 from vntransfer.continual.gpm import new_directions
 from vntransfer.errors import ArgumentError
 

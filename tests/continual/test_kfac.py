@@ -2,10 +2,10 @@
 
 import pytest
 import torch
-from tiny import classes, cnn, generator, learn, net, pictures, values
 from torch import nn
 from torch.nn import functional
 
+from helpers.tiny import classes, cnn, generator, learn, net, pictures, values
 from vntransfer.continual import KFAC, SGD
 from vntransfer.continual._layers import find_layers
 from vntransfer.continual.kfac import kronecker_factors

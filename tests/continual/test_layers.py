@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 import torch
-from tiny import classes, cnn, generator, net, pictures
 from torch import Tensor, nn
 
-from vntransfer.continual import REWC, RSP, Freeze, L2Anchor, Method, Task, train
+from helpers.tiny import classes, cnn, generator, net, pictures
+from vntransfer.continual import REWC, RSP, ContinualMethod, Freeze, L2Anchor, Task, train
 from vntransfer.continual._fisher import diagonal_fisher
+from vntransfer.continual._layer_recorder import Tape, layer_fisher, layer_inputs
 from vntransfer.continual._layers import Junction, Layer, find_layers, junctions
-from vntransfer.continual._tape import Tape, layer_fisher, layer_inputs
 from vntransfer.errors import ArgumentError
 
 CONVOLUTIONS: list[dict[str, Any]] = [
@@ -178,7 +178,9 @@ class HeadFirst(nn.Module):
 
 
 @pytest.mark.parametrize("method", [RSP, REWC, L2Anchor, Freeze])
-def test_layers_called_in_another_order_than_added_are_refused(method: type[Method]) -> None:
+def test_layers_called_in_another_order_than_added_are_refused(
+    method: type[ContinualMethod],
+) -> None:
     protected = method(HeadFirst())
     protected.before_task()
     with pytest.raises(ArgumentError, match="'head' is not called before 'body'"):

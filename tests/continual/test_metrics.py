@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import safetensors.torch
 import torch
-from tiny import classes, learn, net, pictures
 from torch import nn
 
+from helpers.tiny import classes, learn, net, pictures
 from vntransfer.continual import (
     EWC,
     SGD,
@@ -31,9 +31,9 @@ from vntransfer.continual import (
     summary,
     train,
 )
-from vntransfer.data import TaskStream
-from vntransfer.data.base import Task as Arrays
 from vntransfer.errors import ArgumentError, DataError
+from vntransfer_lab.data import TaskStream
+from vntransfer_lab.data.base import StreamTask as Arrays
 
 R = np.array([[0.9, 0.2, 0.1], [0.7, 0.8, 0.3], [0.5, 0.6, 0.7]])
 

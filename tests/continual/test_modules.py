@@ -6,12 +6,12 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from tiny import generator
 from torch import Tensor
 
+from helpers.tiny import generator
 from vntransfer.continual import dense
 from vntransfer.continual._layers import find_layers, junctions
-from vntransfer.continual._modules import bonds, find_groups, fit_mixture
+from vntransfer.continual._unit_groups import bonds, find_groups, fit_mixture
 from vntransfer.errors import ArgumentError, NumericalWarning
 
 

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 import torch
-from tiny import classes, generator, learn, make, net, values
 from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.utils.parametrizations import weight_norm
 
+from helpers.tiny import classes, generator, learn, make, net, values
 from vntransfer.continual import (
     EWC,
     GPM,
@@ -17,9 +17,9 @@ from vntransfer.continual import (
     METHODS,
     REWC,
     RSP,
+    ContinualMethod,
     CovarianceProjection,
     DarkReplay,
-    Method,
     Task,
     default_loss,
     diagonal_fisher,
@@ -37,7 +37,7 @@ PROJECTIONS: dict[str, Any] = {
 projections = pytest.mark.parametrize("make_one", PROJECTIONS.values(), ids=PROJECTIONS)
 
 
-def taught(method: Method, **options: Any) -> Method:
+def taught(method: ContinualMethod, **options: Any) -> ContinualMethod:
     """Give a method that knows one task."""
     return learn(method, classes(1), **options)
 
@@ -130,7 +130,7 @@ def test_rsp_bears_a_skipped_step() -> None:
     assert method.running.count == 4
 
 
-def gathered(method: Method, task: Task, parts: int) -> None:
+def gathered(method: ContinualMethod, task: Task, parts: int) -> None:
     """Learn a task in batches of eight, each in equal parts, the loss being their mean."""
     optimizer = torch.optim.SGD(method.model.parameters(), lr=1e-9)
     method.use(optimizer)

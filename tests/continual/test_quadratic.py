@@ -2,9 +2,9 @@
 
 import pytest
 import torch
-from tiny import classes, flat, generator, learn, net
 from torch import Tensor
 
+from helpers.tiny import classes, flat, generator, learn, net
 from vntransfer.continual import EWC, SI, L2Anchor, Quadratic, default_loss
 from vntransfer.errors import ArgumentError
 

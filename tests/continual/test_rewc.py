@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 import torch
-from tiny import classes, cnn, flat, generator, learn, net, pictures
 from torch import Tensor, nn
 from torch.func import functional_call, jacrev, vmap
 
+from helpers.tiny import classes, cnn, flat, generator, learn, net, pictures
 from vntransfer.continual import REWC, Task, train
 from vntransfer.errors import ArgumentError
 

@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 import torch
-from tiny import classes, cnn, generator, learn, net, pictures, responses
 from torch import Tensor, nn
 from torch.nn import functional
 
+from helpers.tiny import classes, cnn, generator, learn, net, pictures, responses
 from vntransfer.continual import RSP, Heads, Task, train
+from vntransfer.continual._group_anchors import Owned
 from vntransfer.continual._layers import find_layers
-from vntransfer.continual._owned import Owned
-from vntransfer.continual._relatedness import Blocks, Running
+from vntransfer.continual._relatedness import GroupBlocks, RunningMoments
 from vntransfer.continual.rsp import relatedness
 from vntransfer.divergences import conditional_von_neumann
 from vntransfer.errors import ArgumentError
@@ -28,7 +28,7 @@ def random_covariance(seed: int, n: int) -> Tensor:
 def test_divergences_of_all_groups_are_those_of_each() -> None:
     labels = torch.tensor([0, 1, 1, 2, 0, 1, 1, 1, 3, 1])
     now, *then = (random_covariance(seed, 13) for seed in range(4))
-    blocks = Blocks(labels, 3, ridge=RIDGE)
+    blocks = GroupBlocks(labels, 3, ridge=RIDGE)
     D = blocks.divergence(blocks.take(now), blocks.stack([blocks.take(s) for s in then]))
     assert D.shape == (3, 4)
     for (t, sigma), k in product(enumerate(then), range(4)):
@@ -40,7 +40,7 @@ def test_divergences_of_all_groups_are_those_of_each() -> None:
 
 def test_equal_tasks_have_no_divergence() -> None:
     sigma = random_covariance(0, 8)
-    blocks = Blocks(torch.tensor([0, 0, 1, 1, 2]), 3, ridge=RIDGE)
+    blocks = GroupBlocks(torch.tensor([0, 0, 1, 1, 2]), 3, ridge=RIDGE)
     part = blocks.take(sigma)
     assert float(blocks.divergence(part, blocks.stack([part])).max()) < 1e-9
 
@@ -195,7 +195,7 @@ def test_before_the_first_recomputation_all_tasks_count_alike() -> None:
 
 def test_running_moments_are_those_of_all_rows() -> None:
     x = torch.randn(30, 4, generator=generator()).double()
-    running = Running(1)
+    running = RunningMoments(1)
     for rows in x.split([1, 9, 20]):
         running.add(0, rows)
         if running.count > 1:

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 import torch
-from tiny import classes, flat, generator, learn, net, values
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
+from helpers.tiny import classes, flat, generator, learn, net, values
 from vntransfer.continual import (
     AGEM,
     EWC,
@@ -21,9 +21,9 @@ from vntransfer.continual import (
     Replay,
     diagonal_fisher,
 )
-from vntransfer.continual._descent import Descent
 from vntransfer.continual._fisher import Fisher
-from vntransfer.continual._memory import Reservoir
+from vntransfer.continual._memory import SampleReservoir
+from vntransfer.continual.descent import Descent
 from vntransfer.continual.gem import project
 from vntransfer.continual.l2 import chosen
 from vntransfer.errors import ArgumentError
@@ -253,7 +253,7 @@ def test_mer() -> None:
     ours, plain = net(dtype=F64), net(dtype=F64)
     options = {"memory": 5, "replay": 3, "steps": 2, "seed": 7}
     learn(MER(ours, beta=0.4, gamma=0.8, **options), tasks, lr=RATE, batch_size=1)  # type: ignore[arg-type]
-    memory = Reservoir(5, generator(7))
+    memory = SampleReservoir(5, generator(7))
     for task in tasks:
         for x, y in task.batches(1):
             across = theta(plain)
@@ -275,7 +275,7 @@ def test_replay() -> None:
     tasks = classes(2, dtype=F64)
     ours, plain = net(dtype=F64), net(dtype=F64)
     learn(Replay(ours, memory=5, replay=3, seed=7), tasks, lr=RATE)
-    memory = Reservoir(5, generator(7))
+    memory = SampleReservoir(5, generator(7))
     for task in tasks:
         for x, y in task.batches(2):
             old = memory.draw(3) if len(memory) else (x[:0], y[:0])
@@ -289,7 +289,7 @@ def test_dark_replay() -> None:
     tasks = classes(2, dtype=F64)
     ours, plain = net(dtype=F64), net(dtype=F64)
     learn(DarkReplay(ours, alpha=0.3, beta=0.6, memory=5, replay=3, seed=7), tasks, lr=RATE)
-    memory = Reservoir(5, generator(7))
+    memory = SampleReservoir(5, generator(7))
     for task in tasks:
         for x, y in task.batches(2):
             loss = cross_entropy(plain(x), y)
@@ -306,7 +306,7 @@ def test_dark_replay() -> None:
 def test_a_reservoir_is_a_uniform_sample() -> None:
     counts = np.zeros(40)
     for seed in range(400):
-        memory = Reservoir(10, generator(seed))
+        memory = SampleReservoir(10, generator(seed))
         for i in range(0, 40, 2):
             memory.add(torch.arange(i, i + 2))
         assert len(set(memory.fields[0].tolist())) == 10

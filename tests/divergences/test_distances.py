@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.linalg import eigvalsh, logm, sqrtm
 
-from samples import EPS, condition, normal, random_spd, seeds, spd
+from helpers.samples import EPS, condition, normal, random_spd, seeds, spd
 from vntransfer import (
     affine_invariant,
     bures_wasserstein,

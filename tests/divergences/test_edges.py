@@ -10,8 +10,9 @@ from vntransfer import Moments, correntropy, covariance, pairwise, response_dive
 from vntransfer.divergences import DIVERGENCES
 from vntransfer.errors import ArgumentError, DomainError
 from vntransfer.moments import median_gap
-from vntransfer.relate import relate, relation_test
+from vntransfer.relations import relation_test
 from vntransfer.theory import BoundTerms, max_discrepancy
+from vntransfer.workflows.relate import relate
 
 
 def stretched(condition: float, seed: int = 0) -> torch.Tensor:

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from scipy.linalg import logm
 from torch import Tensor
 
-import oracles
-from samples import EPS, condition, normal, random_spd, seeds, spd
+from helpers import oracles
+from helpers.samples import EPS, condition, normal, random_spd, seeds, spd
 from vntransfer import (
     conditional_log_det,
     conditional_von_neumann,

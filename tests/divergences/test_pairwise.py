@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from samples import normal, orthogonal, random_spd, seeds
+from helpers.samples import normal, orthogonal, random_spd, seeds
 from vntransfer import (
     DIVERGENCES,
     ArgumentError,

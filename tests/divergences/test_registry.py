@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-import oracles
 import vntransfer
-from samples import EPS, condition, orthogonal, random_spd, seeds, spd, symmetric
+from helpers import oracles
+from helpers.samples import EPS, condition, orthogonal, random_spd, seeds, spd, symmetric
 from vntransfer import DIVERGENCES, VnError
 
 every = pytest.mark.parametrize("name", DIVERGENCES)

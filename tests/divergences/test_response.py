@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from samples import orthogonal, responses, seeds
+from helpers.samples import orthogonal, responses, seeds
 from vntransfer import (
     VnError,
     conditional_von_neumann,

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-import oracles
-from samples import normal, responses, seeds
+from helpers import oracles
+from helpers.samples import normal, responses, seeds
 from vntransfer import response_divergence
 
 METHODS = ["features", "gram", "exact"]

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from samples import normal, responses, seeds
+from helpers.samples import normal, responses, seeds
 from vntransfer import (
     ArgumentError,
     NotPositiveDefiniteError,

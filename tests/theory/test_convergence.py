@@ -6,7 +6,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from samples import normal, orthogonal, random_spd, seeds, spd, symmetric
+from helpers.samples import normal, orthogonal, random_spd, seeds, spd, symmetric
 from vntransfer import (
     ArgumentError,
     NotPositiveDefiniteError,

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from samples import normal, seeds
+from helpers.samples import normal, seeds
 from vntransfer import (
     DIVERGENCES,
     ArgumentError,

@@ -2,13 +2,13 @@
 
 from vntransfer.adaptation._base import DomainRegressor as DomainRegressor
 from vntransfer.adaptation._registry import METHODS as METHODS
-from vntransfer.adaptation._registry import Method as Method
+from vntransfer.adaptation._registry import AdaptationMethod as AdaptationMethod
 from vntransfer.adaptation._registry import load_model as load_model
 from vntransfer.adaptation._selection import Selection as Selection
 from vntransfer.adaptation.ahd import AHDRegressor as AHDRegressor
 from vntransfer.adaptation.auto import AutoTransferRegressor as AutoTransferRegressor
 from vntransfer.adaptation.coral import DeepCORALRegressor as DeepCORALRegressor
-from vntransfer.adaptation.counting import Counter as Counter
+from vntransfer.adaptation.counting import DensityCounter as DensityCounter
 from vntransfer.adaptation.counting import Pictures as Pictures
 from vntransfer.adaptation.counting import train_counter as train_counter
 from vntransfer.adaptation.dann import DANNRegressor as DANNRegressor
@@ -19,9 +19,7 @@ from vntransfer.adaptation.mdd import MatrixDiscrepancyRegressor as MatrixDiscre
 from vntransfer.adaptation.pooled import PooledRegressor as PooledRegressor
 from vntransfer.adaptation.relevance import source_weights as source_weights
 from vntransfer.adaptation.source_only import SourceOnlyRegressor as SourceOnlyRegressor
-from vntransfer.adaptation.validation import (
-    ImportanceWeightedScorer as ImportanceWeightedScorer,
-)
+from vntransfer.adaptation.validation import ImportanceWeightedScorer as ImportanceWeightedScorer
 from vntransfer.adaptation.validation import LeaveOneSourceOut as LeaveOneSourceOut
 from vntransfer.adaptation.validation import SourceScorer as SourceScorer
 from vntransfer.adaptation.validation import virtual_targets as virtual_targets

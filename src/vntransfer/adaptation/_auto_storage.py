@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from vntransfer._version import __version__
-from vntransfer.adaptation._storage import pack, unpack
+from vntransfer.adaptation._network_storage import pack, unpack
 from vntransfer.adaptation.auto import AutoSelection, AutoTransferRegressor
 from vntransfer.errors import DataError
-from vntransfer.io import atomic_write, file_hash
+from vntransfer.storage.files import atomic_write, file_hash
 
 FORMAT, RECORD = 1, "model.json"
 KIND = "AutoTransferRegressor"

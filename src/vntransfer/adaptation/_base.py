@@ -14,22 +14,23 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from vntransfer._arrays import number, whole
 from vntransfer._version import __version__
+from vntransfer.adaptation._batches import Data, predict
 from vntransfer.adaptation._checkpoint import Checkpoint
-from vntransfer.adaptation._data import Data, predict
 from vntransfer.adaptation._ensemble import Checkpoints, fit_ensemble
+from vntransfer.adaptation._fit_rows import FitRows, read_table
+from vntransfer.adaptation._fitted_state import State
 from vntransfer.adaptation._loop import Record, Schedule, Training
 from vntransfer.adaptation._members import Start
 from vntransfer.adaptation._objective import Error, Objective, Setup, choose
 from vntransfer.adaptation._scaling import Scaler
 from vntransfer.adaptation._selection import select
-from vntransfer.adaptation._state import State
-from vntransfer.adaptation._table import Table, read_table
+from vntransfer.checks import number, whole
 from vntransfer.domains import Name, group
 from vntransfer.errors import ArgumentError, DataWarning, DomainError
-from vntransfer.io import fingerprint, paced
 from vntransfer.networks import Activation, Net
+from vntransfer.storage.files import fingerprint
+from vntransfer.storage.pacing import paced
 
 MIN_STEPS = 25
 """Fewest batches of an epoch, so that small tables are trained too."""
@@ -97,7 +98,7 @@ class DomainRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         Folder in which the state is kept after each epoch: the same ``fit`` continues from there,
         with the same numbers as if it had never stopped; another one begins files of its own.
         Remove it when the fit is done, and when the ``forward`` of a module of your own changes:
-        modules are told apart by their ``repr``. `vntransfer.io.Paced` writes less often.
+        modules are told apart by their ``repr``. `vntransfer.storage.Paced` writes less often.
     random_state
         Seed; no global random state of torch is used.
     callback
@@ -230,7 +231,7 @@ class DomainRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         X = validate_data(self, X, accept_sparse="csr", dtype=(np.float64, np.float32), reset=False)
         return self._fit(old.sources.with_target(X), old)
 
-    def _fit(self, table: Table, old: State | None) -> Self:
+    def _fit(self, table: FitRows, old: State | None) -> Self:
         """Fit; what was there before stays as it is until the end."""
         self._check_options()
         groups, own = table.groups, table.groups.source_rows
@@ -289,7 +290,7 @@ class DomainRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         elif hasattr(self, "selection_"):
             del self.selection_
 
-    def _checkpoints(self, table: Table, seed: int) -> Checkpoints | None:
+    def _checkpoints(self, table: FitRows, seed: int) -> Checkpoints | None:
         """Make the file of each stage of training, if there is a folder for them.
 
         Its name has a hash of all that the result depends on, the initial network included: how it
@@ -389,7 +390,7 @@ class DomainRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         `vntransfer.load_model` reads it. Rows of the sources are not saved, nor are modules of your
         own.
         """
-        from vntransfer.adaptation._storage import save_network
+        from vntransfer.adaptation._network_storage import save_network
 
         save_network(self, folder)
 

@@ -10,7 +10,8 @@ from safetensors.torch import save
 from torch import Tensor, nn
 
 from vntransfer.errors import DataError
-from vntransfer.io import Paced, atomic_write
+from vntransfer.storage.files import atomic_write
+from vntransfer.storage.pacing import Paced
 
 Stateful = nn.Module | torch.optim.Optimizer
 

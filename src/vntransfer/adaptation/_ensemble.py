@@ -10,10 +10,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from vntransfer.adaptation._batches import Data
 from vntransfer.adaptation._checkpoint import Checkpoint
-from vntransfer.adaptation._data import Data
 from vntransfer.adaptation._loop import Record
-from vntransfer.adaptation._members import Plan, Start, Trained, train_members
+from vntransfer.adaptation._members import Start, Trained, TrainingPlan, train_members
 from vntransfer.adaptation._selection import SAFE, Selection, label
 from vntransfer.domains import Groups, Name
 from vntransfer.errors import ArgumentError
@@ -83,14 +83,16 @@ def fit_ensemble(
     size = model.batch_size * (len(groups.sources) if model._merges() else 1)
     domains = [*merged.sources.values(), *(merged.targets.values() if adapts else ())]
     k, n = len(merged.sources), model.members
-    plans: dict[str, Plan] = {}
+    plans: dict[str, TrainingPlan] = {}
     options: list[Mapping[str, Any]] = [{}] * n
     safe = float(not adapts) if selection is None else selection.shares[SAFE]
     if safe > 0:
         order = np.tile(np.arange(k), (n, 1))
         labels = [f"source/{i}" for i in range(n)]
         shares = np.full(n, safe / n)
-        plans["source"] = Plan(domains[:k], order, options, False, size, shares, n, labels=labels)
+        plans["source"] = TrainingPlan(
+            domains[:k], order, options, False, size, shares, n, labels=labels
+        )
     chosen = [({}, 1.0)] if selection is None else _chosen(selection)
     if adapts and chosen:
         t = len(groups.targets)
@@ -101,7 +103,9 @@ def fit_ensemble(
         names = list(groups.targets)
         labels = [f"adapted/{names[j]}/{label(own)}/{i}" for j, own, _, i in every]
         starts = len(chosen) * n
-        plans["adapted"] = Plan(domains, order, options, True, size, shares, starts, labels=labels)
+        plans["adapted"] = TrainingPlan(
+            domains, order, options, True, size, shares, starts, labels=labels
+        )
     trained: dict[str, Trained] = {}
     for stage, plan in plans.items():
         tell = partial(_tell, callback=callback, model=model, groups=groups, plan=plan)
@@ -135,7 +139,7 @@ def _chosen(selection: Selection) -> list[tuple[Mapping[str, Any], float]]:
     ]
 
 
-def _shares(plans: Mapping[str, Plan], groups: Groups, k: int) -> dict[Name | None, Tensor]:
+def _shares(plans: Mapping[str, TrainingPlan], groups: Groups, k: int) -> dict[Name | None, Tensor]:
     """Shares of all members for each target."""
     targets: list[Name | None] = list(groups.targets) or [None]
     shares: dict[Name | None, Tensor] = {}
@@ -151,7 +155,7 @@ def _shares(plans: Mapping[str, Plan], groups: Groups, k: int) -> dict[Name | No
 
 
 def named_weights(
-    model: "DomainRegressor", groups: Groups, plan: Plan, weights: NDArray[Any]
+    model: "DomainRegressor", groups: Groups, plan: TrainingPlan, weights: NDArray[Any]
 ) -> dict[Any, Any]:
     """Weights of the sources by name, the mean over members by their shares.
 
@@ -173,7 +177,7 @@ def named_weights(
     return out if len(out) > 1 else out[targets[0]]
 
 
-def _named(record: Record, model: "DomainRegressor", groups: Groups, plan: Plan) -> Record:
+def _named(record: Record, model: "DomainRegressor", groups: Groups, plan: TrainingPlan) -> Record:
     """Give a record with weights by name instead of by member."""
     weights = named_weights(model, groups, plan, np.array(record["weights"]))
     return {"stage": "training", **record, "weights": weights}
@@ -185,7 +189,7 @@ def _tell(
     callback: Callable[[Record], None] | None,
     model: "DomainRegressor",
     groups: Groups,
-    plan: Plan,
+    plan: TrainingPlan,
 ) -> None:
     if callback is not None:
         callback(_named(record, model, groups, plan))

@@ -16,8 +16,9 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import has_fit_parameter, validate_data
+from threadpoolctl import threadpool_limits
 
-from vntransfer.adaptation._table import read_responses, read_weights
+from vntransfer.adaptation._fit_rows import read_responses, read_weights
 from vntransfer.domains import Groups, group
 from vntransfer.errors import ArgumentError
 
@@ -111,8 +112,12 @@ class TiedBoosting(HistGradientBoostingRegressor):  # type: ignore[misc]
     """
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit trees, to responses without too many ties."""
-        return super().fit(X, self._untied(y, sample_weight), sample_weight)
+        """Fit trees, to responses without too many ties.
+
+        With one thread: the trees are small, and threads that wait for a busy core take minutes.
+        """
+        with threadpool_limits(limits=1, user_api="openmp"):
+            return super().fit(X, self._untied(y, sample_weight), sample_weight)
 
     def _untied(self, y: Any, sample_weight: Any) -> Any:
         flat = np.ravel(y).astype(np.float64)

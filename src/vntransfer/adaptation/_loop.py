@@ -8,11 +8,11 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from vntransfer._steps import one_step
 from vntransfer.adaptation._checkpoint import Checkpoint
 from vntransfer.adaptation._objective import Batch, Block, Objective
 from vntransfer.errors import DivergedError
 from vntransfer.networks import Net
+from vntransfer.step_times import one_step
 
 Record = dict[str, Any]
 Schedule = Literal["cosine", "constant"]

@@ -10,8 +10,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from vntransfer.adaptation._batches import Data, predict
 from vntransfer.adaptation._checkpoint import Checkpoint
-from vntransfer.adaptation._data import Data, predict
 from vntransfer.adaptation._loop import Record, train
 from vntransfer.adaptation._objective import Setup, SourceLoss
 from vntransfer.domains import Rows
@@ -47,7 +47,7 @@ class Start:
 
 
 @dataclass(frozen=True)
-class Plan:
+class TrainingPlan:
     """What is trained together: M members, each with K sources and, if it adapts, a target.
 
     Parameters
@@ -110,7 +110,7 @@ class Trained:
 def train_members(
     model: "DomainRegressor",
     data: Data,
-    plan: Plan,
+    plan: TrainingPlan,
     *,
     seed: int,
     start: Start | None = None,
@@ -151,7 +151,7 @@ def train_members(
 def _train_members(
     model: "DomainRegressor",
     data: Data,
-    plan: Plan,
+    plan: TrainingPlan,
     seed: int,
     start: Start | None,
     checkpoint: MakeCheckpoint | None,
@@ -266,7 +266,7 @@ def copy_members(start: Net, chosen: Sequence[int], net: Net) -> None:
 
 
 def hold_out(
-    model: "DomainRegressor", plan: Plan, seed: int
+    model: "DomainRegressor", plan: TrainingPlan, seed: int
 ) -> tuple[dict[int, Rows], Sequence[Rows]]:
     """Held-out rows of each source, if training stops early, and what is left of the domains."""
     share = model._held_out_share()
@@ -293,7 +293,7 @@ def residuals(net: Net, data: Data, rows: Rows) -> Tensor:
 
 
 def validation(
-    model: "DomainRegressor", net: Net, data: Data, plan: Plan, held: Mapping[int, Rows]
+    model: "DomainRegressor", net: Net, data: Data, plan: TrainingPlan, held: Mapping[int, Rows]
 ) -> Tensor:
     """RMSE of each member on held-out rows of its sources, (M,)."""
     errors = torch.full((len(plan.order), len(plan.domains)), torch.nan)

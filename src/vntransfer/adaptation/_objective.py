@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from vntransfer._arrays import number
+from vntransfer.checks import number
 from vntransfer.divergences import response_divergence
 from vntransfer.errors import ArgumentError
 from vntransfer.linalg import safe_sqrt

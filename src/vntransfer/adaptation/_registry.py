@@ -8,9 +8,7 @@ from typing import Any
 
 from vntransfer.adaptation._auto_storage import is_auto, load_auto
 from vntransfer.adaptation._base import DomainRegressor
-from vntransfer.adaptation._sklearn_storage import MODEL
-from vntransfer.adaptation._sklearn_storage import load as load_learner
-from vntransfer.adaptation._storage import load_network
+from vntransfer.adaptation._network_storage import load_network
 from vntransfer.adaptation.ahd import AHDRegressor
 from vntransfer.adaptation.auto import AutoTransferRegressor
 from vntransfer.adaptation.coral import DeepCORALRegressor
@@ -20,12 +18,14 @@ from vntransfer.adaptation.darn import DARNRegressor
 from vntransfer.adaptation.mdan import MDANRegressor
 from vntransfer.adaptation.mdd import MatrixDiscrepancyRegressor
 from vntransfer.adaptation.pooled import PooledRegressor
+from vntransfer.adaptation.sklearn_storage import MODEL
+from vntransfer.adaptation.sklearn_storage import load as load_learner
 from vntransfer.adaptation.source_only import SourceOnlyRegressor
 from vntransfer.adaptation.weighted import WeightedSourceRegressor
 
 
 @dataclass(frozen=True)
-class Method:
+class AdaptationMethod:
     """A method by its id: the estimator, the options that make it that method, and a line on it."""
 
     estimator: type[Any]
@@ -48,40 +48,44 @@ class Method:
         return self.estimator(**{**self.options, **options})
 
 
-METHODS: dict[str, Method] = {
-    "source_only": Method(SourceOnlyRegressor, "regression on the sources, no adaptation"),
-    "mdd": Method(
+METHODS: dict[str, AdaptationMethod] = {
+    "source_only": AdaptationMethod(
+        SourceOnlyRegressor, "regression on the sources, no adaptation"
+    ),
+    "mdd": AdaptationMethod(
         MatrixDiscrepancyRegressor, "alignment of moments, learned weights, guarded selection"
     ),
-    "mdd_paper": Method(
+    "mdd_paper": AdaptationMethod(
         MatrixDiscrepancyRegressor,
         "the paper's adversarial matrix discrepancy, learned weights",
         {"adversary": True, "trade_off": 0.1, "members": 1},
     ),
-    "dann": Method(DANNRegressor, "one domain classifier, sources merged"),
-    "mdan_max": Method(
+    "dann": AdaptationMethod(DANNRegressor, "one domain classifier, sources merged"),
+    "mdan_max": AdaptationMethod(
         MDANRegressor, "a domain classifier per source, the worst source", {"aggregation": "max"}
     ),
-    "mdan_dyn": Method(
+    "mdan_dyn": AdaptationMethod(
         MDANRegressor, "a domain classifier per source, soft maximum", {"aggregation": "dynamic"}
     ),
-    "ahd_1s": Method(
+    "ahd_1s": AdaptationMethod(
         AHDRegressor, "adversarial hypothesis discrepancy, sources merged", {"sources": "merged"}
     ),
-    "ahd_msda": Method(
+    "ahd_msda": AdaptationMethod(
         AHDRegressor, "adversarial hypothesis discrepancy, learned weights", {"sources": "weighted"}
     ),
-    "darn": Method(DARNRegressor, "spectral discrepancy, weights in closed form"),
-    "coral": Method(DeepCORALRegressor, "alignment of feature covariances"),
-    "dare_gram": Method(DAREGRAMRegressor, "alignment of inverse Gram matrices"),
-    "weighted": Method(
+    "darn": AdaptationMethod(DARNRegressor, "spectral discrepancy, weights in closed form"),
+    "coral": AdaptationMethod(DeepCORALRegressor, "alignment of feature covariances"),
+    "dare_gram": AdaptationMethod(DAREGRAMRegressor, "alignment of inverse Gram matrices"),
+    "weighted": AdaptationMethod(
         WeightedSourceRegressor, "ridge regression on weighted sources", {"estimator": "ridge"}
     ),
-    "ridge": Method(PooledRegressor, "ridge regression on all sources", {"estimator": "ridge"}),
-    "boosting": Method(
+    "ridge": AdaptationMethod(
+        PooledRegressor, "ridge regression on all sources", {"estimator": "ridge"}
+    ),
+    "boosting": AdaptationMethod(
         PooledRegressor, "gradient boosting on all sources", {"estimator": "boosting"}
     ),
-    "auto": Method(
+    "auto": AdaptationMethod(
         AutoTransferRegressor, "mean of learners and weights, chosen by leave-one-source-out"
     ),
 }

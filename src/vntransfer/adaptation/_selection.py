@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vntransfer.adaptation._data import Data
-from vntransfer.adaptation._guard import guard
+from vntransfer.adaptation._batches import Data
 from vntransfer.adaptation._loop import Record
-from vntransfer.adaptation._members import Plan, train_members
+from vntransfer.adaptation._members import TrainingPlan, train_members
+from vntransfer.adaptation.guarded_choice import guard
 from vntransfer.domains import Groups, Name, Rows
 
 if TYPE_CHECKING:
@@ -213,9 +213,11 @@ def _predictions(
     """Predictions (1 + C, n, m) of the targets of problems ``order`` (V, K + 1)."""
     v, c = len(order), len(options)
     sources = domains[: 1 + order[:, :-1].max()]
-    plain = Plan(sources, order[:, :-1], [{}] * v, False, size, np.full(v, 1 / v), 1, EFFORT)
+    plain = TrainingPlan(
+        sources, order[:, :-1], [{}] * v, False, size, np.full(v, 1 / v), 1, EFFORT
+    )
     own = [option for _ in range(v) for option in options]
-    full = Plan(
+    full = TrainingPlan(
         domains, order.repeat(c, 0), own, True, size, np.full(v * c, 1 / (v * c)), 1, EFFORT
     )
     tested = [_tested(domains[target]) for target in order[:, -1]]

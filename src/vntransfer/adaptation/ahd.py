@@ -7,7 +7,6 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor
 
-from vntransfer._arrays import number
 from vntransfer.adaptation._base import DomainRegressor
 from vntransfer.adaptation._objective import (
     NETWORK,
@@ -22,6 +21,7 @@ from vntransfer.adaptation._objective import (
     source_errors,
 )
 from vntransfer.adaptation._weights import UPDATES, adam_slope
+from vntransfer.checks import number
 from vntransfer.networks import Net
 
 Sources = Literal["merged", "weighted"]

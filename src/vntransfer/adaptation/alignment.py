@@ -137,7 +137,7 @@ class MomentAlignment(Objective):
         if moves or self.aligned.numel():
             h = batch.response(frozen(net.head)(z))
             with torch.no_grad():
-                moments = Moments(torch.cat((z, h), -1))
+                moments = FeatureMoments(torch.cat((z, h), -1))
                 if moves:
                     self.move_weights(moments)
             if self.aligned.numel():
@@ -155,7 +155,7 @@ class MomentAlignment(Objective):
             return values
         return values.new_zeros(self.weights.shape[0]).index_copy(0, self.aligned, values)
 
-    def discrepancy(self, z: Tensor, h: Tensor, moments: "Moments") -> Tensor:
+    def discrepancy(self, z: Tensor, h: Tensor, moments: "FeatureMoments") -> Tensor:
         """J(Σ w_i cov_i : cov_t) / n of the members that are aligned.
 
         Its gradient with respect to q is taken in closed form: with C = c'c/(B - 1) of centred rows
@@ -179,7 +179,7 @@ class MomentAlignment(Objective):
         known = _Known.apply(of_members(own, z), of_members(own, h), J.to(c) / n, slope)
         return known
 
-    def move_weights(self, moments: "Moments") -> None:
+    def move_weights(self, moments: "FeatureMoments") -> None:
         """Step log w by -rate (g - mean g + pull (log w - log prior)).
 
         g is the gradient of J(Σ w_i M_i : M_t) with respect to w, M second moments of
@@ -246,7 +246,7 @@ def second_moments(w: Tensor, c: Tensor, s: Tensor, factor: Tensor) -> Tensor:
     return pair
 
 
-class Moments:
+class FeatureMoments:
     """Moments of rows q (M, K + 1, B, n), which are centred in place.
 
     Attributes
@@ -258,7 +258,7 @@ class Moments:
 
     Examples
     --------
-    >>> Moments(torch.tensor([[[[0.0], [2.0]], [[4.0], [6.0]]]])).scale
+    >>> FeatureMoments(torch.tensor([[[[0.0], [2.0]], [[4.0], [6.0]]]])).scale
     tensor([[2.2361]])
     """
 

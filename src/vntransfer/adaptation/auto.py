@@ -11,11 +11,11 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils import check_random_state, column_or_1d
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from vntransfer.adaptation._candidates import CANDIDATES, Tried, adapts, attempt
-from vntransfer.adaptation._guard import guard
 from vntransfer.adaptation._learners import read
 from vntransfer.adaptation._selection import LEAST, virtual_targets
-from vntransfer.adaptation._stack import stack
+from vntransfer.adaptation._stacking import stack
+from vntransfer.adaptation.candidates import CANDIDATES, Tried, adapts, attempt
+from vntransfer.adaptation.guarded_choice import guard
 from vntransfer.domains import Groups, Name, Rows
 from vntransfer.errors import ArgumentError
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from vntransfer.adaptation._base import DomainRegressor
-from vntransfer.adaptation._matrices import covariance
+from vntransfer.adaptation._batch_matrices import covariance
 from vntransfer.adaptation._objective import (
     NETWORK,
     Auto,

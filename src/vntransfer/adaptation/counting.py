@@ -18,17 +18,18 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from vntransfer._arrays import number, whole
 from vntransfer._version import __version__
 from vntransfer.adaptation._base import DomainRegressor
 from vntransfer.adaptation._checkpoint import Checkpoint
 from vntransfer.adaptation._loop import Record, train
 from vntransfer.adaptation._objective import Batch, Objective, Setup, SourceLoss
+from vntransfer.adaptation.hourglass import decoder, grid_of, hourglass, to_maps, to_patches
+from vntransfer.checks import number, whole
 from vntransfer.domains import TARGET, Rows, balanced
 from vntransfer.errors import ArgumentError, DomainError
-from vntransfer.hourglass import decoder, grid_of, hourglass, to_maps, to_patches
-from vntransfer.io import Paced, fingerprint, paced
 from vntransfer.networks import Net
+from vntransfer.storage.files import fingerprint
+from vntransfer.storage.pacing import Paced, paced
 
 CHUNK = 8
 """Pictures that are predicted at once."""
@@ -149,7 +150,7 @@ class Album:
 
 
 @dataclass(frozen=True)
-class Counter:
+class DensityCounter:
     """A trained hourglass.
 
     Parameters
@@ -211,7 +212,7 @@ def train_counter(
     seed: int = 0,
     checkpoint: str | Path | Paced | None = None,
     progress: Callable[[Record], None] | None = None,
-) -> Counter:
+) -> DensityCounter:
     """Train an hourglass on labelled sources and an unlabelled target by a method's objective.
 
     Parameters
@@ -232,8 +233,8 @@ def train_counter(
     seed
         Of initial parameters and batches.
     checkpoint
-        File in which the state is kept after each epoch, or as often as `vntransfer.io.Paced` says:
-        the same call continues from there.
+        File in which the state is kept after each epoch, or as often as `vntransfer.storage.Paced`
+        says: the same call continues from there.
     progress
         Called with the record of each epoch.
 
@@ -300,7 +301,7 @@ def train_counter(
         total = sum(map(len, sources.values()))
         w = [len(own) / total for own in sources.values()]
     weights = dict(zip(sources, w, strict=True))
-    return Counter(net, scale, weights, history, (height, width), device)
+    return DensityCounter(net, scale, weights, history, (height, width), device)
 
 
 def _check(

@@ -7,9 +7,8 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from vntransfer._arrays import number
 from vntransfer.adaptation._base import DomainRegressor
-from vntransfer.adaptation._matrices import gram
+from vntransfer.adaptation._batch_matrices import gram
 from vntransfer.adaptation._objective import (
     NETWORK,
     Auto,
@@ -19,6 +18,7 @@ from vntransfer.adaptation._objective import (
     Step,
     source_errors,
 )
+from vntransfer.checks import number
 from vntransfer.errors import ArgumentError
 from vntransfer.networks import Net
 

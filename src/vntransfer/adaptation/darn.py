@@ -6,9 +6,8 @@ from typing import ClassVar
 
 import torch
 
-from vntransfer._arrays import number
 from vntransfer.adaptation._base import DomainRegressor
-from vntransfer.adaptation._matrices import gram
+from vntransfer.adaptation._batch_matrices import gram
 from vntransfer.adaptation._objective import (
     NETWORK,
     Auto,
@@ -20,6 +19,7 @@ from vntransfer.adaptation._objective import (
     source_errors,
 )
 from vntransfer.adaptation._weights import darn_weights
+from vntransfer.checks import number
 from vntransfer.networks import Net
 
 

@@ -7,7 +7,6 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor
 
-from vntransfer._arrays import number
 from vntransfer.adaptation._base import DomainRegressor
 from vntransfer.adaptation._domain_heads import DomainHeads
 from vntransfer.adaptation._objective import (
@@ -21,6 +20,7 @@ from vntransfer.adaptation._objective import (
     reverse,
     source_errors,
 )
+from vntransfer.checks import number
 from vntransfer.networks import Net
 
 Aggregation = Literal["max", "dynamic"]

@@ -7,7 +7,6 @@ from typing import Any, ClassVar, Literal
 import torch
 from torch import Tensor
 
-from vntransfer._arrays import number
 from vntransfer.adaptation._base import DomainRegressor
 from vntransfer.adaptation._objective import (
     EVERYTHING,
@@ -26,6 +25,7 @@ from vntransfer.adaptation._objective import (
 )
 from vntransfer.adaptation._weights import UPDATES, Update
 from vntransfer.adaptation.alignment import MomentAlignment
+from vntransfer.checks import number
 from vntransfer.divergences import DIVERGENCES, response_divergence
 from vntransfer.errors import ArgumentError
 from vntransfer.moments import covariance

@@ -11,7 +11,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from vntransfer.adaptation._learners import fit_weighted, learner, read
-from vntransfer.adaptation._sklearn_storage import save as save_learner
+from vntransfer.adaptation.sklearn_storage import save as save_learner
 
 
 @dataclass(eq=False, repr=False)

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 from sklearn.decomposition import PCA
 from sklearn.utils.validation import check_array
 
-from vntransfer._arrays import number
+from vntransfer.adaptation._fit_rows import one_per_row
 from vntransfer.adaptation._scaling import Scaler
-from vntransfer.adaptation._table import one_per_row
+from vntransfer.checks import number
 from vntransfer.divergences import DIVERGENCES, pairwise
 from vntransfer.domains import Groups, Name, Rows, group
 from vntransfer.errors import ArgumentError, DomainError

@@ -16,8 +16,8 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.metadata_routing import MetadataRequest
 from sklearn.utils.validation import check_array
 
-from vntransfer._arrays import number
 from vntransfer.adaptation.relevance import need_target
+from vntransfer.checks import number
 from vntransfer.domains import TARGET, Groups, Name, Rows, group
 from vntransfer.errors import ArgumentError, DomainError, NumericalWarning
 

@@ -16,10 +16,8 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from vntransfer._arrays import number
-from vntransfer.adaptation._guard import Guarded, guard
 from vntransfer.adaptation._learners import DenseScaler, fit_weighted, learner, read
-from vntransfer.adaptation._sklearn_storage import save as save_learner
+from vntransfer.adaptation.guarded_choice import Guarded, guard
 from vntransfer.adaptation.relevance import (
     Matrix,
     Prior,
@@ -28,7 +26,9 @@ from vntransfer.adaptation.relevance import (
     need_target,
     sharpen,
 )
+from vntransfer.adaptation.sklearn_storage import save as save_learner
 from vntransfer.adaptation.source_only import SourceOnlyRegressor
+from vntransfer.checks import number
 from vntransfer.divergences import DIVERGENCES
 from vntransfer.domains import Groups, Name, Rows
 from vntransfer.errors import ArgumentError

@@ -1,4 +1,8 @@
-"""The command ``vnt``. Heavy things are imported inside the commands, never here."""
+"""The command ``vnt``. Heavy modules are imported inside the commands, never here.
+
+Exit codes: 0 success; 1 a defect of ours; 2 anything the user can fix; 3 failed cells, or a
+``verify`` that does not reproduce; 130 and 143 after Ctrl-C and SIGTERM.
+"""
 
 import sys
 from typing import Annotated
@@ -6,12 +10,15 @@ from typing import Annotated
 import typer
 
 from vntransfer._version import __version__
-from vntransfer.cli import adapt, bench, continual, data, demo, example, predict, relate
+from vntransfer.cli import adapt, demo, example, learn, predict, relate
+from vntransfer.cli.common import BAD
+from vntransfer.cli.plugins import PluginGroup
 from vntransfer.errors import VnError
 
 app = typer.Typer(
+    cls=PluginGroup,
     name="vnt",
-    help="Transfer learning guided by how response depends on features.",
+    help="Predict for a new place from labeled places, and learn task after task.",
     epilog="Start with: vnt demo",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -22,9 +29,7 @@ app.command(name="example")(example.command)
 app.command(name="relate")(relate.command)
 app.command(name="adapt")(adapt.command)
 app.command(name="predict")(predict.command)
-app.command(name="continual")(continual.command)
-app.add_typer(bench.app, name="bench")
-app.add_typer(data.app, name="data")
+app.command(name="learn")(learn.command)
 
 
 def _show_version(wanted: bool) -> None:
@@ -44,11 +49,11 @@ def _root(
 
 
 def main() -> None:
-    """Run ``vnt``; an error that we foresaw is a sentence on stderr, not a traceback."""
-    if hasattr(sys.stdout, "reconfigure"):  # a name that a terminal cannot show is no failure
+    """Run ``vnt``; an expected error is one sentence on stderr, not a traceback."""
+    if hasattr(sys.stdout, "reconfigure"):  # a name the terminal cannot show is not a failure
         sys.stdout.reconfigure(errors="replace")
     try:
         app()
     except (VnError, OSError) as error:
         typer.echo(f"vnt: {error}", err=True)
-        sys.exit(1)
+        sys.exit(BAD)

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vntransfer.cli._user import (
+from vntransfer.cli.common import (
     Category,
     Delimiter,
     Domain,
@@ -21,7 +21,8 @@ from vntransfer.cli._user import (
 )
 
 if TYPE_CHECKING:
-    from vntransfer.tabular import Outcome, TableModel
+    from vntransfer.workflows.table_model import TableModel
+    from vntransfer.workflows.target_fit import TargetOutcome
 
 
 def command(
@@ -55,15 +56,15 @@ def command(
     Every labelled place plays the target once, so that methods can be chosen and their errors told
     without any label of the target.
     """
-    from vntransfer.cli import _user
+    from vntransfer.cli import common
 
     with plain_errors():
-        from vntransfer.data.cells import expand
-        from vntransfer.tabular.fitting import COMPARED, check_method, check_savable
-        from vntransfer.tabular.folders import check_file, check_place
-        from vntransfer.tabular.model import fit_problem
-        from vntransfer.tabular.storage import KIND
-        from vntransfer.tabular.table import read_problem
+        from vntransfer.storage.folders import check_file, check_place
+        from vntransfer.tables.files import expand
+        from vntransfer.tables.problem import read_problem
+        from vntransfer.workflows.adapt import fit_problem
+        from vntransfer.workflows.table_storage import KIND
+        from vntransfer.workflows.target_fit import COMPARED, check_method, check_savable
 
         check_method(method)
         if out is not None:
@@ -82,9 +83,9 @@ def command(
             use_target_labels=use_target_labels,
             delimiter=delimiter,
         )
-        screen = _user.console()
+        screen = common.console()
         found = (f"target: {line}" for line in problem.findings.lines())
-        _user.told(screen, problem.encoder.summary(), (*problem.notes, *found))
+        common.print_columns(screen, problem.encoder.summary(), (*problem.notes, *found))
         with progress():
             model = fit_problem(
                 problem,
@@ -98,13 +99,13 @@ def command(
             model.to_page(out)
         for outcome in model.outcomes.values():
             show(outcome, model, screen)
-        _user.kept(screen, save, out)
+        common.print_outputs(screen, save, out)
 
 
-def show(outcome: "Outcome", model: "TableModel", screen: Any) -> None:
+def show(outcome: "TargetOutcome", model: "TableModel", screen: Any) -> None:
     """Print what came out for one target."""
-    from vntransfer.cli._user import table
-    from vntransfer.tabular.fitting import CONSTANT
+    from vntransfer.cli.common import table
+    from vntransfer.workflows.target_fit import CONSTANT
 
     screen.print(f"\nTarget {outcome.target}: {outcome.rows} rows, method {outcome.method}")
     if outcome.reason:
@@ -139,6 +140,6 @@ def show(outcome: "Outcome", model: "TableModel", screen: Any) -> None:
     _warn(outcome, screen)
 
 
-def _warn(outcome: "Outcome", screen: Any) -> None:
+def _warn(outcome: "TargetOutcome", screen: Any) -> None:
     for sentence in outcome.warnings:
         screen.print(f"Warning: {sentence}.", style="yellow")

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from vntransfer.cli._user import plain_errors
+from vntransfer.cli.common import plain_errors
 from vntransfer.errors import ArgumentError
 
 
@@ -19,7 +19,7 @@ def command(
     ] = False,
 ) -> None:
     """Copy a small table to try things on: invented houses in seven towns, one without prices."""
-    from vntransfer.data.example import example_table
+    from vntransfer.tables.example import example_table
 
     with plain_errors():
         if file.exists():

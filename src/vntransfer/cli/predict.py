@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from vntransfer.cli._user import Delimiter, File, plain_errors, progress
+from vntransfer.cli.common import Delimiter, File, plain_errors, progress
 
 _ENDING = re.compile(r"\.(csv|parquet|pq)(\.gz)?$", re.IGNORECASE)
 
@@ -37,8 +37,8 @@ def command(
 ) -> None:
     """Predict the rows of a table, piece by piece; columns are matched by name."""
     with plain_errors():
-        from vntransfer.tabular.output import predict_file
-        from vntransfer.tabular.storage import load_saved
+        from vntransfer.workflows.predict import predict_file
+        from vntransfer.workflows.table_storage import load_saved
 
         model = load_saved(folder)
         place = out or file.with_name(f"{_ENDING.sub('', file.name)}.predicted.csv")

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vntransfer.cli._user import (
+from vntransfer.cli.common import (
     Category,
     Delimiter,
     Domain,
@@ -21,7 +21,7 @@ from vntransfer.cli._user import (
 )
 
 if TYPE_CHECKING:
-    from vntransfer.relate import Relation
+    from vntransfer.relations import Relation
 
 WIDE = 12
 """Places up to which the matrix is printed in full."""
@@ -70,9 +70,9 @@ def command(
     empty everywhere is compared by its features alone.
     """
     with plain_errors():
-        from vntransfer.data.cells import expand
-        from vntransfer.relate import relate
-        from vntransfer.tabular.folders import check_file
+        from vntransfer.storage.folders import check_file
+        from vntransfer.tables.files import expand
+        from vntransfer.workflows.relate import relate
 
         if out is not None:
             check_file(out, expand(files))
@@ -106,8 +106,8 @@ def show(found: "Relation", console: Any, targets: list[str]) -> None:
     """Print the matrix with its verdicts, the rankings and what else is to be known."""
     from rich.text import Text
 
-    from vntransfer.cli._show import heat_map
-    from vntransfer.relate._words import verdict
+    from vntransfer.cli.heat_maps import heat_map
+    from vntransfer.relations.explain import verdict
 
     order = [name for name in found.order if name in found.labelled]
     if len(order) <= WIDE:

@@ -1,12 +1,12 @@
 """Continual learning: small objects with hooks for anybody's training loop."""
 
-from vntransfer.continual._base import Method as Method
+from vntransfer.continual._base import ContinualMethod as ContinualMethod
 from vntransfer.continual._base import default_loss as default_loss
+from vntransfer.continual._checkpoints import load_checkpoint as load_checkpoint
+from vntransfer.continual._checkpoints import save_checkpoint as save_checkpoint
 from vntransfer.continual._fisher import diagonal_fisher as diagonal_fisher
 from vntransfer.continual._quadratic import Quadratic as Quadratic
 from vntransfer.continual._registry import METHODS as METHODS
-from vntransfer.continual._storage import load_checkpoint as load_checkpoint
-from vntransfer.continual._storage import save_checkpoint as save_checkpoint
 from vntransfer.continual.agem import AGEM as AGEM
 from vntransfer.continual.covp import CovarianceProjection as CovarianceProjection
 from vntransfer.continual.derpp import DarkReplay as DarkReplay

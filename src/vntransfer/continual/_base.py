@@ -7,8 +7,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from vntransfer._arrays import number
-from vntransfer._arrays import whole as whole
+from vntransfer.checks import number
+from vntransfer.checks import whole as whole
 from vntransfer.errors import ArgumentError, DivergedError
 
 Criterion = Callable[[Tensor, Tensor], Tensor]
@@ -63,14 +63,14 @@ def predictions(output: Tensor, y: Tensor) -> Tensor:
 
 
 @runtime_checkable
-class Part(Protocol):
+class MethodPart(Protocol):
     """A part of a method with options of its own, which a checkpoint must agree with."""
 
     def options(self) -> dict[str, Any]:
         """Give them."""
 
 
-class Method:
+class ContinualMethod:
     """A method of continual learning, to be called by anybody's training loop.
 
     The hooks, in the order of a loop::
@@ -223,7 +223,7 @@ class Method:
         parts = {
             f"{part}.{name}": value
             for part, own in vars(self).items()
-            for name, value in (own.options() if isinstance(own, Part) else {}).items()
+            for name, value in (own.options() if isinstance(own, MethodPart) else {}).items()
         }
         found = parts | {
             name: value

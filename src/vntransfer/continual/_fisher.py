@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.func import functional_call, grad, vmap
 from torch.nn import functional
 
-from vntransfer._arrays import whole
+from vntransfer.checks import whole
 from vntransfer.continual._base import (
     Criterion,
     choice,

@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from vntransfer._arrays import whole
+from vntransfer.checks import whole
 
 
 class TaskMemory:
@@ -65,7 +65,7 @@ class TaskMemory:
         self.x, self.y = list(state["x"]), list(state["y"])
 
 
-class Reservoir:
+class SampleReservoir:
     """Uniform sample of all that was seen: each of n samples is in it with chance size / n.
 
     Parameters
@@ -77,7 +77,7 @@ class Reservoir:
 
     Examples
     --------
-    >>> memory = Reservoir(2, torch.Generator().manual_seed(0))
+    >>> memory = SampleReservoir(2, torch.Generator().manual_seed(0))
     >>> for i in range(50):
     ...     memory.add(torch.tensor([float(i)]), torch.tensor([i]))
     >>> len(memory), memory.seen

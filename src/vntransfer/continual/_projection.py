@@ -6,9 +6,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from vntransfer.continual._base import Criterion, Method
+from vntransfer.continual._base import ContinualMethod, Criterion
+from vntransfer.continual._layer_recorder import Tape
 from vntransfer.continual._layers import Layer, find_layers
-from vntransfer.continual._tape import Tape
 from vntransfer.errors import ArgumentError
 
 BUFFER = 64
@@ -31,7 +31,7 @@ def times(a: Tensor, Q: list[Tensor]) -> Tensor:
     return torch.addmm(tail * a, (a @ V) * e, V.mT)
 
 
-class Projected(Method):
+class Projected(ContinualMethod):
     """A method that turns the gradient d a' of each layer into d (Pa)', P = I + Q.
 
     Small batches have their inputs multiplied by Q, batches of more rows than a layer has outputs
@@ -43,7 +43,7 @@ class Projected(Method):
     Parameters
     ----------
     model, criterion
-        See `Method`.
+        See `ContinualMethod`.
     layers
         Names of layers to protect; None finds all.
 

@@ -13,7 +13,7 @@ from typing import Any, Literal, get_args
 import torch
 from torch import Tensor
 
-from vntransfer.continual._base import Method, choice, gradients, strength_of
+from vntransfer.continual._base import ContinualMethod, choice, gradients, strength_of
 from vntransfer.errors import ArgumentError
 
 Update = Literal["proximal", "explicit"]
@@ -140,7 +140,7 @@ class Quadratic:
         self.changed()
 
 
-class Penalised(Method):
+class Penalised(ContinualMethod):
     """A method whose protection is a `Quadratic`, which it makes as ``quadratic``."""
 
     quadratic: Quadratic

@@ -1,6 +1,6 @@
 """The one list of methods."""
 
-from vntransfer.continual._base import Method
+from vntransfer.continual._base import ContinualMethod
 from vntransfer.continual.agem import AGEM
 from vntransfer.continual.covp import CovarianceProjection
 from vntransfer.continual.derpp import DarkReplay
@@ -17,7 +17,7 @@ from vntransfer.continual.rsp import RSP
 from vntransfer.continual.sgd import SGD
 from vntransfer.continual.si import SI
 
-METHODS: dict[str, type[Method]] = {
+METHODS: dict[str, type[ContinualMethod]] = {
     method.id: method
     for method in (
         SGD,

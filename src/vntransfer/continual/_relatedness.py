@@ -17,7 +17,7 @@ LONGEST = 100
 """Batches that wait at most before they enter the moments."""
 
 
-class Running:
+class RunningMoments:
     """Moments of [activations, response] of the present task, for several layers.
 
     Rows wait until the covariances are asked for.
@@ -29,7 +29,7 @@ class Running:
 
     Examples
     --------
-    >>> running = Running(1)
+    >>> running = RunningMoments(1)
     >>> for value in (0.0, 2.0):
     ...     running.add(0, torch.tensor([[value, 1.0]]))
     >>> running.covariances()
@@ -86,7 +86,7 @@ class Running:
         self.moments = [None if m is None else Moments(*m) for m in state["moments"]]
 
 
-class Blocks:
+class GroupBlocks:
     """The covariance of [group, response] for every group of a layer, cut out of the layer's.
 
     Groups of similar size are padded with units of variance one that are independent of all others;
@@ -103,7 +103,7 @@ class Blocks:
 
     Examples
     --------
-    >>> blocks = Blocks(torch.tensor([0, 1, 0]), 1, ridge=1e-6)
+    >>> blocks = GroupBlocks(torch.tensor([0, 1, 0]), 1, ridge=1e-6)
     >>> a, b = (blocks.take(torch.eye(4).double() * s) for s in (1.0, 2.0))
     >>> blocks.divergence(a, blocks.stack([b]))       # ½ (2 - 1) log 2, from the response
     tensor([[0.3466, 0.3466]], dtype=torch.float64)

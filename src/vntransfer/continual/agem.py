@@ -5,9 +5,9 @@ from typing import ClassVar
 import torch
 from torch import nn
 
-from vntransfer._arrays import whole
+from vntransfer.checks import whole
 from vntransfer.continual._base import Criterion
-from vntransfer.continual._references import (
+from vntransfer.continual._episodic_gradients import (
     Episodic,
     loss_gradient,
     own_gradient,

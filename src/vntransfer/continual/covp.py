@@ -6,10 +6,10 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor, nn
 
-from vntransfer._arrays import number, whole
+from vntransfer.checks import number, whole
 from vntransfer.continual._base import Criterion, choice, refuse_infinite, share
 from vntransfer.continual._layers import Layer
-from vntransfer.continual._memory import Reservoir
+from vntransfer.continual._memory import SampleReservoir
 from vntransfer.continual._projection import BUFFER, Projected, SecondMoments
 from vntransfer.errors import ArgumentError
 
@@ -200,7 +200,7 @@ class CovarianceProjection(Projected):
         self.since = 0
         seed = whole("seed", seed)
         self.generator = torch.Generator().manual_seed(seed)
-        self.memory = Reservoir(memory, torch.Generator().manual_seed(seed))
+        self.memory = SampleReservoir(memory, torch.Generator().manual_seed(seed))
         self.replay = whole("replay", replay)
         self._replayed, self._share = 0, 1.0  # samples of the batch, and what the new ones make up
         self._observed = 0  # samples of the step, which several batches can be gathered for

@@ -5,12 +5,12 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from vntransfer._arrays import number, whole
-from vntransfer.continual._base import Criterion, Method
-from vntransfer.continual._memory import Reservoir
+from vntransfer.checks import number, whole
+from vntransfer.continual._base import ContinualMethod, Criterion
+from vntransfer.continual._memory import SampleReservoir
 
 
-class DarkReplay(Method):
+class DarkReplay(ContinualMethod):
     """Dark experience replay, DER++ (Buzzega et al. 2020): replay of outputs and of labels.
 
     To the loss of the batch it adds, on two independent draws from the memory::
@@ -22,7 +22,8 @@ class DarkReplay(Method):
     Parameters
     ----------
     model, criterion
-        See `Method`. With a head per task (`Heads`) only outputs of the sample's own head count.
+        See `ContinualMethod`. With a head per task (`Heads`) only outputs of the sample's own head
+        count.
     alpha, beta
         Weights of outputs and labels; β = 0 is DER.
     memory
@@ -60,7 +61,7 @@ class DarkReplay(Method):
     ) -> None:
         super().__init__(model, criterion=criterion)
         self.alpha, self.beta = number("alpha", alpha), number("beta", beta)
-        self.memory = Reservoir(memory, torch.Generator().manual_seed(whole("seed", seed)))
+        self.memory = SampleReservoir(memory, torch.Generator().manual_seed(whole("seed", seed)))
         self.replay = whole("replay", replay, minimum=1)
         self._batches: list[tuple[Tensor, Tensor]] = []
 

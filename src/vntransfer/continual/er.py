@@ -5,12 +5,12 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from vntransfer._arrays import whole
-from vntransfer.continual._base import Criterion, Method
-from vntransfer.continual._memory import Reservoir
+from vntransfer.checks import whole
+from vntransfer.continual._base import ContinualMethod, Criterion
+from vntransfer.continual._memory import SampleReservoir
 
 
-class Replay(Method):
+class Replay(ContinualMethod):
     """Experience replay: every batch is trained on together with remembered samples.
 
     `observe` returns the batch followed by ``replay`` samples, drawn with replacement from a
@@ -19,7 +19,7 @@ class Replay(Method):
     Parameters
     ----------
     model, criterion
-        See `Method`.
+        See `ContinualMethod`.
     memory
         Samples kept, for all tasks together.
     replay
@@ -50,7 +50,7 @@ class Replay(Method):
         criterion: Criterion | None = None,
     ) -> None:
         super().__init__(model, criterion=criterion)
-        self.memory = Reservoir(memory, torch.Generator().manual_seed(whole("seed", seed)))
+        self.memory = SampleReservoir(memory, torch.Generator().manual_seed(whole("seed", seed)))
         self.replay = whole("replay", replay)
 
     @property

@@ -5,7 +5,7 @@ from typing import ClassVar, get_args
 import torch
 from torch import Tensor, nn
 
-from vntransfer._arrays import whole
+from vntransfer.checks import whole
 from vntransfer.continual._base import Criterion, choice, share
 from vntransfer.continual._fisher import Fisher, Pending, diagonal_fisher
 from vntransfer.continual._quadratic import Form, Penalised, Quadratic, Update

@@ -5,11 +5,11 @@ from typing import Any, ClassVar
 import torch
 from torch import nn
 
-from vntransfer.continual._base import Criterion, Method
+from vntransfer.continual._base import ContinualMethod, Criterion
 from vntransfer.continual.l2 import Layers, chosen
 
 
-class Freeze(Method):
+class Freeze(ContinualMethod):
     """Train layers above the first on the first task only.
 
     A tensor that the first task did not change (the head of another task) stays free.
@@ -17,7 +17,7 @@ class Freeze(Method):
     Parameters
     ----------
     model, criterion
-        See `Method`.
+        See `ContinualMethod`.
     layers
         Which layers: "upper" (all but the first), "all", or names.
 

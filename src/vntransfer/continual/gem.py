@@ -8,7 +8,7 @@ from scipy.optimize import nnls
 from torch import Tensor, nn
 
 from vntransfer.continual._base import Criterion
-from vntransfer.continual._references import (
+from vntransfer.continual._episodic_gradients import (
     Episodic,
     loss_gradient,
     own_gradient,

@@ -6,11 +6,11 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from vntransfer._arrays import number
+from vntransfer.checks import number
 from vntransfer.continual._base import Criterion, refuse_infinite
 from vntransfer.continual._fisher import Pending, evaluation
+from vntransfer.continual._layer_recorder import layer_inputs
 from vntransfer.continual._projection import Projected
-from vntransfer.continual._tape import layer_inputs
 from vntransfer.errors import ArgumentError
 
 

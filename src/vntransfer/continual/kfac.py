@@ -6,11 +6,11 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor, nn
 
-from vntransfer._arrays import number, whole
-from vntransfer.continual._base import Criterion, Method, choice, refuse_infinite
+from vntransfer.checks import number, whole
+from vntransfer.continual._base import ContinualMethod, Criterion, choice, refuse_infinite
 from vntransfer.continual._fisher import Pending, draw_labels, evaluation
+from vntransfer.continual._layer_recorder import sample_slopes
 from vntransfer.continual._layers import Layer, find_layers
-from vntransfer.continual._tape import sample_slopes
 
 
 def kronecker_factors(
@@ -43,7 +43,7 @@ def kronecker_factors(
     return [(a / n, g / (n * m)) for a, g, m in zip(A, G, positions, strict=True)]
 
 
-class KFAC(Method):
+class KFAC(ContinualMethod):
     """Kronecker-factored elastic weight consolidation (Ritter, Botev and Barber 2018).
 
     Each layer's matrix W, bias included, is held near its value W* at the end of the last task ::
@@ -62,7 +62,7 @@ class KFAC(Method):
     Parameters
     ----------
     model, criterion
-        See `Method`.
+        See `ContinualMethod`.
     strength
         λ.
     fisher

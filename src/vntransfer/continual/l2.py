@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Literal, get_args
 import torch
 from torch import nn
 
-from vntransfer.continual._base import Criterion, Method, choice
+from vntransfer.continual._base import ContinualMethod, Criterion, choice
 from vntransfer.continual._layers import watch_order
 from vntransfer.continual._quadratic import Penalised, Quadratic, Update
 from vntransfer.errors import ArgumentError
@@ -15,7 +15,7 @@ Anchoring = Literal["mean", "separate", "last"]
 Layers = Literal["upper", "all"] | Sequence[str]
 
 
-def chosen(method: Method, layers: Layers) -> list[bool]:
+def chosen(method: ContinualMethod, layers: Layers) -> list[bool]:
     """Say for each of a method's parameters whether it is in these layers.
 
     "upper" are all but the first module with a weight of two or more dimensions; in the forward
@@ -25,7 +25,7 @@ def chosen(method: Method, layers: Layers) -> list[bool]:
     Examples
     --------
     >>> model = nn.Sequential(nn.Linear(3, 2), nn.ReLU(), nn.Linear(2, 1))
-    >>> chosen(Method(model), "upper")
+    >>> chosen(ContinualMethod(model), "upper")
     [False, False, True, True]
     """
     if layers == "all":
@@ -60,7 +60,7 @@ class L2Anchor(Penalised):
     Parameters
     ----------
     model, criterion
-        See `Method`.
+        See `ContinualMethod`.
     strength
         λ.
     anchor

@@ -6,14 +6,14 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from vntransfer._arrays import number, whole
-from vntransfer.continual._base import Criterion, Method
-from vntransfer.continual._by_hand import DenseSteps
-from vntransfer.continual._memory import Reservoir
+from vntransfer.checks import number, whole
+from vntransfer.continual._base import ContinualMethod, Criterion
+from vntransfer.continual._memory import SampleReservoir
+from vntransfer.continual._single_sample_steps import DenseSteps
 from vntransfer.errors import ArgumentError
 
 
-class MER(Method):
+class MER(ContinualMethod):
     """Meta-experience replay (Riemer et al. 2019, Algorithm 1): Reptile over replayed samples.
 
     For every incoming sample::
@@ -33,7 +33,7 @@ class MER(Method):
     Parameters
     ----------
     model, criterion
-        See `Method`.
+        See `ContinualMethod`.
     beta, gamma
         Rates of the two interpolations, within and across batches.
     memory
@@ -73,7 +73,7 @@ class MER(Method):
     ) -> None:
         super().__init__(model, criterion=criterion)
         self.beta, self.gamma = number("beta", beta), number("gamma", gamma)
-        self.memory = Reservoir(memory, torch.Generator().manual_seed(whole("seed", seed)))
+        self.memory = SampleReservoir(memory, torch.Generator().manual_seed(whole("seed", seed)))
         self.replay = whole("replay", replay)
         self.steps = whole("steps", steps, minimum=1)
 

@@ -18,7 +18,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import nn
 
-from vntransfer.continual._base import Method, predictions
+from vntransfer.continual._base import ContinualMethod, predictions
 from vntransfer.continual._fisher import evaluation
 from vntransfer.continual.training import Task, train
 from vntransfer.errors import ArgumentError, DataError
@@ -68,7 +68,7 @@ def score(model: nn.Module, task: Task) -> float:
 def accuracy_matrix(
     model: nn.Module,
     stream: Sequence[Task],
-    method: Method,
+    method: ContinualMethod,
     *,
     seen_only: bool = False,
     callback: Callable[[int, NDArray[np.float64]], object] | None = None,

@@ -6,7 +6,7 @@ from itertools import pairwise
 import torch
 from torch import Tensor, nn
 
-from vntransfer._arrays import whole
+from vntransfer.checks import whole
 from vntransfer.errors import ArgumentError
 
 

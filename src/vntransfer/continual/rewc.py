@@ -7,12 +7,12 @@ from typing import Any, ClassVar, Literal, get_args
 import torch
 from torch import Tensor, nn
 
-from vntransfer._arrays import whole
+from vntransfer.checks import whole
 from vntransfer.continual._base import Criterion, choice, refuse_infinite
 from vntransfer.continual._fisher import Fisher, Pending, diagonal_fisher, draw_labels, evaluation
+from vntransfer.continual._layer_recorder import refuse_silent, sample_slopes
 from vntransfer.continual._layers import Layer, find_layers, watch_order
 from vntransfer.continual._quadratic import Penalised, Quadratic, Update
-from vntransfer.continual._tape import refuse_silent, sample_slopes
 from vntransfer.continual.networks import MultiHead
 
 Rotation = Literal["corrected", "published"]

@@ -7,15 +7,15 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from vntransfer._arrays import number, whole
+from vntransfer.checks import number, whole
 from vntransfer.continual._base import Criterion, choice, refuse_infinite
 from vntransfer.continual._fisher import Pending, evaluation
+from vntransfer.continual._group_anchors import Owned, Owns
+from vntransfer.continual._layer_recorder import Tape, layer_fisher, layer_inputs, refuse_silent
 from vntransfer.continual._layers import find_layers, junctions, watch_order
-from vntransfer.continual._modules import Grouping, find_groups
-from vntransfer.continual._owned import Owned, Owns
 from vntransfer.continual._quadratic import Penalised, Quadratic, Update
-from vntransfer.continual._relatedness import Blocks, Running
-from vntransfer.continual._tape import Tape, layer_fisher, layer_inputs, refuse_silent
+from vntransfer.continual._relatedness import GroupBlocks, RunningMoments
+from vntransfer.continual._unit_groups import Grouping, find_groups
 from vntransfer.errors import ArgumentError
 from vntransfer.moments import covariance
 
@@ -80,7 +80,7 @@ class RSP(Penalised):
     grouping
         "communities" (Watanabe et al. 2018), "spectral" or "random".
     threshold, starts
-        Of the communities: see `vntransfer.continual._modules.find_groups`.
+        Of the communities: see `vntransfer.continual._unit_groups.find_groups`.
     owns
         A group's parameters: weights "outgoing" from its units, "incoming" (with their biases; the
         first layer then has groups too), or "both".
@@ -206,9 +206,9 @@ class RSP(Penalised):
         self.keep_hooks(self.tape.handles)
         ranks = ((layer.name, layer.module, k) for k, layer in enumerate(self.layers))
         self.keep_hooks(watch_order(list(ranks)))
-        self.running = Running(len(self.junctions))
+        self.running = RunningMoments(len(self.junctions))
         self.labels: list[Tensor] = []
-        self.blocks: list[Blocks] = []
+        self.blocks: list[GroupBlocks] = []
         self.owned = Owned(self.layers, owns)
         self.past: list[list[list[Tensor]]] = []
         self.kept: list[list[Tensor]] = []
@@ -335,7 +335,7 @@ class RSP(Penalised):
 
     def _make_blocks(self) -> None:
         m, ridge = self.n_response, self.ridge
-        self.blocks = [Blocks(labels, m, ridge=ridge) for labels in self.labels]
+        self.blocks = [GroupBlocks(labels, m, ridge=ridge) for labels in self.labels]
         self.owned.labels = self.labels
 
     def load_state(self, state: dict[str, Any]) -> None:

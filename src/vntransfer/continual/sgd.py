@@ -2,16 +2,16 @@
 
 from typing import Any, ClassVar
 
-from vntransfer.continual._base import Method
+from vntransfer.continual._base import ContinualMethod
 
 
-class SGD(Method):
+class SGD(ContinualMethod):
     """Plain training: the baseline that every table needs.
 
     Parameters
     ----------
     model, criterion
-        See `Method`.
+        See `ContinualMethod`.
 
     Examples
     --------

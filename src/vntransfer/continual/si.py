@@ -5,7 +5,7 @@ from typing import ClassVar
 import torch
 from torch import nn
 
-from vntransfer._arrays import number
+from vntransfer.checks import number
 from vntransfer.continual._base import Criterion
 from vntransfer.continual._quadratic import Penalised, Quadratic, Update
 

@@ -9,10 +9,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from vntransfer._arrays import from_numpy, number, whole
-from vntransfer._steps import one_step
-from vntransfer.continual._base import Criterion, Method
+from vntransfer.arrays import from_numpy
+from vntransfer.checks import number, whole
+from vntransfer.continual._base import ContinualMethod, Criterion
 from vntransfer.errors import ArgumentError, DataError
+from vntransfer.step_times import one_step
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,16 +157,23 @@ class Heads:
 
 
 def as_tasks(stream: Any) -> list[Task]:
-    """Tasks of a stream of `vntransfer.data` as tensors, in order.
+    """Tasks of a stream of arrays as tensors, in order.
 
     Labels of a stream with a head per task are counted through all heads.
 
+    Parameters
+    ----------
+    stream
+        An iterable of tasks with arrays ``x``, ``y``, ``x_test`` and ``y_test``, such as the
+        streams of the laboratory; its ``head_sizes`` are the classes of each head, or empty.
+
     Examples
     --------
-    >>> from vntransfer.data import TaskStream
-    >>> from vntransfer.data.base import Task as Arrays
+    >>> from types import SimpleNamespace
+    >>> class Stream(list):
+    ...     head_sizes = (2, 2)
     >>> x, y = np.zeros((2, 3)), np.array([0, 1])
-    >>> stream = TaskStream("toy", [Arrays(x, y, x, y)] * 2, 2, head_sizes=(2, 2))
+    >>> stream = Stream([SimpleNamespace(x=x, y=y, x_test=x, y_test=y)] * 2)
     >>> [task.y.tolist() for task in as_tasks(stream)]
     [[0, 1], [2, 3]]
     """
@@ -185,7 +193,7 @@ def as_tasks(stream: Any) -> list[Task]:
 def train(
     model: nn.Module,
     task: Task,
-    method: Method,
+    method: ContinualMethod,
     *,
     lr: float = 0.01,
     batch_size: int = 1,

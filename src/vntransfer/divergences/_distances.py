@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from vntransfer._arrays import Array
+from vntransfer.arrays import Array
 from vntransfer.divergences._matrix import Pair, RelativeSpectrum, directions, pair
 from vntransfer.linalg import log_of, once, safe_sqrt, spectrum
 

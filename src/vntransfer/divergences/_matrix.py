@@ -13,7 +13,8 @@ from typing import Any, Self
 import torch
 from torch import Tensor
 
-from vntransfer._arrays import Array, take, whole
+from vntransfer.arrays import Array, take
+from vntransfer.checks import whole
 from vntransfer.errors import ArgumentError
 from vntransfer.linalg import Spectrum, once, safe_sqrt, spectrum
 

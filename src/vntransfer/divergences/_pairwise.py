@@ -7,7 +7,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from vntransfer._arrays import number, take
+from vntransfer.arrays import take
+from vntransfer.checks import number
 from vntransfer.divergences._matrix import features_of
 from vntransfer.divergences._registry import DIVERGENCES
 from vntransfer.errors import ArgumentError, DomainError

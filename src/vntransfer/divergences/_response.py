@@ -6,8 +6,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from vntransfer._arrays import Array, check_finite, from_numpy, number, take
+from vntransfer.arrays import Array, check_finite, from_numpy, take
 from vntransfer.bordered import NotFiniteError, bordered_jeffreys
+from vntransfer.checks import number
 from vntransfer.divergences._matrix import jeffreys
 from vntransfer.errors import ArgumentError
 from vntransfer.linalg import safe_sqrt

@@ -4,11 +4,11 @@ from typing import Any
 
 import torch
 
-from vntransfer.continual import Method
+from vntransfer.continual import ContinualMethod
 from vntransfer.errors import ArgumentError
 
 
-def as_plugin(method: Method) -> Any:
+def as_plugin(method: ContinualMethod) -> Any:
     """Wrap a method so that any of Avalanche's strategies can carry it.
 
     The strategy's callbacks call the method's hooks: an experience is a task, ``before_forward``
@@ -35,7 +35,7 @@ def as_plugin(method: Method) -> Any:
     >>> plugin.method.id
     'ewc'
     """
-    if not isinstance(method, Method):
+    if not isinstance(method, ContinualMethod):
         raise ArgumentError(
             f"method: expected a method of vntransfer.continual, got {type(method).__name__}"
         )
@@ -58,7 +58,7 @@ def _bases() -> tuple[type, ...]:
 class _Callbacks:
     """Avalanche's callbacks in terms of the hooks."""
 
-    def __init__(self, method: Method) -> None:
+    def __init__(self, method: ContinualMethod) -> None:
         super().__init__()
         self.method = method
 

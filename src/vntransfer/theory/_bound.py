@@ -8,12 +8,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from vntransfer._arrays import take
+from vntransfer.arrays import take
 from vntransfer.errors import DomainError
 from vntransfer.theory._discrepancy import (
     Ascent,
+    DomainMixture,
     Hypothesis,
-    Mixture,
     Ridge,
     distance_of,
     evaluate,
@@ -123,15 +123,15 @@ def bound_terms(
     features, responses, t, y_t = _check(sources, target, target_response)
     share = _normalise(weights, len(features))
     offset, distance = one_ridge(ridge, (*features, t)), distance_of(divergence)
-    mixture, whole = Mixture(tuple(features), share), Mixture((t,), (1.0,))
+    mixture, whole = DomainMixture(tuple(features), share), DomainMixture((t,), (1.0,))
     ascent = Ascent(hypothesis, divergence, offset, steps, learning_rate, seed)
 
-    def error(domain: Mixture, g: Hypothesis, labels: Sequence[Tensor]) -> Tensor:
+    def error(domain: DomainMixture, g: Hypothesis, labels: Sequence[Tensor]) -> Tensor:
         predicted = [evaluate("h", g, x) for x in domain.parts]
         return domain.distance(predicted, labels, distance, offset)
 
     source_terms = tuple(
-        float(error(Mixture((x,), (1.0,)), h, [y]))
+        float(error(DomainMixture((x,), (1.0,)), h, [y]))
         for x, y in zip(features, responses, strict=True)
     )
     joint = None

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from vntransfer._arrays import take
+from vntransfer.arrays import take
 from vntransfer.divergences import von_neumann
 from vntransfer.errors import ArgumentError
 from vntransfer.linalg import spectrum

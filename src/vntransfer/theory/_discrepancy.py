@@ -7,7 +7,8 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from vntransfer._arrays import number, take, whole
+from vntransfer.arrays import take
+from vntransfer.checks import number, whole
 from vntransfer.divergences import DIVERGENCES, jeffreys
 from vntransfer.errors import ArgumentError, DomainError
 from vntransfer.moments import Moments
@@ -106,7 +107,7 @@ def one_ridge(ridge: Ridge, samples: Sequence[Tensor]) -> float:
 
 
 @dataclass(frozen=True)
-class Mixture:
+class DomainMixture:
     """A weighted mixture of sample sets; a single domain is a mixture of one."""
 
     parts: tuple[Tensor, ...]
@@ -169,7 +170,7 @@ def discrepancy(
     """
     (s, t), back = two_domains(source, target)
     distance, offset = distance_of(divergence), one_ridge(ridge, (s, t))
-    values = [Mixture((x,), (1.0,)).between(h, h_prime, distance, offset) for x in (s, t)]
+    values = [DomainMixture((x,), (1.0,)).between(h, h_prime, distance, offset) for x in (s, t)]
     return back((values[0] - values[1]).abs())
 
 
@@ -229,7 +230,7 @@ def max_discrepancy(
     """
     (s, t), _ = two_domains(source, target)
     ascent = Ascent(hypothesis, divergence, one_ridge(ridge, (s, t)), steps, learning_rate, seed)
-    return ascent.maximise(Mixture((s,), (1.0,)), Mixture((t,), (1.0,)), h, restarts)
+    return ascent.maximise(DomainMixture((s,), (1.0,)), DomainMixture((t,), (1.0,)), h, restarts)
 
 
 def starts(restarts: int) -> range:
@@ -253,7 +254,7 @@ class Ascent:
         number("learning_rate", self.learning_rate, exclusive=True)
 
     def maximise(
-        self, left: Mixture, right: Mixture, h: Hypothesis | None, restarts: int
+        self, left: DomainMixture, right: DomainMixture, h: Hypothesis | None, restarts: int
     ) -> MaxDiscrepancy:
         """Maximise the discrepancy between two mixtures over h' (and h, if it is not given)."""
         distance = distance_of(self.divergence)

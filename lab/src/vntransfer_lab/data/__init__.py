@@ -1,0 +1,61 @@
+"""Data sets: ``load(name)`` gives `Domains` or a `TaskStream` with its provenance."""
+
+from pathlib import Path
+from typing import Any
+
+from vntransfer_lab.data.base import Domains, LazyTasks, Provenance, StreamTask, TaskStream
+from vntransfer_lab.data.grouping import kmeans_domains
+from vntransfer_lab.data.own_table import table
+from vntransfer_lab.data.regression import mixture_noise
+
+__all__ = [
+    "Domains",
+    "LazyTasks",
+    "Provenance",
+    "StreamTask",
+    "TaskStream",
+    "kmeans_domains",
+    "load",
+    "mixture_noise",
+    "table",
+]
+
+
+def load(
+    name: str,
+    *,
+    folder: str | Path | None = None,
+    **parameters: Any,
+) -> Domains | TaskStream:
+    """Load a data set by its name in the registry (``vnt data list``).
+
+    While a large file is parsed, progress is reported (`vntransfer.progress.reporting`).
+
+    Parameters
+    ----------
+    name
+        For example "synthetic", "amazon4", "mnistP".
+    folder
+        Where the files are, in the official layout or in a compact form; by default the
+        environment variable ``VNT_DATA`` and the user's cache folder.
+    parameters
+        Those of the set: ``vnt data show NAME`` lists them.
+
+    Returns
+    -------
+    Domains or TaskStream
+        With `provenance` that names the files that were read.
+
+    Examples
+    --------
+    >>> load("synthetic", n_samples=100)
+    <Domains synthetic: 6 domains, 600 rows x 12 features>
+    """
+    from dataclasses import replace
+
+    from vntransfer_lab.data import cache
+
+    entry = cache.lookup(name)
+    found = cache.require(entry, folder)
+    loaded = entry.call({item.remote.name: item.path for item in found}, **parameters)
+    return replace(loaded, provenance=cache.trace(entry, found, loaded.provenance))

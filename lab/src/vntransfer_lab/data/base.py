@@ -1,0 +1,327 @@
+"""What a data set is once it is loaded: provenance, and domains or a stream of tasks.
+
+Its record in the registry is `vntransfer_lab.data.entry.Entry`.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vntransfer.errors import ArgumentError, DataError, DomainError
+
+Features = Any  # an ndarray (n, ...) or a scipy CSR matrix (n, p)
+Labels = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """Where a data set comes from and how it was made.
+
+    A loader gives only ``built``; `vntransfer_lab.data.load` adds the rest from the registry and
+    the files that were read.
+
+    Parameters
+    ----------
+    built
+        One line per step of the construction.
+    sources
+        Addresses, the official one first.
+    licence, citation
+        As stated by the source.
+    sha256
+        File name -> hash of the files that were read.
+    verified
+        Whether all of them have a hash that is known to be right.
+
+    Examples
+    --------
+    >>> print(Provenance(built=("generated, seed 0",), licence="none needed").describe())
+    licence   none needed
+    built     generated, seed 0
+    files     none read
+    """
+
+    built: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
+    licence: str = ""
+    citation: str = ""
+    sha256: Mapping[str, str] = field(default_factory=dict)
+    verified: bool = False
+
+    def describe(self) -> str:
+        """Several lines for people to read."""
+        lines = [("source", address) for address in self.sources]
+        lines += [("licence", self.licence)] if self.licence else []
+        lines += [("cite", self.citation)] if self.citation else []
+        lines += [("built", step) for step in self.built]
+        lines += [("sha256", f"{value}  {name}") for name, value in self.sha256.items()]
+        state = "verified: hashes are known" if self.verified else "unverified: no hash known"
+        lines += [("files", state if self.sha256 else "none read")]
+        return "\n".join(f"{key:<9} {text}" for key, text in lines)
+
+
+def _check_rows(where: str, x: Features, y: Labels) -> None:
+    """Raise unless x and y are finite numbers with matching rows, at least two."""
+    if getattr(x, "ndim", 0) < 2:
+        raise DataError(f"{where}: X needs rows and columns, got shape {np.shape(x)}")
+    if x.shape[0] != y.shape[0]:
+        raise DataError(f"{where}: X has {x.shape[0]} rows but y has {y.shape[0]}; drop the rest")
+    if x.shape[0] < 2:
+        raise DataError(
+            f"{where}: has {x.shape[0]} row(s), at least 2 are needed; drop it or merge it"
+        )
+    stored = x.data if hasattr(x, "tocsr") else x
+    for letter, values in (("X", stored), ("y", y)):
+        if values.dtype.kind not in "biuf":
+            raise DataError(f"{where}: {letter} has type {values.dtype}; expected numbers")
+        if values.dtype.kind == "f" and isinstance(values, np.ndarray):  # not rows made on access
+            _check_finite(f"{where}: {letter}", values, unlabelled=letter == "y")
+
+
+def _check_finite(where: str, values: NDArray[Any], *, unlabelled: bool) -> None:
+    """Raise unless all values are finite or, where a response may be absent, all are NaN."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(values.sum()):  # no temporary as large as the data
+            return
+    bad = np.argwhere(~np.isfinite(values))
+    if len(bad) and not (unlabelled and np.isnan(values).all()):
+        raise DataError(
+            f"{where} has {len(bad)} values that are not finite, the first at index "
+            f"{tuple(map(int, bad[0]))}; drop or impute these rows"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Domains(Mapping[str, tuple[Features, Labels]]):
+    """Named domains of one data set: a mapping ``{domain: (X, y)}``.
+
+    Parameters
+    ----------
+    name
+        Name in the registry.
+    domains
+        Domain -> (X, y): X an array (n, p) or (n, height, width, ...) or a scipy CSR matrix,
+        y an array with n rows; numbers, finite, n >= 2, the same shape of a row everywhere. A y
+        of nothing but NaN is an unlabelled domain.
+    feature_names
+        One per column of X; empty when the columns have no names (pixels).
+    response_name
+        What y is, with its unit.
+    targets
+        Domains that serve as target by default; empty means each of them.
+    provenance
+        Where it comes from.
+    extras
+        Anything else: test rows, units, scale of the response.
+
+    Examples
+    --------
+    >>> x, y = np.zeros((3, 2)), np.arange(3.0)
+    >>> toy = Domains("toy", {"a": (x, y), "b": (x, y)}, feature_names=("u", "v"))
+    >>> list(toy), toy["a"][0].shape, toy.targets
+    (['a', 'b'], (3, 2), ('a', 'b'))
+    >>> toy.summary()
+    'toy: 2 domains, 6 rows x 2 features'
+    """
+
+    name: str
+    domains: Mapping[str, tuple[Features, Labels]]
+    feature_names: tuple[str, ...] = ()
+    response_name: str = "y"
+    targets: tuple[str, ...] = ()
+    provenance: Provenance = field(default_factory=Provenance)
+    extras: dict[str, Any] = field(default_factory=dict)
+
+    __hash__ = object.__hash__
+    __eq__ = object.__eq__
+
+    def __post_init__(self) -> None:
+        if not self.domains:
+            raise DomainError(f"{self.name}: has no domains; give at least one")
+        shapes: dict[tuple[int, ...], str] = {}
+        for domain, (x, y) in self.domains.items():
+            _check_rows(f"{self.name}, domain {domain!r}", x, y)
+            shapes.setdefault(tuple(x.shape[1:]), domain)
+        if len(shapes) > 1:
+            seen = ", ".join(f"{shape} in {domain!r}" for shape, domain in shapes.items())
+            raise DomainError(f"{self.name}: rows of X differ in shape: {seen}")
+        (shape,) = shapes
+        if self.feature_names and len(self.feature_names) != shape[0]:
+            raise DomainError(
+                f"{self.name}: feature_names has {len(self.feature_names)} names for {shape[0]} "
+                "columns"
+            )
+        if unknown := [target for target in self.targets if target not in self.domains]:
+            raise DomainError(
+                f"{self.name}: targets {unknown} are not among its domains {list(self.domains)}"
+            )
+        if not self.targets:
+            object.__setattr__(self, "targets", tuple(self.domains))
+
+    def __getitem__(self, domain: str) -> tuple[Features, Labels]:
+        try:
+            return self.domains[domain]
+        except KeyError:
+            raise DomainError(
+                f"{self.name}: no domain {domain!r}; it has {', '.join(self.domains)}"
+            ) from None
+
+    def __contains__(self, domain: object) -> bool:
+        return domain in self.domains
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.domains)
+
+    def __len__(self) -> int:
+        return len(self.domains)
+
+    def __repr__(self) -> str:
+        return f"<Domains {self.summary()}>"
+
+    def response_scale(self) -> tuple[float, float]:
+        """Mean and standard deviation of the responses of all labelled domains together.
+
+        Divide an error in the response's unit by the latter for one in standard deviations.
+
+        Examples
+        --------
+        >>> x, y = np.zeros((2, 1)), np.array([1.0, 3.0])
+        >>> Domains("toy", {"a": (x, y), "b": (x, y)}).response_scale()
+        (2.0, 1.0)
+        """
+        every = np.concatenate([y.ravel() for _, y in self.domains.values()]).astype(np.float64)
+        known = every[np.isfinite(every)]
+        return (float(known.mean()), float(known.std())) if len(known) else (np.nan, np.nan)
+
+    def summary(self) -> str:
+        """One line: name, number of domains, rows, shape of a row."""
+        rows = sum(x.shape[0] for x, _ in self.domains.values())
+        shape = next(iter(self.domains.values()))[0].shape[1:]
+        plural = "" if len(self) == 1 else "s"
+        size = " x ".join(map(str, shape))
+        return f"{self.name}: {len(self)} domain{plural}, {rows} rows x {size} features"
+
+
+@dataclass(frozen=True, eq=False)
+class StreamTask:
+    """Training and test rows of one task of a stream.
+
+    Examples
+    --------
+    >>> x, y = np.zeros((4, 9)), np.array([0, 1, 0, 1])
+    >>> StreamTask(x, y, x[:2], y[:2], name="first").x_test.shape
+    (2, 9)
+    """
+
+    x: NDArray[Any]
+    y: Labels
+    x_test: NDArray[Any]
+    y_test: Labels
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        _check_rows(f"task {self.name!r}, training", self.x, self.y)
+        _check_rows(f"task {self.name!r}, test", self.x_test, self.y_test)
+        if self.x.shape[1:] != self.x_test.shape[1:]:
+            raise DataError(
+                f"task {self.name!r}: rows of x have shape {self.x.shape[1:]}, rows of x_test "
+                f"{self.x_test.shape[1:]}; make them equal"
+            )
+
+
+class LazyTasks(Sequence[StreamTask]):
+    """Tasks that are made when they are asked for, each time anew.
+
+    Examples
+    --------
+    >>> def make(i):
+    ...     x, y = np.full((2, 3), i), np.array([0, 1])
+    ...     return StreamTask(x, y, x, y, name=f"task {i}")
+    >>> tasks = LazyTasks(5, make)
+    >>> len(tasks), tasks[-1].name, [task.name for task in tasks[:2]]
+    (5, 'task 4', ['task 0', 'task 1'])
+    """
+
+    def __init__(self, n_tasks: int, make: Callable[[int], StreamTask]) -> None:
+        if n_tasks < 1:
+            raise ArgumentError(f"n_tasks: expected at least 1, got {n_tasks}")
+        self._indices, self._make = range(n_tasks), make
+
+    def __len__(self) -> int:
+        return len(self._indices)
+
+    @overload
+    def __getitem__(self, index: int) -> StreamTask: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[StreamTask]: ...
+    def __getitem__(self, index: int | slice) -> StreamTask | list[StreamTask]:
+        if isinstance(index, slice):
+            return [self._make(i) for i in self._indices[index]]
+        return self._make(self._indices[index])
+
+
+@dataclass(frozen=True, eq=False)
+class TaskStream(Sequence[StreamTask]):
+    """Tasks that arrive one after another.
+
+    Parameters
+    ----------
+    name
+        Name in the registry.
+    tasks
+        A list, or `LazyTasks`.
+    n_classes
+        Size of a head that serves every task (labels are 0 to n_classes - 1).
+    head_sizes
+        Number of classes of each task where each has its own head.
+    provenance, extras
+        As in `Domains`.
+
+    Examples
+    --------
+    >>> x, y = np.zeros((4, 9)), np.array([0, 1, 0, 1])
+    >>> stream = TaskStream("toy", [StreamTask(x, y, x, y, name="a")], n_classes=2)
+    >>> len(stream), stream[0].name, stream
+    (1, 'a', <TaskStream toy: 1 task, 4 + 4 rows each, 9 features, 2 classes>)
+    """
+
+    name: str
+    tasks: Sequence[StreamTask]
+    n_classes: int
+    head_sizes: tuple[int, ...] | None = None
+    provenance: Provenance = field(default_factory=Provenance)
+    extras: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not len(self.tasks):
+            raise DomainError(f"{self.name}: has no tasks; give at least one")
+        if self.head_sizes is not None and len(self.head_sizes) != len(self.tasks):
+            raise DomainError(
+                f"{self.name}: head_sizes has {len(self.head_sizes)} numbers for "
+                f"{len(self.tasks)} tasks"
+            )
+
+    def __len__(self) -> int:
+        return len(self.tasks)
+
+    @overload
+    def __getitem__(self, index: int) -> StreamTask: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[StreamTask]: ...
+    def __getitem__(self, index: int | slice) -> StreamTask | Sequence[StreamTask]:
+        return self.tasks[index]
+
+    def __repr__(self) -> str:
+        return f"<TaskStream {self.summary()}>"
+
+    def summary(self) -> str:
+        """One line: name, number of tasks, rows and features of the first one."""
+        first, plural = self.tasks[0], "" if len(self) == 1 else "s"
+        size = " x ".join(map(str, first.x.shape[1:]))
+        return (
+            f"{self.name}: {len(self)} task{plural}, {len(first.x)} + {len(first.x_test)} rows "
+            f"each, {size} features, {self.n_classes} classes"
+        )

@@ -1,0 +1,258 @@
+"""Streams of pictures, permuted or rotated or split by class: mnistP, mnistR, mnistS and others.
+
+A permutation and a rotation by nearest pixels are the same thing: a map that says for every pixel
+of the new picture which old one it shows (or none). A task is the map, and which pictures it
+draws, of all classes or of its own; its arrays are made when it is asked for.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vntransfer.errors import ArgumentError, DataError
+from vntransfer_lab.data.base import LazyTasks, Provenance, StreamTask, TaskStream
+from vntransfer_lab.data.idx import read_images
+from vntransfer_lab.data.notmnist import read_notmnist
+
+MAPS, ROWS, TEST_ROWS, CLASSES = 0, 1, 2, 3  # what a random stream is for
+OUTSIDE = -1
+HELD_OUT_SHARE = 6  # one sixth of the training part is held out: 10000 of 60000
+DIGITS_TEST = 500  # of 1797
+
+
+@dataclass(frozen=True)
+class PictureSplit:
+    """Training and test pictures (n, side, side) and labels of one collection."""
+
+    x: NDArray[np.uint8]
+    y: NDArray[np.uint8]
+    x_test: NDArray[np.uint8]
+    y_test: NDArray[np.uint8]
+
+    def held_out(self) -> "PictureSplit":
+        """Only the training part: its last sixth serves as test pictures."""
+        cut = len(self.x) - len(self.x) // HELD_OUT_SHARE
+        return PictureSplit(self.x[:cut], self.y[:cut], self.x[cut:], self.y[cut:])
+
+
+def permutation_map(task: int, side: int, *, seed: int) -> NDArray[np.intp]:
+    """Random permutation of the side² pixels of one task; the first task is permuted too.
+
+    Examples
+    --------
+    >>> permutation_map(0, 2, seed=0)
+    array([2, 0, 1, 3])
+    """
+    return np.random.default_rng((seed, task, MAPS)).permutation(side * side)
+
+
+def rotation_angle(task: int, n_tasks: int, *, max_angle: float, seed: int) -> float:
+    """Angle of one task in degrees: uniform in its own n-th part of 0 to ``max_angle``.
+
+    Examples
+    --------
+    >>> [round(rotation_angle(t, 3, max_angle=90, seed=0)) for t in range(3)]
+    [19, 57, 62]
+    """
+    part = max_angle / n_tasks
+    return part * (task + float(np.random.default_rng((seed, task, MAPS)).random()))
+
+
+def rotation_map(angle: float, side: int) -> NDArray[np.intp]:
+    """For every pixel of the rotated picture the nearest old one, -1 outside.
+
+    Counter-clockwise about the centre of the picture.
+
+    Examples
+    --------
+    >>> rotation_map(90, 2)
+    array([1, 3, 0, 2])
+    """
+    cosine, sine = np.cos(np.deg2rad(angle)), np.sin(np.deg2rad(angle))
+    centre = (side - 1) / 2
+    down, right = np.divmod(np.arange(side * side), side) - np.full((2, 1), centre)
+    old_right = np.rint(cosine * right - sine * down + centre).astype(np.intp)
+    old_down = np.rint(sine * right + cosine * down + centre).astype(np.intp)
+    inside = (np.minimum(old_right, old_down) >= 0) & (np.maximum(old_right, old_down) < side)
+    return np.where(inside, old_down * side + old_right, OUTSIDE)
+
+
+def class_parts(n_tasks: int, *, seed: int) -> NDArray[np.intp]:
+    """Classes of each task of a split stream: the ten in random order, dealt in equal parts.
+
+    Examples
+    --------
+    >>> class_parts(5, seed=0)
+    array([[2, 7],
+           [8, 3],
+           [4, 9],
+           [1, 6],
+           [5, 0]])
+    """
+    if n_tasks not in (1, 2, 5):
+        raise ArgumentError(f"n_tasks: ten classes are split into 1, 2 or 5 tasks, not {n_tasks}")
+    return np.random.default_rng((seed, CLASSES)).permutation(10).reshape(n_tasks, -1)
+
+
+def apply_map(pictures: NDArray[np.uint8], pixels: NDArray[np.intp]) -> NDArray[np.float32]:
+    """Pictures (n, ...) through a pixel map, as rows of numbers from 0 to 1.
+
+    Examples
+    --------
+    >>> apply_map(np.array([[[0, 255], [51, 102]]], dtype=np.uint8), np.array([1, 0, -1, 2]))
+    array([[1. , 0. , 0. , 0.2]], dtype=float32)
+    """
+    flat = pictures.reshape(len(pictures), -1)
+    moved = np.take(flat, pixels, axis=1)  # -1 takes the last pixel, zeroed in the next line
+    moved[:, pixels == OUTSIDE] = 0
+    return moved.astype(np.float32) / np.float32(255)
+
+
+def load_stream(
+    files: Mapping[str, Path],
+    *,
+    name: str,
+    collection: Literal["idx", "notmnist", "digits"],
+    transform: Literal["permute", "rotate", "split"],
+    n_tasks: int | None = None,
+    n_train: int = 1000,
+    n_test: int | None = None,
+    seed: int = 0,
+    max_angle: float = 90.0,
+    held_out: bool = False,
+) -> TaskStream:
+    """Stream of tasks that show the same pictures through different pixel maps, or different ones.
+
+    Parameters
+    ----------
+    files
+        Found files.
+    name, collection, transform
+        Which stream; fixed by the registry.
+    n_tasks, n_train, n_test
+        Number of tasks, training and test rows of each. ``n_tasks`` None means 10, or 5 of a split
+        stream; ``n_test`` None up to 10000.
+    seed
+        Seed of the *stream*: maps or the order of classes, and which pictures each task draws. The
+        seed of training is the learner's own; hyper-parameters can be chosen on streams with other
+        seeds.
+    max_angle
+        Rotations cover 0 to this many degrees.
+    held_out
+        Take the test rows from the last sixth of the training part instead of the test part, and
+        the training rows from the rest: for choosing hyper-parameters without test pictures.
+
+    Returns
+    -------
+    TaskStream
+        Rows of numbers from 0 to 1 (float32), labels 0 to 9, or from 0 on within the head of a
+        split task; ``extras`` holds ``maps`` (and ``angles``, ``classes``), so that a map can be
+        applied to other pictures.
+    """
+    if not 0 < max_angle <= 360:
+        raise ArgumentError(f"max_angle: expected more than 0, at most 360, got {max_angle}")
+    pictures = _read(files, collection)
+    if held_out:
+        pictures = pictures.held_out()
+    split = transform == "split"
+    n_tasks = (5 if split else 10) if n_tasks is None else n_tasks
+    parts = class_parts(n_tasks, seed=seed) if split else np.tile(np.arange(10), (n_tasks, 1))
+    n_test = _check_rows(name, pictures, parts, n_train, n_test)
+    side = pictures.x.shape[1]
+    angles: list[float] = []
+    if transform == "rotate":
+        angles = [
+            rotation_angle(t, n_tasks, max_angle=max_angle, seed=seed) for t in range(n_tasks)
+        ]
+        maps = [rotation_map(angle, side) for angle in angles]
+        what = f"rotations over 0 to {max_angle:g} degrees, nearest pixel, zero outside"
+    elif split:
+        maps = [np.arange(side * side)] * n_tasks
+        what = f"{parts.shape[1]} classes each, in random order, with a head each"
+    else:
+        maps = [permutation_map(t, side, seed=seed) for t in range(n_tasks)]
+        what = "one random permutation of the pixels per task, the first included"
+
+    def name_of(t: int) -> str:
+        if split:
+            return f"classes {', '.join(map(str, parts[t]))}"
+        return f"{angles[t]:.1f} degrees" if angles else f"permutation {t}"
+
+    def make(t: int) -> StreamTask:
+        rows = np.random.default_rng((seed, t, ROWS)).permutation(len(pictures.x))
+        test = np.random.default_rng((seed, TEST_ROWS)).permutation(len(pictures.x_test))
+        rows = rows[np.isin(pictures.y[rows], parts[t])][:n_train]
+        test = np.sort(test[np.isin(pictures.y_test[test], parts[t])][:n_test])
+        label = np.argmax(
+            parts[t][:, None] == np.arange(10), axis=0
+        )  # place of a class in the task
+        return StreamTask(
+            apply_map(pictures.x[rows], maps[t]),
+            label[pictures.y[rows]].astype(np.int64),
+            apply_map(pictures.x_test[test], maps[t]),
+            label[pictures.y_test[test]].astype(np.int64),
+            name=name_of(t),
+        )
+
+    part = "last sixth of the training part" if held_out else "test part"
+    built = (
+        f"{n_tasks} tasks, stream seed {seed}: {what}",
+        f"{n_train} training rows per task drawn without repetition from {len(pictures.x)}, "
+        f"{n_test} test rows from the {part}; pixels divided by 255",
+    )
+    extras: dict[str, Any] = {"maps": maps}
+    extras |= {"angles": angles} if angles else {"classes": parts.tolist()} if split else {}
+    return TaskStream(
+        name,
+        LazyTasks(n_tasks, make),
+        10,
+        head_sizes=(parts.shape[1],) * n_tasks if split else None,
+        provenance=Provenance(built),
+        extras=extras,
+    )
+
+
+def _check_rows(
+    name: str, pictures: PictureSplit, parts: NDArray[np.intp], n_train: int, n_test: int | None
+) -> int:
+    """See that every task has the rows that are asked for; gives the number of test rows."""
+    train, test = (
+        min(int(np.isin(y, part).sum()) for part in parts) for y in (pictures.y, pictures.y_test)
+    )
+    n_test = min(10_000, test) if n_test is None else n_test
+    for argument, asked, there in (("n_train", n_train, train), ("n_test", n_test, test)):
+        if not 2 <= asked <= there:
+            raise ArgumentError(f"{argument}: expected 2 to {there} for {name}, got {asked}")
+    return n_test
+
+
+def _read(files: Mapping[str, Path], collection: str) -> PictureSplit:
+    if collection == "notmnist":
+        return PictureSplit(*read_notmnist(files["notMNIST_small.tar.gz"]))
+    if collection == "digits":
+        return _digits()
+    parts = [
+        read_images(files[f"{part}-images-idx3-ubyte.gz"], files[f"{part}-labels-idx1-ubyte.gz"])
+        for part in ("train", "t10k")
+    ]
+    if parts[0][0].shape[1:] != parts[1][0].shape[1:] or len({*parts[0][0].shape[1:]}) != 1:
+        raise DataError(
+            f"{files['train-images-idx3-ubyte.gz']}: pictures of {parts[0][0].shape[1:]} and "
+            f"{parts[1][0].shape[1:]} pixels; expected squares of equal size"
+        )
+    return PictureSplit(*parts[0], *parts[1])
+
+
+def _digits() -> PictureSplit:
+    """Pictures of 8 x 8 pixels that come with scikit-learn; writers are mixed by a fixed seed."""
+    from sklearn.datasets import load_digits
+
+    x, y = load_digits(return_X_y=True)
+    order = np.random.default_rng(0).permutation(len(y))
+    x = np.rint(x[order] * (255 / 16)).astype(np.uint8).reshape(-1, 8, 8)
+    y = y[order].astype(np.uint8)
+    return PictureSplit(x[DIGITS_TEST:], y[DIGITS_TEST:], x[:DIGITS_TEST], y[:DIGITS_TEST])

@@ -1,0 +1,1 @@
+"""The kinds of experiments, one file each; `vntransfer_lab.runner.kinds` lists them."""

@@ -1,0 +1,371 @@
+"""``adaptation``: every method of the registry on one target, the other domains being its sources.
+
+The target's responses are hidden from all methods but ``oracle``; all methods get the same rows.
+The methods are those of `vntransfer.adaptation.METHODS`, some of them with other options
+(`VARIANTS`), and two to compare with: ``constant`` (the median of the sources' responses) and
+``oracle`` (the network of ``source_only`` trained on the target's own responses, never scored on
+rows that it was trained on).
+
+Recorded at the end: ``mae`` and ``rmse`` in standard deviations of the sources' responses,
+``mae_raw`` and ``rmse_raw`` in their unit, ``weight/SOURCE``, ``learned_weights`` (1 if these are
+neither equal nor the sources' shares of the rows) and, where a method chooses by itself how to
+adapt, ``share/CANDIDATE`` and ``adapted`` (1 unless the safe candidate has the largest share; of
+auto, if candidates that weight or align sources have more than half).
+With ``history`` the losses and weights of every epoch as well. Rules of selection that compare
+settings get their criterion (see `adaptation_validation`).
+"""
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from inspect import signature
+from typing import Any, NamedTuple, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vntransfer.adaptation import METHODS
+from vntransfer.adaptation._base import MIN_STEPS
+from vntransfer.adaptation.auto import AutoSelection
+from vntransfer.adaptation.candidates import adapts
+from vntransfer.domains import stack
+from vntransfer.storage.files import fingerprint
+from vntransfer_lab.data import Domains
+from vntransfer_lab.errors import PresetError
+from vntransfer_lab.experiments.adaptation_figures import figures
+from vntransfer_lab.experiments.adaptation_report import tables
+from vntransfer_lab.experiments.adaptation_validation import criteria, probe
+from vntransfer_lab.runner.cells import Cell
+from vntransfer_lab.runner.checkpoints import scratch
+from vntransfer_lab.runner.datasets import load_data, state
+from vntransfer_lab.runner.kinds import CellMethod, Kind
+from vntransfer_lab.runner.options import Option, Settings
+from vntransfer_lab.runner.selection import PARTIAL
+
+_Array = NDArray[np.float64]
+
+BASELINE = "source_only"
+
+NONE = "none"
+"""How a preset says that an estimator chooses a number by itself: TOML has no word for None."""
+
+
+class AdaptationVariant(NamedTuple):
+    """A method of the registry with other options."""
+
+    method: str
+    options: Settings
+
+
+VARIANTS = {
+    # the mean of five networks: what an ensemble has to beat
+    "source_only_5": AdaptationVariant(BASELINE, {"members": 5}),
+    "weighted_boosting": AdaptationVariant("weighted", {"estimator": "boosting"}),
+    # weights moved as in its public code
+    "ahd_msda_adam": AdaptationVariant("ahd_msda", {"weight_update": "adam", "weight_rate": 0.001}),
+    # from the paper's recipe to ours: Eq. 8 and Algorithm 1 to the letter, then stabilised, weaker
+    # (mdd_paper itself), and chosen like ours; alignment without an adversary, five such networks
+    "mdd_printed": AdaptationVariant(
+        "mdd_paper", {"trade_off": 1.0, "anchor": 0.0, "weight_update": "l1", "warm_up": 0}
+    ),
+    "mdd_stable": AdaptationVariant("mdd_paper", {"trade_off": 1.0}),
+    "mdd_paper_auto": AdaptationVariant("mdd_paper", {"trade_off": "auto", "members": 5}),
+    "mdd_aligned": AdaptationVariant("mdd", {"trade_off": 1.0, "members": 1}),
+    "mdd_aligned_5": AdaptationVariant("mdd", {"trade_off": 1.0}),
+    # ours with one part changed
+    "mdd_weights": AdaptationVariant(
+        "mdd", {"trade_off": 0.0}
+    ),  # sources weighted, nothing aligned
+    "mdd_uniform": AdaptationVariant("mdd", {"learn_weights": False}),
+    "mdd_raw": AdaptationVariant("mdd", {"standardise": False}),
+    "mdd_metric": AdaptationVariant("mdd", {"divergence": "jensen_von_neumann"}),
+}
+
+
+def _domains(data: str) -> Domains:
+    return _loaded(data, state(data))
+
+
+@lru_cache(maxsize=4)
+def _loaded(data: str, state: tuple[int, int] | None) -> Domains:
+    """Load data once; a table whose ``state`` changed is loaded again."""
+    loaded = load_data(data)
+    if not isinstance(loaded, Domains) or len(loaded) < 2:
+        raise PresetError(f"data: adaptation needs at least two domains, got {data!r}")
+    for name, (x, y) in loaded.items():
+        if x.ndim != 2 or y.ndim != 1:
+            raise PresetError(
+                f"data: adaptation needs tables with one response, but X of {data!r}, domain "
+                f"{name!r}, has shape {x.shape} and y {y.shape}"
+            )
+    return loaded
+
+
+@lru_cache(maxsize=16)
+def _fingerprint(data: str, state: tuple[int, int] | None) -> str:
+    arrays: list[NDArray[Any]] = []
+    for x, y in _loaded(data, state).values():
+        arrays += [x.data, x.indices, x.indptr] if hasattr(x, "indptr") else [x]
+        arrays.append(y)
+    return fingerprint(*arrays)
+
+
+@dataclass(frozen=True)
+class CellRows:
+    """Rows of one cell.
+
+    Parameters
+    ----------
+    sources
+        Name -> (X, y).
+    x
+        The target's rows that the methods see.
+    y
+        Their responses, for the oracle alone.
+    x_test, y_test
+        Rows that are scored, among those of ``x`` where ``held_out`` is 0.
+    """
+
+    sources: dict[str, tuple[Any, _Array]]
+    x: Any
+    y: _Array
+    x_test: Any
+    y_test: _Array
+
+    @property
+    def labels(self) -> _Array:
+        """Responses of all sources."""
+        return np.concatenate([y for _, y in self.sources.values()])
+
+
+def problem(cell: Cell) -> CellRows:
+    """Draw the rows of a cell: the same for all methods and seeds."""
+    domains = _domains(cell.data)
+    most, held_out = cell.settings["rows"], cell.settings["held_out"]
+    drawn = {}
+    for place, (name, (x, y)) in enumerate(domains.items()):
+        order = np.random.default_rng(place).permutation(len(y))
+        rows = np.sort(order[: most or None])
+        drawn[name] = x[rows], np.asarray(y[rows], dtype=np.float64)
+    x, y = drawn.pop(cell.target)
+    if held_out == 0:
+        return CellRows(drawn, x, y, x, y)
+    mixed = np.random.default_rng(len(domains)).permutation(len(y))
+    test, seen = np.split(mixed, [min(max(1, round(held_out * len(y))), len(y) - 2)])
+    return CellRows(drawn, x[seen], y[seen], x[test], y[test])
+
+
+@dataclass(frozen=True)
+class CellFit:
+    """Prediction of the test rows, what is recorded beside the errors, records of all epochs."""
+
+    predicted: _Array
+    record: dict[str, float] = field(default_factory=dict)
+    history: list[dict[str, float]] = field(default_factory=list)
+
+
+def _run(cell: Cell) -> Iterator[tuple[int, dict[str, float]]]:
+    rows = problem(cell)
+    judged: dict[str, float] = {}
+    for step, found in criteria(cell, rows, lambda other: _fit(cell, other).predicted):
+        yield step, found
+        judged = {name.removesuffix(PARTIAL): value for name, value in found.items()}
+    fitted = _fit(cell, rows)
+    gap, unit = fitted.predicted - rows.y_test, float(rows.labels.std())
+    mae, rmse = float(np.abs(gap).mean()), float(np.sqrt((gap**2).mean()))
+    errors = {"mae": mae / unit, "rmse": rmse / unit, "mae_raw": mae, "rmse_raw": rmse} | judged
+    shown = fitted.history if cell.settings["history"] else []
+    yield from enumerate(shown[:-1], start=1)
+    yield max(1, len(fitted.history)), (shown[-1] if shown else {}) | fitted.record | errors
+
+
+def _fit(cell: Cell, rows: CellRows) -> CellFit:
+    if cell.method == "constant":
+        return CellFit(np.full(len(rows.y_test), np.median(rows.labels)))
+    if cell.method == "oracle":
+        return CellFit(_oracle(cell, rows))
+    x, y, domain = stack(rows.sources, target=rows.x)
+    model = _make(_registered(cell.method), cell.hyper, cell.seed).fit(x, y, domain)
+    return CellFit(
+        model.predict(rows.x_test),
+        weight_record(model, rows) | selection_record(model),
+        [epoch_record(record) for record in getattr(model, "history_", [])],
+    )
+
+
+def _registered(method: str) -> str:
+    """Id in the registry of a method or of what it is a variant of."""
+    if method == "oracle":
+        return BASELINE
+    return VARIANTS[method].method if method in VARIANTS else method
+
+
+def _probe(cell: Cell) -> list[tuple[Cell, float]]:
+    """Name shorter cells by which the time of this one is estimated."""
+    if cell.method == "auto":
+        return _probe_auto(cell)
+    method = _registered(cell.method)
+    if method == "constant" or not METHODS[method].neural:
+        return [(cell, 1.0)]
+    sizes = [len(y) for _, y in problem(cell).sources.values()]
+    options = {name: value for name, value in cell.hyper.items() if name != "folds"}
+    return probe(cell, sizes, merges=_make(method, options, cell.seed)._merges(), least=MIN_STEPS)
+
+
+def _probe_auto(cell: Cell) -> list[tuple[Cell, float]]:
+    """Name what "auto" tries: MDD, and simple learners with three weights per virtual target."""
+    fits = 3.0 * (1 + len(problem(cell).sources))
+    found = []
+    for name, times in (("mdd", 1.0), ("boosting", fits), ("ridge", fits)):
+        plain = {key: option.default for key, option in KIND.methods[name].options.items()}
+        part = replace(cell, method=name, hyper=plain)
+        found += [(short, times * factor) for short, factor in _probe(part)]
+    return found
+
+
+def _oracle(cell: Cell, rows: CellRows) -> _Array:
+    """Predict the test rows after training on other rows of the target, with their responses."""
+    options = {name: value for name, value in cell.hyper.items() if name != "folds"}
+    if cell.settings["held_out"]:
+        model = _make(BASELINE, options, cell.seed).fit(rows.x, rows.y)
+        return np.asarray(model.predict(rows.x_test))
+    order = np.random.default_rng(cell.seed).permutation(len(rows.y))
+    predicted = np.empty(len(order))
+    for held in np.array_split(order, min(cell.hyper["folds"], len(order))):
+        used = np.setdiff1d(order, held)
+        model = _make(BASELINE, options, cell.seed).fit(rows.x[used], rows.y[used])
+        predicted[held] = model.predict(rows.x[held])
+    return predicted
+
+
+def _make(method: str, options: Settings, seed: int) -> Any:
+    given = {
+        name: tuple(value) if isinstance(value, list) else None if value == NONE else value
+        for name, value in options.items()
+    }
+    model = METHODS[method].make(**given)
+    of_the_cell = {"random_state": seed, "checkpoint": scratch()}
+    known = model.get_params()
+    return model.set_params(**{name: v for name, v in of_the_cell.items() if name in known})
+
+
+def weight_record(model: Any, rows: CellRows) -> dict[str, float]:
+    """Weights of the sources, and whether they say more than the numbers of rows do."""
+    weights: Mapping[str, float] = getattr(model, "source_weights_", {})
+    if not weights:
+        return {}
+    w = np.array([weights[name] for name in rows.sources])
+    n = np.array([len(y) for _, y in rows.sources.values()])
+    plain = any(np.allclose(w, p / p.sum(), atol=1e-6) for p in (n, np.ones(len(n))))
+    return {**_named(weights), "learned_weights": float(not plain)}
+
+
+def selection_record(model: Any) -> dict[str, float]:
+    """Shares of the candidates among which a method chose, the safe one first.
+
+    A method that takes one sharpness of its weights and leaves the others gives all to that one.
+    """
+    selection = getattr(model, "selection_", None)
+    if selection is None or not selection.candidates:
+        return {}
+    if hasattr(selection, "shares"):
+        shares = {str(name): float(selection.shares[name]) for name in selection.candidates}
+    else:
+        taken = selection.sharpness
+        shares = {f"sharpness={a:g}": float(a == taken) for a in selection.candidates}
+    if isinstance(selection, AutoSelection):
+        adapted = sum(share for name, share in shares.items() if adapts(name)) > 0.5
+    else:
+        adapted = max(shares.values()) > next(iter(shares.values()))
+    return {f"share/{name}": share for name, share in shares.items()} | {"adapted": float(adapted)}
+
+
+def epoch_record(record: Mapping[str, Any]) -> dict[str, float]:
+    """Numbers of one record of a history; the error on held-out source rows under its rule's name.
+
+    Examples
+    --------
+    >>> epoch_record({"epoch": 0, "loss": 0.5, "validation": 0.7, "weights": {"a": 1.0}})
+    {'loss': 0.5, 'source_validation': 0.7, 'weight/a': 1.0}
+    """
+    names = {"validation": "source_validation"}
+    found = {
+        names.get(name, name): value
+        for name, value in record.items()
+        if isinstance(value, float) and name != "epoch"
+    }
+    return found | _named(record["weights"])
+
+
+def _named(weights: Mapping[str, float]) -> dict[str, float]:
+    return {f"weight/{name}": float(weight) for name, weight in weights.items()}
+
+
+def options_of(method: str) -> dict[str, Option]:
+    """Options of a method that a preset can name, with the defaults of the registry.
+
+    Examples
+    --------
+    >>> options_of("mdan_max")["aggregation"].default
+    'max'
+    """
+    model = METHODS[method].make()
+    hints = signature(type(model)).parameters
+    found = {}
+    for name, value in model.get_params(deep=False).items():
+        if name == "random_state":  # the cell's seed
+            continue
+        if name == "trade_off" or value == "auto":
+            found[name] = Option(value, low=0, words=("auto",))
+        elif value is None and float in get_args(hints[name].annotation):
+            found[name] = Option(NONE, words=(NONE,))
+        elif value is None and (words := _words(hints[name].annotation)):
+            found[name] = Option(NONE, choices=(NONE, *words))
+        elif isinstance(value, tuple) and value:
+            found[name] = Option(list(value))
+        elif isinstance(value, bool | int | str) or (
+            isinstance(value, float) and math.isfinite(value)
+        ):
+            found[name] = Option(value)
+    return found
+
+
+def _words(annotation: Any) -> tuple[str, ...]:
+    """Words of the literals in a union of types."""
+    return tuple(w for part in get_args(annotation) for w in get_args(part) if isinstance(w, str))
+
+
+def _methods() -> dict[str, CellMethod]:
+    versions = {"boosting": 2, "weighted_boosting": 2, "auto": 2}
+    found = {name: options_of(name) for name in METHODS}
+    for name, (method, changed) in VARIANTS.items():
+        options = dict(found[method])
+        options |= {key: replace(options[key], default=value) for key, value in changed.items()}
+        found[name] = options
+    return {
+        "constant": CellMethod(),
+        **{name: CellMethod(options, versions.get(name, 1)) for name, options in found.items()},
+        "oracle": CellMethod({**found[BASELINE], "folds": Option(5, low=2)}),
+    }
+
+
+KIND = Kind(
+    name="adaptation",
+    summary="methods of multi-source adaptation, each domain being target once",
+    version=1,
+    metric="mae",
+    settings={
+        "rows": Option(600, low=0),
+        "held_out": Option(0.0, low=0, high=0.9),
+        "history": Option(False),
+    },
+    methods=_methods(),
+    targets=lambda data, settings: list(_domains(data).targets),
+    fingerprint=lambda data, settings: _fingerprint(data, state(data)),
+    run=_run,
+    tables=tables,
+    figures=figures,
+    domains=lambda data, settings: _domains(data),
+    probe=_probe,
+)

@@ -1,0 +1,247 @@
+"""Tables of the experiment ``adaptation``."""
+
+from collections.abc import Mapping
+from statistics import geometric_mean
+
+import numpy as np
+
+from vntransfer_lab.experiments.adaptation_weights import (
+    Weights,
+    agreement,
+    asymmetry,
+    changes,
+    closeness,
+    collect,
+)
+from vntransfer_lab.reports.drawings import group_label
+from vntransfer_lab.reports.report import (
+    Group,
+    Report,
+    against_baseline,
+    comparison_tables,
+    mean_over_targets,
+    value_table,
+)
+from vntransfer_lab.reports.statistics import Estimate, estimate
+from vntransfer_lab.reports.tables import ReportTable, Value, text
+
+ORDERED = ("synthetic",)
+"""Data sets whose domains lie in a row, so that |i - j| says how far two of them are apart."""
+
+UNRANKED = ("oracle",)
+"""Methods that see the target's responses."""
+
+_MARKS = {"better": " [+]", "worse": " [-]"}
+_SHARE = "share/"
+
+
+def tables(loaded: Report) -> list[ReportTable]:
+    """Give the summary over data sets, errors per target, tests, choices and weights."""
+    found = [summary_table(loaded)] if len(loaded.chosen) > 1 else []
+    if loaded.preset.baseline:
+        found.append(relative_table(loaded))
+    for data in loaded.preset.data:
+        found.append(value_table(loaded, data))
+        numbers = loaded.preset.paper.get("values", {}).get(data, {}).values()
+        if any("mae_raw" in metrics for row in numbers for metrics in row.values()):
+            found.append(value_table(loaded, data, "mae_raw"))
+    if loaded.preset.baseline:
+        found += comparison_tables(loaded)
+    return found + [t for t in (choice_table(loaded), weight_table(loaded)) if t.rows]
+
+
+def summary(loaded: Report) -> dict[str, dict[Group, Estimate]]:
+    """Give each method's mean error over targets (± over seeds) where no target is missing."""
+    means: dict[str, dict[Group, Estimate]] = {method: {} for method in loaded.preset.methods}
+    for group in loaded.chosen:
+        values = loaded.values(*group)
+        targets = list(dict.fromkeys(t for by_target in values.values() for t in by_target))
+        for method, by_target in values.items():
+            mean = mean_over_targets(by_target, targets)
+            if mean is not None:
+                means[method][group] = mean
+    return means
+
+
+def summary_table(loaded: Report) -> ReportTable:
+    """Mean over targets per method and data set, with ranks and tests against the baseline."""
+    preset, groups, means = loaded.preset, list(loaded.chosen), summary(loaded)
+    ranks = mean_ranks(
+        {m: [e.mean for e in by.values()] for m, by in means.items() if len(by) == len(groups)}
+    )
+    rows: list[list[Value]] = []
+    for method, by_group in means.items():
+        verdicts = (
+            {group: found for group, (_, _, found) in against_baseline(loaded, method).items()}
+            if preset.baseline and method != preset.baseline
+            else {}
+        )
+        cells: list[Value] = [
+            text(by_group[group]) + _MARKS.get(verdicts.get(group, ""), "")
+            if group in by_group
+            else None
+            for group in groups
+        ]
+        ratio = _mean_ratio(by_group, means.get(preset.baseline, {}))
+        rows.append([method, *cells, ratio, ranks.get(method), _won(verdicts)])
+    unit = "standard deviations of the sources' responses"
+    notes = [
+        f"{loaded.kind.metric} in {unit}, mean over targets ± standard error over seeds",
+        f"ratio: geometric mean over data sets of the error relative to {preset.baseline}"
+        if preset.baseline
+        else "no baseline: no ratios",
+        f"rank: mean over data sets, 1 is best, without {', '.join(UNRANKED)}",
+        "[+] better, [-] worse than the baseline at the 5 % level (paired over targets and seeds, "
+        "Holm-corrected over data sets)",
+    ]
+    header = ["method", *map(group_label, groups), "ratio", "rank", "better/worse"]
+    return ReportTable(f"{preset.title}: all data sets", header, rows, notes + loaded.notes())
+
+
+def relative_table(loaded: Report) -> ReportTable:
+    """Error relative to the baseline, target by target: where does a method help, where hurt."""
+    baseline, groups = loaded.preset.baseline, list(loaded.chosen)
+    means = {
+        group: {
+            method: {target: float(np.mean(list(seeds.values()))) for target, seeds in by.items()}
+            for method, by in loaded.values(*group).items()
+        }
+        for group in groups
+    }
+    rows: list[list[Value]] = []
+    for method in loaded.preset.methods:
+        if method != baseline:
+            pairs = [
+                (means[group].get(method, {}), means[group].get(baseline, {})) for group in groups
+            ]
+            found = [
+                _outcome([own[t] / rival[t] for t in own if rival.get(t, 0) > 0])
+                for own, rival in pairs
+            ]
+            rows.append([method, *found])
+    notes = [
+        f"geometric mean over targets of the error divided by that of {baseline}, lower is better; "
+        f"and on how many targets it was lower / higher; means over seeds",
+        *loaded.notes(),
+    ]
+    header = ["method", *map(group_label, groups)]
+    return ReportTable(f"{loaded.preset.title}: errors relative to {baseline}", header, rows, notes)
+
+
+def mean_ranks(values: Mapping[str, list[float]]) -> dict[str, float]:
+    """Mean over data sets of the rank of each method, ties shared.
+
+    Examples
+    --------
+    >>> mean_ranks({"a": [1.0, 2.0], "b": [2.0, 2.0], "oracle": [0.0, 0.0]})
+    {'a': 1.25, 'b': 1.75}
+    """
+    from scipy.stats import rankdata
+
+    kept = [method for method in values if method not in UNRANKED]
+    if not kept:
+        return {}
+    ranks = rankdata([values[method] for method in kept], axis=0).mean(1)
+    return dict(zip(kept, map(float, ranks), strict=True))
+
+
+def _mean_ratio(
+    means: Mapping[Group, Estimate], baseline: Mapping[Group, Estimate]
+) -> float | None:
+    pairs = [(e.mean, baseline[g].mean) for g, e in means.items() if g in baseline]
+    if len(pairs) < len(baseline) or not pairs or min(map(min, pairs)) <= 0:
+        return None
+    return geometric_mean(a / b for a, b in pairs)
+
+
+def _won(verdicts: Mapping[Group, str]) -> str:
+    found = list(verdicts.values())
+    return f"{found.count('better')}/{found.count('worse')}" if found else ""
+
+
+def choice_table(loaded: Report) -> ReportTable:
+    """How often a method that chooses by itself adapted, what came of it, and what it chose."""
+    rows: list[list[Value]] = []
+    metric, baseline = loaded.kind.metric, loaded.preset.baseline
+    for group, chosen in loaded.chosen.items():
+        cells = {
+            key: {name: steps[step] for name, steps in record.metrics.items() if step in steps}
+            for key, (record, step) in chosen.items()
+        }
+        for method in loaded.preset.methods:
+            own = {k: c for k, c in cells.items() if k[0] == method and "adapted" in c}
+            if not own:
+                continue
+            ratios: dict[bool, list[float]] = {True: [], False: []}
+            for (_, target, seed), cell in own.items():
+                rival = cells.get((baseline, target, seed), {}).get(metric, 0.0)
+                if rival > 0:
+                    ratios[bool(cell["adapted"])].append(cell[metric] / rival)
+            often = f"{sum(cell['adapted'] for cell in own.values()):.0f} of {len(own)}"
+            outcome = [_outcome(ratios[adapted]) for adapted in (True, False)]
+            found = _candidates(list(own.values()))
+            rows.append([group_label(group), method, often, *outcome, found])
+    of_auto = "; of auto, candidates that weight or align sources had more than half"
+    notes = [
+        "adapted: another candidate than the safe one had the largest share in the prediction"
+        + of_auto * ("auto" in loaded.preset.methods),
+        f"where adapted, where not: geometric mean of the error relative to {baseline}, and on how "
+        f"many targets and seeds it was lower / higher",
+        "candidates: how often each had the largest share, and its mean share over targets and "
+        "seeds",
+        *loaded.notes(),
+    ]
+    header = ["data", "method", "adapted", "where adapted", "where not", "candidates"]
+    title = f"{loaded.preset.title}: what was chosen without labels of the target"
+    return ReportTable(title, header, rows, notes)
+
+
+def _outcome(ratios: list[float]) -> Value:
+    if not ratios:
+        return None
+    lower, higher = sum(r < 1 for r in ratios), sum(r > 1 for r in ratios)
+    return f"{geometric_mean(ratios):.3f} ({lower}/{higher})" if min(ratios) > 0 else None
+
+
+def _candidates(cells: list[dict[str, float]]) -> str:
+    """Name, times chosen and mean share of all candidates, the largest share first."""
+    shares = [
+        {k.removeprefix(_SHARE): v for k, v in cell.items() if k.startswith(_SHARE)}
+        for cell in cells
+    ]
+    names = list(dict.fromkeys(name for cell in shares for name in cell))
+    means = {name: sum(cell.get(name, 0.0) for cell in shares) / len(shares) for name in names}
+    wins = [max(cell, key=cell.__getitem__) for cell in shares]
+    names.sort(key=lambda name: -means[name])
+    return "; ".join(f"{name}: {wins.count(name)} times, {means[name]:.2f}" for name in names)
+
+
+def weight_table(loaded: Report) -> ReportTable:
+    """Whether weights follow the closeness of domains and are the same in every run."""
+    rows: list[list[Value]] = []
+    for group in loaded.chosen:
+        for method, weights in collect(loaded, *group).items():
+            rows.append([group_label(group), method, *_measures(group[0], weights)])
+    notes = [
+        "closeness: Spearman correlation of a target's weights with -|i - j|, mean over targets "
+        "(± standard error over seeds; ties keep it below 0.975 for six domains in a row)",
+        "asymmetry: mean |H - H'|; run to run: mean correlation of the weights of two seeds; "
+        "change: share of the weight that changes hands from one epoch to the next, mean over "
+        "epochs, targets and seeds",
+        *loaded.notes(),
+    ]
+    header = ["data", "method", "largest", "closeness", "asymmetry", "run to run", "change"]
+    return ReportTable(f"{loaded.preset.title}: weights of the sources", header, rows, notes)
+
+
+def _measures(data: str, weights: Weights) -> list[Value]:
+    final = list(weights.final.values())
+    gaps = [gap for gap in map(asymmetry, final) if gap is not None]
+    steps = [float(changes(curves).mean()) for curves in weights.curves.values()]
+    return [
+        float(np.nanmax(weights.mean)),
+        estimate([closeness(matrix) for matrix in final]) if data in ORDERED else None,
+        estimate(gaps) if gaps else None,
+        agreement(final),
+        estimate(steps) if steps else None,
+    ]

@@ -1,0 +1,293 @@
+"""``counting``: vehicles in pictures, the hourglass trained by every method that trains networks.
+
+Each domain is the target once, its densities hidden from all methods but ``oracle``; all methods
+get the same pictures. Beside the methods of `vntransfer.adaptation.METHODS`: ``constant`` (the mean
+count of the sources, spread over the mask), ``area`` (the sources' vehicles per pixel of the mask
+times the mask) and ``oracle`` (the same network on the target's own densities, never scored on
+pictures that it was trained on).
+
+Recorded at the end, in vehicles: ``mae`` of the counts, ``bias`` (mean of predicted less true),
+``game1`` to ``game3`` (see `game`), ``train_mae`` on the labelled pictures of training,
+``weight/SOURCE``; for the figures ``true/PICTURE`` and ``predicted/PICTURE`` (counts) and, over
+8 x 8 parts of the picture, ``true_map/ROW/COLUMN`` and ``predicted_map/ROW/COLUMN`` (means over all
+pictures). With ``history`` the losses and weights of every epoch as well.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vntransfer.adaptation import METHODS
+from vntransfer.adaptation._base import MIN_STEPS
+from vntransfer.adaptation.counting import DensityCounter, Pictures, train_counter
+from vntransfer.storage.files import fingerprint
+from vntransfer_lab.data import Domains, load
+from vntransfer_lab.errors import PresetError
+from vntransfer_lab.experiments.adaptation import NONE, epoch_record, options_of
+from vntransfer_lab.experiments.counting_report import figures, tables
+from vntransfer_lab.runner.cell_times import combine
+from vntransfer_lab.runner.cells import Cell
+from vntransfer_lab.runner.checkpoints import scratch
+from vntransfer_lab.runner.kinds import CellMethod, Kind
+from vntransfer_lab.runner.options import Option, Settings
+
+_Array = NDArray[Any]
+
+LEVELS = (1, 2, 3)
+"""Of GAME; the last one is that of the maps of the figures."""
+
+UNUSED = (
+    "hidden",
+    "width",
+    "dropout",
+    "activation",
+    "members",
+    "average",
+    "bounded",
+    "warm_start",
+    "validation_fraction",
+)
+"""Options of the estimators that have no effect on an hourglass."""
+
+
+@lru_cache(maxsize=2)
+def _domains(data: str, size: tuple[int, int]) -> Domains:
+    loaded = load(data, size=size) if data == "trancos" else load(data)
+    if not isinstance(loaded, Domains) or not {"density", "mask"} <= set(loaded.extras):
+        raise PresetError(f"data: counting needs pictures with densities and masks, got {data!r}")
+    return loaded
+
+
+def _rows(domains: Domains, name: str, most: int) -> NDArray[np.intp]:
+    """Rows of a domain: the same for all methods and seeds."""
+    place, n = list(domains).index(name), len(domains[name][1])
+    order = np.random.default_rng(place).permutation(n)
+    return np.sort(order[: most or None])
+
+
+@lru_cache(maxsize=16)
+def pictures(data: str, size: tuple[int, int], most: int, name: str) -> Pictures:
+    """Read the pictures of a domain into memory: eight bytes per pixel."""
+    domains = _domains(data, size)
+    rows = _rows(domains, name, most)
+    extras = domains.extras
+    return Pictures(
+        domains[name][0][rows], extras["mask"][name][rows], extras["density"][name][rows]
+    )
+
+
+def _size(settings: Settings) -> tuple[int, int]:
+    if len(settings["size"]) != 2:
+        raise PresetError(f"settings.size: expected [height, width], got {settings['size']}")
+    return settings["size"][0], settings["size"][1]
+
+
+def _fingerprint(data: str, settings: Settings) -> str:
+    """Hash of names and counts of all pictures that are read, and of one photograph per domain.
+
+    All photographs would take minutes to decode at full size.
+    """
+    domains, most = _domains(data, _size(settings)), settings["pictures"]
+    parts: list[_Array] = []
+    for name, (x, y) in domains.items():
+        rows = _rows(domains, name, most)
+        named = domains.extras.get("image", {}).get(name)
+        parts += [y[rows], x[int(rows[0])], *([] if named is None else [named[rows]])]
+    return fingerprint(*parts)
+
+
+def game(true: _Array, predicted: _Array, level: int) -> float:
+    """Grid average mean error: Σ |predicted - true| over 4^level parts, mean over pictures.
+
+    Level 0 is the mean absolute error of the counts; from there on a vehicle must be counted in
+    the right part of the picture.
+
+    Parameters
+    ----------
+    true, predicted
+        Densities (n, height, width).
+    level
+        L.
+
+    Examples
+    --------
+    >>> left, right = np.zeros((2, 1, 8, 8))
+    >>> left[0, 0, 0] = right[0, 0, 7] = 1
+    >>> game(left, right, 0), game(left, right, 1)
+    (0.0, 2.0)
+    """
+    gap = parts(predicted.astype(np.float64) - true, 2**level)
+    return float(np.abs(gap).sum((1, 2)).mean())
+
+
+def parts(maps: _Array, n: int) -> NDArray[np.float64]:
+    """Add up n x n parts of maps (k, height, width), as equal as whole pixels allow.
+
+    Examples
+    --------
+    >>> parts(np.ones((1, 4, 6)), 2).tolist()
+    [[[6.0, 6.0], [6.0, 6.0]]]
+    """
+    for axis in (1, 2):
+        edges = np.arange(n) * maps.shape[axis] // n
+        maps = np.add.reduceat(maps, edges, axis=axis, dtype=np.float64)
+    return np.asarray(maps)
+
+
+def _run(cell: Cell) -> Iterator[tuple[int, dict[str, float]]]:
+    size, most = _size(cell.settings), cell.settings["pictures"]
+    names = [name for name in _domains(cell.data, size) if name != cell.target]
+    sources = {name: pictures(cell.data, size, most, name) for name in names}
+    target = pictures(cell.data, size, most, cell.target)
+    record: dict[str, float] = {}
+    history: list[dict[str, float]] = []
+    if cell.method == "oracle":
+        predicted, train_mae = _oracle(cell, target)
+    elif cell.method in ("constant", "area"):
+        predicted = _plain(cell.method, sources, target.mask)
+        train_mae = _mean_mae(
+            sources, {k: _plain(cell.method, sources, s.mask) for k, s in sources.items()}
+        )
+    else:
+        unseen = Pictures(target.photographs, target.mask)
+        counter = _train(cell, cell.method, sources, unseen)
+        predicted = counter.density(unseen)
+        train_mae = _mean_mae(sources, {k: counter.density(s) for k, s in sources.items()})
+        record = {f"weight/{name}": w for name, w in counter.source_weights.items()}
+        history = [_epoch(own, counter) for own in counter.history]
+    record |= score(target.masked_density(), predicted) | {"train_mae": train_mae}
+    shown = history if cell.settings["history"] else []
+    yield from enumerate(shown[:-1], start=1)
+    yield max(1, len(history)), (shown[-1] if shown else {}) | record
+
+
+def score(true: _Array, predicted: _Array) -> dict[str, float]:
+    """Errors, counts and mean maps of densities (n, height, width) inside the mask."""
+    counts, guessed = (maps.sum((1, 2), dtype=np.float64) for maps in (true, predicted))
+    record = {"mae": game(true, predicted, 0), "bias": float((guessed - counts).mean())}
+    record |= {f"game{level}": game(true, predicted, level) for level in LEVELS}
+    for i, (own, guess) in enumerate(zip(counts, guessed, strict=True)):
+        record |= {f"true/{i:04d}": float(own), f"predicted/{i:04d}": float(guess)}
+    for name, maps in (("true_map", true), ("predicted_map", predicted)):
+        mean = parts(maps, 2 ** LEVELS[-1]).mean(0)
+        record |= {f"{name}/{i}/{j}": float(value) for (i, j), value in np.ndenumerate(mean)}
+    return record
+
+
+def _epoch(record: dict[str, Any], counter: DensityCounter) -> dict[str, float]:
+    """Numbers of one epoch; merged sources have no weights of their own."""
+    (w,) = record["weights"]
+    named = counter.source_weights
+    own = dict(zip(named, w, strict=True)) if len(w) == len(named) else named
+    return epoch_record({**record, "weights": own})
+
+
+def _mean_mae(labelled: dict[str, Pictures], predicted: dict[str, _Array]) -> float:
+    found = [game(own.masked_density(), predicted[name], 0) for name, own in labelled.items()]
+    return float(np.mean(found))
+
+
+def _plain(method: str, sources: dict[str, Pictures], mask: _Array) -> _Array:
+    """Densities without looking at photographs: a count, or one density, for every picture."""
+    maps = [own.masked_density().sum((1, 2), dtype=np.float64) for own in sources.values()]
+    counts = np.concatenate(maps)
+    if method == "constant":
+        inside = mask.sum((1, 2), keepdims=True).clip(1)
+        return np.asarray(counts.mean() * mask / inside)
+    return np.asarray(counts.sum() / sum(own.mask.sum() for own in sources.values()) * mask)
+
+
+def _oracle(cell: Cell, target: Pictures) -> tuple[_Array, float]:
+    """Predict each part of the target after training on its other parts, with their densities."""
+    order = np.random.default_rng(cell.seed).permutation(len(target))
+    predicted = np.empty(target.mask.shape, dtype=np.float32)
+    errors = []
+    folds = np.array_split(order, min(cell.hyper["folds"], len(order)))
+    for fold, held in enumerate(folds):
+        used = {cell.target: target.take(np.setdiff1d(order, held))}
+        counter = _train(cell, "source_only", used, stage=f"fold{fold}")
+        predicted[held] = counter.density(target.take(held))
+        errors.append(_mean_mae(used, {k: counter.density(own) for k, own in used.items()}))
+    return predicted, float(np.mean(errors))
+
+
+def _train(
+    cell: Cell,
+    method: str,
+    sources: dict[str, Pictures],
+    target: Pictures | None = None,
+    stage: str = "training",
+) -> DensityCounter:
+    hyper = {name: None if v == NONE else v for name, v in cell.hyper.items() if name != "folds"}
+    model = METHODS[method].make(**hyper)
+    if target is None:  # as many pictures per batch as the others have of all sources
+        k = len(_domains(cell.data, _size(cell.settings))) - 1
+        model.set_params(batch_size=k * model.batch_size)
+    shape = {name: cell.settings[name] for name in ("blocks", "channels", "scale")}
+    kept = scratch()
+    file = None if kept is None else kept / f"{stage}.safetensors"
+    return train_counter(model, sources, target, **shape, seed=cell.seed, checkpoint=file)
+
+
+def _probe(cell: Cell) -> list[tuple[Cell, float]]:
+    """Two runs of a few pictures and steps: time goes with the pictures scored and the steps."""
+    if cell.method in ("constant", "area"):
+        return [(cell, 1.0)]
+    domains, most = _domains(cell.data, _size(cell.settings)), cell.settings["pictures"]
+    n = max(len(_rows(domains, name, most)) for name in domains)
+    few = min(n, 2 * cell.hyper["batch_size"])
+    steps = max(MIN_STEPS, math.ceil(n / cell.hyper["batch_size"]))
+    cells = [
+        replace(
+            cell,
+            hyper=cell.hyper | {"epochs": 1, "steps": s},
+            settings=cell.settings | {"pictures": few},
+        )
+        for s in (1, 4)
+    ]
+    known = [[few, 1.0], [few, 4.0]]
+    return list(zip(cells, combine(known, [n, cell.hyper["epochs"] * steps]), strict=True))
+
+
+def _options(method: str) -> dict[str, Option]:
+    """Options of a method that matter here; its trade-off is a number: nothing is selected."""
+    found = {name: own for name, own in options_of(method).items() if name not in UNUSED}
+    if "trade_off" in found:
+        given = found["trade_off"].default
+        found["trade_off"] = Option(1.0 if given == "auto" else given, low=0)
+    return found
+
+
+def _methods() -> dict[str, CellMethod]:
+    neural = {name: CellMethod(_options(name)) for name, own in METHODS.items() if own.neural}
+    network = _options("source_only")
+    oracle = CellMethod({**network, "folds": Option(2, low=2)})
+    return {"constant": CellMethod(), "area": CellMethod(), **neural, "oracle": oracle}
+
+
+KIND = Kind(
+    name="counting",
+    summary="vehicles in pictures by density maps, each domain being target once",
+    version=1,
+    metric="mae",
+    settings={
+        "size": Option([128, 160], low=1),
+        "pictures": Option(50, low=0),
+        "blocks": Option(6, low=1, high=9),
+        "channels": Option(32, low=1),
+        "scale": Option(100.0, low=1e-6),
+        "history": Option(False),
+    },
+    methods=_methods(),
+    targets=lambda data, settings: list(_domains(data, _size(settings))),
+    fingerprint=_fingerprint,
+    run=_run,
+    tables=tables,
+    figures=figures,
+    probe=_probe,
+)

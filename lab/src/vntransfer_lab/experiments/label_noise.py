@@ -1,0 +1,150 @@
+"""``label_noise``: one-hot √J against cross-entropy when training labels are wrong.
+
+Pictures of handwritten digits (8 x 8, embedded in scikit-learn); a share of the training labels
+is replaced by another class, uniformly. √J compares the covariances of pixels with one-hot labels
+and with predicted probabilities; the bias is added to the probabilities. Accuracy is measured on
+clean test rows. Squared and absolute error of the probabilities are there as well: the latter is
+known to be robust to uniform label noise.
+"""
+
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vntransfer.pages import Axis, Lines
+from vntransfer.storage.files import fingerprint
+from vntransfer_lab.errors import PresetError
+from vntransfer_lab.reports.drawings import Drawing, spread
+from vntransfer_lab.reports.report import Report
+from vntransfer_lab.runner.cells import Cell
+from vntransfer_lab.runner.kinds import CellMethod, Kind
+from vntransfer_lab.runner.options import Option, Settings
+
+CLASSES = 10
+
+
+@lru_cache(maxsize=1)
+def _pictures(data: str) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    if data != "digits":
+        raise PresetError(f"data: label_noise knows only 'digits', got {data!r}")
+    from sklearn.datasets import load_digits
+
+    x, labels = load_digits(return_X_y=True)
+    return x / 16.0, labels.astype(np.int64)
+
+
+def _fingerprint(data: str, settings: Settings) -> str:
+    return fingerprint(*_pictures(data))
+
+
+def _loss(method: str) -> Callable[[Any, Any, Any], Any]:
+    """``loss(x, logits, labels)``."""
+    from torch.nn import functional
+
+    if method == "cross_entropy":
+        return lambda x, logits, labels: functional.cross_entropy(logits, labels)
+    if method == "jeffreys":
+        from vntransfer.losses import JeffreysLoss
+
+        divergence = JeffreysLoss()
+        return lambda x, logits, labels: divergence(x, logits.softmax(-1), labels)
+    plain = {"squared": functional.mse_loss, "absolute": functional.l1_loss}[method]
+    return lambda x, logits, labels: plain(
+        logits.softmax(-1), functional.one_hot(labels, CLASSES).to(logits)
+    )
+
+
+def _run(cell: Cell) -> Iterator[tuple[int, dict[str, float]]]:
+    import torch
+
+    from vntransfer.losses import JeffreysLoss
+    from vntransfer_lab.experiments.training import mlp, train
+
+    x, labels = _pictures(cell.data)
+    settings = cell.settings
+    rng = np.random.default_rng(cell.seed)
+    used, test = np.split(rng.permutation(len(labels)), [settings["n_train"]])
+    clean = labels[used]
+    wrong = (clean + rng.integers(1, CLASSES, len(clean))) % CLASSES
+    noisy = np.where(rng.random(len(clean)) < settings["flipped"], wrong, clean)
+    rows, given = torch.from_numpy(x[used]), torch.from_numpy(noisy)
+    generator = torch.Generator().manual_seed(cell.seed)
+    net = mlp([x.shape[1], settings["hidden"], CLASSES], generator)
+    train(
+        net,
+        rows,
+        given,
+        _loss(cell.method),
+        epochs=settings["epochs"],
+        batch_size=settings["batch_size"],
+        rate=settings["rate"],
+        generator=generator,
+    )
+    with torch.no_grad():
+        fitted, predicted = net(rows).softmax(-1), net(torch.from_numpy(x[test])).softmax(-1)
+    correction = JeffreysLoss()
+    correction.fit_bias(fitted, given)
+    plain = _accuracy(predicted, labels[test])
+    corrected = _accuracy(correction.correct(predicted), labels[test])
+    yield (
+        settings["epochs"],
+        {
+            "accuracy": corrected if cell.method == "jeffreys" else plain,
+            "accuracy_plain": plain,
+            "accuracy_corrected": corrected,
+        },
+    )
+
+
+def _accuracy(scores: Any, labels: NDArray[np.int64]) -> float:
+    return float((scores.argmax(-1).numpy() == labels).mean())
+
+
+def figures(loaded: Report) -> Iterator[Drawing]:
+    """Accuracy against the share of wrong labels."""
+    points: dict[str, dict[float, list[float]]] = {}
+    for data, condition in loaded.chosen:
+        share: float = {**loaded.preset.settings, **dict(condition)}["flipped"]
+        for method, targets in loaded.values(data, condition).items():
+            points.setdefault(method, {})[share] = [v for t in targets.values() for v in t.values()]
+    series = [
+        spread("√J + bias" if method == "jeffreys" else method.replace("_", " "), points[method])
+        for method in loaded.preset.methods
+        if method in points
+    ]
+    x, y = (
+        Axis("share of wrong training labels"),
+        Axis("accuracy on clean test rows", low=0, high=1),
+    )
+    caption = "Mean ± standard error over seeds."
+    yield Drawing("accuracy", "Accuracy under label noise", Lines(series, x, y), caption)
+
+
+KIND = Kind(
+    name="label_noise",
+    summary="one-hot √J against cross-entropy under label noise",
+    version=1,
+    metric="accuracy",
+    higher_is_better=True,
+    settings={
+        "flipped": Option(0.0, low=0, high=1),
+        "n_train": Option(1200, low=100, high=1700),
+        "hidden": Option(64, low=1),
+        "epochs": Option(50, low=1),
+        "batch_size": Option(200, low=20),
+        "rate": Option(3e-3, low=0),
+    },
+    methods={
+        "jeffreys": CellMethod(),
+        "cross_entropy": CellMethod(),
+        "squared": CellMethod(),
+        "absolute": CellMethod(),
+    },
+    targets=lambda data, settings: [data],
+    fingerprint=_fingerprint,
+    run=_run,
+    figures=figures,
+)

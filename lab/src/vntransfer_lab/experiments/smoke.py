@@ -1,0 +1,103 @@
+"""``smoke``: does everything work? Three everyday predictors on the six synthetic domains.
+
+Each domain is target once; the predictors are trained on the pooled other domains. It exercises
+all that a larger experiment needs: several targets and seeds, hyper-parameters and epochs chosen
+on held-out source rows, and a baseline.
+"""
+
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vntransfer.storage.files import fingerprint
+from vntransfer_lab.runner.cells import Cell
+from vntransfer_lab.runner.kinds import CellMethod, Kind
+from vntransfer_lab.runner.options import Option, Settings
+
+_Rows = tuple[NDArray[np.float64], NDArray[np.float64]]
+
+
+@lru_cache(maxsize=4)
+def _domains(data: str, n_samples: int) -> Mapping[str, _Rows]:
+    from vntransfer_lab.data import Domains, load
+    from vntransfer_lab.errors import PresetError
+
+    if data != "synthetic":
+        raise PresetError(f"data: smoke knows only 'synthetic', got {data!r}")
+    loaded = load(data, n_samples=n_samples)
+    assert isinstance(loaded, Domains)
+    return loaded
+
+
+def _targets(data: str, settings: Settings) -> list[str]:
+    return list(_domains(data, settings["n_samples"]))
+
+
+def _fingerprint(data: str, settings: Settings) -> str:
+    domains = _domains(data, settings["n_samples"])
+    return fingerprint(*(array for rows in domains.values() for array in rows))
+
+
+def _mae(y: NDArray[np.float64], predicted: NDArray[np.float64]) -> float:
+    return float(np.abs(y - predicted).mean())
+
+
+def _run(cell: Cell) -> Iterator[tuple[int, dict[str, float]]]:
+    domains = _domains(cell.data, cell.settings["n_samples"])
+    x_target, y_target = domains[cell.target]
+    sources = [rows for name, rows in domains.items() if name != cell.target]
+    x, y = (np.concatenate(parts) for parts in zip(*sources, strict=True))
+    order = np.random.default_rng(cell.seed).permutation(len(y))
+    held, used = np.split(order, [int(cell.settings["validation"] * len(y))])
+    for step, predict in _fit(cell, x[used], y[used]):
+        yield (
+            step,
+            {
+                "mae": _mae(y_target, predict(x_target)),
+                "source_validation": _mae(y[held], predict(x[held])),
+            },
+        )
+
+
+def _fit(cell: Cell, x: NDArray[np.float64], y: NDArray[np.float64]) -> Iterator[tuple[int, Any]]:
+    """Step and prediction function, once or every few boosting rounds."""
+    if cell.method == "constant":
+        middle = float(np.median(y))
+        yield 1, lambda rows: np.full(len(rows), middle)
+    elif cell.method == "ridge":
+        from sklearn.linear_model import Ridge
+
+        yield 1, Ridge(alpha=cell.hyper["alpha"]).fit(x, y).predict
+    else:
+        from sklearn.ensemble import HistGradientBoostingRegressor
+
+        model = HistGradientBoostingRegressor(
+            max_iter=0, warm_start=True, early_stopping=False, random_state=cell.seed
+        )
+        every = cell.hyper["every"]
+        for rounds in range(every, cell.hyper["rounds"] + 1, every):
+            yield rounds, model.set_params(max_iter=rounds).fit(x, y).predict
+
+
+KIND = Kind(
+    name="smoke",
+    summary="everyday predictors on the six synthetic domains",
+    version=1,
+    metric="mae",
+    settings={
+        "n_samples": Option(300, low=10, high=100_000),
+        "validation": Option(0.2, low=0.05, high=0.5),
+    },
+    methods={
+        "constant": CellMethod(),
+        "ridge": CellMethod({"alpha": Option(1.0, low=0)}),
+        "boosting": CellMethod({"rounds": Option(60, low=1), "every": Option(20, low=1)}),
+    },
+    targets=_targets,
+    fingerprint=_fingerprint,
+    run=_run,
+    domains=lambda data, settings: _domains(data, settings["n_samples"]),
+)

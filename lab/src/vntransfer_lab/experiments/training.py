@@ -1,0 +1,54 @@
+"""A small network and a plain training loop, for the experiments about losses."""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+
+from vntransfer.step_times import one_step
+
+
+def mlp(sizes: list[int], generator: torch.Generator) -> nn.Sequential:
+    """ReLU network in float64 whose start depends on the generator alone.
+
+    Examples
+    --------
+    >>> mlp([3, 8, 1], torch.Generator().manual_seed(0))(torch.zeros(2, 3).double()).shape
+    torch.Size([2, 1])
+    """
+    layers: list[nn.Module] = []
+    for i in range(len(sizes) - 1):
+        layer = nn.Linear(sizes[i], sizes[i + 1], dtype=torch.float64)
+        nn.init.kaiming_uniform_(layer.weight, nonlinearity="relu", generator=generator)
+        nn.init.zeros_(layer.bias)
+        layers += [layer, nn.ReLU()]
+    return nn.Sequential(*layers[:-1])
+
+
+def train(
+    net: nn.Module,
+    x: Tensor,
+    y: Tensor,
+    loss: Callable[[Tensor, Tensor, Tensor], Tensor],
+    *,
+    epochs: int,
+    batch_size: int,
+    rate: float,
+    generator: torch.Generator,
+) -> None:
+    """Minimise ``loss(x, net(x), y)`` over shuffled batches by Adam.
+
+    The rate falls to zero along a cosine, so that the last epoch is a fair one to judge by. A
+    short last batch is left out: a covariance needs samples.
+    """
+    optimizer = torch.optim.Adam(net.parameters(), lr=rate)
+    batches = max(1, len(x) // batch_size)
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, epochs * batches)
+    for _ in range(epochs):
+        order = torch.randperm(len(x), generator=generator)
+        for rows in order[: batches * batch_size].chunk(batches):
+            with one_step():
+                optimizer.zero_grad()
+                loss(x[rows], net(x[rows]), y[rows]).backward()
+                optimizer.step()
+                schedule.step()

@@ -1,0 +1,1 @@
+"""From finished cells to tables, verdicts, figures and pages."""

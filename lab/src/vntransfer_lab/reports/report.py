@@ -1,0 +1,343 @@
+"""Reports: from the store to tables and figures, always the same for the same cells."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from vntransfer.errors import ArgumentError
+from vntransfer.holm import holm
+from vntransfer_lab.reports.costs import cost_table
+from vntransfer_lab.reports.statistics import (
+    VERDICTS,
+    Difference,
+    Estimate,
+    difference,
+    estimate,
+    verdict,
+)
+from vntransfer_lab.reports.tables import (
+    IntervalValue,
+    Probability,
+    ReportTable,
+    Signed,
+    Value,
+    render,
+)
+from vntransfer_lab.runner.kinds import Kind, load_kind
+from vntransfer_lab.runner.preset import Preset
+from vntransfer_lab.runner.records import Cost, Record
+from vntransfer_lab.runner.selection import PRUNED, RULES, choose
+from vntransfer_lab.runner.store import read_costs, read_records
+
+Condition = tuple[tuple[str, Any], ...]
+Group = tuple[str, Condition]  # a data set under one condition
+# method -> target -> seed -> value of the metric
+Values = dict[str, dict[str, dict[int, float]]]
+
+
+@dataclass(frozen=True)
+class View:
+    """What of a run is shown: some methods beside the baseline (all by default), and which one."""
+
+    baseline: str = ""
+    methods: Sequence[str] = ()
+
+    def words(self) -> list[str]:
+        """Return the options of the command line that say the same."""
+        words = ["--baseline", self.baseline] if self.baseline else []
+        return words + (["--methods", ",".join(self.methods)] if self.methods else [])
+
+    def preset(self, preset: Preset) -> Preset:
+        """Return the preset as if it had asked for just this."""
+        named = [("baseline", self.baseline)] if self.baseline else []
+        for argument, name in (*named, *(("methods", name) for name in self.methods)):
+            if name not in preset.methods:
+                known = ", ".join(preset.methods)
+                raise ArgumentError(f"{argument}: {name!r} is not in this run; it has {known}")
+        baseline = self.baseline or preset.baseline
+        methods = {
+            name: given
+            for name, given in preset.methods.items()
+            if not self.methods or name in (*self.methods, baseline)
+        }
+        return replace(preset, methods=methods, baseline=baseline)
+
+
+EVERYTHING = View()
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a run folder holds, ready for tables and figures."""
+
+    preset: Preset
+    kind: Kind
+    records: list[Record]
+    unplanned: int = 0
+    costs: Mapping[str, Cost] = field(default_factory=dict)
+
+    def condition(self, record: Record) -> Condition:
+        """Return the settings of a cell that the preset's grid varies."""
+        return tuple((name, record.settings[name]) for name in self.preset.grid)
+
+    @cached_property
+    def chosen(self) -> dict[Group, dict[tuple[str, str, int], tuple[Record, int]]]:
+        """(data, condition) -> (method, target, seed) -> the cell and step that the rule chose."""
+        groups: dict[Group, dict[tuple[str, str, int], list[Record]]] = {}
+        for record in self.records:
+            if record.status == "done":
+                places = groups.setdefault((record.data, self.condition(record)), {})
+                places.setdefault((record.method, record.target, record.seed), []).append(record)
+        return {
+            group: {
+                place: choose(
+                    candidates,
+                    candidates[0].selection,
+                    self.kind.metric,
+                    higher_is_better=self.kind.higher_is_better,
+                )
+                for place, candidates in places.items()
+            }
+            for group, places in groups.items()
+        }
+
+    def values(self, data: str, condition: Condition, metric: str | None = None) -> Values:
+        """Chosen values of a metric of one data set under one condition."""
+        found: Values = {}
+        for (method, target, seed), (record, step) in self.chosen[data, condition].items():
+            value = record.metrics[metric or self.kind.metric][step]
+            found.setdefault(method, {}).setdefault(target, {})[seed] = value
+        return found
+
+    def notes(self) -> list[str]:
+        """Return what must stand under every table."""
+        rule = self.preset.selection
+        notes = [f"selection: {rule} ({RULES[rule][1]})", *self._trials()]
+        if claim := self.preset.paper.get("claim"):
+            notes.append(f"paper: {claim}")
+        for status, text in (("failed", "failed"), ("pending", "are not computed yet")):
+            count = sum(record.status == status for record in self.records)
+            if count:
+                notes.append(f"{count} of {len(self.records)} cells {text}")
+        warned = sum(record.warnings is not None for record in self.records)
+        if warned:
+            notes.append(f"{warned} cells gave warnings (column 'warnings' of the export)")
+        if self.unplanned:
+            notes.append(f"{self.unplanned} finished cells of other settings are not shown")
+        return notes
+
+    def _trials(self) -> list[str]:
+        """Say how many settings each method could choose from."""
+        search = self.preset.search
+        if search is None:
+            return []
+        note = f"search: {search.sampler}, {search.trials} trials of every method, target and seed"
+        kept = [method for method in self.preset.methods if method not in search.space]
+        note += f"; not searched: {', '.join(kept)}" if kept else ""
+        made = [record for record in self.records if record.method in search.space]
+        pruned = sum(PRUNED in record.metrics for record in made)
+        if search.pruner != "none":
+            note += f"; {pruned} of {len(made)} trials were stopped early ({search.pruner})"
+        places = {(r.data, self.condition(r), r.target, r.method, r.seed) for r in made}
+        ended = sum(record.status != "pending" for record in made)
+        short = search.trials * len(places) - ended
+        return [note + (f"; {short} TRIALS ARE MISSING" if short else "")]
+
+    def tables(self) -> list[ReportTable]:
+        """Return the tables of this kind of experiment."""
+        return (self.kind.tables or standard)(self)
+
+
+def load_report(folder: str | Path, view: View = EVERYTHING) -> Report:
+    """Read a run folder."""
+    preset, records, unplanned = read_records(folder)
+    preset = view.preset(preset)
+    kind = load_kind(preset.experiment)
+    records = [record for record in records if record.method in preset.methods]
+    return Report(preset, kind, records, unplanned, read_costs(folder))
+
+
+def report(
+    folder: str | Path,
+    form: str = "terminal",
+    *,
+    times: bool = False,
+    view: View = EVERYTHING,
+) -> str:
+    """Tables of a run folder as text.
+
+    Parameters
+    ----------
+    folder
+        The run folder.
+    form
+        terminal, markdown, latex or csv.
+    times
+        Add how long the cells took: the one table that differs between equal runs.
+    view
+        Which methods, against which baseline.
+    """
+    loaded = load_report(folder, view)
+    return render(loaded.tables() + ([cost_table(loaded)] if times else []), form)
+
+
+def standard(loaded: Report) -> list[ReportTable]:
+    """One table of values per data set, then the comparison with the baseline."""
+    tables = [value_table(loaded, data) for data in loaded.preset.data]
+    if loaded.preset.baseline:
+        tables += comparison_tables(loaded)
+    return tables
+
+
+def condition_text(condition: Condition) -> str:
+    """``a=1, b=2``."""
+    return ", ".join(f"{name}={value}" for name, value in condition)
+
+
+def value_table(
+    loaded: Report, data: str, metric: str = "", *, higher_is_better: bool | None = None
+) -> ReportTable:
+    """Mean and standard error over seeds per target and method; the paper's values below.
+
+    Parameters
+    ----------
+    loaded, data
+        The run and one of its data sets.
+    metric, higher_is_better
+        Another metric than the experiment's, and its direction.
+    """
+    preset, metric = loaded.preset, metric or loaded.kind.metric
+    if higher_is_better is None:
+        higher_is_better = loaded.kind.higher_is_better
+    paper = _paper_values(preset, data, metric)
+    methods = list(preset.methods)
+    rows: list[list[Value]] = []
+    short: list[str] = []
+    for group, condition in loaded.chosen:
+        if group != data:
+            continue
+        values = loaded.values(data, condition, metric)
+        targets = list(
+            dict.fromkeys(target for method in methods for target in values.get(method, {}))
+        )
+        for target in targets:
+            label = ", ".join(filter(None, (target, condition_text(condition))))
+            ours = {
+                method: estimate(list(values[method][target].values()))
+                for method in methods
+                if target in values.get(method, {})
+            }
+            rows.append([label, "ours", *(ours.get(method) for method in methods)])
+            short += [f"{label} {m} {e.n}" for m, e in ours.items() if e.n < len(preset.seeds)]
+            if target in paper:
+                rows += _paper_rows(label, methods, ours, paper[target])
+        if len(targets) > 1:
+            label = ", ".join(filter(None, ("mean", condition_text(condition))))
+            means = [mean_over_targets(values.get(method, {}), targets) for method in methods]
+            rows.append([label, "ours", *means])
+    header = ["target", "", *methods]
+    if not paper:
+        header, rows = ["target", *methods], [[row[0], *row[2:]] for row in rows]
+    direction = "higher" if higher_is_better else "lower"
+    about = f"{metric} ({direction} is better), mean ± standard error over seeds"
+    if paper and "source" in preset.paper:
+        about += f"; paper: {preset.paper['source']}"
+    notes = [about, f"seeds: {', '.join(map(str, preset.seeds))}"]
+    if short:
+        notes.append(f"FEWER SEEDS than planned: {'; '.join(short)}")
+    name = data if metric == loaded.kind.metric else f"{data}, {metric}"
+    return ReportTable(f"{preset.title}: {name}", header, rows, notes + loaded.notes())
+
+
+def _paper_values(preset: Preset, data: str, metric: str) -> dict[str, dict[str, float]]:
+    """Target -> method -> the paper's value of a metric."""
+    found = {}
+    for target, methods in preset.paper.get("values", {}).get(data, {}).items():
+        row = {method: values[metric] for method, values in methods.items() if metric in values}
+        if row:
+            found[target] = row
+    return found
+
+
+def _paper_rows(
+    label: str, methods: list[str], ours: Mapping[str, Estimate], paper: Mapping[str, float]
+) -> list[list[Value]]:
+    gaps = [ours[m].mean - paper[m] if m in paper and m in ours else None for m in methods]
+    return [
+        [label, "paper", *(paper.get(method) for method in methods)],
+        [label, "difference", *(None if gap is None else Signed(gap) for gap in gaps)],
+    ]
+
+
+def mean_over_targets(
+    values: Mapping[str, Mapping[int, float]], targets: list[str]
+) -> Estimate | None:
+    """Mean over targets of each seed, then over seeds; empty when a target is missing."""
+    if any(target not in values for target in targets):
+        return None
+    seeds = set.intersection(*(set(values[target]) for target in targets))
+    if not seeds:
+        return None
+    return estimate([sum(values[t][s] for t in targets) / len(targets) for s in sorted(seeds)])
+
+
+def comparison_tables(loaded: Report) -> list[ReportTable]:
+    """Difference to the baseline per data set (and condition), and wins and losses."""
+    preset = loaded.preset
+    rows: list[list[Value]] = []
+    tally: list[list[Value]] = []
+    for method in preset.methods:
+        if method == preset.baseline:
+            continue
+        verdicts = []
+        for group, (d, p, found) in against_baseline(loaded, method).items():
+            label = ", ".join(filter(None, (group[0], condition_text(group[1]))))
+            verdicts.append(found)
+            interval = None if d.low is None or d.high is None else IntervalValue(d.low, d.high)
+            numbers = (Signed(d.mean), interval, _p(d.p), _p(p), f"{d.won}/{d.lost}")
+            rows.append([label, method, *numbers, verdicts[-1]])
+        tally.append([method, *map(verdicts.count, VERDICTS)])
+    notes = [
+        "seeds averaged first; 95 % interval: Student's t with the standard error of the "
+        "hierarchical bootstrap over targets and seeds; p (Holm) is corrected over the rows of a "
+        "method"
+    ]
+    header = ["data", "method", "difference", "95 % interval", "p", "p (Holm)", "won/lost"]
+    tables = [
+        ReportTable(
+            f"{preset.title}: difference to {preset.baseline}",
+            [*header, "verdict"],
+            rows,
+            notes + loaded.notes(),
+        )
+    ]
+    if len(rows) > len(tally):
+        title = f"{preset.title}: wins and losses against {preset.baseline}"
+        tables.append(ReportTable(title, ["method", *VERDICTS], tally))
+    return tables
+
+
+def against_baseline(
+    loaded: Report, method: str
+) -> dict[Group, tuple[Difference, float | None, str]]:
+    """Difference to the baseline per data set and condition, p corrected over them, verdict."""
+    higher = loaded.kind.higher_is_better
+    found = {}
+    for data, condition in loaded.chosen:
+        values = loaded.values(data, condition)
+        rival = values.get(loaded.preset.baseline, {})
+        result = difference(values.get(method, {}), rival, higher_is_better=higher)
+        if result is not None:
+            found[data, condition] = result
+    known = {group: d.p for group, d in found.items() if d.p is not None}
+    corrected = dict(zip(known, holm(list(known.values())).tolist(), strict=True))
+    return {
+        group: (d, p := corrected.get(group), verdict(d, p, higher_is_better=higher))
+        for group, d in found.items()
+    }
+
+
+def _p(value: float | None) -> Value:
+    return None if value is None else Probability(value)

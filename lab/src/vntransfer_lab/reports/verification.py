@@ -1,0 +1,247 @@
+"""Numbers checked by computing them again: some cells of a run, drawn at random."""
+
+import math
+import random
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import stdev
+
+from vntransfer.errors import ArgumentError
+from vntransfer_lab.errors import StoreError
+from vntransfer_lab.reports.tables import ReportTable, Signed, Value
+from vntransfer_lab.runner.cells import IDENTITY, Cell, Identity, canonical_json, expand
+from vntransfer_lab.runner.display import Watcher
+from vntransfer_lab.runner.kinds import load_kind
+from vntransfer_lab.runner.options import check_names
+from vntransfer_lab.runner.preset import Preset
+from vntransfer_lab.runner.records import CellOutcome, Record
+from vntransfer_lab.runner.run import compute_cells
+from vntransfer_lab.runner.store import read_records
+
+TOLERANCE = 0.03
+"""Relative difference of a metric that is taken for rounding, which training carries far."""
+
+SPREADS = 3.0
+"""Standard deviations over seeds that are taken for rounding: where seeds matter, it does too."""
+
+Numbers = dict[tuple[str, int], float]
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A cell as it was kept, and as it came out now.
+
+    Parameters
+    ----------
+    label
+        Which cell it is.
+    metric, before, now
+        The experiment's metric at the last step; ``now`` is None if the cell failed.
+    equal, numbers
+        How many of all its numbers are equal to the last digit, and how many there are.
+    spread
+        Standard deviation of the metric over the seeds of the run; 0 with a single one.
+    problem
+        Why it could not be computed, otherwise empty.
+    remark
+        That the data here have another hash than those of the run, otherwise empty.
+    """
+
+    label: str
+    metric: str
+    before: float
+    now: float | None
+    equal: int
+    numbers: int
+    spread: float = 0.0
+    problem: str = ""
+    remark: str = ""
+
+    @property
+    def gap(self) -> float:
+        """Difference of the metric; infinite if the cell failed."""
+        return math.inf if self.now is None else abs(self.now - self.before)
+
+    def differs(self, tolerance: float = TOLERANCE) -> bool:
+        """Whether the difference is more than a share of what was kept, and than seeds make."""
+        return self.gap > max(tolerance * abs(self.before), SPREADS * self.spread)
+
+
+def verify(
+    folder: str | Path,
+    *,
+    cells: int = 3,
+    data: Sequence[str] | None = None,
+    targets: Sequence[str] | None = None,
+    methods: Sequence[str] | None = None,
+    seed: int = 0,
+    jobs: int | None = None,
+    watcher: Watcher | None = None,
+) -> list[Checked]:
+    """Compute some finished cells of a run folder, or of packed results, again.
+
+    Nothing is written into the folder. Cells with a search compute what they choose from as well.
+    Data whose hash is another one (the same pictures in another archive, say) are used all the
+    same, and the ``remark`` of a cell tells it.
+
+    Parameters
+    ----------
+    folder
+        Run folder, or packed results.
+    cells
+        How many, drawn at random.
+    data, targets, methods
+        Draw among these only.
+    seed
+        Of the draw: another one gives other cells.
+    jobs, watcher
+        As for `vntransfer_lab.run`.
+
+    Raises
+    ------
+    StoreError
+        The method or its settings are others than those of the run, so that none of the cells can
+        be made here; a single one that cannot is told in its ``problem``.
+
+    Examples
+    --------
+    >>> from vntransfer_lab import run
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     _ = run("smoke", methods=["constant"], targets=["s1"], seeds=2, out=place)
+    ...     [(one.label, one.gap, one.equal, one.numbers) for one in verify(place, cells=1)]
+    [('synthetic s1 constant seed 1', 0.0, 2, 2)]
+    """
+    preset, records, _ = read_records(folder)
+    if preset.search is not None:
+        raise ArgumentError(
+            f"{folder}: its trials follow from each other, so that none can be computed alone; run "
+            f"the search again into another folder and compare"
+        )
+    drawn = _draw(folder, records, cells, data, targets, methods, seed)
+    known = _known(preset, drawn)
+    if not known:
+        raise StoreError(
+            f"{folder}: none of the {len(drawn)} cells can be computed here; {_others(drawn[0])}"
+        )
+    with tempfile.TemporaryDirectory(prefix="vnt-verify-") as place:
+        found = compute_cells(preset, list(known.values()), Path(place), jobs=jobs, watcher=watcher)
+    metric = load_kind(preset.experiment).metric
+    checked = []
+    for record in drawn:
+        cell = known.get(record.key)
+        missing = CellOutcome(error="it was not computed" if cell else _others(record))
+        outcome = missing if cell is None else found.get(cell.key, missing)
+        one = _compare(record, outcome, metric, _spread(record, records, metric))
+        if cell is not None:
+            one = replace(one, label=cell.label, remark=_remark(record, cell))
+        checked.append(one)
+    return checked
+
+
+def as_table(checked: Sequence[Checked]) -> ReportTable:
+    """Give what was compared as a table."""
+    rows: list[list[Value]] = [
+        [
+            one.label,
+            one.metric,
+            one.before,
+            one.now if one.now is not None else "not computed",
+            Signed(one.now - one.before) if one.now is not None else None,
+            one.spread,
+            f"{one.equal} of {one.numbers}",
+        ]
+        for one in checked
+    ]
+    header = ["cell", "metric", "kept", "now", "difference", "spread over seeds", "equal numbers"]
+    notes = [
+        f"{one.label}: {text}" for one in checked for text in (one.problem, one.remark) if text
+    ]
+    return ReportTable("cells computed again", header, rows, ["equal: to the last digit", *notes])
+
+
+def _draw(
+    folder: str | Path,
+    records: Sequence[Record],
+    cells: int,
+    data: Sequence[str] | None,
+    targets: Sequence[str] | None,
+    methods: Sequence[str] | None,
+    seed: int,
+) -> list[Record]:
+    """Draw finished records among those that are wanted."""
+    if cells < 1:
+        raise ArgumentError(f"cells: expected 1 or more, got {cells}")
+    wanted = {"data": data, "target": targets, "method": methods}
+    left = [record for record in records if record.status == "done"]
+    for name, values in wanted.items():
+        if values:
+            check_names(values, {getattr(record, name) for record in left}, name)
+            left = [record for record in left if getattr(record, name) in values]
+    if not left:
+        raise StoreError(f"{folder}: no finished cell fits; see vnt bench report {folder}")
+    return random.Random(seed).sample(left, min(cells, len(left)))
+
+
+def _known(preset: Preset, drawn: Sequence[Record]) -> dict[str, Cell]:
+    """Make the cells of records from the preset, by the records' keys, whatever data are here."""
+    used = {record.data for record in drawn}
+    some = replace(
+        preset,
+        data=tuple(name for name in preset.data if name in used),
+        seeds=tuple(sorted({record.seed for record in drawn})),
+        targets=tuple(sorted({record.target for record in drawn})),
+    )
+    cells = {_apart_from("data_hash", cell): cell for cell in expand(some)}
+    found = {record.key: cells.get(_apart_from("data_hash", record)) for record in drawn}
+    return {key: cell for key, cell in found.items() if cell is not None}
+
+
+def _apart_from(name: str, one: Identity) -> str:
+    """Give all that determines the result of a cell, but for one part of it."""
+    return canonical_json({part: getattr(one, part) for part in IDENTITY if part != name})
+
+
+def _others(record: Record) -> str:
+    """Say why a record has no cell here."""
+    return (
+        f"the version of the method ({record.version}), its settings or the domains of the data "
+        f"are others; take those of the run"
+    )
+
+
+def _remark(record: Record, cell: Cell) -> str:
+    if record.data_hash == cell.data_hash:
+        return ""
+    return (
+        f"the data here have the hash {cell.data_hash[:40]}..., those of the run "
+        f"{record.data_hash[:40]}...: packed otherwise, read by another version, or others"
+    )
+
+
+def _compare(record: Record, outcome: CellOutcome, metric: str, spread: float) -> Checked:
+    before = _numbers(record)
+    now = {(name, s): v for s, name, v in outcome.rows}
+    equal = sum(now.get(place) == value for place, value in before.items())
+    kept, found = _last(before, metric), _last(now, metric)
+    assert kept is not None  # a finished cell has its metric
+    label = f"{record.data} {record.target} {record.method} seed {record.seed}"
+    return Checked(label, metric, kept, found, equal, len(before), spread, outcome.error)
+
+
+def _spread(record: Record, records: Sequence[Record], metric: str) -> float:
+    """Give the standard deviation of the metric over the seeds of a cell."""
+    own = _apart_from("seed", record)
+    alike = [one for one in records if _apart_from("seed", one) == own]
+    values = [v for one in alike if (v := _last(_numbers(one), metric)) is not None]
+    return stdev(values) if len(values) > 1 else 0.0
+
+
+def _numbers(record: Record) -> Numbers:
+    return {(name, s): v for name, steps in record.metrics.items() for s, v in steps.items()}
+
+
+def _last(numbers: Numbers, metric: str) -> float | None:
+    steps = [(step, value) for (name, step), value in numbers.items() if name == metric]
+    return max(steps)[1] if steps else None

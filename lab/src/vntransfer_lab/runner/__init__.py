@@ -1,0 +1,1 @@
+"""Computing the cells of an experiment: plan, store, workers, checkpoints."""

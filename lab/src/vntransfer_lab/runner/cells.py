@@ -1,0 +1,163 @@
+"""Cells: the grid of a preset, each cell named by a hash of all that determines its result."""
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
+from functools import cached_property
+from itertools import product
+from typing import Any
+
+from vntransfer_lab.runner.kinds import load_kind
+from vntransfer_lab.runner.options import Settings, check_names
+from vntransfer_lab.runner.preset import Preset
+from vntransfer_lab.runner.selection import PARTIAL, RULES
+
+
+def canonical_json(value: Any) -> str:
+    """JSON text that is the same for equal values.
+
+    Examples
+    --------
+    >>> canonical_json({"b": 1.0, "a": [True]})
+    '{"a":[true],"b":1.0}'
+    """
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Identity:
+    """Everything that determines the result of a cell.
+
+    Parameters
+    ----------
+    experiment, version
+        Kind of experiment; version of the kind and of the method, as "kind.method".
+    data, data_hash
+        Data set and the hash of what the cell reads of it.
+    target
+        Target or stream.
+    method, hyper
+        Method and its settings.
+    seed
+        Seed of everything random in the cell.
+    selection
+        The rule that chooses among hyper-parameters and epochs.
+    settings
+        Settings of the experiment, with the values of this condition.
+    """
+
+    experiment: str
+    version: str
+    data: str
+    data_hash: str
+    target: str
+    method: str
+    hyper: Settings
+    seed: int
+    selection: str
+    settings: Settings
+
+
+IDENTITY = tuple(field.name for field in fields(Identity))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cell(Identity):
+    """One computation of a run.
+
+    Parameters
+    ----------
+    condition
+        Names of the settings that the preset's grid varies.
+    limits
+        Pairs (step, value) of a search with a pruner: the cell is stopped where its criterion is
+        larger. They follow from the trials before it.
+    given
+        Pairs (key, metric) of the cells that came first (see `Kind`), without those that failed.
+    """
+
+    condition: tuple[str, ...] = ()
+    limits: tuple[tuple[int, float], ...] = ()
+    given: tuple[tuple[str, float], ...] = ()
+
+    @cached_property
+    def key(self) -> str:
+        """Hash of the identity; the other fields follow from the preset."""
+        identity = {name: getattr(self, name) for name in IDENTITY}
+        return hashlib.sha256(canonical_json(identity).encode()).hexdigest()[:32]
+
+    @property
+    def label(self) -> str:
+        """A few words for people: what distinguishes it from its neighbours."""
+        varied = [f"{name}={self.settings[name]}" for name in self.condition]
+        return " ".join([self.data, self.target, *varied, self.method, f"seed {self.seed}"])
+
+    def stopped(self, step: int, values: Mapping[str, float]) -> bool:
+        """Whether a search stops the cell after this step."""
+        criterion = RULES[self.selection][0]
+        seen = values.get(f"{criterion}{PARTIAL}", values.get(str(criterion)))
+        return seen is not None and any(step == s and seen > limit for s, limit in self.limits)
+
+
+def points(fixed: Settings, grid: Mapping[str, list[Any]]) -> Iterator[Settings]:
+    """All settings of a grid, in the order of the file.
+
+    Examples
+    --------
+    >>> list(points({"a": 0, "b": 5}, {"a": [1, 2]}))
+    [{'a': 1, 'b': 5}, {'a': 2, 'b': 5}]
+    """
+    for values in product(*grid.values()):
+        yield {**fixed, **dict(zip(grid, values, strict=True))}
+
+
+def expand(preset: Preset) -> list[Cell]:
+    """All cells of a preset, in a fixed order, each once.
+
+    Raises
+    ------
+    PresetError
+        A target does not exist.
+    DataError
+        A data set is absent.
+
+    Examples
+    --------
+    >>> from vntransfer_lab.runner.preset import check
+    >>> raw = {"title": "t", "experiment": "smoke", "data": "synthetic", "methods": {"ridge": {}}}
+    >>> cells = expand(check(raw | {"seeds": 2, "targets": ["s1"]}, "mine"))
+    >>> [(cell.target, cell.method, cell.seed) for cell in cells]
+    [('s1', 'ridge', 0), ('s1', 'ridge', 1)]
+    """
+    kind = load_kind(preset.experiment)
+    cells: dict[str, Cell] = {}
+    known: set[str] = set()
+    for data in preset.data:
+        for point in points(preset.settings, preset.grid):
+            settings = kind.canonical(data, point)
+            targets = kind.targets(data, settings)
+            known.update(targets)
+            data_hash = kind.fingerprint(data, settings)
+            for target in targets:
+                if preset.targets and target not in preset.targets:
+                    continue
+                for method, fixed in preset.methods.items():
+                    for hyper in points(fixed, preset.grids.get(method, {})):
+                        for seed in preset.seeds:
+                            cell = Cell(
+                                experiment=preset.experiment,
+                                version=f"{kind.version}.{kind.methods[method].version}",
+                                data=data,
+                                data_hash=data_hash,
+                                target=target,
+                                method=method,
+                                hyper=hyper,
+                                seed=seed,
+                                selection=preset.selection,
+                                settings=settings,
+                                condition=tuple(preset.grid),
+                            )
+                            cells.setdefault(cell.key, cell)
+    check_names(preset.targets, known, "targets")
+    return list(cells.values())

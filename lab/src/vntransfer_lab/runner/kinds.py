@@ -1,0 +1,132 @@
+"""Kinds of experiments: one file in `experiments` each, one line in `KINDS`.
+
+A kind says which settings and methods a preset may name, how one cell is computed and how the
+results are shown; everything else (presets, cells, store, parallel runs, statistics) is shared.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from vntransfer_lab.errors import PresetError
+from vntransfer_lab.runner.options import Option, Settings, check_names
+
+if TYPE_CHECKING:
+    from vntransfer_lab.reports.drawings import Drawing
+    from vntransfer_lab.reports.report import Report
+    from vntransfer_lab.reports.tables import ReportTable
+    from vntransfer_lab.runner.cells import Cell
+
+# kind -> the module that holds it as KIND
+KINDS = {
+    "adaptation": "vntransfer_lab.experiments.adaptation",
+    "continual": "vntransfer_lab.experiments.continual",
+    "convergence": "vntransfer_lab.experiments.convergence",
+    "counting": "vntransfer_lab.experiments.counting",
+    "label_noise": "vntransfer_lab.experiments.label_noise",
+    "robustness": "vntransfer_lab.experiments.robustness",
+    "smoke": "vntransfer_lab.experiments.smoke",
+}
+
+
+@dataclass(frozen=True)
+class CellMethod:
+    """A method of an experiment: its hyper-parameters and the version of its results.
+
+    Raise the version whenever a change of the code changes what the method computes: finished
+    cells of the old version are then computed anew.
+    """
+
+    options: Mapping[str, Option] = field(default_factory=dict)
+    version: int = 1
+
+
+def _none(cell: "Cell") -> "Sequence[Cell]":
+    return ()
+
+
+def _unchanged(data: str, settings: Settings) -> Settings:
+    return settings
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of experiment.
+
+    Parameters
+    ----------
+    name, summary
+        Its name in presets and one line about it.
+    version
+        Raised when the computation common to all methods changes (see `CellMethod`).
+    metric
+        The metric of the tables, one of those that ``run`` yields.
+    settings, methods
+        What a preset may set.
+    targets
+        ``targets(data, settings)``: names of the targets (streams) of a data set.
+    fingerprint
+        ``fingerprint(data, settings)``: hash of the data that a cell reads; raises `DataError`
+        when the data set is absent.
+    run
+        ``run(cell)`` yields ``(step, {metric: value})``, once or once per epoch.
+    canonical
+        ``canonical(data, settings)``: the settings with those that have no effect set to one
+        value, so that equal cells get equal keys.
+    tables
+        ``tables(report)``: the tables of a report; by default those of
+        `vntransfer_lab.reports.report.standard`.
+    figures
+        ``figures(report)`` yields `vntransfer_lab.reports.drawings.Drawing`; by default
+        `vntransfer_lab.reports.drawings.standard`.
+    higher_is_better
+        Direction of the metric.
+    domains
+        ``domains(data, settings)``: name -> (X, y) of a data set's domains, for their pictures.
+    probe
+        ``probe(cell)``: cheaper cells and factors; Σ factor · seconds estimates the seconds of the
+        cell. By default one whole cell is timed.
+    first
+        ``first(cell)``: cells that come before it and that no table shows. Each is computed once
+        for all that name it, and its metric is ``given`` to them.
+    """
+
+    name: str
+    summary: str
+    version: int
+    metric: str
+    settings: Mapping[str, Option]
+    methods: Mapping[str, CellMethod]
+    targets: Callable[[str, Settings], Sequence[str]]
+    fingerprint: Callable[[str, Settings], str]
+    run: "Callable[[Cell], Iterator[tuple[int, Mapping[str, float]]]]"
+    canonical: Callable[[str, Settings], Settings] = _unchanged
+    tables: "Callable[[Report], list[ReportTable]] | None" = None
+    figures: "Callable[[Report], Iterator[Drawing]] | None" = None
+    higher_is_better: bool = False
+    domains: Callable[[str, Settings], Mapping[str, tuple[Any, Any]]] | None = None
+    probe: "Callable[[Cell], Sequence[tuple[Cell, float]]] | None" = None
+    first: "Callable[[Cell], Sequence[Cell]]" = _none
+
+
+def load_kind(name: str) -> Kind:
+    """Import a kind of experiment by its name in `KINDS`, or by the dotted name of your own module.
+
+    Examples
+    --------
+    >>> load_kind("smoke").metric
+    'mae'
+    >>> load_kind("my.experiment")
+    Traceback (most recent call last):
+    vntransfer.errors.PresetError: experiment: cannot import 'my.experiment' (No module named 'my')
+    """
+    if "." not in name or name.startswith("."):
+        check_names([name], KINDS, "experiment")
+    try:
+        kind = import_module(KINDS.get(name, name)).KIND
+    except (ImportError, AttributeError, ValueError) as error:
+        raise PresetError(f"experiment: cannot import {name!r} ({error})") from error
+    if not isinstance(kind, Kind):
+        raise PresetError(f"experiment: {name}.KIND is {kind!r}; expected a Kind")
+    return kind

@@ -1,0 +1,184 @@
+"""Packed results: a finished run as two small files that can be committed and reported again.
+
+``run.json`` holds the preset as it ran, where the numbers come from and the hash of
+``cells.parquet``, which holds one row per cell with its identity, its metrics and what it cost,
+where that is known. Every report reads such a folder as it reads a run folder.
+"""
+
+import io
+import json
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from vntransfer import __version__
+from vntransfer.errors import ArgumentError
+from vntransfer.storage.files import atomic_write, file_hash
+from vntransfer_lab.errors import StoreError
+from vntransfer_lab.runner.cells import IDENTITY, canonical_json
+from vntransfer_lab.runner.preset import Preset, restore
+from vntransfer_lab.runner.records import JSON_COLUMNS, Cost, Record
+
+RUN_NAME = "run.json"
+CELLS_NAME = "cells.parquet"
+_FORMAT = 1
+_COLUMNS = ("key", *IDENTITY, "status", "seconds", "error", "warnings")
+
+
+def _pyarrow() -> tuple[Any, Any]:
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError:
+        raise ArgumentError(
+            "packed results need pyarrow, which is not installed; pip install 'vntransfer[tables]'"
+        ) from None
+    return pa, pq
+
+
+def pack(folder: str | Path, out: str | Path) -> int:
+    """Write the planned cells of a run folder as packed results.
+
+    Parameters
+    ----------
+    folder
+        The run folder.
+    out
+        Folder for the two files; packing a run twice gives equal files.
+
+    Returns
+    -------
+    int
+        Number of cells.
+
+    Raises
+    ------
+    StoreError
+        Cells are missing or failed: half a run is no result.
+    """
+    from vntransfer_lab.runner.provenance import read_provenance
+    from vntransfer_lab.runner.store import read_costs, read_records
+
+    pa, pq = _pyarrow()
+    preset, records, _ = read_records(folder)
+    unfinished = sum(record.status != "done" for record in records)
+    if unfinished:
+        raise StoreError(
+            f"{folder}: {unfinished} of {len(records)} cells are not done; finish the run with "
+            f"vnt bench retry {folder}"
+        )
+    costs = read_costs(folder)
+    table = pa.table(_columns(records, costs), schema=_schema(pa, with_costs=bool(costs)))
+    buffer = io.BytesIO()
+    pq.write_table(table, buffer, compression="zstd", compression_level=19)
+    with atomic_write(Path(out, CELLS_NAME)) as file:
+        file.write(buffer.getvalue())
+    described = {
+        "format": _FORMAT,
+        "vntransfer": __version__,
+        "preset": preset.as_dict(),
+        "cells": len(records),
+        "hours": round(sum(record.seconds or 0 for record in records) / 3600, 2),
+        "data": {record.data: record.data_hash for record in records},
+        "sha256": file_hash(Path(out, CELLS_NAME)),
+        **read_provenance(folder),
+    }
+    with atomic_write(Path(out, RUN_NAME), "w") as text:
+        json.dump(described, text, indent=1, allow_nan=False)
+        text.write("\n")
+    return len(records)
+
+
+def is_packed(folder: str | Path) -> bool:
+    """Tell packed results from a run folder."""
+    return Path(folder, RUN_NAME).is_file()
+
+
+def read_packed(folder: str | Path) -> tuple[Preset, list[Record]]:
+    """Preset and cells of packed results.
+
+    Raises
+    ------
+    StoreError
+        The two files are damaged, do not belong together or are of a newer format.
+    """
+    _, pq = _pyarrow()
+    described = read_description(folder)
+    path = Path(folder, CELLS_NAME)
+    if not path.is_file():
+        raise StoreError(f"{path}: is absent; take it from where {RUN_NAME} came from")
+    found = file_hash(path)
+    if found != described["sha256"]:
+        raise StoreError(
+            f"{path}: has sha256 {found}, {RUN_NAME} says {described['sha256']}; the two files do "
+            "not belong together: take both anew"
+        )
+    records = []
+    for row in pq.read_table(path).to_pylist():
+        row.pop("cost", None)
+        metrics: dict[str, dict[int, float]] = {}
+        for item in row.pop("metrics"):
+            metrics.setdefault(item["name"], {})[item["step"]] = item["value"]
+        row.update({name: json.loads(row[name]) for name in JSON_COLUMNS})
+        records.append(Record(**row, metrics=metrics))
+    return restore(described["preset"]), records
+
+
+def read_packed_costs(folder: str | Path) -> dict[str, Cost]:
+    """Costs of the cells of packed results, by their keys; older results do not tell."""
+    _, pq = _pyarrow()
+    path = Path(folder, CELLS_NAME)
+    if "cost" not in pq.read_schema(path).names:
+        return {}
+    rows = pq.read_table(path, columns=["key", "cost"]).to_pylist()
+    return {row["key"]: Cost(**row["cost"]) for row in rows if row["cost"] is not None}
+
+
+def read_description(folder: str | Path) -> dict[str, Any]:
+    """Return what ``run.json`` says."""
+    path = Path(folder, RUN_NAME)
+    try:
+        described = json.loads(path.read_text(encoding="utf-8"))
+        version = described["format"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise StoreError(f"{path}: cannot be read ({error}); take it anew") from None
+    if version != _FORMAT:
+        raise StoreError(
+            f"{path}: has format {version}, this vntransfer knows {_FORMAT}; use the version that "
+            "wrote it"
+        )
+    return dict(described)
+
+
+def _schema(pa: Any, *, with_costs: bool) -> Any:
+    metric = pa.struct([("name", pa.string()), ("step", pa.int32()), ("value", pa.float64())])
+    kinds = {"seed": pa.int64(), "seconds": pa.float64()}
+    columns = [(name, kinds.get(name, pa.string())) for name in _COLUMNS]
+    columns.append(("metrics", pa.list_(metric)))
+    if with_costs:
+        amounts = (("steps", pa.int64()), ("step_seconds", pa.float64()), ("memory", pa.int64()))
+        columns.append(("cost", pa.struct(amounts)))
+    return pa.schema(columns)
+
+
+def _columns(records: list[Record], costs: Mapping[str, Cost]) -> dict[str, list[Any]]:
+    columns: dict[str, list[Any]] = {
+        name: [
+            canonical_json(getattr(record, name)) if name in JSON_COLUMNS else getattr(record, name)
+            for record in records
+        ]
+        for name in _COLUMNS
+    }
+    columns["metrics"] = [
+        [
+            {"name": name, "step": step, "value": value}
+            for name, steps in record.metrics.items()
+            for step, value in steps.items()
+        ]
+        for record in records
+    ]
+    if costs:
+        found = [costs.get(record.key) for record in records]
+        columns["cost"] = [None if cost is None else asdict(cost) for cost in found]
+    return columns

@@ -1,0 +1,72 @@
+"""What a cell gives: its outcome, what it cost, and the record of it that a store keeps."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from vntransfer_lab.runner.cells import IDENTITY, Identity
+
+JSON_COLUMNS = ("hyper", "settings")
+"""Columns of a cell that hold more than one value."""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a cell cost; it differs from run to run, so it is kept apart from results.
+
+    Parameters
+    ----------
+    steps
+        Training steps that were timed.
+    step_seconds
+        Processor time of one of them, in seconds.
+    memory
+        Bytes by which the worker grew at most.
+    """
+
+    steps: int = 0
+    step_seconds: float | None = None
+    memory: int | None = None
+
+
+@dataclass(frozen=True)
+class CellOutcome:
+    """What came out of computing one cell: rows ``(step, metric, value)`` or an error."""
+
+    rows: Sequence[tuple[int, str, float]] = ()
+    seconds: float = 0.0
+    error: str = ""
+    traceback: str = ""
+    warnings: Sequence[str] = ()
+    cost: Cost | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Record(Identity):
+    """One cell as it stands in the store; ``metrics[name][step]`` is a value."""
+
+    key: str
+    status: str
+    seconds: float | None = None
+    error: str | None = None
+    traceback: str | None = None
+    warnings: str | None = None
+    metrics: dict[str, dict[int, float]] = field(default_factory=dict)
+
+
+def flat_rows(records: Iterable[Record]) -> Iterator[dict[str, Any]]:
+    """One dictionary per metric and step, with the cell's columns before it.
+
+    Settings become columns ``settings.NAME`` and ``hyper.NAME``; a cell without metrics (failed,
+    pending) gives one row with an empty metric.
+    """
+    for record in records:
+        names = ("key", *IDENTITY, "status", "seconds", "error", "warnings")
+        head = {name: getattr(record, name) for name in names if name not in JSON_COLUMNS}
+        head |= {f"settings.{name}": value for name, value in record.settings.items()}
+        head |= {f"hyper.{name}": value for name, value in record.hyper.items()}
+        if not record.metrics:
+            yield {**head, "metric": None, "step": None, "value": None}
+        for name, steps in record.metrics.items():
+            for step, value in steps.items():
+                yield {**head, "metric": name, "step": step, "value": value}

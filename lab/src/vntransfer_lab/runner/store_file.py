@@ -1,0 +1,207 @@
+"""The file of a store: SQLite with a write-ahead log, and clear words when it cannot be used.
+
+Write-ahead logging while a run goes on, every transaction forced to disk: after a kill or a power
+loss a change is there whole or not at all.
+"""
+
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, Self
+
+from vntransfer_lab.errors import StoreError
+from vntransfer_lab.runner.cells import IDENTITY
+
+STORE_NAME = "store.sqlite"
+_APPLICATION = 0x766E7462  # "vntb"
+_FORMAT = 1
+_UNPLANNED = "the run was stopped before its cells were planned; give its command again"
+_TYPED = ", ".join(
+    f"{name} {'INTEGER' if name == 'seed' else 'TEXT'} NOT NULL" for name in IDENTITY
+)
+_SCHEMA = (
+    "CREATE TABLE run (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
+    # place: in the plan of the last run, NULL when that run does not want the cell, below zero when
+    # it wants it for the sake of others: no table shows those
+    f"""CREATE TABLE cells (
+        id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, place INTEGER, {_TYPED},
+        status TEXT NOT NULL DEFAULT 'pending' CHECK (status IN ('pending', 'done', 'failed')),
+        seconds REAL, error TEXT, traceback TEXT, warnings TEXT
+    )""",
+    """CREATE TABLE metrics (
+        cell INTEGER NOT NULL REFERENCES cells (id), name TEXT NOT NULL, step INTEGER NOT NULL,
+        value REAL NOT NULL, PRIMARY KEY (cell, name, step)
+    ) WITHOUT ROWID""",
+)
+# Younger than the format, which they leave as it is: stores without them are read, and get them
+# when they are written again.
+_ADDITIONS = (
+    # detail: see vntransfer_lab.runner.provenance
+    """CREATE TABLE IF NOT EXISTS invocations (
+        id INTEGER PRIMARY KEY, began REAL NOT NULL, ended REAL, how TEXT, detail TEXT NOT NULL
+    )""",
+    "CREATE TABLE IF NOT EXISTS times (cell INTEGER PRIMARY KEY, ended REAL NOT NULL)",
+    # see vntransfer_lab.runner.records.Cost
+    """CREATE TABLE IF NOT EXISTS costs (
+        cell INTEGER PRIMARY KEY, steps INTEGER NOT NULL, step_seconds REAL, memory INTEGER
+    )""",
+)
+
+
+class UnplannedError(StoreError):
+    """A store without a plan: its run was killed while it began."""
+
+    def __init__(self, place: Path | str) -> None:
+        super().__init__(f"{place}: {_UNPLANNED}")
+
+
+def make_folder(folder: Path) -> None:
+    """Make a run folder, or say why that is not possible."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StoreError(
+            f"{folder}: cannot make this folder ({error.strerror}); choose another --out"
+        ) from None
+
+
+@contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    """Turn what SQLite says into a sentence with a way out."""
+    try:
+        yield
+    except sqlite3.DatabaseError as error:
+        text = str(error)
+        if "full" in text or "disk I/O" in text:
+            folder = path.parent if path.parent.is_dir() else path.parent.parent
+            free = shutil.disk_usage(folder).free / 1e6
+            advice = (
+                f"the disk is full or failing ({free:.0f} MB free); finished cells are kept: make "
+                "room and give the same command again"
+            )
+        elif "readonly" in text or "unable to open" in text:
+            advice = "the folder cannot be written; check its permissions or choose another --out"
+        elif "locked" in text:
+            advice = "another program holds it; close that and try again"
+        else:
+            advice = "it is damaged or not a store of vnt; move it away or choose another --out"
+        raise StoreError(f"{path}: {text}: {advice}") from error
+
+
+class StoreFile:
+    """What can be done with any SQLite file of a run folder: open, check, read, change.
+
+    Parameters
+    ----------
+    folder
+        The run folder.
+    write
+        Make the folder and the file when absent, and allow changes.
+    """
+
+    def __init__(self, folder: str | Path, *, write: bool = False) -> None:
+        self.path = Path(folder) / STORE_NAME
+        self._logs = False
+        if not write and not self.path.is_file():
+            raise StoreError(
+                f"{folder}: no run here ({STORE_NAME} is absent); start one with "
+                "vnt bench run NAME --out DIR"
+            )
+        with _explained(self.path):
+            self._connection = self._open(write)
+            try:
+                self._check_or_create(write)
+            except BaseException:
+                self._connection.close()
+                raise
+
+    def _open(self, write: bool) -> sqlite3.Connection:
+        if write:
+            make_folder(self.path.parent)
+            return sqlite3.connect(self.path, timeout=30, isolation_level=None)
+        address = self.path.absolute().as_uri()
+        connection = sqlite3.connect(f"{address}?mode=ro", uri=True, timeout=30)
+        try:
+            connection.execute("SELECT 1 FROM sqlite_master")
+        except sqlite3.OperationalError:
+            # Write-ahead logging needs to write a small file even to read; without a log
+            # (a run that ended) the store can be read as it is, also from a read-only disk.
+            connection.close()
+            log = self.path.with_name(f"{STORE_NAME}-wal")
+            if log.exists() and log.stat().st_size:
+                raise
+            connection = sqlite3.connect(f"{address}?immutable=1", uri=True)
+        return connection
+
+    def _check_or_create(self, write: bool) -> None:
+        execute = self._connection.execute
+        empty = not execute("SELECT 1 FROM sqlite_master").fetchone()
+        if empty and write:
+            self._log_ahead()
+            with self.transaction():
+                for statement in (*_SCHEMA, *_ADDITIONS):
+                    execute(statement)
+                execute(f"PRAGMA application_id = {_APPLICATION}")
+                execute(f"PRAGMA user_version = {_FORMAT}")
+            return
+        if empty:
+            raise UnplannedError(self.path)
+        if execute("PRAGMA application_id").fetchone()[0] != _APPLICATION:
+            raise StoreError(
+                f"{self.path}: an SQLite file of another program; move it away or choose another "
+                "--out"
+            )
+        version = execute("PRAGMA user_version").fetchone()[0]
+        if version != _FORMAT:
+            raise StoreError(
+                f"{self.path}: has format {version}, this vntransfer knows {_FORMAT}; use the "
+                "version that wrote it or another --out"
+            )
+        if write:
+            self._log_ahead()
+            state = execute("PRAGMA quick_check(1)").fetchone()[0]
+            if state != "ok":
+                raise sqlite3.DatabaseError(state)
+            for statement in _ADDITIONS:
+                execute(statement)
+
+    def _log_ahead(self) -> None:
+        self._connection.execute("PRAGMA journal_mode = WAL")
+        self._connection.execute("PRAGMA synchronous = FULL")
+        self._logs = True
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self._logs:
+            # At rest the store is one file, which readers leave alone: reading with a log makes
+            # new files. Refused while somebody reads; then the log stays, which is as good.
+            with suppress(sqlite3.OperationalError):
+                self._connection.execute("PRAGMA busy_timeout = 0")
+                self._connection.execute("PRAGMA journal_mode = DELETE")
+        self._connection.close()
+
+    @contextmanager
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """Make changes inside the block, all of them or none."""
+        with _explained(self.path):
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._connection
+                self._connection.execute("COMMIT")
+            except BaseException:
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+                raise
+
+    def read(self, query: str, *values: object) -> list[Any]:
+        """Give the rows that answer an SQL query."""
+        with _explained(self.path):
+            return self._connection.execute(query, values).fetchall()
+
+    def has(self, table: str) -> bool:
+        """Say whether the store has a table: older ones lack some."""
+        return bool(self.read("SELECT 1 FROM sqlite_master WHERE name = ?", table))

@@ -1,0 +1,177 @@
+"""Worker processes: one cell at a time, one thread each, gone when the runner is gone."""
+
+import math
+import os
+import signal
+import sys
+import threading
+import time
+import traceback
+import warnings
+from collections.abc import Iterator
+from concurrent.futures import Future
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Self
+
+from vntransfer.errors import DataError
+from vntransfer_lab.runner.cells import Cell
+from vntransfer_lab.runner.checkpoints import keeping
+from vntransfer_lab.runner.kinds import load_kind
+from vntransfer_lab.runner.metering import metered
+from vntransfer_lab.runner.records import CellOutcome
+from vntransfer_lab.runner.selection import PRUNED
+
+# More workers use more cores; more threads per worker only get into each other's way, and the
+# order of sums (so the last digits) would depend on their number.
+_ONE_THREAD = dict.fromkeys(
+    ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS"), "1"
+)
+# Sums of wider vectors are added up in another order, and training carries the last digit far.
+_NARROW = {"ATEN_CPU_CAPABILITY": "avx2", "OPENBLAS_CORETYPE": "Haswell"}
+_WATCH_SECONDS = 0.5
+_STOPS = (signal.SIGINT, signal.SIGTERM)
+
+
+class Pool:
+    """Processes that compute cells, on joblib's loky executor.
+
+    They stay for the next run of this program, unless what they took over from it when they
+    started (search path, folder, ``VNT_`` variables) has changed: then new ones take their place.
+
+    Parameters
+    ----------
+    jobs
+        Number of processes.
+    checkpoints
+        Folder for the checkpoints of cells; None: they begin anew when they are interrupted.
+    """
+
+    def __init__(self, jobs: int, checkpoints: Path | None = None) -> None:
+        self.jobs, self._checkpoints = jobs, checkpoints
+        ours = tuple(sorted(item for item in os.environ.items() if item[0].startswith("VNT_")))
+        self._surroundings = tuple(sys.path), os.getcwd(), ours
+
+    def __enter__(self) -> Self:
+        # loky replaces a worker that has grown, between two cells; nothing is lost by that
+        warnings.filterwarnings("ignore", "A worker stopped while some jobs", UserWarning)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *exception: object) -> None:
+        if kind is not None:
+            self._executor().shutdown(wait=True, kill_workers=True)
+
+    def submit(self, cell: Cell) -> "Future[CellOutcome]":
+        """Start a cell; a pool whose worker died is replaced."""
+        future: Future[CellOutcome]
+        with _signals_wait():
+            try:
+                future = self._executor().submit(compute, cell, self._checkpoints)
+            except BrokenProcessPool:  # a worker died just now, between two cells
+                future = self._executor().submit(compute, cell, self._checkpoints)
+        return future
+
+    def check(self) -> None:
+        """Find nothing amiss: a dead worker shows in its future."""
+
+    def _executor(self) -> Any:
+        from joblib.externals.loky import get_reusable_executor
+
+        return get_reusable_executor(
+            max_workers=self.jobs,
+            timeout=60,
+            initializer=_start_worker,
+            initargs=(os.getpid(), self._surroundings),
+            env=variables(),
+        )
+
+
+def variables() -> dict[str, str]:
+    """Give the variables of a worker: one thread, and no wider vectors than most machines have.
+
+    So a cell has the same digits on machines with AVX2 and with AVX-512.
+    """
+    import torch
+
+    wide = torch.backends.cpu.get_cpu_capability() == "AVX512"
+    return _ONE_THREAD | (_NARROW if wide else {})
+
+
+@contextmanager
+def _signals_wait() -> Iterator[None]:
+    """Hold back signals while workers may be started.
+
+    They inherit that, so that Ctrl-C finds none that cannot ignore it yet.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _STOPS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _start_worker(runner: int, surroundings: object) -> None:
+    """Prepare a worker; it inherits the surroundings, here they only tell old pools from new."""
+    for stop in _STOPS:  # sent to all processes, but the runner's business
+        signal.signal(stop, signal.SIG_IGN)
+
+    def leave_with_runner() -> None:
+        while os.getppid() == runner:
+            time.sleep(_WATCH_SECONDS)
+        os._exit(1)
+
+    threading.Thread(target=leave_with_runner, daemon=True).start()
+
+
+def compute(cell: Cell, checkpoints: Path | None = None) -> CellOutcome:
+    """Compute one cell; whatever goes wrong in it is part of the outcome.
+
+    Parameters
+    ----------
+    cell
+        The cell.
+    checkpoints
+        Folder for the checkpoints of cells: an interrupted cell goes on from there.
+
+    Examples
+    --------
+    >>> from vntransfer_lab.runner.cells import expand
+    >>> from vntransfer_lab.runner.preset import check, read_preset
+    >>> outcome = compute(expand(check(read_preset("smoke")[1], "smoke"))[0])
+    >>> [(step, name) for step, name, value in outcome.rows], outcome.error
+    ([(1, 'mae'), (1, 'source_validation')], '')
+    """
+    rows: list[tuple[int, str, float]] = []
+    error = trace = ""
+    with (
+        keeping(checkpoints, cell.key) as spent,
+        metered(cell) as cost,
+        warnings.catch_warnings(record=True) as caught,
+    ):
+        warnings.simplefilter("default")
+        try:
+            kind = load_kind(cell.experiment)
+            for step, values in kind.run(cell):
+                rows += [(int(step), name, float(value)) for name, value in values.items()]
+                if cell.stopped(int(step), values):
+                    rows.append((int(step), PRUNED, 1.0))
+                    break
+            _check_rows(rows, kind.metric)
+        except Exception as reason:
+            rows, error = [], f"{type(reason).__name__}: {reason}"
+            trace = traceback.format_exc()
+    messages = sorted({f"{item.category.__name__}: {item.message}" for item in caught})
+    return CellOutcome(rows, spent(), error, trace, messages, None if error else cost())
+
+
+def _check_rows(rows: list[tuple[int, str, float]], metric: str) -> None:
+    seen = set()
+    for step, name, value in rows:
+        if not math.isfinite(value):
+            raise DataError(f"{name} is {value} at step {step}")
+        if (step, name) in seen:
+            raise DataError(f"{name} was recorded twice at step {step}")
+        seen.add((step, name))
+    if not any(name in (metric, PRUNED) for _, name, _ in rows):
+        raise DataError(f"the cell recorded no {metric!r}")

@@ -1,0 +1,184 @@
+"""Costs: steps are counted where they are made, memory is a cell's own, results know of neither."""
+
+import sqlite3
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from lab_helpers.runs import cells, changed, done
+from vntransfer.step_times import one_step, step_times
+from vntransfer_lab import export, pack, report, results, run
+from vntransfer_lab.reports.costs import cost_table, memory, reference, step_seconds
+from vntransfer_lab.reports.report import load_report
+from vntransfer_lab.runner import metering
+from vntransfer_lab.runner.cells import expand
+from vntransfer_lab.runner.packed import CELLS_NAME
+from vntransfer_lab.runner.preset import check, override, read_preset
+from vntransfer_lab.runner.records import CellOutcome, Cost
+from vntransfer_lab.runner.store import Store, read_costs
+from vntransfer_lab.runner.store_file import STORE_NAME
+from vntransfer_lab.runner.workers import compute
+
+SMALL = {"n_train": 50, "n_test": 50}
+
+
+def linux_tells_peaks() -> bool:
+    try:
+        Path("/proc/self/clear_refs").write_text("5")
+    except OSError:
+        return False
+    return True
+
+
+def test_steps_are_told_to_who_asked_and_the_first_is_not_timed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = iter([10.0, 17.0, 20.0, 21.0, 30.0, 32.0, 40.0])
+    monkeypatch.setattr("vntransfer.step_times.process_time", lambda: next(clock))
+    with one_step():  # nobody asked: the clock is not read
+        pass
+    with step_times() as times:
+        for _ in range(3):
+            with one_step():
+                pass
+        with pytest.raises(ZeroDivisionError), one_step():  # was begun, but not made
+            1 / 0  # noqa: B018
+    assert (times.made, times.timed, times.seconds) == (3, 2, 3.0)
+
+
+@pytest.mark.parametrize(
+    ("preset", "method", "settings", "steps"),
+    [
+        ("demo-synthetic", "darn", {"rows": 30, "common.epochs": 2}, 50),
+        ("demo-synthetic", "ridge", {"rows": 30}, 0),
+        ("demo-stream", "ewc", {"n_tasks": 2, "n_train": 7, "n_test": 5}, 14),
+        ("robustness", "mse", {**SMALL, "data": ["2dplanes"], "batch_size": 20, "epochs": 2}, 4),
+    ],
+)
+def test_every_kind_counts_its_steps(
+    preset: str, method: str, settings: dict[str, Any], steps: int
+) -> None:
+    found = done(cells(preset, methods=[method], seeds=1, settings=settings)[0])
+    assert found.cost is not None
+    assert found.cost.steps == max(0, steps - 1)
+    assert (found.cost.step_seconds is not None) == (steps > 1)
+
+
+@pytest.mark.skipif(not linux_tells_peaks(), reason="the system does not reset the largest size")
+def test_memory_is_what_a_cell_adds_after_the_first() -> None:
+    cell = replace(cells("smoke")[0], data="of this test alone")
+    with metering.metered(cell) as cost:
+        first = cost()
+    with metering.metered(cell) as cost:
+        np.ones(8_000_000)  # 64 MB, gone at once
+        large = cost()
+    with metering.metered(cell) as cost:
+        small = cost()
+    assert first.memory is None
+    assert large.memory is not None
+    assert small.memory is not None
+    assert large.memory > 60e6 > small.memory
+
+
+def test_a_system_that_does_not_tell_gives_no_memory(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    cell = cells("smoke")[0]
+    compute(cell)
+    for name in ("_REFERENCES", "_STATUS"):
+        with monkeypatch.context() as context:
+            context.setattr(metering, name, tmp_path / "absent" / "file")
+            assert compute(cell).cost == Cost(0, None, None)
+
+
+def test_a_failed_cell_has_no_cost(troubled: Path) -> None:
+    (cell, *_) = expand(check(override(read_preset(troubled)[1], methods=["raises"]), "troubled"))
+    assert compute(cell).cost is None
+
+
+ROWS = [(5, "ra", 50.0), (5, "la", 60.0), (5, "bt", -10.0)]
+COSTS = {"sgd": Cost(99, 0.5, 3_000_000), "ewc": Cost(99, 1.0, None), "covp": None}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A run with known costs."""
+    preset = changed("demo-stream", methods=list(COSTS))
+    with Store(tmp_path / "run", write=True) as store:
+        for cell in store.plan(preset, expand(preset)):
+            store.finish(cell.key, CellOutcome(ROWS, 2.0, cost=COSTS[cell.method]))
+    return tmp_path / "run"
+
+
+def test_costs_come_back_and_stay_out_of_results(folder: Path, tmp_path: Path) -> None:
+    found = load_report(folder)
+    known = {record.key: COSTS[record.method] for record in found.records}
+    assert read_costs(folder) == {key: cost for key, cost in known.items() if cost is not None}
+    assert [list(step_seconds(found)["ewc"].values()), list(memory(found))] == [[1, 1], ["sgd"]]
+    export(folder, tmp_path / "rows.csv")
+    header = (tmp_path / "rows.csv").read_text().splitlines()[0]
+    for names in (header.split(","), results(folder).columns):
+        assert not {"cost", "steps", "step_seconds", "memory"} & set(names)
+    assert "per step" not in report(folder)
+
+
+def test_a_cell_that_is_computed_again_has_its_last_cost(folder: Path) -> None:
+    key = load_report(folder).records[0].key
+    with Store(folder, write=True) as store:
+        store.finish(key, CellOutcome(ROWS, 2.0, cost=Cost(7, 0.1, 5)))
+        assert store.costs()[key] == Cost(7, 0.1, 5)
+        store.finish(key, CellOutcome(error="E: x"))
+        assert key not in store.costs()
+
+
+def test_the_table_compares_steps_with_plain_training(folder: Path) -> None:
+    found = load_report(folder)
+    assert reference(found, step_seconds(found)) == "sgd"
+    table = cost_table(found)
+    place = table.header.index("steps relative to sgd")
+    assert [row[place] for row in table.rows] == pytest.approx([1.0, 2.0, None])
+    assert [row[table.header.index("memory (MB)")] for row in table.rows] == [3.0, None, None]
+
+
+def test_a_store_from_before_is_read_and_goes_on(folder: Path) -> None:
+    with sqlite3.connect(folder / STORE_NAME) as connection:
+        connection.execute("DROP TABLE costs")
+    connection.close()
+    assert read_costs(folder) == {}
+    assert cost_table(load_report(folder)).header == [
+        "method",
+        "cells",
+        "seconds per cell",
+        "seconds in all",
+    ]
+    with Store(folder, write=True) as store:
+        key = store.records()[0].key
+        store.finish(key, CellOutcome(ROWS, 2.0, cost=Cost(3, 0.1, 5)))
+        assert store.costs() == {key: Cost(3, 0.1, 5)}
+
+
+def test_packed_results_carry_costs_if_there_are_any(folder: Path, tmp_path: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    pack(folder, tmp_path / "packed")
+    assert read_costs(tmp_path / "packed") == read_costs(folder)
+    assert report(tmp_path / "packed", times=True) == report(folder, times=True)
+    pack(tmp_path / "packed", tmp_path / "again")
+    for name in (CELLS_NAME, "run.json"):
+        assert (tmp_path / "again" / name).read_bytes() == (tmp_path / "packed" / name).read_bytes()
+    with sqlite3.connect(folder / STORE_NAME) as connection:
+        connection.execute("DELETE FROM costs")
+    connection.close()
+    pack(folder, tmp_path / "before")
+    assert "cost" not in parquet.read_schema(tmp_path / "before" / CELLS_NAME).names
+    assert read_costs(tmp_path / "before") == {}
+    assert "per step" not in report(tmp_path / "before", times=True)
+
+
+def test_workers_send_costs_along(tmp_path: Path) -> None:
+    settings = {"rows": 30, "common.epochs": 1}
+    size: dict[str, Any] = {"methods": ["source_only"], "targets": ["s1", "s2"], "seeds": 1}
+    run("demo-synthetic", **size, settings=settings, jobs=1, out=tmp_path)
+    assert [cost.steps for cost in read_costs(tmp_path).values()] == [24, 24]

@@ -1,0 +1,199 @@
+"""Looking at a run from outside: alive, killed, complete, read-only, and where it came from."""
+
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+from typing import Any
+
+from typer.testing import CliRunner
+
+from vntransfer.cli import app
+from vntransfer_lab import report, retry, run
+from vntransfer_lab.errors import StoreError
+from vntransfer_lab.runner.provenance import read_provenance, revision
+from vntransfer_lab.runner.running_cells import RunningCell, RunningCells, read_running
+from vntransfer_lab.runner.snapshot import Group, Snapshot, look
+from vntransfer_lab.runner.store_file import STORE_NAME
+from vntransfer_lab.runner.watch import headline
+
+VNT = [sys.executable, "-c", "from vntransfer.cli import main; main()"]
+# Root may write everywhere: the child gives that up once everything is imported.
+UNPRIVILEGED = """
+    import os, sys
+    from vntransfer_lab.runner.snapshot import look
+    if os.getuid() == 0:
+        os.setuid(65534)
+    seen = look(sys.argv[1])
+    print(seen.state, seen.cells, [cell.label for cell in seen.running.cells])
+"""
+
+
+def watch_once(folder: Path) -> str:
+    done = CliRunner().invoke(app, ["bench", "watch", str(folder), "--once"])
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+def until_running(folder: Path, cells: int) -> Snapshot:
+    end = time.monotonic() + 180
+    while time.monotonic() < end:
+        try:
+            seen = look(folder)
+            if seen.running is not None and len(seen.running.cells) == cells:
+                return seen
+        except StoreError:
+            pass
+        time.sleep(0.05)
+    raise AssertionError(f"{folder}: not {cells} running cells within a minute")
+
+
+def start(*command: object) -> "subprocess.Popen[str]":
+    words = [*VNT, "bench", *map(str, command)]
+    return subprocess.Popen(words, stdout=subprocess.PIPE, text=True, start_new_session=True)
+
+
+def readable(folder: Path) -> None:
+    for path in (folder, *folder.iterdir()):
+        path.chmod(path.stat().st_mode & ~0o222 | 0o444)
+    folder.chmod(folder.stat().st_mode | 0o555)
+    for parent in folder.parents:
+        if not parent.stat().st_mode & 0o005:
+            parent.chmod(parent.stat().st_mode | 0o055)
+
+
+def test_a_run_is_seen_while_it_lives_when_it_is_dead_and_to_its_end(
+    patient: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "run"
+    runner = start("run", patient, "--jobs", "2", "--out", folder)
+    seen = until_running(folder, 2)
+    assert (seen.state, seen.total("pending"), seen.seconds_left) == ("running", 2, None)
+    text = watch_once(folder)
+    assert "running: 0 of 2 cells, for" in text
+    assert "running (local, 2 at once):" in text
+    assert "none a waits seed 1  since 20" in text
+
+    os.killpg(runner.pid, signal.SIGKILL)
+    runner.wait()
+    text = watch_once(folder)
+    assert "dead: the runner was killed, last sign of life 20" in text
+    assert "were running (local, 2 at once):" in text
+    (killed,) = read_provenance(folder)["invocations"]
+    assert (killed["ended"], killed["how"]) == (None, None)
+
+    again = start("run", patient, "--jobs", "1", "--out", folder)
+    until_running(folder, 1)
+    watcher = start("watch", folder)
+    patient.with_name("go").touch()
+    shown, _ = watcher.communicate(timeout=180)
+    assert again.wait(60) == 0
+    assert watcher.returncode == 0
+    assert "complete: 2 of 2 cells" in shown
+    assert look(folder).running is None
+    assert [one["how"] for one in read_provenance(folder)["invocations"]] == [None, "complete"]
+
+
+def test_a_dead_run_can_be_looked_at_where_nothing_can_be_written(
+    patient: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "run"
+    runner = start("run", patient, "--jobs", "1", "--out", folder)
+    until_running(folder, 1)
+    os.killpg(runner.pid, signal.SIGKILL)
+    runner.wait()
+    readable(folder)
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(UNPRIVILEGED), str(folder)],
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout == "dead 2 ['none a waits seed 0']\n", done.stderr
+
+
+def test_failures_are_shown_latest_first(troubled: Path, tmp_path: Path) -> None:
+    run(troubled, methods=["fine", "raises", "nan"], seeds=1, jobs=1, out=tmp_path / "run")
+    text = watch_once(tmp_path / "run")
+    assert "complete: 6 of 6 cells, 4 failed" in text
+    latest = text[text.index("latest failures:") :].splitlines()[1:]
+    assert latest[0] == "  none b nan seed 0: DataError: error is nan at step 2"
+    assert latest[-1] == "  none a raises seed 0: RuntimeError: this cell always fails"
+
+
+def test_time_left_is_what_cells_of_the_same_kind_took() -> None:
+    groups = [
+        Group("d", "slow", done=1, pending=3, seconds=100.0),
+        Group("d", "quick", done=3, pending=1, seconds=2.0),
+        Group("d", "new", pending=2),
+    ]
+    cells = [RunningCell("d t slow seed 1", "d", "slow", began=1000.0)]
+    told: dict[str, Any] = {"pid": 1, "engine": "local", "jobs": 2, "cells": cells}
+    seen = Snapshot(Path("x"), "t", groups, "running", RunningCells(**told, beat=0.0), taken=1010.0)
+    mean = (1 * 100 + 3 * 2) / 4
+    assert seen.seconds_left == (3 * 100 + 1 * 2 + 2 * mean - 10) / 2
+    assert "about 2 min 52 s left" in headline(seen)
+
+
+def test_runners_of_versions_that_told_more_are_seen(tmp_path: Path) -> None:
+    told = {"pid": 1, "host": "h", "engine": "local", "jobs": 2, "cells": []}
+    (tmp_path / "running.json").write_text(json.dumps(told), "utf-8")
+    seen = read_running(tmp_path)
+    assert seen is not None
+    assert (seen.pid, seen.engine, seen.jobs, seen.cells) == (1, "local", 2, [])
+
+
+def test_every_invocation_is_recorded(troubled: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    size: dict[str, Any] = {"methods": ["fine", "raises"], "seeds": [0, 3]}
+    run(troubled, **size, settings={"seconds": 0.0}, jobs=1, out=folder)
+    retry(folder, jobs=2)
+    first, second = read_provenance(folder)["invocations"]
+    assert first["command"] == (
+        f"vnt bench run {troubled} --methods fine,raises --set 'seeds=[0,3]' --set seconds=0.0 "
+        f"--jobs 1"
+    )
+    assert first["overrides"] == {**size, "settings": {"seconds": 0.0}}
+    assert second["command"] == f"vnt bench retry {folder} --jobs 2"
+    for one in (first, second):
+        assert set(one["versions"]) == {"vntransfer", "python", "torch", "numpy", "scikit-learn"}
+        assert one["machine"]["cores"] == os.cpu_count()
+        assert one["revision"] == revision(Path(__file__).parents[3])
+        assert one["began"] <= one["ended"]
+        assert (one["engine"], one["how"]) == ("local", "complete")
+
+
+def test_the_commit_of_a_working_copy_is_told(tmp_path: Path) -> None:
+    assert revision(tmp_path) == ""
+
+    def git(*words: str) -> str:
+        who = ["-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false"]
+        command = ["git", "-C", str(tmp_path), *who, *words]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+    git("init")
+    (tmp_path / "file").write_text("a")
+    git("add", "file")
+    git("commit", "-m", "a")
+    assert revision(tmp_path) == git("rev-parse", "HEAD")[:12]
+    (tmp_path / "file").write_text("b")
+    assert revision(tmp_path) == git("rev-parse", "HEAD")[:12] + "+"
+
+
+def test_stores_of_versions_that_recorded_less_still_serve(tmp_path: Path) -> None:
+    size: dict[str, Any] = {"methods": ["constant"], "targets": ["s1"], "jobs": 1}
+    run("smoke", **size, seeds=1, out=tmp_path)
+    connection = sqlite3.connect(tmp_path / STORE_NAME)
+    for table in ("invocations", "times"):
+        connection.execute(f"DROP TABLE {table}")
+    connection.close()
+    before = report(tmp_path)
+    assert read_provenance(tmp_path) == {}
+    assert "complete: 1 of 1 cells" in watch_once(tmp_path)
+    run("smoke", **size, seeds=1, out=tmp_path)
+    assert report(tmp_path) == before
+    assert len(read_provenance(tmp_path)["invocations"]) == 1

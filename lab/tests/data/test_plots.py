@@ -1,0 +1,111 @@
+"""Pictures of every kind of set, and the docs pages that show them."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from lab_helpers.makers import MAKERS, SMALL
+from vntransfer.errors import ArgumentError
+from vntransfer_lab.data.cache import locate
+from vntransfer_lab.data.figures import mixture_density
+from vntransfer_lab.data.plots import plot
+from vntransfer_lab.data.registry import DATASETS
+from vntransfer_lab.data.regression import NOISE
+
+DOCS = Path(__file__).parents[3] / "docs" / "data"
+DRAWN = ["amazon", "trancos", "landmine", "parkinsons", "bank8FM", "mnistR", "omniglot"]
+MAX_BYTES = 150_000
+
+
+@pytest.mark.filterwarnings("ignore::vntransfer.errors.DataWarning")
+@pytest.mark.parametrize("name", DRAWN)
+def test_draws_every_kind_of_set(name: str, tmp_path: Path) -> None:
+    MAKERS[name](tmp_path)
+    path = plot(name, tmp_path / "a.svg", folder=tmp_path, **SMALL.get(name, {}))
+    assert path.read_text().count("<svg") == 1
+    assert [p.name for p in tmp_path.iterdir() if p.is_file() and "a.svg" in p.name] == ["a.svg"]
+
+
+def test_photographs_are_drawn_only_when_asked_for(tmp_path: Path) -> None:
+    MAKERS["trancos"](tmp_path)
+    few, many = (
+        plot("trancos", tmp_path / f"{i}.svg", folder=tmp_path, size=(24, 32), samples=bool(i))
+        for i in range(2)
+    )
+    assert "vehicles</text>" in many.read_text()
+    assert "mean mask" in few.read_text()
+
+
+def test_same_set_gives_the_same_picture(tmp_path: Path) -> None:
+    first, second = (plot("synthetic", tmp_path / f"{i}.svg", n_samples=40) for i in range(2))
+    assert first.read_bytes() == second.read_bytes()
+    png = plot("synthetic", tmp_path / "a.png", n_samples=40, far_pair=0.2)
+    assert png.read_bytes().startswith(b"\x89PNG")
+
+
+def test_unknown_format_is_refused_before_loading(tmp_path: Path) -> None:
+    with pytest.raises(ArgumentError, match=r"\.svg, \.png, \.pdf"):
+        plot("amazon", tmp_path / "a.gif", folder=tmp_path)
+
+
+def test_drawing_leaves_no_global_state(tmp_path: Path) -> None:
+    MAKERS["trancos"](tmp_path)
+    code = (
+        "import sys\n"
+        "from vntransfer_lab.data.plots import plot\n"
+        f"plot('synthetic', {str(tmp_path / 'a.svg')!r}, n_samples=20)\n"
+        f"plot('trancos', {str(tmp_path / 'b.svg')!r}, folder={str(tmp_path)!r}, size=(24, 32))\n"
+        "assert 'matplotlib.pyplot' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("name", NOISE)
+def test_density_of_the_noise_is_one_in_all(name: str) -> None:
+    grid = np.linspace(-40, 50, 20_001)
+    assert np.trapezoid(mixture_density(NOISE[name], grid), grid) == pytest.approx(1, abs=1e-3)
+
+
+@pytest.mark.parametrize("name", DATASETS)
+def test_every_set_has_a_page_with_a_small_picture(name: str) -> None:
+    page = (DOCS / f"{name}.md").read_text(encoding="utf-8")
+    pictures = re.findall(r"!\[[^\]]+\]\((img/[^)]+)\)", page)
+    assert pictures
+    for picture in pictures:
+        assert 0 < (DOCS / picture).stat().st_size < MAX_BYTES
+    assert f"vnt data plot {name}" in page
+    assert f"{name}.md" in (DOCS / "README.md").read_text(encoding="utf-8")
+    for parameter in DATASETS[name].parameters:
+        assert f"`{parameter}`" in page, f"{name}.md does not explain {parameter}"
+
+
+def run_examples(page: str) -> None:
+    """Run the python blocks of a page, one after another in one namespace."""
+    shared: dict[str, object] = {}
+    for code in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
+        exec(code, shared)
+
+
+@pytest.mark.filterwarnings("ignore::vntransfer.errors.DataWarning")
+@pytest.mark.parametrize("name", ["README", *DATASETS])
+def test_examples_of_the_pages_run(name: str, real: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if name in DATASETS and len(locate(DATASETS[name], real)) < len(DATASETS[name].files):
+        pytest.skip(f"{name}: no files in ../shared/data")
+    monkeypatch.setenv("VNT_DATA", str(real))
+    page = (DOCS / f"{name}.md").read_text(encoding="utf-8")
+    run_examples(page)
+
+
+def test_examples_with_one_s_own_files_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    page = (DOCS / "your-own-files.md").read_text(encoding="utf-8")
+    printed = re.findall(r"print\(.*?\)  # (.*)", page)
+    run_examples(page)
+    assert capsys.readouterr().out.splitlines() == printed
+    assert "your-own-files.md" in (DOCS / "README.md").read_text(encoding="utf-8")

@@ -1,0 +1,230 @@
+"""TRANCOS: densities that add up, cameras, both layouts, pictures on access."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lab_helpers.makers import folder, make_trancos, tar, trancos_files, zipped
+from vntransfer.errors import ArgumentError, DataError
+from vntransfer_lab.data import Domains, load, trancos
+from vntransfer_lab.data.cameras import (
+    camera_domains,
+    group_cameras,
+    overlap_distances,
+    weighted_ward,
+)
+from vntransfer_lab.data.density import density_map, masked_count
+from vntransfer_lab.data.lazy_rows import LazyRows
+
+FULL = (48, 64)
+dot = st.tuples(st.floats(0, FULL[1] - 1), st.floats(0, FULL[0] - 1))
+sides = st.integers(8, 50)
+
+
+def domains(root: Path, **parameters: object) -> Domains:
+    loaded = load("trancos", folder=root, **parameters)
+    assert isinstance(loaded, Domains)
+    return loaded
+
+
+@settings(max_examples=50)
+@given(st.lists(dot, max_size=12), sides, sides, st.floats(1e-3, 30))
+def test_density_adds_up_to_the_count_at_any_size(
+    dots: list[tuple[float, float]], height: int, width: int, sigma: float
+) -> None:
+    points = np.array(dots).reshape(-1, 2)
+    whole = density_map(points, (height, width), full=FULL, sigma=sigma)
+    assert whole.shape == (height, width)
+    assert whole.min() >= 0
+    assert float(whole.sum(dtype=np.float64)) == pytest.approx(len(dots), rel=1e-4, abs=1e-6)
+
+
+@settings(max_examples=25)
+@given(st.lists(dot, min_size=1, max_size=8), st.integers(0, 2**32 - 1))
+def test_masked_count_is_the_sum_of_the_masked_map(
+    dots: list[tuple[float, float]], seed: int
+) -> None:
+    mask = np.random.default_rng(seed).random(FULL) < 0.5
+    points = np.array(dots)
+    whole = density_map(points, FULL, full=FULL, sigma=4)
+    expected = float((whole * mask).sum(dtype=np.float64))
+    assert masked_count(points, mask, full=FULL, sigma=4) == pytest.approx(expected, rel=1e-4)
+
+
+def test_density_is_scipy_s_filter_away_from_the_border() -> None:
+    from scipy.ndimage import gaussian_filter
+
+    image = np.zeros(FULL)
+    image[20, 30] = 1
+    ours = density_map(np.array([[30.0, 20.0]]), FULL, full=FULL, sigma=2)
+    np.testing.assert_allclose(ours, gaussian_filter(image, 2, truncate=8), atol=1e-7)
+
+
+def test_border_rules_differ_only_near_the_border() -> None:
+    middle, corner = np.array([[32.0, 24.0]]), np.array([[0.0, 0.0]])
+    for points, expected in ((middle, 1.0), (corner, 0.36)):
+        cut = density_map(points, FULL, full=FULL, sigma=2, border="cut").sum()
+        assert cut == pytest.approx(expected, abs=0.02)
+
+
+def test_dots_outside_are_refused() -> None:
+    with pytest.raises(DataError, match=r"\(64, 3\) lies outside the picture of 64 x 48"):
+        density_map(np.array([[5.0, 5], [64, 3]]), FULL, full=FULL)
+    with pytest.raises(ArgumentError, match="border"):
+        density_map(np.array([[5.0, 5]]), FULL, full=FULL, border="wrap")
+
+
+def test_overlap_distances_agree_with_scipy() -> None:
+    from scipy.spatial.distance import cdist
+
+    masks = np.random.default_rng(0).random((7, 5, 6)) < 0.4
+    flat = masks.reshape(7, -1)
+    np.testing.assert_allclose(overlap_distances(masks), cdist(flat, flat, "jaccard"), atol=1e-7)
+
+
+def test_groups_find_separate_cameras() -> None:
+    rng = np.random.default_rng(0)
+    base = rng.random((4, 20, 20)) < 0.3
+    masks = np.repeat(base, 5, axis=0) ^ (rng.random((20, 20, 20)) < 0.01)
+    groups = group_cameras(masks, threshold=0.3)
+    assert groups.tolist() == np.repeat(np.arange(4), 5).tolist()
+    assert group_cameras(masks[:1]).tolist() == [0]
+    with pytest.raises(ArgumentError, match="threshold"):
+        group_cameras(masks, threshold=1.5)
+
+
+@settings(max_examples=25)
+@given(st.lists(st.integers(1, 5), min_size=2, max_size=9), st.integers(0, 2**32 - 1))
+def test_weighted_ward_is_ward_of_repeated_points(weights: list[int], seed: int) -> None:
+    from scipy.cluster.hierarchy import cophenet, linkage
+    from scipy.spatial.distance import cdist, squareform
+
+    points = np.random.default_rng(seed).normal(size=(len(weights), 3))
+    first = np.cumsum([0, *weights[:-1]])
+    repeated = np.repeat(points, weights, axis=0)
+    expected = squareform(cophenet(linkage(repeated, "ward")))[np.ix_(first, first)]
+    tree = weighted_ward(cdist(points, points), np.array(weights))
+    np.testing.assert_allclose(squareform(cophenet(tree)), expected, atol=1e-7)
+
+
+def test_domains_of_cameras_do_not_depend_on_the_order_of_pictures() -> None:
+    rng = np.random.default_rng(1)
+    camera = rng.integers(0, 8, 60)
+    masks = (rng.random((8, 6, 8)) < 0.5)[camera]
+    order = rng.permutation(60)
+    one, other = camera_domains(masks, camera, 3), camera_domains(masks[order], camera[order], 3)
+    assert one.domain.tolist() == other.domain.tolist()
+    sizes = np.bincount(one.domain, weights=one.sizes)
+    assert (np.diff(sizes) <= 0).all(), "the largest domain comes first"
+    with pytest.raises(ArgumentError, match="k: expected 2 to 8"):
+        camera_domains(masks, camera, 9)
+
+
+@pytest.mark.parametrize(
+    ("name", "write"),
+    [("TRANCOS_v3.tar.gz", tar), ("TRANCOS_v3", folder), ("TRANCOS_v3.tar.gz", zipped)],
+)
+def test_official_layout(
+    name: str, write: Callable[[Path, dict[str, bytes]], None], tmp_path: Path
+) -> None:
+    write(tmp_path / "trancos" / name, trancos_files())
+    loaded = domains(tmp_path, count="dots")
+    assert "6 groups of pictures" in loaded.provenance.built[0]
+    assert sum(len(y) for _, y in loaded.values()) == 18
+    for domain, (x, y) in loaded.items():
+        assert x.shape == (len(y), 480, 640, 3)
+        assert x[0].dtype == np.uint8
+        density, mask = loaded.extras["density"][domain], loaded.extras["mask"][domain]
+        assert float(density[0].sum()) == pytest.approx(y[0], rel=1e-5)
+        assert mask[0].shape == density[0].shape == (480, 640)
+        assert set(loaded.extras["split"][domain]) <= {"training", "validation", "test"}
+
+
+def test_size_masked_counts_and_own_cameras(tmp_path: Path) -> None:
+    tar(tmp_path / "trancos" / "TRANCOS_v3.tar.gz", trancos_files())
+    cameras = {f"image-1-{i:06d}.jpg": f"cam{i % 6}" for i in range(18)}
+    loaded = domains(tmp_path, size=(48, 64), cameras=cameras, n_domains=3)
+    assert loaded.extras["cameras"].names == tuple(f"cam{i}" for i in range(6))
+    for domain, (x, y) in loaded.items():
+        maps = np.asarray(loaded.extras["density"][domain])
+        masks = np.asarray(loaded.extras["mask"][domain])
+        np.testing.assert_allclose((maps * masks).sum(axis=(1, 2)), y, rtol=1e-4, atol=1e-6)
+        assert x[:2].shape == (2, 48, 64, 3)
+    with pytest.raises(ArgumentError, match="no camera for 18 pictures"):
+        domains(tmp_path, cameras={})
+    for size in (48, (48,), (0, 64), "big", (48.5, 64)):
+        with pytest.raises(ArgumentError, match="size"):
+            domains(tmp_path, size=size)
+    with pytest.raises(ArgumentError, match="count"):
+        domains(tmp_path, count="wheels")
+
+
+def test_measures_are_remembered_per_file_and_parameters(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("VNT_CACHE", str(tmp_path / "derived"))
+    make_trancos(tmp_path)
+    first = domains(tmp_path, size=(48, 64))
+    other = domains(tmp_path, size=(48, 64), sigma=30.0)
+    assert any((first[d][1] != other[d][1]).any() for d in first)
+    monkeypatch.setattr(trancos, "masked_count", None)
+    monkeypatch.setattr(trancos, "area_resize", None)
+    again = domains(tmp_path, size=(48, 64))
+    for domain in first:
+        np.testing.assert_array_equal(again[domain][1], first[domain][1])
+    for kept in (tmp_path / "derived" / "counts").iterdir():
+        np.save(kept, 1e9 + np.load(kept))
+    with pytest.raises(DataError, match="add up to more than"):
+        domains(tmp_path, size=(48, 64))
+
+
+def test_incomplete_archives_are_named(tmp_path: Path) -> None:
+    files = trancos_files()
+    base = tmp_path / "trancos" / "TRANCOS_v3"
+    folder(base, files)
+    dots = base / "TRANCOS_v3" / "images" / "image-1-000004.txt"
+    dots.write_text("12 three\n")
+    with pytest.raises(DataError, match=r"image-1-000004\.txt: expected lines"):
+        domains(tmp_path)
+    dots.unlink()
+    with pytest.raises(DataError, match=r"no image-1-000004\.txt"):
+        domains(tmp_path)
+    for listing in base.rglob("image_sets/*.txt"):
+        listing.unlink()
+    with pytest.raises(DataError, match="no image_sets"):
+        domains(tmp_path)
+
+
+def test_lazy_rows_index_like_an_array() -> None:
+    whole = np.arange(24).reshape(6, 4)
+    rows = LazyRows(range(6), (4,), whole.dtype, lambda i: whole[i])
+    for index in (2, -1, slice(1, 5, 2), [4, 0], np.array([True, False] * 3)):
+        np.testing.assert_array_equal(rows[index], whole[index])
+    np.testing.assert_array_equal(np.asarray(rows), whole)
+    assert np.asarray(rows, dtype=np.float32).dtype == np.float32
+    assert [row.tolist() for row in rows] == whole.tolist()
+    with pytest.raises(IndexError):
+        rows[6]
+
+
+def test_genuine_domains(real: Path) -> None:
+    loaded = domains(real, size=(120, 160))
+    sizes = {domain: len(y) for domain, (_, y) in loaded.items()}
+    assert sizes == {"dom1": 363, "dom2": 280, "dom3": 274, "dom4": 252, "dom5": 75}
+    counts = np.concatenate(list(loaded.extras["split"].values()))
+    assert {s: int((counts == s).sum()) for s in ("training", "validation", "test")} == {
+        "training": 403,
+        "validation": 420,
+        "test": 421,
+    }
+    dots = domains(real, size=(120, 160), count="dots")
+    assert sum(y.sum() for _, y in dots.values()) == 46750
+    for domain in loaded:
+        density = loaded.extras["density"][domain]
+        for i in range(0, len(density), 60):
+            assert float(density[i].sum()) == pytest.approx(dots[domain][1][i], rel=1e-4)
+        assert (loaded[domain][1] <= dots[domain][1] + 1e-6).all()

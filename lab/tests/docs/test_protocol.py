@@ -1,0 +1,71 @@
+"""What the page of the protocol says is what the presets and the code have."""
+
+import importlib
+import re
+
+import pytest
+
+from lab_helpers.docs_code import ROOT
+from vntransfer.adaptation import METHODS
+from vntransfer.adaptation._selection import EFFORT
+from vntransfer_lab.runner.preset import Preset, check, read_preset
+
+PAGE = (ROOT / "docs" / "protocol.md").read_text("utf-8")
+ROW = re.compile(r"^\| `(\w+)` \| (μ = .*) \|$", re.M)
+TITLE = "The candidates beside source-only"
+
+
+def preset(name: str) -> Preset:
+    return check(read_preset(name)[1], name)
+
+
+def written(candidate: dict[str, object]) -> str:
+    rest = dict(candidate)
+    mu = f"μ = {rest.pop('trade_off'):g}"
+    more = ", ".join(f"`{name}={value}`" for name, value in rest.items())
+    return f"{mu} with {more}" if more else mu
+
+
+def test_the_page_names_every_method_that_chooses() -> None:
+    methods = preset("protocol-adaptation").methods
+    choosing = {name for name, options in methods.items() if options.get("trade_off") == "auto"}
+    assert {name for name, _ in ROW.findall(PAGE)} == choosing - {"source_only", "source_only_5"}
+
+
+@pytest.mark.parametrize(("method", "said"), ROW.findall(PAGE))
+def test_candidates_are_those_of_the_code(method: str, said: str) -> None:
+    options = preset("protocol-adaptation").methods[method]
+    assert said == "; ".join(written(dict(one)) for one in METHODS[method].make()._candidates())
+    assert (options["epochs"], options["members"]) == (20, 5)
+
+
+def test_sizes_are_those_of_the_presets() -> None:
+    protocol, streams = preset("protocol-adaptation"), preset("table3")
+    assert (len(protocol.data), "| data | twelve sets." in PAGE) == (12, True)
+    assert f"| seeds | {', '.join(map(str, protocol.seeds))} (" in PAGE
+    assert f"at most {protocol.settings['rows']} rows of each domain" in PAGE
+    assert (EFFORT, "20 epochs and 10 where a source plays the" in PAGE) == (0.5, True)
+    tasks, rows = streams.settings["n_tasks"], streams.settings["n_train"]
+    assert (tasks, f"ten tasks of {rows} samples" in PAGE) == (10, True)
+    assert f"| seeds | {streams.seeds[0]} to {streams.seeds[-1]}, of the stream" in PAGE
+
+
+@pytest.mark.parametrize(
+    ("method", "baseline"),
+    [
+        ("mdd", "source_only"),
+        ("mdd", "source_only_5"),
+        ("dann", "source_only"),
+        ("coral", "source_only"),
+        ("auto", "boosting"),
+    ],
+)
+def test_verdicts_by_percentiles_are_those_of_the_page(
+    method: str, baseline: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("pyarrow")
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    percentiles = importlib.import_module("percentiles")
+    found = percentiles.line(ROOT / "lab" / "results" / "protocol-adaptation", method, baseline)
+    assert percentiles.HEADER in PAGE
+    assert found in PAGE

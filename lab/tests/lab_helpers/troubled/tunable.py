@@ -1,0 +1,37 @@
+"""An experiment with a hyper-parameter: the nearer to 0.3, the better on held-out rows."""
+
+import time
+from collections.abc import Iterator
+
+from vntransfer_lab.runner.cells import Cell
+from vntransfer_lab.runner.kinds import CellMethod, Kind
+from vntransfer_lab.runner.options import Option
+
+LABELS = 1000.0  # the target's error is of another size: a rule that looks at it is found out
+
+
+def run(cell: Cell) -> Iterator[tuple[int, dict[str, float]]]:
+    time.sleep(cell.settings["seconds"])
+    x = cell.hyper["x"]
+    if x == cell.hyper["bad"]:
+        raise RuntimeError("a bad point")
+    for step in (1, 2, 3):
+        score = (x - 0.3) ** 2 + 1 / step + 0.01 * cell.seed
+        yield step, {"error": LABELS - 10 * score, "source_validation": score}
+
+
+KIND = Kind(
+    name="troubled.tunable",
+    summary="one hyper-parameter",
+    version=1,
+    metric="error",
+    settings={"seconds": Option(0.0), "size": Option(1)},
+    methods={
+        **{name: CellMethod({"x": Option(0.5), "bad": Option(-1.0)}) for name in ("one", "two")},
+        "plain": CellMethod({"x": Option(0.5), "bad": Option(-1.0)}),
+    },
+    targets=lambda data, settings: ["a", "b"],
+    fingerprint=lambda data, settings: data,
+    run=run,
+    probe=lambda cell: [(cell, 1.0 * cell.settings["size"])],
+)

@@ -1,0 +1,216 @@
+"""What commands share: options for people's own tables, errors, progress, summaries."""
+
+import os
+import signal
+import sys
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from vntransfer.errors import DataWarning, VnError
+
+BAD = 2
+"""Exit code for anything that the user can fix."""
+
+FAILED = 3
+"""Exit code for cells that failed, and for archived numbers that do not reproduce."""
+
+File = Annotated[Path, typer.Argument(metavar="FILE", help="A csv, csv.gz or parquet file.")]
+Domain = Annotated[str, typer.Option("--domain", help="Column: where each row comes from.")]
+Response = Annotated[str, typer.Option("--response", help="Column: what is to be predicted.")]
+Features = Annotated[
+    str | None,
+    typer.Option("--features", help="Columns to predict from, by commas; default all others."),
+]
+Drop = Annotated[
+    list[str] | None, typer.Option("--drop", help="Leave a column out; may be repeated.")
+]
+Category = Annotated[
+    list[str] | None,
+    typer.Option("--category", help="A column of categories, whatever it looks like; repeatable."),
+]
+
+
+def _delimiter(text: str) -> str:
+    from vntransfer.tables.files import as_delimiter
+
+    return as_delimiter(text)
+
+
+Delimiter = Annotated[
+    str,
+    typer.Option(
+        "--delimiter", help="Between the cells of a csv file; 'tab' too.", callback=_delimiter
+    ),
+]
+Save = Annotated[
+    Path | None, typer.Option("--save", help="Folder for what was learnt, for `vnt predict`.")
+]
+Out = Annotated[Path | None, typer.Option("--out", "-o", help="Write everything as an HTML page.")]
+Seed = Annotated[int, typer.Option("--seed", min=0, help="Same seed, same numbers.")]
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM, which ends a command as Ctrl-C does."""
+
+
+def _terminate(number: int, frame: object) -> None:
+    raise Terminated
+
+
+@contextmanager
+def signals_as_exit_codes() -> Iterator[None]:
+    """Let Ctrl-C and SIGTERM unwind what is open, then exit with 130 or 143."""
+    before = signal.signal(signal.SIGTERM, _terminate)
+    try:
+        yield
+    except KeyboardInterrupt as stop:
+        reason = signal.SIGTERM if isinstance(stop, Terminated) else signal.SIGINT
+        sys.exit(128 + reason)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def plain_errors() -> Iterator[None]:
+    """Say what cannot be done in a sentence and end with code 2; warnings are notes."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("always", DataWarning)
+        try:
+            yield
+        except BrokenPipeError:  # nobody reads on
+            raise
+        except (VnError, OSError) as error:  # such as a disk that is full
+            typer.echo(f"vnt: {error}", err=True)
+            raise typer.Exit(BAD) from None
+        finally:
+            for warning in caught:
+                typer.echo(f"vnt: note: {warning.message}", err=True)
+
+
+@contextmanager
+def progress(*, of_bytes: bool = False) -> Iterator[None]:
+    """Bars with an estimate of the time left, on stderr; nothing where nobody watches."""
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        DownloadColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    from vntransfer.progress import reporting
+
+    console = Console(stderr=True)
+    with Progress(
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        DownloadColumn() if of_bytes else MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        console=console,
+        disable=not console.is_terminal,
+    ) as bars:
+        tasks: dict[str, Any] = {}
+
+        def advance(what: str, done: int, total: int | None) -> None:
+            if what not in tasks:
+                tasks[what] = bars.add_task(what, total=total)
+            bars.update(tasks[what], completed=done, total=total)
+
+        with reporting(advance):
+            yield
+
+
+def split(text: str | None) -> list[str] | None:
+    """Names between commas."""
+    return None if text is None else [name.strip() for name in text.split(",") if name.strip()]
+
+
+def table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> Any:
+    """Make a table whose first column is text and whose others are numbers; no markup is read."""
+    from rich.table import Table
+    from rich.text import Text
+
+    made = Table(title=Text(title), title_justify="left")
+    for i, name in enumerate(head):
+        made.add_column(Text(name), justify="left" if i == 0 else "right", overflow="fold")
+    for row in rows:
+        made.add_row(*map(Text, row))
+    return made
+
+
+def print_columns(
+    screen: Any, summary: Sequence[tuple[str, str, str]], notes: Sequence[str]
+) -> None:
+    """Print what was done to which column, and notes."""
+    screen.print(columns(summary))
+    for note in notes:
+        screen.print(f"note: {note}")
+
+
+def print_outputs(screen: Any, folder: Path | None, page: Path | None) -> None:
+    """Print where a model is, and what it is for, and where its page is."""
+    if folder is not None:
+        screen.print(f"\nsaved; predict with: vnt predict {folder} FILE --out predictions.csv")
+    if page is not None:
+        screen.print(f"page: {page}")
+
+
+def columns(summary: Sequence[tuple[str, str, str]]) -> Any:
+    """Make the table that says what was done to which column."""
+    from rich.table import Table
+    from rich.text import Text
+
+    made = Table(title=Text("What became of the columns"), title_justify="left")
+    for name in ("column", "kind", "treatment"):
+        made.add_column(name, overflow="fold")
+    for row in summary:
+        made.add_row(*map(Text, row))
+    return made
+
+
+class _Lasting:
+    """Standard output that may lose its reader (``| head``): the work goes on, unseen."""
+
+    def __init__(self, file: Any) -> None:
+        self.file = file
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.file, name)
+
+    def write(self, text: str) -> None:
+        try:
+            self.file.write(text)
+        except BrokenPipeError:
+            self._go_on()
+
+    def flush(self) -> None:
+        try:
+            self.file.flush()
+        except BrokenPipeError:
+            self._go_on()
+
+    def _go_on(self) -> None:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, self.file.fileno())
+        os.close(nowhere)
+
+
+def console() -> Any:
+    """Make a console for results; a pipe gets lines that are not broken."""
+    from rich.console import Console
+
+    file: Any = _Lasting(sys.stdout)
+    plain = partial(Console, highlight=False, markup=False, emoji=False, file=file)
+    own = plain()
+    return own if own.is_terminal else plain(width=120)

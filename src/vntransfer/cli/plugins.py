@@ -1,0 +1,83 @@
+"""Commands that other distributions add to ``vnt``, by the entry-point group below."""
+
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from vntransfer.cli.common import BAD, signals_as_exit_codes
+
+GROUP = "vntransfer.commands"
+"""Entry points of this group are commands: a Typer app, or a function with Typer's annotations."""
+
+LABORATORY = ("bench", "data")
+"""Commands that the laboratory adds."""
+
+
+class PluginGroup(TyperGroup):
+    """The commands of the library, then those of installed plug-ins, loaded on first use."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Name our own commands first, in the order of the file."""
+        own = list(self.commands)
+        return own + sorted(name for name in _installed() if name not in own)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Give a command of ours, or load that of a plug-in."""
+        own = super().get_command(ctx, cmd_name)
+        if own is not None:
+            return own
+        found = _installed().get(cmd_name)
+        if found is not None:
+            return _load(found)
+        if cmd_name in LABORATORY:
+            return _refusal(
+                cmd_name,
+                f"vnt {cmd_name}: belongs to the laboratory, which is not installed. Run "
+                f"`pip install ./lab` in the repository of vntransfer.",
+            )
+        return None
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run a command; signals unwind what is open and become exit codes."""
+        with signals_as_exit_codes():
+            return super().invoke(ctx)
+
+
+def _installed() -> dict[str, EntryPoint]:
+    return {entry.name: entry for entry in entry_points(group=GROUP)}
+
+
+def _load(entry: EntryPoint) -> Any:
+    """Load a plug-in; one that cannot be loaded must not take the other commands down."""
+    try:
+        loaded = entry.load()
+    except Exception as error:
+        return _refusal(
+            entry.name,
+            f"vnt {entry.name}: {entry.value} cannot be loaded ({error!r}). Reinstall the package "
+            f"that provides it.",
+        )
+    return _command(entry.name, loaded)
+
+
+def _command(name: str, loaded: Any, **options: Any) -> Any:
+    """Make a command of a Typer app, or of a function."""
+    if not isinstance(loaded, typer.Typer):
+        function, loaded = loaded, typer.Typer(add_completion=False)
+        loaded.command(name, **options)(function)
+    command = typer.main.get_command(loaded)
+    command.name = name
+    return command
+
+
+def _refusal(name: str, sentence: str) -> Any:
+    """Make a command that prints one sentence, whatever it is given."""
+
+    def refuse() -> None:
+        typer.echo(sentence, err=True)
+        raise typer.Exit(BAD)
+
+    taken = {"ignore_unknown_options": True, "allow_extra_args": True}
+    return _command(name, refuse, help=sentence, add_help_option=False, context_settings=taken)

@@ -1,0 +1,180 @@
+"""Charts in words: a sentence for who cannot see them, and their numbers as a table."""
+
+from functools import singledispatch
+
+import numpy as np
+
+from vntransfer.pages.charts import (
+    Bars,
+    Chart,
+    Dendrogram,
+    Heatmap,
+    Histogram,
+    Intervals,
+    Lines,
+    Panel,
+    Scatter,
+)
+from vntransfer.pages.draw import place_text, value_text
+from vntransfer.pages.layout import finite, panels
+from vntransfer.pages.scales import number
+
+MOST_ROWS = 400
+"""Rows of the numbers of a panel; more are left out, and the table says so."""
+
+Numbers = tuple[list[str], list[list[str]]]  # header, rows
+
+
+def summary(chart: Chart) -> str:
+    """One to a few sentences about a chart.
+
+    Examples
+    --------
+    >>> summary(Heatmap(["a"], ["x", "y"], [[0.5, 2.0]], title="weights"))
+    'weights: heat map of 1 rows and 2 columns, 0.5 to 2; largest: a, y.'
+    """
+    said = [_summary(panel) for panel in panels(chart)]
+    shown = said[:6] + ([f"And {len(said) - 6} more panels."] if len(said) > 6 else [])
+    return " ".join(shown)
+
+
+def _head(panel: Panel) -> str:
+    return f"{panel.title}: " if panel.title else ""
+
+
+def _range(values: np.ndarray) -> str:
+    known = values[np.isfinite(values)]
+    if not len(known):
+        return "no values"
+    return f"{number(float(known.min()))} to {number(float(known.max()))}"
+
+
+@singledispatch
+def _summary(panel: Panel) -> str:
+    raise TypeError(f"no chart: {type(panel).__name__}")
+
+
+@_summary.register
+def _(panel: Heatmap) -> str:
+    shape = f"heat map of {len(panel.rows)} rows and {len(panel.columns)} columns"
+    if not np.isfinite(panel.values).any():
+        return f"{_head(panel)}{shape}, no values."
+    i, j = divmod(int(np.nanargmax(panel.values)), len(panel.columns))
+    most = f"largest: {panel.rows[i]}, {panel.columns[j]}"
+    return f"{_head(panel)}{shape}, {_range(panel.values)}; {most}."
+
+
+@_summary.register
+def _(panel: Dendrogram) -> str:
+    heights = np.array([float(row[2]) for row in panel.merges])
+    return f"{_head(panel)}tree of {len(panel.names)} leaves, joined at {_range(heights)}."
+
+
+@_summary.register
+def _(panel: Intervals) -> str:
+    values = finite(panel.values)
+    if not np.isfinite(values).any():
+        return f"{_head(panel)}no values."
+    low, high = (panel.names[int(i)] for i in (np.nanargmin(values), np.nanargmax(values)))
+    what = f" of {panel.x.label}" if panel.x.label else ""
+    return f"{_head(panel)}values{what}, {_range(values)}; smallest: {low}; largest: {high}."
+
+
+def _series_summary(panel: Lines | Bars | Scatter | Histogram, what: str) -> str:
+    named = list(dict.fromkeys(s.name for s in panel.series))
+    listed = ", ".join(named[:8]) + (f" and {len(named) - 8} more" if len(named) > 8 else "")
+    values = np.concatenate([finite(s.y) for s in panel.series] or [finite([])])
+    axes = f"{panel.y.label or 'values'} against {panel.x.label}" if panel.x.label else what
+    return f"{_head(panel)}{what} of {listed}; {axes}, {_range(values)}."
+
+
+@_summary.register
+def _(panel: Lines) -> str:
+    return _series_summary(panel, "lines")
+
+
+@_summary.register
+def _(panel: Bars) -> str:
+    return _series_summary(panel, "bars")
+
+
+@_summary.register
+def _(panel: Scatter) -> str:
+    return _series_summary(panel, "points")
+
+
+@_summary.register
+def _(panel: Histogram) -> str:
+    return _series_summary(panel, "histograms")
+
+
+@singledispatch
+def numbers(panel: Panel) -> Numbers:
+    """Header and rows of the numbers of a panel.
+
+    Examples
+    --------
+    >>> numbers(Heatmap(["a"], ["x", "y"], [[0.5, None]]))
+    (['', 'x', 'y'], [['a', '0.5', '']])
+    """
+    raise TypeError(f"no chart: {type(panel).__name__}")
+
+
+@numbers.register
+def _(panel: Heatmap) -> Numbers:
+    panel = panel.ordered
+    rows = [
+        [name, *(number(float(value)) for value in row)]
+        for name, row in zip(panel.rows, panel.values, strict=True)
+    ]
+    return ["", *panel.columns], rows
+
+
+@numbers.register
+def _(panel: Dendrogram) -> Numbers:
+    n, named = len(panel.names), list(panel.names)
+    rows = []
+    for i, (a, b, height, *_) in enumerate(panel.merges):
+        named.append(f"merge {i + 1}")
+        rows.append([f"merge {i + 1}", named[int(a)], named[int(b)], number(float(height))])
+    assert len(named) == 2 * n - 1
+    return ["", "one", "other", panel.label or "height"], rows
+
+
+@numbers.register
+def _(panel: Intervals) -> Numbers:
+    lows, highs = finite(panel.low), finite(panel.high)
+    rows = []
+    for i, (name, value) in enumerate(zip(panel.names, finite(panel.values), strict=True)):
+        ends = [number(float(v[i])) if len(v) else "" for v in (lows, highs)]
+        rows.append([name, number(float(value)), *ends])
+    return ["", panel.x.label or "value", "low", "high"], rows
+
+
+@numbers.register(Lines)
+@numbers.register(Bars)
+@numbers.register(Histogram)
+def _(panel: Lines | Bars | Histogram) -> Numbers:
+    """One row per x, one column per series."""
+    kept = [s for s in panel.series if not s.thin] or list(panel.series)
+    table: dict[float, dict[int, str]] = {}
+    for column, s in enumerate(kept):
+        for k, x in enumerate(finite(s.x)):
+            # names have whole places, around which marks may be shifted apart
+            place = float(round(x)) if panel.x.names else float(x)
+            table.setdefault(place, {})[column] = value_text(s, k)
+    rows = [
+        [place_text(panel.x, x), *(table[x].get(column, "") for column in range(len(kept)))]
+        for x in sorted(table)
+    ]
+    return [panel.x.label, *(s.name for s in kept)], rows
+
+
+@numbers.register
+def _(panel: Scatter) -> Numbers:
+    rows = [
+        [s.name, place_text(panel.x, x), number(y)]
+        for s in panel.series
+        for x, y in zip(finite(s.x), finite(s.y), strict=True)
+    ]
+    return ["", panel.x.label or "x", panel.y.label or "y"], rows

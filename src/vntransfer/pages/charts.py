@@ -1,0 +1,378 @@
+"""Charts as data: what is shown, not how; drawn as SVG by `vntransfer.pages.draw`.
+
+A chart is one panel or `Panels` of several. Numbers that are None or NaN are left out.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vntransfer.errors import ArgumentError
+
+MUTED = -1
+"""Colour of what is there for comparison only."""
+
+DASHES = ("solid", "dashed", "dotted")
+"""Strokes of a series; "none" shows its marks alone."""
+
+Numbers = Sequence[float | None] | NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Axis:
+    """An axis.
+
+    Parameters
+    ----------
+    label
+        What it measures, with its unit.
+    log
+        Logarithmic; values that are not positive are left out.
+    low, high
+        Ends, where they are not those of the data.
+    names
+        Names of the places 0, 1, 2, ... of an axis without numbers.
+    hidden
+        Without ticks: the numbers mean nothing.
+    whole
+        Ticks at whole numbers only: of epochs, tasks and other things that are counted.
+    """
+
+    label: str = ""
+    log: bool = False
+    low: float | None = None
+    high: float | None = None
+    names: Sequence[str] = ()
+    hidden: bool = False
+    whole: bool = False
+
+
+@dataclass(frozen=True)
+class Series:
+    """Points with one name, and where they have them the ends of their intervals.
+
+    Parameters
+    ----------
+    name
+        In the legend and beside every value.
+    x, y
+        Coordinates.
+    low, high
+        Ends of an interval around y.
+    dash
+        One of `DASHES`, or "none"; by default solid until the colours are used up.
+    marks
+        Whether points have marks.
+    colour
+        Place in the palette (`MUTED` for comparison); by default that of its name among all.
+    thin
+        Drawn thinner and paler, and absent from the legend.
+
+    Examples
+    --------
+    >>> Series("a", [1, 2], [0.5, 0.7]).y
+    [0.5, 0.7]
+    >>> Series("a", [1, 2], [0.5])
+    Traceback (most recent call last):
+    vntransfer.errors.ArgumentError: series 'a': y has 1 values for 2 of x; give one each
+    """
+
+    name: str
+    x: Numbers
+    y: Numbers
+    low: Numbers | None = None
+    high: Numbers | None = None
+    dash: str = ""
+    marks: bool = True
+    colour: int | None = None
+    thin: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("y", "low", "high"):
+            values = getattr(self, name)
+            if values is not None and len(values) != len(self.x):
+                raise ArgumentError(
+                    f"series {self.name!r}: {name} has {len(values)} values for {len(self.x)} of "
+                    "x; give one each"
+                )
+        if self.dash not in ("", "none", *DASHES):
+            known = ", ".join(("none", *DASHES))
+            raise ArgumentError(f"series {self.name!r}: dash {self.dash!r}; known: {known}")
+
+
+@dataclass(frozen=True)
+class Lines:
+    """Values along an axis, with error bars (or, ``band``, a shaded band) where they have ends."""
+
+    series: Sequence[Series]
+    x: Axis = field(default_factory=Axis)
+    y: Axis = field(default_factory=Axis)
+    title: str = ""
+    band: bool = False
+    rules: Sequence[float] = ()
+
+
+@dataclass(frozen=True)
+class Bars:
+    """Bars side by side: x of a series are places in ``names``."""
+
+    names: Sequence[str]
+    series: Sequence[Series]
+    y: Axis = field(default_factory=Axis)
+    title: str = ""
+    rules: Sequence[float] = ()
+
+    @property
+    def x(self) -> Axis:
+        """Axis of the names."""
+        return Axis(names=self.names)
+
+
+@dataclass(frozen=True)
+class Scatter:
+    """Points in a plane; ``diagonal`` draws the line x = y."""
+
+    series: Sequence[Series]
+    x: Axis = field(default_factory=Axis)
+    y: Axis = field(default_factory=Axis)
+    title: str = ""
+    diagonal: bool = False
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """Heights between edges; the x of a series are the middles of the bins (see `histogram`)."""
+
+    edges: Numbers
+    series: Sequence[Series]
+    x: Axis = field(default_factory=Axis)
+    y: Axis = field(default_factory=Axis)
+    title: str = ""
+
+
+@dataclass(frozen=True)
+class Intervals:
+    """A row per name: a dot with its interval, against a reference.
+
+    Parameters
+    ----------
+    names, values, low, high
+        Rows, from top to bottom.
+    x
+        Axis of the values.
+    title
+        Above the panel.
+    reference
+        A dotted line.
+    highlight
+        Name of the row that the others are compared with.
+    """
+
+    names: Sequence[str]
+    values: Numbers
+    low: Numbers | None = None
+    high: Numbers | None = None
+    x: Axis = field(default_factory=Axis)
+    title: str = ""
+    reference: float | None = None
+    highlight: str = ""
+
+
+@dataclass(frozen=True)
+class Dendrogram:
+    """A tree of merges, as `scipy.cluster.hierarchy.linkage` gives it.
+
+    Parameters
+    ----------
+    names
+        Leaves.
+    merges
+        Rows (a, b, height, ...): the two clusters that are merged, leaves being 0 to n - 1 and
+        the i-th merge n + i.
+    title, label
+        Above the tree, and what heights measure.
+
+    Examples
+    --------
+    >>> Dendrogram(["a", "b", "c"], [[0, 2, 1.0], [1, 3, 2.0]]).order
+    [1, 0, 2]
+    """
+
+    names: Sequence[str]
+    merges: Any
+    title: str = ""
+    label: str = ""
+
+    def __post_init__(self) -> None:
+        if len(self.merges) != len(self.names) - 1:
+            raise ArgumentError(
+                f"merges: {len(self.merges)} rows for {len(self.names)} names; a tree of n leaves "
+                "has n - 1 merges"
+            )
+
+    @property
+    def order(self) -> list[int]:
+        """Leaves from left to right."""
+        members = [[i] for i in range(len(self.names))]
+        for a, b, *_ in self.merges:
+            members.append(members[int(a)] + members[int(b)])
+        return members[-1]
+
+
+@dataclass(frozen=True)
+class Heatmap:
+    """A matrix in colours.
+
+    Parameters
+    ----------
+    rows, columns
+        Names along both sides.
+    values
+        Matrix; None or NaN leaves a place empty.
+    title, row_label, column_label, label
+        Above the panel, beside the rows, below the columns, and what the colours measure.
+    low, high
+        Ends of the colours; by default 0 (or the smallest value) to the largest, and for diverging
+        ones as far below ``middle`` as above it.
+    diverging
+        Two colours away from ``middle``.
+    middle
+        Where diverging colours part.
+    numbers
+        Whether to write the values into the map.
+    tree
+        Reorders rows and columns (which then must be the same) and is drawn above them.
+
+    Examples
+    --------
+    >>> Heatmap(["a"], ["x", "y"], [[0.5, None]]).values.shape
+    (1, 2)
+    """
+
+    rows: Sequence[str]
+    columns: Sequence[str]
+    values: Any
+    title: str = ""
+    row_label: str = ""
+    column_label: str = ""
+    label: str = ""
+    low: float | None = None
+    high: float | None = None
+    diverging: bool = False
+    middle: float = 0.0
+    numbers: bool = True
+    tree: Dendrogram | None = None
+
+    def __post_init__(self) -> None:
+        values = np.array(self.values, dtype=np.float64)
+        if values.size == 0:
+            values = values.reshape(len(self.rows), len(self.columns))
+        if values.shape != (len(self.rows), len(self.columns)):
+            raise ArgumentError(
+                f"values: shape {values.shape} for {len(self.rows)} rows and "
+                f"{len(self.columns)} columns"
+            )
+        if self.tree is not None and (
+            list(self.rows) != list(self.columns) or list(self.rows) != list(self.tree.names)
+        ):
+            raise ArgumentError("tree: its names must be those of the rows and of the columns")
+        object.__setattr__(self, "values", values)
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """Ends of the colours."""
+        known = self.values[np.isfinite(self.values)]
+        low, high = (float(known.min()), float(known.max())) if len(known) else (0.0, 1.0)
+        if self.diverging:
+            reach = max(high - self.middle, self.middle - low) or 1.0
+            low, high = self.middle - reach, self.middle + reach
+        else:
+            low = min(0.0, low)
+        low = low if self.low is None else self.low
+        high = high if self.high is None else self.high
+        return low, high if high > low else low + 1.0
+
+    @property
+    def ordered(self) -> "Heatmap":
+        """The map with rows and columns in the order of its tree."""
+        if self.tree is None:
+            return self
+        order = self.tree.order
+        names = [self.rows[i] for i in order]
+        tree = reordered(self.tree)
+        return replace(
+            self, rows=names, columns=names, values=self.values[np.ix_(order, order)], tree=tree
+        )
+
+
+def reordered(tree: Dendrogram) -> Dendrogram:
+    """Return the same tree with its leaves numbered from left to right."""
+    n, place = len(tree.names), {leaf: i for i, leaf in enumerate(tree.order)}
+    merges = [
+        [place.get(int(a), int(a)) if a < n else int(a), place[int(b)] if b < n else int(b), h]
+        for a, b, h, *_ in tree.merges
+    ]
+    return replace(tree, names=[tree.names[i] for i in tree.order], merges=merges)
+
+
+Panel = Lines | Bars | Scatter | Histogram | Intervals | Heatmap | Dendrogram
+
+
+@dataclass(frozen=True)
+class Panels:
+    """Several charts with one legend, side by side as far as they fit.
+
+    Parameters
+    ----------
+    charts
+        The panels.
+    share
+        Give axes (and colours of heat maps) the same ends in all panels.
+    columns
+        At most so many beside each other.
+
+    Examples
+    --------
+    >>> len(Panels([Lines([Series("a", [1], [1])]), Lines([Series("a", [1], [2])])]).charts)
+    2
+    """
+
+    charts: Sequence[Panel]
+    share: bool = True
+    columns: int | None = None
+
+
+Chart = Panel | Panels
+
+
+def histogram(
+    groups: dict[str, NDArray[Any]], *, bins: int | Numbers = 30, **options: Any
+) -> Histogram:
+    """Histogram of samples with common bins, as shares of each group.
+
+    Parameters
+    ----------
+    groups
+        Name -> sample.
+    bins
+        Their number, or edges.
+    options
+        Of `Histogram`.
+
+    Examples
+    --------
+    >>> chart = histogram({"a": np.array([0.0, 0.0, 1.0, 1.0])}, bins=2)
+    >>> chart.series[0].y.tolist()
+    [0.5, 0.5]
+    """
+    every = np.concatenate(list(groups.values()))
+    edges = np.histogram_bin_edges(every, bins)  # type: ignore[arg-type]
+    middles = (edges[:-1] + edges[1:]) / 2
+    series = [
+        Series(name, middles, np.histogram(sample, edges)[0] / max(1, len(sample)), marks=False)
+        for name, sample in groups.items()
+    ]
+    return Histogram(edges, series, **options)

@@ -1,0 +1,344 @@
+"""One page in one file: no network, nothing but what is written in it."""
+
+import base64
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from html import escape
+from importlib import resources
+from pathlib import Path
+
+from vntransfer.errors import ArgumentError
+from vntransfer.pages import palette
+from vntransfer.pages.charts import Chart
+from vntransfer.pages.figure import figure
+from vntransfer.pages.scales import number
+from vntransfer.storage.files import atomic_write
+
+NOTES = {"good": "Better", "bad": "Worse", "neutral": "", "warning": "Note"}
+"""Kinds of notes and the word that says the same as their colour."""
+
+LONG = 25
+"""Rows from which on a table scrolls in its own box."""
+
+_WRAPPED = 48  # letters from which on a text may break in a table
+_THEMES = {
+    "light": {
+        "--back": "#ffffff",
+        "--soft": "#59616b",
+        "--line": "#d5d9de",
+        "--faint": "#e9ecef",
+        "--axis": "#7f8791",
+        "--hover": "#f3f5f8",
+        "--accent": "#0346a3",
+        "--good": "#0b6b3f",
+        "--bad": "#a8321b",
+        "--warning": "#7a5600",
+    },
+    "dark": {
+        "--back": "#16191d",
+        "--soft": "#a3abb5",
+        "--line": "#3a4149",
+        "--faint": "#262b31",
+        "--axis": "#79828d",
+        "--hover": "#20252b",
+        "--accent": "#86b4ff",
+        "--good": "#5cc98f",
+        "--bad": "#f28b6c",
+        "--warning": "#e0b55a",
+    },
+}
+
+
+@dataclass(frozen=True)
+class TableCell:
+    """A value of a table that reads otherwise than it sorts.
+
+    Parameters
+    ----------
+    text
+        What is shown.
+    value
+        What the column is sorted by; None sorts by the text.
+    tone
+        One of `NOTES`: the colour.
+
+    Examples
+    --------
+    >>> TableCell("0.51 ± 0.02", 0.51).value
+    0.51
+    """
+
+    text: str
+    value: float | None = None
+    tone: str = "neutral"
+
+    def __post_init__(self) -> None:
+        _check_tone(self.tone)
+
+
+Value = str | int | float | TableCell | None
+
+
+def _check_tone(tone: str) -> None:
+    if tone not in NOTES:
+        raise ArgumentError(f"kind: expected one of {', '.join(NOTES)}, got {tone!r}")
+
+
+@dataclass
+class Section:
+    """A part of a page; made by `Page.section`."""
+
+    title: str
+    anchor: str
+    parts: list[str] = field(default_factory=list)
+    entries: list[tuple[str, str]] = field(default_factory=list)  # anchor, title
+    widths: set[int] = field(default_factory=set)
+
+    def text(self, *paragraphs: str) -> "Section":
+        """Add paragraphs."""
+        self.parts += [f"<p>{escape(paragraph)}</p>" for paragraph in paragraphs]
+        return self
+
+    def note(self, text: str, *, kind: str = "neutral", head: str | None = None) -> "Section":
+        """Add a remark that stands out.
+
+        Parameters
+        ----------
+        text
+            The remark.
+        kind
+            One of `NOTES`: good, bad, neutral, warning.
+        head
+            Its first words; by default those of the kind.
+        """
+        _check_tone(kind)
+        word = NOTES[kind] if head is None else head
+        first = f"<b>{escape(word)}</b> " if word else ""
+        self.parts.append(f'<p class="note {kind}">{first}{escape(text)}</p>')
+        return self
+
+    def facts(self, facts: Sequence[tuple[str, str, str]]) -> "Section":
+        """Add numbers at a glance: name, value and a few words below (or none)."""
+        items = [
+            f"<div><dt>{escape(name)}</dt><dd>{escape(value)}"
+            + (f"<small>{escape(more)}</small>" if more else "")
+            + "</dd></div>"
+            for name, value, more in facts
+        ]
+        self.parts.append(f'<dl class="facts">{"".join(items)}</dl>')
+        return self
+
+    def table(
+        self,
+        header: Sequence[str],
+        rows: Sequence[Sequence[Value]],
+        caption: str = "",
+        notes: Sequence[str] = (),
+    ) -> "Section":
+        """Add a table that sorts by value when a heading is pressed.
+
+        Parameters
+        ----------
+        header
+            Names of the columns.
+        rows
+            One value per column: texts, numbers, None for nothing, or `TableCell`.
+        caption
+            Title of the table.
+        notes
+            Lines below it.
+        """
+        for row in rows:
+            if len(row) != len(header):
+                raise ArgumentError(
+                    f"rows: {len(row)} values for {len(header)} columns in {list(row)!r:.80}"
+                )
+        anchor = f"{self.anchor}-{len(self.entries) + 1}"
+        if caption:
+            self.entries.append((anchor, caption))
+        texts = [all(_is_text(row[j]) for row in rows) for j in range(len(header))]
+        head = "".join(_heading(name, text) for name, text in zip(header, texts, strict=True))
+        body = "".join(
+            "<tr>" + "".join(_cell(v, j, texts[j]) for j, v in enumerate(row)) + "</tr>"
+            for row in rows
+        )
+        name = escape(caption or "Table")
+        long = " long" if len(rows) > LONG else ""
+        listed = "".join(f"<li>{escape(note)}</li>" for note in notes)
+        self.parts.append(
+            f'<div class="table" id="{anchor}">'
+            + (f"<h3>{escape(caption)}</h3>" if caption else "")
+            + f'<div class="scroll{long}" tabindex="0" role="region" aria-label="{name}">'
+            + f'<table aria-label="{name}"><thead><tr>{head}</tr></thead>'
+            + f"<tbody>{body}</tbody></table></div>"
+            + (f'<ul class="notes">{listed}</ul>' if listed else "")
+            + "</div>"
+        )
+        return self
+
+    def figure(self, chart: Chart, title: str, caption: str = "") -> "Section":
+        """Add a chart with its title, a caption, buttons to save it, and its numbers."""
+        anchor = f"{self.anchor}-{len(self.entries) + 1}"
+        self.entries.append((anchor, title))
+        markup, widths = figure(chart, title, caption, anchor)
+        self.parts.append(markup)
+        self.widths |= widths
+        return self
+
+    def html(self) -> str:
+        """Return the markup of this part."""
+        head = f'<section id="{self.anchor}" aria-labelledby="{self.anchor}-h">'
+        title = f'<h2 id="{self.anchor}-h">{escape(self.title)}</h2>'
+        return f"{head}{title}{''.join(self.parts)}</section>"
+
+
+def _is_text(value: Value) -> bool:
+    return (
+        value is None
+        or isinstance(value, str)
+        or (isinstance(value, TableCell) and value.value is None)
+    )
+
+
+def _heading(name: str, text: bool) -> str:
+    kind = ' class="text"' if text else ""
+    return (
+        f'<th scope="col" aria-sort="none"{kind}><button type="button">{escape(name) or "&nbsp;"}'
+        "</button></th>"
+    )
+
+
+def _cell(value: Value, column: int, text: bool) -> str:
+    if isinstance(value, TableCell):
+        shown, by, tone = value.text, value.value, value.tone
+    else:
+        by = float(value) if isinstance(value, int | float) else None
+        shown, tone = (value if isinstance(value, str) else number(by)), "neutral"
+    names = [tone] if tone != "neutral" else []
+    names += ["text"] if text and column else []
+    names += ["wrap"] if len(shown) > _WRAPPED and column else []
+    kind = f' class="{" ".join(names)}"' if names else ""
+    order = f' data-v="{by:.10g}"' if by is not None and by == by else ""
+    if column == 0:
+        return f'<th scope="row"{kind}{order} title="{escape(shown)}">{escape(shown)}</th>'
+    return f"<td{kind}{order}>{escape(shown)}</td>"
+
+
+class Page:
+    """One self-contained page.
+
+    Parameters
+    ----------
+    title
+        Its heading.
+    lead
+        One or two sentences below.
+    footer
+        Name -> text at the foot: what made the page, from what.
+
+    Examples
+    --------
+    >>> from vntransfer.pages import Heatmap
+    >>> page = Page("Weights", lead="Two sources", footer={"command": "vnt relate table.csv"})
+    >>> part = page.section("Result")
+    >>> _ = part.table(["source", "weight"], [["a", 0.75], ["b", 0.25]], "Weights")
+    >>> _ = part.figure(Heatmap(["t"], ["a", "b"], [[0.75, 0.25]]), "Map")
+    >>> page.html().count("<table")
+    2
+    """
+
+    def __init__(self, title: str, lead: str = "", footer: dict[str, str] | None = None) -> None:
+        self.title = title
+        self.lead = lead
+        self.footer = dict(footer or {})
+        self.sections: list[Section] = []
+
+    def section(self, title: str) -> Section:
+        """Begin a part of the page."""
+        self.sections.append(Section(title, f"part-{len(self.sections) + 1}"))
+        return self.sections[-1]
+
+    def html(self) -> str:
+        """Return the whole page as text."""
+        style, script = self._style(), _resource("page.js")
+        policy = (
+            "default-src 'none'; "
+            f"style-src 'sha256-{_digest(style)}'; script-src 'sha256-{_digest(script)}'; "
+            "img-src data: blob:; base-uri 'none'; form-action 'none'"
+        )
+        title = escape(self.title)
+        lead = f'<p class="lead">{escape(self.lead)}</p>' if self.lead else ""
+        return (
+            '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+            f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
+            '<meta name="viewport" content="width=device-width, initial-scale=1">'
+            f'<meta name="color-scheme" content="light dark"><title>{title}</title>'
+            f"<style>{style}</style></head><body>"
+            '<a class="skip" href="#main">Skip to the content</a><div class="frame">'
+            f"<header><h1>{title}</h1>{lead}"
+            '<button type="button" class="theme" aria-label="Change between light and dark" '
+            'hidden>Dark</button></header><div class="columns">'
+            f'{self._contents()}<main id="main">'
+            f"{''.join(section.html() for section in self.sections)}</main></div>"
+            f'{self._foot()}</div><div id="tip" role="status" aria-live="polite" hidden></div>'
+            f"<script>{script}</script></body></html>\n"
+        )
+
+    def write(self, path: str | Path) -> Path:
+        """Write the page, whole or not at all, and return its path."""
+        text = self.html()
+        with atomic_write(path, "w") as file:
+            file.write(text)
+        return Path(path)
+
+    def _contents(self) -> str:
+        items = []
+        for section in self.sections:
+            inner = "".join(
+                f'<li><a href="#{anchor}">{escape(title)}</a></li>'
+                for anchor, title in section.entries
+            )
+            nested = f"<ul>{inner}</ul>" if len(section.entries) > 1 else ""
+            items.append(
+                f'<li><a href="#{section.anchor}">{escape(section.title)}</a>{nested}</li>'
+            )
+        return f'<nav aria-label="Contents"><h2>Contents</h2><ul>{"".join(items)}</ul></nav>'
+
+    def _foot(self) -> str:
+        if not self.footer:
+            return ""
+        items = "".join(
+            f"<dt>{escape(name)}</dt><dd><code>{escape(text)}</code></dd>"
+            for name, text in self.footer.items()
+        )
+        return f"<footer><dl>{items}</dl></footer>"
+
+    def _style(self) -> str:
+        light, dark = (
+            palette.declarations(palette.variables(theme) | _THEMES[theme])
+            for theme in ("light", "dark")
+        )
+        widths = set().union(*(section.widths for section in self.sections), set[int]())
+        # Letters of a chart shrink with it: on a phone it does so a little, then its box scrolls.
+        sizes = "".join(f".w{w}{{width:{w}px;max-width:none}}" for w in sorted(widths))
+        phone = "".join(
+            f".w{w}{{width:max({min(w, max(330, round(0.7 * w)))}px,min(100vw - 2.5rem,{w}px))}}"
+            for w in sorted(widths)
+        )
+        return (
+            f":root{{color-scheme:light;{light}}}"
+            "@media (prefers-color-scheme:dark){:root:not([data-theme=light])"
+            f"{{color-scheme:dark;{dark}}}}}"
+            f":root[data-theme=dark]{{color-scheme:dark;{dark}}}"
+            f"{_resource('page.css')}{_resource('chart.css')}{palette.classes()}{sizes}"
+            f"@media (max-width:62rem){{{phone}}}"
+        )
+
+
+def _resource(name: str) -> str:
+    return (resources.files("vntransfer.pages") / name).read_text("utf-8")
+
+
+def _digest(text: str) -> str:
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

@@ -1,0 +1,287 @@
+"""Drawing of charts with axes as SVG.
+
+What a reader can point at is written beside the shapes: a group of points has its name in
+``data-n``, places in ``data-p``, and what to say of each in ``data-x`` and ``data-v``, separated by
+``|``; a single shape has its sentence in ``data-t``.
+"""
+
+from functools import singledispatch
+
+import numpy as np
+
+from vntransfer.pages.charts import (
+    MUTED,
+    Axis,
+    Bars,
+    Chart,
+    Dendrogram,
+    Heatmap,
+    Histogram,
+    Intervals,
+    Lines,
+    Panel,
+    Scatter,
+    Series,
+)
+from vntransfer.pages.draw_grid import draw_dendrogram, draw_heatmap
+from vntransfer.pages.layout import colours, finite
+from vntransfer.pages.palette import SERIES
+from vntransfer.pages.panel_frame import PanelFrame, frame
+from vntransfer.pages.scales import number
+from vntransfer.pages.svg import mark, path, tag
+
+N_COLOURS = len(SERIES["light"])
+_WIDE, _TALL = 480.0, 270.0  # a panel alone
+_WIDTH, _HEIGHT = 296.0, 210.0  # one of several
+
+
+def classes(place: int) -> str:
+    """Classes of a series: its colour and, when the colours are used up, its stroke.
+
+    Examples
+    --------
+    >>> classes(0), classes(7), classes(-1)
+    ('s0', 's0 k1', 'muted')
+    """
+    if place < 0:
+        return "muted"
+    stroke = place // N_COLOURS % 3
+    return f"s{place % N_COLOURS}" + (f" k{stroke}" if stroke else "")
+
+
+def draw(panel: Panel, chart: Chart, *, alone: bool = True) -> tuple[str, float, float]:
+    """SVG content, width and height of a panel of a chart.
+
+    Parameters
+    ----------
+    panel
+        One of ``panels(chart)``.
+    chart
+        The whole, for the colours.
+    alone
+        Whether there is room for a large panel.
+
+    Examples
+    --------
+    >>> chart = Lines([Series("a", [0, 1], [0, 1])])
+    >>> content, width, height = draw(chart, chart)
+    >>> width, height, 'data-n="a"' in content
+    (480.0, 270.0, True)
+    """
+    size = (_WIDE, _TALL) if alone else (_WIDTH, _HEIGHT)
+    return _draw(panel, colours(chart), size)
+
+
+_Size = tuple[float, float]
+
+
+@singledispatch
+def _draw(panel: Panel, places: dict[str, int], size: _Size) -> tuple[str, float, float]:
+    raise TypeError(f"no chart: {type(panel).__name__}")
+
+
+@_draw.register
+def _(panel: Heatmap, places: dict[str, int], size: _Size) -> tuple[str, float, float]:
+    return draw_heatmap(panel)
+
+
+@_draw.register
+def _(panel: Dendrogram, places: dict[str, int], size: _Size) -> tuple[str, float, float]:
+    return draw_dendrogram(panel)
+
+
+@_draw.register
+def _(panel: Lines, places: dict[str, int], size: _Size) -> tuple[str, float, float]:
+    box = frame(panel, *size, panel.x, panel.y)
+    parts = [box.markup, *(_rule(box, value) for value in panel.rules)]
+    parts += [_line(box, s, places[s.name], panel) for s in panel.series]
+    return "".join(parts), box.width, box.height
+
+
+@_draw.register
+def _(panel: Scatter, places: dict[str, int], size: _Size) -> tuple[str, float, float]:
+    width, height = (size[0], 0.8 * size[0]) if size[0] > _WIDTH else (size[0], size[0] * 0.9)
+    box = frame(panel, width, height, panel.x, panel.y)
+    parts = [box.markup]
+    if panel.diagonal:
+        low, high = max(box.x.low, box.y.low), min(box.x.high, box.y.high)
+        if high > low:
+            corners = [(box.x(low), box.y(low)), (box.x(high), box.y(high))]
+            parts.append(tag("path", d=path(corners), class_="rule"))
+    for s in panel.series:
+        kept = _shown(box, s)
+        shapes = "".join(mark(places[s.name], *box_point, 2.4) for _, box_point in kept)
+        parts.append(_group(panel, s, places[s.name], kept, tag("path", d=shapes, class_="dots")))
+    return "".join(parts), width, height
+
+
+@_draw.register
+def _(panel: Bars, places: dict[str, int], size: _Size) -> tuple[str, float, float]:
+    box = frame(panel, *size, panel.x, panel.y)
+    step = abs(box.x(1) - box.x(0))
+    wide = 0.8 * step / max(1, len(panel.series))
+    foot = box.y(box.y.low if box.y.log else max(box.y.low, min(0.0, box.y.high)))
+    parts = [box.markup]
+    for i, s in enumerate(panel.series):
+        inner = []
+        for k, (x, y) in _shown(box, s):
+            left = x + wide * (i - len(panel.series) / 2)
+            say = _sentence(panel, s, k)
+            rect = tag(
+                "rect", x=left + 0.5, y=min(y, foot), width=max(0.5, wide - 1),
+                height=abs(foot - y), class_="bar", data_t=say,
+            )  # fmt: skip
+            inner.append(rect + _whisker(box, s, k, left + wide / 2))
+        content = "".join(inner)
+        parts.append(tag("g", content, class_=f"series {classes(places[s.name])}", data_n=s.name))
+    parts += [_rule(box, value) for value in panel.rules]
+    return "".join(parts), box.width, box.height
+
+
+@_draw.register
+def _(panel: Histogram, places: dict[str, int], size: _Size) -> tuple[str, float, float]:
+    box = frame(panel, *size, panel.x, panel.y)
+    edges, foot, parts = finite(panel.edges), box.y(box.y.low), [box.markup]
+    for s in panel.series:
+        tops = [box.y(h) if box.y.shows(h) else foot for h in finite(s.y)]
+        outline = [(box.x(edges[0]), foot)]
+        for i, top in enumerate(tops):
+            outline += [(box.x(edges[i]), top), (box.x(edges[i + 1]), top)]
+        outline.append((box.x(edges[-1]), foot))
+        shape = tag("path", d=path(outline), class_="step")
+        parts.append(_group(panel, s, places[s.name], _shown(box, s), shape))
+    return "".join(parts), box.width, box.height
+
+
+@_draw.register
+def _(panel: Intervals, places: dict[str, int], size: _Size) -> tuple[str, float, float]:
+    rows = Axis(names=panel.names)
+    height = 30.0 + (18 if panel.x.label else 0) + 14 + max(60.0, 17.0 * len(panel.names))
+    box = frame(panel, size[0], height, panel.x, rows)
+    parts = [box.markup]
+    if panel.reference is not None and box.x.shows(panel.reference):
+        at = box.x(panel.reference)
+        parts.append(tag("path", d=f"M{at:.1f} {box.y.start:.1f}V{box.y.end:.1f}", class_="rule"))
+    lows, highs = finite(panel.low), finite(panel.high)
+    for i, (name, value) in enumerate(zip(panel.names, finite(panel.values), strict=True)):
+        if not box.x.shows(value):
+            continue
+        x, y = box.x(value), box.y(i)
+        say, shape = number(float(value)), ""
+        if len(lows) and len(highs) and np.isfinite([lows[i], highs[i]]).all():
+            say += f" ({number(float(lows[i]))} to {number(float(highs[i]))})"
+            start, end = (box.x(min(max(v, box.x.low), box.x.high)) for v in (lows[i], highs[i]))
+            shape = tag("path", d=f"M{start:.1f} {y:.1f}H{end:.1f}", class_="whisker")
+        shape += tag("path", d=mark(0, x, y, 4), class_="mark")
+        own = "s1" if name == panel.highlight else "s0"
+        point = {"data_n": name, "data_p": f"{x:.0f},{y:.0f}", "data_v": say}
+        parts.append(tag("g", shape, class_=f"series {own}", **point))
+    return "".join(parts), box.width, box.height
+
+
+def _rule(box: PanelFrame, value: float) -> str:
+    if not box.y.shows(value):
+        return ""
+    at = box.y(value)
+    return tag("path", d=f"M{box.x.start:.1f} {at:.1f}H{box.x.end:.1f}", class_="rule")
+
+
+_Shown = list[tuple[int, tuple[float, float]]]
+
+
+def _shown(box: PanelFrame, s: Series) -> _Shown:
+    """Give number and place of the points that have one."""
+    pairs = zip(finite(s.x), finite(s.y), strict=True)
+    return [
+        (k, (box.x(float(x)), box.y(float(y))))
+        for k, (x, y) in enumerate(pairs)
+        if box.x.shows(x) and box.y.shows(y)
+    ]
+
+
+def value_text(s: Series, k: int) -> str:
+    """Value of a point with its interval.
+
+    Examples
+    --------
+    >>> value_text(Series("a", [1], [2.0], low=[1.5], high=[2.5]), 0)
+    '2 (1.5 to 2.5)'
+    """
+    said = number(finite(s.y)[k])
+    lows, highs = finite(s.low), finite(s.high)
+    if len(lows) and len(highs) and np.isfinite([lows[k], highs[k]]).all() and lows[k] < highs[k]:
+        said += f" ({number(lows[k])} to {number(highs[k])})"
+    return said
+
+
+def place_text(axis: Axis, value: float) -> str:
+    """Name or number of a place on an axis.
+
+    Examples
+    --------
+    >>> place_text(Axis(names=["a", "b"]), 1.1), place_text(Axis(), 0.5)
+    ('b', '0.5')
+    """
+    if axis.names:
+        return axis.names[min(max(0, round(value)), len(axis.names) - 1)]
+    return number(value)
+
+
+def _sentence(panel: Bars, s: Series, k: int) -> str:
+    return f"{s.name}, {place_text(panel.x, finite(s.x)[k])}: {value_text(s, k)}"
+
+
+def _group(
+    panel: Lines | Scatter | Histogram, s: Series, place: int, shown: _Shown, content: str
+) -> str:
+    def joined(values: list[str]) -> str:
+        return "|".join(value.replace("|", "¦") for value in values)
+
+    xs = finite(s.x)
+    head = "series" + (" thin" if s.thin else "") + " " + classes(place)
+    say: dict[str, str] = {}
+    if not (s.thin or panel.x.hidden):
+        say = {
+            "data_p": " ".join(f"{x:.0f},{y:.0f}" for _, (x, y) in shown),
+            "data_x": joined([place_text(panel.x, xs[k]) for k, _ in shown]),
+            "data_v": joined([value_text(s, k) for k, _ in shown]),
+        }
+    elif panel.x.hidden:
+        say = {"data_p": " ".join(f"{x:.0f},{y:.0f}" for _, (x, y) in shown)}
+    return tag("g", content, class_=head, data_n=s.name, **say)
+
+
+def _line(box: PanelFrame, s: Series, place: int, panel: Lines) -> str:
+    shown = _shown(box, s)
+    parts = []
+    lows, highs = finite(s.low), finite(s.high)
+    if panel.band and len(lows) and len(highs):
+        inside = [(k, x) for k, (x, _) in shown if np.isfinite([lows[k], highs[k]]).all()]
+        there = [(x, box.y(min(highs[k], box.y.high))) for k, x in inside]
+        back = [(x, box.y(max(lows[k], box.y.low))) for k, x in reversed(inside)]
+        parts.append(tag("path", d=path(there + back) + "Z", class_="band") if inside else "")
+    if s.dash != "none":
+        runs: list[list[tuple[float, float]]] = []
+        for i, (k, point) in enumerate(shown):
+            if i and k == shown[i - 1][0] + 1:
+                runs[-1].append(point)
+            else:
+                runs.append([point])
+        stroke = f"line {s.dash}".strip()
+        parts.append(tag("path", d="".join(map(path, runs)), class_=stroke))
+    if not panel.band:
+        parts.append("".join(_whisker(box, s, k, x) for k, (x, _) in shown))
+    if s.marks and place != MUTED:
+        shapes = "".join(mark(place, *point) for _, point in shown)
+        parts.append(tag("path", d=shapes, class_="mark"))
+    return _group(panel, s, place, shown, "".join(parts))
+
+
+def _whisker(box: PanelFrame, s: Series, k: int, x: float) -> str:
+    lows, highs = finite(s.low), finite(s.high)
+    if not len(lows) or not len(highs) or not np.isfinite([lows[k], highs[k]]).all():
+        return ""
+    low, high = (min(max(float(v), box.y.low), box.y.high) for v in (lows[k], highs[k]))
+    if high <= low:
+        return ""
+    return tag("path", d=f"M{x:.1f} {box.y(low):.1f}V{box.y(high):.1f}", class_="whisker")

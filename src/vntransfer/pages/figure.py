@@ -1,0 +1,137 @@
+"""A chart as a figure of a page: panels, legend, buttons, and the numbers in a table."""
+
+import re
+from html import escape
+
+from vntransfer.pages.alt_text import MOST_ROWS, numbers, summary
+from vntransfer.pages.charts import Bars, Chart, Heatmap, Histogram, Panel, Panels, Scatter, Series
+from vntransfer.pages.draw import classes, draw
+from vntransfer.pages.draw_grid import colour_bar
+from vntransfer.pages.layout import colours, panels
+from vntransfer.pages.svg import mark, tag
+
+
+def file_name(title: str) -> str:
+    """Name of a file after a title.
+
+    Examples
+    --------
+    >>> file_name("Weights: mdd, √J")
+    'weights-mdd-j'
+    """
+    return re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-") or "figure"
+
+
+def figure(chart: Chart, title: str, caption: str, anchor: str) -> tuple[str, set[int]]:
+    """HTML of a figure, and the widths of its panels (which need a rule of the style each).
+
+    Parameters
+    ----------
+    chart
+        What to draw.
+    title, caption
+        Above it.
+    anchor
+        Its id in the page.
+    """
+    shown = panels(chart)
+    drawn, widths = [], set()
+    for i, panel in enumerate(shown):
+        content, width, height = draw(panel, chart, alone=len(shown) == 1)
+        widths.add(round(width))
+        said = summary(chart) if i == 0 and len(shown) == 1 else summary(panel)
+        svg = tag(
+            "svg",
+            content,
+            class_=f"chart w{round(width)}",
+            viewBox=f"0 0 {width:.0f} {height:.0f}",
+            role="img",
+            tabindex="0",
+            aria_label=f"{title}. {said}",
+            data_xlabel=_x_label(panel),
+        )
+        drawn.append(f'<div class="panel">{svg}</div>')
+        if isinstance(chart, Panels) and chart.columns and (i + 1) % chart.columns == 0:
+            drawn.append('<div class="break"></div>')
+    body = (
+        f'<div class="drawn">{_legend(chart, shown)}<div class="plot">{"".join(drawn)}</div></div>'
+    )
+    note = f"<figcaption>{escape(caption)}</figcaption>" if caption else ""
+    save = "".join(
+        f'<button type="button" data-as="{form}" aria-label="Save {escape(title)} as '
+        f'{form.upper()}">{form.upper()}</button>'
+        for form in ("svg", "png")
+    )
+    foot = f'<div class="foot"><div class="save">{save}</div>{_details(shown)}</div>'
+    head = f'<figure id="{anchor}" data-file="{file_name(title)}">'
+    return f"{head}<h3>{escape(title)}</h3>{note}{body}{foot}</figure>", widths
+
+
+def _x_label(panel: Panel) -> str | None:
+    axis = getattr(panel, "x", None)
+    return axis.label or None if axis is not None and not axis.names else None
+
+
+def _legend(chart: Chart, shown: list[Panel]) -> str:
+    """Names of the series (when there is more than one), or the scale of the heat maps."""
+    maps = [panel for panel in shown if isinstance(panel, Heatmap)]
+    if maps:
+        bars = dict.fromkeys((panel.limits, panel.diverging, panel.label) for panel in maps)
+        if len(bars) > 1:  # each panel has its own colours: the numbers are in its cells
+            return ""
+        content, width, height = colour_bar(maps[0])
+        box = f"0 0 {width:.0f} {height:.0f}"
+        size = {"width": width, "height": height}
+        bar = tag("svg", content, viewBox=box, aria_hidden="true", **size)
+        name = f'<span class="name word">{escape(maps[0].label)}</span>' if maps[0].label else ""
+        return f'<div class="legend">{name}{bar}</div>'
+    places = colours(chart)
+    known = {s.name: s for panel in shown for s in getattr(panel, "series", ()) if not s.thin}
+    names = [name for name in places if name in known]
+    if len(names) < 2:
+        return ""
+    solid = isinstance(shown[0], Bars | Histogram)
+    entries = []
+    for name in names:
+        swatch = _swatch(known[name], places[name], solid, isinstance(shown[0], Scatter))
+        entries.append(
+            f'<button type="button" aria-pressed="false" data-n="{escape(name)}">{swatch}'
+            f'<span class="word">{escape(name)}</span></button>'
+        )
+    return f'<div class="legend" role="group" aria-label="Series">{"".join(entries)}</div>'
+
+
+def _swatch(series: Series, place: int, solid: bool, points: bool) -> str:
+    if solid:
+        content = tag("rect", x=1, y=2, width=12, height=8, class_="bar")
+        wide = 14
+    else:
+        content, wide = "", 24
+        if series.dash != "none" and not points:
+            content = tag("path", d="M1 6H23", class_=f"line {series.dash}".strip())
+        if place >= 0 and series.marks:
+            content += tag("path", d=mark(place, 12, 6), class_="mark")
+    inner = tag("g", content, class_=classes(place))
+    return tag("svg", inner, width=wide, height=12, viewBox=f"0 0 {wide} 12", aria_hidden="true")
+
+
+def _details(shown: list[Panel]) -> str:
+    tables = []
+    for panel in shown:
+        header, rows = numbers(panel)
+        head = "".join(f'<th scope="col" class="plain">{escape(name)}</th>' for name in header)
+        body = "".join(
+            f'<tr><th scope="row">{escape(row[0])}</th>'
+            + "".join(f"<td>{escape(value)}</td>" for value in row[1:])
+            + "</tr>"
+            for row in rows[:MOST_ROWS]
+        )
+        more = len(rows) - MOST_ROWS
+        left = f"<p>{more} further rows are left out.</p>" if more > 0 else ""
+        name = f"<p><b>{escape(panel.title)}</b></p>" if panel.title else ""
+        label = escape(f"Numbers: {panel.title}" if panel.title else "Numbers")
+        tables.append(
+            f'{name}<div class="scroll" tabindex="0" role="region" aria-label="{label}">'
+            f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>{left}"
+        )
+    return f"<details><summary>Numbers</summary>{''.join(tables)}</details>"

@@ -1,0 +1,85 @@
+"""Bootstrap intervals of all divergences at once, from moments of blocks of rows."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from vntransfer.divergences import DIVERGENCES, pairwise
+from vntransfer.relations._smoother import Matrix
+from vntransfer.relations.summaries import MomentBlocks
+
+
+def divergences(stack: Tensor, divergence: str) -> Matrix:
+    """Divergences of matrices (K, n, n), response last; mean of both directions."""
+    table = pairwise(stack, divergence=divergence).numpy()
+    return (table + table.T) / 2
+
+
+def of_features(divergence: str) -> str:
+    """Name the divergence of the features alone that belongs to one of the whole.
+
+    Examples
+    --------
+    >>> of_features("conditional_von_neumann"), of_features("bures_wasserstein")
+    ('jeffreys', 'bures_wasserstein')
+    """
+    base = divergence.removeprefix("conditional_")
+    return "jeffreys" if base == "von_neumann" else base
+
+
+def is_conditional(divergence: str) -> bool:
+    """Whether a divergence compares response given features."""
+    return DIVERGENCES[divergence].conditional
+
+
+def resampled_covariances(
+    blocks: MomentBlocks, unit: Matrix, n_resamples: int, rng: np.random.Generator
+) -> Matrix:
+    """Covariances (B, D, D), in units of the columns, of blocks drawn with replacement."""
+    count, mean, scatter = blocks.stacked()
+    m = len(count)
+    W = rng.multinomial(m, np.full(m, 1 / m), size=n_resamples).astype(np.float64)
+    mean = (mean - np.average(mean, axis=0, weights=count)) / unit
+    outer = mean[:, :, None] * mean[:, None, :]
+    second = scatter / unit[:, None] / unit + count[:, None, None] * outer
+    n, first = W @ count, W @ (count[:, None] * mean)
+    D = len(unit)
+    sums = (W @ second.reshape(m, -1)).reshape(-1, D, D)
+    spread = sums - first[:, :, None] * first[:, None, :] / n[:, None, None]
+    return spread / np.maximum(n - 1, 1)[:, None, None]
+
+
+def bootstrap(
+    domains: Sequence[MomentBlocks],
+    unit: Matrix,
+    divergence: str,
+    *,
+    ridge: float,
+    n_resamples: int,
+    rng: np.random.Generator,
+) -> Matrix:
+    """Divergences (B, K, K) of domains whose blocks are drawn with replacement."""
+    eye = ridge * np.eye(len(unit))
+    drawn = [resampled_covariances(own, unit, n_resamples, rng) + eye for own in domains]
+    stacks = torch.from_numpy(np.stack(drawn, 1))
+    return np.stack([divergences(stack, divergence) for stack in stacks])
+
+
+def interval(observed: Matrix, resampled: Matrix, level: float) -> tuple[Matrix, Matrix]:
+    """Lower and upper ends from resamples (B, ...) of observed values (...).
+
+    Divergences of samples exceed the true one on average, and those of resamples exceed the
+    observed one by about as much again: percentiles less twice that bias, not below zero.
+
+    Examples
+    --------
+    >>> low, high = interval(np.array(1.0), np.linspace(0.6, 1.6, 101), 0.9)
+    >>> round(float(low), 6), round(float(high), 6)
+    (0.45, 1.35)
+    """
+    tail = (1 - level) / 2
+    low, high = np.quantile(resampled, (tail, 1 - tail), axis=0)
+    bias = resampled.mean(0) - observed
+    return np.maximum(low - 2 * bias, 0.0), np.maximum(high - 2 * bias, 0.0)

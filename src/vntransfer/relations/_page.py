@@ -1,0 +1,177 @@
+"""The result as one HTML page."""
+
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+
+from vntransfer._version import __version__
+from vntransfer.pages import Axis, Dendrogram, Heatmap, Intervals, Page, TableCell
+from vntransfer.pages.document import Value
+from vntransfer.relations._bootstrap import of_features
+from vntransfer.relations.explain import explanation, verdict
+from vntransfer.relations.result import LEVEL, Relation
+
+NUMBERS = 15
+"""Places up to which numbers are written into a heat map."""
+
+SHOWN = 8
+"""Places that get a ranking as a chart; the tables have all."""
+
+
+def write(found: Relation, path: Path, title: str) -> Path:
+    """Write the page; see `Relation.to_page`."""
+    own = found.settings
+    page = Page(
+        title,
+        lead=(
+            f"How {own['response']} depends on the other columns in {len(found.names)} places "
+            f"({own['domain']})."
+        ),
+        footer={
+            "made by": f"vntransfer {__version__}, vnt relate",
+            "settings": ", ".join(f"{key} {value}" for key, value in own.items()),
+        },
+    )
+    _answer(found, page)
+    _maps(found, page)
+    _pairs(found, page)
+    _rankings(found, page)
+    _places(found, page)
+    page.section("What the numbers mean").text(*explanation(found))
+    return page.write(path)
+
+
+def _answer(found: Relation, page: Page) -> None:
+    part = page.section("What came out")
+    part.text(*verdict(found))
+    without = [name for name in found.names if name not in found.labelled]
+    for name in without[:20]:
+        near = found.ranking(name)
+        part.note(
+            f"{name} has no responses, so that nothing can be said on how they depend on the "
+            f"features there. By its features alone it is closest to {near[0].name}."
+        )
+
+
+def _maps(found: Relation, page: Page) -> None:
+    part = page.section("Maps")
+    known = found.labelled
+    at = [found.at(name) for name in known]
+    part.figure(
+        Heatmap(
+            known,
+            known,
+            found.divergences[np.ix_(at, at)],
+            label=found.settings["divergence"],
+            numbers=len(known) <= NUMBERS,
+            tree=Dendrogram(known, found.linkage()),
+        ),
+        "How differently the response depends on the features",
+        "Places that are alike stand together; the tree joins the nearest first.",
+    )
+    names = list(found.names)
+    part.figure(
+        Heatmap(
+            names,
+            names,
+            found.features_alone,
+            label=of_features(found.settings["divergence"]),
+            numbers=len(names) <= NUMBERS,
+            tree=Dendrogram(names, found.linkage(features=True)),
+        ),
+        "How differently the features alone are spread",
+        "Places without responses are here as well.",
+    )
+
+
+def _pairs(found: Relation, page: Page) -> None:
+    part = page.section("All pairs")
+    ends = found.intervals
+    rows: list[list[Value]] = []
+    for one, other in combinations(found.labelled, 2):
+        i, j = found.at(one), found.at(other)
+        p = float(found.p_values[i, j])
+        if np.isnan(p):
+            word = TableCell("not tested", None)
+        elif p <= LEVEL:
+            word = TableCell("different", None, "bad")
+        else:
+            word = TableCell("not told apart", None)
+        rows.append(
+            [
+                one,
+                other,
+                word,
+                float(found.divergences[i, j]),
+                float(ends.low[i, j]),
+                float(ends.high[i, j]),
+                TableCell("" if np.isnan(p) else f"{p:.4f}", p),
+                TableCell(
+                    "" if np.isnan(p) else f"{found.raw_p_values[i, j]:.4f}",
+                    float(found.raw_p_values[i, j]),
+                ),
+                float(found.features_alone[i, j]),
+            ]
+        )
+    part.table(
+        [
+            "place",
+            "and",
+            "verdict",
+            "divergence",
+            "from",
+            "to",
+            "p-value",
+            "uncorrected",
+            "features alone",
+        ],
+        rows,
+        "Pairs of places",
+        [f"Intervals of {100 * found.settings['level']:g} %. Press a heading to sort."],
+    )
+
+
+def _rankings(found: Relation, page: Page) -> None:
+    part = page.section("Closest sources")
+    for target in found.names[:SHOWN]:
+        near = found.ranking(target)
+        own = target in found.labelled
+        j = [found.at(n.name) for n in near]
+        i = found.at(target)
+        ends = found.features_intervals
+        part.figure(
+            Intervals(
+                [n.name for n in near],
+                [n.divergence if own else n.features_alone for n in near],
+                [n.low for n in near] if own else ends.low[i, j].tolist(),
+                [n.high for n in near] if own else ends.high[i, j].tolist(),
+                Axis("divergence" if own else "divergence of the features alone", low=0.0),
+                reference=0.0,
+            ),
+            f"For {target}",
+            "" if own else "It has no responses: the order is that of the features alone.",
+        )
+    ranked: list[list[Value]] = [
+        [
+            target,
+            rank,
+            n.name,
+            None if np.isnan(n.divergence) else n.divergence,
+            n.features_alone,
+        ]
+        for target in found.names
+        for rank, n in enumerate(found.ranking(target), 1)
+    ]
+    head = ["target", "rank", "source", "divergence", "features alone"]
+    part.table(head, ranked, "All rankings")
+
+
+def _places(found: Relation, page: Page) -> None:
+    part = page.section("Places and columns")
+    rows: list[list[Value]] = [[name, *found.rows[name]] for name in found.names]
+    part.table(["place", "rows with a response", "without"], rows, "Places")
+    if found.treatment:
+        part.table(["column", "kind", "what was done"], found.treatment, "Columns")
+    for note in found.notes:
+        part.note(note)

@@ -1,0 +1,258 @@
+"""What `relate` finds out, with the questions one asks of it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import combinations
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vntransfer.checks import whole
+from vntransfer.errors import ArgumentError, DomainError
+from vntransfer.relations._smoother import Matrix
+
+LEVEL = 0.05
+"""Level at which places count as different."""
+
+
+class Neighbour(NamedTuple):
+    """How near a place is to another: the divergence and its interval, p-value, and the inputs."""
+
+    name: str
+    divergence: float
+    low: float
+    high: float
+    p_value: float
+    features_alone: float
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Lower and upper ends (K, K) of intervals of divergences."""
+
+    low: Matrix
+    high: Matrix
+
+
+@dataclass(frozen=True, eq=False)
+class Relation:
+    """How K places relate to each other.
+
+    Matrices are (K, K), symmetric, in the order of ``names``, and NaN where a place has no
+    responses. Numbers are in units of the pooled variance: columns are standardised on the rows of
+    all places together.
+
+    Parameters
+    ----------
+    names
+        Of the places.
+    rows
+        Place -> rows with and without a response.
+    divergences
+        Divergence of [features, response].
+    intervals
+        Of it.
+    features_alone, features_intervals
+        The same of the features alone.
+    p_values, raw_p_values
+        Of the null hypothesis, with and without Holm's correction.
+    settings
+        What was computed and how: plain values.
+    notes
+        Sentences on what was left out or is to be known.
+    treatment
+        Name, kind and treatment of every column of the table.
+    """
+
+    names: tuple[str, ...]
+    rows: Mapping[str, tuple[int, int]]
+    divergences: Matrix
+    intervals: Interval
+    features_alone: Matrix
+    features_intervals: Interval
+    p_values: Matrix
+    raw_p_values: Matrix
+    settings: Mapping[str, Any]
+    notes: tuple[str, ...] = ()
+    treatment: tuple[tuple[str, str, str], ...] = field(default=(), repr=False)
+
+    @property
+    def labelled(self) -> list[str]:
+        """Places with responses."""
+        return [name for name in self.names if self.rows[name][0] >= 2]
+
+    def at(self, name: str) -> int:
+        """Position of a place."""
+        if name not in self.names:
+            raise DomainError(f"target: no place {name!r}; there are {', '.join(self.names)}")
+        return self.names.index(name)
+
+    def ranking(self, target: str) -> list[Neighbour]:
+        """Places with responses, the one closest to ``target`` first.
+
+        Ordered by the divergence; if the target has no responses, by that of the features alone:
+        then nothing is known of how its response depends on them.
+        """
+        i = self.at(target)
+        known = target in self.labelled
+        order = self.divergences[i] if known else self.features_alone[i]
+        others = [self.at(name) for name in self.labelled if name != target]
+        return [
+            Neighbour(
+                self.names[j],
+                *(
+                    float(table[i, j])
+                    for table in (
+                        self.divergences,
+                        self.intervals.low,
+                        self.intervals.high,
+                        self.p_values,
+                        self.features_alone,
+                    )
+                ),
+            )
+            for j in sorted(others, key=lambda j: order[j])
+        ]
+
+    def linkage(self, *, features: bool = False) -> Matrix:
+        """Tree of scipy's hierarchical clustering (average linkage) of the places.
+
+        Parameters
+        ----------
+        features
+            Of the features alone, for all places; otherwise of those with responses.
+        """
+        from scipy.cluster.hierarchy import linkage
+        from scipy.spatial.distance import squareform
+
+        table = self.features_alone
+        if not features:
+            kept = [self.at(name) for name in self.labelled]
+            table = self.divergences[np.ix_(kept, kept)]
+        if len(table) < 2:
+            raise DomainError("linkage: needs at least two places with responses")
+        flat = squareform(table, checks=False)
+        return np.asarray(linkage(flat, "average", optimal_ordering=True))
+
+    @property
+    def order(self) -> list[str]:
+        """Names so that places that are alike stand together; those without responses last."""
+        from scipy.cluster.hierarchy import leaves_list
+
+        known = self.labelled
+        first = [known[k] for k in leaves_list(self.linkage())] if len(known) > 1 else known
+        return [*first, *(name for name in self.names if name not in first)]
+
+    def groups(self, n_groups: int) -> list[list[str]]:
+        """Places with responses in so many groups, by cutting the tree.
+
+        Parameters
+        ----------
+        n_groups
+            From 1 to the number of these places.
+        """
+        from scipy.cluster.hierarchy import fcluster
+
+        known = self.labelled
+        count = whole("n_groups", n_groups, minimum=1, maximum=len(known))
+        label = fcluster(self.linkage(), count, "maxclust")
+        members = (
+            [n for n, k in zip(known, label, strict=True) if k == g] for g in sorted(set(label))
+        )
+        return [own for own in members if own]
+
+    def different(self, level: float = LEVEL) -> list[tuple[str, str]]:
+        """Pairs whose p-value (corrected for their number) is at most ``level``."""
+        pairs = combinations(range(len(self.names)), 2)
+        return [(self.names[i], self.names[j]) for i, j in pairs if self.p_values[i, j] <= level]
+
+    def mark(self, one: str, other: str) -> str:
+        """Verdict on a pair: "≠" different, "·" not told apart, "?" not tested.
+
+        Parameters
+        ----------
+        one, other
+            Names of places.
+        """
+        p = self.p_values[self.at(one), self.at(other)]
+        return "?" if np.isnan(p) else "≠" if p <= LEVEL else "·"
+
+    def table(self) -> list[dict[str, Any]]:
+        """One record per pair, for a data frame.
+
+        Examples
+        --------
+        >>> from vntransfer import relate
+        >>> rng = np.random.default_rng(0)
+        >>> X = {name: rng.normal(size=(50, 2)) for name in "abc"}
+        >>> domains = {name: (x, x.sum(1)) for name, x in X.items()}
+        >>> found = relate(domains, n_resamples=299, n_bootstrap=20)
+        >>> sorted(found.table()[0])
+        ['a', 'b', 'divergence', 'features_alone', 'high', 'low', 'p_value', 'raw_p_value']
+        """
+        columns = {
+            "divergence": self.divergences,
+            "low": self.intervals.low,
+            "high": self.intervals.high,
+            "p_value": self.p_values,
+            "raw_p_value": self.raw_p_values,
+            "features_alone": self.features_alone,
+        }
+        return [
+            {"a": self.names[i], "b": self.names[j]}
+            | {key: float(matrix[i, j]) for key, matrix in columns.items()}
+            for i, j in combinations(range(len(self.names)), 2)
+        ]
+
+    def plot(self, *, axes: Any = None) -> Any:
+        """Draw the heat map in clustered order with matplotlib; gives the axes."""
+        try:
+            import matplotlib.pyplot as plt
+        except ImportError as error:
+            raise ArgumentError(
+                "plot: needs matplotlib: run `pip install 'vntransfer[plots]'`"
+            ) from error
+        order = [name for name in self.order if name in self.labelled]
+        at = [self.at(name) for name in order]
+        axes = plt.subplots()[1] if axes is None else axes
+        shown = axes.imshow(self.divergences[np.ix_(at, at)], cmap="viridis")
+        axes.set_xticks(range(len(order)), order, rotation=90)
+        axes.set_yticks(range(len(order)), order)
+        for i, one in enumerate(order):
+            for j, other in enumerate(order):
+                if i != j and self.mark(one, other) == "≠":
+                    axes.text(j, i, "≠", ha="center", va="center", color="white")
+        axes.figure.colorbar(shown, label=self.settings["divergence"])
+        axes.set_title("≠: different relation at 5 %")
+        return axes
+
+    def to_page(self, path: str | Path, *, title: str = "Which places behave alike") -> Path:
+        """Write the result as one HTML file that needs nothing else.
+
+        Parameters
+        ----------
+        path
+            Of the file.
+        title
+            Of the page.
+        """
+        from vntransfer.relations._page import write
+
+        return write(self, Path(path), title)
+
+
+def spread(values: Matrix, kept: list[int], size: int) -> NDArray[np.float64]:
+    """Place a matrix of some places in one of all, NaN elsewhere.
+
+    Examples
+    --------
+    >>> spread(np.array([[0.0, 1.0], [1.0, 0.0]]), [0, 2], 3)
+    array([[ 0., nan,  1.],
+           [nan, nan, nan],
+           [ 1., nan,  0.]])
+    """
+    full = np.full((size, size), np.nan)
+    full[np.ix_(kept, kept)] = values
+    return full

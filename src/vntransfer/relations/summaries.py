@@ -1,0 +1,327 @@
+"""What is kept of a domain while its rows pass by: moments of blocks of rows, and a few rows.
+
+Everything here merges: summaries of parts of a table, made anywhere, give those of the whole.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from vntransfer.moments import Moments
+from vntransfer.relations._smoother import Matrix
+
+BLOCKS = 128
+"""A large domain is kept as so many blocks at least, and at most twice as many."""
+
+BYTES = 4_000_000
+"""Memory of a domain's blocks, from which on there are fewer of them (32 at least)."""
+
+RESERVOIR = 1000
+"""Rows of each domain that are kept, at random."""
+
+
+@dataclass
+class MomentBlocks:
+    """Second moments of blocks of about equally many rows; single rows at first.
+
+    A block is merged with its neighbour whenever there are too many, so that memory is bounded
+    however many rows come. The moments of all rows are exact; the blocks are what intervals are
+    computed from.
+
+    Of a block is kept the sum of z z' with z = [x - o, 1], which holds its count, sums and squares
+    and makes merging an addition. The origin o is the mean of the rows that came first, m of them:
+    they alone give n rows a variance of (m/n) (mean - o)² at least, so that squares about o exceed
+    those about the mean by a factor of n/m at most, and no more digits than that are lost.
+
+    Parameters
+    ----------
+    n_columns
+        Number of columns D.
+    parts
+        The blocks, arrays (m, D + 1, D + 1).
+    size
+        Rows of a block, but for the last one; merging leaves a few with up to twice as many.
+    origin
+        What the moments are about, (D,).
+    """
+
+    n_columns: int
+    parts: list[Matrix] = field(default_factory=list)
+    size: int = 1
+    origin: Matrix | None = None
+
+    def __len__(self) -> int:
+        return sum(map(len, self.parts))
+
+    @property
+    def few(self) -> int:
+        """Number of blocks below which none are merged."""
+        return min(BLOCKS, max(32, BYTES // (16 * self.n_columns**2)))
+
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
+        return int(sum(part[:, -1, -1].sum() for part in self.parts))
+
+    def stacked(self) -> tuple[Matrix, Matrix, Matrix]:
+        """Numbers of rows (m,), means (m, D) and scatters (m, D, D) of all blocks."""
+        return _unpacked(np.concatenate(self.parts), self.origin)
+
+    def add(self, Z: NDArray[Any]) -> None:
+        """Take in rows, given as columns of Z (D, n)."""
+        n = Z.shape[1]
+        if self.origin is None:
+            self.origin = Z.mean(1, dtype=np.float64)
+        while len(self) + -(-n // self.size) > 2 * self.few:
+            self._halve()
+        C = np.empty((self.n_columns + 1, n))
+        np.subtract(Z, self.origin[:, None], out=C[:-1])
+        C[-1] = 1.0
+        if gap := min(self._gap(), n):
+            self.parts[-1][-1] += C[:, :gap] @ C[:, :gap].T
+        full = (n - gap) // self.size * self.size
+        for rows, size in (
+            (C[:, gap : gap + full], self.size),
+            (C[:, gap + full :], n - gap - full),
+        ):
+            if rows.shape[1]:
+                each = rows.reshape(len(C), -1, size).transpose(1, 0, 2)
+                self.parts.append(each @ each.transpose(0, 2, 1))
+
+    def merge(self, other: "MomentBlocks") -> None:
+        """Take in the blocks of further rows; blocks of both are made equally large first."""
+        if other.origin is None:
+            return
+        origin = other.origin if self.origin is None else self.origin
+        other = MomentBlocks(self.n_columns, other.parts, other.size, other.origin)
+        self.origin = origin
+        for one, size in ((self, other.size), (other, self.size)):
+            while one.size < size:
+                one._halve()
+        added = _about(other, origin)
+        if self._gap() and len(added):  # the short one comes last
+            self.parts[-1], short = self.parts[-1][:-1], self.parts[-1][-1:]
+            if added[-1, -1, -1] < self.size:
+                short, added = short + added[-1:], added[:-1]
+            added = np.concatenate((added, short))
+        self.parts = [*self.parts, added]
+        while len(self) > 2 * self.few:
+            self._halve()
+
+    def total(self) -> Moments:
+        """Moments of all rows."""
+        whole = np.concatenate(self.parts).sum(0, keepdims=True)
+        count, mean, scatter = (torch.from_numpy(p)[0] for p in _unpacked(whole, self.origin))
+        return Moments(count, count, mean, scatter, True)
+
+    def columns(self, kept: Any) -> "MomentBlocks":
+        """Blocks of some of the columns."""
+        if self.origin is None:
+            return MomentBlocks(len(np.arange(self.n_columns)[kept]))
+        at = np.append(np.arange(self.n_columns)[kept], self.n_columns)
+        parts = [part[:, at][:, :, at] for part in self.parts]
+        return MomentBlocks(len(at) - 1, parts, self.size, self.origin[kept])
+
+    def _gap(self) -> int:
+        """Rows that are missing in the last block."""
+        return max(0, self.size - int(self.parts[-1][-1, -1, -1])) if len(self) else 0
+
+    def _halve(self) -> None:
+        """Make blocks twice as large by merging neighbours."""
+        self.size *= 2
+        if len(self) > 1:
+            M = np.concatenate(self.parts)
+            even = len(M) // 2 * 2
+            self.parts = [np.concatenate((M[:even:2] + M[1:even:2], M[even:]))]
+
+
+def _unpacked(M: Matrix, origin: Matrix | None) -> tuple[Matrix, Matrix, Matrix]:
+    """Turn sums of z z' (m, D + 1, D + 1) into counts (m,), means and scatters."""
+    assert origin is not None
+    count, first = M[:, -1, -1].copy(), M[:, :-1, -1]
+    scatter = M[:, :-1, :-1] - first[:, :, None] * first[:, None, :] / count[:, None, None]
+    at = np.arange(len(origin))
+    scatter[:, at, at] = np.maximum(scatter[:, at, at], 0.0)  # rounding, where nothing varies
+    return count, origin + first / count[:, None], scatter
+
+
+def _about(blocks: MomentBlocks, origin: Matrix) -> Matrix:
+    """All blocks, with their moments about another origin: z becomes z + [d, 0]."""
+    assert blocks.origin is not None
+    M = np.concatenate(blocks.parts)
+    if (d := blocks.origin - origin).any():
+        lift = M[:, :, -1:] * np.append(d, 0.0)
+        M = M + lift + lift.transpose(0, 2, 1)
+        M[:, :-1, :-1] += M[:, -1:, -1:] * (d[:, None] * d)
+    return M
+
+
+@dataclass
+class RowReservoir:
+    """A uniform random sample of rows: those with the smallest of random keys.
+
+    Rows that may belong to it wait until there are as many as it has room for: sorting all of them
+    whenever some come would cost more than the moments.
+    """
+
+    n_columns: int
+    capacity: int = RESERVOIR
+    pieces: list[tuple[Matrix, Matrix]] = field(default_factory=list)
+    bound: float = 1.0
+
+    def add(self, Z: NDArray[Any], rng: np.random.Generator) -> None:
+        """Take in rows, given as columns of Z (D, n), *in random order*.
+
+        Only rows whose key is below the bound matter: how many there are is drawn, they may as well
+        be the first ones, and keys are drawn for them alone.
+        """
+        if n := int(rng.binomial(Z.shape[1], self.bound)):
+            self._hold(self.bound * rng.random(n), Z[:, :n].T.astype(np.float64))
+
+    def merge(self, other: "RowReservoir") -> None:
+        """Take in the sample of further rows."""
+        for piece in other.pieces:
+            self._hold(*piece)
+
+    @property
+    def rows(self) -> Matrix:
+        """The sample (at most ``capacity``, D), in random order."""
+        return self._best()[1]
+
+    def _hold(self, keys: Matrix, rows: Matrix) -> None:
+        self.pieces = [*self.pieces, (keys, rows)]
+        if sum(len(own) for own, _ in self.pieces) > 2 * self.capacity:
+            best = self._best()
+            self.pieces, self.bound = [best], float(best[0][-1])
+
+    def _best(self) -> tuple[Matrix, Matrix]:
+        keys = np.concatenate([np.zeros(0), *(own for own, _ in self.pieces)])
+        rows = np.concatenate([np.zeros((0, self.n_columns)), *(own for _, own in self.pieces)])
+        kept = np.argsort(keys, kind="stable")[: self.capacity]
+        return keys[kept], rows[kept]
+
+
+@dataclass
+class DomainSummary:
+    """One domain: rows with a response as [x, y], rows without one as x alone.
+
+    Parameters
+    ----------
+    joint, bare
+        Blocks of the rows with and without a response.
+    reservoir
+        Random sample of the rows with one.
+    """
+
+    joint: MomentBlocks
+    bare: MomentBlocks
+    reservoir: RowReservoir
+
+    @classmethod
+    def empty(cls, n_features: int) -> Self:
+        """No rows yet."""
+        D = n_features + 1
+        return cls(MomentBlocks(D), MomentBlocks(n_features), RowReservoir(D))
+
+    def add(self, Z: NDArray[Any], rng: np.random.Generator) -> None:
+        """Take in rows [x, y], columns of Z (d + 1, n) in random order; y is NaN if not known."""
+        unknown = np.isnan(Z[-1])
+        if unknown.any():
+            self.bare.add(Z[:-1, unknown])
+            Z = Z[:, ~unknown]
+        if Z.shape[1]:
+            self.joint.add(Z)
+            self.reservoir.add(Z, rng)
+
+    def merge(self, other: "DomainSummary") -> None:
+        """Take in further rows."""
+        self.joint.merge(other.joint)
+        self.bare.merge(other.bare)
+        self.reservoir.merge(other.reservoir)
+
+    @property
+    def labelled(self) -> int:
+        """Rows with a response."""
+        return self.joint.rows
+
+    @property
+    def unlabelled(self) -> int:
+        """Rows without one."""
+        return self.bare.rows
+
+    def features(self) -> MomentBlocks:
+        """Blocks of the features of all rows."""
+        every = self.joint.columns(np.arange(self.bare.n_columns))
+        every.merge(self.bare)
+        return every
+
+
+@dataclass
+class Summaries:
+    """Summaries of all domains seen so far, by name, in the order in which they came.
+
+    Examples
+    --------
+    >>> parts = Summaries(1), Summaries(1)
+    >>> for k, part in enumerate(parts):
+    ...     part.add(np.array([0, 1, 0]), ["a", "b"], np.ones((2, 3)), np.random.default_rng(k))
+    >>> parts[0].merge(parts[1])
+    >>> {name: own.labelled for name, own in parts[0].items()}
+    {'a': 4, 'b': 2}
+    """
+
+    n_features: int
+    domains: dict[str, DomainSummary] = field(default_factory=dict)
+    notes: dict[str, int] = field(default_factory=dict)
+
+    def add(
+        self,
+        codes: NDArray[np.intp],
+        names: list[str],
+        Z: Sequence[NDArray[Any]] | Matrix,
+        rng: np.random.Generator,
+    ) -> None:
+        """Take in rows [x, y], columns of Z (d + 1, n), that belong to domains ``names[codes]``.
+
+        There are fewer than 2^15 names. Z may be a list of its rows, all of one type; float32 stays
+        so until moments are taken, which halves the traffic. Rows are shuffled first: where a table
+        is sorted, blocks of its rows would differ more than chance makes them.
+        """
+        order = rng.permutation(len(codes))
+        order = order[np.argsort(codes[order].astype(np.int16), kind="stable")]
+        bounds = np.searchsorted(codes[order], np.arange(len(names) + 1))
+        rows = np.empty((len(Z), len(codes)), dtype=Z[0].dtype)
+        for row, into in zip(Z, rows, strict=True):  # several times faster than Z[:, order]
+            np.take(row, order, out=into, mode="clip")
+        for name, start, stop in zip(names, bounds, bounds[1:], strict=False):
+            if start < stop:
+                if name not in self.domains:
+                    self.domains[name] = DomainSummary.empty(self.n_features)
+                self.domains[name].add(rows[:, start:stop], rng)
+
+    def merge(self, other: "Summaries") -> None:
+        """Take in what came elsewhere."""
+        for name, own in other.domains.items():
+            if name in self.domains:
+                self.domains[name].merge(own)
+            else:
+                self.domains[name] = own
+        for note, n in other.notes.items():
+            self.notes[note] = self.notes.get(note, 0) + n
+
+    def items(self) -> Iterator[tuple[str, DomainSummary]]:
+        """Name and summary of each domain."""
+        yield from self.domains.items()
+
+
+def pooled(blocks: Iterable[MomentBlocks]) -> Moments:
+    """Moments of the rows of several domains together."""
+    every = [own.total() for own in blocks if len(own)]
+    whole = every[0]
+    for part in every[1:]:
+        whole = whole.merge(part)
+    return whole

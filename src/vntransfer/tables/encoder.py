@@ -1,0 +1,270 @@
+"""From columns of a table to a matrix of numbers, with a record of what was done."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vntransfer.errors import ArgumentError, DataError
+from vntransfer.tables.files import Column
+from vntransfer.tables.schema import Field, booleans, date_parts, days, describe, without_marks
+
+Floats = NDArray[np.float64]
+
+LARGEST = 1e100
+"""Numbers beyond it overflow where they are squared and added up."""
+
+
+@dataclass
+class Findings:
+    """What was unusual in rows that were encoded; it adds up over pieces of a table.
+
+    Parameters
+    ----------
+    rows
+        Number of rows seen.
+    unseen
+        Column -> categories that the training rows did not have, with their numbers of rows.
+    filled
+        Column -> missing values in a column that had none in training.
+    outside
+        Column -> values beyond the range of the training rows.
+    """
+
+    rows: int = 0
+    unseen: dict[str, Counter[str]] = field(default_factory=dict)
+    filled: Counter[str] = field(default_factory=Counter)
+    outside: Counter[str] = field(default_factory=Counter)
+
+    def lines(self) -> list[str]:
+        """Sentences for people to read, the worst first.
+
+        Examples
+        --------
+        >>> Findings(10, unseen={"kind": Counter({"barn": 3})}).lines()
+        ["'kind': 3 of 10 rows have categories never seen in training ('barn')"]
+        """
+        out = []
+        for name, counts in self.unseen.items():
+            shown = ", ".join(repr(text[:40]) for text, _ in counts.most_common(3))
+            more = f" and {len(counts) - 3} more" if len(counts) > 3 else ""
+            out.append(
+                f"{name!r}: {counts.total()} of {self.rows} rows have categories never seen in "
+                f"training ({shown}{more})"
+            )
+        for name, n in self.filled.most_common():
+            out.append(f"{name!r}: {n} missing values, filled as in training; there were none then")
+        for name, n in self.outside.most_common():
+            out.append(f"{name!r}: {n} of {self.rows} values lie beyond those of the training rows")
+        return out
+
+
+@dataclass(frozen=True)
+class TableEncoder:
+    """Turn columns into numbers, the same way for training rows and all later ones.
+
+    Numbers stay as they are, yes and no become 1 and 0, each frequent category has a column, dates
+    become time and places in the year, week and day; missing values are filled with the median
+    (numbers, dates) or the more frequent one (yes or no), and a column says where. Everything is
+    learned from the rows given to `fit` and can be written as JSON.
+
+    Parameters
+    ----------
+    fields
+        The record of each column.
+
+    Examples
+    --------
+    >>> columns = {"rooms": Column("number", np.array([2.0, np.nan, 4.0])),
+    ...            "kind": Column("text", np.array(["flat", "house", "flat"], dtype=object))}
+    >>> encoder = TableEncoder.fit(columns)
+    >>> encoder.names
+    ['rooms', 'rooms is missing', 'kind=flat', 'kind=house']
+    >>> encoder.transform(columns)
+    array([[2., 0., 1., 0.],
+           [3., 1., 0., 1.],
+           [4., 0., 1., 0.]])
+    """
+
+    fields: tuple[Field, ...]
+
+    @classmethod
+    def fit(
+        cls,
+        columns: Mapping[str, Column],
+        rows: Sequence[int | str] | None = None,
+        *,
+        wanted: Sequence[str] = (),
+        category: Sequence[str] = (),
+        called: str = "rows",
+    ) -> Self:
+        """Find out what the columns hold.
+
+        Parameters
+        ----------
+        columns
+            Training rows, column by column.
+        rows
+            Their numbers in the file, for messages.
+        wanted
+            Columns that were asked for by name: ids and row numbers among them are used.
+        category
+            Columns that hold categories even if they look like numbers.
+        called
+            What the rows are in messages, such as "labelled rows".
+        """
+        if absent := sorted(set(category) - set(columns)):
+            raise ArgumentError(f"category: {absent[0]!r} is not among the features")
+        n = len(next(iter(columns.values()))) if columns else 0
+        numbers = range(2, n + 2) if rows is None else rows
+        fields = tuple(
+            describe(
+                name,
+                column,
+                numbers,
+                wanted=name in wanted,
+                category=name in category,
+                called=called,
+            )
+            for name, column in columns.items()
+        )
+        made = cls(fields)
+        if not made.names:
+            reasons = "; ".join(f"{f.name!r}: {f.note}" for f in fields)
+            raise DataError(f"features: no column says anything ({reasons}); add one that does")
+        return made
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the columns of the matrix."""
+        return [name for own in self.fields for name in own.outputs()]
+
+    @property
+    def needed(self) -> list[str]:
+        """Columns of the table that are read."""
+        return [own.name for own in self.fields if own.kind != "left out"]
+
+    def compare(self, names: Sequence[str], roles: Sequence[str]) -> list[str]:
+        """Compare the columns of a table with those of the training table.
+
+        Parameters
+        ----------
+        names
+            Columns of the table.
+        roles
+            Columns of place and response, which need not be there.
+
+        Returns
+        -------
+        list of str
+            Notes: columns that are not used, another order. What is missing is an error.
+        """
+        if absent := [name for name in self.needed if name not in names]:
+            raise DataError(
+                f"columns missing that the model was trained on: {', '.join(map(repr, absent))}; "
+                f"the table has {', '.join(map(repr, names))[:300]}"
+            )
+        known = {*(own.name for own in self.fields), *roles}
+        extra = [name for name in names if name not in known]
+        notes = [f"columns not used: {', '.join(map(repr, extra))}"] if extra else []
+        if [name for name in names if name in self.needed] != self.needed:
+            notes.append("the columns come in another order; they are matched by their names")
+        return notes
+
+    def transform(
+        self,
+        columns: Mapping[str, Column],
+        rows: Sequence[int] | None = None,
+        findings: Findings | None = None,
+    ) -> Floats:
+        """Encode rows as a matrix (n, p) of finite numbers.
+
+        Parameters
+        ----------
+        columns
+            At least those of `needed`, in any order.
+        rows
+            Their numbers in the file, for messages.
+        findings
+            Takes note of what was unusual.
+        """
+        n = len(columns[self.needed[0]])
+        numbers = range(2, n + 2) if rows is None else rows
+        found = Findings() if findings is None else findings
+        found.rows += n
+        blocks: list[Floats] = []
+        for own in self.fields:
+            if own.kind == "category":
+                blocks += _categories(own, columns[own.name], found)
+            elif own.kind != "left out":
+                blocks += _values(own, columns[own.name], numbers, found)
+        return np.column_stack(blocks).astype(np.float64)
+
+    def summary(self) -> list[tuple[str, str, str]]:
+        """Name, kind and treatment of every column."""
+        return [(own.name, own.kind, own.note) for own in self.fields]
+
+    def as_json(self) -> list[dict[str, Any]]:
+        """Give plain values, for a file."""
+        return [own.as_json() for own in self.fields]
+
+    @classmethod
+    def from_json(cls, values: Any) -> Self:
+        """Undo `as_json`."""
+        if not isinstance(values, list) or not all(isinstance(v, dict) for v in values):
+            raise DataError("schema: damaged; expected a list of columns")
+        made = cls(tuple(Field.from_json(own) for own in values))
+        if not made.names:
+            raise DataError("schema: damaged; no column says anything")
+        return made
+
+
+def _values(own: Field, column: Column, rows: Sequence[int], found: Findings) -> list[Floats]:
+    read = {"boolean": booleans, "date": days}.get(own.kind, _numbers)
+    values = read(column)
+    if (bad := np.isinf(values)).any():
+        i = int(bad.argmax())
+        expected = {"boolean": "yes or no", "date": "a date such as 2024-03-31"}
+        raise DataError(
+            f"row {rows[i]}, column {own.name!r}: {column.texts()[i][:40]!r} is not "
+            f"{expected.get(own.kind, 'a number')}, which the column held in training; mend it"
+        )
+    if (huge := np.abs(values) > LARGEST).any():
+        i = int(huge.argmax())
+        raise DataError(
+            f"row {rows[i]}, column {own.name!r}: {values[i]:g} is too large to compute with; mend "
+            f"it, rescale the column or leave it out"
+        )
+    gaps = np.isnan(values)
+    if gaps.any() and not own.missing:
+        found.filled[own.name] += int(gaps.sum())
+    width = own.high - own.low
+    if far := int(((values < own.low - 1e-9 * width) | (values > own.high + 1e-9 * width)).sum()):
+        found.outside[own.name] += far
+    full = np.where(gaps, own.fill, values)
+    if own.kind == "date":
+        out = date_parts(full, own.parts)
+    else:
+        out = [full] if own.low < own.high else []
+    return [*out, gaps.astype(np.float64)] if own.missing else out
+
+
+def _numbers(column: Column) -> Floats:
+    return without_marks(column).numbers()
+
+
+def _categories(own: Field, column: Column, found: Findings) -> list[Floats]:
+    texts = column.texts()
+    out = [np.asarray(texts == name, dtype=np.float64) for name in own.categories]
+    empty = np.asarray(texts == "", dtype=np.float64)
+    others = 1.0 - empty - sum(out)
+    known = set(own.others)
+    if new := Counter(text for text in texts[others > 0] if text not in known):
+        found.unseen[own.name] = found.unseen.get(own.name, Counter()) + new
+    if empty.any() and not own.missing:
+        found.filled[own.name] += int(empty.sum())
+    out += [others] if own.others else []
+    return [*out, empty] if own.missing else out

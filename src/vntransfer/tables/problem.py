@@ -1,0 +1,288 @@
+"""Who is who in a table of one's own: sources with a response, targets without."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vntransfer.errors import ArgumentError, DataError, DomainError
+from vntransfer.tables.encoder import Findings, TableEncoder
+from vntransfer.tables.files import need
+from vntransfer.tables.frame import Frame, read_frame
+from vntransfer.tables.schema import almost_number, without_marks
+
+LEAST = 10
+"""Labelled rows that are needed at least."""
+
+LABELLED = " (labelled)"
+"""Ends the name of the source that a target's labelled rows make."""
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Rows of sources and targets, encoded; what ``fit`` of an estimator takes.
+
+    Parameters
+    ----------
+    X
+        Encoded rows (n, p).
+    y
+        Responses (n,), NaN in rows of targets.
+    domain
+        Place of each row, (n,).
+    targets
+        Places without a response; none if all are known.
+    encoder
+        How the columns became numbers.
+    findings
+        What is unusual in the rows of the targets.
+    notes
+        Sentences on rows that were left out, and on what was not used.
+    names
+        The columns of place and response.
+    sha256
+        Of the files.
+    """
+
+    X: Floats
+    y: Floats
+    domain: NDArray[Any]
+    targets: tuple[str, ...]
+    encoder: TableEncoder
+    findings: Findings
+    notes: tuple[str, ...]
+    names: tuple[str, str]
+    sha256: Mapping[str, str]
+
+    @property
+    def sources(self) -> list[str]:
+        """Places with a response, in their order in the table."""
+        return [name for name in dict.fromkeys(self.domain.tolist()) if name not in self.targets]
+
+    def items(self) -> Iterator[tuple[str, tuple[Floats, Floats]]]:
+        """Give the sources as name, (X, y)."""
+        for name in self.sources:
+            own = self.domain == name
+            yield name, (self.X[own], self.y[own])
+
+
+def read_problem(
+    data: Any,
+    *,
+    domain: str,
+    response: str,
+    targets: Sequence[str] = (),
+    features: Sequence[str] | None = None,
+    drop: Sequence[str] = (),
+    category: Sequence[str] = (),
+    use_target_labels: bool = False,
+    delimiter: str = ",",
+) -> Problem:
+    """Read a table and encode its columns, learning the encoding from labelled rows alone.
+
+    Parameters
+    ----------
+    data, delimiter
+        See `read_frame`.
+    domain, response
+        Columns that say where a row comes from, and what is to be predicted.
+    targets
+        Places to predict for; their responses are not read.
+    features
+        Columns to predict from; None: all others.
+    drop
+        Columns to leave out.
+    category
+        Columns that hold categories even if they look like numbers.
+    use_target_labels
+        Whether rows of targets that have a response become a source, "NAME (labelled)".
+
+    Examples
+    --------
+    >>> town = ["A"] * 6 + ["B"] * 6 + ["C"] * 3
+    >>> rooms, price = [*range(1, 16)], [*range(10, 22), None, None, None]
+    >>> table = {"town": town, "rooms": rooms, "garden": [True, False, True] * 5, "price": price}
+    >>> problem = read_problem(table, domain="town", response="price", targets=["C"])
+    >>> problem.sources, problem.targets, problem.encoder.names, problem.X.shape
+    (['A', 'B'], ('C',), ['rooms', 'garden'], (15, 2))
+    """
+    frame, names = read_features(data, domain, response, features, drop, delimiter)
+    places = read_places(frame, domain)
+    _check_targets(frame, places, targets)
+    aimed = np.isin(places, targets)
+    y = read_responses(frame, response, unread=None if use_target_labels else aimed)
+    known = ~np.isnan(y)
+    notes: list[str] = []
+    if use_target_labels:
+        own = aimed & known
+        for name in targets:
+            if not (aimed & ~known & (places == name)).any():
+                raise DomainError(
+                    f"target: all rows of {name!r} have a response, none is left to predict; leave "
+                    f"--use-target-labels out to treat them as unknown"
+                )
+        if own.any():
+            notes.append(f"{int(own.sum())} labelled rows of targets serve as sources")
+        if clash := {f"{name}{LABELLED}" for name in targets} & set(places.tolist()):
+            raise DomainError(f"domain: {clash.pop()!r} is how labelled rows are named; rename it")
+        places = np.where(own, places + LABELLED, places)
+        aimed &= ~known
+    elif (seen := int((aimed & known).sum())) > 0:
+        notes.append(
+            f"{seen} rows of targets have a response, which is not read; --use-target-labels "
+            f"(use_target_labels=True) lets them help"
+        )
+    notes += _left_out(places, aimed, known)
+    labelled = known & ~aimed
+    _check_labelled(frame, response, y, labelled, places)
+    rows = np.flatnonzero(labelled)
+    columns = {name: frame.columns[name] for name in names}
+    numbers = np.asarray(frame.rows)
+    encoder = TableEncoder.fit(
+        {name: column.take(rows) for name, column in columns.items()},
+        numbers[rows].tolist(),
+        wanted=features or (),
+        category=category,
+        called="labelled rows",
+    )
+    used, findings = np.flatnonzero(labelled | aimed), Findings()
+    X = encoder.transform(
+        {name: column.take(used) for name, column in columns.items()}, numbers[used].tolist()
+    )
+    if aimed.any():
+        taken = {name: column.take(aimed) for name, column in columns.items()}
+        encoder.transform(taken, numbers[aimed].tolist(), findings)
+    return Problem(
+        X,
+        np.where(aimed, np.nan, y)[used],
+        places[used],
+        tuple(dict.fromkeys(targets)),
+        encoder,
+        findings,
+        tuple(notes),
+        (domain, response),
+        frame.sha256,
+    )
+
+
+def read_features(
+    data: Any,
+    domain: str,
+    response: str,
+    features: Sequence[str] | None,
+    drop: Sequence[str],
+    delimiter: str = ",",
+) -> tuple[Frame, list[str]]:
+    """Read a table but for the columns that are left out, and name those to predict from."""
+
+    def pick(table: str, every: list[str]) -> list[str]:
+        names.extend(choose_features(table, every, domain, response, features, drop))
+        return [*names, domain, response]
+
+    names: list[str] = []
+    frame = read_frame(data, columns=pick, delimiter=delimiter)
+    return frame, names or pick(frame.name, list(frame.columns))[:-2]
+
+
+def choose_features(
+    table: str,
+    every: Sequence[str],
+    domain: str,
+    response: str,
+    features: Sequence[str] | None,
+    drop: Sequence[str],
+) -> list[str]:
+    """Name the columns to predict from, among all of a table, checking those that were named."""
+    for what, named in (("features", features), ("drop", drop)):
+        if isinstance(named, str):
+            raise ArgumentError(f"{what}: expected a list of columns, got {named!r}")
+    need(Path(table), every, [domain, response, *(features or ()), *drop])
+    if domain == response:
+        raise ArgumentError(f"response: {response!r} is also the domain; name another column")
+    roles = {domain, response}
+    if doubled := roles & set(features or ()):
+        raise ArgumentError(f"features: {doubled.pop()!r} is also the response or the domain")
+    if doubled := roles & set(drop):
+        raise ArgumentError(f"drop: {doubled.pop()!r} is the response or the domain")
+    wanted = every if features is None else features
+    names = [n for n in wanted if n not in roles and n not in drop]
+    if not names:
+        raise DataError(f"{table}: no column is left as a feature; it has {', '.join(every)}")
+    return list(dict.fromkeys(names))
+
+
+def read_places(frame: Frame, domain: str) -> NDArray[Any]:
+    """Give the place (or task) of each row as text."""
+    places = frame.columns[domain].texts()
+    if (blank := places == "").any():
+        row = frame.rows[int(blank.argmax())]
+        raise DataError(
+            f"{frame.name}: row {row}, column {domain!r}: is empty; say where the row comes from"
+        )
+    return places
+
+
+def read_responses(frame: Frame, response: str, unread: NDArray[np.bool_] | None = None) -> Floats:
+    """Give the response of each row as a number, NaN where it is not known.
+
+    Rows of ``unread`` may have anything there, which counts as infinity.
+    """
+    column = without_marks(frame.columns[response])
+    y = column.numbers()
+    bad = np.isinf(y) if unread is None else np.isinf(y) & ~unread
+    if bad.any():
+        i = int(bad.argmax())
+        cell = column.texts()[i]
+        how = "code classes as 0 and 1, or leave the cell empty where it is unknown"
+        raise DataError(
+            f"{frame.name}: row {frame.rows[i]}, column {response!r}: {cell[:40]!r} is not a "
+            f"finite number; the response must be one "
+            f"({'write numbers as 1234.5, without commas and %' if almost_number(cell) else how})"
+        )
+    return y
+
+
+def _check_targets(frame: Frame, places: NDArray[Any], targets: Sequence[str]) -> None:
+    every = list(dict.fromkeys(places.tolist()))
+    for name in targets:
+        if name not in every:
+            close = get_close_matches(name, every, 1)
+            hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(every[:20])}"
+            raise DomainError(f"target: {frame.name} has no place {name!r}; {hint}")
+    if len(every) < 2:
+        raise DomainError(
+            f"domain: {frame.name} has one place, {every[0]!r}; at least two are needed, one of "
+            f"them with a response"
+        )
+
+
+def _left_out(places: NDArray[Any], aimed: NDArray[Any], known: NDArray[Any]) -> list[str]:
+    notes = []
+    for name in dict.fromkeys(places[~aimed & ~known].tolist()):
+        own = (places == name) & ~aimed
+        gone, all_of = int((own & ~known).sum()), int(own.sum())
+        why = "and is not a target" if gone == all_of else ""
+        notes.append(f"{gone} of {all_of} rows of {name!r} have no response {why}".rstrip())
+    return [f"{note}: left out" for note in notes]
+
+
+def _check_labelled(
+    frame: Frame, response: str, y: Floats, labelled: NDArray[Any], places: NDArray[Any]
+) -> None:
+    n = int(labelled.sum())
+    if n < LEAST:
+        raise DataError(
+            f"{frame.name}: {n} rows of sources have a response in {response!r}; at least {LEAST} "
+            f"are needed (is the target the place without responses?)"
+        )
+    if np.ptp(y[labelled]) == 0:
+        raise DataError(
+            f"{frame.name}: column {response!r} is {y[labelled][0]:g} in all labelled rows; there "
+            f"is nothing to learn"
+        )

@@ -1,0 +1,361 @@
+"""What a column holds, and what is recorded of it: plain values that fit into JSON."""
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from typing import Any, Literal, NoReturn, Self, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vntransfer.errors import DataError
+from vntransfer.tables.files import Column
+
+Kind = Literal["number", "boolean", "date", "category", "left out"]
+
+MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "?", "-")
+"""What stands for nothing among numbers, booleans and dates; among texts only "" does."""
+
+TRUE, FALSE = ("true", "yes", "t", "y"), ("false", "no", "f", "n")
+
+KEPT = 30
+"""Categories with a column of their own, the most frequent ones; the others share one."""
+
+MANY = 1000
+"""Distinct texts from which on a column is refused."""
+
+FEW = 20
+"""Distinct texts up to which a column is one of categories however few rows there are."""
+
+_ISO = re.compile(r"\d{4}-\d{2}-\d{2}([T ]|$)")
+_DATE = re.compile(r"\d{1,4}[./-]\d{1,2}[./-]\d{1,4}")
+_CODE = re.compile(r"0\d+")
+_ALMOST = re.compile(
+    r"[-+]?(\d*,\d+|\d{1,3}(,\d{3})+(\.\d+)?|\d{1,3}(\.\d{3})+,\d+|\d+([.,]\d+)?\s?%)"
+)
+
+
+@dataclass(frozen=True)
+class Field:
+    """A column of the table, and how it becomes numbers.
+
+    Parameters
+    ----------
+    name
+        Of the column.
+    kind
+        "number", "boolean", "date", "category" or "left out".
+    fill
+        What takes the place of a missing value: the median of the training rows (dates: days since
+        1970).
+    low, high
+        Range of the training rows.
+    missing
+        Whether values were missing in the training rows: then a column says where.
+    categories
+        Those that have a column of their own, by frequency.
+    others
+        Those that share a column.
+    parts
+        Of dates: columns made of them.
+    note
+        What was done, in words; of a column that is left out, why.
+
+    Examples
+    --------
+    >>> Field("kind", "category", categories=("flat", "house"), others=("barn",)).outputs()
+    ['kind=flat', 'kind=house', 'kind=(other)']
+    """
+
+    name: str
+    kind: Kind
+    fill: float = 0.0
+    low: float = 0.0
+    high: float = 0.0
+    missing: bool = False
+    categories: tuple[str, ...] = ()
+    others: tuple[str, ...] = ()
+    parts: tuple[str, ...] = ()
+    note: str = ""
+
+    def outputs(self) -> list[str]:
+        """Name the columns of numbers that it becomes."""
+        if self.kind == "category":
+            names = [*self.categories, *(["(other)"] if self.others else [])]
+            out = [f"{self.name}={name}" for name in names]
+        elif self.kind == "date":
+            out = [f"{self.name}: {part}" for part in self.parts]
+        else:
+            out = [self.name] if self.kind != "left out" and self.low < self.high else []
+        return [*out, f"{self.name} is missing"] if self.missing else out
+
+    def as_json(self) -> dict[str, Any]:
+        """Give plain values."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> Self:
+        """Undo `as_json`, checking every value."""
+        try:
+            own = dict(values)
+            for key in ("categories", "others", "parts"):
+                own[key] = tuple(own[key])
+                if not all(isinstance(text, str) for text in own[key]):
+                    raise TypeError(f"{key} are no texts")
+            field = cls(**own)
+            numbers = np.array([field.fill, field.low, field.high], dtype=np.float64)
+            texts = field.name, field.note
+            if field.kind not in get_args(Kind) or not np.isfinite(numbers).all():
+                raise ValueError(f"kind {field.kind!r} or a number that is not finite")
+            plain = all(type(v) in (int, float) for v in (field.fill, field.low, field.high))
+            if not all(isinstance(t, str) for t in texts) or type(field.missing) is not bool:
+                raise TypeError("a value of the wrong type")
+            if not plain:
+                raise TypeError("a number that is none")
+        except (TypeError, ValueError, KeyError) as error:
+            raise DataError(f"schema: damaged record of a column ({error})") from None
+        return field
+
+
+def almost_number(text: str) -> bool:
+    """Whether a text is a number to people: with a decimal comma, commas at thousands, or a %.
+
+    Examples
+    --------
+    >>> [almost_number(text) for text in ("1,3", "-12,345.6", "1.234,5", "45 %", "1.5", "1,2,3")]
+    [True, True, True, True, False, False]
+    """
+    return _ALMOST.fullmatch(text) is not None
+
+
+def without_marks(column: Column) -> Column:
+    """Empty the cells of a text column that stand for nothing.
+
+    Examples
+    --------
+    >>> without_marks(Column("text", np.array(["3", "NA"], dtype=object))).numbers()
+    array([ 3., nan])
+    """
+    if column.stored != "text":
+        return column
+    marked = np.isin(column.values.astype(str), MISSING)
+    return Column("text", np.where(marked, "", column.values))
+
+
+def booleans(column: Column) -> NDArray[np.float64]:
+    """As 1 and 0: NaN where empty, infinity where something else is written.
+
+    Examples
+    --------
+    >>> booleans(Column("text", np.array(["Yes", "no", "", "perhaps"], dtype=object)))
+    array([ 1.,  0., nan, inf])
+    """
+    if column.stored != "text":
+        values = column.numbers()
+        return np.where(np.isnan(values) | np.isin(values, (0.0, 1.0)), values, np.inf)
+    known = {"": np.nan, **dict.fromkeys(TRUE, 1.0), **dict.fromkeys(FALSE, 0.0)}
+    known |= {"1": 1.0, "0": 0.0}
+    return np.array([known.get(cell.lower(), np.inf) for cell in without_marks(column).values])
+
+
+def days(column: Column) -> NDArray[np.float64]:
+    """Dates as days since 1970 (UTC): NaN where empty, infinity where something else is written.
+
+    Examples
+    --------
+    >>> days(Column("text", np.array(["1970-01-02", "1970-01-01T12:00", "soon"], dtype=object)))
+    array([1. , 0.5, inf])
+    """
+    if column.stored == "date":
+        since = (column.values - np.datetime64(0, "us")) / np.timedelta64(1, "D")
+        return np.asarray(since, dtype=np.float64)
+    if column.stored != "text":
+        return np.where(column.empty(), np.nan, np.inf)
+    return np.array([_day(cell) for cell in without_marks(column).values], dtype=np.float64)
+
+
+def _day(cell: str) -> float:
+    if not cell:
+        return np.nan
+    try:
+        if not _ISO.match(cell):
+            return np.inf
+        when = datetime.fromisoformat(cell)
+    except ValueError:
+        return np.inf
+    when = when.replace(tzinfo=UTC) if when.tzinfo is None else when
+    return (when - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds() / 86400
+
+
+PERIODS = {"season": 365.2425, "weekday": 7.0, "hour": 1.0}
+
+
+def date_parts(t: NDArray[np.float64], parts: tuple[str, ...]) -> list[NDArray[np.float64]]:
+    """Columns made of days since 1970: time in years, and places on circles.
+
+    Examples
+    --------
+    >>> [part.round(3).tolist() for part in date_parts(np.array([0.0, 0.25]), ("hour sin",))]
+    [[0.0, 1.0]]
+    """
+    out = []
+    for part in parts:
+        period, _, wave = part.partition(" ")
+        angle = 2 * np.pi * t / PERIODS.get(period, 365.2425)
+        out.append({"sin": np.sin, "cos": np.cos}[wave](angle) if wave else t / 365.2425)
+    return out
+
+
+ALL_PARTS = ("years", *(f"{period} {wave}" for period in PERIODS for wave in ("sin", "cos")))
+
+
+def describe(
+    name: str,
+    column: Column,
+    rows: Any,
+    *,
+    wanted: bool = False,
+    category: bool = False,
+    called: str = "rows",
+) -> Field:
+    """Find out what a column holds.
+
+    Parameters
+    ----------
+    name, column, rows
+        The column, and the numbers of its rows in the file.
+    wanted
+        Whether it was asked for by name: then it is left out only if it is constant.
+    category
+        Whether it holds categories whatever it looks like.
+    called
+        What the rows are in messages.
+    """
+    marked = without_marks(column)
+    if bool(marked.empty().all()):
+        raise DataError(
+            f"column {name!r}: empty in all {len(column)} {called}; fill it, or leave it out "
+            f"with --drop {name!r} (drop=)"
+        )
+    if category or column.stored == "text":
+        field = None if category else _typed(name, marked, rows, wanted)
+        return field or _categories(name, column, wanted or category)
+    if column.stored == "date":
+        return _dates(name, days(column))
+    values = column.numbers()
+    if np.isinf(values).any():
+        row = rows[int(np.isinf(values).argmax())]
+        raise DataError(f"row {row}, column {name!r}: infinite; mend it")
+    return _numbers(name, values, column.stored == "boolean", wanted)
+
+
+def _typed(name: str, marked: Column, rows: Any, wanted: bool) -> Field | None:
+    """Numbers, booleans or dates written as text; None if it is text."""
+    values = marked.numbers()
+    full = ~marked.empty()
+    fine = np.isfinite(values[full])
+    if fine.all():
+        if any(map(_CODE.fullmatch, marked.values)):  # 01234 is the name of something
+            return None
+        return _numbers(name, values, False, wanted)
+    if fine.mean() >= 0.5:
+        _refuse(name, marked, rows, full, fine, "a number")
+    texts = marked.values[full]
+    meant = {text: almost_number(text) for text in set(texts)}
+    plain = fine | np.array([meant[text] for text in texts])
+    if plain.mean() >= 0.5:
+        at = int(np.flatnonzero(full)[(plain & ~fine).argmax()])
+        raise DataError(
+            f"row {rows[at]}, column {name!r}: {marked.values[at][:40]!r} is not read as a number; "
+            f"write numbers as 1234.5, without commas and %, or say that the column holds "
+            f"categories with --category {name!r} (category=)"
+        )
+    flags = booleans(marked)
+    if np.isfinite(flags[full]).all():
+        return _numbers(name, flags, True, False)
+    if any(map(_ISO.match, meant)):
+        when = days(marked)
+        fine = np.isfinite(when[full])
+        if fine.all():
+            return _dates(name, when)
+        if fine.mean() >= 0.5:
+            _refuse(name, marked, rows, full, fine, "a date such as 2024-03-31")
+    return None
+
+
+def _refuse(
+    name: str, marked: Column, rows: Any, full: NDArray[Any], fine: NDArray[Any], what: str
+) -> NoReturn:
+    """Name the first cell that is not what most of a column are."""
+    at = int(np.flatnonzero(full)[(~fine).argmax()])
+    raise DataError(
+        f"row {rows[at]}, column {name!r}: {marked.values[at][:40]!r} is not {what}, "
+        f"{int(fine.sum())} others of the column are; mend it, or say that it holds categories "
+        f"with --category {name!r} (category=)"
+    )
+
+
+def _numbers(name: str, values: NDArray[np.float64], boolean: bool, wanted: bool) -> Field:
+    seen = values[~np.isnan(values)]
+    gaps = len(values) - len(seen)
+    low, high, fill = float(seen.min()), float(seen.max()), float(np.median(seen))
+    if boolean:
+        fill = float(seen.mean() > 0.5)
+    if low == high and not gaps:
+        return Field(name, "left out", note=f"constant, {low:g} everywhere")
+    counts = len(seen) > FEW and not gaps and high - low < 3 * len(seen)
+    if counts and not wanted and (seen % 1 == 0).all() and (np.diff(seen) > 0).all():
+        return Field(name, "left out", note="numbers its rows; name it in features to use it")
+    what = "yes or no as 1 or 0" if boolean else f"number from {low:g} to {high:g}"
+    filled = f"; {gaps} missing filled with {fill:g}, a column says where" if gaps else ""
+    kind: Kind = "boolean" if boolean else "number"
+    return Field(name, kind, fill, low, high, bool(gaps), note=what + filled)
+
+
+def _dates(name: str, t: NDArray[np.float64]) -> Field:
+    seen = t[~np.isnan(t)]
+    gaps = len(t) - len(seen)
+    varies = np.ptp(np.array(date_parts(seen, ALL_PARTS)), axis=1) > 1e-6
+    parts = tuple(part for part, own in zip(ALL_PARTS, varies, strict=True) if own)
+    first, last = (np.datetime64(int(v), "D") for v in (seen.min(), seen.max()))
+    if not parts and not gaps:
+        return Field(name, "left out", note=f"constant, {first} everywhere")
+    filled = "; missing ones filled with the median, a column says where" if gaps else ""
+    note = f"date from {first} to {last}, as {', '.join(parts)}{filled}"
+    fill, low, high = float(np.median(seen)), float(seen.min()), float(seen.max())
+    return Field(name, "date", fill, low, high, bool(gaps), parts=parts, note=note)
+
+
+def _categories(name: str, column: Column, wanted: bool) -> Field:
+    texts = column.texts()
+    counts = Counter(text for text in texts if text)
+    n, gaps = len(texts), int((texts == "").sum())
+    first = next(iter(counts))
+    hint = ""
+    if _DATE.match(first) and not _ISO.match(first):
+        hint = f" ({first[:20]!r} looks like a date: write dates as 2024-03-31)"
+    if len(counts) > MANY and not wanted:
+        raise DataError(
+            f"column {name!r}: {len(counts)} different texts, such as {first[:40]!r}{hint}; more "
+            f"than {MANY} are no categories: group them, leave the column out with --drop "
+            f"{name!r} (drop=), or keep the {KEPT} most frequent with --category {name!r}"
+        )
+    if len(counts) > max(FEW, n / 2) and not wanted:
+        return Field(
+            name,
+            "left out",
+            note=f"{len(counts)} different texts in {n} rows: an id or prose{hint}",
+        )
+    if len(counts) == 1 and not gaps:
+        return Field(name, "left out", note=f"constant, {first[:40]!r} everywhere")
+    order = sorted(counts, key=lambda text: (-counts[text], text))
+    kept, others = tuple(order[:KEPT]), tuple(order[KEPT:])
+    note = f"{len(order)} categories, a column each"
+    if others:
+        share = sum(counts[text] for text in kept) / sum(counts.values())
+        note = f"the {KEPT} most frequent of {len(order)} categories ({share:.0%} of rows), "
+        note += "a column each; one for the others"
+    note += f"; {gaps} missing, a column says where{hint}" if gaps else hint
+    return Field(name, "category", missing=bool(gaps), categories=kept, others=others, note=note)

@@ -1,0 +1,1 @@
+"""What a person with a table calls; the functions are at the top: `vntransfer.adapt` and others."""

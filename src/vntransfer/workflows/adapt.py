@@ -1,0 +1,113 @@
+"""Train on the labeled places of a table for one, or several, without labels."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from vntransfer.errors import ArgumentError
+from vntransfer.tables.problem import Problem, read_problem
+from vntransfer.workflows.table_model import TableModel
+from vntransfer.workflows.target_fit import COMPARED, check_method, fit_target
+
+
+def adapt(
+    data: Any,
+    *,
+    domain: str,
+    response: str,
+    target: str | float | Sequence[str | float],
+    method: str = "auto",
+    features: Sequence[str] | None = None,
+    drop: Sequence[str] = (),
+    category: Sequence[str] = (),
+    use_target_labels: bool = False,
+    candidates: Sequence[str] | None = None,
+    compare: Sequence[str] = COMPARED,
+    random_state: int = 0,
+    delimiter: str = ",",
+) -> TableModel:
+    """Train on the labelled places of a table for one, or several, without labels.
+
+    Parameters
+    ----------
+    data, delimiter
+        A csv, csv.gz or parquet file, or a table in memory; see `read_frame`.
+    domain, response
+        Columns that say where a row comes from, and what is to be predicted.
+    target
+        The place, or places, to predict for.
+    method
+        "auto" or an id of ``METHODS``.
+    features, drop, category, use_target_labels
+        See `read_problem`.
+    candidates
+        Of "auto"; None: all.
+    compare
+        Methods that are judged beside a method other than "auto".
+    random_state
+        Seed.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> size = rng.uniform(30, 120, 200)
+    >>> town = np.repeat(["A", "B", "C", "new"], 50)
+    >>> price = np.where(town == "new", np.nan, 3 * size + rng.normal(size=200))
+    >>> table = {"town": town, "size": size, "lift": rng.random(200) < 0.5, "price": price}
+    >>> model = adapt(table, domain="town", response="price", target="new", method="ridge",
+    ...               compare=())
+    >>> later = model.predict({"size": [50.0, 100.0], "lift": [True, False]})
+    >>> later.value.round(-1), bool((later.low < later.value).all())
+    (array([150., 300.]), True)
+    """
+    check_method(method)
+    if isinstance(target, str) or not isinstance(target, Iterable):
+        target = [target]
+    whole = (int(t) if isinstance(t, float) and t.is_integer() else t for t in target)
+    targets = [str(name) for name in whole]  # as cells are written
+    if not targets:
+        raise ArgumentError("target: name at least one place to predict for")
+    problem = read_problem(
+        data,
+        domain=domain,
+        response=response,
+        targets=targets,
+        features=features,
+        drop=drop,
+        category=category,
+        use_target_labels=use_target_labels,
+        delimiter=delimiter,
+    )
+    return fit_problem(
+        problem, method=method, candidates=candidates, compare=compare, random_state=random_state
+    )
+
+
+def fit_problem(
+    problem: Problem,
+    *,
+    method: str = "auto",
+    candidates: Sequence[str] | None = None,
+    compare: Sequence[str] = COMPARED,
+    random_state: int = 0,
+) -> TableModel:
+    """Fit a model for every target of a table that was read."""
+    fitted = {
+        name: fit_target(
+            problem,
+            name,
+            method=method,
+            candidates=candidates,
+            compare=compare,
+            random_state=random_state,
+        )
+        for name in problem.targets
+    }
+    return TableModel(
+        problem.encoder,
+        problem.names,
+        {name: own.estimator for name, own in fitted.items()},
+        {name: own.outcome for name, own in fitted.items()},
+        {n: own.calibration for n, own in fitted.items() if own.calibration is not None},
+        {"method": method, "random_state": random_state, "files": dict(problem.sha256)},
+        problem.notes,
+    )

@@ -1,0 +1,387 @@
+"""Tasks of a table, learnt one after another by one network, and what is kept of them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Any, ClassVar, Literal, get_args
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from vntransfer.checks import number, whole
+from vntransfer.continual import METHODS, Task, accuracy_matrix
+from vntransfer.continual.metrics import forgetting_curve, score, summary
+from vntransfer.continual.networks import dense
+from vntransfer.errors import ArgumentError, DataError, DivergedError, DomainError
+from vntransfer.progress import report
+from vntransfer.tables.encoder import Findings, TableEncoder
+from vntransfer.tables.files import Column
+from vntransfer.tables.frame import Frame, read_frame
+from vntransfer.tables.problem import read_features, read_places
+from vntransfer.tables.schema import MISSING, almost_number, without_marks
+
+Floats = NDArray[np.float64]
+Kind = Literal["auto", "regression", "classification"]
+Order = Literal["appearance", "sorted"]
+
+LEAST = 8
+"""Rows that a task needs."""
+
+
+@dataclass(frozen=True, eq=False)
+class ContinualModel:
+    """A network that has learnt the tasks of a table one after another.
+
+    Parameters
+    ----------
+    encoder, centre, scale
+        How columns become numbers, and their means and standard deviations.
+    net
+        The network.
+    classes
+        Names of the classes; empty for regression.
+    task, response, unit
+        Names of the columns of tasks and responses; the response's mean and standard deviation
+        (regression).
+    names
+        The tasks in the order in which they were learnt.
+    matrix
+        (T, T): accuracy, or root mean squared error, on held-out rows of task j after task i.
+    initial
+        (T,): the same before any training.
+    method
+        Its id.
+    notes
+        Sentences on rows that were left out.
+    """
+
+    encoder: TableEncoder
+    centre: Floats
+    scale: Floats
+    net: nn.Module
+    classes: tuple[str, ...]
+    task: str
+    response: str
+    unit: tuple[float, float]
+    names: tuple[str, ...]
+    matrix: Floats
+    initial: Floats
+    method: str
+    notes: tuple[str, ...] = ()
+
+    gives: ClassVar = ("predicted",)
+    sources: ClassVar[frozenset[str]] = frozenset()
+
+    @property
+    def roles(self) -> tuple[str, str]:
+        """The columns of task and response."""
+        return self.task, self.response
+
+    @property
+    def metric(self) -> str:
+        """What the matrix holds."""
+        return "accuracy" if self.classes else "root mean squared error"
+
+    def made_for(self, target: str | None) -> str | None:
+        """One network is for all tasks."""
+        return None
+
+    def summary(self) -> dict[str, float]:
+        """RA, LA, BT and FT; for errors the signs of BT and FT turn."""
+        return summary(self.matrix, self.initial)
+
+    def curve(self) -> Floats:
+        """Mean score on a task 0, 1, 2, ... tasks after it was learnt."""
+        return forgetting_curve(self.matrix)
+
+    def predict(self, data: Any, *, delimiter: str = ",") -> NDArray[Any]:
+        """Predict the rows of a table: numbers, or names of classes."""
+
+        def needed(table: str, every: list[str]) -> list[str]:
+            self.check(every, None)
+            return self.encoder.needed
+
+        frame = read_frame(data, columns=needed, delimiter=delimiter)
+        return self.answers(frame.columns, frame.rows)["predicted"]
+
+    def check(self, names: Sequence[str], target: str | None) -> list[str]:
+        """Compare the columns of a table with those of the training table, and give notes."""
+        if target is not None:
+            raise ArgumentError(
+                f"target: got {target!r}, but this network is one for all tasks; leave it out"
+            )
+        notes = self.encoder.compare(names, self.roles)
+        return [*notes, "a network of `vnt continual`: one for all tasks, without intervals"]
+
+    def answers(
+        self,
+        columns: Mapping[str, Column],
+        rows: Sequence[int],
+        *,
+        target: str | None = None,
+        level: float = 0.9,
+        findings: Findings | None = None,
+    ) -> dict[str, NDArray[Any]]:
+        """Predict rows that were read and checked; which task they are of is not asked."""
+        X = scaled(self.encoder.transform(columns, rows, findings), self.centre, self.scale)
+        with torch.no_grad():
+            output = self.net(torch.from_numpy(X).float()).double().numpy()
+        if self.classes:
+            return {"predicted": np.array(self.classes, dtype=object)[output.argmax(1)]}
+        return {"predicted": np.asarray(output[:, 0] * self.unit[1] + self.unit[0])}
+
+    def save(self, folder: str | Path) -> None:
+        """Write `model.safetensors` and `model.json` into a folder; nothing of it is code."""
+        from vntransfer.workflows.learn_storage import save
+
+        save(self, folder)
+
+
+def learn_tasks(
+    data: Any,
+    *,
+    task: str,
+    response: str,
+    method: str = "covp",
+    kind: Kind = "auto",
+    order: Order = "appearance",
+    epochs: int = 1,
+    features: Sequence[str] | None = None,
+    drop: Sequence[str] = (),
+    category: Sequence[str] = (),
+    held_out: float = 0.25,
+    hidden: Sequence[int] = (64, 64),
+    lr: float = 0.01,
+    batch_size: int = 4,
+    random_state: int = 0,
+    delimiter: str = ",",
+) -> ContinualModel:
+    """Learn the tasks of a table one after another, and score held-out rows of all after each.
+
+    The encoding and the scale of columns are learned from the training rows of all tasks: inputs of
+    later tasks, never their responses, are seen before their time.
+
+    Parameters
+    ----------
+    data, delimiter
+        A file, or a table in memory; see `read_frame`.
+    task, response
+        Columns that say which task a row is of, and what is to be learnt.
+    method
+        An id of ``vntransfer.continual.METHODS``.
+    kind
+        "classification" or "regression"; "auto": classes if the response is text or yes and no.
+    order
+        Of the tasks: that of their "appearance" in the table, or "sorted" by name (or number).
+    epochs
+        Passes over each task.
+    features, drop, category
+        See `read_problem`.
+    held_out
+        Share of each task's rows that are scored and not learnt.
+    hidden, lr, batch_size
+        Of the network and its training.
+    random_state
+        Seed.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.normal(size=(300, 2))
+    >>> table = {"week": np.repeat([1, 2, 3], 100), "a": x[:, 0], "b": x[:, 1],
+    ...          "good": x[:, 0] > 0}
+    >>> model = learn_tasks(table, task="week", response="good", epochs=5)
+    >>> model.names, model.metric, bool(model.summary()["RA"] > 0.8)
+    (('1', '2', '3'), 'accuracy', True)
+    """
+    check_options(method, kind, order, held_out)
+    random_state, sizes = whole("random_state", random_state), _sizes(hidden)
+    frame, columns = read_features(data, task, response, features, drop, delimiter)
+    kind = _kind(frame.columns[response], kind)
+    frame, notes = _labelled(frame, task, response, kind)
+    places = read_places(frame, task)
+    names = tuple(dict.fromkeys(places.tolist()))
+    names = names if order == "appearance" else tuple(sorted(names, key=_natural))
+    if len(names) < 2:
+        raise DomainError(f"task: {frame.name} has one task, {names[0]!r}; at least two are needed")
+    y, classes = _labels(frame, response, kind)
+    rng = np.random.default_rng(random_state)
+    parts = [_split(rng, name, np.flatnonzero(places == name), held_out) for name in names]
+    train = np.sort(np.concatenate([own for own, _ in parts]))
+    numbers = np.asarray(frame.rows)
+    cells = {name: frame.columns[name] for name in columns}
+    encoder = TableEncoder.fit(
+        {name: own.take(train) for name, own in cells.items()},
+        numbers[train].tolist(),
+        wanted=features or (),
+        category=category,
+        called="training rows",
+    )
+    X = encoder.transform(cells, frame.rows)
+    centre, scale = X[train].mean(0), X[train].std(0)
+    scale[scale == 0] = 1.0
+    X = scaled(X, centre, scale)
+    unit = (0.0, 1.0) if classes else (float(y[train].mean()), float(y[train].std()))
+    if unit[1] == 0:
+        raise DataError(f"{frame.name}: column {response!r} is constant; nothing to learn")
+    notes += tuple(
+        f"{name!r} is taken for a class of its own; only empty cells have no response"
+        for name in classes
+        if name in MISSING
+    )
+    target = torch.from_numpy(y).long() if classes else torch.from_numpy((y - unit[0]) / unit[1])
+    inputs = torch.from_numpy(X).float()
+    target = target if classes else target.float()
+    tasks = [Task(inputs[a], target[a], inputs[b], target[b]) for a, b in parts]
+    generator = torch.Generator().manual_seed(random_state)
+    net = dense([X.shape[1], *sizes, max(1, len(classes))], generator=generator)
+    initial = np.array([score(net, own) for own in tasks])
+    total = len(tasks)
+    learner = METHODS[method](net)
+    try:
+        matrix = accuracy_matrix(
+            net,
+            tasks,
+            learner,
+            lr=lr,
+            batch_size=batch_size,
+            epochs=epochs,
+            seed=random_state,
+            callback=lambda i, _: report(f"{method}: tasks", i + 1, total),
+        )
+    except DivergedError:
+        matrix = np.full((total, total), np.nan)
+    learner.close()  # what is saved is the network alone, in plain coordinates
+    if not (np.isfinite(matrix).all() and _finite(net, tasks)):
+        raise DataError(f"lr: training with {method} diverged at {lr:g}; take a smaller one")
+    if not classes:
+        matrix, initial = np.sqrt(matrix) * unit[1], np.sqrt(initial) * unit[1]
+    return ContinualModel(
+        encoder,
+        centre,
+        scale,
+        net.eval(),
+        classes,
+        task,
+        response,
+        unit,
+        names,
+        matrix,
+        initial,
+        method,
+        notes,
+    )
+
+
+def scaled(X: Floats, centre: Floats, scale: Floats) -> Floats:
+    """Standardise rows; what lies far outside is taken for the border.
+
+    Examples
+    --------
+    >>> scaled(np.array([[3.0, 900.0]]), np.ones(2), np.full(2, 2.0))
+    array([[1., 6.]])
+    """
+    return np.asarray(np.clip((X - centre) / scale, -6, 6))
+
+
+def check_options(method: str, kind: str, order: str, held_out: float) -> None:
+    """Raise unless a method can be run with these options."""
+    if method not in METHODS:
+        raise ArgumentError(f"method: unknown {method!r}; expected one of {', '.join(METHODS)}")
+    for name, value, known in (("kind", kind, Kind), ("order", order, Order)):
+        if value not in get_args(known):
+            raise ArgumentError(f"{name}: expected one of {get_args(known)}, got {value!r}")
+    if not 0 < number("held_out", held_out) < 1:
+        raise ArgumentError(f"held_out: expected a share between 0 and 1, got {held_out!r}")
+
+
+def _sizes(hidden: Any) -> list[int]:
+    """Check the sizes of the hidden layers."""
+    if not isinstance(hidden, Sequence | np.ndarray) or isinstance(hidden, str):
+        raise ArgumentError(f"hidden: expected sizes of layers, such as (64, 64), got {hidden!r}")
+    return [whole("hidden", size, minimum=1) for size in hidden]
+
+
+@torch.no_grad()
+def _finite(net: nn.Module, tasks: Sequence[Task]) -> bool:
+    """Whether a network and its outputs are finite: the best of NaN is a class, too."""
+    outputs = (net(own.x_test) for own in tasks)
+    return all(bool(value.isfinite().all()) for value in chain(net.parameters(), outputs))
+
+
+def _natural(name: str) -> tuple[bool, float, str]:
+    """Numbers by size, before texts."""
+    try:
+        return False, float(name), name
+    except ValueError:
+        return True, 0.0, name
+
+
+def _split(
+    rng: np.random.Generator, name: str, rows: NDArray[np.intp], held_out: float
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    if len(rows) < LEAST:
+        raise DataError(
+            f"task {name!r}: {len(rows)} rows, at least {LEAST} are needed; merge it with another"
+        )
+    mixed = rng.permutation(rows)
+    n = min(max(1, round(held_out * len(rows))), len(rows) - 1)
+    return mixed[n:], mixed[:n]
+
+
+def _kind(column: Column, kind: Kind) -> Kind:
+    """Classes or numbers: one bad cell, or a decimal comma, does not make classes of numbers."""
+    if kind != "auto":
+        return kind
+    if column.stored != "text":
+        return "regression" if column.stored == "number" else "classification"
+    texts = [text for text in without_marks(column).texts() if text]
+    numbers = Column("text", np.array(texts, dtype=object)).numbers()
+    meant = [bool(np.isfinite(x)) or almost_number(t) for x, t in zip(numbers, texts, strict=True)]
+    return "regression" if 2 * sum(meant) >= len(meant) else "classification"
+
+
+def _labelled(frame: Frame, task: str, response: str, kind: Kind) -> tuple[Frame, tuple[str, ...]]:
+    """Keep the rows that have a response, and say which are left out; None may be a class."""
+    column = frame.columns[response]
+    gaps = (without_marks(column) if kind == "regression" else column).empty()
+    if not gaps.any():
+        return frame, ()
+    if gaps.all():
+        raise DataError(f"{frame.name}: column {response!r} is empty in all rows; fill it")
+    places, kept = read_places(frame, task), np.flatnonzero(~gaps)
+    notes = tuple(
+        f"{int(gaps[places == name].sum())} of {int((places == name).sum())} rows of task "
+        f"{name!r} have no response: left out"
+        for name in dict.fromkeys(places[gaps].tolist())
+    )
+    columns = {name: own.take(kept) for name, own in frame.columns.items()}
+    return Frame(columns, np.asarray(frame.rows)[kept].tolist(), frame.sha256, frame.name), notes
+
+
+def _labels(frame: Frame, response: str, kind: Kind) -> tuple[NDArray[Any], tuple[str, ...]]:
+    """Responses, and names of classes if they are classes."""
+    column = frame.columns[response]
+    if kind == "regression":
+        values = without_marks(column).numbers()
+        bad = ~np.isfinite(values)
+        if bad.any():
+            i = int(bad.argmax())
+            raise DataError(
+                f"{frame.name}: row {frame.rows[i]}, column {response!r}: "
+                f"{column.texts()[i][:40]!r} is not a finite number; mend it, or ask for "
+                f"classification"
+            )
+        return values, ()
+    texts = column.texts()
+    classes = tuple(sorted(set(texts.tolist()), key=_natural))
+    if not 2 <= len(classes) <= 1000:
+        raise DataError(
+            f"{frame.name}: column {response!r} has {len(classes)} different "
+            f"values; from 2 to 1000 classes can be learnt"
+        )
+    place: Mapping[str, int] = {name: i for i, name in enumerate(classes)}
+    return np.array([place[text] for text in texts]), classes

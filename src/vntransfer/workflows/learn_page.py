@@ -1,0 +1,64 @@
+"""What was learnt and forgotten, as a page."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from vntransfer._version import __version__
+from vntransfer.pages import Axis, Heatmap, Lines, Page, Series
+from vntransfer.workflows.learn import ContinualModel
+
+
+def write_page(models: Mapping[str, ContinualModel], method: str, path: str | Path) -> Path:
+    """Write matrix, curves and summaries as an HTML page.
+
+    Parameters
+    ----------
+    models
+        Method -> what it learnt, of the same tasks.
+    method
+        The one whose matrix is shown.
+    path
+        The file.
+    """
+    own = models[method]
+    page = Page(
+        f"{own.response}: {len(own.names)} tasks, one after another",
+        lead=f"One network learnt the tasks in turn; the {own.metric} is that on held-out rows.",
+        footer={"made by": f"vntransfer {__version__}", "method": method},
+    )
+    part = page.section("What is kept")
+    part.figure(
+        Heatmap(
+            list(own.names),
+            list(own.names),
+            own.matrix,
+            row_label="after learning",
+            column_label="task",
+            label=own.metric,
+        ),
+        f"{own.metric.capitalize()} of {method}",
+        "Row: the task that was learnt last; column: the task whose held-out rows are scored.",
+    )
+    lags = list(range(len(own.names)))
+    curves = [Series(name, lags, one.curve().tolist()) for name, one in models.items()]
+    part.figure(
+        Lines(curves, x=Axis("tasks since it was learnt"), y=Axis(own.metric)),
+        "Forgetting",
+        "Mean over tasks.",
+    )
+    keys = ("RA", "LA", "BT", "FT")
+    part.table(
+        ("method", *keys),
+        [(name, *(one.summary()[key] for key in keys)) for name, one in models.items()],
+        "In the end",
+        [
+            "RA: mean over all tasks at the end. LA: on each task just after it was learnt.",
+            f"BT = RA - LA: {'below' if own.classes else 'above'} zero is forgetting.",
+            "FT: on each task just before it was learnt, beyond an untrained network.",
+        ],
+    )
+    part = page.section("Columns")
+    for note in own.notes:
+        part.note(note)
+    part.table(("column", "kind", "treatment"), own.encoder.summary(), "What became of them")
+    return page.write(path)

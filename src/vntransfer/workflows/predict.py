@@ -1,0 +1,371 @@
+"""Predictions of a file, written piece by piece: files larger than memory are no trouble."""
+
+import csv
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vntransfer.errors import ArgumentError, DataError
+from vntransfer.progress import report
+from vntransfer.storage.files import atomic_write
+from vntransfer.storage.folders import check_file
+from vntransfer.tables.encoder import Findings, TableEncoder
+from vntransfer.tables.files import CHUNK, Chunk, Column, chunks, expand, header
+from vntransfer.tables.schema import MISSING, without_marks
+
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
+"""With these a spreadsheet takes a cell for a formula."""
+
+Write = Callable[[Sequence[Any]], None]
+Answers = Mapping[str, NDArray[Any]]
+
+
+class Predictor(Protocol):
+    """What predicts a file: a `TableModel`, or a `ContinualModel`."""
+
+    @property
+    def encoder(self) -> TableEncoder:
+        """How columns become numbers."""
+
+    @property
+    def roles(self) -> tuple[str, str]:
+        """The columns of place (or task) and response."""
+
+    @property
+    def gives(self) -> tuple[str, ...]:
+        """What `answers` has: "predicted", and the ends of intervals if there are any."""
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """What can be predicted; empty for numbers."""
+
+    @property
+    def sources(self) -> frozenset[str]:
+        """Places with which nothing is compared, since their responses were learnt."""
+
+    def made_for(self, target: str | None) -> str | None:
+        """Name the place that all rows are predicted for; None: what each row says."""
+
+    def check(self, names: Sequence[str], target: str | None) -> list[str]:
+        """Give notes on the columns of a table, or say what is missing."""
+
+    def answers(
+        self,
+        columns: Mapping[str, Column],
+        rows: Sequence[int],
+        *,
+        target: str | None,
+        level: float,
+        findings: Findings,
+    ) -> Answers:
+        """Predict rows: numbers, or texts for classes."""
+
+
+@dataclass
+class Written:
+    """What was predicted.
+
+    Parameters
+    ----------
+    rows
+        Number of rows.
+    notes
+        On the columns.
+    findings
+        On the values.
+    learnt
+        Rows of the file with a response that are of places that the model was trained on.
+    labelled
+        Other rows of the file that have a response.
+    error, squared
+        Their mean absolute and mean squared error; of classes both are the share of wrong ones.
+    covered
+        Share of them inside the interval, NaN if there are no intervals.
+    classes
+        Whether classes were predicted.
+    """
+
+    rows: int = 0
+    notes: list[str] = field(default_factory=list)
+    findings: Findings = field(default_factory=Findings)
+    learnt: int = 0
+    labelled: int = 0
+    error: float = 0.0
+    squared: float = 0.0
+    covered: float = 0.0
+    classes: bool = False
+
+    def count(
+        self,
+        response: Column,
+        found: Answers,
+        classes: Sequence[str] = (),
+        learnt: NDArray[Any] | bool = False,
+    ) -> None:
+        """Compare predictions with responses, where there are any.
+
+        Parameters
+        ----------
+        response
+            What the file has.
+        found
+            What was predicted.
+        classes
+            What can be predicted; empty for numbers.
+        learnt
+            Rows that the model was trained on.
+        """
+        value = found["predicted"]
+        self.classes = bool(classes)
+        if classes:
+            truth = _as_classes(response.texts(), classes)
+            known = ~np.isin(truth, [mark for mark in MISSING if mark not in classes])
+            gap = np.asarray(truth != value, dtype=np.float64)
+        else:
+            truth = without_marks(response).numbers()
+            known = np.isfinite(truth)
+            gap = np.abs(truth - value)
+        self.learnt += int((known & learnt).sum())
+        known &= ~np.asarray(learnt)
+        if not (n := int(known.sum())):
+            return
+        inside = np.full(len(gap), np.nan)
+        if "low" in found and np.isfinite(found["low"]).any():
+            inside = ((truth >= found["low"]) & (truth <= found["high"])).astype(np.float64)
+        self.labelled += n
+        share = n / self.labelled
+        self.error += share * (float(gap[known].mean()) - self.error)
+        self.squared += share * (float((gap[known] ** 2).mean()) - self.squared)
+        self.covered += share * (float(inside[known].mean()) - self.covered)
+
+    def comparison(self, level: float) -> str:
+        """Say how near the predictions were to the responses of the file.
+
+        Examples
+        --------
+        >>> Written(labelled=4, error=0.25, covered=np.nan, classes=True).comparison(0.9)
+        '4 rows have a response: accuracy 0.75'
+        >>> Written(labelled=4, error=1.5, covered=0.75).comparison(0.9)
+        '4 rows have a response: mean absolute error 1.5, 75.0% inside the interval of 90%'
+        """
+        said = f"{self.labelled} rows have a response: "
+        if self.classes:
+            return said + f"accuracy {1 - self.error:.4g}"
+        said += f"mean absolute error {self.error:.4g}, "
+        if np.isnan(self.covered):
+            return said + f"root mean squared error {self.squared**0.5:.4g}"
+        return said + f"{self.covered:.1%} inside the interval of {level:.0%}"
+
+
+def predict_file(
+    model: Predictor,
+    path: str | Path,
+    out: str | Path | None = None,
+    *,
+    target: str | None = None,
+    level: float = 0.9,
+    columns: bool = True,
+    escape_formulas: bool = False,
+    delimiter: str = ",",
+    size: int = CHUNK,
+) -> Written:
+    """Predict the rows of a file and write them to another.
+
+    Parameters
+    ----------
+    model
+        What `adapt` or `learn_tasks` gave.
+    path
+        A csv, csv.gz or parquet file.
+    out
+        A csv or parquet file, written whole or not at all; None: nothing is written.
+    target
+        Which one the rows are of; None: the only one, or what the column of places says.
+    level
+        Of the intervals.
+    columns
+        Whether the file's own columns are written too.
+    escape_formulas
+        Whether texts that a spreadsheet would take for formulas get an apostrophe in front (csv).
+    delimiter
+        Of the csv file that is read, and written.
+    size
+        Rows at a time.
+    """
+    file, *more = expand(path)
+    if more:
+        raise ArgumentError(f"path: {1 + len(more)} files, such as {more[0]}; predict one by one")
+    if out is not None:
+        check_file(out, [file])
+    names = header(file, delimiter)
+    done = Written(notes=model.check(names, target))
+    domain, response = model.roles
+    wanted = names if columns else [n for n in names if n in {*model.encoder.needed, *model.roles}]
+    added = [f"{response} {what}" for what in model.gives]
+    if taken := [name for name in added if name in names]:
+        raise DataError(f"{file}: has a column {taken[0]!r} already; rename it or drop it")
+    shown = wanted if columns else [n for n in (domain,) if n in names]
+    copied = {*names} - {*model.encoder.needed, *model.roles}
+    written = [_free_name(shown), *shown, *added]
+    place, elsewhere = model.made_for(target) if target is None else None, 0
+    with _writer(out, written, delimiter, escape_formulas) as write:
+        for chunk in chunks(file, wanted, delimiter=delimiter, size=size, copied=copied):
+            found = model.answers(
+                chunk.columns, chunk.rows, target=target, level=level, findings=done.findings
+            )
+            done.rows += len(chunk.rows)
+            places = chunk.columns[domain].texts() if domain in chunk.columns else None
+            if place is not None and places is not None:
+                elsewhere += int((places != place).sum())
+            if response in chunk.columns:
+                learnt = False if places is None else np.isin(places, [*model.sources])
+                done.count(chunk.columns[response], found, model.classes, learnt)
+            write(_written(chunk, shown, found))
+            report("rows", done.rows, None)
+        if not done.rows:
+            raise DataError(f"{file}: has a header but no rows; nothing to predict")
+    if elsewhere:
+        done.notes.append(
+            f"{elsewhere} of {done.rows} rows are not of {place!r}, which the model is made for, "
+            f"and are predicted all the same"
+        )
+    if done.learnt:
+        done.notes.append(
+            f"{done.learnt} rows have a response and are of places that the model was trained on: "
+            f"not compared"
+        )
+    return done
+
+
+def _as_classes(texts: NDArray[Any], classes: Sequence[str]) -> NDArray[Any]:
+    """Write classes as the model does: True is true, and 1.0 is 1.
+
+    Examples
+    --------
+    >>> _as_classes(np.array(["1.0", "no"], dtype=object), ["0", "1"]).tolist()
+    ['1', 'no']
+    """
+    known = {_plain(name): name for name in classes}
+    written = {
+        text: text if text in classes else known.get(_plain(text), text) for text in set(texts)
+    }
+    return np.array([written[text] for text in texts], dtype=object)
+
+
+def _plain(text: str) -> str:
+    """Write booleans and numbers in one way."""
+    value = Column("text", np.array([text], dtype=object)).numbers()[0]
+    if np.isfinite(value):
+        return repr(float(value))
+    return text.lower() if text.lower() in ("true", "false") else text
+
+
+def _free_name(taken: Sequence[str]) -> str:
+    """Name the column of row numbers as no other is named.
+
+    Examples
+    --------
+    >>> _free_name(["town"]), _free_name(["row", "row of file"])
+    ('row', 'row of file of file')
+    """
+    name = "row"
+    while name in taken:
+        name += " of file"
+    return name
+
+
+def _written(chunk: Chunk, shown: list[str], found: Answers) -> list[Any]:
+    """Columns in the order in which they are written: row numbers, the file's own, answers."""
+    values = [Column("text", own) if own.dtype == object else own for own in found.values()]
+    return [np.asarray(chunk.rows), *(chunk.columns[name] for name in shown), *values]
+
+
+@contextmanager
+def _writer(
+    out: str | Path | None, names: list[str], delimiter: str, escape: bool
+) -> Iterator[Write]:
+    if out is None:
+        yield lambda columns: None
+        return
+    out = Path(out)
+    if out.suffix.lower() == ".csv":
+        with atomic_write(out, "w") as text:
+            writer = csv.writer(text, delimiter=delimiter, lineterminator="\n")
+            writer.writerow([_escaped(name) if escape else name for name in names])
+            yield lambda columns: writer.writerows(_cells(columns, escape))
+    elif out.suffix.lower() in (".parquet", ".pq"):
+        with atomic_write(out) as binary, _Parquet(binary, names) as parquet:
+            yield parquet.write
+    else:
+        raise ArgumentError(f"out: {out} should end in .csv or .parquet")
+
+
+def _cells(columns: Any, escape: bool) -> Iterator[tuple[str, ...]]:
+    """Rows of texts; numbers are never escaped, a minus is theirs."""
+    made = []
+    for own in columns:
+        if not isinstance(own, Column):
+            made.append(["" if value != value else f"{value:.10g}" for value in own.tolist()])
+        elif escape and own.stored == "text":
+            made.append([_escaped(text) for text in own.values])
+        else:
+            made.append(own.copies().tolist())
+    return zip(*made, strict=True)
+
+
+def _escaped(text: str) -> str:
+    """Put an apostrophe before what a spreadsheet would run; plain numbers stay.
+
+    Examples
+    --------
+    >>> _escaped("=1+1"), _escaped("-3.5"), _escaped("flat")
+    ("'=1+1", '-3.5', 'flat')
+    """
+    if not text.startswith(FORMULA):
+        return text
+    try:
+        float(text)
+    except ValueError:
+        return f"'{text}"
+    return text
+
+
+class _Parquet:
+    """Writes columns as row groups; the first ones decide the types."""
+
+    def __init__(self, file: Any, names: list[str]) -> None:
+        self.file, self.names = file, names
+        self.writer: Any = None
+
+    def __enter__(self) -> "_Parquet":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self.writer is not None:
+            self.writer.close()
+
+    def write(self, columns: Sequence[Any]) -> None:
+        import pyarrow
+        import pyarrow.parquet
+
+        kinds = {"number": pyarrow.float64(), "boolean": pyarrow.bool_(), "text": pyarrow.string()}
+        arrays = []
+        for own in columns:
+            if not isinstance(own, Column):
+                arrays.append(pyarrow.array(own, from_pandas=True))
+                continue
+            if own.arrow is not None:
+                arrays.append(own.arrow)
+                continue
+            values = own.values.astype(bool) if own.stored == "boolean" else own.values
+            kind = kinds.get(own.stored, pyarrow.timestamp("us"))
+            arrays.append(pyarrow.array(values, type=kind, mask=own.empty()))
+        table = pyarrow.Table.from_arrays(arrays, names=self.names)
+        if self.writer is None:
+            self.writer = pyarrow.parquet.ParquetWriter(self.file, table.schema)
+        self.writer.write_table(table)

@@ -1,0 +1,249 @@
+"""Pages without a browser: whole, escaped, self-contained, and right in their numbers."""
+
+import base64
+import hashlib
+import re
+import xml.etree.ElementTree as ET
+from collections import Counter
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from helpers.gallery import HOSTILE, charts, gallery
+from helpers.imports import HEAVY, loaded_after
+from vntransfer.errors import ArgumentError
+from vntransfer.pages import Axis, Bars, Dendrogram, Heatmap, Lines, Page, Panels, Series, TableCell
+from vntransfer.pages.alt_text import numbers, summary
+from vntransfer.pages.draw import draw
+from vntransfer.pages.layout import colours, extent, panels
+from vntransfer.pages.scales import Scale
+
+FORBIDDEN = r"fetch\(|XMLHttpRequest|eval\(|innerHTML|https?://(?!www\.w3\.org)"
+VOID = {"meta", "img", "br", "link", "input"}
+
+
+class Reader(HTMLParser):
+    """Elements of a page; complains when they are not nested."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.stack: list[str] = []
+        self.seen: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: list[tuple[str, str]] = []
+        self.feed(text)
+        self.close()
+        assert self.stack == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.seen.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.stack.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.seen.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.stack.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.stack:
+            self.texts.append((self.stack[-1], data))
+
+    def tags(self, name: str) -> list[dict[str, str | None]]:
+        return [attributes for tag, attributes in self.seen if tag == name]
+
+
+@pytest.fixture(scope="module")
+def hostile() -> str:
+    return gallery(HOSTILE).html()
+
+
+def test_pages_are_well_formed_and_nothing_of_a_user_becomes_markup(hostile: str) -> None:
+    plain, read = Reader(gallery().html()), Reader(hostile)
+    counts, expected = (Counter(tag for tag, _ in one.seen) for one in (read, plain))
+    for name in ("path", "text", "g"):  # longer names leave room for fewer ticks
+        del counts[name], expected[name]
+    assert counts == expected
+    assert len(read.tags("script")) == 1
+    assert read.tags("img") == []
+    names = {name for _, attributes in read.seen for name in attributes}
+    assert not [name for name in names if name.startswith("on")]
+    # and yet the reader sees the name as it is
+    assert ("h1", f"Gallery{HOSTILE}") in read.texts
+
+
+def test_pages_need_nothing_from_elsewhere(hostile: str) -> None:
+    read = Reader(hostile)
+    for tag, attributes in read.seen:
+        assert "style" not in attributes  # the policy forbids it
+        for name in ("src", "href", "action", "xlink:href"):
+            target = attributes.get(name)
+            assert target is None or target.startswith("#"), (tag, target)
+    style = "".join(text for tag, text in read.texts if tag == "style")
+    assert "url(" not in style
+    assert "@import" not in style
+    script = "".join(text for tag, text in read.texts if tag == "script")
+    assert not re.search(FORBIDDEN, script)
+
+
+def test_the_policy_allows_the_inline_parts_alone() -> None:
+    read = Reader(gallery().html())
+    (policy,) = (str(a["content"]) for a in read.tags("meta") if a.get("http-equiv"))
+    assert policy.startswith("default-src 'none'")
+    assert "unsafe" not in policy
+    for kind in ("style", "script"):
+        text = "".join(t for tag, t in read.texts if tag == kind)
+        digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        assert f"{kind}-src 'sha256-{digest}'" in policy
+
+
+def test_landmarks_labels_and_links() -> None:
+    read = Reader(gallery().html())
+    for name in ("header", "nav", "main", "footer"):
+        assert len(read.tags(name)) == 1
+    ids = [a["id"] for _, a in read.seen if "id" in a]
+    assert len(ids) == len(set(ids))
+    assert {str(a["href"])[1:] for a in read.tags("a")} <= set(ids)
+    for svg in read.tags("svg"):
+        assert svg.get("aria-hidden") == "true" or (svg["role"], svg["tabindex"]) == ("img", "0")
+        assert svg.get("aria-hidden") or len(str(svg["aria-label"])) > 10
+    assert all(a.get("scope") in ("row", "col") for a in read.tags("th"))
+    figures = read.tags("figure")
+    assert len(read.tags("details")) == len(figures) == len(charts())
+
+
+def test_tables_sort_by_value_and_say_what_is_text() -> None:
+    page = Page("t")
+    rows = [["a", TableCell("10 ± 1", 10.0), 1e-12], ["b", None, -3]]
+    page.section("s").table(["name", "error", "p"], rows)
+    cells = [a for tag, a in Reader(page.html()).seen if tag in ("td",)]
+    assert [a.get("data-v") for a in cells] == ["10", "1e-12", None, "-3"]
+    heads = Reader(page.html()).tags("th")[:3]
+    assert [a.get("class") for a in heads] == ["text", None, None]
+    assert {a["aria-sort"] for a in heads} == {"none"}
+
+
+def test_mistakes_are_named() -> None:
+    part = Page("t").section("s")
+    with pytest.raises(ArgumentError, match="rows: 1 values for 2 columns"):
+        part.table(["a", "b"], [["x"]])
+    with pytest.raises(ArgumentError, match=r"kind: expected one of good, .* got 'great'"):
+        part.note("x", kind="great")
+    with pytest.raises(ArgumentError, match=r"values: shape \(1, 2\) for 2 rows"):
+        Heatmap(["a", "b"], ["x", "y"], [[1.0, 2.0]])
+    with pytest.raises(ArgumentError, match="merges: 0 rows for 2 names"):
+        Dendrogram(["a", "b"], [])
+    tree = Dendrogram(["a", "b"], [[0, 1, 1.0]])
+    with pytest.raises(ArgumentError, match="tree: its names"):
+        Heatmap(["a", "b"], ["b", "a"], np.eye(2), tree=tree)
+    with pytest.raises(ArgumentError, match="dash 'wavy'; known: none, solid"):
+        Series("a", [], [], dash="wavy")
+
+
+@pytest.mark.parametrize("name", charts())
+def test_every_chart_is_drawn_said_and_tabulated(name: str) -> None:
+    chart = charts(HOSTILE)[name]
+    for panel in panels(chart):
+        content, width, height = draw(panel, chart)
+        root = ET.fromstring(f"<svg>{content}</svg>")
+        assert "NaN" not in content
+        assert "nan" not in content.replace("&", "")
+        assert len(root.findall(".//text")) > 2
+        for shape in root.iter("rect"):
+            x, y = float(shape.attrib["x"]), float(shape.attrib["y"])
+            assert -1 <= x <= width
+            assert -1 <= y <= height
+            assert float(shape.attrib["height"]) >= 0
+        header, rows = numbers(panel)
+        assert rows
+        assert {len(row) for row in rows} == {len(header)}
+    assert len(summary(chart)) > 20
+
+
+def test_marks_stand_where_their_values_say() -> None:
+    chart = Lines([Series("a", [0, 5, 10], [1.0, None, 3.0], [0.5, None, 2.5], [1.5, None, 3.5])])
+    content, width, height = draw(chart, chart)
+    root = ET.fromstring(f"<svg>{content}</svg>")
+    (group,) = (g for g in root.iter("g") if "data-p" in g.attrib)
+    (x1, y1), (x2, y2) = (map(float, p.split(",")) for p in group.attrib["data-p"].split(" "))
+    assert x1 < x2 < width
+    assert 0 < y2 < y1 < height  # larger values stand higher
+    assert group.attrib["data-x"] == "0|10"
+    assert group.attrib["data-v"] == "1 (0.5 to 1.5)|3 (2.5 to 3.5)"
+    line = next(p for p in group.iter("path") if p.attrib["class"] == "line")
+    assert line.attrib["d"].count("M") == 2  # a gap where the value is missing
+
+
+def test_log_axes_leave_out_what_has_no_logarithm() -> None:
+    chart = Lines([Series("a", [1, 10, 100], [0.0, 0.1, 0.01])], Axis(log=True), Axis(log=True))
+    content, _, _ = draw(chart, chart)
+    assert 'data-x="10|100"' in content
+    assert extent(chart, "y") == (0.01, 0.1)
+
+
+def test_panels_share_axes_and_colours() -> None:
+    left = Lines([Series("b", [0, 1], [0, 1])], y=Axis(low=0))
+    right = Lines([Series("a", [0, 4], [0, 9]), Series("b", [0, 4], [2, 3])], y=Axis(low=0))
+    chart = Panels([left, right])
+    assert colours(chart) == {"b": 0, "a": 1}
+    one, other = panels(chart)
+    assert extent(one, "x") == extent(other, "x")
+    assert extent(one, "y") == extent(other, "y") == (0, pytest.approx(9.45))
+    assert panels(Panels([left, right], share=False)) == [left, right]
+
+
+def test_a_tree_reorders_its_map() -> None:
+    names = ["a", "b", "c"]
+    tree = Dendrogram(names, [[0, 2, 0.5], [1, 3, 2.0]])
+    values = np.arange(9.0).reshape(3, 3)
+    found = Heatmap(names, names, values, tree=tree).ordered
+    assert found.rows == found.columns == ["b", "a", "c"]
+    assert found.values.tolist() == [[4, 3, 5], [1, 0, 2], [7, 6, 8]]
+    assert found.tree is not None
+    assert found.tree.order == [0, 1, 2]
+    assert [row[2] for row in found.tree.merges] == [0.5, 2.0]
+    assert numbers(found)[1][0] == ["b", "4", "3", "5"]
+
+
+def test_limits_of_colours() -> None:
+    assert Heatmap(["a"], ["b"], [[3.0]]).limits == (0, 3)
+    assert Heatmap(["a"], ["b", "c"], [[-2.0, 3.0]]).limits == (-2, 3)
+    assert Heatmap(["a"], ["b", "c"], [[-2.0, 3.0]], diverging=True).limits == (-3, 3)
+    assert Heatmap(["a"], ["b"], [[None]]).limits == (0, 1)
+    assert Heatmap(["a"], ["b"], [[5.0]], low=5, high=5).limits == (5, 6)
+
+
+@pytest.mark.parametrize(("low", "high"), [(0, 1), (-7.3, 12), (0.001, 0.0012), (1e5, 3e7), (2, 2)])
+@pytest.mark.parametrize("log", [False, True])
+def test_ticks_lie_between_the_ends(low: float, high: float, log: bool) -> None:
+    if (log and low <= 0) or low == high:
+        return
+    scale = Scale(low, high, 0, 100, log)
+    found = scale.ticks()
+    assert 2 <= len(found) <= 12
+    assert found == sorted(set(found))
+    assert all(scale.shows(tick) for tick in found)
+    places = [scale(tick) for tick in found]
+    assert places == sorted(places)
+
+
+def test_empty_charts_are_drawn_too() -> None:
+    page = Page("t")
+    part = page.section("s")
+    part.figure(Lines([]), "no lines").figure(Bars([], []), "no bars")
+    part.figure(Heatmap([], [], []), "no map").table(["a"], [])
+    part.figure(Lines([Series("a", [1], [np.nan])]), "nothing")
+    Reader(page.html())
+
+
+def test_pages_are_written_whole(tmp_path: Path) -> None:
+    path = gallery().write(tmp_path / "new" / "page.html")
+    assert path.read_text("utf-8") == gallery().html()
+    assert [file.name for file in path.parent.iterdir()] == ["page.html"]
+    assert path.stat().st_size < 400_000
+
+
+def test_the_toolkit_is_light() -> None:
+    assert not loaded_after("import vntransfer.pages") & (HEAVY - {"torch", "scipy"})

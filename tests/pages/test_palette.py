@@ -1,0 +1,82 @@
+"""Colours: enough contrast in both themes, distinct for the colour-blind, and monotone."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from vntransfer.pages import palette
+from vntransfer.pages.document import _THEMES as THEMES
+
+# Machado, Oliveira and Fernandes (2009), full severity, linear RGB
+VISION = {
+    "usual": np.eye(3),
+    "protanopia": [
+        [0.152286, 1.052583, -0.204868],
+        [0.114503, 0.786281, 0.099216],
+        [-0.003882, -0.048116, 1.051998],
+    ],
+    "deuteranopia": [
+        [0.367322, 0.860646, -0.227968],
+        [0.280085, 0.672501, 0.047413],
+        [-0.011820, 0.042940, 0.968881],
+    ],
+    "tritanopia": [
+        [1.255528, -0.076749, -0.178779],
+        [-0.078411, 0.930809, 0.147602],
+        [0.004733, 0.691367, 0.303900],
+    ],
+}
+both = pytest.mark.parametrize("theme", ["light", "dark"])
+
+
+def seen(colour: str, vision: str) -> np.ndarray:
+    return palette.oklab(np.clip(np.asarray(VISION[vision]) @ palette.linear(colour), 0, 1))
+
+
+@both
+def test_series_stand_out_from_the_ground(theme: str) -> None:
+    for colour in palette.SERIES[theme]:
+        assert palette.contrast(colour, palette.GROUND[theme]) >= 3
+
+
+@both
+@pytest.mark.parametrize("vision", VISION)
+def test_series_differ_for_every_eye(theme: str, vision: str) -> None:
+    found = [seen(colour, vision) for colour in palette.SERIES[theme]]
+    assert min(np.linalg.norm(a - b) for a, b in combinations(found, 2)) > 0.1
+
+
+@both
+def test_text_is_readable(theme: str) -> None:
+    ground, own = palette.GROUND[theme], THEMES[theme]
+    assert own["--back"] == ground
+    for name in ("--soft", "--accent", "--good", "--bad", "--warning"):
+        assert palette.contrast(own[name], ground) >= 4.5, name
+        assert palette.contrast(own[name], own["--hover"]) >= 4.5, name
+    assert palette.contrast(palette.INK[theme], ground) >= 7
+    assert palette.contrast(own["--axis"], ground) >= 3
+
+
+@both
+def test_numbers_are_readable_in_every_cell(theme: str) -> None:
+    for colours in palette.scales(theme).values():
+        for colour in colours:
+            assert palette.contrast(colour, palette.on(colour)) >= 4.5
+
+
+@both
+@pytest.mark.parametrize("vision", VISION)
+def test_more_is_further_from_the_ground_for_every_eye(theme: str, vision: str) -> None:
+    ground = seen(palette.GROUND[theme], vision)[0]
+    q = [abs(seen(colour, vision)[0] - ground) for colour in palette.scales(theme)["q"]]
+    assert (np.diff(q) > 0).all()
+    d = [seen(colour, vision) for colour in palette.scales(theme)["d"]]
+    middle = len(d) // 2
+    for k in range(1, middle + 1):
+        assert np.linalg.norm(d[middle - k] - d[middle + k]) > 0.02 * min(k, 4)
+
+
+def test_both_themes_define_the_same_variables() -> None:
+    assert palette.variables("light").keys() == palette.variables("dark").keys()
+    assert THEMES["light"].keys() == THEMES["dark"].keys()

@@ -1,0 +1,211 @@
+"""`relate` and its result: what is asked of it, and what it says of places without responses."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from helpers.relation_worlds import domain, towns
+from vntransfer.divergences import DIVERGENCES, pairwise
+from vntransfer.errors import ArgumentError, DataError, DomainError, NumericalWarning, VnError
+from vntransfer.relations import Relation
+from vntransfer.workflows.relate import relate
+
+FAST = {"n_resamples": 199, "n_bootstrap": 20}
+
+
+@pytest.fixture(scope="module")
+def found() -> Relation:
+    """Two alike (one with wider inputs), one different, one without responses."""
+    places = {
+        "a": domain(0),
+        "b": domain(1, scale=1.5),
+        "c": domain(2, slope=-2.0),
+        "new": (domain(3)[0], None),
+    }
+    return relate(places, **FAST)
+
+
+def test_divergences_are_those_of_standardised_rows(found: Relation) -> None:
+    rows = [domain(0), domain(1, scale=1.5), domain(2, slope=-2.0)]
+    X = np.vstack([x for x, _ in rows] + [domain(3)[0]])
+    y = np.concatenate([y for _, y in rows])
+    scaled = [(x / X.std(0, ddof=1), r / y.std(ddof=1)) for x, r in rows]
+    expected = pairwise(scaled, ridge=1e-3)
+    np.testing.assert_allclose(found.divergences[:3, :3], expected, rtol=1e-8, atol=1e-10)
+    alone = pairwise([(x / X.std(0, ddof=1), None) for x, _ in rows], divergence="jeffreys",
+                     n_response=0, ridge=1e-3)  # fmt: skip
+    np.testing.assert_allclose(found.features_alone[:3, :3], alone, rtol=1e-8, atol=1e-10)
+
+
+def test_who_is_different(found: Relation) -> None:
+    assert found.different() == [("a", "c"), ("b", "c")]
+    assert (found.mark("a", "b"), found.mark("a", "c"), found.mark("a", "new")) == ("·", "≠", "?")
+    assert found.groups(2) == [["a", "b"], ["c"]] or found.groups(2) == [["c"], ["a", "b"]]
+    assert sorted(found.order) == ["a", "b", "c", "new"]
+    assert found.order[-1] == "new"
+    assert abs(found.order.index("a") - found.order.index("b")) == 1
+
+
+def test_ranking_and_places_without_responses(found: Relation) -> None:
+    assert [near.name for near in found.ranking("a")] == ["b", "c"]
+    nearest = found.ranking("a")[0]
+    assert nearest.low <= nearest.divergence <= nearest.high
+    new = found.ranking("new")
+    assert sorted(near.name for near in new) == ["a", "b", "c"]
+    assert new[-1].name == "b"  # wider inputs
+    assert all(np.isnan(near.divergence) for near in new)
+    assert any("'new' has no responses" in note for note in found.notes)
+    with pytest.raises(DomainError, match="no place 'nowhere'"):
+        found.ranking("nowhere")
+
+
+def test_tables_are_symmetric_and_complete(found: Relation) -> None:
+    for table in (found.divergences, found.p_values, found.features_alone, found.intervals.low):
+        np.testing.assert_array_equal(table, table.T)
+    assert len(found.table()) == 6
+    assert np.isfinite(found.features_alone).all()
+
+
+@pytest.mark.parametrize("divergence", DIVERGENCES)
+def test_every_divergence_of_the_registry(divergence: str) -> None:
+    made = relate([domain(0), domain(1, slope=-2.0)], divergence=divergence, **FAST)
+    assert made.divergences[0, 1] > 0
+    assert made.different() == [("0", "1")]
+    assert DIVERGENCES[divergence].conditional or "not the response given" in made.notes[-1]
+
+
+def test_frames_and_mappings_of_columns(tmp_path: Path) -> None:
+    pandas = pytest.importorskip("pandas")
+    options = {"domain": "town", "response": "price", **FAST}
+    plain, frame = relate(towns(), **options), relate(pandas.DataFrame(towns()), **options)
+    np.testing.assert_allclose(frame.divergences, plain.divergences)
+    assert plain.different() == [("Lyon", "Oslo")]
+    assert [kind for _, kind, _ in plain.treatment] == ["number", "category"]
+    chosen = relate(towns(), features=["area"], **options)
+    assert chosen.settings["columns"] == 1
+
+
+def test_sorted_tables_give_the_same_intervals() -> None:
+    x, y = domain(0, rows=3000)
+    order = np.argsort(y)
+    other = domain(1, rows=3000)
+    widths = []
+    for first in ((x, y), (x[order], y[order])):
+        made = relate([first, other], n_resamples=99, n_bootstrap=100)
+        widths.append(made.intervals.high[0, 1] - made.intervals.low[0, 1])
+    assert 0.5 < widths[0] / widths[1] < 2
+
+
+def test_whole_numbers_of_numpy_are_taken(found: Relation) -> None:
+    assert found.groups(np.int64(2)) == found.groups(2)
+    plain = {"n_bootstrap": 20, "n_resamples": 19, "random_state": 3}
+    made = [
+        relate([domain(0), domain(1)], **{name: kind(value) for name, value in plain.items()})
+        for kind in (int, np.int64)
+    ]
+    assert made[0].settings == made[1].settings
+    np.testing.assert_array_equal(made[0].intervals.low, made[1].intervals.low)
+    np.testing.assert_array_equal(made[0].p_values, made[1].p_values)
+
+
+def test_places_too_small_to_be_tested_are_still_compared() -> None:
+    made = relate([domain(0), domain(1), domain(2, rows=6)], **FAST)
+    assert np.isnan(made.p_values[0, 2])
+    assert np.isfinite(made.divergences[0, 2])
+    assert any("too few to be tested" in note for note in made.notes)
+
+
+def test_partly_known_responses_count_for_the_features() -> None:
+    x, y = domain(0)
+    made = relate([(x, np.where(np.arange(200) < 50, np.nan, y)), domain(1)], **FAST)
+    assert made.rows["0"] == (150, 50)
+    assert any("50 of 200 rows of '0' have no response" in note for note in made.notes)
+
+
+def test_plot_draws_every_labelled_place(found: Relation) -> None:
+    pytest.importorskip("matplotlib").use("Agg")
+    axes = found.plot()
+    assert [t.get_text() for t in axes.get_yticklabels()] == found.order[:3]
+
+
+def column(**changes):
+    table = towns(60)
+    return {**table, **changes}
+
+
+@pytest.mark.parametrize(
+    ("data", "options", "message"),
+    [
+        ([], {}, "empty"),
+        ("table.csv", {}, "expected domains"),
+        ({"a": domain(0)}, {}, "has one place"),
+        ({"a": domain(0), "b": (domain(1)[0], None)}, {}, "is known in 1 place"),
+        ({"a": domain(0), "b": (domain(1)[0][:1], [1.0])}, {}, "'b': has one row"),
+        ({"a": domain(0), "b": (np.zeros((3, 5)), np.arange(3.0))}, {}, "has 5 columns"),
+        ({"a": domain(0), "b": ([["x", "y"]], [1.0])}, {}, "must be numbers"),
+        (towns(60), {"domain": "town"}, "a table needs both"),
+        (towns(60), {"domain": "town", "response": "prise"}, "did you mean 'price'"),
+        (towns(60), {"domain": "town", "response": "kind"}, "is not a finite number"),
+        (towns(60), {"domain": "town", "response": "town"}, "is also the domain"),
+        (column(price=[1.0] * 60), {"domain": "town", "response": "price"}, "a constant depends"),
+        (column(price=[None] * 60), {"domain": "town", "response": "price"}, "known in no place"),
+        (column(town=["a"] * 60), {"domain": "town", "response": "price"}, "has one place, 'a'"),
+        (column(area=[None] * 60), {"domain": "town", "response": "price"}, "'area': empty in all"),
+        (column(town=[""] * 60), {"domain": "town", "response": "price"}, "is empty; say where"),
+        ([domain(0), domain(1)], {"level": 0.2}, "level: expected a share"),
+        ([domain(0), domain(1)], {"n_bootstrap": 2}, "n_bootstrap: expected"),
+        ([], {"null": "equal"}, "null: expected one of"),  # said before the data are looked at
+        ([], {"noise": "loud"}, "noise: expected one of"),
+        ([], {"n_resamples": 0}, "n_resamples: expected"),
+        ([], {"n_resamples": -3}, "n_resamples: expected"),
+        ([], {"random_state": None}, "random_state: expected"),
+        ([domain(0), domain(1)], {"divergence": "x"}, "unknown id"),
+        (towns(60), {"domain": "town", "response": "price", "engine": "ray"}, "engine: expected"),
+    ],
+)
+def test_mistakes_are_named(data, options: dict, message: str) -> None:
+    with pytest.raises((ArgumentError, DataError, DomainError), match=message):
+        relate(data, **{**FAST, **options})
+
+
+CELL = st.one_of(
+    st.none(), st.floats(allow_nan=True, allow_infinity=False, width=32), st.booleans(),
+    st.text(max_size=4), st.integers(-5, 5),
+)  # fmt: skip
+
+
+@given(
+    st.integers(1, 30).flatmap(
+        lambda n: st.fixed_dictionaries(
+            {
+                "place": st.lists(st.sampled_from("abc"), min_size=n, max_size=n),
+                "x": st.lists(CELL, min_size=n, max_size=n),
+                "z": st.lists(st.floats(-1e6, 1e6), min_size=n, max_size=n),
+                "y": st.lists(st.one_of(st.none(), st.floats(-1e3, 1e3)), min_size=n, max_size=n),
+            }
+        )
+    )
+)
+def test_any_table_is_related_or_refused_with_a_sentence(table: dict) -> None:
+    try:
+        made = relate(table, domain="place", response="y", n_resamples=99, n_bootstrap=20)
+    except VnError as error:
+        assert len(str(error)) > 20  # noqa: PT017 the sentence is what is tested
+    else:
+        known = [made.at(name) for name in made.labelled]
+        assert np.isfinite(made.divergences[np.ix_(known, known)]).all()
+        assert made.order
+
+
+def test_too_many_pairs_for_the_resamples_are_told() -> None:
+    places = {f"p{i}": domain(i, rows=20, slope=5.0 if i % 2 else -5.0) for i in range(4)}
+    with pytest.warns(NumericalWarning, match="at least 119 are needed"):
+        found = relate(places, n_resamples=99, n_bootstrap=20)
+    assert any("none can be found different; take at least 119 resamples" in n for n in found.notes)
+    assert not np.nanmin(found.p_values) <= 0.05
+    enough = relate(places, n_resamples=199, n_bootstrap=20)
+    assert not any("resamples" in note for note in enough.notes)
+    assert np.nanmin(enough.p_values) <= 0.05

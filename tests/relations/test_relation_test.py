@@ -1,0 +1,235 @@
+"""Both null hypotheses: who is rejected, who is not, and what the p-values are made of."""
+
+import numpy as np
+import pytest
+import torch
+
+from helpers.relation_worlds import domain
+from vntransfer.divergences import response_divergence
+from vntransfer.errors import ArgumentError, DomainError, NumericalWarning
+from vntransfer.relations import relation_test
+from vntransfer.relations._pair_statistic import RelationPair, Sample, p_value, permuted
+from vntransfer.relations._resampled_divergences import Bordered, between, on_same_features
+from vntransfer.relations._smoother import Basis, fit
+
+FAST = {"n_resamples": 99}
+
+
+def rejections(first: dict, second: dict, times: int = 40, **options) -> float:
+    hits = 0
+    for seed in range(times):
+        pair = [domain(2 * seed, **first), domain(2 * seed + 1, **second)]
+        tested = relation_test(pair, random_state=seed, **{**FAST, **options})
+        hits += tested.raw_p_values[0, 1] <= 0.05
+    return hits / times
+
+
+# At a true level of 5 %, more than 6 of 40 have a probability of 0.3 %.
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ({}, {"scale": 1.5}),
+        ({"bend": 1.0}, {"bend": 1.0, "scale": 2.0}),
+        ({"bend": 1.0}, {"bend": 1.0, "shift": 1.5}),
+        ({"rows": 60}, {"rows": 400, "scale": 1.5}),
+        ({}, {"scale": 1.5, "noise": 3.0}),
+    ],
+    ids=["wider", "bent and wider", "bent and shifted", "unequal sizes", "other noise"],
+)
+def test_different_inputs_alone_are_not_rejected(first: dict, second: dict) -> None:
+    assert rejections(first, second) <= 6 / 40
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "noise"), [(30, 16, 1.0), (35, 20, 0.3), (25, 14, 0.3)]
+)
+def test_few_rows_and_many_columns_are_not_taken_for_a_difference(
+    rows: int, columns: int, noise: float
+) -> None:
+    # Linear terms that are penalised are biased, and rejected 45 to 100 % of such pairs.
+    found = []
+    for flipped in (False, True):
+        hits = 0
+        for seed in range(20):
+            rng = np.random.default_rng([seed, columns])
+            pair = []
+            for turned in (False, flipped):
+                x = rng.standard_normal((rows, columns))
+                slopes = np.ones(columns)
+                slopes[0] = -3.0 if turned else 1.0
+                pair.append((x, x @ slopes + noise * rng.standard_normal(rows)))
+            hits += relation_test(pair, random_state=seed, **FAST).raw_p_values[0, 1] <= 0.05
+        found.append(hits)
+    assert found[0] <= 4
+    assert found[1] >= 15
+
+
+def test_a_bend_among_many_features_is_not_taken_for_a_difference() -> None:
+    # Too smooth a fit follows no bend with so few rows, and rejects 11 % (measured).
+    hits = 0
+    for seed in range(30):
+        rng = np.random.default_rng([seed, 5])
+        pair = []
+        for scale in (1.0, 2.0):
+            x = scale * rng.standard_normal((200, 8))
+            pair.append((x, np.sin(x[:, 0]) + x[:, 1] + rng.standard_normal(200)))
+        hits += relation_test(pair, random_state=seed, **FAST).raw_p_values[0, 1] <= 0.05
+    assert hits <= 4
+
+
+@pytest.mark.parametrize("slope", [1.2, 2.8])
+def test_another_slope_is_found_whichever_way_it_differs(slope: float) -> None:
+    assert rejections({}, {"scale": 1.5, "slope": slope}, times=15) >= 0.9
+
+
+def test_permuting_labels_tests_equal_distributions() -> None:
+    assert rejections({}, {}, times=30, null="joint") <= 5 / 30
+    assert rejections({}, {"scale": 1.5}, times=10, null="joint") == 1.0
+
+
+def test_plain_divergence_misses_a_slope_that_undoes_the_wider_inputs() -> None:
+    # Inputs 1.5 times as wide and a smaller slope: the divergence hardly changes.
+    worlds = {}, {"scale": 1.5, "slope": 1.2}
+    assert rejections(*worlds, times=15) >= 0.9
+    assert rejections(*worlds, times=15, statistic="plain") <= 0.3
+
+
+def test_noise_of_another_size_is_tested_only_if_asked_for() -> None:
+    worlds = {}, {"noise": 2.0}
+    assert rejections(*worlds, times=15) <= 3 / 15
+    assert rejections(*worlds, times=15, noise="common") >= 0.9
+
+
+def test_order_of_domains_and_units_do_not_matter_to_the_statistic() -> None:
+    pairs = {name: domain(k, slope=k) for k, name in enumerate("abc")}
+    one = relation_test(pairs, random_state=0, **FAST)
+    scaled = {n: (x * [3.0, 0.1] + 7, 50 * y - 3) for n, (x, y) in reversed(pairs.items())}
+    other = relation_test(scaled, random_state=0, **FAST)
+    assert other.names == ("c", "b", "a")
+    # the knots and landmarks are drawn anew: the fits differ a little, the statistic hardly
+    np.testing.assert_allclose(other.statistics[::-1, ::-1], one.statistics, rtol=0.2)
+    np.testing.assert_array_equal(one.p_values, one.p_values.T)
+    assert (np.diagonal(one.p_values) == 1).all()
+
+
+def test_same_seed_same_p_values_and_global_state_untouched() -> None:
+    before = np.random.get_state()[1].copy()  # noqa: NPY002
+    pairs = [domain(k) for k in range(3)]
+    one, two = (relation_test(pairs, random_state=5, **FAST) for _ in range(2))
+    np.testing.assert_array_equal(one.raw_p_values, two.raw_p_values)
+    np.testing.assert_array_equal(np.random.get_state()[1], before)  # noqa: NPY002
+
+
+@pytest.mark.parametrize("divergence", ["conditional_log_det", "bures_wasserstein", "von_neumann"])
+@pytest.mark.parametrize("null", ["relation", "joint"])
+def test_every_divergence_serves(divergence: str, null: str) -> None:
+    pairs = [domain(0), domain(1, slope=-2.0)]
+    tested = relation_test(pairs, divergence=divergence, null=null, random_state=0, **FAST)
+    assert tested.different() == [("0", "1")]
+
+
+def test_statistics_agree_with_plain_computations() -> None:
+    (x, y), (z, w) = domain(0), domain(1, slope=1.0)
+    A, B = np.column_stack((x, y)), np.column_stack((z, w))
+    value, _ = permuted(
+        A, B, 1, np.random.default_rng(0), divergence="conditional_von_neumann", ridge=1e-3
+    )
+    sigma, rho = (torch.from_numpy(np.cov(M.T) + 1e-3 * np.eye(3)) for M in (A, B))
+    assert value == pytest.approx(float(between(sigma, rho, "conditional_von_neumann")), rel=1e-9)
+
+
+def test_shared_feature_kernel_is_that_of_samples_and_of_matrices() -> None:
+    x, a = domain(0)
+    b = domain(1)[1]
+    centred = x - x.mean(0)
+
+    def border(y):
+        c = y - y.mean()
+        parts = (centred.T @ centred, (c @ centred)[None], np.array([c @ c]))
+        return Bordered(*(torch.from_numpy(part / (len(x) - 1)) for part in parts))
+
+    ours = float(on_same_features(border(a), border(b), 1e-3, "conditional_von_neumann"))
+    samples = float(response_divergence(x, a, b, ridge=1e-3))
+    full = float(
+        between(border(a).matrices(1e-3), border(b).matrices(1e-3), "conditional_von_neumann")
+    )
+    assert ours == pytest.approx(samples, rel=1e-9)
+    assert ours == pytest.approx(full, rel=1e-9)
+
+
+def test_out_of_fold_residuals_are_those_of_refits_without_the_row() -> None:
+    rng = np.random.default_rng(0)
+    (x, y), (z, w) = domain(0, rows=30), domain(1, rows=25)
+    basis = Basis.choose(np.vstack((x, z)), rng)
+    one, two = Sample.of(x, y, basis), Sample.of(z, w, basis)
+    options = {"divergence": "jeffreys", "ridge": 1e-3, "noise": "wild", "statistic": "aligned"}
+    pair = RelationPair.of((one, two), basis, **options)
+    theta = pair.common.P @ (one.g + two.g)
+    ours = pair._out_of_fold(one, theta)
+    penalty = np.linalg.inv(pair.common.P) - one.G - two.G
+    Phi = np.vstack((basis.columns(x), basis.columns(z)))
+    level = np.repeat(np.eye(2), (30, 25), axis=0)
+    D, r = np.hstack((Phi, level)), np.concatenate((y, w))
+    L = np.zeros((D.shape[1],) * 2)
+    L[:-2, :-2] = penalty
+    for k in (0, 7, 29):
+        kept = np.arange(55) != k
+        refit = np.linalg.solve(D[kept].T @ D[kept] + L, D[kept].T @ r[kept])
+        assert ours[k] == pytest.approx(r[k] - D[k] @ refit, rel=1e-4)
+
+
+def test_fit_follows_lines_bends_and_products() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((800, 3))
+    basis = Basis.choose(X, rng)
+    for f in (X[:, 0] - X[:, 1], np.abs(X[:, 0]) * 2, X[:, 0] * X[:, 2], np.sin(2 * X[:, 1])):
+        s = Sample.of(X, f + 0.3 * rng.standard_normal(800), basis)
+        theta = fit(s.G, s.g, float(s.y @ s.y), 800, 1, basis).P @ s.g
+        error = s.Phi @ theta - (f - f.mean())
+        assert np.sqrt(np.mean(error**2)) < 0.15
+
+
+def test_p_values_count_the_observed_one_and_stop_early() -> None:
+    assert p_value(1.0, [np.zeros(99)]) == 0.01
+    endless = (np.ones(250) for _ in iter(int, 1))
+    assert p_value(1.0, endless) == 1.0  # the 50th of 50
+    alternating = (np.tile([0.0, 2.0], 125) for _ in iter(int, 1))
+    assert p_value(1.0, alternating) == 0.5
+
+
+def test_many_features_and_few_rows_do_not_reject() -> None:
+    hits = 0
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        pair = [(s * rng.standard_normal((40, 60)), rng.standard_normal(40)) for s in (1.0, 1.5)]
+        hits += relation_test(pair, random_state=0, **FAST).raw_p_values[0, 1] <= 0.05
+    assert hits <= 2
+
+
+def test_too_few_resamples_for_all_pairs_are_told() -> None:
+    with pytest.warns(NumericalWarning, match="at least 59 are needed"):
+        relation_test([domain(k) for k in range(3)], n_resamples=19, random_state=0)
+
+
+@pytest.mark.parametrize(
+    ("domains", "options", "message"),
+    [
+        ([domain(0)], {}, "at least two"),
+        (7, {}, "expected a list or mapping"),
+        ([domain(0), domain(1, rows=5)], {}, "'1': has 5 rows, a test needs 10"),
+        ([domain(0), (domain(1)[0][:, :1], domain(1)[1])], {}, "numbers of columns differ"),
+        ([domain(0), (domain(1)[0], domain(1)[1] * np.nan)], {}, "200 values are not finite"),
+        ([domain(0), (domain(1)[0], None)], {}, "shapes"),
+        ([(np.ones((20, 2)), np.arange(20.0))] * 2, {}, "all columns of X are constant"),
+        ([(domain(0)[0], np.ones(200))] * 2, {}, "y is 1 everywhere"),
+        ([domain(0), domain(1)], {"null": "equal"}, "null: expected one of relation, joint"),
+        ([domain(0), domain(1)], {"noise": "loud"}, "noise: expected one of wild, own, common"),
+        ([domain(0), domain(1)], {"n_resamples": 0}, "n_resamples: expected a whole number"),
+        ([domain(0), domain(1)], {"max_rows": 9}, "max_rows: expected a whole number from 10"),
+        ([domain(0), domain(1)], {"divergence": "kl"}, "divergence: unknown id 'kl'"),
+        ([domain(0), domain(1)], {"ridge": 0}, "ridge: expected a finite number above 0"),
+    ],
+)
+def test_mistakes_are_named(domains, options: dict, message: str) -> None:
+    with pytest.raises((ArgumentError, DomainError), match=message):
+        relation_test(domains, **options)

@@ -1,0 +1,265 @@
+"""The commands as people run them: what is bad is said in a sentence, code 2, nothing written."""
+
+import csv
+import sys
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from typer.testing import CliRunner, Result
+
+from helpers.bad_tables import BAD, any_table, write_cells
+from helpers.towns import towns, write
+from vntransfer.cli import app
+from vntransfer.tables.example import example_table
+
+ROLES = ["--domain", "town", "--response", "price", "--target", "new"]
+QUICK = [*ROLES, "--method", "ridge", "--no-compare"]
+
+
+def vnt(*arguments: Any) -> Result:
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def test_adapt_then_predict(tmp_path: Path) -> None:
+    path = write(tmp_path / "Häuser.csv", towns(), end="\r\n")
+    done = vnt("adapt", path, *QUICK, "--save", tmp_path / "m", "--out", tmp_path / "p.html")
+    assert done.exit_code == 0, done.output
+    for part in ("What became of the columns", "Weights of the sources", "leave-one-source-out"):
+        assert part in done.output
+    assert "Expected error at new" in done.output
+    assert (tmp_path / "p.html").read_text(encoding="utf-8").startswith("<!doctype html>")
+    out = tmp_path / "out.csv"
+    done = vnt("predict", tmp_path / "m", path, "--out", out, "--level", 0.8, "--only")
+    assert done.exit_code == 0, done.output
+    assert "note: 100 of 125 rows are not of 'new', which the model is made for" in done.output
+    assert "100 rows have a response and are of places that the model was trained on" in done.output
+    assert "mean absolute error" not in done.output
+    with out.open(encoding="utf-8") as file:
+        rows = list(csv.reader(file))
+    assert rows[0] == ["row", "town", "price predicted", "price low", "price high"]
+    assert len(rows) == 126
+
+
+def test_rows_that_were_not_learnt_are_compared(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.csv", towns())
+    assert vnt("adapt", path, *QUICK, "--save", tmp_path / "m").exit_code == 0
+    later = towns(seed=1)
+    later["price"] = [300.0] * 125
+    done = vnt("predict", tmp_path / "m", write(tmp_path / "b.csv", later))
+    assert "25 rows have a response: mean absolute error" in done.output
+    del later["town"]
+    done = vnt("predict", tmp_path / "m", write(tmp_path / "c.csv", later))
+    assert "125 rows have a response: mean absolute error" in done.output
+    assert "made for" not in done.output
+
+
+@pytest.mark.parametrize("written", ["tab", r"\t", "\t"])
+def test_tables_with_tabs(written: str, tmp_path: Path) -> None:
+    path = write(tmp_path / "a.tsv.csv", towns(), delimiter="\t")
+    done = vnt("relate", path, *ROLES[:4], "--delimiter", written)
+    assert done.exit_code == 0, done.output
+    done = vnt("relate", path, *ROLES[:4])
+    assert r"is '\t' the delimiter" in done.stderr
+
+
+def test_nothing_is_written_into_the_folder_of_a_model(tmp_path: Path) -> None:
+    path, folder = write(tmp_path / "a.csv", towns()), tmp_path / "m"
+    assert vnt("adapt", path, *QUICK, "--save", folder).exit_code == 0
+    for command in (
+        ("predict", folder, path, "--out", folder / "out.csv"),
+        ("adapt", path, *QUICK, "--save", folder / "sub" / "m"),
+        ("relate", path, *ROLES[:4], "--out", folder / "page.html"),
+    ):
+        done = vnt(*command)
+        assert done.exit_code == 2
+        assert "the folder of a model" in done.stderr
+    assert vnt("predict", folder, path).exit_code == 0
+
+
+def test_levels_are_checked_without_intervals_too(tmp_path: Path) -> None:
+    own = {name: values[:25] + values[100:] for name, values in towns().items()}
+    path = write(tmp_path / "a.csv", own)
+    assert vnt("adapt", path, *QUICK, "--save", tmp_path / "m").exit_code == 0
+    done = vnt("predict", tmp_path / "m", path, "--level", 7)
+    assert done.exit_code == 2
+    assert "level: expected a share between 0 and 1" in done.stderr
+
+
+def test_gaps_that_were_filled_are_told_by_relate(tmp_path: Path) -> None:
+    table = towns()
+    full = {name: table[name] for name in ("town", "size", "price")}
+    done = vnt("relate", write(tmp_path / "a.csv", full), *ROLES[:4])
+    assert "What became of the columns" not in done.output
+    full["size"] = ["" if i % 5 == 0 else value for i, value in enumerate(full["size"])]
+    done = vnt("relate", write(tmp_path / "b.csv", full), *ROLES[:4])
+    assert "missing filled with" in " ".join(done.output.split())
+
+
+def test_what_was_not_tried_is_not_said_to_promise_no_gain() -> None:
+    from vntransfer.workflows.target_fit import _warnings
+
+    plain = {"boosting": {"a": 1.0, "b": 1.0}, "auto": {"a": 1.0, "b": 1.0}}
+    errors = {**plain, "constant": {"a": 5.0, "b": 5.0}}
+    assert "were not tried" in _warnings("auto", ["boosting"], errors)[0]
+    tried = {**errors, "mdd": {"a": 2.0, "b": 2.0}}
+    assert "promised no gain" in _warnings("auto", ["boosting"], tried)[0]
+
+
+def test_what_saving_lacks_is_said_before_training(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write(tmp_path / "a.csv", towns())
+    monkeypatch.setitem(sys.modules, "skops.io", None)  # as if it were not installed
+    done = vnt("adapt", path, *QUICK, "--save", tmp_path / "m")
+    assert done.exit_code == 2
+    assert "pip install 'vntransfer[models]'" in " ".join(done.stderr.split())
+    assert "What became of the columns" not in done.output
+
+
+def test_python_equals_the_command(tmp_path: Path) -> None:
+    from vntransfer.workflows.adapt import adapt
+    from vntransfer.workflows.table_storage import load_table_model
+
+    path = write(tmp_path / "a.csv", towns())
+    assert vnt("adapt", path, *QUICK, "--save", tmp_path / "m").exit_code == 0
+    own = adapt(path, domain="town", response="price", target="new", method="ridge", compare=())
+    same = load_table_model(tmp_path / "m").predict(path).value == own.predict(path).value
+    assert same.all()
+
+
+def test_example_is_small_and_can_be_copied(tmp_path: Path) -> None:
+    assert example_table().stat().st_size < 200_000
+    place = tmp_path / "new" / "houses.csv"
+    assert vnt("example", place).exit_code == 0
+    assert place.read_bytes() == example_table().read_bytes()
+    again = vnt("example", place)
+    assert again.exit_code == 2
+    assert "is there already" in again.stderr
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_tables(name: str, tmp_path: Path) -> None:
+    content, message, _ = BAD[name]
+    path = tmp_path / "a.csv"
+    path.write_text(content, encoding="utf-8", newline="")
+    save, out = tmp_path / "m", tmp_path / "p.html"
+    done = vnt("adapt", path, *QUICK, "--save", save, "--out", out)
+    assert done.exit_code == 2, done.output
+    assert message in done.stderr
+    assert done.stderr.startswith("vnt: ")
+    assert "Traceback" not in done.output
+    assert [file.name for file in tmp_path.iterdir()] == ["a.csv"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--target", "nwe"], "has no place 'nwe'; did you mean 'new'?"),
+        (["--method", "magic"], "method: unknown 'magic'"),
+        (["--features", "size,prise"], "has no column 'prise'; did you mean 'price'?"),
+        (["--features", "town"], "'town' is also the response or the domain"),
+        (["--drop", "price"], "drop: 'price' is the response"),
+        (["--category", "nothing"], "category: 'nothing' is not among the features"),
+    ],
+)
+def test_bad_options(options: list[str], message: str, tmp_path: Path) -> None:
+    path = write(tmp_path / "a.csv", towns())
+    done = vnt("adapt", path, *QUICK, *options, "--save", tmp_path / "m")
+    assert done.exit_code == 2
+    assert message in done.stderr
+    assert not (tmp_path / "m").exists()
+
+
+COMMANDS = {
+    "adapt": QUICK,
+    "relate": ["--domain", "town", "--response", "price", "--resamples", "99"],
+    "continual": ["--task", "town", "--response", "price", "--compare", ""],
+}
+
+
+@pytest.mark.parametrize("command", [*COMMANDS, "predict"])
+def test_outputs_that_cannot_be(command: str, tmp_path: Path) -> None:
+    path = write(tmp_path / "a.csv", towns())
+    if command == "predict":
+        model = tmp_path / "model"
+        vnt("adapt", path, *QUICK, "--save", model)
+        run = partial(vnt, "predict", model, path)
+    else:
+        run = partial(vnt, command, path, *COMMANDS[command])
+    before = sorted(file.name for file in tmp_path.iterdir()), path.read_bytes()
+    for options, message in (
+        (["--out", path], "a.csv is the table that is read; name another file"),
+        (["--out", tmp_path], "is a folder; name a file"),
+        (["--out", path / "page.csv"], "is no folder that one can write into"),
+        (["--delimiter", ";;"], "delimiter: expected one character"),
+    ):
+        done = run(*options)
+        assert done.exit_code == 2, (options, done.output, done.exception)
+        assert message in done.stderr
+    if command in ("adapt", "continual"):
+        for options, message in (
+            (["--save", path], "is a file; name a folder"),
+            (["--save", path / "m"], "is no folder that one can write into"),
+            (["--save", tmp_path], "holds 'a.csv', which is not part of a vntransfer"),
+            (["--features", ""], "no column is left as a feature"),
+        ):
+            done = run(*options)
+            assert done.exit_code == 2, (options, done.output)
+            assert message in done.stderr
+    assert before == (sorted(file.name for file in tmp_path.iterdir()), path.read_bytes())
+
+
+def test_bytes_that_are_no_text_and_files_that_are_no_files(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_bytes(b"town,price\n\xff\xfe,1\n")
+    assert "not UTF-8" in vnt("adapt", path, *QUICK).stderr
+    (tmp_path / "a.parquet").write_bytes(b"PAR1 no")
+    assert "not a readable parquet file" in vnt("adapt", tmp_path / "a.parquet", *QUICK).stderr
+    assert "no file" in vnt("adapt", tmp_path / "nothing.csv", *QUICK).stderr
+    assert vnt("predict", tmp_path, path).exit_code == 2
+
+
+@given(any_table())
+@settings(max_examples=25, suppress_health_check=list(HealthCheck))
+def test_any_table_gives_a_model_or_a_sentence(
+    tmp_path_factory: pytest.TempPathFactory, table: dict[str, list[str]]
+) -> None:
+    folder = tmp_path_factory.mktemp("any")
+    path = write_cells(folder / "a.csv", table)
+    done = vnt("adapt", path, *QUICK, "--save", folder / "m")
+    assert done.exit_code in (0, 2), (done.output, done.exception)
+    assert (folder / "m").exists() == (done.exit_code == 0)
+    if done.exit_code == 0:
+        later = vnt("predict", folder / "m", path, "--out", folder / "out.csv")
+        assert later.exit_code in (0, 2), (later.output, later.exception)
+
+
+def test_example_is_what_its_generator_makes() -> None:
+    from test_docs import load_tool
+
+    made = load_tool("make_example").files()
+    assert made["houses.csv"] == example_table().read_text(encoding="utf-8")
+    assert made["houses_saltby.csv"] == example_table("answers").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("page", ["adapt.md", "tutorial.md"])
+def test_python_of_the_pages_runs(
+    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from test_docs import ROOT, blocks
+
+    import vntransfer.tables
+
+    monkeypatch.chdir(tmp_path)
+    quick = partial(vntransfer.workflows.adapt.adapt, compare=())  # networks take their time
+    monkeypatch.setattr(vntransfer.tables, "adapt", quick)
+    names: dict[str, Any] = {}
+    for kind, code in blocks(ROOT / "docs" / page):
+        if kind == "python":
+            exec(compile(code, page, "exec"), names)
+    mean, spread = names["model"].outcomes["Saltby"].expected()
+    assert mean < 25
+    assert spread < 3

@@ -1,0 +1,276 @@
+"""Tasks of a table: classes or numbers, their order, what is kept, folders."""
+
+import csv
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner, Result
+
+from helpers.towns import write
+from vntransfer.cli import app
+from vntransfer.continual import METHODS
+from vntransfer.errors import ArgumentError, DataError, DomainError
+from vntransfer.workflows.learn import learn_tasks
+from vntransfer.workflows.learn_storage import load_continual_model
+
+
+def table(n: int = 60) -> dict[str, list[Any]]:
+    """Weeks 10, 9 and 2 in this order; colour is red where a > b, y = 2a."""
+    rng = np.random.default_rng(0)
+    a, b = rng.normal(size=(2, 3 * n)).round(3)
+    return {
+        "week": np.repeat([10, 9, 2], n).tolist(),
+        "a": a.tolist(),
+        "b": b.tolist(),
+        "colour": np.where(a > b, "red", "blue").tolist(),
+        "y": (2 * a + 50).tolist(),
+    }
+
+
+def test_classes_and_numbers_are_told_apart() -> None:
+    options: dict[str, Any] = {"task": "week", "epochs": 8, "lr": 0.05}
+    colours = learn_tasks(table(), response="colour", drop=["y"], **options)
+    assert colours.names == ("10", "9", "2")
+    assert colours.classes == ("blue", "red")
+    assert colours.matrix.shape == (3, 3)
+    assert colours.summary()["RA"] > 0.85
+    assert colours.summary()["RA"] == pytest.approx(colours.matrix[-1].mean())
+    assert set(colours.predict(table())) <= {"blue", "red"}
+    assert (colours.predict(table()) == np.array(table()["colour"])).mean() > 0.85
+    numbers = learn_tasks(table(), response="y", drop=["colour"], **options)
+    assert numbers.metric == "root mean squared error"
+    assert numbers.summary()["RA"] < 1.0 < numbers.initial.mean()  # y varies by 2
+    assert np.abs(numbers.predict(table()) - np.array(table()["y"])).mean() < 0.8
+    asked = learn_tasks(
+        {**table(), "y": [i % 3 for i in range(180)]},
+        response="y",
+        kind="classification",
+        order="sorted",
+        task="week",
+    )
+    assert asked.names == ("2", "9", "10")
+    assert asked.classes == ("0", "1", "2")
+
+
+def test_same_seed_same_numbers_and_folders(tmp_path: Path) -> None:
+    options: dict[str, Any] = {"task": "week", "response": "y", "random_state": 3}
+    first, second = (learn_tasks(table(), **options) for _ in range(2))
+    np.testing.assert_array_equal(first.matrix, second.matrix)
+    first.save(tmp_path / "m")
+    again = load_continual_model(tmp_path / "m")
+    np.testing.assert_array_equal(again.predict(table()), first.predict(table()))
+    np.testing.assert_array_equal(again.matrix, first.matrix)
+    assert (again.names, again.method, again.unit) == (first.names, first.method, first.unit)
+    numbers = tmp_path / "m" / "model.safetensors"
+    numbers.write_bytes(numbers.read_bytes()[:-1])
+    with pytest.raises(DataError, match="does not match"):
+        load_continual_model(tmp_path / "m")
+    with pytest.raises(DataError, match=r"holds no model\.json"):
+        load_continual_model(tmp_path)
+
+
+@pytest.mark.parametrize("method", ["rewc", "rsp", "gpm"])
+def test_saved_networks_predict_as_they_did(method: str, tmp_path: Path) -> None:
+    model = learn_tasks(
+        table(), task="week", response="y", drop=["colour"], method=method, epochs=3
+    )
+    model.save(tmp_path / "m")
+    again = load_continual_model(tmp_path / "m")
+    np.testing.assert_allclose(again.predict(table()), model.predict(table()))
+    errors = np.abs(again.predict(table()) - np.array(table()["y"]))
+    assert np.sqrt(np.square(errors).mean()) < 1.5 * model.summary()["RA"]
+
+
+def test_command_prints_matrix_and_curves(tmp_path: Path) -> None:
+    path, page = write(tmp_path / "a.csv", table()), tmp_path / "p.html"
+    roles = ["continual", str(path), "--task", "week", "--response", "colour"]
+    done = CliRunner().invoke(app, [*roles, "--out", str(page), "--save", str(tmp_path / "m")])
+    assert done.exit_code == 0, done.output
+    for part in ("held-out rows of each task", "Forgetting", "BT = RA - LA", "sgd"):
+        assert part in done.output
+    assert "Forgetting" in page.read_text(encoding="utf-8")
+    assert load_continual_model(tmp_path / "m").method == "covp"
+
+
+def test_rows_without_response_are_left_out_and_told(tmp_path: Path) -> None:
+    y = [None if i == 0 or i >= 120 else v for i, v in enumerate(table()["y"])]
+    model = learn_tasks({**table(), "y": y}, task="week", response="y")
+    assert model.names == ("10", "9")
+    assert model.notes == (
+        "1 of 60 rows of task '10' have no response: left out",
+        "60 of 60 rows of task '2' have no response: left out",
+    )
+    model.save(tmp_path / "m")
+    assert load_continual_model(tmp_path / "m").notes == model.notes
+
+
+def test_far_rows_are_those_of_the_border() -> None:
+    model = learn_tasks(table(), task="week", response="y", drop=["colour"])
+    at = model.encoder.names.index("a")
+    border = model.centre[at] + 6 * model.scale[at]
+    far, near = (model.predict({"a": [a], "b": [0.0]}) for a in (1e9, border))
+    np.testing.assert_allclose(far, near, rtol=1e-5)
+
+
+def vnt(*arguments: Any) -> Result:
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+@pytest.mark.parametrize("response", ["colour", "y"])
+def test_files_are_predicted_by_the_network_of_all_tasks(response: str, tmp_path: Path) -> None:
+    path, folder, out = write(tmp_path / "a.csv", table()), tmp_path / "m", tmp_path / "out.csv"
+    other = "y" if response == "colour" else "colour"
+    roles = ("--task", "week", "--response", response, "--drop", other, "--compare", "")
+    done = vnt("continual", path, *roles, "--epochs", 5, "--save", folder)
+    assert done.exit_code == 0, done.output
+    assert "predict with: vnt predict" in done.output
+    done = vnt("predict", folder, path, "--out", out)
+    assert done.exit_code == 0, done.output
+    assert "note: a network of `vnt continual`: one for all tasks, without intervals" in done.output
+    with out.open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert list(rows[0]) == ["row", *table(), f"{response} predicted"]
+    model = load_continual_model(folder)
+    found, truth = model.predict(path), np.array(table()[response])
+    if response == "colour":
+        assert [row["colour predicted"] for row in rows] == found.tolist()
+        score = f"accuracy {(found == truth).mean():.4g}"
+    else:
+        written = [float(row["y predicted"]) for row in rows]
+        np.testing.assert_allclose(written, found, rtol=1e-9)
+        score = f"root mean squared error {np.sqrt(((found - truth) ** 2).mean()):.4g}"
+    assert f"180 rows have a response: {score}" in re.sub(
+        r"mean absolute\D+[\d.]+, ", "", done.output
+    )
+
+
+def test_a_class_may_be_named_none(tmp_path: Path) -> None:
+    own = table()
+    pain = ["None" if y < 49 else "Mild" if y < 51 else "NA" for y in own.pop("y")]
+    pain[3] = ""
+    path, folder = write(tmp_path / "a.csv", {**own, "pain": pain}), tmp_path / "m"
+    roles = ("--task", "week", "--response", "pain", "--drop", "colour", "--compare", "")
+    done = vnt("continual", path, *roles, "--epochs", 5, "--save", folder)
+    assert done.exit_code == 0, done.output
+    said = " ".join(done.output.split())
+    assert "1 of 60 rows of task '10' have no response: left out" in said
+    assert "'None' is taken for a class of its own" in said
+    assert load_continual_model(folder).classes == ("Mild", "NA", "None")
+    done = vnt("predict", folder, path)
+    assert "179 rows have a response: accuracy" in done.output
+
+
+@pytest.mark.parametrize(
+    ("learnt", "later"),
+    [
+        (("True", "False"), ("true", "false")),
+        (("0.0", "1.0"), ("0", "1")),
+        (("true", "false"), ("TRUE", "FALSE")),
+    ],
+)
+def test_classes_may_be_written_otherwise_later(
+    learnt: tuple[str, str], later: tuple[str, str], tmp_path: Path
+) -> None:
+    own = table()
+    del own["y"]
+    red = [colour == "red" for colour in own.pop("colour")]
+
+    def written(names: tuple[str, str]) -> dict[str, list[Any]]:
+        return {**own, "red": [names[0] if value else names[1] for value in red]}
+
+    path, folder = write(tmp_path / "a.csv", written(learnt)), tmp_path / "m"
+    roles = ("--task", "week", "--response", "red", "--kind", "classification", "--compare", "")
+    assert vnt("continual", path, *roles, "--epochs", 5, "--save", folder).exit_code == 0
+    accuracies = {
+        re.findall(r"accuracy [\d.]+", vnt("predict", folder, path).output)[0]
+        for path in (path, write(tmp_path / "b.csv", written(later)))
+    }
+    assert len(accuracies) == 1
+    assert accuracies != {"accuracy 0"}
+
+
+def test_columns_are_compared_and_targets_refused(tmp_path: Path) -> None:
+    model = learn_tasks(table(), task="week", response="y", drop=["colour"])
+    model.save(tmp_path / "m")
+    model.save(tmp_path / "m")  # an older network is replaced
+    some = write(tmp_path / "b.csv", {"b": [1, 2], "a": ["3", "x"]})
+    done = vnt("predict", tmp_path / "m", some, "--out", tmp_path / "out.csv")
+    assert done.exit_code == 2
+    assert "row 3, column 'a': 'x' is not a number" in done.stderr
+    done = vnt("predict", tmp_path / "m", write(tmp_path / "c.csv", {"a": [1]}))
+    assert "columns missing that the model was trained on: 'b'" in done.stderr
+    done = vnt("predict", tmp_path / "m", some, "--target", "9")
+    assert done.exit_code == 2
+    assert "this network is one for all tasks" in done.stderr
+    assert not list(tmp_path.glob("out*")) + list(tmp_path.glob("*predicted*"))
+    numbers = tmp_path / "m" / "model.safetensors"
+    numbers.write_bytes(numbers.read_bytes()[:-1])
+    done = vnt("predict", tmp_path / "m", some)
+    assert done.exit_code == 2
+    assert "does not match model.json" in done.stderr
+    with pytest.raises(ArgumentError, match="not part of a vntransfer continual model"):
+        model.save(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("changes", "options", "error", "message"),
+    [
+        ({"week": [1] * 180}, {}, DomainError, "has one task, '1'"),
+        ({"week": [1] * 175 + [2] * 5}, {}, DataError, "task '2': 5 rows, at least 8"),
+        ({"y": [None] * 180}, {}, DataError, "'y' is empty in all rows; fill it"),
+        ({"y": [None] * 120 + [1.0, 2.0] * 30}, {}, DomainError, "has one task, '2'"),
+        ({"y": [1.0] * 180}, {}, DataError, "is constant"),
+        ({"y": ["a"] * 180}, {}, DataError, "has 1 different values; from 2 to 1000 classes"),
+        ({"y": ["a", "b"] * 90}, {"kind": "regression"}, DataError, "'a' is not a finite number"),
+        ({}, {"method": "magic"}, ArgumentError, "method: unknown 'magic'"),
+        ({}, {"kind": "both"}, ArgumentError, "kind: expected one of"),
+        ({}, {"held_out": 1.0}, ArgumentError, "held_out: expected a share"),
+        ({}, {"held_out": "a"}, ArgumentError, "held_out: expected a number"),
+        ({}, {"hidden": 64}, ArgumentError, "hidden: expected sizes of layers"),
+        ({}, {"hidden": [0]}, ArgumentError, "hidden: expected a whole number from 1"),
+        ({}, {"random_state": -1}, ArgumentError, "random_state: expected a whole number"),
+        ({}, {"lr": "a"}, ArgumentError, "lr: expected a number"),
+        ({}, {"lr": 1e6}, DataError, "diverged"),
+        *(
+            ({"y": ["a", "b"] * 90}, {"lr": 1e6, "method": name}, DataError, "lr: .* diverged")
+            for name in METHODS
+        ),
+    ],
+)
+def test_what_cannot_be_learnt_is_said(
+    changes: dict[str, Any], options: dict[str, Any], error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        learn_tasks({**table(), **changes}, task="week", response="y", **options)
+
+
+def test_the_page_says_what_happens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from test_docs import ROOT, blocks
+
+    monkeypatch.chdir(tmp_path)
+    (_, commands), (_, printed), (_, code), (_, predict) = blocks(
+        ROOT / "docs" / "continual-tables.md"
+    )
+    for line in commands.splitlines():
+        done = vnt(*line.split()[1:])
+        assert done.exit_code == 0, (done.output, done.stderr)
+    note, _, *lines = filter(None, printed.splitlines())
+    assert note in done.output
+    summary = done.output.split("In the end")[1]
+    for line in lines:  # the last digits are those of one machine
+        method, *expected = line.split()
+        (found,) = re.findall(rf"│ {method} +│(.*)│\n", summary)
+        numbers = [float(cell) for cell in found.split("│")]
+        np.testing.assert_allclose(numbers, list(map(float, expected)), rtol=0.05, atol=1)
+    assert Path("page.html").exists()
+    shutil.copy("houses.csv", "new.csv")
+    done = vnt(*predict.split()[1:])
+    assert "1020 rows have a response" in done.output
+    names: dict[str, Any] = {}
+    shutil.rmtree("network")
+    exec(compile(code, "continual-tables.md", "exec"), names)
+    assert names["model"].matrix.shape == (6, 6)

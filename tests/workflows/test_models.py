@@ -1,0 +1,340 @@
+"""Models of tables: what they learn, what they say to expect, folders, intervals, new tables."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from helpers.towns import towns, write
+from vntransfer.errors import ArgumentError, DataError, DomainError
+from vntransfer.storage.folders import replaced
+from vntransfer.tables import Findings
+from vntransfer.workflows.adapt import adapt
+from vntransfer.workflows.adapt_page import write_page
+from vntransfer.workflows.predict import predict_file
+from vntransfer.workflows.prediction_intervals import Calibration
+from vntransfer.workflows.table_model import TableModel
+from vntransfer.workflows.table_storage import KIND, load_table_model
+
+ROLES: dict[str, Any] = {"domain": "town", "response": "price"}
+QUICK: dict[str, Any] = {**ROLES, "target": "new", "method": "ridge", "compare": ()}
+
+
+@pytest.fixture(scope="module")
+def model() -> TableModel:
+    return adapt(towns(), **QUICK)
+
+
+def test_columns_and_places_can_be_numbers() -> None:
+    rng = np.random.default_rng(0)
+    site, x = np.repeat([1, 2, 3, 4], 40), rng.normal(size=160)
+    table = {0: site, 1: x, 2: np.where(site == 4, np.nan, 2 * x)}
+    model = adapt(table, domain="0", response="2", target=4, method="ridge", compare=())
+    assert model.targets == ["4"]
+    again = adapt(table, domain="0", response="2", target=np.int64(4), method="ridge", compare=())
+    assert again.targets == ["4"]
+    np.testing.assert_allclose(model.predict({1: [1.0, 2.0]}).value, [2, 4], atol=0.01)
+
+
+def test_prediction_and_expectation(model: TableModel) -> None:
+    found = model.predict({"size": [50.0, 100.0], "garden": [True, False], "kind": ["flat", ""]})
+    np.testing.assert_allclose(found.value, [170, 300], atol=5)
+    outcome = model.outcomes["new"]
+    assert set(outcome.source_weights) == {"north", "south", "east", "west"}
+    mean, spread = outcome.expected()
+    assert 1 < mean < 4  # the noise has standard deviation 2
+    assert spread < 1
+    assert outcome.expected("constant")[0] > 20
+    half = model.calibrations["new"].half_width(0.9)
+    np.testing.assert_allclose(found.high - found.value, half)
+    assert outcome.warnings == ()
+
+
+def test_responses_of_the_target_are_not_read_unless_asked() -> None:
+    table = towns()
+    known = [3 * s for s in table["size"]]
+    few = {
+        **table,
+        "price": [
+            k if p is None and i % 2 else p
+            for i, (p, k) in enumerate(zip(table["price"], known, strict=True))
+        ],
+    }
+    plain, hidden = adapt(table, **QUICK), adapt(few, **QUICK)
+    np.testing.assert_array_equal(plain.predict(table).value, hidden.predict(table).value)
+    assert "12 rows of targets have a response, which is not read" in hidden.notes[0]
+    used = adapt(few, use_target_labels=True, **QUICK)
+    assert "new (labelled)" in used.outcomes["new"].source_weights
+    assert used.outcomes["new"].rows == 13
+    assert "one more source" in used.outcomes["new"].labels_used()
+    assert plain.outcomes["new"].labels_used() == "no label of it was used"
+    every = {**table, "price": known}
+    with pytest.raises(DomainError, match="none is left to predict"):
+        adapt(every, use_target_labels=True, **QUICK)
+
+
+def test_rows_without_response_and_places_without_any_are_told() -> None:
+    table = towns()
+    price = [
+        None if t == "west" or (t == "north" and i == 0) else p
+        for i, (t, p) in enumerate(zip(table["town"], table["price"], strict=True))
+    ]
+    found = adapt({**table, "price": price}, **QUICK)
+    assert found.notes == (
+        "1 of 25 rows of 'north' have no response: left out",
+        "25 of 25 rows of 'west' have no response and is not a target: left out",
+    )
+    assert set(found.outcomes["new"].source_weights) == {"north", "south", "east"}
+
+
+def test_several_targets_have_models_of_their_own(tmp_path: Path) -> None:
+    table = towns()
+    both = adapt(table, **{**QUICK, "target": ["new", "east"], "method": "weighted"})
+    assert both.targets == ["new", "east"]
+    assert set(both.outcomes["east"].source_weights) == {"north", "south", "west"}
+    with pytest.raises(DataError, match="row 2, column 'town': 'north' is none of the model's"):
+        both.predict(table)
+    without = {name: values for name, values in table.items() if name != "town"}
+    with pytest.raises(DataError, match=r"2 targets.*no column 'town'"):
+        both.predict(without)
+    at_east = both.predict(without, target="east").value
+    assert np.isfinite(at_east).all()
+    both.save(tmp_path / "m")
+    rows = [i for i, t in enumerate(table["town"]) if t in both.targets]
+    some = {name: [values[i] for i in rows] for name, values in table.items()}
+    again = load_table_model(tmp_path / "m")
+    np.testing.assert_array_equal(again.predict(some).value, both.predict(some).value)
+
+
+def test_warnings_are_plain() -> None:
+    rng = np.random.default_rng(0)
+    town = np.repeat(["a", "b", "c", "new"], 40)
+    x = rng.normal(size=160)
+    y = np.where(town == "b", -3 * x, 3 * x)  # what holds at a and c is wrong at b
+    noise = {"town": town, "x": x, "y": np.where(town == "new", np.nan, y)}
+    roles: dict[str, Any] = {"domain": "town", "response": "y", "target": "new", "compare": ()}
+    told = adapt(noise, method="ridge", **roles).outcomes["new"].warnings
+    assert any("a constant" in sentence for sentence in told)
+    weighted = adapt(noise, method="weighted", **{**roles, "compare": ("boosting",)})
+    told = weighted.outcomes["new"].warnings
+    assert any("plain boosting is the safer choice here" in sentence for sentence in told)
+    one = {k: np.asarray(v)[np.isin(town, ["a", "new"])] for k, v in noise.items()}
+    alone = adapt(one, method="ridge", **roles)
+    assert "there is one source" in alone.outcomes["new"].warnings[0]
+    assert np.isnan(alone.predict(one).low).all()
+
+
+def test_auto_compares_what_it_chose_from() -> None:
+    chosen = adapt(towns(), **{**QUICK, "method": "auto", "candidates": ["boosting", "ridge"]})
+    outcome = chosen.outcomes["new"]
+    assert outcome.shares["ridge"] > 0.9
+    assert set(outcome.errors) == {"auto", "boosting", "ridge", "constant"}
+    assert any(sentence.startswith("no adaptation is used") for sentence in outcome.warnings)
+
+
+def test_folder_is_checked_before_anything_is_used(model: TableModel, tmp_path: Path) -> None:
+    place = tmp_path / "m"
+    model.save(place)
+    model.save(place)  # an older model is replaced
+    again = load_table_model(place)
+    np.testing.assert_array_equal(again.predict(towns()).high, model.predict(towns()).high)
+    assert again.outcomes == model.outcomes
+    assert again.encoder == model.encoder
+    assert not list(tmp_path.glob(".m*"))
+
+    record = json.loads((place / "model.json").read_text())
+    assert {"schema", "versions", "provenance", "outcomes", "sha256"} <= set(record)
+    original = {file: file.read_bytes() for file in place.rglob("*") if file.is_file()}
+
+    def broken(message: str, **changes: Any) -> None:
+        with pytest.raises(DataError, match=message):
+            load_table_model(place)
+        for file, content in original.items():
+            file.parent.mkdir(exist_ok=True)
+            file.write_bytes(content)
+
+    for file, content in original.items():
+        if file.name != "model.json" or file.parent != place:
+            file.write_bytes(content[:-1])
+            broken("does not match model.json")
+            file.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+            broken("does not match model.json")
+            file.unlink()
+            broken("is missing")
+    (place / "model.json").write_text(json.dumps(record)[:-20])
+    broken("model.json is damaged")
+    (place / "model.json").write_text(json.dumps({**record, "format": 99}))
+    broken("format 99")
+    (place / "model.json").write_text(json.dumps({**record, "schema": [{"kind": "os.system"}]}))
+    broken("schema: damaged")
+    (place / "model.json").write_text(json.dumps({**record, "sha256": {}}))
+    broken("no hashes")
+    extra = place / "estimator0" / "more.pkl"
+    extra.write_bytes(b"cos\nsystem\n")
+    with pytest.raises(DataError, match=r"more\.pkl is not part of the model"):
+        load_table_model(place)
+    with pytest.raises(DataError, match=r"holds no model\.json"):
+        load_table_model(tmp_path / "nowhere")
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(f.relative_to(folder)): f.read_bytes() for f in folder.rglob("*") if f.is_file()}
+
+
+@pytest.mark.parametrize("name", ["thesis.txt", "estimator0/notes.txt", "estimator0/deep/a", "d/"])
+def test_a_folder_with_other_things_is_left_alone(
+    model: TableModel, tmp_path: Path, name: str
+) -> None:
+    place = tmp_path / "m"
+    for older in (False, True):  # beside an older model, or alone
+        if older:
+            model.save(place)
+        foreign = place / name
+        (foreign if name.endswith("/") else foreign.parent).mkdir(parents=True, exist_ok=True)
+        if not name.endswith("/"):
+            foreign.write_text("precious")
+        before = contents(place)
+        with pytest.raises(ArgumentError, match="which is not part of a vntransfer table model"):
+            model.save(place)
+        assert contents(place) == before
+        assert foreign.exists()
+        assert [path.name for path in tmp_path.iterdir()] == ["m"]
+        shutil.rmtree(place)
+
+
+def test_a_record_cannot_claim_files_of_others(model: TableModel, tmp_path: Path) -> None:
+    model.save(tmp_path / "m")
+    record = tmp_path / "m" / "model.json"
+    (tmp_path / "m" / "thesis.txt").write_text("precious")
+    claimed = json.loads(record.read_text())
+    claimed["sha256"]["thesis.txt"] = "0" * 64
+    record.write_text(json.dumps(claimed))
+    with pytest.raises(ArgumentError, match=r"holds 'thesis\.txt'"):
+        model.save(tmp_path / "m")
+    assert (tmp_path / "m" / "thesis.txt").read_text() == "precious"
+
+
+def test_a_save_that_fails_leaves_the_older_model(
+    model: TableModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tmp_path / "m"
+    model.save(place)
+    before = contents(place)
+
+    def half_way() -> None:
+        with replaced(place, KIND) as made:
+            (made / "model.json").write_text("half")
+            raise RuntimeError("the power is gone")
+
+    with pytest.raises(RuntimeError):
+        half_way()
+    rename = Path.rename
+
+    def fails_at_last(self: Path, target: Path) -> Path:
+        if target == place and ".old." not in self.name:
+            raise OSError("disk full")
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", fails_at_last)
+    with pytest.raises(OSError, match="disk full"):
+        model.save(place)
+    assert contents(place) == before
+    assert [path.name for path in tmp_path.iterdir()] == ["m"]
+
+
+def test_of_a_link_the_folder_is_replaced(model: TableModel, tmp_path: Path) -> None:
+    model.save(tmp_path / "v1")
+    (tmp_path / "latest").symlink_to(tmp_path / "v1", target_is_directory=True)
+    model.save(tmp_path / "latest")
+    assert (tmp_path / "latest").is_symlink()
+    assert load_table_model(tmp_path / "v1").targets == ["new"]
+
+
+def test_new_tables_are_compared_with_the_old_one(model: TableModel) -> None:
+    table = {"kind": ["barn", ""], "size": ["50", ""], "garden": ["no", "yes"], "extra": ["1", "2"]}
+    assert model.check(list(table), None) == [
+        "columns not used: 'extra'",
+        "the columns come in another order; they are matched by their names",
+    ]
+    found = Findings()
+    model.predict(table, findings=found)
+    assert "never seen in training ('barn')" in found.lines()[0]
+    with pytest.raises(DataError, match=r"columns missing.*: 'garden', 'kind'"):
+        model.predict({"size": [1.0]})
+    with pytest.raises(DataError, match="row 2, column 'size': 'big' is not a number"):
+        model.predict({**table, "size": ["big", "1"]})
+    with pytest.raises(ArgumentError, match="target: expected one of"):
+        model.predict(table, target="north")
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_pieces_of_a_file_are_predicted_as_the_whole(
+    model: TableModel, tmp_path: Path, kind: str
+) -> None:
+    pytest.importorskip("pyarrow")
+    pandas = pytest.importorskip("pandas")
+    table = {**towns(), "note": ["=HYPERLINK(1)", "-3", "+x", "@y", "plain"] * 25}
+    table["town"] = ["new"] * 125  # nothing is compared with what was learnt
+    path, out = write(tmp_path / "a.csv", table), tmp_path / f"out.{kind}"
+    done = predict_file(model, path, out, size=7, escape_formulas=True)
+    assert (done.rows, done.labelled, done.learnt) == (125, 100, 0)
+    read = pandas.read_csv(out) if kind == "csv" else pandas.read_parquet(out)
+    assert read.columns[-3:].tolist() == ["price predicted", "price low", "price high"]
+    whole = model.predict(path)
+    np.testing.assert_allclose(read["price predicted"], whole.value, rtol=1e-9)
+    truth = np.array(table["price"][:100])
+    assert done.error == pytest.approx(np.abs(truth - whole.value[:100]).mean())
+    inside = (whole.low <= np.nan_to_num(np.array(table["price"], float), nan=1e9)) & (
+        np.nan_to_num(np.array(table["price"], float), nan=1e9) <= whole.high
+    )
+    assert done.covered == pytest.approx(inside[:100].mean())
+    if kind == "csv":
+        assert read["note"].tolist()[:5] == ["'=HYPERLINK(1)", "-3", "'+x", "'@y", "plain"]
+        plain = tmp_path / "plain.csv"
+        predict_file(model, path, plain)
+        assert "\n2,new" in plain.read_text()
+        assert ",=HYPERLINK(1)," in plain.read_text()
+
+
+def test_nothing_is_left_of_a_file_that_fails_half_way(model: TableModel, tmp_path: Path) -> None:
+    table = towns()
+    table["size"][-1] = "big"
+    path = write(tmp_path / "a.csv", table)
+    for out in (tmp_path / "out.csv", tmp_path / "out.parquet"):
+        with pytest.raises(DataError, match="row 126, column 'size'"):
+            predict_file(model, path, out, size=10)
+    assert [file.name for file in tmp_path.iterdir()] == ["a.csv"]
+    with pytest.raises(ArgumentError, match=r"should end in \.csv or \.parquet"):
+        predict_file(model, path, tmp_path / "out.xlsx")
+
+
+def test_half_width_is_the_weighted_quantile() -> None:
+    rng = np.random.default_rng(0)
+    errors = {"a": rng.exponential(size=5000), "b": 5 + rng.exponential(size=100)}
+    found = Calibration.from_errors(errors, {"a": 0.75, "b": 0.25})
+    size, w = found.errors, found.weights
+    assert w.sum() == pytest.approx(1)
+    for level in (0.5, 0.75, 0.9):
+        half = found.half_width(level)
+        assert w[size <= half].sum() >= level - 1e-9
+        assert w[size < half].sum() < level
+    assert found.half_width(0.9) > 5
+    assert Calibration.from_errors(errors, {"a": 1.0, "b": 0.0}).half_width(0.9) < 3
+    for level in (0.0, 1.0, 1.5):
+        with pytest.raises(ArgumentError, match="level"):
+            found.half_width(level)
+
+
+def test_page_shows_and_escapes(tmp_path: Path) -> None:
+    evil = "<script>alert(1)</script>"
+    table = towns()
+    table["town"] = [evil if t == "north" else t for t in table["town"]]
+    found = adapt({**table, evil: ["a", "b", "c", "d", "e"] * 25}, **QUICK)
+    text = write_page(found, tmp_path / "page.html").read_text(encoding="utf-8")
+    assert evil not in text
+    assert "&lt;script&gt;alert(1)" in text
+    for part in ("Weights of the sources", "Errors on held-out sources", "What became of them"):
+        assert part in text
