@@ -125,7 +125,7 @@ def divergence(shape: Shape, data: tuple[Any, ...]) -> Callable[[], None]:
 
 
 FIXED: dict[str, dict[str, Any]] = {
-    "mdd": {"trade_off": 1.0, "members": 1},
+    "align": {"trade_off": 1.0, "members": 1},
     "mdd_paper": {"trade_off": 1.0},
 }
 
@@ -138,7 +138,7 @@ def runs(shape: Shape) -> dict[str, Callable[[], Any]]:
         "seeing": training(SeeingRegressor, shape, data),
         "divergence": divergence(shape, data),
     }
-    for method in ("mdd", "mdd_paper", "dann", "ahd_msda", "darn", "coral"):
+    for method in ("align", "mdd_paper", "dann", "ahd_msda", "darn", "coral"):
         named[method] = training(METHODS[method].make, shape, data, **FIXED.get(method, {}))
     return named
 
@@ -186,7 +186,7 @@ def memory_lines() -> list[str]:
         "| --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
     base: list[float] = []
-    for name in ("source_only", "mdd_paper", "mdd"):
+    for name in ("source_only", "mdd_paper", "align"):
         command = [sys.executable, __file__, "--memory", name]
         done = subprocess.run(command, capture_output=True, text=True, check=True)
         peaks = [float(number) for number in done.stdout.split()]
@@ -235,7 +235,7 @@ def growth_plot() -> list[str]:
             data = world(shape)
             named = {
                 name: training(METHODS[name].make, shape, data, **FIXED.get(name, {}))
-                for name in ("source_only", "mdd", "mdd_paper", "darn")
+                for name in ("source_only", "align", "mdd_paper", "darn")
             }
             times = side_by_side(list(named.values()), seconds=0.5)
             for name, seconds in zip(named, times, strict=True):
@@ -263,7 +263,7 @@ def main() -> None:
     torch.set_num_threads(2)
     goal = "<= 1.2 of the sum; aim 1.5 source-only"
     amazon = step_lines("Amazon", AMAZON, dict.fromkeys(FIXED, goal))
-    table = step_lines("table", TABLE, {"mdd": "<= 2 source-only"})
+    table = step_lines("table", TABLE, {"align": "<= 2 source-only"})
     sections = {
         "A step at the Amazon shape (1000 sparse features, 500-500, 6 sources, batch 300)": amazon,
         "A step at a table's shape (20 features, default network, 5 sources, batch 100)": table,

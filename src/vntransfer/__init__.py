@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from vntransfer.adaptation import DeepCORALRegressor as DeepCORALRegressor
     from vntransfer.adaptation import ImportanceWeightedScorer as ImportanceWeightedScorer
     from vntransfer.adaptation import LeaveOneSourceOut as LeaveOneSourceOut
-    from vntransfer.adaptation import MatrixDiscrepancyRegressor as MatrixDiscrepancyRegressor
     from vntransfer.adaptation import MDANRegressor as MDANRegressor
+    from vntransfer.adaptation import MDDRegressor as MDDRegressor
+    from vntransfer.adaptation import MomentAlignmentRegressor as MomentAlignmentRegressor
     from vntransfer.adaptation import PooledRegressor as PooledRegressor
     from vntransfer.adaptation import SourceOnlyRegressor as SourceOnlyRegressor
     from vntransfer.adaptation import SourceScorer as SourceScorer
@@ -79,7 +80,8 @@ _EXPORTS = {
         "ImportanceWeightedScorer",
         "LeaveOneSourceOut",
         "MDANRegressor",
-        "MatrixDiscrepancyRegressor",
+        "MDDRegressor",
+        "MomentAlignmentRegressor",
         "PooledRegressor",
         "SourceOnlyRegressor",
         "SourceScorer",

@@ -10,7 +10,7 @@ import pytest
 from vntransfer import (
     AutoTransferRegressor,
     DANNRegressor,
-    MatrixDiscrepancyRegressor,
+    MomentAlignmentRegressor,
     PooledRegressor,
     load,
 )
@@ -79,7 +79,7 @@ def test_networks_are_judged_and_the_whole_survives_saving(tmp_path: Path) -> No
     X, y, domain, target = world(linear, n=40)
     used = ~np.isin(domain, ["c", "d"])
     X, y, domain = X[used], y[used], domain[used]
-    names = ["boosting", "ridge", "source_only", "mdd"]
+    names = ["boosting", "ridge", "source_only", "align"]
     options: dict[str, Any] = {"combine": "mean", "temperature": 5.0, "random_state": 0}
     model = AutoTransferRegressor(names, **options).fit(X, y, domain)
     assert set(model.models_) == set(names)  # so warm that all have a share
@@ -90,7 +90,7 @@ def test_networks_are_judged_and_the_whole_survives_saving(tmp_path: Path) -> No
     assert again.selection_ == model.selection_
     assert again.source_weights_ == model.source_weights_
     moved = load(tmp_path / "m", device="cpu:0")
-    assert {moved.models_[name].device for name in ("source_only", "mdd")} == {"cpu:0"}
+    assert {moved.models_[name].device for name in ("source_only", "align")} == {"cpu:0"}
     np.testing.assert_array_equal(moved.predict(target), model.predict(target))
     part = next((tmp_path / "m" / "part0").glob("*.skops"))
     part.write_bytes(part.read_bytes()[:-1])
@@ -248,13 +248,13 @@ def test_of_many_sources_some_play_the_target(
     rng = np.random.default_rng(0)
     x = rng.normal(size=(7 * 8, 2))
     y, domain = x @ [1.0, 2.0], np.repeat(np.arange(7) - 1, 8)
-    model = AutoTransferRegressor(["boosting", "ridge", "source_only", "mdd"], random_state=0)
+    model = AutoTransferRegressor(["boosting", "ridge", "source_only", "align"], random_state=0)
     model.fit(x, y, domain)
     assert list(model.selection_.errors) == [0, 2, 4]
     assert list(model.source_weights_) == list(range(6))
     assert set(domain[~np.isnan(model.held_out_)]) == {0, 2, 4}
     assert "over 3 virtual targets" in model.selection_.reason
-    alone = MatrixDiscrepancyRegressor(epochs=2, random_state=0).fit(x, y, domain)
+    alone = MomentAlignmentRegressor(epochs=2, random_state=0).fit(x, y, domain)
     assert list(alone.selection_.ratios) == [0, 2, 4]
     merged = DANNRegressor(trade_off="auto", epochs=2, random_state=0).fit(x, y, domain)
     assert list(merged.selection_.ratios) == [0, 2, 4]

@@ -10,7 +10,7 @@ import scipy.sparse
 import torch
 
 from vntransfer import load
-from vntransfer.adaptation import MatrixDiscrepancyRegressor, SourceOnlyRegressor
+from vntransfer.adaptation import MomentAlignmentRegressor, SourceOnlyRegressor
 from vntransfer.adaptation._batches import Data
 from vntransfer.adaptation._scaling import Scaler
 from vntransfer.domains import stack
@@ -40,7 +40,7 @@ def test_what_no_source_has_does_not_matter() -> None:
         X, y, domain, target = world(unseen)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DataWarning)
-            model = MatrixDiscrepancyRegressor(**SHORT, members=1).fit(X, y, domain)
+            model = MomentAlignmentRegressor(**SHORT, members=1).fit(X, y, domain)
         found.append(model.predict(target))
     np.testing.assert_array_equal(found[0], found[1])
     np.testing.assert_array_equal(found[0], found[2])

@@ -45,13 +45,13 @@ TARGET = draw(4, 3)
 
 def make(name: str, **options: Any) -> Any:
     given = {**TINY, **options}
-    if name == "mdd":
+    if name == "align":
         given.setdefault("trade_off", 1.0)
     return METHODS[name].make(**given)
 
 
 def fit(name: str, target: Pictures | None = TARGET, **options: Any) -> DensityCounter:
-    shape = {k: options.pop(k) for k in ("checkpoint", "seed", "scale") if k in options}
+    shape = {k: options.pop(k) for k in ("checkpoint", "random_state", "scale") if k in options}
     method = make(name, **options)
     return train_counter(method, SOURCES, target, blocks=BLOCKS, channels=CHANNELS, **shape)
 
@@ -62,7 +62,7 @@ def state(counter: DensityCounter) -> dict[str, Tensor]:
 
 def first_batch(size: int = 2) -> Batch:
     album = Album([*SOURCES.values(), TARGET], BLOCKS, 100.0)
-    return next(album.batches(album.rows(), 3, size=size, seed=0))
+    return next(album.batches(album.rows(), 3, size=size, random_state=0))
 
 
 def test_a_batch_holds_cells_of_the_pictures_that_were_drawn() -> None:
@@ -174,7 +174,7 @@ def test_the_paper_s_discrepancy_is_that_of_cells() -> None:
 
 
 def test_the_alignment_is_that_of_features_and_vehicles_of_cells() -> None:
-    case = Case("mdd", standardise=False, learn_weights=False, warm_up=0, ridge=1e-3)
+    case = Case("align", standardize=False, learn_weights=False, warm_up=0, ridge=1e-3)
     list(case.objective(case.net, case.batch))
     q = torch.cat((case.z[0], case.vehicles(case.net.head)[..., None]), -1)
     C = torch.stack([torch.cov(own.mT) for own in q])
@@ -214,7 +214,7 @@ def test_every_method_trains_with_finite_values(name: str) -> None:
     np.testing.assert_allclose(counter.count(TARGET), density.sum((1, 2)), rtol=1e-5)
 
 
-@pytest.mark.parametrize("name", ["source_only", "mdd", "mdd_paper"])
+@pytest.mark.parametrize("name", ["source_only", "align", "mdd_paper"])
 def test_training_lowers_the_error(name: str) -> None:
     own = {} if name == "source_only" else {"trade_off": 0.1}
     counter = fit(name, epochs=4, steps=15, lr=1e-2, **own)
@@ -265,7 +265,11 @@ def test_parameters_are_those_that_the_statistics_of_batch_normalisation_belong_
 
 def test_the_same_seed_gives_the_same_network_and_no_global_state_is_touched() -> None:
     before = torch.get_rng_state()
-    one, same, other = state(fit("mdd_paper")), state(fit("mdd_paper")), fit("mdd_paper", seed=1)
+    one, same, other = (
+        state(fit("mdd_paper")),
+        state(fit("mdd_paper")),
+        fit("mdd_paper", random_state=1),
+    )
     assert torch.equal(before, torch.get_rng_state())
     assert all(torch.equal(one[key], same[key]) for key in one)
     assert not all(torch.equal(one[key], state(other)[key]) for key in one)
@@ -286,7 +290,7 @@ def test_training_goes_on_from_its_checkpoint_with_the_same_numbers(tmp_path: Pa
     assert again.history == whole.history
     assert all(torch.equal(value, state(again)[key]) for key, value in state(whole).items())
     with pytest.raises(DataError, match="belongs to another fit"):
-        train_counter(method, SOURCES, TARGET, checkpoint=file, seed=1, **options)
+        train_counter(method, SOURCES, TARGET, checkpoint=file, random_state=1, **options)
 
 
 def test_merged_sources_fill_a_batch_as_several_do() -> None:
@@ -319,14 +323,14 @@ def test_what_does_not_fit_is_named() -> None:
     ):
         train_counter(make("source_only"), {"a": Pictures(TARGET.photographs, TARGET.mask)})
     with pytest.raises(DomainError, match="expected one size"):
-        train_counter(make("mdd"), SOURCES, short, blocks=2)
+        train_counter(make("align"), SOURCES, short, blocks=2)
     with pytest.raises(ArgumentError, match="'jeffreys' compares a response with input columns"):
         fit("source_only", loss="jeffreys")
     with pytest.raises(ArgumentError, match="patience"):
         fit("source_only", patience=2)
     for given in ({**SOURCES, "b": draw(0, 0)}, TARGET), (SOURCES, draw(0, 0)):
         with pytest.raises(DomainError, match=r"pictures: there are none of \['(b|target)'\]"):
-            train_counter(make("mdd"), *given, blocks=BLOCKS)
+            train_counter(make("align"), *given, blocks=BLOCKS)
 
 
 @pytest.mark.parametrize(

@@ -52,7 +52,7 @@ def skada() -> Iterator[Any]:
 
 
 def make(method: str) -> Any:
-    fixed = {"trade_off": 1.0, "members": 2} if method == "mdd" else {}
+    fixed = {"trade_off": 1.0, "members": 2} if method == "align" else {}
     return METHODS[method].make(**SHORT, **fixed) if METHODS[method].neural else sharp(method)
 
 
@@ -88,7 +88,7 @@ def test_pipelines_hand_the_domains_to_every_method(method: str) -> None:
 
 
 @pytest.mark.usefixtures("routing")
-@pytest.mark.parametrize("method", ["coral", "mdd", "weighted", "boosting"])
+@pytest.mark.parametrize("method", ["coral", "align", "weighted", "boosting"])
 def test_cross_validation_and_search(method: str) -> None:
     X, y, domain = easy()
     model, splits = make(method), LeaveOneSourceOut(keep_target=True)
@@ -118,7 +118,7 @@ def tables(X: Any, y: Any, domain: Any) -> dict[str, tuple[Any, Any, Any, Any]]:
     }
 
 
-@pytest.mark.parametrize("method", ["source_only", "mdd", "weighted", "boosting"])
+@pytest.mark.parametrize("method", ["source_only", "align", "weighted", "boosting"])
 def test_tables_of_all_kinds_give_the_same(method: str) -> None:
     found = {}
     for kind, (X, y, domain, w) in tables(*easy()).items():
@@ -179,7 +179,7 @@ def labelled() -> tuple[Any, Any, Any]:
     return X, np.where(domain == "target", truth, y), np.array([IDS[name] for name in domain])
 
 
-@pytest.mark.parametrize("method", ["source_only", "mdd", "mdd_paper", "weighted", "boosting"])
+@pytest.mark.parametrize("method", ["source_only", "align", "mdd_paper", "weighted", "boosting"])
 def test_steps_of_a_skada_pipeline(method: str, skada: Any) -> None:
     X, truth, ids = labelled()
     pipe = skada.make_da_pipeline(StandardScaler(), make(method))
@@ -193,7 +193,7 @@ def test_steps_of_a_skada_pipeline(method: str, skada: Any) -> None:
     )
 
 
-@pytest.mark.parametrize("method", ["mdd", "weighted"])
+@pytest.mark.parametrize("method", ["align", "weighted"])
 def test_scorers_of_skada_judge_regressors(method: str, skada: Any) -> None:
     from skada.metrics import ImportanceWeightedScorer, SupervisedScorer
     from skada.model_selection import SourceTargetShuffleSplit

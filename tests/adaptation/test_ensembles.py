@@ -14,7 +14,7 @@ from helpers.worlds import easy
 from vntransfer.adaptation import (
     METHODS,
     DeepCORALRegressor,
-    MatrixDiscrepancyRegressor,
+    MomentAlignmentRegressor,
     SourceOnlyRegressor,
 )
 from vntransfer.adaptation._objective import Batch, Setup, Step
@@ -24,7 +24,7 @@ from vntransfer.errors import ArgumentError, DomainError, VnError
 from vntransfer.networks import Net
 
 SHORT: dict[str, Any] = {"epochs": 2, "steps": 8, "batch_size": 16, "random_state": 0}
-AUTO = ["mdd", "mdd_paper", "dann", "mdan_max", "mdan_dyn", "ahd_1s", "ahd_msda", "darn", "coral"]
+AUTO = ["align", "mdd_paper", "dann", "mdan_max", "mdan_dyn", "ahd_1s", "ahd_msda", "darn", "coral"]
 AUTO += ["dare_gram"]
 
 
@@ -78,7 +78,7 @@ def test_selection_takes_what_helps() -> None:
     """With a twin of every virtual target among the sources, learned weights win."""
     options: dict[str, Any] = {"hidden": (6,), "width": 3, "dropout": 0.0, "weight_decay": 0.1}
     options |= {"members": 1, "epochs": 16, "batch_size": 32, "random_state": 0}
-    model = MatrixDiscrepancyRegressor(**options)
+    model = MomentAlignmentRegressor(**options)
     X, y, domain = twins()
     selection = model.fit(X, y, domain).selection_
     assert selection.scores["trade_off=0"] < -0.1
@@ -95,7 +95,7 @@ def test_selection_refuses_what_hurts() -> None:
         x = rng.normal(centre, 0.1, size=(200, 3))
         parts[name] = (x, 3 * x.sum(1))
     X, y, domain = stack(parts, target=rng.normal(2.5, 0.1, size=(200, 3)))
-    model = MatrixDiscrepancyRegressor(members=1, epochs=10, random_state=0)
+    model = MomentAlignmentRegressor(members=1, epochs=10, random_state=0)
     selection = model.fit(X, y, domain).selection_
     assert selection.scores["trade_off=10"] > 0.05
     assert selection.shares["trade_off=10"] < 0.05
@@ -131,7 +131,7 @@ def test_a_candidate_that_fails_is_left_out() -> None:
 def test_one_source_is_source_only() -> None:
     X, y, domain = easy()
     keep = np.isin(domain, ["a", "target"])
-    model = MatrixDiscrepancyRegressor(**SHORT).fit(X[keep], y[keep], domain[keep])
+    model = MomentAlignmentRegressor(**SHORT).fit(X[keep], y[keep], domain[keep])
     assert model.selection_.chosen == "source_only"
     assert "one source" in model.selection_.reason
     plain = SourceOnlyRegressor(members=5, **SHORT).fit(X[keep], y[keep], domain[keep])
@@ -197,7 +197,7 @@ def test_options_of_members_are_their_own() -> None:
 def test_history_does_not_depend_on_the_share_of_source_only() -> None:
     """Losses are those of the adapted members, whatever part of the prediction they have."""
     X, y, domain = easy()
-    model = MatrixDiscrepancyRegressor(**{**SHORT, "members": 1}, warm_start=True)
+    model = MomentAlignmentRegressor(**{**SHORT, "members": 1}, warm_start=True)
     model.fit(X, y, domain)
     losses = []
     for safe in (0.0, 0.9):
@@ -256,7 +256,7 @@ def test_rows_of_weight_zero_do_not_shift_predictions() -> None:
 
 def test_selection_is_forgotten_by_a_fit_without_one() -> None:
     X, y, domain = easy()
-    model = MatrixDiscrepancyRegressor(**{**SHORT, "members": 1}).fit(X, y, domain)
+    model = MomentAlignmentRegressor(**{**SHORT, "members": 1}).fit(X, y, domain)
     assert hasattr(model, "selection_")
     assert not hasattr(model.set_params(trade_off=1.0).fit(X, y, domain), "selection_")
 

@@ -104,7 +104,7 @@ def test_mdd_alternating(absolute: str, divergence: str, update: Any, turned: bo
     torch.testing.assert_close(case.objective.weights[0], moved(update, case.w, slope, 20.0))
 
 
-@pytest.mark.parametrize("method", ["mdd", "mdd_paper"])
+@pytest.mark.parametrize("method", ["align", "mdd_paper"])
 def test_the_trade_off_stops_rising_after_the_warm_up(method: str) -> None:
     slopes = []
     for warm_up, done in ((0, 0), (4, 48)):
@@ -116,14 +116,14 @@ def test_the_trade_off_stops_rising_after_the_warm_up(method: str) -> None:
         torch.testing.assert_close(one, other)
 
 
-@pytest.mark.parametrize("standardise", [False, True])
+@pytest.mark.parametrize("standardize", [False, True])
 @pytest.mark.parametrize("divergence", ["von_neumann", "bures_wasserstein"])
-def test_mdd_without_adversary(standardise: bool, divergence: str) -> None:
+def test_mdd_without_adversary(standardize: bool, divergence: str) -> None:
     case = Case(
-        "mdd",
+        "align",
         trade_off=2.0,
         first_term="rmse",
-        standardise=standardise,
+        standardize=standardize,
         divergence=divergence,
         warm_up=10,
         weight_rate=0.1,
@@ -143,11 +143,11 @@ def test_mdd_without_adversary(standardise: bool, divergence: str) -> None:
 
     (step,) = case.steps()
     torch.testing.assert_close(case.objective.weights[0], want)
-    if standardise:
+    if standardize:
         q = [p / scale for p in q]
     head = [p.detach().clone() for p in case.net.head.parameters()]
     q = [
-        torch.cat((p[:, :-1], stopped(case, i, head, scale, standardise)), 1)
+        torch.cat((p[:, :-1], stopped(case, i, head, scale, standardize)), 1)
         for i, p in enumerate(q)
     ]
     C = [torch.cov(p.mT) for p in q]
@@ -158,7 +158,7 @@ def test_mdd_without_adversary(standardise: bool, divergence: str) -> None:
 
 
 def test_weights_of_mdd_move_every_fourth_step() -> None:
-    case = Case("mdd", trade_off=1.0, weight_rate=0.1)
+    case = Case("align", trade_off=1.0, weight_rate=0.1)
     seen = []
     for _ in range(6):
         before = case.objective.weights.clone()
@@ -168,10 +168,10 @@ def test_weights_of_mdd_move_every_fourth_step() -> None:
     assert seen == [True, False, False, False, True, False]
 
 
-def stopped(case: Case, i: int, head: list[Tensor], scale: Tensor, standardise: bool) -> Tensor:
+def stopped(case: Case, i: int, head: list[Tensor], scale: Tensor, standardize: bool) -> Tensor:
     """Prediction whose head gets no gradient."""
     h = case.z(i) @ head[0][0] + head[1][0]
-    return h / scale[-1] if standardise else h
+    return h / scale[-1] if standardize else h
 
 
 def ridged_j(X: Tensor, Y: Tensor, divergence: str = "von_neumann") -> Tensor:

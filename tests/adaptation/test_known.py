@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 from helpers.worlds import World
-from vntransfer.adaptation import METHODS, MatrixDiscrepancyRegressor, SourceOnlyRegressor
+from vntransfer.adaptation import METHODS, MomentAlignmentRegressor, SourceOnlyRegressor
 from vntransfer.domains import stack
 
 SMALL: dict[str, Any] = {
@@ -41,7 +41,7 @@ def test_mdd_finds_the_source_that_is_like_the_target_and_gains_by_it() -> None:
         world = one_near(seed)
         X, _, domain = world
         new = X[domain == "target"]
-        mdd = MatrixDiscrepancyRegressor(**SMALL, members=1, trade_off=0.1, random_state=seed)
+        mdd = MomentAlignmentRegressor(**SMALL, members=1, trade_off=0.1, random_state=seed)
         plain = SourceOnlyRegressor(**SMALL, random_state=seed)
         gaps = [np.abs(m.fit(*world).predict(new) - response(new)).mean() for m in (mdd, plain)]
         ratios.append(np.log(gaps[0] / gaps[1]))

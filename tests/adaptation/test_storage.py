@@ -125,15 +125,15 @@ def test_training_goes_on_bit_for_bit(method: str, patience: int | None, tmp_pat
 
 def test_selection_goes_on_too(tmp_path: Path) -> None:
     X, y, domain = easy()
-    whole = METHODS["mdd"].make(**SHORT).fit(X, y, domain)
+    whole = METHODS["align"].make(**SHORT).fit(X, y, domain)
 
     def stop(record: dict[str, Any]) -> None:
         if len(list(tmp_path.iterdir())) == 2:
             raise Stopped
 
     with pytest.raises(Stopped):
-        METHODS["mdd"].make(**SHORT, checkpoint=tmp_path, callback=stop).fit(X, y, domain)
-    again = METHODS["mdd"].make(**SHORT, checkpoint=tmp_path).fit(X, y, domain)
+        METHODS["align"].make(**SHORT, checkpoint=tmp_path, callback=stop).fit(X, y, domain)
+    again = METHODS["align"].make(**SHORT, checkpoint=tmp_path).fit(X, y, domain)
     assert again.selection_ == whole.selection_
     np.testing.assert_array_equal(again.predict(X), whole.predict(X))
 

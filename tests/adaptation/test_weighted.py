@@ -17,6 +17,7 @@ from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
+from sklearn.utils.fixes import parse_version
 
 from helpers.worlds import World, easy, hard
 from vntransfer import (
@@ -131,6 +132,10 @@ def test_weights_reach_the_learner(estimator: Any, routing: bool) -> None:
     assert np.abs(sharp.predict(X) - flat.predict(X)).max() > 1e-3
 
 
+@pytest.mark.skipif(
+    parse_version(sklearn.__version__) < parse_version("1.9"),
+    reason="scikit-learn before 1.9 takes other quantiles of a column",
+)
 @pytest.mark.parametrize("distinct", [200, 700])
 def test_bins_of_columns_change_no_tree(distinct: int) -> None:
     rng = np.random.default_rng(0)

@@ -51,13 +51,13 @@ def test_every_method_of_the_registry_takes_part_with_its_defaults() -> None:
 
 def test_the_ablation_leads_from_the_paper_to_ours_and_takes_cells_from_the_big_table() -> None:
     ablation, kind = changed("mdd-ablation"), load_kind("adaptation")
-    of_mdd = {name for name in VARIED if name.startswith("mdd")}
-    assert set(ablation.methods) == {"source_only", "source_only_5", "mdd", "mdd_paper", *of_mdd}
+    varied = {name for name in VARIED if name.startswith(("align", "mdd"))}
+    assert set(ablation.methods) == {"source_only", "source_only_5", "align", "mdd_paper", *varied}
     for name in VARIED:
         own, (base, options) = kind.methods[name].options, adaptation.VARIANTS[name]
         plain = kind.methods[base].options
         assert {k: o.default for k, o in own.items() if o != plain[k]} == options
-    shared: dict[str, Any] = {"methods": ["mdd", "mdd_paper"], "seeds": [0]}
+    shared: dict[str, Any] = {"methods": ["align", "mdd_paper"], "seeds": [0]}
     shared["settings"] = {"data": "synthetic"}
     keys = [
         {c.key for c in expand(changed(name, **shared))} for name in ("mdd-ablation", "adaptation")
@@ -204,7 +204,7 @@ def test_what_a_method_chose_is_recorded() -> None:
 
 
 def test_a_mean_of_learners_adapted_if_weights_or_alignment_are_most_of_it() -> None:
-    names = ("boosting", "ridge", "boosting, sharpness 1", "source_only", "mdd")
+    names = ("boosting", "ridge", "boosting, sharpness 1", "source_only", "align")
     for shares, adapted in (
         ((1, 0, 0, 0, 0), 0.0),
         ((0, 1, 0, 0, 0), 0.0),

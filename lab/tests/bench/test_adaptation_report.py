@@ -303,7 +303,7 @@ def test_change_curves_show_the_share_that_changes_hands() -> None:
     still = {"t": {"a": np.full(4, 0.5), "b": np.full(4, 0.5)}}
     jumping = {"t": {"a": np.array([1.0, 0, 1, 0]), "b": np.array([0.0, 1, 0, 1])}}
     np.testing.assert_array_equal(changes(jumping), [1, 1, 1])
-    chart = drawn.change_curves({"mdd": {0: still, 1: still}, "darn": {0: jumping, 1: still}})
+    chart = drawn.change_curves({"align": {0: still, 1: still}, "darn": {0: jumping, 1: still}})
     first, second = chart.series
     assert (first.x, first.y) == ([2, 3, 4], [0, 0, 0])
     assert second.y == [0.5, 0.5, 0.5]
@@ -312,7 +312,7 @@ def test_change_curves_show_the_share_that_changes_hands() -> None:
 def test_weight_bars_show_one_target() -> None:
     weights = {
         name: Weights(["x", "y", "z"], {0: matrix, 1: matrix}, {})
-        for name, matrix in (("mdd", fading(1.0)[:3, :3]), ("darn", fading(0.1)[:3, :3]))
+        for name, matrix in (("align", fading(1.0)[:3, :3]), ("darn", fading(0.1)[:3, :3]))
     }
     chart = drawn.weight_bars(weights, "y")
     assert chart.names == ["x", "z"]

@@ -82,7 +82,7 @@ def test_methods_are_those_of_the_registry_that_train_networks() -> None:
     assert set(kind.methods) == {*neural, "constant", "area", "oracle"}
     for name in neural:
         assert not {"hidden", "members", "random_state"} & set(kind.methods[name].options)
-    assert kind.methods["mdd"].options["trade_off"].default == 1.0
+    assert kind.methods["align"].options["trade_off"].default == 1.0
 
 
 def test_game_adds_up_absolute_errors_of_parts() -> None:
@@ -191,12 +191,12 @@ def test_a_run_ends_in_tables_and_figures_without_photographs(tmp_path: Path) ->
 
 
 def test_figures_of_counts_and_maps() -> None:
-    counts = {"dom1": {"mdd": ([1.0, 2.0], [1.5, 2.5])}, "dom2": {"mdd": ([3.0], [4.0])}}
+    counts = {"dom1": {"align": ([1.0, 2.0], [1.5, 2.5])}, "dom2": {"align": ([3.0], [4.0])}}
     chart = drawn.count_panels(counts, list(counts["dom1"]))
     first = chart.charts[0]
     assert isinstance(first, Scatter)
     assert (first.series[0].x, first.series[0].y) == ([1.0, 2.0], [1.5, 2.5])
-    maps = {"dom1": {"true": np.eye(8), "mdd": 2 * np.eye(8)}}
+    maps = {"dom1": {"true": np.eye(8), "align": 2 * np.eye(8)}}
     found = panels(drawn.map_panels(maps))
     assert [panel.title for panel in found] == ["dom1, true: 8.0", "dom1, mdd: 16.0"]
     assert all(isinstance(panel, Heatmap) and panel.limits == (0, 2) for panel in found)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from lab_helpers.runs import changed, final
+from vntransfer import example_table
 from vntransfer.errors import ArgumentError, DataError
-from vntransfer.tables.example import example_table
 from vntransfer_lab import run
 from vntransfer_lab.errors import PresetError
 from vntransfer_lab.reports.matplotlib_figures import draw

@@ -69,9 +69,9 @@ def test_adaptation_is_extrapolated_from_its_steps(method: str) -> None:
 
 def test_the_automatic_choice_is_made_up_of_what_it_tries() -> None:
     cell = cells("adaptation", methods=["auto"], seeds=1, settings={"data": "synthetic"})[0]
-    seconds = {"boosting": 0.2, "ridge": 0.01, "mdd": 3.0}
+    seconds = {"boosting": 0.2, "ridge": 0.01, "align": 3.0}
     asked = [c.method for c, _ in load_kind("adaptation").probe(cell)]  # type: ignore[misc]
-    assert asked == ["mdd", "mdd", "boosting", "ridge"]
+    assert asked == ["align", "align", "boosting", "ridge"]
     found = probe(cell, lambda c: CellOutcome(seconds=seconds[c.method]))
     assert found == pytest.approx(3.0 + 6 * 3 * 0.21)  # five virtual targets and the true one
 

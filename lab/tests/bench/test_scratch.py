@@ -91,7 +91,7 @@ KINDS: dict[str, tuple[str, dict[str, Any], tuple[int, ...]]] = {
     "counting": (
         "trancos",
         {
-            "methods": ["mdd"],
+            "methods": ["align"],
             "targets": ["dom2"],
             "seeds": 1,
             "settings": {

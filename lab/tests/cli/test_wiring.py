@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from vntransfer import adapt, example_table
 from vntransfer.cli import app
 from vntransfer.errors import DataError
-from vntransfer.tables.example import example_table
-from vntransfer.workflows.adapt import adapt
 from vntransfer_lab import run
 from vntransfer_lab.reports.report import View
 
@@ -67,7 +66,7 @@ def seen(
         (
             "vntransfer.workflows.learn.learn_tasks",
             [
-                *("continual", TABLE, "--task", "town", "--response", "price", "--epochs", "2"),
+                *("learn", TABLE, "--task", "town", "--response", "price", "--epochs", "2"),
                 *("--order", "sorted", "--held-out", "0.4", "--lr", "0.02", "--batch-size", "3"),
                 *("--kind", "regression", "--seed", "5", "--method", "ewc"),
             ],
@@ -136,7 +135,7 @@ def test_options_of_verify_and_report_arrive(small: Path, monkeypatch: pytest.Mo
     assert options == {
         "data": ["bike:k=8,seed=1", "amazon4"],
         "targets": ["a"],
-        "methods": ["mdd", "darn"],
+        "methods": ["align", "darn"],
         "cells": 7,
         "seed": 5,
         "jobs": 1,

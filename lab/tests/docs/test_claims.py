@@ -70,10 +70,10 @@ def test_rows_on_weights_say_what_the_results_say() -> None:
 
     evidence = {int(row[0]): row[4] for row in ROWS}
     for row, method, column, digits in (
-        *((27, m, c, 2) for m in ("mdd", "mdd_paper") for c in ("asymmetry", "closeness")),
+        *((27, m, c, 2) for m in ("align", "mdd_paper") for c in ("asymmetry", "closeness")),
         *((28, "ahd_msda", c, 2) for c in ("closeness", "largest")),
         *((29, "darn", c, 2) for c in ("closeness", "largest")),
-        *((30, m, "change", 3) for m in ("mdd", "mdd_paper", "darn")),
+        *((30, m, "change", 3) for m in ("align", "mdd_paper", "darn")),
     ):
         assert said(method, column, digits) in evidence[row], (row, method, column)
 

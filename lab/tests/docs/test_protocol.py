@@ -53,8 +53,8 @@ def test_sizes_are_those_of_the_presets() -> None:
 @pytest.mark.parametrize(
     ("method", "baseline"),
     [
-        ("mdd", "source_only"),
-        ("mdd", "source_only_5"),
+        ("align", "source_only"),
+        ("align", "source_only_5"),
         ("dann", "source_only"),
         ("coral", "source_only"),
         ("auto", "boosting"),

@@ -16,7 +16,16 @@ from vntransfer_lab.runner.store import Store
 DATA = ("bike", "pol", "protein", "parkinsons", "wine", "houses", "energy", "traffic")
 TARGETS = ("north", "south", "east", "west", "centre")
 METHODS = (
-    *("source_only", "source_only_5", "mdd", "mdd_paper", "dann", "mdan_max", "mdan_dyn", "ahd_1s"),
+    *(
+        "source_only",
+        "source_only_5",
+        "align",
+        "mdd_paper",
+        "dann",
+        "mdan_max",
+        "mdan_dyn",
+        "ahd_1s",
+    ),
     *("ahd_msda", "darn", "coral", "dare_gram", "weighted", "ridge", "boosting", "constant"),
     "oracle",
 )

@@ -158,8 +158,8 @@ def test_costs_are_ratios_on_the_same_place(large: Report) -> None:
     for drawing, found in ((steps, step_seconds(large)), (cells, seconds(large))):
         chart = drawing.chart
         assert isinstance(chart, Intervals)
-        place = chart.names.index("mdd")
-        ratios = [found["mdd"][k] / found["source_only"][k] for k in found["mdd"]]
+        place = chart.names.index("align")
+        ratios = [found["align"][k] / found["source_only"][k] for k in found["align"]]
         assert chart.values[place] == pytest.approx(np.exp(np.mean(np.log(ratios))))
         assert chart.values[chart.names.index("source_only")] == pytest.approx(1)
     assert "Without steps: weighted, ridge, boosting, constant." in steps.caption
@@ -170,8 +170,8 @@ def test_memory_is_shown_as_it_is(large: Report) -> None:
     _, drawing, _ = cost_drawings(large)
     chart = drawing.chart
     assert isinstance(chart, Intervals)
-    middle = np.median(list(memory(large)["mdd"].values()))
-    assert chart.values[chart.names.index("mdd")] == pytest.approx(middle)
+    middle = np.median(list(memory(large)["align"].values()))
+    assert chart.values[chart.names.index("align")] == pytest.approx(middle)
     assert chart.reference is None
 
 
@@ -214,7 +214,7 @@ def test_failed_and_missing_cells_are_stated(loaded: Report) -> None:
 def test_commands_are_derived_only_when_they_are_exact() -> None:
     name, raw = read_preset("synthetic")
     changes: dict[str, Any] = {
-        "methods": ["source_only", "mdd"],
+        "methods": ["source_only", "align"],
         "targets": ["s1"],
         "seeds": [3, 5],
         "settings": {"rows": 50, "methods.mdd.epochs": 3},

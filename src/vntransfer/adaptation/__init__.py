@@ -2,10 +2,14 @@
 
 from vntransfer.adaptation._base import DomainRegressor as DomainRegressor
 from vntransfer.adaptation._registry import METHODS as METHODS
+from vntransfer.adaptation._registry import RETIRED as RETIRED
 from vntransfer.adaptation._registry import AdaptationMethod as AdaptationMethod
 from vntransfer.adaptation._registry import load_model as load_model
 from vntransfer.adaptation._selection import Selection as Selection
 from vntransfer.adaptation.ahd import AHDRegressor as AHDRegressor
+from vntransfer.adaptation.alignment import (
+    MomentAlignmentRegressor as MomentAlignmentRegressor,
+)
 from vntransfer.adaptation.auto import AutoTransferRegressor as AutoTransferRegressor
 from vntransfer.adaptation.coral import DeepCORALRegressor as DeepCORALRegressor
 from vntransfer.adaptation.counting import DensityCounter as DensityCounter
@@ -15,7 +19,7 @@ from vntransfer.adaptation.dann import DANNRegressor as DANNRegressor
 from vntransfer.adaptation.dare_gram import DAREGRAMRegressor as DAREGRAMRegressor
 from vntransfer.adaptation.darn import DARNRegressor as DARNRegressor
 from vntransfer.adaptation.mdan import MDANRegressor as MDANRegressor
-from vntransfer.adaptation.mdd import MatrixDiscrepancyRegressor as MatrixDiscrepancyRegressor
+from vntransfer.adaptation.mdd import MDDRegressor as MDDRegressor
 from vntransfer.adaptation.pooled import PooledRegressor as PooledRegressor
 from vntransfer.adaptation.relevance import source_weights as source_weights
 from vntransfer.adaptation.source_only import SourceOnlyRegressor as SourceOnlyRegressor

@@ -79,6 +79,11 @@ def is_auto(folder: str | Path) -> bool:
         return False
 
 
+def _today(name: str) -> str:
+    """Give the name that a candidate has today: versions before 0.1 called alignment "mdd"."""
+    return "align" if name == "mdd" else name
+
+
 def load_auto(folder: str | Path, load: Callable[[Path], Any]) -> AutoTransferRegressor:
     """Read what `save_auto` wrote; ``load`` reads each part."""
     folder = Path(folder)
@@ -89,7 +94,7 @@ def load_auto(folder: str | Path, load: Callable[[Path], Any]) -> AutoTransferRe
                 f"{folder}: format {record['format']!r} of vntransfer {record['vntransfer']!r}; "
                 f"this is {__version__} and knows format {FORMAT}"
             )
-        parts, hashes = record["parts"], dict(record["sha256"])
+        parts, hashes = [_today(name) for name in record["parts"]], dict(record["sha256"])
         for i in range(len(parts)):
             for file in sorted((folder / f"part{i}").iterdir()):
                 if hashes.pop(f"part{i}/{file.name}", None) != file_hash(file):
@@ -98,7 +103,9 @@ def load_auto(folder: str | Path, load: Callable[[Path], Any]) -> AutoTransferRe
             raise DataError(f"{folder}: {next(iter(hashes))} is missing; save the model again")
         model = AutoTransferRegressor(**record["options"])
         chosen = record["selection"]
-        model.selection_ = AutoSelection(**{**chosen, "candidates": tuple(chosen["candidates"])})
+        chosen["candidates"] = tuple(_today(name) for name in chosen["candidates"])
+        chosen["shares"] = {_today(name): share for name, share in chosen["shares"].items()}
+        model.selection_ = AutoSelection(**chosen)
         model.source_weights_ = record["source_weights"]
         model.n_features_in_ = int(record["n_features"])
         if record["feature_names"] is not None:

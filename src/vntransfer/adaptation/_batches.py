@@ -109,7 +109,7 @@ class Data:
         n_sources: int,
         *,
         size: int,
-        seed: int,
+        random_state: int,
         skip: int = 0,
     ) -> Iterator[Batch]:
         """Endless batches of all domains after the first ``skip``.
@@ -124,7 +124,7 @@ class Data:
             K.
         size
             Rows of each domain in a batch.
-        seed
+        random_state
             Seed of the draws.
         skip
             Batches that are left out.
@@ -132,7 +132,7 @@ class Data:
         in_order = bool((order == np.arange(len(domains))[: order.shape[1]]).all())
         all_in_order = in_order and order.shape[1] == len(domains)
         places = None if all_in_order else torch.from_numpy(order).to(self.device)
-        draws = balanced(domains, size, seed=seed, weights=self.weights)
+        draws = balanced(domains, size, random_state=random_state, weights=self.weights)
         for chosen in islice(draws, skip, None):
             x = self.inputs(chosen.ravel()).reshape(*chosen.shape, -1)
             y = self.responses(chosen if places is None else chosen[order[:, :n_sources]])

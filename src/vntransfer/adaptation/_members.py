@@ -186,7 +186,7 @@ def _train_members(
         net,
         objective,
         lambda skip: data.batches(
-            domains, plan.order, plan.n_sources, size=plan.batch_size, seed=seed, skip=skip
+            domains, plan.order, plan.n_sources, size=plan.batch_size, random_state=seed, skip=skip
         ),
         model._training(largest, plan.batch_size, plan.effort),
         shares=torch.from_numpy(plan.shares / plan.shares.sum()).float(),

@@ -34,6 +34,15 @@ SCALER = ("mean", "scale", "low", "high")
 
 LEFT_OUT = ("callback", "checkpoint", *GIVEN)
 
+ADVERSARIAL = (
+    "weight_update",
+    "predictor_sees_discrepancy",
+    "absolute",
+    "adversary_steps",
+    "anchor",
+)
+"""Options that `MDDRegressor` has and `MomentAlignmentRegressor` has not."""
+
 
 def save_network(model: DomainRegressor, folder: str | Path) -> None:
     """Write a fitted model into a folder; nothing of it is code."""
@@ -84,6 +93,7 @@ def load_network(
 ) -> DomainRegressor:
     """Read a folder; ``kinds`` are the estimators that it can hold."""
     text, tensors = read(folder)
+    _rename(text)
     if text.get("estimator") not in kinds:
         raise DataError(
             f"{folder}: estimator {text.get('estimator')!r} is not known; expected one of "
@@ -122,6 +132,20 @@ def load_network(
     one = text["one_column"]
     model._publish(State(x_scaler, y_scaler, limits, one, ensemble, selection, None))
     return model
+
+
+def _rename(text: dict[str, Any]) -> None:
+    """Bring what versions before 0.1 wrote to today's names: their one MDD was two methods."""
+    if text.get("estimator") != "MatrixDiscrepancyRegressor":
+        return
+    options = dict(text["options"])
+    paper = options.pop("adversary")
+    text["estimator"] = "MDDRegressor" if paper else "MomentAlignmentRegressor"
+    if options["weight_rate"] is None:
+        options["weight_rate"] = 0.05 if paper else 0.04
+    options["standardize"] = options.pop("standardise")
+    gone = ("weight_pull", "standardize") if paper else ADVERSARIAL
+    text["options"] = {name: value for name, value in options.items() if name not in gone}
 
 
 def read(folder: str | Path) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:

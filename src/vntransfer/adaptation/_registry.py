@@ -10,18 +10,20 @@ from vntransfer.adaptation._auto_storage import is_auto, load_auto
 from vntransfer.adaptation._base import DomainRegressor
 from vntransfer.adaptation._network_storage import load_network
 from vntransfer.adaptation.ahd import AHDRegressor
+from vntransfer.adaptation.alignment import MomentAlignmentRegressor
 from vntransfer.adaptation.auto import AutoTransferRegressor
 from vntransfer.adaptation.coral import DeepCORALRegressor
 from vntransfer.adaptation.dann import DANNRegressor
 from vntransfer.adaptation.dare_gram import DAREGRAMRegressor
 from vntransfer.adaptation.darn import DARNRegressor
 from vntransfer.adaptation.mdan import MDANRegressor
-from vntransfer.adaptation.mdd import MatrixDiscrepancyRegressor
+from vntransfer.adaptation.mdd import MDDRegressor
 from vntransfer.adaptation.pooled import PooledRegressor
 from vntransfer.adaptation.sklearn_storage import MODEL
 from vntransfer.adaptation.sklearn_storage import load as load_learner
 from vntransfer.adaptation.source_only import SourceOnlyRegressor
 from vntransfer.adaptation.weighted import WeightedSourceRegressor
+from vntransfer.errors import ArgumentError
 
 
 @dataclass(frozen=True)
@@ -48,47 +50,70 @@ class AdaptationMethod:
         return self.estimator(**{**self.options, **options})
 
 
-METHODS: dict[str, AdaptationMethod] = {
-    "source_only": AdaptationMethod(
-        SourceOnlyRegressor, "regression on the sources, no adaptation"
-    ),
-    "mdd": AdaptationMethod(
-        MatrixDiscrepancyRegressor, "alignment of moments, learned weights, guarded selection"
-    ),
-    "mdd_paper": AdaptationMethod(
-        MatrixDiscrepancyRegressor,
-        "the paper's adversarial matrix discrepancy, learned weights",
-        {"adversary": True, "trade_off": 0.1, "members": 1},
-    ),
-    "dann": AdaptationMethod(DANNRegressor, "one domain classifier, sources merged"),
-    "mdan_max": AdaptationMethod(
-        MDANRegressor, "a domain classifier per source, the worst source", {"aggregation": "max"}
-    ),
-    "mdan_dyn": AdaptationMethod(
-        MDANRegressor, "a domain classifier per source, soft maximum", {"aggregation": "dynamic"}
-    ),
-    "ahd_1s": AdaptationMethod(
-        AHDRegressor, "adversarial hypothesis discrepancy, sources merged", {"sources": "merged"}
-    ),
-    "ahd_msda": AdaptationMethod(
-        AHDRegressor, "adversarial hypothesis discrepancy, learned weights", {"sources": "weighted"}
-    ),
-    "darn": AdaptationMethod(DARNRegressor, "spectral discrepancy, weights in closed form"),
-    "coral": AdaptationMethod(DeepCORALRegressor, "alignment of feature covariances"),
-    "dare_gram": AdaptationMethod(DAREGRAMRegressor, "alignment of inverse Gram matrices"),
-    "weighted": AdaptationMethod(
-        WeightedSourceRegressor, "ridge regression on weighted sources", {"estimator": "ridge"}
-    ),
-    "ridge": AdaptationMethod(
-        PooledRegressor, "ridge regression on all sources", {"estimator": "ridge"}
-    ),
-    "boosting": AdaptationMethod(
-        PooledRegressor, "gradient boosting on all sources", {"estimator": "boosting"}
-    ),
-    "auto": AdaptationMethod(
-        AutoTransferRegressor, "mean of learners and weights, chosen by leave-one-source-out"
-    ),
+class MethodRegistry(dict[str, AdaptationMethod]):
+    """Methods by their ids; an id that is not there is an error that says what to use."""
+
+    def __missing__(self, name: object) -> AdaptationMethod:
+        if name in RETIRED:
+            raise ArgumentError(f"method: {RETIRED[str(name)]}")
+        raise ArgumentError(f"method: unknown {name!r}; expected one of {', '.join(self)}")
+
+
+RETIRED = {
+    "mdd": "'mdd' meant two methods and is retired; use 'align' (ours, without an adversary) or "
+    "'mdd_paper' (the paper's adversarial form)"
 }
+"""Ids that are no longer used, and what to use instead."""
+
+METHODS = MethodRegistry(
+    {
+        "source_only": AdaptationMethod(
+            SourceOnlyRegressor, "regression on the sources, no adaptation"
+        ),
+        "align": AdaptationMethod(
+            MomentAlignmentRegressor, "alignment of moments, learned weights, guarded selection"
+        ),
+        "mdd_paper": AdaptationMethod(
+            MDDRegressor, "the paper's adversarial matrix discrepancy, learned weights"
+        ),
+        "dann": AdaptationMethod(DANNRegressor, "one domain classifier, sources merged"),
+        "mdan_max": AdaptationMethod(
+            MDANRegressor,
+            "a domain classifier per source, the worst source",
+            {"aggregation": "max"},
+        ),
+        "mdan_dyn": AdaptationMethod(
+            MDANRegressor,
+            "a domain classifier per source, soft maximum",
+            {"aggregation": "dynamic"},
+        ),
+        "ahd_1s": AdaptationMethod(
+            AHDRegressor,
+            "adversarial hypothesis discrepancy, sources merged",
+            {"sources": "merged"},
+        ),
+        "ahd_msda": AdaptationMethod(
+            AHDRegressor,
+            "adversarial hypothesis discrepancy, learned weights",
+            {"sources": "weighted"},
+        ),
+        "darn": AdaptationMethod(DARNRegressor, "spectral discrepancy, weights in closed form"),
+        "coral": AdaptationMethod(DeepCORALRegressor, "alignment of feature covariances"),
+        "dare_gram": AdaptationMethod(DAREGRAMRegressor, "alignment of inverse Gram matrices"),
+        "weighted": AdaptationMethod(
+            WeightedSourceRegressor, "ridge regression on weighted sources", {"estimator": "ridge"}
+        ),
+        "ridge": AdaptationMethod(
+            PooledRegressor, "ridge regression on all sources", {"estimator": "ridge"}
+        ),
+        "boosting": AdaptationMethod(
+            PooledRegressor, "gradient boosting on all sources", {"estimator": "boosting"}
+        ),
+        "auto": AdaptationMethod(
+            AutoTransferRegressor, "mean of learners and weights, chosen by leave-one-source-out"
+        ),
+    }
+)
 
 
 def load_model(folder: str | Path, **given: Any) -> Any:

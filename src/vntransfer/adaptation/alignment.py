@@ -1,30 +1,36 @@
-"""Alignment of moments with weights that follow them: matrix discrepancy without an adversary."""
+"""Alignment of moments, with source weights that follow them and no adversary."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
+from vntransfer.adaptation._base import DomainRegressor
 from vntransfer.adaptation._objective import (
     NETWORK,
+    Auto,
     Batch,
+    Error,
     Objective,
     Setup,
     Step,
+    choose,
     dot,
     frozen,
     source_errors,
 )
+from vntransfer.checks import number
 from vntransfer.divergences import DIVERGENCES
+from vntransfer.errors import ArgumentError
 from vntransfer.linalg import Spectrum
 from vntransfer.networks import Net
+from vntransfer.ridge import AUTO_RIDGE
 
-if TYPE_CHECKING:
-    from vntransfer.adaptation.mdd import MatrixDiscrepancyRegressor
-
+FirstTerm = Literal["rmse", "jeffreys"]
 Distance = Callable[[Tensor, Tensor], Tensor]
 
 EVERY = 4
@@ -103,15 +109,15 @@ class _Known(torch.autograd.Function):
 
 
 class MomentAlignment(Objective):
-    """The steps of `MatrixDiscrepancyRegressor` without an adversary."""
+    """The steps of `MomentAlignmentRegressor`."""
 
     prior: Tensor
     done: Tensor
 
-    def __init__(self, setup: Setup, method: "MatrixDiscrepancyRegressor") -> None:
+    def __init__(self, setup: Setup, method: "MomentAlignmentRegressor") -> None:
         super().__init__(setup)
         self.error, self.warm_up, self.ridge = method._error(), method.warm_up, method.ridge
-        self.rate, self.pull = method._rate(), method.weight_pull
+        self.rate, self.pull = method.weight_rate, method.weight_pull
         self.slopes = jeffreys_slopes
         if method.divergence != "von_neumann":
             self.slopes = partial(metric_slopes, DIVERGENCES[method.divergence].function)
@@ -122,7 +128,7 @@ class MomentAlignment(Objective):
         self.aligned = trade_off.nonzero()[:, 0]
         self.strength = trade_off[self.aligned]
         self.learned = setup.flag(method, "learn_weights").nonzero()[:, 0]
-        raw = setup.flag(method, "standardise").logical_not()[:, None]
+        raw = setup.flag(method, "standardize").logical_not()[:, None]
         self.raw = raw if bool(raw.any()) else None
         self.weights[self.learned] = self.prior[self.learned]
 
@@ -268,3 +274,95 @@ class FeatureMoments:
         within = self.centred.square().mean((1, 2))
         scale = (within + self.mean[:, :, 0].var(1, correction=0)).sqrt()
         self.scale = torch.where(scale > 1e-6, scale, 1.0)
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class MomentAlignmentRegressor(DomainRegressor):
+    """Alignment of moments with learned source weights: the paper's idea without an adversary.
+
+    With q = [z, h(z)], features and prediction, weights w of the sources and e_i their errors::
+
+        Σ w_i e_i + μ J(Σ w_i cov_i[q] : cov_t[q]) / dim q,
+
+    the Jeffreys von Neumann divergence between what the weighted sources and the target look like
+    to the network. Features descend both terms, the head of h the first alone; every fourth step w
+    descends J between second moments (means count too) plus ``weight_pull`` times KL(w ‖ shares of
+    rows). μ is chosen without labels of the target: each source is held out once, and alignment is
+    used as far as it helped there (``trade_off="auto"``, `selection_`). `MDDRegressor` is the
+    paper's own form.
+
+    Parameters
+    ----------
+    trade_off
+        μ. "auto": chosen by leaving one source out at a time.
+    first_term
+        e_i: "rmse", or "jeffreys" (√J between response and prediction on the inputs, with the mean
+        residual of the sources added to predictions afterwards); None: ``loss``.
+    learn_weights
+        Whether w is learned; otherwise all sources count equally.
+    weight_rate
+        Rate of the steps on w.
+    weight_pull
+        Weight of KL(w ‖ the sources' shares of rows) in what w descends.
+    standardize
+        Whether q is divided by its standard deviation over all domains before it is aligned.
+    divergence
+        "von_neumann" (J), or a metric: "jensen_von_neumann", "log_euclidean", "affine_invariant",
+        "bures_wasserstein".
+    ridge
+        Added to the diagonals of covariances, relative to their mean.
+    warm_up
+        Steps over which μ rises to its value.
+
+    All further options are those of `DomainRegressor`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from vntransfer import MomentAlignmentRegressor, stack
+    >>> rng = np.random.default_rng(0)
+    >>> near, far, new = (rng.normal(m, 1, size=(100, 2)) for m in (0, 3, 0))
+    >>> X, y, domain = stack({"near": (near, near[:, 0]), "far": (far, far[:, 0])}, target=new)
+    >>> model = MomentAlignmentRegressor(trade_off=1.0, epochs=5, random_state=0)
+    >>> weights = model.fit(X, y, domain).source_weights_
+    >>> weights["near"] > weights["far"], model.predict(new).shape
+    (True, (100,))
+    """
+
+    members: int = 5
+    trade_off: float | Auto = "auto"
+    first_term: FirstTerm | None = None
+    learn_weights: bool = True
+    weight_rate: float = 0.04
+    weight_pull: float = 10.0
+    standardize: bool = True
+    divergence: str = "von_neumann"
+    ridge: float = AUTO_RIDGE
+    warm_up: int = 150
+
+    def _candidates(self) -> Sequence[Mapping[str, Any]]:
+        return [
+            {"trade_off": 0.0},
+            {"trade_off": 1.0, "learn_weights": False, "standardize": False},
+            {"trade_off": 1.0},
+            {"trade_off": 10.0},
+        ]
+
+    def _objective(self, setup: Setup) -> Objective:
+        if self.first_term is not None:
+            choose("first_term", self.first_term, FirstTerm)
+        check_divergence(self.divergence)
+        for name in ("weight_rate", "weight_pull", "warm_up"):
+            number(name, getattr(self, name))
+        number("ridge", self.ridge, exclusive=True)
+        return MomentAlignment(setup, self)
+
+    def _error(self) -> Error:
+        return self.loss if self.first_term is None else self.first_term
+
+
+def check_divergence(divergence: str) -> None:
+    """Raise unless features can be aligned by a divergence: J, or a metric."""
+    known = ["von_neumann", *(name for name, entry in DIVERGENCES.items() if entry.metric)]
+    if divergence not in known:
+        raise ArgumentError(f"divergence: expected one of {known}, got {divergence!r}")

@@ -85,7 +85,7 @@ class AutoTransferRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc
     candidates
         Names of `CANDIDATES` or ids of ``METHODS``, the safe one first; None: boosting and ridge
         regression, each pooled and with sources weighted at sharpness 1 and 3, the median of the
-        responses, a source-only ensemble of networks, and "mdd".
+        responses, a source-only ensemble of networks, and "align".
     combine
         "stack" as above; "mean": every candidate has a score of its own, and shares are
         softmax(-score / temperature); "best": the candidate of the lowest score alone.
@@ -174,7 +174,7 @@ class AutoTransferRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc
         y = column_or_1d(y, warn=True)
         names = self._names(groups)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        tried = attempt(names, X, y, groups, weights, seed=seed, n_jobs=self.n_jobs)
+        tried = attempt(names, X, y, groups, weights, random_state=seed, n_jobs=self.n_jobs)
         self.candidates_held_out_ = tried.held_out
         self.selection_ = self._within_evidence(names, tried, X, y, groups)
         self.held_out_ = self._held_out(names, tried, y, groups)

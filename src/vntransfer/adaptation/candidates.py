@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from vntransfer.adaptation._base import DomainRegressor
 from vntransfer.adaptation._selection import EFFORT, SAFE, virtual_targets
+from vntransfer.adaptation.alignment import MomentAlignmentRegressor
 from vntransfer.adaptation.guarded_choice import guard
-from vntransfer.adaptation.mdd import MatrixDiscrepancyRegressor
 from vntransfer.adaptation.pooled import PooledRegressor
 from vntransfer.adaptation.source_only import SourceOnlyRegressor
 from vntransfer.adaptation.weighted import WeightedSourceRegressor
@@ -25,6 +25,7 @@ from vntransfer.progress import report
 Floats = NDArray[np.float64]
 Make = Callable[..., Any]
 
+ALIGN = "align"
 SHARP = (1.0, 3.0)
 MEMBERS = 5
 
@@ -38,7 +39,7 @@ CANDIDATES: dict[str, Make] = {
         for a in SHARP
     },
     SAFE: partial(SourceOnlyRegressor, members=MEMBERS),
-    "mdd": MatrixDiscrepancyRegressor,
+    ALIGN: MomentAlignmentRegressor,
 }
 """What `AutoTransferRegressor` tries; the first is the safe one."""
 
@@ -51,7 +52,7 @@ def adapts(name: str) -> bool:
     >>> [name for name in CANDIDATES if not adapts(name)]
     ['boosting', 'ridge', 'constant', 'source_only']
     """
-    return name == "mdd" or "sharpness" in name
+    return name == ALIGN or "sharpness" in name
 
 
 @dataclass(frozen=True)
@@ -99,13 +100,13 @@ def attempt(
     groups: Groups,
     weights: Floats | None = None,
     *,
-    seed: int,
+    random_state: int,
     n_jobs: int | None = None,
 ) -> Tried:
     """Judge candidates with each source as the target once (twenty of them, if there are more).
 
-    Networks are trained with half their epochs there; those of "mdd" and "source_only" are one
-    batched training, in which "mdd" mixes its own candidates by what the other sources say.
+    Networks are trained with half their epochs there; those of "align" and "source_only" are one
+    batched training, in which "align" mixes its own candidates by what the other sources say.
 
     Parameters
     ----------
@@ -113,28 +114,28 @@ def attempt(
         Candidates.
     X, y, groups, weights
         Rows, responses (those of the target are never read), who is who, weights of rows.
-    seed
+    random_state
         Of everything.
     n_jobs
         Virtual targets tried at once (joblib).
     """
     makers = {name: maker(name) for name in names}
     ids = _codes(groups, len(y))
-    fit = partial(_fit, makers, X, y, ids, weights, seed)
+    fit = partial(_fit, makers, X, y, ids, weights, random_state)
     tried = Tried({}, {}, fit)
     if len(groups.sources) < 2:
         return tried
     folds = list(virtual_targets(groups.sources).values())
-    batched = [name for name in (SAFE, "mdd") if "mdd" in names and name in names]
+    batched = [name for name in (SAFE, ALIGN) if ALIGN in names and name in names]
     if batched:
-        tried.fitted["mdd"] = fit("mdd")
-        own = _mdd_held_out(tried.fitted["mdd"], y)
+        tried.fitted[ALIGN] = fit(ALIGN)
+        own = _held_out_by_alignment(tried.fitted[ALIGN], y)
         tried.held_out.update({name: own[name] for name in batched})
     rest = [name for name in names if name not in batched]
     jobs = [(name, rows) for name in rest for rows in folds]
     found = Parallel(n_jobs=n_jobs, return_as="generator")(
         delayed(_predict_fold)(
-            makers[name], X, y, groups, ids, rows, weights, seed, needed=name == names[0]
+            makers[name], X, y, groups, ids, rows, weights, random_state, needed=name == names[0]
         )
         for name, rows in jobs
     )
@@ -221,16 +222,16 @@ def _predict_fold(
     return predicted if needed else np.where(np.isfinite(predicted), predicted, np.inf)
 
 
-def _mdd_held_out(model: Any, y: Floats) -> dict[str, Floats]:
-    """Collect what source-only and mdd predicted on virtual targets, in the responses' unit."""
+def _held_out_by_alignment(model: Any, y: Floats) -> dict[str, Floats]:
+    """Collect what source-only and alignment predicted on held-out sources."""
     virtual, scaler = model._state.virtual, model._state.y_scaler
     raw = [own[:, :, 0] * scaler.scale[0] + scaler.mean[0] for own in virtual.predictions]
     pairs = list(zip(virtual.rows, raw, strict=True))
     errors = np.array([np.abs(own - y[rows]).mean(1) for rows, own in pairs])
-    out = {SAFE: np.full(len(y), np.nan), "mdd": np.full(len(y), np.nan)}
+    out = {SAFE: np.full(len(y), np.nan), ALIGN: np.full(len(y), np.nan)}
     for v, (rows, own) in enumerate(pairs):
         shares = guard(np.delete(errors, v, axis=0)).shares
         shares = np.where(np.isfinite(own).all(1), shares, 0.0)
         out[SAFE][rows] = own[0]
-        out["mdd"][rows] = shares / shares.sum() @ np.nan_to_num(own)
+        out[ALIGN][rows] = shares / shares.sum() @ np.nan_to_num(own)
     return out

@@ -113,7 +113,13 @@ class Album:
         return [np.arange(end - len(part), end) for end, part in zip(ends, self.parts, strict=True)]
 
     def batches(
-        self, domains: Sequence[Rows], n_sources: int, *, size: int, seed: int, skip: int = 0
+        self,
+        domains: Sequence[Rows],
+        n_sources: int,
+        *,
+        size: int,
+        random_state: int,
+        skip: int = 0,
     ) -> Iterator[Batch]:
         """Endless batches after the first ``skip``; densities are read of the sources alone.
 
@@ -125,12 +131,12 @@ class Album:
             K.
         size
             Pictures of each domain in a batch.
-        seed
+        random_state
             Of the draws.
         skip
             Batches that are left out.
         """
-        for chosen in islice(balanced(domains, size, seed=seed), skip, None):
+        for chosen in islice(balanced(domains, size, random_state=random_state), skip, None):
             x = inputs(self._take("photographs", chosen), self.device)
             mask = self._patches("mask", chosen)
             y = self.scale * self._patches("density", chosen[:n_sources]) * mask[:n_sources]
@@ -209,7 +215,7 @@ def train_counter(
     blocks: int = 6,
     channels: int = 32,
     scale: float = 100.0,
-    seed: int = 0,
+    random_state: int = 0,
     checkpoint: str | Path | Paced | None = None,
     progress: Callable[[Record], None] | None = None,
 ) -> DensityCounter:
@@ -230,7 +236,7 @@ def train_counter(
         Of the hourglass; 2^blocks must divide the sides of the pictures.
     scale
         What densities are multiplied by for the network.
-    seed
+    random_state
         Of initial parameters and batches.
     checkpoint
         File in which the state is kept after each epoch, or as often as `vntransfer.storage.Paced`
@@ -268,7 +274,7 @@ def train_counter(
         size *= len(sources)
     k = len(domains) - adapts
     lengths = torch.tensor([[float(len(rows)) for rows in domains[:k]]], device=device)
-    generator = torch.Generator().manual_seed(seed)
+    generator = torch.Generator().manual_seed(random_state)
     shape: dict[str, Any] = {"blocks": blocks, "channels": channels, "generator": generator}
     net = hourglass(grid, **shape).to(device)
     setup = Setup(
@@ -285,12 +291,12 @@ def train_counter(
     objective.to(device)
     kept = None
     if checkpoint is not None:
-        key = _key(method, sources, target, blocks, channels, scale, seed)
+        key = _key(method, sources, target, blocks, channels, scale, random_state)
         kept = Checkpoint(paced(checkpoint), key, {"own": generator})
     history = train(
         net,
         objective,
-        lambda skip: album.batches(domains, k, size=size, seed=seed, skip=skip),
+        lambda skip: album.batches(domains, k, size=size, random_state=random_state, skip=skip),
         replace(method._training(max(map(len, domains[:k])), size, 1.0), average=0.0),
         shares=torch.ones(1),
         progress=progress,

@@ -1,8 +1,8 @@
-"""The paper's multi-source adaptation by matrix discrepancy, and its improved default."""
+"""The paper's multi-source adaptation by matrix-based discrepancy (MDD)."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
@@ -24,28 +24,27 @@ from vntransfer.adaptation._objective import (
     source_errors,
 )
 from vntransfer.adaptation._weights import UPDATES, Update
-from vntransfer.adaptation.alignment import MomentAlignment
+from vntransfer.adaptation.alignment import FirstTerm, check_divergence
 from vntransfer.checks import number
 from vntransfer.divergences import DIVERGENCES, response_divergence
-from vntransfer.errors import ArgumentError
 from vntransfer.moments import covariance
 from vntransfer.networks import Net
 from vntransfer.ridge import AUTO_RIDGE
 
-FirstTerm = Literal["rmse", "jeffreys"]
 Absolute = Literal["aggregated", "per_source"]
 Adversary = Literal["simultaneous", "alternating"]
 
 
 class MatrixDiscrepancy(Objective):
-    """The steps of `MatrixDiscrepancyRegressor` with an adversary."""
+    """The steps of `MDDRegressor`."""
 
     slope: Tensor
 
-    def __init__(self, setup: Setup, method: "MatrixDiscrepancyRegressor") -> None:
+    def __init__(self, setup: Setup, method: "MDDRegressor") -> None:
         super().__init__(setup)
         self.adversary = setup.second_head()
         self.trade_off = setup.option(method, "trade_off")
+        self.rate = number("weight_rate", method.weight_rate)
         self.method = method
         self.register_buffer("done", torch.zeros(()))
 
@@ -102,26 +101,16 @@ class MatrixDiscrepancy(Objective):
         """Step w by -η ∂D/∂w, and back to the simplex."""
         self.done += 1
         if self.method.learn_weights:
-            moved = self.weights - self.method._rate() * self.slope
+            moved = self.weights - self.rate * self.slope
             self.weights = UPDATES[self.method.weight_update](moved)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class MatrixDiscrepancyRegressor(DomainRegressor):
-    """Matrix-based discrepancy (MDD): the paper's idea; *not* Margin Disparity Discrepancy.
+class MDDRegressor(DomainRegressor):
+    """Matrix-based discrepancy (MDD), the paper's method; *not* Margin Disparity Discrepancy.
 
-    By default without an adversary. With q = [z, h(z)], features and prediction, weights w of the
-    sources and e_i their errors::
-
-        Σ w_i e_i + μ J(Σ w_i cov_i[q] : cov_t[q]) / dim q,
-
-    the Jeffreys von Neumann divergence between what the weighted sources and the target look like
-    to the network. Features descend both terms, the head of h the first alone; every fourth step w
-    descends J between second moments (means count too) plus ``weight_pull`` times KL(w ‖ shares of
-    rows). μ is chosen without labels of the target: each source plays the target once, and
-    alignment is used as far as it helped there (``trade_off="auto"``, `selection_`).
-
-    With ``adversary=True`` the paper's form (Eq. 8). With an adversary h' beside the predictor h::
+    Eq. 8: with an adversary h' beside the predictor h, weights w of the sources and e_i their
+    errors::
 
         min over f, h, w  max over h'   Σ w_i e_i + μ D,
         D = | √J_t - Σ w_i √J_i |,  J_i = J(cov[z, h(z)] : cov[z, h'(z)]) on domain i,
@@ -130,29 +119,24 @@ class MatrixDiscrepancyRegressor(DomainRegressor):
     uniform). D is one equation for K weights: a large weight does not have to mean a related
     source. Different from Algorithm 1 as printed: w_i enters the first term once, not squared;
     weights are projected onto the simplex, where dividing by the L1 norm can leave negative ones.
+    Prefer `MomentAlignmentRegressor`, which aligns without an adversary, unless you compare with
+    the paper.
 
     Parameters
     ----------
     trade_off
         μ; the paper has 1. "auto": chosen by leaving one source out at a time.
-    adversary
-        Whether to use the paper's form.
     first_term
         e_i: "rmse", or "jeffreys" (√J between response and prediction on the inputs, with the mean
         residual of the sources added to predictions afterwards); None: ``loss``.
     learn_weights
-        Whether w is learned; otherwise sources count alike.
+        Whether w is learned; otherwise all sources count equally.
     weight_rate
-        Rate of the steps on w; None: .04, with an adversary .05.
-    weight_pull
-        Weight of KL(w ‖ the sources' shares of rows) in what w descends (without an adversary).
+        Rate of the steps on w.
     weight_update
-        What follows the gradient step on w with an adversary: "simplex" (projection), "clamp" (to
+        What follows the gradient step on w: "simplex" (projection), "clamp" (to
         [1/(10K), 1 - 1/(10K)], then divided by the sum) or "l1" (the paper's; w can leave the
         simplex).
-    standardise
-        Whether q is divided by its standard deviation over all domains before it is aligned
-        (without an adversary).
     divergence
         "von_neumann" (J), or a metric: "jensen_von_neumann", "log_euclidean", "affine_invariant",
         "bures_wasserstein".
@@ -161,10 +145,9 @@ class MatrixDiscrepancyRegressor(DomainRegressor):
     warm_up
         Steps over which μ rises to its value.
     predictor_sees_discrepancy
-        With an adversary: whether h descends D too (Eq. 8) or only the first term (Algorithm 1).
+        Whether h descends D too (Eq. 8) or only the first term (Algorithm 1).
     absolute
-        With an adversary: D of the "aggregated" sources, or the sum of w_i |√J_t - √J_i|, each
-        "per_source".
+        D of the "aggregated" sources, or the sum of w_i |√J_t - √J_i|, each "per_source".
     adversary_steps
         "simultaneous" with all others, or "alternating": a step of its own before them.
     anchor
@@ -176,25 +159,20 @@ class MatrixDiscrepancyRegressor(DomainRegressor):
     Examples
     --------
     >>> import numpy as np
-    >>> from vntransfer import MatrixDiscrepancyRegressor, stack
+    >>> from vntransfer import MDDRegressor, stack
     >>> rng = np.random.default_rng(0)
     >>> near, far, new = (rng.normal(m, 1, size=(100, 2)) for m in (0, 3, 0))
     >>> X, y, domain = stack({"near": (near, near[:, 0]), "far": (far, far[:, 0])}, target=new)
-    >>> model = MatrixDiscrepancyRegressor(trade_off=1.0, epochs=5, random_state=0)
-    >>> weights = model.fit(X, y, domain).source_weights_
-    >>> weights["near"] > weights["far"], model.predict(new).shape
-    (True, (100,))
+    >>> model = MDDRegressor(epochs=5, random_state=0).fit(X, y, domain)
+    >>> list(model.source_weights_), model.predict(new).shape
+    (['near', 'far'], (100,))
     """
 
-    members: int = 5
-    trade_off: float | Auto = "auto"
-    adversary: bool = False
+    trade_off: float | Auto = 0.1
     first_term: FirstTerm | None = None
     learn_weights: bool = True
-    weight_rate: float | None = None
-    weight_pull: float = 10.0
+    weight_rate: float = 0.05
     weight_update: Update = "simplex"
-    standardise: bool = True
     divergence: str = "von_neumann"
     ridge: float = AUTO_RIDGE
     warm_up: int = 150
@@ -203,17 +181,7 @@ class MatrixDiscrepancyRegressor(DomainRegressor):
     adversary_steps: Adversary = "simultaneous"
     anchor: float = 1.0
 
-    _trade_offs: ClassVar[tuple[float, ...]] = (0.0, 0.1, 0.3, 1.0)  # with an adversary
-
-    def _candidates(self) -> Sequence[Mapping[str, Any]]:
-        if self.adversary:
-            return super()._candidates()
-        return [
-            {"trade_off": 0.0},
-            {"trade_off": 1.0, "learn_weights": False, "standardise": False},
-            {"trade_off": 1.0},
-            {"trade_off": 10.0},
-        ]
+    _trade_offs: ClassVar[tuple[float, ...]] = (0.0, 0.1, 0.3, 1.0)
 
     def _objective(self, setup: Setup) -> Objective:
         if self.first_term is not None:
@@ -221,28 +189,11 @@ class MatrixDiscrepancyRegressor(DomainRegressor):
         choose("weight_update", self.weight_update, Update)
         choose("absolute", self.absolute, Absolute)
         choose("adversary_steps", self.adversary_steps, Adversary)
-        if self.divergence not in (known := ["von_neumann", *metrics()]):
-            raise ArgumentError(f"divergence: expected one of {known}, got {self.divergence!r}")
-        for name in ("weight_pull", "anchor", "warm_up"):
+        check_divergence(self.divergence)
+        for name in ("anchor", "warm_up"):
             number(name, getattr(self, name))
         number("ridge", self.ridge, exclusive=True)
-        return (MatrixDiscrepancy if self.adversary else MomentAlignment)(setup, self)
-
-    def _rate(self) -> float:
-        """Rate of the steps on the weights."""
-        default = 0.05 if self.adversary else 0.04
-        return default if self.weight_rate is None else number("weight_rate", self.weight_rate)
+        return MatrixDiscrepancy(setup, self)
 
     def _error(self) -> Error:
         return self.loss if self.first_term is None else self.first_term
-
-
-def metrics() -> list[str]:
-    """Names of divergences that are metrics.
-
-    Examples
-    --------
-    >>> metrics()
-    ['jensen_von_neumann', 'log_euclidean', 'affine_invariant', 'bures_wasserstein']
-    """
-    return [name for name, entry in DIVERGENCES.items() if entry.metric]

@@ -12,7 +12,6 @@ from vntransfer.adaptation.candidates import attempt
 from vntransfer.adaptation.guarded_choice import guard
 from vntransfer.adaptation.sklearn_storage import need_skops
 from vntransfer.domains import group
-from vntransfer.errors import ArgumentError
 from vntransfer.tables.problem import LABELLED, Problem
 from vntransfer.workflows.prediction_intervals import Calibration, mean_error
 
@@ -83,8 +82,7 @@ class TargetFit:
 
 def check_method(method: str) -> None:
     """Raise unless a method is in the registry."""
-    if method not in METHODS:
-        raise ArgumentError(f"method: unknown {method!r}; expected one of {', '.join(METHODS)}")
+    METHODS[method]
 
 
 def check_savable(method: str) -> None:
@@ -130,7 +128,7 @@ def fit_target(
         shares, reason = dict(model.selection_.shares), model.selection_.reason
     else:
         names = list(dict.fromkeys((method, *compare)))
-        tried = attempt(names, X, y, groups, seed=random_state)
+        tried = attempt(names, X, y, groups, random_state=random_state)
         model, every = tried.model(method), tried.held_out
         chosen = getattr(model, "selection_", None)
         shares, reason = {}, "" if chosen is None else chosen.reason

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from vntransfer.adaptation import METHODS
+from vntransfer.adaptation import METHODS, RETIRED
 from vntransfer.adaptation._base import MIN_STEPS
 from vntransfer.adaptation.auto import AutoSelection
 from vntransfer.adaptation.candidates import adapts
@@ -71,15 +71,15 @@ VARIANTS = {
     ),
     "mdd_stable": AdaptationVariant("mdd_paper", {"trade_off": 1.0}),
     "mdd_paper_auto": AdaptationVariant("mdd_paper", {"trade_off": "auto", "members": 5}),
-    "mdd_aligned": AdaptationVariant("mdd", {"trade_off": 1.0, "members": 1}),
-    "mdd_aligned_5": AdaptationVariant("mdd", {"trade_off": 1.0}),
+    "align_one": AdaptationVariant("align", {"trade_off": 1.0, "members": 1}),
+    "align_five": AdaptationVariant("align", {"trade_off": 1.0}),
     # ours with one part changed
-    "mdd_weights": AdaptationVariant(
-        "mdd", {"trade_off": 0.0}
+    "align_weights": AdaptationVariant(
+        "align", {"trade_off": 0.0}
     ),  # sources weighted, nothing aligned
-    "mdd_uniform": AdaptationVariant("mdd", {"learn_weights": False}),
-    "mdd_raw": AdaptationVariant("mdd", {"standardise": False}),
-    "mdd_metric": AdaptationVariant("mdd", {"divergence": "jensen_von_neumann"}),
+    "align_uniform": AdaptationVariant("align", {"learn_weights": False}),
+    "align_raw": AdaptationVariant("align", {"standardize": False}),
+    "align_metric": AdaptationVariant("align", {"divergence": "jensen_von_neumann"}),
 }
 
 
@@ -214,10 +214,10 @@ def _probe(cell: Cell) -> list[tuple[Cell, float]]:
 
 
 def _probe_auto(cell: Cell) -> list[tuple[Cell, float]]:
-    """Name what "auto" tries: MDD, and simple learners with three weights per virtual target."""
+    """Name what "auto" tries: alignment, simple learners with three weights per held-out source."""
     fits = 3.0 * (1 + len(problem(cell).sources))
     found = []
-    for name, times in (("mdd", 1.0), ("boosting", fits), ("ridge", fits)):
+    for name, times in (("align", 1.0), ("boosting", fits), ("ridge", fits)):
         plain = {key: option.default for key, option in KIND.methods[name].options.items()}
         part = replace(cell, method=name, hyper=plain)
         found += [(short, times * factor) for short, factor in _probe(part)]
@@ -368,4 +368,5 @@ KIND = Kind(
     figures=figures,
     domains=lambda data, settings: _domains(data),
     probe=_probe,
+    retired=RETIRED,
 )

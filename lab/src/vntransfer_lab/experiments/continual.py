@@ -171,7 +171,7 @@ def _learn(
             optimizer=optimizer,
             batch_size=hyper["batch_size"] or settings["batch_size"],
             epochs=epochs,
-            seed=seed if epochs > 1 else None,  # a single pass keeps the order of the rows
+            random_state=seed if epochs > 1 else None,  # a single pass keeps the order of the rows
             start=start,
             callback=keep,
         )
@@ -250,7 +250,7 @@ def _probe(cell: Cell) -> list[tuple[Cell, float]]:
             hyper=cell.hyper | chosen | {"epochs": e},
             settings=settings | {"n_tasks": t, "n_train": n, "n_test": m},
             selection="fixed",
-            seed=0,
+            random_state=0,
         )
         for t, n, m, e in sizes
     ]

@@ -64,7 +64,7 @@ VARIANTS: dict[str, ContinualVariant] = {
     "rsp_index": ContinualVariant("rsp", _RSP, {"response": "index"}, "fisher"),
     "rsp_upper": ContinualVariant("rsp", _RSP, {"first_layer": "none"}, "fisher"),
     "rsp_over_groups": ContinualVariant(
-        "rsp", {"strength": 3.0}, {"normalise": "groups"}, "fisher"
+        "rsp", {"strength": 3.0}, {"normalize": "groups"}, "fisher"
     ),
     **{
         f"rsp_{k}_groups": ContinualVariant("rsp", _RSP, {"groups": k}, "fisher")

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vntransfer.adaptation import METHODS
+from vntransfer.adaptation import METHODS, RETIRED
 from vntransfer.adaptation._base import MIN_STEPS
 from vntransfer.adaptation.counting import DensityCounter, Pictures, train_counter
 from vntransfer.storage.files import fingerprint
@@ -231,7 +231,7 @@ def _train(
     shape = {name: cell.settings[name] for name in ("blocks", "channels", "scale")}
     kept = scratch()
     file = None if kept is None else kept / f"{stage}.safetensors"
-    return train_counter(model, sources, target, **shape, seed=cell.seed, checkpoint=file)
+    return train_counter(model, sources, target, **shape, random_state=cell.seed, checkpoint=file)
 
 
 def _probe(cell: Cell) -> list[tuple[Cell, float]]:
@@ -290,4 +290,5 @@ KIND = Kind(
     tables=tables,
     figures=figures,
     probe=_probe,
+    retired=RETIRED,
 )

@@ -10,7 +10,7 @@ from vntransfer_lab.reports.drawings import Drawing, standard
 from vntransfer_lab.reports.report import Report, comparison_tables, value_table
 from vntransfer_lab.reports.tables import ReportTable
 
-SHOWN = ("source_only", "mdd", "mdd_paper", "oracle")
+SHOWN = ("source_only", "align", "mdd_paper", "oracle")
 """Methods whose counts and maps are drawn."""
 
 _Maps = dict[str, NDArray[np.float64]]

@@ -66,7 +66,7 @@ def _split(cell: Cell) -> tuple[_Array, _Array, _Array, _Array, _Array]:
     order = np.random.default_rng((cell.seed, 0)).permutation(len(y))
     train, test = order[:n_train], order[n_train : n_train + settings["n_test"]]
     x = (x - x[train].mean(0)) / x[train].std(0)
-    if settings["response"] == "standardised":
+    if settings["response"] == "standardized":
         y = (y - y[train].mean()) / y[train].std()
     x_train, y_train = x[train], y[train]
     shape = x_train.shape if settings["noise_on"] == "x" else y_train.shape
@@ -153,7 +153,7 @@ KIND = Kind(
         "strength": Option(0.0, low=0),
         "noise_on": Option("y", choices=("y", "x")),
         "spread": Option("std", choices=("std", "variance")),
-        "response": Option("standardised", choices=("raw", "standardised")),
+        "response": Option("standardized", choices=("raw", "standardized")),
         "n_train": Option(2000, low=50),
         "n_test": Option(4000, low=50),
         "hidden": Option(64, low=1),

@@ -124,9 +124,25 @@ class Report:
         warned = sum(record.warnings is not None for record in self.records)
         if warned:
             notes.append(f"{warned} cells gave warnings (column 'warnings' of the export)")
+        notes += self._superseded()
         if self.unplanned:
             notes.append(f"{self.unplanned} finished cells of other settings are not shown")
         return notes
+
+    def _superseded(self) -> list[str]:
+        """Name methods whose cells an earlier version of the method computed."""
+        found: dict[tuple[str, str, str], int] = {}
+        for record in self.records:
+            method = self.kind.methods.get(record.method)
+            now = "none" if method is None else f"{self.kind.version}.{method.version}"
+            if record.status == "done" and record.version != now:
+                key = (record.method, record.version, now)
+                found[key] = found.get(key, 0) + 1
+        return [
+            f"superseded: {count} cells of {method} are of its version {before}, today's is {now}; "
+            f"vnt bench run computes them again"
+            for (method, before, now), count in found.items()
+        ]
 
     def _trials(self) -> list[str]:
         """Say how many settings each method could choose from."""

@@ -90,6 +90,8 @@ class Kind:
     first
         ``first(cell)``: cells that come before it and that no table shows. Each is computed once
         for all that name it, and its metric is ``given`` to them.
+    retired
+        Ids of methods that are no longer used, and what to use instead.
     """
 
     name: str
@@ -108,6 +110,7 @@ class Kind:
     domains: Callable[[str, Settings], Mapping[str, tuple[Any, Any]]] | None = None
     probe: "Callable[[Cell], Sequence[tuple[Cell, float]]] | None" = None
     first: "Callable[[Cell], Sequence[Cell]]" = _none
+    retired: Mapping[str, str] = field(default_factory=dict)
 
 
 def load_kind(name: str) -> Kind:
@@ -119,7 +122,7 @@ def load_kind(name: str) -> Kind:
     'mae'
     >>> load_kind("my.experiment")
     Traceback (most recent call last):
-    vntransfer.errors.PresetError: experiment: cannot import 'my.experiment' (No module named 'my')
+    vntransfer_lab.errors.PresetError: experiment: cannot import 'my.experiment' (...)
     """
     if "." not in name or name.startswith("."):
         check_names([name], KINDS, "experiment")

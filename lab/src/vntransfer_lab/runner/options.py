@@ -36,7 +36,7 @@ class Option:
     2.0
     >>> Option("y", choices=("x", "y")).check("z", "noise_on")
     Traceback (most recent call last):
-    vntransfer.errors.PresetError: noise_on: expected one of x, y, got 'z'
+    vntransfer_lab.errors.PresetError: noise_on: expected one of x, y, got 'z'
     """
 
     default: Any
@@ -95,7 +95,7 @@ def check_names(given: Iterable[str], known: Iterable[str], where: str) -> None:
     --------
     >>> check_names(["rige"], ["ridge", "boosting"], "methods")
     Traceback (most recent call last):
-    vntransfer.errors.PresetError: methods: unknown 'rige' (did you mean 'ridge'?); known: boosting, ridge
+    vntransfer_lab.errors.PresetError: methods: unknown 'rige' (did you mean 'ridge'?); known: boosting, ridge
     """  # noqa: E501
     known = sorted(known)
     for name in given:
@@ -113,7 +113,7 @@ def table(value: Any, where: str) -> dict[str, Any]:
     --------
     >>> table(3, "settings")
     Traceback (most recent call last):
-    vntransfer.errors.PresetError: settings: expected a table, got 3
+    vntransfer_lab.errors.PresetError: settings: expected a table, got 3
     """
     if not isinstance(value, Mapping):
         raise PresetError(f"{where}: expected a table, got {value!r}")

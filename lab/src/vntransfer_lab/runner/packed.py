@@ -23,7 +23,7 @@ from vntransfer_lab.runner.records import JSON_COLUMNS, Cost, Record
 RUN_NAME = "run.json"
 CELLS_NAME = "cells.parquet"
 _FORMAT = 1
-_COLUMNS = ("key", *IDENTITY, "status", "seconds", "error", "warnings")
+_COLUMNS = ("key", *IDENTITY, "status", "seconds", "error", "warnings", "made_by")
 
 
 def _pyarrow() -> tuple[Any, Any]:

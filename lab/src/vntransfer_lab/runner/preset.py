@@ -213,7 +213,7 @@ def check(raw: Mapping[str, Any], name: str) -> Preset:
     {'ridge': {'alpha': 1.0}}
     >>> check(raw | {"seed": 5}, "mine")
     Traceback (most recent call last):
-    vntransfer.errors.PresetError: mine: unknown 'seed' (did you mean 'seeds'?); known: ...
+    vntransfer_lab.errors.PresetError: mine: unknown 'seed' (did you mean 'seeds'?); known: ...
     """
     check_names(raw, _KEYS, name)
     for key in ("title", "experiment", "data", "methods"):
@@ -298,6 +298,8 @@ def _methods(
     value: Any, shared: Settings, kind: Kind, where: str
 ) -> tuple[dict[str, Settings], dict[str, dict[str, list[Any]]]]:
     given = table(value, where)
+    for name in kind.retired.keys() & given.keys():
+        raise PresetError(f"{where}: {kind.retired[name]}")
     if given.get("all") == {}:
         check_names(given, [*kind.methods, "all"], where)
         given = {name: given.get(name, {}) for name in kind.methods}

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from vntransfer import __version__
 from vntransfer_lab.runner.cells import IDENTITY, Identity
 
 JSON_COLUMNS = ("hyper", "settings")
@@ -31,7 +32,10 @@ class Cost:
 
 @dataclass(frozen=True)
 class CellOutcome:
-    """What came out of computing one cell: rows ``(step, metric, value)`` or an error."""
+    """What came out of computing one cell: rows ``(step, metric, value)`` or an error.
+
+    ``made_by`` is the version of vntransfer that computed it.
+    """
 
     rows: Sequence[tuple[int, str, float]] = ()
     seconds: float = 0.0
@@ -39,6 +43,7 @@ class CellOutcome:
     traceback: str = ""
     warnings: Sequence[str] = ()
     cost: Cost | None = None
+    made_by: str = __version__
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,6 +56,7 @@ class Record(Identity):
     error: str | None = None
     traceback: str | None = None
     warnings: str | None = None
+    made_by: str = ""
     metrics: dict[str, dict[int, float]] = field(default_factory=dict)
 
 
@@ -61,7 +67,7 @@ def flat_rows(records: Iterable[Record]) -> Iterator[dict[str, Any]]:
     pending) gives one row with an empty metric.
     """
     for record in records:
-        names = ("key", *IDENTITY, "status", "seconds", "error", "warnings")
+        names = ("key", *IDENTITY, "status", "seconds", "error", "warnings", "made_by")
         head = {name: getattr(record, name) for name in names if name not in JSON_COLUMNS}
         head |= {f"settings.{name}": value for name, value in record.settings.items()}
         head |= {f"hyper.{name}": value for name, value in record.hyper.items()}

@@ -113,4 +113,5 @@ def _outcome(record: Record, cost: Cost | None) -> CellOutcome:
         for step, value in steps.items()
     ]
     warnings = record.warnings.splitlines() if record.warnings else ()
-    return CellOutcome(rows, record.seconds or 0.0, warnings=warnings, cost=cost)
+    seconds = record.seconds or 0.0
+    return CellOutcome(rows, seconds, warnings=warnings, cost=cost, made_by=record.made_by)

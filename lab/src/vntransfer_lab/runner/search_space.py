@@ -107,7 +107,7 @@ def check_search(
     2
     >>> check_search(given, smoke, methods, {}, "oracle", "search")
     Traceback (most recent call last):
-    vntransfer.errors.PresetError: search: selection 'oracle' looks at the target's labels; ...
+    vntransfer_lab.errors.PresetError: search: selection 'oracle' looks at the target's labels; ...
     """
     given = table(value, where)
     check_names(given, ("sampler", "trials", "seed", "pruner", "fixed", "space"), where)

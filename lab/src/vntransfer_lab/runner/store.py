@@ -109,7 +109,9 @@ class Store(StoreFile):
             return None
         identity, seconds, error, warnings = found[0]
         rows = self.read("SELECT step, name, value FROM metrics WHERE cell = ?", identity)
-        return CellOutcome(rows, seconds, error or "", warnings=(warnings or "").splitlines())
+        said = (warnings or "").splitlines()
+        made_by = self._makers(identity).get(identity, "")
+        return CellOutcome(rows, seconds, error or "", warnings=said, made_by=made_by)
 
     def finish(self, key: str, outcome: CellOutcome) -> None:
         """Record the outcome of a cell, whole or not at all."""
@@ -134,6 +136,7 @@ class Store(StoreFile):
                 ),
             )
             execute("INSERT OR REPLACE INTO times VALUES (?, ?)", (identity, time.time()))
+            execute("INSERT OR REPLACE INTO makers VALUES (?, ?)", (identity, outcome.made_by))
             execute("DELETE FROM costs WHERE cell = ?", (identity,))
             if outcome.cost is not None:
                 spent = astuple(outcome.cost)
@@ -169,12 +172,20 @@ class Store(StoreFile):
             "JOIN cells ON cells.id = cell WHERE place >= 0 ORDER BY cell, name, step"
         ):
             metrics.setdefault(cell, {}).setdefault(name, {})[step] = value
-        records = []
+        records, makers = [], self._makers()
         for identity, *values in self.read(query):
             row: dict[str, Any] = dict(zip(names, values, strict=True))
             row.update({name: json.loads(row[name]) for name in JSON_COLUMNS})
+            row["made_by"] = makers.get(identity, "")
             records.append(Record(**row, metrics=metrics.get(identity, {})))
         return records
+
+    def _makers(self, *cell: int) -> dict[int, str]:
+        """Return the version that computed each cell, or one; stores of 0.1.0.dev0 do not tell."""
+        if not self.has("makers"):
+            return {}
+        which = " WHERE cell = ?" if cell else ""
+        return dict(self.read(f"SELECT cell, version FROM makers{which}", *cell))
 
     def costs(self) -> dict[str, Cost]:
         """Return what planned cells cost, by their keys; not all of them know."""

@@ -47,6 +47,8 @@ _ADDITIONS = (
     """CREATE TABLE IF NOT EXISTS costs (
         cell INTEGER PRIMARY KEY, steps INTEGER NOT NULL, step_seconds REAL, memory INTEGER
     )""",
+    # the version of vntransfer that computed a cell
+    "CREATE TABLE IF NOT EXISTS makers (cell INTEGER PRIMARY KEY, version TEXT NOT NULL)",
 )
 
 
