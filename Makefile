@@ -11,7 +11,7 @@ export MKL_NUM_THREADS ?= 1
 
 .PHONY: demo test lint types unit format bench-core bench-adaptation bench-continual \
 	bench-data bench-page bench-runner bench-faults docs site \
-	setup clean
+	test-lowest test-wheel setup clean
 
 demo: setup
 	@$(BIN)/vnt demo
@@ -57,6 +57,19 @@ bench-continual: setup
 bench-data: setup
 	@OMP_NUM_THREADS=1 $(BIN)/python benchmarks/data_loading.py
 
+# The fast tests with the lowest declared versions, in an environment of its own.
+LOWEST := .venv-lowest
+test-lowest:
+	@$(PYTHON) -m venv --clear $(LOWEST)
+	@$(LOWEST)/bin/python -m pip install --quiet -c constraints-lowest.txt -e '.[all]' \
+		hypothesis mpmath polars pytest pytest-xdist selenium
+	@$(LOWEST)/bin/pytest -n $(JOBS) -c pyproject.toml tests/divergences tests/theory tests/relations \
+		tests/pages tests/tables tests/workflows tests/cli tests/continual tests/test_*.py
+
+# The library's wheel in an empty environment without the laboratory, with the README's commands.
+test-wheel: setup
+	@$(BIN)/python tools/try_wheel.py
+
 docs: setup
 	@$(BIN)/python tools/make_api.py
 	@$(BIN)/python tools/make_figures.py
@@ -87,4 +100,4 @@ $(READY): pyproject.toml lab/pyproject.toml constraints.txt
 	@echo "$(CURDIR)" > $@
 
 clean:
-	rm -rf $(VENV) site .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(LOWEST) site .mypy_cache .pytest_cache .ruff_cache .hypothesis

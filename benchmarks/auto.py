@@ -33,7 +33,7 @@ def predictions(name: str, target: str, most: int, cache: Path | None) -> dict[s
     x_target, y_target = sources.pop(target)
     X, y, domain = stack_domains(sources, target=x_target)
     groups = group(domain, len(y))
-    tried = attempt(NAMES, X, y, groups, seed=0)
+    tried = attempt(NAMES, X, y, groups, random_state=0)
     found: dict[str, Any] = {"y": y_target}
     found["p"] = np.array([tried.model(own).predict(x_target) for own in NAMES])
     every = np.array([tried.held_out[own] for own in NAMES])

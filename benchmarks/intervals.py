@@ -34,7 +34,7 @@ def measure(name: str, most: int) -> list[Row]:
         sources = {key: own for key, own in domains.items() if key != target}
         X, y, domain = stack(sources, target=x_target)
         groups = group(domain, len(y))
-        tried = attempt(METHODS, X, y, groups, seed=0)
+        tried = attempt(METHODS, X, y, groups, random_state=0)
         for method in METHODS:
             model = tried.model(method)
             gaps = {str(k): tried.held_out[method][r] - y[r] for k, r in groups.sources.items()}

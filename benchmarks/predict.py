@@ -48,7 +48,7 @@ def generate(file: Path, rows: int) -> None:
 
 def prepare(folder: Path) -> None:
     """Write all tables, and fit the model on a small one."""
-    from vntransfer.workflows.adapt import adapt
+    from vntransfer import adapt
 
     for kind, sizes in SIZES.items():
         for n in sizes:
@@ -70,18 +70,18 @@ def read(file: Path) -> None:
 
 def predict(file: Path) -> None:
     """Predict the file into one of its kind."""
+    from vntransfer import load
     from vntransfer.workflows.predict import predict_file
-    from vntransfer.workflows.table_storage import load_table_model
 
-    model = load_table_model(file.parent / "model")
+    model = load(file.parent / "model")
     predict_file(model, file, file.parent / f"out{file.suffix}")
 
 
 def start(file: Path) -> None:
     """Import and load what a prediction needs: the memory of doing nothing."""
-    from vntransfer.workflows.table_storage import load_table_model
+    from vntransfer import load
 
-    load_table_model(file.parent / "model")
+    load(file.parent / "model")
 
 
 STEPS = {"start": start, "read": read, "predict": predict}

@@ -23,10 +23,9 @@ from unittest.mock import patch
 import numpy as np
 import torch
 
-from vntransfer.relations import RelationTest, relation_test
+from vntransfer import RelationTest, relate, relation_test
 from vntransfer.relations._bootstrap import bootstrap, divergences, interval
 from vntransfer.relations.summaries import MomentBlocks
-from vntransfer.workflows.relate import relate
 
 PAGE = Path(__file__).parents[1] / "docs" / "benchmarks" / "relate.md"
 HEAD = "# What `vnt relate` finds and costs\n\nWritten by `python benchmarks/relate.py`.\n"

@@ -80,7 +80,7 @@ def test_wrong_parts_are_named(sources: Any, message: str) -> None:
 
 def test_batches_pass_through_every_row_before_any_comes_again() -> None:
     rows = [np.arange(12), np.arange(12, 15)]
-    seen = np.stack(list(islice(balanced(rows, 4, seed=1), 6)))
+    seen = np.stack(list(islice(balanced(rows, 4, random_state=1), 6)))
     assert seen.shape == (6, 2, 4)
     large, small = seen[:, 0].ravel(), seen[:, 1].ravel()
     assert sorted(large[:12]) == sorted(large[12:]) == list(range(12))
@@ -90,16 +90,16 @@ def test_batches_pass_through_every_row_before_any_comes_again() -> None:
 
 def test_permuting_domains_permutes_batches() -> None:
     rows = [np.arange(5), np.arange(5, 12), np.arange(12, 20)]
-    one = next(balanced(rows, 4, seed=3))
-    two = next(balanced([rows[2], rows[0], rows[1]], 4, seed=3))
+    one = next(balanced(rows, 4, random_state=3))
+    two = next(balanced([rows[2], rows[0], rows[1]], 4, random_state=3))
     np.testing.assert_array_equal(one[[2, 0, 1]], two)
 
 
 def test_size_must_be_positive() -> None:
     with pytest.raises(ArgumentError, match="size"):
-        next(balanced([np.arange(2)], 0, seed=0))
+        next(balanced([np.arange(2)], 0, random_state=0))
 
 
 def test_batches_need_a_row_of_every_domain() -> None:
     with pytest.raises(DomainError, match=r"rows: expected at least one .*, got \[2, 0\]"):
-        next(balanced([np.arange(2), np.arange(0)], 4, seed=0))
+        next(balanced([np.arange(2), np.arange(0)], 4, random_state=0))

@@ -233,7 +233,11 @@ def _labels(name: str, y: Any, n_rows: int) -> NDArray[Any]:
 
 
 def balanced(
-    rows: Sequence[Rows], size: int, *, seed: int, weights: NDArray[np.float64] | None = None
+    rows: Sequence[Rows],
+    size: int,
+    *,
+    random_state: int,
+    weights: NDArray[np.float64] | None = None,
 ) -> Iterator[Rows]:
     """Endless batches (number of domains, size) to which every domain gives equally many rows.
 
@@ -247,14 +251,14 @@ def balanced(
         Rows of each domain.
     size
         Rows per domain and batch.
-    seed
+    random_state
         Seed of the order.
     weights
         One per row of the table: rows are then drawn in proportion to it, with replacement.
 
     Examples
     --------
-    >>> batches = balanced([np.array([0, 1, 2, 3]), np.array([4])], 2, seed=0)
+    >>> batches = balanced([np.array([0, 1, 2, 3]), np.array([4])], 2, random_state=0)
     >>> next(batches).shape, next(batches)[1]
     ((2, 2), array([4, 4]))
     """
@@ -262,7 +266,7 @@ def balanced(
         raise ArgumentError(f"size: expected at least 1 row per domain, got {size}")
     if 0 in (counts := [len(own) for own in rows]):
         raise DomainError(f"rows: expected at least one of every domain, got {counts}")
-    streams = [_cycle(own, size, np.random.default_rng(seed), weights) for own in rows]
+    streams = [_cycle(own, size, np.random.default_rng(random_state), weights) for own in rows]
     while True:
         yield np.stack([next(stream) for stream in streams])
 

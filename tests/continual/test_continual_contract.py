@@ -47,7 +47,7 @@ def test_same_seed_same_result_and_global_state_untouched(name: str) -> None:
     before, numpy_before = torch.get_rng_state(), np.random.get_state()[1].copy()  # noqa: NPY002
     one, two, other = net(), net(), net(seed=1)
     for model in (one, two, other):
-        learn(make(name, model), classes(), seed=3)
+        learn(make(name, model), classes(), random_state=3)
     assert values(one) == values(two) != values(other)
     assert torch.equal(torch.get_rng_state(), before)
     np.testing.assert_array_equal(np.random.get_state()[1], numpy_before)  # noqa: NPY002
@@ -115,7 +115,7 @@ def test_restored_from_a_checkpoint_it_goes_on_identically(
     name: str, stop: int, batch_size: int, tmp_path: Path
 ) -> None:
     tasks, file = classes(4), tmp_path / "here.safetensors"
-    options: dict[str, Any] = {"lr": 0.05, "batch_size": batch_size, "seed": 3, "epochs": 2}
+    options: dict[str, Any] = {"lr": 0.05, "batch_size": batch_size, "random_state": 3, "epochs": 2}
 
     def interrupted(model: torch.nn.Module, method: ContinualMethod) -> None:
         learn(method, tasks[:2], **options)
@@ -206,11 +206,11 @@ def test_wrong_strength_is_named(name: str, bad: Any) -> None:
 
 @every_method
 def test_seeds_are_whole_numbers(name: str) -> None:
-    if "seed" not in inspect.signature(METHODS[name]).parameters:
+    if "random_state" not in inspect.signature(METHODS[name]).parameters:
         pytest.skip("draws nothing")
-    with pytest.raises(ArgumentError, match="seed: expected a whole number"):
-        make(name, net(), seed=0.5)
-    make(name, net(), seed=np.int64(1))
+    with pytest.raises(ArgumentError, match="random_state: expected a whole number"):
+        make(name, net(), random_state=0.5)
+    make(name, net(), random_state=np.int64(1))
 
 
 @every_method

@@ -172,10 +172,10 @@ def test_batches_are_shuffled_by_seed_and_epoch_only() -> None:
         return [float(v) for x, _ in task.batches(2, **options) for v in x]
 
     assert order() == list(range(9))
-    assert order(seed=1) == order(seed=1) != order(seed=2)
-    assert order(seed=1, epoch=1) != order(seed=1)
-    assert sorted(order(seed=1, epoch=1)) == list(range(9))
-    assert order(seed=1)[4:] == order(seed=1, start=2)
+    assert order(random_state=1) == order(random_state=1) != order(random_state=2)
+    assert order(random_state=1, epoch=1) != order(random_state=1)
+    assert sorted(order(random_state=1, epoch=1)) == list(range(9))
+    assert order(random_state=1)[4:] == order(random_state=1, start=2)
 
 
 def test_momentum_is_part_of_a_checkpoint(tmp_path: Path) -> None:

@@ -185,7 +185,7 @@ def _equation_11(now: Tensor, then: list[Tensor], labels: list[Tensor]) -> list[
 
 
 def test_before_the_first_recomputation_all_tasks_count_alike() -> None:
-    method = RSP(net(), 2.0, groups=3, normalise="tasks")
+    method = RSP(net(), 2.0, groups=3, normalize="tasks")
     learn(method, classes())
     method.before_task()
     method.quadratic.changed()
@@ -244,15 +244,15 @@ def test_classes_of_heads_are_counted_within_them() -> None:
 
 
 @pytest.mark.parametrize("grouping", ["communities", "spectral", "random"])
-@pytest.mark.parametrize("normalise", ["tasks", "groups", "none"])
-def test_groupings_and_normalisations_run(grouping: Any, normalise: Any) -> None:
+@pytest.mark.parametrize("normalize", ["tasks", "groups", "none"])
+def test_groupings_and_normalisations_run(grouping: Any, normalize: Any) -> None:
     model = net()
-    options: dict[str, Any] = {"normalise": normalise, "temperature": 0.5, "every": 4}
+    options: dict[str, Any] = {"normalize": normalize, "temperature": 0.5, "every": 4}
     method = RSP(model, groups=3, grouping=grouping, relatedness="reversed", **options)
     learn(method, classes())
     assert all(p.isfinite().all() for p in model.parameters())
     (D, *_), (labels, *_) = method.divergences, method.labels
-    r = relatedness(D, "reversed", 0.5, normalise).sum(0)[labels]  # of the units, all tasks
+    r = relatedness(D, "reversed", 0.5, normalize).sum(0)[labels]  # of the units, all tasks
     weights = method.quadratic.precisions[2]
     torch.testing.assert_close(weights, r.to(weights).expand_as(weights))
 
@@ -263,7 +263,7 @@ def test_groupings_and_normalisations_run(grouping: Any, normalise: Any) -> None
         ({"groups": 0}, "groups: expected a whole number from 1"),
         ({"grouping": "some"}, "grouping: expected one of"),
         ({"owns": "some"}, "owns: expected one of"),
-        ({"normalise": "some"}, "normalise: expected one of"),
+        ({"normalize": "some"}, "normalize: expected one of"),
         ({"relatedness": "some"}, "relatedness: expected one of"),
         ({"response": "some"}, "response: expected one of"),
         ({"temperature": 0}, "temperature: expected a finite number above 0"),

@@ -179,7 +179,7 @@ def test_unknown_layers_are_named() -> None:
 def test_agem(margin: float, sample: int | None) -> None:
     tasks = classes(3, dtype=F64)
     ours, plain = net(dtype=F64), net(dtype=F64)
-    learn(AGEM(ours, margin=margin, memory=4, sample=sample, seed=3), tasks, lr=RATE)
+    learn(AGEM(ours, margin=margin, memory=4, sample=sample, random_state=3), tasks, lr=RATE)
     kept_x, kept_y, turned, rng = [], [], 0, generator(3)
     for task in tasks:
         for x, y in task.batches(2):
@@ -274,7 +274,7 @@ def test_mer() -> None:
 def test_replay() -> None:
     tasks = classes(2, dtype=F64)
     ours, plain = net(dtype=F64), net(dtype=F64)
-    learn(Replay(ours, memory=5, replay=3, seed=7), tasks, lr=RATE)
+    learn(Replay(ours, memory=5, replay=3, random_state=7), tasks, lr=RATE)
     memory = SampleReservoir(5, generator(7))
     for task in tasks:
         for x, y in task.batches(2):
@@ -288,7 +288,7 @@ def test_replay() -> None:
 def test_dark_replay() -> None:
     tasks = classes(2, dtype=F64)
     ours, plain = net(dtype=F64), net(dtype=F64)
-    learn(DarkReplay(ours, alpha=0.3, beta=0.6, memory=5, replay=3, seed=7), tasks, lr=RATE)
+    learn(DarkReplay(ours, alpha=0.3, beta=0.6, memory=5, replay=3, random_state=7), tasks, lr=RATE)
     memory = SampleReservoir(5, generator(7))
     for task in tasks:
         for x, y in task.batches(2):

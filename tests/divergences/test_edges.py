@@ -6,13 +6,19 @@ import numpy as np
 import pytest
 import torch
 
-from vntransfer import Moments, correntropy, covariance, pairwise, response_divergence
+from vntransfer import (
+    Moments,
+    correntropy,
+    covariance,
+    pairwise,
+    relate,
+    relation_test,
+    response_divergence,
+)
 from vntransfer.divergences import DIVERGENCES
 from vntransfer.errors import ArgumentError, DomainError
 from vntransfer.moments import median_gap
-from vntransfer.relations import relation_test
 from vntransfer.theory import BoundTerms, max_discrepancy
-from vntransfer.workflows.relate import relate
 
 
 def stretched(condition: float, seed: int = 0) -> torch.Tensor:

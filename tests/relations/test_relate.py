@@ -8,10 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers.relation_worlds import domain, towns
+from vntransfer import Relation, relate
 from vntransfer.divergences import DIVERGENCES, pairwise
 from vntransfer.errors import ArgumentError, DataError, DomainError, NumericalWarning, VnError
-from vntransfer.relations import Relation
-from vntransfer.workflows.relate import relate
 
 FAST = {"n_resamples": 199, "n_bootstrap": 20}
 

@@ -5,9 +5,9 @@ import pytest
 import torch
 
 from helpers.relation_worlds import domain
+from vntransfer import relation_test
 from vntransfer.divergences import response_divergence
 from vntransfer.errors import ArgumentError, DomainError, NumericalWarning
-from vntransfer.relations import relation_test
 from vntransfer.relations._pair_statistic import RelationPair, Sample, p_value, permuted
 from vntransfer.relations._resampled_divergences import Bordered, between, on_same_features
 from vntransfer.relations._smoother import Basis, fit

@@ -265,7 +265,7 @@ def test_too_many_places_are_refused(tmp_path: Path) -> None:
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_workers_give_the_same_numbers(tmp_path: Path) -> None:
     distributed = pytest.importorskip("distributed", reason="dask.distributed is not installed")
-    from vntransfer.workflows.relate import relate
+    from vntransfer import relate
 
     paths = [write_csv(tmp_path / f"{k}.csv", towns(seed=k)) for k in range(3)]
     paths.append(files(tmp_path)["parquet"])

@@ -94,11 +94,11 @@ def test_is_reproducible_and_leaves_the_global_generator_alone() -> None:
     s, t = normal(40, 2, seed=0), 1.5 * normal(40, 2, seed=1)
     torch.manual_seed(0)
     before = torch.get_rng_state()
-    one, two = (max_discrepancy(s, t, steps=5, restarts=2, seed=3) for _ in range(2))
+    one, two = (max_discrepancy(s, t, steps=5, restarts=2, random_state=3) for _ in range(2))
     assert one.value == two.value
     assert one.history == two.history
     assert torch.equal(torch.get_rng_state(), before)
-    other = max_discrepancy(s, t, steps=5, restarts=2, seed=100)
+    other = max_discrepancy(s, t, steps=5, restarts=2, random_state=100)
     assert other.value != one.value
 
 

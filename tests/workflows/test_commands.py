@@ -12,8 +12,8 @@ from typer.testing import CliRunner, Result
 
 from helpers.bad_tables import BAD, any_table, write_cells
 from helpers.towns import towns, write
+from vntransfer import example_table
 from vntransfer.cli import app
-from vntransfer.tables.example import example_table
 
 ROLES = ["--domain", "town", "--response", "price", "--target", "new"]
 QUICK = [*ROLES, "--method", "ridge", "--no-compare"]
@@ -104,7 +104,7 @@ def test_what_was_not_tried_is_not_said_to_promise_no_gain() -> None:
     plain = {"boosting": {"a": 1.0, "b": 1.0}, "auto": {"a": 1.0, "b": 1.0}}
     errors = {**plain, "constant": {"a": 5.0, "b": 5.0}}
     assert "were not tried" in _warnings("auto", ["boosting"], errors)[0]
-    tried = {**errors, "mdd": {"a": 2.0, "b": 2.0}}
+    tried = {**errors, "align": {"a": 2.0, "b": 2.0}}
     assert "promised no gain" in _warnings("auto", ["boosting"], tried)[0]
 
 
@@ -120,13 +120,12 @@ def test_what_saving_lacks_is_said_before_training(
 
 
 def test_python_equals_the_command(tmp_path: Path) -> None:
-    from vntransfer.workflows.adapt import adapt
-    from vntransfer.workflows.table_storage import load_table_model
+    from vntransfer import adapt, load
 
     path = write(tmp_path / "a.csv", towns())
     assert vnt("adapt", path, *QUICK, "--save", tmp_path / "m").exit_code == 0
     own = adapt(path, domain="town", response="price", target="new", method="ridge", compare=())
-    same = load_table_model(tmp_path / "m").predict(path).value == own.predict(path).value
+    same = load(tmp_path / "m").predict(path).value == own.predict(path).value
     assert same.all()
 
 
@@ -176,7 +175,7 @@ def test_bad_options(options: list[str], message: str, tmp_path: Path) -> None:
 COMMANDS = {
     "adapt": QUICK,
     "relate": ["--domain", "town", "--response", "price", "--resamples", "99"],
-    "continual": ["--task", "town", "--response", "price", "--compare", ""],
+    "learn": ["--task", "town", "--response", "price", "--compare", ""],
 }
 
 
@@ -199,7 +198,7 @@ def test_outputs_that_cannot_be(command: str, tmp_path: Path) -> None:
         done = run(*options)
         assert done.exit_code == 2, (options, done.output, done.exception)
         assert message in done.stderr
-    if command in ("adapt", "continual"):
+    if command in ("adapt", "learn"):
         for options, message in (
             (["--save", path], "is a file; name a folder"),
             (["--save", path / "m"], "is no folder that one can write into"),

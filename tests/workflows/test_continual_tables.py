@@ -11,11 +11,10 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from helpers.towns import write
+from vntransfer import learn_tasks, load
 from vntransfer.cli import app
 from vntransfer.continual import METHODS
 from vntransfer.errors import ArgumentError, DataError, DomainError
-from vntransfer.workflows.learn import learn_tasks
-from vntransfer.workflows.learn_storage import load_continual_model
 
 
 def table(n: int = 60) -> dict[str, list[Any]]:
@@ -61,16 +60,16 @@ def test_same_seed_same_numbers_and_folders(tmp_path: Path) -> None:
     first, second = (learn_tasks(table(), **options) for _ in range(2))
     np.testing.assert_array_equal(first.matrix, second.matrix)
     first.save(tmp_path / "m")
-    again = load_continual_model(tmp_path / "m")
+    again = load(tmp_path / "m")
     np.testing.assert_array_equal(again.predict(table()), first.predict(table()))
     np.testing.assert_array_equal(again.matrix, first.matrix)
     assert (again.names, again.method, again.unit) == (first.names, first.method, first.unit)
     numbers = tmp_path / "m" / "model.safetensors"
     numbers.write_bytes(numbers.read_bytes()[:-1])
     with pytest.raises(DataError, match="does not match"):
-        load_continual_model(tmp_path / "m")
+        load(tmp_path / "m")
     with pytest.raises(DataError, match=r"holds no model\.json"):
-        load_continual_model(tmp_path)
+        load(tmp_path)
 
 
 @pytest.mark.parametrize("method", ["rewc", "rsp", "gpm"])
@@ -79,7 +78,7 @@ def test_saved_networks_predict_as_they_did(method: str, tmp_path: Path) -> None
         table(), task="week", response="y", drop=["colour"], method=method, epochs=3
     )
     model.save(tmp_path / "m")
-    again = load_continual_model(tmp_path / "m")
+    again = load(tmp_path / "m")
     np.testing.assert_allclose(again.predict(table()), model.predict(table()))
     errors = np.abs(again.predict(table()) - np.array(table()["y"]))
     assert np.sqrt(np.square(errors).mean()) < 1.5 * model.summary()["RA"]
@@ -87,13 +86,13 @@ def test_saved_networks_predict_as_they_did(method: str, tmp_path: Path) -> None
 
 def test_command_prints_matrix_and_curves(tmp_path: Path) -> None:
     path, page = write(tmp_path / "a.csv", table()), tmp_path / "p.html"
-    roles = ["continual", str(path), "--task", "week", "--response", "colour"]
+    roles = ["learn", str(path), "--task", "week", "--response", "colour"]
     done = CliRunner().invoke(app, [*roles, "--out", str(page), "--save", str(tmp_path / "m")])
     assert done.exit_code == 0, done.output
     for part in ("held-out rows of each task", "Forgetting", "BT = RA - LA", "sgd"):
         assert part in done.output
     assert "Forgetting" in page.read_text(encoding="utf-8")
-    assert load_continual_model(tmp_path / "m").method == "covp"
+    assert load(tmp_path / "m").method == "covp"
 
 
 def test_rows_without_response_are_left_out_and_told(tmp_path: Path) -> None:
@@ -105,7 +104,7 @@ def test_rows_without_response_are_left_out_and_told(tmp_path: Path) -> None:
         "60 of 60 rows of task '2' have no response: left out",
     )
     model.save(tmp_path / "m")
-    assert load_continual_model(tmp_path / "m").notes == model.notes
+    assert load(tmp_path / "m").notes == model.notes
 
 
 def test_far_rows_are_those_of_the_border() -> None:
@@ -125,16 +124,16 @@ def test_files_are_predicted_by_the_network_of_all_tasks(response: str, tmp_path
     path, folder, out = write(tmp_path / "a.csv", table()), tmp_path / "m", tmp_path / "out.csv"
     other = "y" if response == "colour" else "colour"
     roles = ("--task", "week", "--response", response, "--drop", other, "--compare", "")
-    done = vnt("continual", path, *roles, "--epochs", 5, "--save", folder)
+    done = vnt("learn", path, *roles, "--epochs", 5, "--save", folder)
     assert done.exit_code == 0, done.output
     assert "predict with: vnt predict" in done.output
     done = vnt("predict", folder, path, "--out", out)
     assert done.exit_code == 0, done.output
-    assert "note: a network of `vnt continual`: one for all tasks, without intervals" in done.output
+    assert "note: a network of `vnt learn`: one for all tasks, without intervals" in done.output
     with out.open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     assert list(rows[0]) == ["row", *table(), f"{response} predicted"]
-    model = load_continual_model(folder)
+    model = load(folder)
     found, truth = model.predict(path), np.array(table()[response])
     if response == "colour":
         assert [row["colour predicted"] for row in rows] == found.tolist()
@@ -154,12 +153,12 @@ def test_a_class_may_be_named_none(tmp_path: Path) -> None:
     pain[3] = ""
     path, folder = write(tmp_path / "a.csv", {**own, "pain": pain}), tmp_path / "m"
     roles = ("--task", "week", "--response", "pain", "--drop", "colour", "--compare", "")
-    done = vnt("continual", path, *roles, "--epochs", 5, "--save", folder)
+    done = vnt("learn", path, *roles, "--epochs", 5, "--save", folder)
     assert done.exit_code == 0, done.output
     said = " ".join(done.output.split())
     assert "1 of 60 rows of task '10' have no response: left out" in said
     assert "'None' is taken for a class of its own" in said
-    assert load_continual_model(folder).classes == ("Mild", "NA", "None")
+    assert load(folder).classes == ("Mild", "NA", "None")
     done = vnt("predict", folder, path)
     assert "179 rows have a response: accuracy" in done.output
 
@@ -184,7 +183,7 @@ def test_classes_may_be_written_otherwise_later(
 
     path, folder = write(tmp_path / "a.csv", written(learnt)), tmp_path / "m"
     roles = ("--task", "week", "--response", "red", "--kind", "classification", "--compare", "")
-    assert vnt("continual", path, *roles, "--epochs", 5, "--save", folder).exit_code == 0
+    assert vnt("learn", path, *roles, "--epochs", 5, "--save", folder).exit_code == 0
     accuracies = {
         re.findall(r"accuracy [\d.]+", vnt("predict", folder, path).output)[0]
         for path in (path, write(tmp_path / "b.csv", written(later)))

@@ -19,7 +19,7 @@ COLUMN, PLACE, RESPONSE, CELL = (f"{word}{HOSTILE}" for word in ("column", "plac
 COMMANDS: dict[str, list[str]] = {
     "relate": ["--domain", PLACE, "--resamples", "99"],
     "adapt": ["--domain", PLACE, "--target", f"new{HOSTILE}", "--method", "ridge", "--no-compare"],
-    "continual": ["--task", PLACE],
+    "learn": ["--task", PLACE],
 }
 
 
@@ -45,7 +45,7 @@ def hostile_table(folder: Path, *, complete: bool) -> Path:
 def test_nothing_of_a_table_is_run(command: str, opened: Any, tmp_path: Path) -> None:
     from selenium.webdriver.common.keys import Keys
 
-    path = hostile_table(tmp_path, complete=command == "continual")
+    path = hostile_table(tmp_path, complete=command == "learn")
     out = tmp_path / FILE.replace(".csv", ".html")
     roles = [command, str(path), "--response", RESPONSE, *COMMANDS[command], "--out", str(out)]
     done = CliRunner().invoke(app, roles)
@@ -63,7 +63,7 @@ def test_nothing_of_a_table_is_run(command: str, opened: Any, tmp_path: Path) ->
     words = "return [...document.querySelectorAll('main td, main th')].map(c => c.textContent)"
     cells = [cell.strip() for cell in opened.execute_script(words)]
     assert COLUMN in cells
-    if command == "continual":
+    if command == "learn":
         assert RESPONSE in opened.title
     else:
         assert f"north{HOSTILE}" in cells

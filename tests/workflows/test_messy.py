@@ -14,14 +14,11 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from helpers.towns import csv_text, towns, write
+from vntransfer import adapt, learn_tasks, load
 from vntransfer.cli import app
 from vntransfer.errors import ArgumentError, DataError, DomainError
 from vntransfer.tables.frame import read_frame
-from vntransfer.workflows.adapt import adapt
-from vntransfer.workflows.learn import learn_tasks
-from vntransfer.workflows.learn_storage import load_continual_model
 from vntransfer.workflows.predict import predict_file
-from vntransfer.workflows.table_storage import load_table_model
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -67,7 +64,7 @@ def test_a_column_named_row_stays_beside_the_row_numbers(
         tmp_path / "a.csv", {name: [f"r{i}" for i in range(n)] for name in taken} | towns()
     )
     out = tmp_path / f"out.{ending}"
-    predict_file(load_table_model(model), table, out)
+    predict_file(load(model), table, out)
     rows = pq.read_table(out).to_pylist() if ending == "parquet" else rows_of(out)
     free = f"{taken[-1]} of file"
     assert [str(row[free]) for row in rows[:3]] == ["2", "3", "4"]
@@ -89,7 +86,7 @@ def test_columns_that_are_copied_lose_nothing_and_may_be_of_any_type(
         }
     )
     pq.write_table(own, tmp_path / "a.parquet")
-    loaded = load_table_model(model)
+    loaded = load(model)
     predict_file(loaded, tmp_path / "a.parquet", tmp_path / "out.parquet")
     written = pq.read_table(tmp_path / "out.parquet")
     for name in own.column_names:
@@ -124,7 +121,7 @@ def test_several_files_are_not_predicted_as_one(model: Path, tmp_path: Path) -> 
     for name in ("a", "b"):
         write(tmp_path / f"sales.{name}.csv", towns())
     with pytest.raises(ArgumentError, match="path: 2 files"):
-        predict_file(load_table_model(model), tmp_path / "sales.*.csv")
+        predict_file(load(model), tmp_path / "sales.*.csv")
     for name in ("a", "b"):
         done = vnt("predict", model, tmp_path / f"sales.{name}.csv")
         assert done.exit_code == 0, done.output
@@ -197,7 +194,7 @@ def test_a_reader_that_leaves_costs_neither_model_nor_page(command: str, tmp_pat
     assert page.exists(), done.stderr
     assert "Traceback" not in done.stderr
     if command == "adapt":
-        assert load_table_model(tmp_path / "m").targets == ["new"]
+        assert load(tmp_path / "m").targets == ["new"]
 
 
 def test_no_page_takes_the_place_of_a_table_a_pipe_or_a_model(tmp_path: Path) -> None:
@@ -280,7 +277,7 @@ def test_edited_models_are_refused(change: dict[str, Any], model: Path, tmp_path
         change = {"schema": [own | change["schema"][0] for own in record["schema"]]}
     (tmp_path / "m" / "model.json").write_text(json.dumps(record | change))
     with pytest.raises(DataError, match="damaged"):
-        load_table_model(tmp_path / "m")
+        load(tmp_path / "m")
 
 
 def test_folders_of_tasks_are_checked_as_those_of_models(tmp_path: Path) -> None:
@@ -288,12 +285,12 @@ def test_folders_of_tasks_are_checked_as_those_of_models(tmp_path: Path) -> None
     learn_tasks(towns(), task="town", response="garden", features=["size"]).save(folder)
     (folder / "more.txt").write_text("")
     with pytest.raises(DataError, match=r"more.txt is not part of the model"):
-        load_continual_model(folder)
+        load(folder)
     (folder / "more.txt").unlink()
     record = json.loads((folder / "model.json").read_text())
     (folder / "model.json").write_text(json.dumps(record | {"classes": ["a", "b", "c"]}))
     with pytest.raises(DataError, match="damaged"):
-        load_continual_model(folder)
+        load(folder)
 
 
 @pytest.mark.parametrize("write_as", ["{},5", "{}%", "1,{:03.0f}.5"])
@@ -353,7 +350,7 @@ def test_copies_of_parquet_in_csv_lose_nothing(model: Path, tmp_path: Path) -> N
     columns = {name: pa.array([value] * 125, kind) for name, (kind, value, _) in kinds.items()}
     path, out = tmp_path / "a.parquet", tmp_path / "out.csv"
     pq.write_table(pa.table({**towns(), **columns}), path)
-    predict_file(load_table_model(model), path, out)
+    predict_file(load(model), path, out)
     row = rows_of(out)[0]
     assert {name: row[name] for name in kinds} == {name: own[2] for name, own in kinds.items()}
 
@@ -362,7 +359,7 @@ def test_copied_categories_of_parquet_stay_categories(model: Path, tmp_path: Pat
     colour = pa.array(["red", "blue", None, "red", "red"] * 25).dictionary_encode()
     path, out = tmp_path / "a.parquet", tmp_path / "out.parquet"
     pq.write_table(pa.table({**towns(), "colour": colour}), path)
-    predict_file(load_table_model(model), path, out, size=7)
+    predict_file(load(model), path, out, size=7)
     found = pq.read_table(out).column("colour")
     assert pa.types.is_dictionary(found.type)
     assert found.to_pylist() == colour.to_pylist()

@@ -9,15 +9,14 @@ import numpy as np
 import pytest
 
 from helpers.towns import towns, write
+from vntransfer import TableModel, adapt, load
 from vntransfer.errors import ArgumentError, DataError, DomainError
 from vntransfer.storage.folders import replaced
 from vntransfer.tables import Findings
-from vntransfer.workflows.adapt import adapt
 from vntransfer.workflows.adapt_page import write_page
 from vntransfer.workflows.predict import predict_file
 from vntransfer.workflows.prediction_intervals import Calibration
-from vntransfer.workflows.table_model import TableModel
-from vntransfer.workflows.table_storage import KIND, load_table_model
+from vntransfer.workflows.table_storage import KIND
 
 ROLES: dict[str, Any] = {"domain": "town", "response": "price"}
 QUICK: dict[str, Any] = {**ROLES, "target": "new", "method": "ridge", "compare": ()}
@@ -105,7 +104,7 @@ def test_several_targets_have_models_of_their_own(tmp_path: Path) -> None:
     both.save(tmp_path / "m")
     rows = [i for i, t in enumerate(table["town"]) if t in both.targets]
     some = {name: [values[i] for i in rows] for name, values in table.items()}
-    again = load_table_model(tmp_path / "m")
+    again = load(tmp_path / "m")
     np.testing.assert_array_equal(again.predict(some).value, both.predict(some).value)
 
 
@@ -139,7 +138,7 @@ def test_folder_is_checked_before_anything_is_used(model: TableModel, tmp_path: 
     place = tmp_path / "m"
     model.save(place)
     model.save(place)  # an older model is replaced
-    again = load_table_model(place)
+    again = load(place)
     np.testing.assert_array_equal(again.predict(towns()).high, model.predict(towns()).high)
     assert again.outcomes == model.outcomes
     assert again.encoder == model.encoder
@@ -151,7 +150,7 @@ def test_folder_is_checked_before_anything_is_used(model: TableModel, tmp_path: 
 
     def broken(message: str, **changes: Any) -> None:
         with pytest.raises(DataError, match=message):
-            load_table_model(place)
+            load(place)
         for file, content in original.items():
             file.parent.mkdir(exist_ok=True)
             file.write_bytes(content)
@@ -175,9 +174,9 @@ def test_folder_is_checked_before_anything_is_used(model: TableModel, tmp_path: 
     extra = place / "estimator0" / "more.pkl"
     extra.write_bytes(b"cos\nsystem\n")
     with pytest.raises(DataError, match=r"more\.pkl is not part of the model"):
-        load_table_model(place)
+        load(place)
     with pytest.raises(DataError, match=r"holds no model\.json"):
-        load_table_model(tmp_path / "nowhere")
+        load(tmp_path / "nowhere")
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -250,7 +249,7 @@ def test_of_a_link_the_folder_is_replaced(model: TableModel, tmp_path: Path) -> 
     (tmp_path / "latest").symlink_to(tmp_path / "v1", target_is_directory=True)
     model.save(tmp_path / "latest")
     assert (tmp_path / "latest").is_symlink()
-    assert load_table_model(tmp_path / "v1").targets == ["new"]
+    assert load(tmp_path / "v1").targets == ["new"]
 
 
 def test_new_tables_are_compared_with_the_old_one(model: TableModel) -> None:

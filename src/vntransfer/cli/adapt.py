@@ -34,7 +34,9 @@ def command(
     ],
     method: Annotated[
         str,
-        typer.Option(help="auto, ridge, boosting, weighted, source_only, mdd, ...: see the docs."),
+        typer.Option(
+            help="auto, ridge, boosting, weighted, source_only, align, ...; see the docs."
+        ),
     ] = "auto",
     features: Features = None,
     drop: Drop = None,

@@ -111,6 +111,9 @@ def progress(*, of_bytes: bool = False) -> Iterator[None]:
     from vntransfer.progress import reporting
 
     console = Console(stderr=True)
+    if not console.is_terminal:  # before rich 14.3, disabled bars end in an empty line
+        yield
+        return
     with Progress(
         TextColumn("{task.description}", markup=False),
         BarColumn(),
@@ -118,7 +121,6 @@ def progress(*, of_bytes: bool = False) -> Iterator[None]:
         TimeElapsedColumn(),
         TimeRemainingColumn(),
         console=console,
-        disable=not console.is_terminal,
     ) as bars:
         tasks: dict[str, Any] = {}
 

@@ -1,4 +1,4 @@
-"""``vnt continual``: learn the tasks of a table one after another."""
+"""``vnt learn``: learn the tasks of a table one after another."""
 
 from typing import TYPE_CHECKING, Annotated, Any
 

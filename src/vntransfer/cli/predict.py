@@ -13,7 +13,7 @@ _ENDING = re.compile(r"\.(csv|parquet|pq)(\.gz)?$", re.IGNORECASE)
 
 def command(
     folder: Annotated[
-        Path, typer.Argument(metavar="DIR", help="Saved by `vnt adapt` or `vnt continual`.")
+        Path, typer.Argument(metavar="DIR", help="Saved by `vnt adapt` or `vnt learn`.")
     ],
     file: File,
     out: Annotated[
@@ -37,10 +37,10 @@ def command(
 ) -> None:
     """Predict the rows of a table, piece by piece; columns are matched by name."""
     with plain_errors():
+        from vntransfer.workflows.load import load_predictor
         from vntransfer.workflows.predict import predict_file
-        from vntransfer.workflows.table_storage import load_saved
 
-        model = load_saved(folder)
+        model = load_predictor(folder)
         place = out or file.with_name(f"{_ENDING.sub('', file.name)}.predicted.csv")
         with progress():
             done = predict_file(

@@ -35,7 +35,7 @@ class AGEM(Episodic):
         Samples kept per task, its last.
     sample
         How many remembered samples r is taken on, drawn anew each step; all if None.
-    seed
+    random_state
         Of these draws.
 
     Examples
@@ -55,12 +55,12 @@ class AGEM(Episodic):
         margin: float = 0.0,
         memory: int = 10,
         sample: int | None = None,
-        seed: int = 0,
+        random_state: int = 0,
         criterion: Criterion | None = None,
     ) -> None:
         super().__init__(model, margin=margin, memory=memory, criterion=criterion)
         self.sample = None if sample is None else whole("sample", sample, minimum=1)
-        self.generator = torch.Generator().manual_seed(whole("seed", seed))
+        self.generator = torch.Generator().manual_seed(whole("random_state", random_state))
 
     def adjust_gradients(self) -> None:
         """Turn the gradient away from forgetting."""

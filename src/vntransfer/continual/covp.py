@@ -119,7 +119,7 @@ class CovarianceProjection(Projected):
         Ablations: A and G of the "first" or "last" task alone.
     centred
         Ablation: covariances of the inputs in place of second moments.
-    seed
+    random_state
         Of the memory, the random eigenvectors and the rows of large batches (see `BUFFER`).
 
     Examples
@@ -170,7 +170,7 @@ class CovarianceProjection(Projected):
         directions: Directions = "all",
         history: History = "all",
         centred: bool = False,
-        seed: int = 0,
+        random_state: int = 0,
         criterion: Criterion | None = None,
     ) -> None:
         super().__init__(model, layers, criterion=criterion)
@@ -198,9 +198,9 @@ class CovarianceProjection(Projected):
         self._weights_at = [places[id(layer.weight)] for layer in self.layers]
         self.blocks: list[Tensor] = []
         self.since = 0
-        seed = whole("seed", seed)
-        self.generator = torch.Generator().manual_seed(seed)
-        self.memory = SampleReservoir(memory, torch.Generator().manual_seed(seed))
+        random_state = whole("random_state", random_state)
+        self.generator = torch.Generator().manual_seed(random_state)
+        self.memory = SampleReservoir(memory, torch.Generator().manual_seed(random_state))
         self.replay = whole("replay", replay)
         self._replayed, self._share = 0, 1.0  # samples of the batch, and what the new ones make up
         self._observed = 0  # samples of the step, which several batches can be gathered for

@@ -30,7 +30,7 @@ class DarkReplay(ContinualMethod):
         Samples kept, for all tasks together.
     replay
         Remembered samples per batch and draw.
-    seed
+    random_state
         Of the memory.
 
     Examples
@@ -56,12 +56,14 @@ class DarkReplay(ContinualMethod):
         beta: float = 0.5,
         memory: int = 100,
         replay: int = 10,
-        seed: int = 0,
+        random_state: int = 0,
         criterion: Criterion | None = None,
     ) -> None:
         super().__init__(model, criterion=criterion)
         self.alpha, self.beta = number("alpha", alpha), number("beta", beta)
-        self.memory = SampleReservoir(memory, torch.Generator().manual_seed(whole("seed", seed)))
+        self.memory = SampleReservoir(
+            memory, torch.Generator().manual_seed(whole("random_state", random_state))
+        )
         self.replay = whole("replay", replay, minimum=1)
         self._batches: list[tuple[Tensor, Tensor]] = []
 

@@ -24,7 +24,7 @@ class Replay(ContinualMethod):
         Samples kept, for all tasks together.
     replay
         Remembered samples per batch.
-    seed
+    random_state
         Of the memory.
 
     Examples
@@ -46,11 +46,13 @@ class Replay(ContinualMethod):
         *,
         memory: int = 100,
         replay: int = 10,
-        seed: int = 0,
+        random_state: int = 0,
         criterion: Criterion | None = None,
     ) -> None:
         super().__init__(model, criterion=criterion)
-        self.memory = SampleReservoir(memory, torch.Generator().manual_seed(whole("seed", seed)))
+        self.memory = SampleReservoir(
+            memory, torch.Generator().manual_seed(whole("random_state", random_state))
+        )
         self.replay = whole("replay", replay)
 
     @property

@@ -39,7 +39,7 @@ class EWC(Penalised):
         Of the online form.
     update
         "proximal" or "explicit" steps: see `vntransfer.continual.Quadratic`.
-    seed
+    random_state
         Of the labels that "sampled" draws.
 
     Examples
@@ -68,7 +68,7 @@ class EWC(Penalised):
         form: Form = "separate",
         decay: float = 1.0,
         update: Update = "proximal",
-        seed: int = 0,
+        random_state: int = 0,
         criterion: Criterion | None = None,
     ) -> None:
         super().__init__(model, criterion=criterion)
@@ -77,7 +77,7 @@ class EWC(Penalised):
         self.fisher: Fisher = choice("fisher", fisher, get_args(Fisher))
         self.form: Form = choice("form", form, get_args(Form))
         self.decay = share("decay", decay)
-        self.generator = torch.Generator().manual_seed(whole("seed", seed))
+        self.generator = torch.Generator().manual_seed(whole("random_state", random_state))
 
     def observe(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
         """Keep samples for the Fisher information."""

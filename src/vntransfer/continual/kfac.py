@@ -73,7 +73,7 @@ class KFAC(ContinualMethod):
         Steps between pulls.
     layers
         Names of layers to protect; None finds all.
-    seed
+    random_state
         Of sampled labels.
 
     Examples
@@ -108,7 +108,7 @@ class KFAC(ContinualMethod):
         fisher_samples: int | None = None,
         every: int = 10,
         layers: Sequence[str] | None = None,
-        seed: int = 0,
+        random_state: int = 0,
         criterion: Criterion | None = None,
     ) -> None:
         super().__init__(model, criterion=criterion)
@@ -116,7 +116,7 @@ class KFAC(ContinualMethod):
         self.fisher = choice("fisher", fisher, ("sampled", "observed"))
         self.every = whole("every", every, minimum=1)
         self.pending = Pending(fisher_samples)
-        self.generator = torch.Generator().manual_seed(whole("seed", seed))
+        self.generator = torch.Generator().manual_seed(whole("random_state", random_state))
         self.layers = find_layers(model, layers)
         weights = [layer.weight.detach() for layer in self.layers]
         self.A = [

@@ -40,7 +40,7 @@ class MER(ContinualMethod):
         Samples kept, for all tasks together.
     replay, steps
         k and the number of inner batches; the paper states neither.
-    seed
+    random_state
         Of the memory.
 
     Examples
@@ -68,12 +68,14 @@ class MER(ContinualMethod):
         memory: int = 100,
         replay: int = 10,
         steps: int = 5,
-        seed: int = 0,
+        random_state: int = 0,
         criterion: Criterion | None = None,
     ) -> None:
         super().__init__(model, criterion=criterion)
         self.beta, self.gamma = number("beta", beta), number("gamma", gamma)
-        self.memory = SampleReservoir(memory, torch.Generator().manual_seed(whole("seed", seed)))
+        self.memory = SampleReservoir(
+            memory, torch.Generator().manual_seed(whole("random_state", random_state))
+        )
         self.replay = whole("replay", replay)
         self.steps = whole("steps", steps, minimum=1)
 

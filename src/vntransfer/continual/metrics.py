@@ -85,7 +85,7 @@ def accuracy_matrix(
     callback
         Called with the task's index and its row of scores.
     options
-        Of `train`: ``lr``, ``batch_size``, ``epochs``, ``criterion``, ``seed``, ...
+        Of `train`: ``lr``, ``batch_size``, ``epochs``, ``criterion``, ``random_state``, ...
 
     Returns
     -------

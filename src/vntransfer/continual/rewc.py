@@ -72,7 +72,7 @@ class REWC(Penalised):
         layer. All others are under the penalty too, not rotated.
     update
         "proximal" or "explicit": see `Quadratic`.
-    seed
+    random_state
         Of drawn labels.
 
     Examples
@@ -106,7 +106,7 @@ class REWC(Penalised):
         fisher_samples: int | None = None,
         layers: Sequence[str] | None = None,
         update: Update = "proximal",
-        seed: int = 0,
+        random_state: int = 0,
         criterion: Criterion | None = None,
     ) -> None:
         super().__init__(model, criterion=criterion)
@@ -115,7 +115,7 @@ class REWC(Penalised):
         self.fisher: Fisher = choice("fisher", fisher, get_args(Fisher))
         self.quadratic = Quadratic(self.parameters, strength, update)
         self.pending = Pending(fisher_samples)
-        self.generator = torch.Generator().manual_seed(whole("seed", seed))
+        self.generator = torch.Generator().manual_seed(whole("random_state", random_state))
         self.layers = find_layers(model, layers)
         if layers is None and not isinstance(model, MultiHead) and len(self.layers) > 1:
             ranks = ((layer.name, layer.module, layer is self.layers[-1]) for layer in self.layers)

@@ -19,7 +19,7 @@ from vntransfer.continual._unit_groups import Grouping, find_groups
 from vntransfer.errors import ArgumentError
 from vntransfer.moments import covariance
 
-Normalise = Literal["tasks", "groups", "none"]
+Normalize = Literal["tasks", "groups", "none"]
 Response = Literal["one_hot", "index"]
 Relatedness = Literal["similar", "reversed", "constant"]
 Covariances = Literal["running", "memory"]
@@ -31,7 +31,7 @@ def _joined(parts: list[Tensor]) -> Tensor:
     return parts[0] if len(parts) == 1 else torch.cat(parts)
 
 
-def relatedness(D: Tensor, kind: Relatedness, temperature: float, over: Normalise) -> Tensor:
+def relatedness(D: Tensor, kind: Relatedness, temperature: float, over: Normalize) -> Tensor:
     """Give r (tasks, groups) of divergences D (tasks, groups): Eq. 11 without λ.
 
     Examples
@@ -74,7 +74,7 @@ class RSP(Penalised):
     model, criterion
         See `Method`. Layers must form a chain; a convolution's units are its channels.
     strength
-        λ: about 1 with ``normalise="tasks"``, 3 with "groups".
+        λ: about 1 with ``normalize="tasks"``, 3 with "groups".
     groups
         Number of groups per hidden layer, at most.
     grouping
@@ -84,7 +84,7 @@ class RSP(Penalised):
     owns
         A group's parameters: weights "outgoing" from its units, "incoming" (with their biases; the
         first layer then has groups too), or "both".
-    normalise
+    normalize
         Z sums over earlier "tasks", over "groups" of a layer, or is one ("none").
     relatedness
         "similar" (Eq. 11), "reversed" (exp(+D)) or "constant" (D is not used).
@@ -112,7 +112,7 @@ class RSP(Penalised):
         Number of classes, if it is not the number of the last layer's outputs.
     update
         "proximal" or "explicit": see `Quadratic`.
-    seed
+    random_state
         Of the groups.
 
     Attributes
@@ -159,7 +159,7 @@ class RSP(Penalised):
         threshold: float | Literal["median"] = "median",
         starts: int = 11,
         owns: Owns = "outgoing",
-        normalise: Normalise = "tasks",
+        normalize: Normalize = "tasks",
         relatedness: Relatedness = "similar",
         temperature: float = 1.0,
         response: Response = "one_hot",
@@ -172,7 +172,7 @@ class RSP(Penalised):
         layers: Sequence[str] | None = None,
         classes: int | None = None,
         update: Update = "proximal",
-        seed: int = 0,
+        random_state: int = 0,
         criterion: Criterion | None = None,
     ) -> None:
         super().__init__(model, criterion=criterion)
@@ -180,7 +180,7 @@ class RSP(Penalised):
         self.grouping: Grouping = choice("grouping", grouping, get_args(Grouping))
         self.threshold = threshold if threshold == "median" else number("threshold", threshold)
         self.starts = whole("starts", starts, minimum=1)
-        self.normalise: Normalise = choice("normalise", normalise, get_args(Normalise))
+        self.normalize: Normalize = choice("normalize", normalize, get_args(Normalize))
         self.relatedness: Relatedness = choice("relatedness", relatedness, get_args(Relatedness))
         self.temperature = number("temperature", temperature, exclusive=True)
         self.response: Response = choice("response", response, get_args(Response))
@@ -201,7 +201,7 @@ class RSP(Penalised):
         self.fisher = first_layer == "fisher" and owns == "outgoing"
         self.pending = Pending(fisher_samples)
         self.sample = Pending(self.memory, "memory")
-        self.generator = torch.Generator().manual_seed(whole("seed", seed))
+        self.generator = torch.Generator().manual_seed(whole("random_state", random_state))
         self.tape = Tape([junction.after for junction in self.junctions])
         self.keep_hooks(self.tape.handles)
         ranks = ((layer.name, layer.module, k) for k, layer in enumerate(self.layers))
@@ -381,7 +381,7 @@ class RSP(Penalised):
         """Collapse the penalties of all earlier tasks into one precision and anchor each."""
         like = self.parameters[0]
         r = [
-            relatedness(D, self.relatedness, self.temperature, self.normalise).to(like)
+            relatedness(D, self.relatedness, self.temperature, self.normalize).to(like)
             for D in divergences
         ]
         places = self.places()

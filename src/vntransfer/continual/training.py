@@ -81,15 +81,15 @@ class Task:
         return len(self.x)
 
     def batches(
-        self, batch_size: int, *, seed: int | None = None, epoch: int = 0, start: int = 0
+        self, batch_size: int, *, random_state: int | None = None, epoch: int = 0, start: int = 0
     ) -> Iterator[tuple[Tensor, Tensor]]:
-        """Batches of one pass: in the given order, or shuffled by (seed, epoch).
+        """Batches of one pass: in the given order, or shuffled by (random_state, epoch).
 
         Parameters
         ----------
         batch_size
             Rows per batch; the last one may be smaller.
-        seed, epoch
+        random_state, epoch
             Of the order; None keeps the order of the rows.
         start
             Number of batches to leave out at the beginning.
@@ -101,8 +101,10 @@ class Task:
         [[2.0, 3.0], [4.0]]
         """
         x, y = self.x, self.y
-        if seed is not None:
-            order = torch.from_numpy(np.random.default_rng((seed, epoch)).permutation(len(x)))
+        if random_state is not None:
+            order = torch.from_numpy(
+                np.random.default_rng((random_state, epoch)).permutation(len(x))
+            )
             x, y = x[order], y[order]
         for i in range(start * batch_size, len(x), batch_size):
             yield x[i : i + batch_size], y[i : i + batch_size]
@@ -200,7 +202,7 @@ def train(
     epochs: int = 1,
     criterion: Criterion | None = None,
     optimizer: torch.optim.Optimizer | None = None,
-    seed: int | None = None,
+    random_state: int | None = None,
     start: int = 0,
     callback: Callable[[int, Tensor], object] | None = None,
 ) -> None:
@@ -218,7 +220,7 @@ def train(
         ``criterion(output, y)``: mean loss; that of the method if None.
     optimizer
         Instead of plain gradient descent at ``lr``.
-    seed
+    random_state
         Shuffles each pass; None keeps the order of the rows.
     start
         Number of steps that were made already: to continue from a checkpoint.
@@ -254,7 +256,9 @@ def train(
     model.train()
     done = start
     for epoch in range(start // per_epoch, epochs):
-        rest = data.batches(batch_size, seed=seed, epoch=epoch, start=done - epoch * per_epoch)
+        rest = data.batches(
+            batch_size, random_state=random_state, epoch=epoch, start=done - epoch * per_epoch
+        )
         for x, y in rest:
             with one_step():
                 loss = method.step(x, y, criterion, optimizer)

@@ -83,7 +83,7 @@ def compare(
     )
 
 
-def summarize_domains(domains: Any, seed: int) -> Summaries:
+def summarize_domains(domains: Any, random_state: int) -> Summaries:
     """Summaries of domains given as (X, y)."""
     if not isinstance(domains, Mapping | Sequence) or isinstance(domains, str):
         raise DomainError(
@@ -92,7 +92,7 @@ def summarize_domains(domains: Any, seed: int) -> Summaries:
         )
     named = domains if isinstance(domains, Mapping) else dict(enumerate(domains))
     made: Summaries | None = None
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(random_state)
     for name, pair in named.items():
         if not isinstance(pair, tuple | list) or len(pair) != 2:
             raise DomainError(

@@ -86,7 +86,7 @@ def bound_terms(
     steps: int = 100,
     learning_rate: float = 0.05,
     restarts: int = 3,
-    seed: int = 0,
+    random_state: int = 0,
 ) -> BoundTerms:
     """Compute the terms of Theorem 1: weighted source errors, discrepancy, joint fit.
 
@@ -106,7 +106,7 @@ def bound_terms(
         Non-negative source weights, normalised to sum to one; uniform by default.
     target_response
         Labels of the target (N,), for checking the theorem; never needed otherwise.
-    hypothesis, divergence, ridge, steps, learning_rate, restarts, seed
+    hypothesis, divergence, ridge, steps, learning_rate, restarts, random_state
         See `max_discrepancy`.
 
     Examples
@@ -124,7 +124,7 @@ def bound_terms(
     share = _normalise(weights, len(features))
     offset, distance = one_ridge(ridge, (*features, t)), distance_of(divergence)
     mixture, whole = DomainMixture(tuple(features), share), DomainMixture((t,), (1.0,))
-    ascent = Ascent(hypothesis, divergence, offset, steps, learning_rate, seed)
+    ascent = Ascent(hypothesis, divergence, offset, steps, learning_rate, random_state)
 
     def error(domain: DomainMixture, g: Hypothesis, labels: Sequence[Tensor]) -> Tensor:
         predicted = [evaluate("h", g, x) for x in domain.parts]
@@ -142,7 +142,7 @@ def bound_terms(
             return error(whole, modules[0], labels) + error(mixture, modules[0], responses)
 
         samples = torch.cat((*features, t)).detach()
-        joint = min(ascent.search(both, 1, samples, seed + k)[0] for k in starts(restarts))
+        joint = min(ascent.search(both, 1, samples, random_state + k)[0] for k in starts(restarts))
     return BoundTerms(
         source_terms,
         share,

@@ -195,7 +195,7 @@ def max_discrepancy(
     steps: int = 100,
     learning_rate: float = 0.05,
     restarts: int = 3,
-    seed: int = 0,
+    random_state: int = 0,
 ) -> MaxDiscrepancy:
     """Maximise the discrepancy over h and h' by gradient ascent: a *lower bound* of Definition 1.
 
@@ -217,7 +217,7 @@ def max_discrepancy(
         Adam steps per restart.
     restarts
         Independent starts; the best counts.
-    seed
+    random_state
         Seed of the starts.
 
     Examples
@@ -229,7 +229,9 @@ def max_discrepancy(
     True
     """
     (s, t), _ = two_domains(source, target)
-    ascent = Ascent(hypothesis, divergence, one_ridge(ridge, (s, t)), steps, learning_rate, seed)
+    ascent = Ascent(
+        hypothesis, divergence, one_ridge(ridge, (s, t)), steps, learning_rate, random_state
+    )
     return ascent.maximise(DomainMixture((s,), (1.0,)), DomainMixture((t,), (1.0,)), h, restarts)
 
 
@@ -247,7 +249,7 @@ class Ascent:
     ridge: float
     steps: int
     learning_rate: float
-    seed: int
+    random_state: int
 
     def __post_init__(self) -> None:
         whole("steps", self.steps)
@@ -268,7 +270,7 @@ class Ascent:
 
         samples = torch.cat((*left.parts, *right.parts)).detach()
         runs = [
-            self.search(gap, 1 if h is not None else 2, samples, self.seed + restart)
+            self.search(gap, 1 if h is not None else 2, samples, self.random_state + restart)
             for restart in starts(restarts)
         ]
         value, modules, _ = min(runs, key=lambda run: run[0])
@@ -276,10 +278,14 @@ class Ascent:
         return MaxDiscrepancy(-value, h if h is not None else modules[1], modules[0], curves)
 
     def search(
-        self, loss: Callable[[Sequence[nn.Module]], Tensor], count: int, samples: Tensor, seed: int
+        self,
+        loss: Callable[[Sequence[nn.Module]], Tensor],
+        count: int,
+        samples: Tensor,
+        random_state: int,
     ) -> tuple[float, list[nn.Module], tuple[float, ...]]:
         """Minimise a loss of ``count`` hypotheses; the best step counts, not the last."""
-        generator = torch.Generator().manual_seed(seed)
+        generator = torch.Generator().manual_seed(random_state)
         make = self.hypothesis or (lambda g: TanhHypothesis(samples, generator=g))
         modules = [make(generator) for _ in range(count)]
         parameters = [p for module in modules for p in module.parameters() if p.requires_grad]

@@ -114,7 +114,7 @@ class ContinualModel:
                 f"target: got {target!r}, but this network is one for all tasks; leave it out"
             )
         notes = self.encoder.compare(names, self.roles)
-        return [*notes, "a network of `vnt continual`: one for all tasks, without intervals"]
+        return [*notes, "a network of `vnt learn`: one for all tasks, without intervals"]
 
     def answers(
         self,
@@ -249,7 +249,7 @@ def learn_tasks(
             lr=lr,
             batch_size=batch_size,
             epochs=epochs,
-            seed=random_state,
+            random_state=random_state,
             callback=lambda i, _: report(f"{method}: tasks", i + 1, total),
         )
     except DivergedError:

@@ -6,7 +6,9 @@ from typing import Any
 from vntransfer.adaptation import load_model
 from vntransfer.errors import ArgumentError
 from vntransfer.storage.folders import kind_of
+from vntransfer.workflows.learn import ContinualModel
 from vntransfer.workflows.learn_storage import STORED, load_continual_model
+from vntransfer.workflows.table_model import TableModel
 from vntransfer.workflows.table_storage import KIND, load_table_model
 
 
@@ -40,9 +42,15 @@ def load(folder: str | Path, **given: Any) -> Any:
     True
     """
     kind = kind_of(Path(folder))
-    readers = {KIND: load_table_model, STORED: load_continual_model}
-    if kind not in readers:
+    if kind not in (KIND, STORED):
         return load_model(folder, **given)
     if given:
         raise ArgumentError(f"{next(iter(given))}: only for estimators; {folder} holds a {kind}")
-    return readers[kind](Path(folder))
+    return load_predictor(folder)
+
+
+def load_predictor(folder: str | Path) -> TableModel | ContinualModel:
+    """Read what `vnt adapt` or `vnt learn` saved; anything else is an error."""
+    if kind_of(Path(folder)) == STORED:
+        return load_continual_model(folder)
+    return load_table_model(folder)

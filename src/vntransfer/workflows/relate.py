@@ -109,7 +109,7 @@ def relate(
             drop=drop,
             category=category,
             delimiter=delimiter,
-            seed=random_state,
+            random_state=random_state,
             engine=engine,
             scheduler=scheduler,
         )

@@ -51,7 +51,7 @@ class ReadingPlan:
     response: str
     encoder: TableEncoder
     delimiter: str
-    seed: int
+    random_state: int
 
     @property
     def columns(self) -> list[str]:
@@ -89,7 +89,7 @@ def read_table(
     drop: Sequence[str] = (),
     category: Sequence[str] = (),
     delimiter: str = ",",
-    seed: int = 0,
+    random_state: int = 0,
     engine: Engine = "local",
     scheduler: str | None = None,
 ) -> tuple[Summaries, TableEncoder, list[str]]:
@@ -109,9 +109,16 @@ def read_table(
             wanted=features or (),
             category=category,
         )
-        plan = ReadingPlan(domain, response, encoder, delimiter, seed)
+        plan = ReadingPlan(domain, response, encoder, delimiter, random_state)
         made = Summaries(len(encoder.names))
-        _add(made, plan, Path(frame.name), frame.rows, frame.columns, np.random.default_rng(seed))
+        _add(
+            made,
+            plan,
+            Path(frame.name),
+            frame.rows,
+            frame.columns,
+            np.random.default_rng(random_state),
+        )
         return made, encoder, _notes(made, encoder)
     files = expand(data)
     first = header(files[0], delimiter)
@@ -126,7 +133,7 @@ def read_table(
         category=category,
         called="rows" if all_seen else "rows that were looked at",
     )
-    plan = ReadingPlan(domain, response, encoder, delimiter, seed)
+    plan = ReadingPlan(domain, response, encoder, delimiter, random_state)
     parts = _parts(files)
     if engine == "dask":
         from vntransfer.workflows.relate_dask import over_workers
@@ -167,7 +174,7 @@ def _parts(files: Sequence[Path]) -> list[FilePart]:
 def summarise(plan: ReadingPlan, part: FilePart) -> Summaries:
     """Read one part once. Runs wherever its file can be read."""
     made = Summaries(len(plan.encoder.names))
-    rng = np.random.default_rng([plan.seed, part.number])
+    rng = np.random.default_rng([plan.random_state, part.number])
     if part.groups is not None:
         with open_parquet(part.file) as opened:
             batches = (
@@ -197,7 +204,7 @@ def _quick_csv(plan: ReadingPlan, part: FilePart) -> Summaries | None:
         return None
     types = dict.fromkeys(plan.columns, pa.float64()) | {plan.domain: pa.string()}
     made = Summaries(len(plan.encoder.names))
-    rng = np.random.default_rng([plan.seed, part.number])
+    rng = np.random.default_rng([plan.random_state, part.number])
     try:
         reader = pa.csv.open_csv(
             part.file,

@@ -21,10 +21,8 @@ from vntransfer._version import __version__
 from vntransfer.adaptation import load_model
 from vntransfer.errors import ArgumentError, DataError
 from vntransfer.storage.files import atomic_write, file_hash
-from vntransfer.storage.folders import NUMBERS, RECORD, kind_of, read_record, replaced
+from vntransfer.storage.folders import NUMBERS, RECORD, read_record, replaced
 from vntransfer.tables.encoder import TableEncoder
-from vntransfer.workflows.learn import ContinualModel
-from vntransfer.workflows.learn_storage import STORED, load_continual_model
 from vntransfer.workflows.prediction_intervals import Calibration
 from vntransfer.workflows.table_model import TableModel
 from vntransfer.workflows.target_fit import TargetOutcome
@@ -123,13 +121,6 @@ def load_table_model(folder: str | Path) -> TableModel:
         if isinstance(error, DataError | ArgumentError):
             raise
         raise DataError(f"{folder}: damaged ({error!r:.100}); save the model again") from None
-
-
-def load_saved(folder: str | Path) -> TableModel | ContinualModel:
-    """Read a folder of `vnt adapt` or of `vnt continual`, whichever it is."""
-    if kind_of(Path(folder)) == STORED:
-        return load_continual_model(folder)
-    return load_table_model(folder)
 
 
 def _record(folder: Path) -> dict[str, Any]:
