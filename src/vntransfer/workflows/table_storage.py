@@ -23,7 +23,7 @@ from vntransfer.errors import ArgumentError, DataError
 from vntransfer.storage.files import atomic_write, file_hash
 from vntransfer.storage.folders import NUMBERS, RECORD, kind_of, read_record, replaced
 from vntransfer.tables.encoder import TableEncoder
-from vntransfer.workflows.learn import ContinualModel
+from vntransfer.workflows.continual_model import ContinualModel
 from vntransfer.workflows.learn_storage import STORED, load_continual_model
 from vntransfer.workflows.prediction_intervals import Calibration
 from vntransfer.workflows.table_model import TableModel
