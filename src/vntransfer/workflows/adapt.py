@@ -49,6 +49,7 @@ def adapt(
 
     Examples
     --------
+    >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> size = rng.uniform(30, 120, 200)
     >>> town = np.repeat(["A", "B", "C", "new"], 50)
