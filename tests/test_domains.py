@@ -103,3 +103,28 @@ def test_size_must_be_positive() -> None:
 def test_batches_need_a_row_of_every_domain() -> None:
     with pytest.raises(DomainError, match=r"rows: expected at least one .*, got \[2, 0\]"):
         next(balanced([np.arange(2), np.arange(0)], 4, random_state=0))
+
+
+ONE = [["b"], ("b",), np.array(["b"]), np.array(["b"], dtype=object), {"b"}, iter(["b"])]
+
+
+@pytest.mark.parametrize("target", ONE, ids=lambda own: type(own).__name__)
+def test_a_target_may_come_in_a_list(target: Any) -> None:
+    found = group(["a", "b", "a"], 3, target=target)
+    assert list(found.targets) == ["b"]
+    assert list(found.sources) == ["a"]
+
+
+def test_several_targets_where_they_make_sense() -> None:
+    for names in (["c", "b"], ("b", "c"), np.array(["b", "c"])):
+        assert list(group(["a", "b", "c"], 3, target=names, several=True).targets) == ["b", "c"]
+        with pytest.raises(DomainError, match=r"several targets \['b', 'c'\]"):
+            group(["a", "b", "c"], 3, target=names)
+    with pytest.raises(DomainError, match=r"no domain 'z'; sample_domain has \['a', 'b'\]"):
+        group(["a", "b"], 2, target=["b", "z"], several=True)
+
+
+@pytest.mark.parametrize("target", [3, ["a", 3], [None], b"a", [["a"]], np.array(3)])
+def test_a_target_is_a_name(target: Any) -> None:
+    with pytest.raises(DomainError, match="target: expected a name or a list of names, got"):
+        group(["a", "b"], 2, target=target)

@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     from vntransfer.theory import discrepancy as discrepancy
     from vntransfer.theory import max_discrepancy as max_discrepancy
     from vntransfer.workflows.adapt import adapt as adapt
-    from vntransfer.workflows.learn import ContinualModel as ContinualModel
+    from vntransfer.workflows.continual_model import ContinualModel as ContinualModel
     from vntransfer.workflows.learn import learn_tasks as learn_tasks
     from vntransfer.workflows.load import load as load
     from vntransfer.workflows.relate import relate as relate
@@ -136,10 +136,8 @@ _EXPORTS = {
         "max_discrepancy",
     ),
     "workflows.adapt": ("adapt",),
-    "workflows.learn": (
-        "ContinualModel",
-        "learn_tasks",
-    ),
+    "workflows.continual_model": ("ContinualModel",),
+    "workflows.learn": ("learn_tasks",),
     "workflows.load": ("load",),
     "workflows.relate": ("relate",),
     "workflows.table_model": ("TableModel",),

@@ -1,11 +1,15 @@
-"""Checks of single options: a number, a whole number; the error names the option."""
+"""Checks of single options: a number, a whole number, names; the error names the option."""
 
+from collections.abc import Iterable, Sequence
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 
 from vntransfer.errors import ArgumentError
+
+Names = str | float | Sequence[str | float]
+"""One name, or several; numbers are names as well."""
 
 
 def number(name: str, value: Any, *, minimum: float = 0.0, exclusive: bool = False) -> float:
@@ -38,3 +42,30 @@ def whole(name: str, value: Any, *, minimum: int = 0, maximum: int | None = None
         asked = f"{minimum} on" if maximum is None else f"{minimum} to {maximum}"
         raise ArgumentError(f"{name}: expected a whole number from {asked}, got {value!r}")
     return int(value)
+
+
+def names(option: str, value: Any) -> list[str]:
+    """Check that an option is a name, or several; numbers are written as cells of a table are.
+
+    Examples
+    --------
+    >>> names("target", "Saltby"), names("target", ["Saltby", 3.0, "Saltby"])
+    (['Saltby'], ['Saltby', '3'])
+    """
+    several = not isinstance(value, str | bytes) and isinstance(value, Iterable)
+    if several and isinstance(value, np.ndarray) and value.ndim == 0:
+        several, value = False, value.item()
+    found = [_name(option, one) for one in (value if several else [value])]
+    if not found:
+        raise ArgumentError(f"{option}: empty; give at least one name")
+    return list(dict.fromkeys(found))
+
+
+def _name(option: str, value: Any) -> str:
+    if isinstance(value, bool | np.bool_):
+        return "true" if value else "false"
+    if isinstance(value, str | Integral):
+        return str(value)
+    if isinstance(value, float | np.floating):
+        return repr(float(value)).removesuffix(".0")
+    raise ArgumentError(f"{option}: expected a name or a list of names, got {value!r:.80}")

@@ -1,6 +1,6 @@
 """Who is source and who is target: the rules of ``sample_domain``, stacking, balanced batches."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,6 +15,8 @@ TARGET = "target"
 
 Name = int | str
 Rows = NDArray[np.intp]
+Target = str | Sequence[str] | None
+"""Which domain is the target, or which ones; None: the one named "target", if there is one."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +59,7 @@ def group(
     sample_domain: Any,
     n_rows: int,
     *,
-    target: str | Sequence[str] | None = None,
+    target: Target = None,
     several: bool = False,
 ) -> Groups:
     """Sort rows by domain.
@@ -82,11 +84,12 @@ def group(
     >>> group(["a", "b", "a"], 3, target="b")
     Groups(sources={'a': array([0, 2])}, targets={'b': array([1])})
     """
+    wanted = target_names(target)
     if sample_domain is None:
-        if target is not None:
-            raise DomainError(f"target: {target!r} needs sample_domain with one name per row")
+        if wanted is not None:
+            raise DomainError(f"target: {target!r:.80} needs sample_domain with one name per row")
         return Groups({0: np.arange(n_rows)})
-    none = isinstance(target, list | tuple) and not target
+    none = wanted == []
     ids = np.asarray(sample_domain)
     if ids.shape != (n_rows,):
         raise DomainError(
@@ -97,18 +100,15 @@ def group(
     if ids.dtype == object and all(type(i) is int for i in ids):  # pandas' integers with a mask
         ids = ids.astype(np.int64)
     if ids.dtype.kind in "iu":
-        if target is not None and not none:
+        if wanted:
             raise DomainError(
-                f"target: {target!r} goes with names; in integers the target is what is below 0"
+                f"target: {target!r:.80} goes with names; in integers the target is what is below 0"
             )
         targets = [int(i) for i in np.unique(ids)[::-1] if i < 0]  # -1, -2, ...
     else:
         ids = _names(ids)
         names = sorted(set(ids))
-        if not isinstance(target, str | list | tuple | None):
-            raise DomainError(f"target: expected a name or a list of names, got {target!r}")
-        wanted = [target] if isinstance(target, str) else list(target or [])
-        if missing := [name for name in wanted if name not in names]:
+        if missing := [name for name in wanted or [] if name not in names]:
             raise DomainError(f"target: no domain {missing[0]!r}; sample_domain has {names}")
         targets = [name for name in names if name in (wanted or [TARGET])]
     if none and targets:
@@ -118,6 +118,25 @@ def group(
     if len(targets) > 1 and not several:
         raise DomainError(f"sample_domain: several targets {targets}; fit one model per target")
     return _split(ids, targets)
+
+
+def target_names(target: Any) -> list[str] | None:
+    """Give the names of targets as a list, whether one was named or several.
+
+    Examples
+    --------
+    >>> target_names("new"), target_names(np.array(["new", "old"])), target_names(None)
+    (['new'], ['new', 'old'], None)
+    """
+    if target is None:
+        return None
+    if isinstance(target, np.ndarray):
+        target = target.tolist()
+    several = not isinstance(target, str | bytes) and isinstance(target, Iterable)
+    found = list(target) if several else [target]
+    if bad := [name for name in found if not isinstance(name, str)]:
+        raise DomainError(f"target: expected a name or a list of names, got {bad[0]!r:.80}")
+    return found
 
 
 def _names(ids: NDArray[Any]) -> NDArray[Any]:

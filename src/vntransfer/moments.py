@@ -10,6 +10,7 @@ from torch import Tensor
 
 from vntransfer.arrays import Array, check_finite, take
 from vntransfer.checks import number
+from vntransfer.display import counted, one_line, rounded
 from vntransfer.errors import ArgumentError
 
 
@@ -180,6 +181,16 @@ class Moments:
         """Unbiased covariance plus ``ridge`` times the identity, in the samples' kind."""
         sigma = self.covariance_tensor(ridge=ridge)
         return sigma.detach().numpy() if self.numpy else sigma
+
+    def __repr__(self) -> str:
+        columns = counted(self.n_features, "column")
+        if self.count.ndim:
+            shape = " x ".join(map(str, self.count.shape))
+            return one_line(f"Moments of {columns}, batch of {shape}")
+        total = float(self.count.detach())
+        if total == float(self.square_count.detach()):
+            return one_line(f"Moments of {counted(round(total), 'sample')} in {columns}")
+        return one_line(f"Moments of samples of total weight {rounded(total)} in {columns}")
 
 
 def _check_weights(weights: Tensor, shape: tuple[int, ...]) -> Tensor:

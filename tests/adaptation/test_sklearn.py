@@ -90,3 +90,22 @@ def test_constructors_only_store(method: str) -> None:
     estimator_checks.check_no_attributes_set_in_init(method, model)
     assert clone(model).get_params() == model.get_params()
     assert model.get_params().keys() >= METHODS[method].options.keys() | {"hidden", "epochs"}
+
+
+SHOWN = {name: entry.make() for name, entry in METHODS.items()} | {
+    "classifier": WeightedSourceClassifier(),
+    "nested": WeightedSourceRegressor(Ridge(alpha=2.0), sharpness=1.0),
+}
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_short_repr_and_html(name: str) -> None:
+    model = SHOWN[name]
+    kind = type(model).__name__
+    text, default = repr(model), type(model)()
+    assert text.startswith(f"{kind}(")
+    assert repr(default) == f"{kind}()"
+    for option, value in model.get_params(deep=False).items():
+        changed = repr(value) != repr(default.get_params()[option])
+        assert (f"{option}=" in text) == changed, option
+    assert kind in model._repr_html_()

@@ -13,6 +13,7 @@ from vntransfer.adaptation import (
     METHODS,
     DeepCORALRegressor,
     MomentAlignmentRegressor,
+    WeightedSourceClassifier,
 )
 from vntransfer.errors import ArgumentError, DataWarning, DomainError
 
@@ -132,3 +133,68 @@ def test_a_sparse_target_of_dense_sources_is_refused() -> None:
     model = DeepCORALRegressor(**SHORT).fit(X, y, domain)
     with pytest.raises(ArgumentError, match="the sources are dense"):
         model.adapt(scipy.sparse.csr_array(X))
+
+
+SINGLE = {
+    "weighted": {"estimator": "ridge", "sharpness": 1.0},
+    "auto": {"candidates": ["ridge"], "random_state": 0},
+    "ridge": {},
+    "source_only": SHORT,
+    "coral": {**SHORT, "trade_off": 1.0},
+}
+
+
+@pytest.mark.parametrize("method", SINGLE)
+@pytest.mark.parametrize("pack", [list, tuple, np.array], ids=["list", "tuple", "array"])
+def test_a_list_of_one_target_is_that_target(method: str, pack: Any) -> None:
+    X, y, domain = easy()
+    domain = np.where(domain == "target", "new", domain)
+    one, same = (
+        METHODS[method].make(**SINGLE[method]).fit(X, y, domain, target=target)
+        for target in ("new", pack(["new"]))
+    )
+    np.testing.assert_array_equal(one.predict(X), same.predict(X))
+    assert one.source_weights_ == same.source_weights_
+    with pytest.raises(DomainError, match=r"target: no domain 'old'; sample_domain has \['a', 'b'"):
+        METHODS[method].make(**SINGLE[method]).fit(X, y, domain, target=["old"])
+
+
+def test_a_classifier_takes_a_list_of_one_target() -> None:
+    X, y, domain = easy()
+    labels = np.where(np.isnan(y), 0, y > 1)
+    one, same = (
+        WeightedSourceClassifier(sharpness=1.0).fit(X, labels, domain, target=target)
+        for target in ("target", ["target"])
+    )
+    assert one.source_weights_ == same.source_weights_
+
+
+def test_several_targets_where_they_are_passed_over_or_refused() -> None:
+    X, y, domain = easy()
+    pooled = METHODS["ridge"].make().fit(X, y, domain, target=["target", "c"])
+    assert set(pooled.source_weights_) == {"a", "b"}
+    for method in ("weighted", "auto"):
+        with pytest.raises(DomainError, match=r"several targets \['c', 'target'\]; fit one model"):
+            METHODS[method].make().fit(X, y, domain, target=["target", "c"])
+
+
+def test_rows_to_predict_are_of_one_target() -> None:
+    X, y, domain = easy()
+    options = {**SHORT, "trade_off": 1.0}
+    model = METHODS["coral"].make(**options).fit(X, y, domain, target=np.array(["target", "c"]))
+    for packed in (["c"], ("c",), np.array(["c"])):
+        np.testing.assert_array_equal(model.predict(X, target=packed), model.predict(X, "c"))
+    for bad in (["c", "target"], []):
+        with pytest.raises(ArgumentError, match=r"target: expected one of \['c', 'target'\]"):
+            model.predict(X, target=bad)
+    numbers = np.select([domain == "target", domain == "c"], [-1, -2], 0)
+    model = METHODS["coral"].make(**options).fit(X, y, numbers)
+    np.testing.assert_array_equal(model.predict(X, target=[-2]), model.predict(X, target=-2))
+
+
+@pytest.mark.parametrize("none", [[], (), np.array([])], ids=["list", "tuple", "array"])
+def test_any_empty_list_means_later(none: Any) -> None:
+    X, y, domain = easy()
+    sources = domain != "target"
+    model = METHODS["coral"].make(**{**SHORT, "trade_off": 1.0})
+    assert model.fit(X[sources], y[sources], domain[sources], target=none).source_weights_

@@ -172,3 +172,22 @@ def test_sources_count_the_same_whatever_their_size() -> None:
         SourceScorer(loss="squared")(model, x, y)
     with pytest.raises(ArgumentError, match="one error per row"):
         SourceScorer(loss=lambda a, b: np.zeros(()))(model, x, y)
+
+
+def test_several_targets_are_no_sources() -> None:
+    X, y, domain = easy()
+    both = ["target", "c"]
+    kept = LeaveOneSourceOut(keep_target=True, target=both)
+    for train, test in kept.split(X, groups=domain):
+        assert set(both) < set(domain[train])
+        assert not set(both) & set(domain[test])
+    assert kept.get_n_splits(groups=domain) == 2
+    assert [own.name for own in virtual_targets(X, y, domain, target=both)] == ["a", "b"]
+    model = LinearRegression().fit(X[domain == "a"], y[domain == "a"])
+    own = domain != "c"
+    scorer = SourceScorer()
+    assert scorer(model, X, y, domain, both) == scorer(model, X[own], y[own], domain[own])
+    weighted = ImportanceWeightedScorer()
+    assert weighted(model, X, y, domain, ["target"]) == weighted(model, X, y, domain, "target")
+    with pytest.raises(DomainError, match="several targets"):
+        weighted(model, X, y, domain, both)

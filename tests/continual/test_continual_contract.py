@@ -338,3 +338,32 @@ def test_layers_that_sleep_are_named(name: str) -> None:
     method.before_task()
     with pytest.raises(ArgumentError, match=r"asleep(' is not called before| took no part)"):
         whole()
+
+
+@every_method
+def test_repr_names_the_options_that_are_not_the_default(name: str) -> None:
+    method = METHODS[name]
+    assert repr(method(net())) == f"{method.__name__}()"
+    options = [key for key in inspect.signature(method).parameters if key not in ("model",)]
+    assert "criterion" in options  # the signature is still that of the constructor
+    own = method(net(), criterion=torch.nn.functional.cross_entropy)
+    assert repr(own) == f"{method.__name__}(criterion=cross_entropy)"
+    if "strength" in options:
+        assert repr(method(net(), strength=3.25)) == f"{method.__name__}(strength=3.25)"
+    if "seed" in options:
+        assert repr(method(net(), seed=7)) == f"{method.__name__}(seed=7)"
+
+
+def test_repr_of_a_method_of_your_own() -> None:
+    class Mine(METHODS["ewc"]):  # type: ignore[misc]
+        def __init__(self, model: torch.nn.Module, speed: float = 1.0) -> None:
+            super().__init__(model, strength=5.0)
+
+    class Plain(ContinualMethod):
+        id = "plain"
+
+    assert repr(Mine(net())) == "Mine()"
+    assert repr(Mine(net(), 2.0)) == "Mine(speed=2.0)"
+    assert repr(Plain(net())) == "Plain()"
+    with pytest.raises(TypeError, match="speeed"):
+        Mine(net(), speeed=2.0)

@@ -208,3 +208,33 @@ def test_too_many_pairs_for_the_resamples_are_told() -> None:
     enough = relate(places, n_resamples=199, n_bootstrap=20)
     assert not any("resamples" in note for note in enough.notes)
     assert np.nanmin(enough.p_values) <= 0.05
+
+
+def test_rankings_of_several_places(found: Relation) -> None:
+    for asked in (["a", "new"], ("a", "new"), np.array(["a", "new"])):
+        ranked = found.ranking(asked)
+        assert list(ranked) == ["a", "new"]
+        assert ranked["a"] == found.ranking("a")
+    assert found.ranking(["a"]) == {"a": found.ranking("a")}
+    with pytest.raises(DomainError, match=r"target: no place 'nowhere'; there are a, b, c, new"):
+        found.ranking(["a", "nowhere"])
+    with pytest.raises(ArgumentError, match="target: empty"):
+        found.ranking([])
+    with pytest.raises(ArgumentError, match="target: expected a name or a list of names, got None"):
+        found.ranking(None)  # type: ignore[call-overload]
+
+
+def test_places_without_names_are_found_by_number() -> None:
+    numbered = relate([domain(0), domain(1)], n_resamples=19, n_bootstrap=20)
+    assert numbered.ranking(0)[0].name == "1"
+    assert list(numbered.ranking([0, np.int64(1)])) == ["0", "1"]
+    assert numbered.at(1) == 1
+
+
+def test_the_answer_comes_first(found: Relation) -> None:
+    tested = int(np.isfinite(found.p_values[np.triu_indices(len(found.names), 1)]).sum())
+    differ = f"{len(found.different())} of {tested} pairs differ"
+    assert repr(found) == f"<Relation of {len(found.names)} places: {differ}>"
+    first, *more = found.summary().splitlines()
+    assert first.startswith(f"{len(found.different())} of {tested} pairs")
+    assert any(line.startswith("Closest to new by features alone") for line in more)

@@ -262,3 +262,26 @@ def test_python_of_the_pages_runs(
     mean, spread = names["model"].outcomes["Saltby"].expected()
     assert mean < 25
     assert spread < 3
+
+
+def test_predict_takes_several_targets(tmp_path: Path) -> None:
+    table = towns()
+    path = write(tmp_path / "a.csv", table)
+    done = vnt("adapt", path, *QUICK, "--target", "east", "--save", tmp_path / "m")
+    assert done.exit_code == 0, done.output
+    rows = [i for i, town in enumerate(table["town"]) if town in ("new", "east")]
+    some = write(tmp_path / "b.csv", {k: [v[i] for i in rows] for k, v in table.items()})
+    texts = []
+    for options in ([], ["--target", "new", "--target", "east"]):
+        out = tmp_path / f"out{len(options)}.csv"
+        done = vnt("predict", tmp_path / "m", some, "--out", out, *options)
+        assert done.exit_code == 0, done.output
+        texts.append(out.read_text(encoding="utf-8"))
+    assert texts[0] == texts[1]
+    done = vnt("predict", tmp_path / "m", path, "--target", "new", "--target", "east")
+    assert done.exit_code == 2
+    assert "'north' is none of the given targets ['new', 'east']" in done.output
+    done = vnt("predict", tmp_path / "m", path, "--target", "new")
+    assert done.exit_code == 0, done.output
+    done = vnt("predict", tmp_path / "m", path, "--target", "old")
+    assert "target: expected one of ['new', 'east'], got 'old'" in done.output

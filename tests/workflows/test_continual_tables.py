@@ -36,13 +36,13 @@ def test_classes_and_numbers_are_told_apart() -> None:
     assert colours.names == ("10", "9", "2")
     assert colours.classes == ("blue", "red")
     assert colours.matrix.shape == (3, 3)
-    assert colours.summary()["RA"] > 0.85
-    assert colours.summary()["RA"] == pytest.approx(colours.matrix[-1].mean())
+    assert colours.scores()["RA"] > 0.85
+    assert colours.scores()["RA"] == pytest.approx(colours.matrix[-1].mean())
     assert set(colours.predict(table())) <= {"blue", "red"}
     assert (colours.predict(table()) == np.array(table()["colour"])).mean() > 0.85
     numbers = learn_tasks(table(), response="y", drop=["colour"], **options)
     assert numbers.metric == "root mean squared error"
-    assert numbers.summary()["RA"] < 1.0 < numbers.initial.mean()  # y varies by 2
+    assert numbers.scores()["RA"] < 1.0 < numbers.initial.mean()  # y varies by 2
     assert np.abs(numbers.predict(table()) - np.array(table()["y"])).mean() < 0.8
     asked = learn_tasks(
         {**table(), "y": [i % 3 for i in range(180)]},
@@ -81,7 +81,7 @@ def test_saved_networks_predict_as_they_did(method: str, tmp_path: Path) -> None
     again = load(tmp_path / "m")
     np.testing.assert_allclose(again.predict(table()), model.predict(table()))
     errors = np.abs(again.predict(table()) - np.array(table()["y"]))
-    assert np.sqrt(np.square(errors).mean()) < 1.5 * model.summary()["RA"]
+    assert np.sqrt(np.square(errors).mean()) < 1.5 * model.scores()["RA"]
 
 
 def test_command_prints_matrix_and_curves(tmp_path: Path) -> None:

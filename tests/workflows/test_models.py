@@ -337,3 +337,64 @@ def test_page_shows_and_escapes(tmp_path: Path) -> None:
     assert "&lt;script&gt;alert(1)" in text
     for part in ("Weights of the sources", "Errors on held-out sources", "What became of them"):
         assert part in text
+
+
+@pytest.fixture(scope="module")
+def both() -> TableModel:
+    return adapt(towns(), **{**QUICK, "target": ("new", "east"), "method": "ridge"})
+
+
+def rows_of(*names: str) -> dict[str, list[Any]]:
+    table = towns()
+    rows = [i for i, town in enumerate(table["town"]) if town in names]
+    return {name: [values[i] for i in rows] for name, values in table.items()}
+
+
+def test_several_targets_split_the_rows(both: TableModel) -> None:
+    some = rows_of("new", "east")
+    asked = both.predict(some, target=["east", "new"])
+    np.testing.assert_array_equal(asked.value, both.predict(some).value)
+    np.testing.assert_array_equal(asked.low, both.predict(some, target=np.array(both.targets)).low)
+    one = both.predict(some, target=["east"])  # all rows are of it
+    np.testing.assert_array_equal(one.value, both.predict(some, target="east").value)
+    assert both.made_for(["east"]) == "east"
+    assert both.made_for(["east", "new"]) is None
+
+
+def test_targets_that_cannot_be_are_named(both: TableModel, model: TableModel) -> None:
+    three = adapt(towns(), **{**QUICK, "target": ["new", "east", "west"]})
+    with pytest.raises(DataError, match=r"'west' is none of the given targets \['new', 'east'\]"):
+        three.predict(rows_of("new", "east", "west"), target=["new", "east"])
+    known = r"target: expected one of \['new', 'east'\], got 'old'"
+    for bad in ("old", ["old"], ["new", "old"]):
+        with pytest.raises(ArgumentError, match=known):
+            both.predict(rows_of("new"), target=bad)
+    without = {name: values for name, values in rows_of("new").items() if name != "town"}
+    with pytest.raises(DataError, match=r"target: names 2 targets.*no column 'town'"):
+        both.predict(without, target=["new", "east"])
+    with pytest.raises(ArgumentError, match="target: empty"):
+        both.predict(rows_of("new"), target=[])
+    np.testing.assert_array_equal(
+        model.predict(without, target=["new"]).value, model.predict(without).value
+    )
+
+
+def test_targets_of_adapt(both: TableModel) -> None:
+    for targets in (["new", "east"], np.array(["new", "east"]), ["new", "east", "new"]):
+        assert adapt(towns(), **{**QUICK, "target": targets}).targets == both.targets
+    with pytest.raises(ArgumentError, match="target: empty"):
+        adapt(towns(), **{**QUICK, "target": []})
+    with pytest.raises(ArgumentError, match="target: expected a name or a list of names, got None"):
+        adapt(towns(), **{**QUICK, "target": None})
+    with pytest.raises(DomainError, match=r"has no place 'xyz'; there are north, south, east"):
+        adapt(towns(), **{**QUICK, "target": ["new", "xyz"]})
+
+
+def test_a_model_says_what_to_expect(model: TableModel) -> None:
+    mean, _ = model.outcomes["new"].expected()
+    assert repr(model).startswith(f"<TableModel for new: expected error {mean:.2f} ± ")
+    assert repr(model).endswith(" price>")
+    first, second, *more = model.summary().splitlines()
+    assert first.startswith("Expected error at new: ")
+    assert "within ±" in second
+    assert "No labels from the target were used." in more

@@ -132,3 +132,14 @@ def test_unknown_parameters_are_named() -> None:
     entry = Entry("toy", "", "domains", "nowhere:load", parameters={"seed": "the seed"})
     with pytest.raises(ArgumentError, match="sed: toy has no such parameter; known: seed"):
         entry.call({}, sed=1)
+
+
+@pytest.mark.parametrize("name", ["toy", "<script>", "two\nlines", "x" * 200])
+def test_repr_is_one_short_line(name: str) -> None:
+    task = StreamTask(X, Y, X[:2], Y[:2], name=name)
+    for made in (Domains(name, {"a": (X, Y)}), TaskStream(name, [task], n_classes=3)):
+        text = repr(made)
+        assert text.splitlines() == [text]
+        assert len(text) < 120
+        assert text.startswith(f"<{type(made).__name__} ")
+        assert text.endswith(("features>", "classes>"))

@@ -26,7 +26,7 @@ from vntransfer.adaptation._objective import Error, Objective, Setup, choose
 from vntransfer.adaptation._scaling import Scaler
 from vntransfer.adaptation._selection import select
 from vntransfer.checks import number, whole
-from vntransfer.domains import Name, group
+from vntransfer.domains import Name, Target, group, target_names
 from vntransfer.errors import ArgumentError, DataWarning, DomainError
 from vntransfer.networks import Activation, Net
 from vntransfer.storage.files import fingerprint
@@ -37,8 +37,6 @@ MIN_STEPS = 25
 
 OUTSIDE = 0.05
 """Share of a target's values beyond what can be learnt from, above which a warning is given."""
-
-Target = str | Sequence[str] | None
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -194,7 +192,8 @@ class DomainRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             self, X, accept_sparse="csr", dtype=(np.float64, np.float32), ensure_min_samples=2
         )
         groups = group(sample_domain, X.shape[0], target=target, several=True)
-        if not groups.targets and sample_domain is not None and self._uses_target and target != []:
+        later = target_names(target) == []
+        if not groups.targets and sample_domain is not None and self._uses_target and not later:
             raise DomainError(
                 f"sample_domain: no target among {list(groups.sources)}; mark its rows by an "
                 f"integer below 0, or say target=... with names (target=[] to adapt later)"
@@ -364,7 +363,7 @@ class DomainRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         """Share of rows that are held out for early stopping."""
         return None if self.patience is None else self.validation_fraction
 
-    def predict(self, X: Any, target: Name | None = None) -> NDArray[np.float64]:
+    def predict(self, X: Any, target: Name | Sequence[Name] | None = None) -> NDArray[np.float64]:
         """Predict responses (n,) or (n, m).
 
         Parameters
@@ -372,7 +371,7 @@ class DomainRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         X
             Rows (n, p).
         target
-            Of several targets, the one that the rows are of.
+            Of several targets, the one that the rows are of; a list of one will do.
         """
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse="csr", dtype=(np.float64, np.float32), reset=False)

@@ -1,6 +1,6 @@
 """A fitted ensemble: which member serves which target with which share, and how it is trained."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -53,9 +53,16 @@ class Ensemble:
     history: list[Record]
     labels: tuple[str, ...]
 
-    def shares_for(self, target: Name | None) -> Tensor:
+    def shares_for(self, target: Name | Sequence[Name] | None) -> Tensor:
         """Shares (M,) for the rows of a target."""
         known = [name for name in self.shares if name is not None]
+        if not isinstance(target, str | int | np.integer | None):
+            named = list(target)
+            if len(named) != 1:
+                raise ArgumentError(
+                    f"target: expected one of {known}, got {named!r:.80}; predict for one at a time"
+                )
+            target = named[0]
         if target is None and len(known) > 1:
             raise ArgumentError(f"target: say whose rows these are, one of {known}")
         if target is not None and target not in known:

@@ -19,7 +19,7 @@ from sklearn.utils.validation import has_fit_parameter, validate_data
 from threadpoolctl import threadpool_limits
 
 from vntransfer.adaptation._fit_rows import read_responses, read_weights
-from vntransfer.domains import Groups, group
+from vntransfer.domains import Groups, Target, group
 from vntransfer.errors import ArgumentError
 
 REDUCED = 100
@@ -242,10 +242,11 @@ def read(
     X: Any,
     y: Any,
     sample_domain: Any,
-    target: str | None,
+    target: Target,
     sample_weight: Any,
     *,
     numeric: bool,
+    several: bool = False,
 ) -> tuple[Any, NDArray[Any], Groups, NDArray[np.float64] | None]:
     """Check what ``fit`` was given, reading no response of the target.
 
@@ -255,7 +256,7 @@ def read(
     X = validate_data(
         owner, X, accept_sparse="csr", dtype=(np.float64, np.float32), ensure_min_samples=2
     )
-    groups = group(sample_domain, X.shape[0], target=target)
+    groups = group(sample_domain, X.shape[0], target=target, several=several)
     own = read_responses(type(owner).__name__, y, groups, X.shape[0], numeric=numeric)
     labels = np.repeat(own[:1], X.shape[0], axis=0)
     labels[groups.source_rows] = own

@@ -12,6 +12,7 @@ from vntransfer.adaptation._batches import Data
 from vntransfer.adaptation._loop import Record
 from vntransfer.adaptation._members import TrainingPlan, train_members
 from vntransfer.adaptation.guarded_choice import guard
+from vntransfer.display import listed, one_line, short
 from vntransfer.domains import Groups, Name, Rows
 
 if TYPE_CHECKING:
@@ -77,6 +78,41 @@ class Selection:
     def chosen(self) -> str:
         """The candidate with the largest share."""
         return max(self.shares, key=self.shares.__getitem__)
+
+    def summary(self) -> str:
+        """Say in words what was chosen and why."""
+        return "\n".join((sentence(self.reason), f"Weights: {shares_text(self.shares, 9)}."))
+
+    def __repr__(self) -> str:
+        return one_line(
+            f"Selection among {len(self.candidates)} candidates: {shares_text(self.shares)}"
+        )
+
+
+def shares_text(shares: Mapping[str, float], most: int = 2) -> str:
+    """Name the candidates that have a weight, the largest first.
+
+    Examples
+    --------
+    >>> shares_text({"boosting": 0.25, "ridge": 0.75, "constant": 0.0})
+    'ridge 75 % and boosting 25 %'
+    """
+    used = sorted((-share, name) for name, share in shares.items() if share > 0)
+    return listed((f"{short(name)} {-100 * share:.0f} %" for share, name in used), most, 40)
+
+
+def sentence(text: str) -> str:
+    """Begin with a capital and end with a period; a reason that is not known is said to be so.
+
+    Examples
+    --------
+    >>> sentence("ridge leads"), sentence("")
+    ('Ridge leads.', 'No reason was recorded.')
+    """
+    if not text:
+        return "No reason was recorded."
+    line = short(text, 400).rstrip(".")
+    return f"{line[:1].upper()}{line[1:]}."
 
 
 @dataclass(frozen=True)

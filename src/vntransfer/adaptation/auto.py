@@ -12,11 +12,12 @@ from sklearn.utils import check_random_state, column_or_1d
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from vntransfer.adaptation._learners import read
-from vntransfer.adaptation._selection import LEAST, virtual_targets
+from vntransfer.adaptation._selection import LEAST, sentence, shares_text, virtual_targets
 from vntransfer.adaptation._stacking import stack
 from vntransfer.adaptation.candidates import CANDIDATES, Tried, adapts, attempt
 from vntransfer.adaptation.guarded_choice import guard
-from vntransfer.domains import Groups, Name, Rows
+from vntransfer.display import listed, one_line
+from vntransfer.domains import Groups, Name, Rows, Target
 from vntransfer.errors import ArgumentError
 
 Floats = NDArray[np.float64]
@@ -57,6 +58,18 @@ class AutoSelection:
     def chosen(self) -> str:
         """The candidate with the largest share."""
         return max(self.shares, key=self.shares.__getitem__)
+
+    def summary(self) -> str:
+        """Say in words what was chosen and why."""
+        lines = [sentence(self.reason), f"Weights: {shares_text(self.shares, 9)}."]
+        if self.left_out:
+            lines.append(f"Excluded: {listed(self.left_out, 9)} (unlike any held-out source).")
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return one_line(
+            f"AutoSelection among {len(self.candidates)} candidates: {shares_text(self.shares)}"
+        )
 
 
 @dataclass(eq=False, repr=False)
@@ -137,7 +150,7 @@ class AutoTransferRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc
         X: Any,
         y: Any,
         sample_domain: Any = None,
-        target: str | None = None,
+        target: Target = None,
         sample_weight: Any = None,
     ) -> Self:
         """Try the candidates on virtual targets and fit those that have a share.
@@ -152,7 +165,7 @@ class AutoTransferRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc
             Domain of each row: integers (0 and above are sources, below 0 is the target) or names.
             None: all rows are one source, and the safe candidate is fitted.
         target
-            With names: which one is the target, "target" if not given.
+            With names: which one is the target (a list of one will do), "target" if not given.
         sample_weight
             Weights (n,) of the rows.
         """

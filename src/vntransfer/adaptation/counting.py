@@ -182,6 +182,10 @@ class DensityCounter:
     size: tuple[int, int]
     device: str = "cpu"
 
+    def __repr__(self) -> str:
+        size = " x ".join(map(str, self.size))
+        return f"<DensityCounter for pictures of {size}, {len(self.source_weights)} sources>"
+
     @torch.no_grad()
     def density(self, pictures: Pictures) -> NDArray[np.float32]:
         """Predict densities inside the mask, (n, H, W)."""

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from vntransfer.adaptation._learners import fit_weighted, learner, read
 from vntransfer.adaptation.sklearn_storage import save as save_learner
+from vntransfer.domains import Target
 
 
 @dataclass(eq=False, repr=False)
@@ -59,7 +60,7 @@ class PooledRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         X: Any,
         y: Any,
         sample_domain: Any = None,
-        target: str | None = None,
+        target: Target = None,
         sample_weight: Any = None,
     ) -> Self:
         """Fit the estimator to the rows of the sources.
@@ -71,14 +72,16 @@ class PooledRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         y
             Responses (n,) or (n, m); those of the target are never read and can be NaN.
         sample_domain
-            Domain of each row: integers (0 and above are sources, below 0 is the target) or names.
-            None: all rows are one source.
+            Domain of each row: integers (0 and above are sources, below 0 targets) or names. None:
+            all rows are one source.
         target
-            With names: which one is the target, "target" if not given.
+            With names: the target, or a list of them; "target" if not given.
         sample_weight
             Weights (n,) of the rows, for estimators that take them.
         """
-        X, y, groups, weights = read(self, X, y, sample_domain, target, sample_weight, numeric=True)
+        X, y, groups, weights = read(
+            self, X, y, sample_domain, target, sample_weight, numeric=True, several=True
+        )
         rows = groups.source_rows
         self.estimator_ = fit_weighted(
             learner(self.estimator, self.random_state),

@@ -13,7 +13,7 @@ from vntransfer.adaptation._fit_rows import one_per_row
 from vntransfer.adaptation._scaling import Scaler
 from vntransfer.checks import number
 from vntransfer.divergences import DIVERGENCES, pairwise
-from vntransfer.domains import Groups, Name, Rows, group
+from vntransfer.domains import Groups, Rows, Target, group
 from vntransfer.errors import ArgumentError, DomainError
 from vntransfer.moments import Moments
 
@@ -33,7 +33,7 @@ def source_weights(
     y: Any = None,
     sample_domain: Any = None,
     *,
-    target: str | None = None,
+    target: Target = None,
     sharpness: float = 1.0,
     divergence: str = "jeffreys",
     moments: Matrix = "second",
@@ -41,7 +41,7 @@ def source_weights(
     ridge: float = 0.01,
     prior: Prior = "rows",
     labelled: Any = None,
-) -> dict[Name, float]:
+) -> dict[Any, Any]:
     """Weight sources by their closeness to the target, without any label.
 
     With z the leading principal components of the standardised inputs, on one common scale, and
@@ -63,9 +63,10 @@ def source_weights(
         Responses; only read for a conditional divergence, and then for the sources and the rows
         in ``labelled``.
     sample_domain
-        Domain of each row: integers (0 and above are sources, below 0 is the target) or names.
+        Domain of each row: integers (0 and above are sources, below 0 targets) or names.
     target
-        With names: which one is the target, "target" if not given.
+        With names: the target, or a list of them; "target" if not given. Each of several is
+        compared with the sources as if it were the only one.
     sharpness
         a.
     divergence
@@ -85,7 +86,7 @@ def source_weights(
     Returns
     -------
     dict
-        Name -> weight; they sum to one.
+        Source -> weight; they sum to one. With several targets: target -> such a dict.
 
     Examples
     --------
@@ -96,20 +97,37 @@ def source_weights(
     {0: 0.05, 1: 0.95, 2: 0.0}
     """
     X = check_array(X, accept_sparse="csr", dtype=np.float64)
-    groups = group(sample_domain, X.shape[0], target=target)
+    groups = group(sample_domain, X.shape[0], target=target, several=True)
+    options: dict[str, Any] = {
+        "divergence": divergence,
+        "moments": moments,
+        "components": components,
+        "ridge": ridge,
+    }
+    if len(groups.targets) > 1:
+        ids, known = np.asarray(sample_domain), None
+        if labelled is not None:
+            known = np.zeros(X.shape[0], dtype=bool)
+            every = np.concatenate(list(groups.targets.values()))
+            known[_given_rows(labelled, every, X.shape[0])] = True
+        found = {}
+        for name, rows in groups.targets.items():
+            own = np.sort(np.concatenate((groups.source_rows, rows)))
+            found[name] = source_weights(
+                X[own],
+                None if y is None else one_per_row(y, X.shape[0])[own],
+                ids[own],
+                target=name if isinstance(name, str) else None,
+                sharpness=sharpness,
+                prior=prior,
+                labelled=None if known is None else known[own],
+                **options,
+            )
+        return found
     if len(groups.sources) == 1:
         return dict.fromkeys(groups.sources, 1.0)
     a = number("sharpness", sharpness)
-    table = divergence_table(
-        X,
-        need_target(groups),
-        y,
-        divergence=divergence,
-        moments=moments,
-        components=components,
-        ridge=ridge,
-        labelled=labelled,
-    )
+    table = divergence_table(X, need_target(groups), y, labelled=labelled, **options)
     weights = sharpen(table[:-1, -1], a, masses(groups, prior))
     return dict(zip(groups.sources, weights.tolist(), strict=True))
 
@@ -233,14 +251,19 @@ def _labelled(labelled: Any, groups: Groups, divergence: str, n: int) -> Rows:
             f"divergence: {divergence!r} compares responses and needs rows of the target whose y "
             f"is known: labelled=..., as indices or a mask"
         )
+    return _given_rows(labelled, groups.target, n)
+
+
+def _given_rows(labelled: Any, target: Rows, n: int) -> Rows:
+    """Give the indices of rows of a target, or several, named by indices or by a mask."""
     given = np.asarray(labelled)
     if given.dtype == bool and given.shape != (n,):
         raise DomainError(f"labelled: expected a mask of {n} rows, got shape {given.shape}")
     rows = np.flatnonzero(given) if given.dtype == bool else given.astype(np.intp).ravel()
-    if len(rows) == 0 or not np.isin(rows, groups.target).all():
+    if len(rows) == 0 or not np.isin(rows, target).all():
         raise DomainError(
             f"labelled: expected at least one row, all of them the target's; got {len(rows)}, of "
-            f"which {int((~np.isin(rows, groups.target)).sum())} are not"
+            f"which {int((~np.isin(rows, target)).sum())} are not"
         )
     return np.asarray(rows)
 

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_array
 
 from vntransfer.adaptation.relevance import need_target
 from vntransfer.checks import number
-from vntransfer.domains import TARGET, Groups, Name, Rows, group
+from vntransfer.domains import TARGET, Groups, Name, Rows, Target, group
 from vntransfer.errors import ArgumentError, DomainError, NumericalWarning
 
 Loss = Callable[[NDArray[Any], NDArray[Any]], NDArray[np.float64]]
@@ -46,7 +46,7 @@ class LeaveOneSourceOut(BaseCrossValidator):  # type: ignore[misc]
         Whether the target's rows (unlabelled) are among the training rows of every split:
         estimators that adapt need them. They are never test rows.
     target
-        With names: which one is the target, "target" if not given.
+        With names: the target, or a list of them; "target" if not given.
 
     Examples
     --------
@@ -59,13 +59,13 @@ class LeaveOneSourceOut(BaseCrossValidator):  # type: ignore[misc]
 
     __metadata_request__split: ClassVar[dict[str, str]] = {"groups": "sample_domain"}
 
-    def __init__(self, keep_target: bool = False, target: str | None = None) -> None:
+    def __init__(self, keep_target: bool = False, target: Target = None) -> None:
         self.keep_target, self.target = keep_target, target
 
     def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[tuple[Rows, Rows]]:
         """Give training and test rows, source after source in the order of their names."""
         found = self._sources(groups, X.shape[0] if hasattr(X, "shape") else len(X))
-        kept = [found.target] if self.keep_target and found.target is not None else []
+        kept = list(found.targets.values()) if self.keep_target else []
         for name, test in found.sources.items():
             others = [rows for other, rows in found.sources.items() if other != name]
             yield np.sort(np.concatenate(others + kept)), test
@@ -80,7 +80,7 @@ class LeaveOneSourceOut(BaseCrossValidator):  # type: ignore[misc]
                 "groups: LeaveOneSourceOut needs the domain of every row; pass "
                 "groups=sample_domain or, with metadata routing, params={'sample_domain': ...}"
             )
-        found = group(groups, n_rows, target=self.target)
+        found = group(groups, n_rows, target=self.target, several=True)
         if len(found.sources) < 2:
             raise DomainError(
                 f"groups: only one source {list(found.sources)}; leaving it out leaves none"
@@ -99,7 +99,7 @@ class VirtualTarget(NamedTuple):
 
 
 def virtual_targets(
-    X: Any, y: Any, sample_domain: Any, *, target: str | None = None
+    X: Any, y: Any, sample_domain: Any, *, target: Target = None
 ) -> Iterator[VirtualTarget]:
     """Let each source play the target once.
 
@@ -126,7 +126,7 @@ def virtual_targets(
     b [ 1. nan nan] ['a' 'target' 'target'] [2. 3.]
     """
     X = X if scipy.sparse.issparse(X) else np.asarray(X)
-    found = group(sample_domain, X.shape[0], target=target)
+    found = group(sample_domain, X.shape[0], target=target, several=True)
     if len(found.sources) < 2:
         raise DomainError(
             f"sample_domain: only one source {list(found.sources)}; as target it leaves none"
@@ -203,10 +203,10 @@ class SourceScorer:
     loss: Loss | Kind = "absolute"
 
     def __call__(
-        self, estimator: Any, X: Any, y: Any, sample_domain: Any = None, target: str | None = None
+        self, estimator: Any, X: Any, y: Any, sample_domain: Any = None, target: Target = None
     ) -> float:
         """Score a fitted estimator."""
-        found = group(sample_domain, np.shape(X)[0], target=target)
+        found = group(sample_domain, np.shape(X)[0], target=target, several=True)
         own = [_errors(self.loss, estimator, X, y, rows) for rows in found.sources.values()]
         return -float(np.mean([errors.mean() for errors in own]))
 
@@ -255,7 +255,7 @@ class ImportanceWeightedScorer:
     least: float = 0.05
 
     def __call__(
-        self, estimator: Any, X: Any, y: Any, sample_domain: Any = None, target: str | None = None
+        self, estimator: Any, X: Any, y: Any, sample_domain: Any = None, target: Target = None
     ) -> float:
         """Score a fitted estimator; the rows must hold some of the target."""
         found = need_target(group(sample_domain, np.shape(X)[0], target=target))

@@ -29,8 +29,9 @@ from vntransfer.adaptation.relevance import (
 from vntransfer.adaptation.sklearn_storage import save as save_learner
 from vntransfer.adaptation.source_only import SourceOnlyRegressor
 from vntransfer.checks import number
+from vntransfer.display import one_line
 from vntransfer.divergences import DIVERGENCES
-from vntransfer.domains import Groups, Name, Rows
+from vntransfer.domains import Groups, Name, Rows, Target
 from vntransfer.errors import ArgumentError
 
 CANDIDATES = (0.0, 1.0, 3.0)
@@ -66,6 +67,9 @@ class SharpnessSelection:
     errors: Floats | None = None
     guarded: Guarded | None = None
 
+    def __repr__(self) -> str:
+        return one_line(f"SharpnessSelection: sharpness {self.sharpness:g}, {self.reason}")
+
 
 @dataclass(eq=False, repr=False)
 class _WeightedSource(BaseEstimator):  # type: ignore[misc]
@@ -97,7 +101,7 @@ class _WeightedSource(BaseEstimator):  # type: ignore[misc]
         X: Any,
         y: Any,
         sample_domain: Any = None,
-        target: str | None = None,
+        target: Target = None,
         sample_weight: Any = None,
     ) -> Self:
         """Weight the sources and fit the estimator to their rows.
@@ -112,7 +116,7 @@ class _WeightedSource(BaseEstimator):  # type: ignore[misc]
             Domain of each row: integers (0 and above are sources, below 0 is the target) or names.
             None: all rows are one source, and the estimator is fitted as it is.
         target
-            With names: which one is the target, "target" if not given.
+            With names: which one is the target (a list of one will do), "target" if not given.
         sample_weight
             Weights (n,) of rows within their source; divergences do not see them.
         """

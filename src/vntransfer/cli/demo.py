@@ -77,7 +77,8 @@ def _adapt_and_predict(out: Path, seed: int) -> Path:
 def _learn(page: Path, seed: int) -> Path:
     from vntransfer.cli.learn import show
     from vntransfer.tables.example import example_table
-    from vntransfer.workflows.learn import ContinualModel, learn_tasks
+    from vntransfer.workflows.continual_model import ContinualModel
+    from vntransfer.workflows.learn import learn_tasks
     from vntransfer.workflows.learn_page import write_page
 
     models: dict[str, ContinualModel] = {}

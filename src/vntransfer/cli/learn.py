@@ -20,7 +20,7 @@ from vntransfer.cli.common import (
 )
 
 if TYPE_CHECKING:
-    from vntransfer.workflows.learn import ContinualModel
+    from vntransfer.workflows.continual_model import ContinualModel
 
 
 def command(
@@ -114,7 +114,7 @@ def show(models: "dict[str, ContinualModel]", method: str, screen: Any) -> None:
         table(f"Forgetting: mean {own.metric}, so many tasks later", ("method", *lags), curves)
     )
     keys = ("RA", "LA", "BT", "FT")
-    lines = [(n, *(f"{one.summary()[key]:.4g}" for key in keys)) for n, one in models.items()]
+    lines = [(n, *(f"{one.scores()[key]:.4g}" for key in keys)) for n, one in models.items()]
     screen.print(table("In the end", ("method", *keys), lines))
     sign = "below" if own.classes else "above"
     screen.print(

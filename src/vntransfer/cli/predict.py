@@ -23,7 +23,8 @@ def command(
         ),
     ] = None,
     target: Annotated[
-        str | None, typer.Option(help="Which target the rows are of, if there are several.")
+        list[str] | None,
+        typer.Option(help="Target of the rows; may be repeated: the column of places decides."),
     ] = None,
     level: Annotated[float, typer.Option(help="Of the prediction intervals.")] = 0.9,
     only: Annotated[
@@ -47,7 +48,7 @@ def command(
                 model,
                 file,
                 place,
-                target=target,
+                target=target or None,
                 level=level,
                 columns=not only,
                 escape_formulas=escape_formulas,

@@ -1,7 +1,9 @@
 """What all methods of continual learning share: the hooks of a training loop."""
 
+import inspect
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from functools import wraps
+from typing import Any, ClassVar, ParamSpec, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor, nn
@@ -9,8 +11,10 @@ from torch.nn import functional
 
 from vntransfer.checks import number
 from vntransfer.checks import whole as whole
+from vntransfer.display import short
 from vntransfer.errors import ArgumentError, DivergedError
 
+Given = ParamSpec("Given")
 Criterion = Callable[[Tensor, Tensor], Tensor]
 """``criterion(output, y)``: mean loss of a batch, a scalar."""
 
@@ -70,6 +74,30 @@ class MethodPart(Protocol):
         """Give them."""
 
 
+def _remembering(init: Callable[Given, None]) -> Callable[Given, None]:
+    """Make a constructor remember the options that are not the default, for ``repr``."""
+    signature = inspect.signature(init)
+    defaults = {name: own.default for name, own in signature.parameters.items()}
+
+    @wraps(init)
+    def remembering(*args: Given.args, **options: Given.kwargs) -> None:
+        init(*args, **options)
+        (_, own), *given = signature.bind(*args, **options).arguments.items()
+        own._given = {
+            name: value
+            for name, value in given
+            if name != "model" and _shown(value) != _shown(defaults[name])
+        }
+
+    return remembering
+
+
+def _shown(value: object) -> str:
+    """Write an option; a function by its name, anything long cut."""
+    name = getattr(value, "__qualname__", None)
+    return short(repr(value) if name is None else name, 40)
+
+
 class ContinualMethod:
     """A method of continual learning, to be called by anybody's training loop.
 
@@ -110,6 +138,12 @@ class ContinualMethod:
     saved: ClassVar[tuple[str, ...]] = ()
     whole_step: ClassVar[bool] = False  # True: only `step` is enough, the hooks are not
 
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if "__init__" in vars(cls):
+            type.__setattr__(cls, "__init__", _remembering(cls.__init__))
+
+    @_remembering
     def __init__(self, model: nn.Module, *, criterion: Criterion | None = None) -> None:
         if not isinstance(model, nn.Module):
             raise ArgumentError(f"model: expected a torch.nn.Module, got {type(model).__name__}")
@@ -126,6 +160,12 @@ class ContinualMethod:
         self.scaler: torch.amp.GradScaler | None = None
         self._all_trained = True
         self._handles: list[torch.utils.hooks.RemovableHandle] = []
+
+    def __repr__(self) -> str:
+        given = ", ".join(
+            f"{name}={_shown(value)}" for name, value in getattr(self, "_given", {}).items()
+        )
+        return f"{type(self).__name__}({given})"
 
     def use(
         self, optimizer: torch.optim.Optimizer, scaler: torch.amp.GradScaler | None = None

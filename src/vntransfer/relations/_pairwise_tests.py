@@ -9,6 +9,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from vntransfer.checks import number, whole
+from vntransfer.display import counted, one_line, rounded, short
 from vntransfer.errors import ArgumentError, DomainError, NumericalWarning
 from vntransfer.holm import holm
 from vntransfer.progress import report
@@ -68,6 +69,29 @@ class RelationTest:
             for i, j in combinations(range(len(self.names)), 2)
             if self.p_values[i, j] <= level
         ]
+
+    def summary(self) -> str:
+        """Say in words which pairs differ, the ones with the smallest p-values first."""
+        pairs = list(combinations(range(len(self.names)), 2))
+        pairs.sort(key=lambda pair: float(self.p_values[pair]))
+        lines = [
+            f"{len(self.different())} of {counted(len(pairs), 'pair')} of domains differ (level "
+            f"5 %, corrected for their number; null hypothesis: {self.null})."
+        ]
+        for i, j in pairs[:10]:
+            one, other = short(self.names[i]), short(self.names[j])
+            lines.append(f"{one} and {other}: p = {rounded(float(self.p_values[i, j]), 2)}")
+        if len(pairs) > 10:
+            lines.append(f"{counted(len(pairs) - 10, 'more pair')} with larger p-values")
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        K = len(self.names)
+        differ = f"{len(self.different())} of {counted(K * (K - 1) // 2, 'pair')} differ"
+        resamples = counted(self.n_resamples, "resample")
+        return one_line(
+            f"RelationTest of {counted(K, 'domain')}: {differ} (5 % level, {resamples})"
+        )
 
 
 def relation_test(

@@ -1,20 +1,28 @@
 """What `relate` finds out, with the questions one asks of it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
+from vntransfer.checks import names as check_names
 from vntransfer.checks import whole
+from vntransfer.display import counted, data_frame, listed, one_line, rounded, short
 from vntransfer.errors import ArgumentError, DomainError
 from vntransfer.relations._smoother import Matrix
 
 LEVEL = 0.05
 """Level at which places count as different."""
+
+COLUMNS = ("divergence", "low", "high", "p_value", "raw_p_value", "features_alone")
+"""What the table of pairs has of each."""
+
+SHOWN = 8
+"""Places whose closest ones a summary names."""
 
 
 class Neighbour(NamedTuple):
@@ -34,6 +42,9 @@ class Interval:
 
     low: Matrix
     high: Matrix
+
+    def __repr__(self) -> str:
+        return f"<Interval: low and high ends of {len(self.low)} x {len(self.low)} divergences>"
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,18 +94,34 @@ class Relation:
         """Places with responses."""
         return [name for name in self.names if self.rows[name][0] >= 2]
 
-    def at(self, name: str) -> int:
+    def at(self, name: str | float) -> int:
         """Position of a place."""
-        if name not in self.names:
-            raise DomainError(f"target: no place {name!r}; there are {', '.join(self.names)}")
-        return self.names.index(name)
+        written, *_ = check_names("target", name)
+        if written not in self.names:
+            raise DomainError(f"target: no place {written!r}; there are {', '.join(self.names)}")
+        return self.names.index(written)
 
-    def ranking(self, target: str) -> list[Neighbour]:
+    @overload
+    def ranking(self, target: str | float) -> list[Neighbour]: ...  # type: ignore[overload-overlap]
+    @overload
+    def ranking(self, target: Sequence[str | float]) -> dict[str, list[Neighbour]]: ...
+    def ranking(self, target: Any) -> Any:
         """Places with responses, the one closest to ``target`` first.
 
         Ordered by the divergence; if the target has no responses, by that of the features alone:
         then nothing is known of how its response depends on them.
+
+        Parameters
+        ----------
+        target
+            Name of a place; a list of names gives a mapping from each to its ranking.
         """
+        asked = check_names("target", target)
+        if not isinstance(target, str | int | float | np.generic):
+            return {name: self._ranking(name) for name in asked}
+        return self._ranking(asked[0])
+
+    def _ranking(self, target: str) -> list[Neighbour]:
         i = self.at(target)
         known = target in self.labelled
         order = self.divergences[i] if known else self.features_alone[i]
@@ -192,19 +219,70 @@ class Relation:
         >>> sorted(found.table()[0])
         ['a', 'b', 'divergence', 'features_alone', 'high', 'low', 'p_value', 'raw_p_value']
         """
-        columns = {
-            "divergence": self.divergences,
-            "low": self.intervals.low,
-            "high": self.intervals.high,
-            "p_value": self.p_values,
-            "raw_p_value": self.raw_p_values,
-            "features_alone": self.features_alone,
-        }
+        matrices = (
+            self.divergences,
+            self.intervals.low,
+            self.intervals.high,
+            self.p_values,
+            self.raw_p_values,
+            self.features_alone,
+        )
+        columns = dict(zip(COLUMNS, matrices, strict=True))
         return [
             {"a": self.names[i], "b": self.names[j]}
             | {key: float(matrix[i, j]) for key, matrix in columns.items()}
             for i, j in combinations(range(len(self.names)), 2)
         ]
+
+    def to_frame(self) -> Any:
+        """Give `table` as a pandas data frame, one row per pair of places."""
+        records = self.table()
+        keys = ("a", "b", *COLUMNS)
+        return data_frame("to_frame", {key: [own[key] for own in records] for key in keys})
+
+    def summary(self) -> str:
+        """Say in words which places differ, then which ones are closest to each."""
+        from vntransfer.relations.explain import verdict
+
+        unknown = [name for name in self.names if name not in self.labelled]
+        lines = [short(text, 300) for text in verdict(self)]
+        for name in [*unknown, *self.labelled][:SHOWN]:
+            near = self._ranking(name)
+            known = name in self.labelled
+            shown = [
+                f"{short(own.name)} ({rounded(own.divergence if known else own.features_alone)})"
+                for own in near
+            ]
+            why = "" if known else " by features alone (it has no responses)"
+            lines.append(f"Closest to {short(name)}{why}: {', '.join(shown[:3])}.")
+        if len(self.names) > SHOWN:
+            lines.append(f"{len(self.names) - SHOWN} more places: see ranking().")
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        tested = int(np.isfinite(self.p_values[np.triu_indices(len(self.names), 1)]).sum())
+        differ = f"{len(self.different())} of {counted(tested, 'pair')} differ"
+        if not tested:
+            differ = "no pair has enough rows to be tested"
+        return one_line(f"Relation of {counted(len(self.names), 'place')}: {differ}")
+
+    def _repr_html_(self) -> str:
+        from vntransfer.pages.fragment import MOST, fragment
+        from vntransfer.relations.explain import verdict
+
+        far, rows = self.different(), []
+        for name in self.names[:MOST]:
+            labeled, bare = self.rows[name]
+            known = name in self.labelled
+            near = next(iter(self._ranking(name)), None)
+            others = [b if a == name else a for a, b in far if name in (a, b)]
+            cells = ["", ""]
+            if near is not None:
+                value = near.divergence if known else near.features_alone
+                cells = [short(near.name, 60), rounded(value) + ("" if known else " (features)")]
+            rows.append((short(name, 60), f"{labeled + bare:,}", *cells, listed(others, 5)))
+        header = ("place", "rows", "closest place", "divergence", "different from")
+        return fragment([short(text, 300) for text in verdict(self)], header, rows, len(self.names))
 
     def plot(self, *, axes: Any = None) -> Any:
         """Draw the heat map in clustered order with matplotlib; gives the axes."""

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from vntransfer.arrays import take
+from vntransfer.display import counted, one_line, rounded
 from vntransfer.errors import DomainError
 from vntransfer.theory._discrepancy import (
     Ascent,
@@ -71,6 +72,34 @@ class BoundTerms:
         if self.joint_fit is None:
             return None
         return self.source_sum + self.discrepancy + self.joint_fit
+
+    def summary(self) -> str:
+        """Say in words what the theorem bounds by what."""
+        parts = (
+            f"weighted source errors {rounded(self.source_sum)}, "
+            f"discrepancy {rounded(self.discrepancy)}"
+        )
+        if self.bound is None or self.joint_fit is None or self.target_term is None:
+            first = f"Without target labels the bound is unknown; its known terms: {parts}."
+        else:
+            holds = "holds" if self.target_term <= self.bound else "does not hold"
+            first = (
+                f"The bound {holds}: target error {rounded(self.target_term)}, bound "
+                f"{rounded(self.bound)} ({parts}, joint fit {rounded(self.joint_fit)})."
+            )
+        step = "holds" if self.convexity_holds else "does not hold"
+        return (
+            f"{first}\nThe convexity step of the proof {step} here: error on the mixture "
+            f"{rounded(self.mixture_term)}, weighted sum {rounded(self.source_sum)}."
+        )
+
+    def __repr__(self) -> str:
+        sources = counted(len(self.source_terms), "source")
+        if self.bound is None or self.target_term is None:
+            said = f"discrepancy {rounded(self.discrepancy)}, bound unknown (no target labels)"
+        else:
+            said = f"target error {rounded(self.target_term)}, bound {rounded(self.bound)}"
+        return one_line(f"BoundTerms of {sources}: {said}")
 
 
 def bound_terms(

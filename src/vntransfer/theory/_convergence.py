@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from vntransfer.arrays import take
+from vntransfer.display import one_line, rounded
 from vntransfer.divergences import von_neumann
 from vntransfer.errors import ArgumentError
 from vntransfer.linalg import spectrum
@@ -47,6 +48,25 @@ class ConvergenceTerms:
     def printed_bound_holds(self) -> bool:
         """Whether the printed bound is at least the gap."""
         return self.gap <= self.printed_bound
+
+    def summary(self) -> str:
+        """Say in words whether the printed bound holds, and how near the first order comes."""
+        holds = "holds" if self.printed_bound_holds else "does not hold"
+        step = "holds" if self.log_step_holds else "does not hold"
+        return (
+            f"The printed bound {holds}: gap {rounded(self.gap)}, bound "
+            f"{rounded(self.printed_bound)} ({rounded(self.squared_bound)} with squares).\n"
+            f"First-order prediction of the gap: {rounded(self.first_order)} at a spectral error "
+            f"of {rounded(self.epsilon)}.\n"
+            f"The step log((λ + ε)/λ) ≤ log(1 + ε) {step} for these eigenvalues."
+        )
+
+    def __repr__(self) -> str:
+        holds = "holds" if self.printed_bound_holds else "does not hold"
+        return one_line(
+            f"ConvergenceTerms: gap {rounded(self.gap)}, printed bound "
+            f"{rounded(self.printed_bound)} ({holds})"
+        )
 
 
 def convergence_terms(sigma: Any, theta: Any, sigma_hat: Any, theta_hat: Any) -> ConvergenceTerms:

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from vntransfer.arrays import take
 from vntransfer.checks import number, whole
+from vntransfer.display import counted, one_line, rounded
 from vntransfer.divergences import DIVERGENCES, jeffreys
 from vntransfer.errors import ArgumentError, DomainError
 from vntransfer.moments import Moments
@@ -182,6 +183,21 @@ class MaxDiscrepancy:
     h: Hypothesis
     h_prime: Hypothesis
     history: tuple[tuple[float, ...], ...]
+
+    def summary(self) -> str:
+        """Say in words what was found, and how much the restarts differ."""
+        best = [max(curve) for curve in self.history]
+        lines = [f"The discrepancy is at least {rounded(self.value)}."]
+        if best:
+            lines.append(
+                f"Best of {counted(len(best), 'start')}, which reached {rounded(min(best))} to "
+                f"{rounded(max(best))}."
+            )
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        starts = counted(len(self.history), "start")
+        return one_line(f"MaxDiscrepancy: at least {rounded(self.value)}, best of {starts}")
 
 
 def max_discrepancy(

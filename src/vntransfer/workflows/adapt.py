@@ -1,9 +1,10 @@
 """Train on the labeled places of a table for one, or several, without labels."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from vntransfer.errors import ArgumentError
+from vntransfer.checks import Names
+from vntransfer.checks import names as check_names
 from vntransfer.tables.problem import Problem, read_problem
 from vntransfer.workflows.table_model import TableModel
 from vntransfer.workflows.target_fit import COMPARED, check_method, fit_target
@@ -14,7 +15,7 @@ def adapt(
     *,
     domain: str,
     response: str,
-    target: str | float | Sequence[str | float],
+    target: Names,
     method: str = "auto",
     features: Sequence[str] | None = None,
     drop: Sequence[str] = (),
@@ -48,6 +49,7 @@ def adapt(
 
     Examples
     --------
+    >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> size = rng.uniform(30, 120, 200)
     >>> town = np.repeat(["A", "B", "C", "new"], 50)
@@ -60,17 +62,11 @@ def adapt(
     (array([150., 300.]), True)
     """
     check_method(method)
-    if isinstance(target, str) or not isinstance(target, Iterable):
-        target = [target]
-    whole = (int(t) if isinstance(t, float) and t.is_integer() else t for t in target)
-    targets = [str(name) for name in whole]  # as cells are written
-    if not targets:
-        raise ArgumentError("target: name at least one place to predict for")
     problem = read_problem(
         data,
         domain=domain,
         response=response,
-        targets=targets,
+        targets=check_names("target", target),
         features=features,
         drop=drop,
         category=category,

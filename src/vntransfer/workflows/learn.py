@@ -1,10 +1,8 @@
 """Tasks of a table, learnt one after another by one network, and what is kept of them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain
-from pathlib import Path
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import torch
@@ -13,131 +11,23 @@ from torch import nn
 
 from vntransfer.checks import number, whole
 from vntransfer.continual import METHODS, Task, accuracy_matrix
-from vntransfer.continual.metrics import forgetting_curve, score, summary
+from vntransfer.continual.metrics import score
 from vntransfer.continual.networks import dense
 from vntransfer.errors import ArgumentError, DataError, DivergedError, DomainError
 from vntransfer.progress import report
-from vntransfer.tables.encoder import Findings, TableEncoder
+from vntransfer.tables.encoder import TableEncoder
 from vntransfer.tables.files import Column
-from vntransfer.tables.frame import Frame, read_frame
+from vntransfer.tables.frame import Frame
 from vntransfer.tables.problem import read_features, read_places
 from vntransfer.tables.schema import MISSING, almost_number, without_marks
+from vntransfer.workflows.continual_model import ContinualModel as ContinualModel
+from vntransfer.workflows.continual_model import scaled as scaled
 
-Floats = NDArray[np.float64]
 Kind = Literal["auto", "regression", "classification"]
 Order = Literal["appearance", "sorted"]
 
 LEAST = 8
 """Rows that a task needs."""
-
-
-@dataclass(frozen=True, eq=False)
-class ContinualModel:
-    """A network that has learnt the tasks of a table one after another.
-
-    Parameters
-    ----------
-    encoder, centre, scale
-        How columns become numbers, and their means and standard deviations.
-    net
-        The network.
-    classes
-        Names of the classes; empty for regression.
-    task, response, unit
-        Names of the columns of tasks and responses; the response's mean and standard deviation
-        (regression).
-    names
-        The tasks in the order in which they were learnt.
-    matrix
-        (T, T): accuracy, or root mean squared error, on held-out rows of task j after task i.
-    initial
-        (T,): the same before any training.
-    method
-        Its id.
-    notes
-        Sentences on rows that were left out.
-    """
-
-    encoder: TableEncoder
-    centre: Floats
-    scale: Floats
-    net: nn.Module
-    classes: tuple[str, ...]
-    task: str
-    response: str
-    unit: tuple[float, float]
-    names: tuple[str, ...]
-    matrix: Floats
-    initial: Floats
-    method: str
-    notes: tuple[str, ...] = ()
-
-    gives: ClassVar = ("predicted",)
-    sources: ClassVar[frozenset[str]] = frozenset()
-
-    @property
-    def roles(self) -> tuple[str, str]:
-        """The columns of task and response."""
-        return self.task, self.response
-
-    @property
-    def metric(self) -> str:
-        """What the matrix holds."""
-        return "accuracy" if self.classes else "root mean squared error"
-
-    def made_for(self, target: str | None) -> str | None:
-        """One network is for all tasks."""
-        return None
-
-    def summary(self) -> dict[str, float]:
-        """RA, LA, BT and FT; for errors the signs of BT and FT turn."""
-        return summary(self.matrix, self.initial)
-
-    def curve(self) -> Floats:
-        """Mean score on a task 0, 1, 2, ... tasks after it was learnt."""
-        return forgetting_curve(self.matrix)
-
-    def predict(self, data: Any, *, delimiter: str = ",") -> NDArray[Any]:
-        """Predict the rows of a table: numbers, or names of classes."""
-
-        def needed(table: str, every: list[str]) -> list[str]:
-            self.check(every, None)
-            return self.encoder.needed
-
-        frame = read_frame(data, columns=needed, delimiter=delimiter)
-        return self.answers(frame.columns, frame.rows)["predicted"]
-
-    def check(self, names: Sequence[str], target: str | None) -> list[str]:
-        """Compare the columns of a table with those of the training table, and give notes."""
-        if target is not None:
-            raise ArgumentError(
-                f"target: got {target!r}, but this network is one for all tasks; leave it out"
-            )
-        notes = self.encoder.compare(names, self.roles)
-        return [*notes, "a network of `vnt learn`: one for all tasks, without intervals"]
-
-    def answers(
-        self,
-        columns: Mapping[str, Column],
-        rows: Sequence[int],
-        *,
-        target: str | None = None,
-        level: float = 0.9,
-        findings: Findings | None = None,
-    ) -> dict[str, NDArray[Any]]:
-        """Predict rows that were read and checked; which task they are of is not asked."""
-        X = scaled(self.encoder.transform(columns, rows, findings), self.centre, self.scale)
-        with torch.no_grad():
-            output = self.net(torch.from_numpy(X).float()).double().numpy()
-        if self.classes:
-            return {"predicted": np.array(self.classes, dtype=object)[output.argmax(1)]}
-        return {"predicted": np.asarray(output[:, 0] * self.unit[1] + self.unit[0])}
-
-    def save(self, folder: str | Path) -> None:
-        """Write `model.safetensors` and `model.json` into a folder; nothing of it is code."""
-        from vntransfer.workflows.learn_storage import save
-
-        save(self, folder)
 
 
 def learn_tasks(
@@ -194,7 +84,7 @@ def learn_tasks(
     >>> table = {"week": np.repeat([1, 2, 3], 100), "a": x[:, 0], "b": x[:, 1],
     ...          "good": x[:, 0] > 0}
     >>> model = learn_tasks(table, task="week", response="good", epochs=5)
-    >>> model.names, model.metric, bool(model.summary()["RA"] > 0.8)
+    >>> model.names, model.metric, bool(model.scores()["RA"] > 0.8)
     (('1', '2', '3'), 'accuracy', True)
     """
     check_options(method, kind, order, held_out)
@@ -274,17 +164,6 @@ def learn_tasks(
         method,
         notes,
     )
-
-
-def scaled(X: Floats, centre: Floats, scale: Floats) -> Floats:
-    """Standardise rows; what lies far outside is taken for the border.
-
-    Examples
-    --------
-    >>> scaled(np.array([[3.0, 900.0]]), np.ones(2), np.full(2, 2.0))
-    array([[1., 6.]])
-    """
-    return np.asarray(np.clip((X - centre) / scale, -6, 6))
 
 
 def check_options(method: str, kind: str, order: str, held_out: float) -> None:

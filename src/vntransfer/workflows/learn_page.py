@@ -5,7 +5,7 @@ from pathlib import Path
 
 from vntransfer._version import __version__
 from vntransfer.pages import Axis, Heatmap, Lines, Page, Series
-from vntransfer.workflows.learn import ContinualModel
+from vntransfer.workflows.continual_model import ContinualModel
 
 
 def write_page(models: Mapping[str, ContinualModel], method: str, path: str | Path) -> Path:
@@ -49,7 +49,7 @@ def write_page(models: Mapping[str, ContinualModel], method: str, path: str | Pa
     keys = ("RA", "LA", "BT", "FT")
     part.table(
         ("method", *keys),
-        [(name, *(one.summary()[key] for key in keys)) for name, one in models.items()],
+        [(name, *(one.scores()[key] for key in keys)) for name, one in models.items()],
         "In the end",
         [
             "RA: mean over all tasks at the end. LA: on each task just after it was learnt.",

@@ -15,7 +15,7 @@ from vntransfer.errors import DataError
 from vntransfer.storage.files import atomic_write, file_hash
 from vntransfer.storage.folders import NUMBERS, RECORD, read_record, replaced
 from vntransfer.tables.encoder import TableEncoder
-from vntransfer.workflows.learn import ContinualModel
+from vntransfer.workflows.continual_model import ContinualModel
 
 FORMAT, STORED = 1, "vntransfer continual model"
 

@@ -6,7 +6,7 @@ from typing import Any
 from vntransfer.adaptation import load_model
 from vntransfer.errors import ArgumentError
 from vntransfer.storage.folders import kind_of
-from vntransfer.workflows.learn import ContinualModel
+from vntransfer.workflows.continual_model import ContinualModel
 from vntransfer.workflows.learn_storage import STORED, load_continual_model
 from vntransfer.workflows.table_model import TableModel
 from vntransfer.workflows.table_storage import KIND, load_table_model

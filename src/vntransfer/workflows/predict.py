@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from vntransfer.checks import Names
 from vntransfer.errors import ArgumentError, DataError
 from vntransfer.progress import report
 from vntransfer.storage.files import atomic_write
@@ -48,10 +49,10 @@ class Predictor(Protocol):
     def sources(self) -> frozenset[str]:
         """Places with which nothing is compared, since their responses were learnt."""
 
-    def made_for(self, target: str | None) -> str | None:
+    def made_for(self, target: Names | None) -> str | None:
         """Name the place that all rows are predicted for; None: what each row says."""
 
-    def check(self, names: Sequence[str], target: str | None) -> list[str]:
+    def check(self, names: Sequence[str], target: Names | None) -> list[str]:
         """Give notes on the columns of a table, or say what is missing."""
 
     def answers(
@@ -59,7 +60,7 @@ class Predictor(Protocol):
         columns: Mapping[str, Column],
         rows: Sequence[int],
         *,
-        target: str | None,
+        target: Names | None,
         level: float,
         findings: Findings,
     ) -> Answers:
@@ -167,7 +168,7 @@ def predict_file(
     path: str | Path,
     out: str | Path | None = None,
     *,
-    target: str | None = None,
+    target: Names | None = None,
     level: float = 0.9,
     columns: bool = True,
     escape_formulas: bool = False,
@@ -185,7 +186,8 @@ def predict_file(
     out
         A csv or parquet file, written whole or not at all; None: nothing is written.
     target
-        Which one the rows are of; None: the only one, or what the column of places says.
+        Which one all rows are of; several: the column of places says which of them each row is
+        of. None: the only one, or any of the model's.
     level
         Of the intervals.
     columns

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vntransfer.checks import number
+from vntransfer.display import counted, one_line, rounded
 from vntransfer.errors import ArgumentError
 
 Floats = NDArray[np.float64]
@@ -77,6 +78,10 @@ class Calibration:
         check_level(level)
         at = np.searchsorted(np.cumsum(self.weights), level * (1 - 1e-12))
         return float(self.errors[min(int(at), len(self.errors) - 1)])
+
+    def __repr__(self) -> str:
+        rows, half = counted(len(self.errors), "held-out row"), rounded(self.half_width(0.9))
+        return one_line(f"Calibration on {rows}: 90 % by weight lie within ± {half}")
 
 
 def check_level(level: float) -> None:

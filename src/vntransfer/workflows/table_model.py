@@ -8,24 +8,20 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from vntransfer.checks import Names
+from vntransfer.checks import names as check_names
+from vntransfer.display import listed, one_line, plus_minus, rounded, short
 from vntransfer.errors import ArgumentError, DataError
 from vntransfer.tables.encoder import Findings, TableEncoder
 from vntransfer.tables.files import Column
 from vntransfer.tables.frame import read_frame
 from vntransfer.tables.problem import LABELLED
 from vntransfer.workflows.prediction_intervals import Calibration, check_level
+from vntransfer.workflows.predictions import Predictions as Predictions
 from vntransfer.workflows.target_fit import TargetOutcome
 
-Floats = NDArray[np.float64]
-
-
-@dataclass(frozen=True, eq=False)
-class Predictions:
-    """Predicted responses (n,) with the ends of their intervals, NaN where there are none."""
-
-    value: Floats
-    low: Floats
-    high: Floats
+SHOWN = 10
+"""Targets that a summary names."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,15 +73,20 @@ class TableModel:
         used = (name for own in self.outcomes.values() for name in own.source_weights)
         return frozenset(name.removesuffix(LABELLED) for name in used)
 
-    def made_for(self, target: str | None) -> str | None:
+    def made_for(self, target: Names | None) -> str | None:
         """Name the place that all rows are predicted for; None: what each row says."""
-        return target or (self.targets[0] if len(self.estimators) == 1 else None)
+        asked = self._asked(target)
+        return asked[0] if len(asked) == 1 else None
+
+    def _asked(self, target: Names | None) -> list[str]:
+        """Name the targets that rows can be of."""
+        return self.targets if target is None else check_names("target", target)
 
     def predict(
         self,
         data: Any,
         *,
-        target: str | None = None,
+        target: Names | None = None,
         level: float = 0.9,
         delimiter: str = ",",
         findings: Findings | None = None,
@@ -97,7 +98,8 @@ class TableModel:
         data, delimiter
             A file, or a table in memory; see `read_frame`.
         target
-            Which one the rows are of; None: the only one, or what the column of places says.
+            Which one all rows are of; several: the column of places says which of them each row is
+            of. None: the only one, or any of the model's.
         level
             Of the intervals.
         findings
@@ -113,17 +115,19 @@ class TableModel:
             frame.columns, frame.rows, target=target, level=level, findings=findings
         )
 
-    def check(self, names: Sequence[str], target: str | None) -> list[str]:
+    def check(self, names: Sequence[str], target: Names | None) -> list[str]:
         """Compare the columns of a table with those of the training table, and give notes.
 
         What is missing, or a target that cannot be told, is an error.
         """
         notes = self.encoder.compare(names, self.names)
-        if target is not None and target not in self.estimators:
-            raise ArgumentError(f"target: expected one of {self.targets}, got {target!r}")
-        if target is None and len(self.estimators) > 1 and self.names[0] not in names:
+        asked = self._asked(target)
+        if unknown := [name for name in asked if name not in self.estimators]:
+            raise ArgumentError(f"target: expected one of {self.targets}, got {unknown[0]!r}")
+        if len(asked) > 1 and self.names[0] not in names:
+            whose = "the model has" if target is None else "target: names"
             raise DataError(
-                f"the model has {len(self.estimators)} targets, {self.targets}, and the table no "
+                f"{whose} {len(asked)} targets, {asked}, and the table no "
                 f"column {self.names[0]!r}; say which one with --target (target=)"
             )
         return notes
@@ -133,7 +137,7 @@ class TableModel:
         columns: Mapping[str, Column],
         rows: Sequence[int],
         *,
-        target: str | None,
+        target: Names | None,
         level: float,
         findings: Findings,
     ) -> dict[str, NDArray[Any]]:
@@ -146,7 +150,7 @@ class TableModel:
         columns: Mapping[str, Column],
         rows: Sequence[int],
         *,
-        target: str | None = None,
+        target: Names | None = None,
         level: float = 0.9,
         findings: Findings | None = None,
     ) -> Predictions:
@@ -163,20 +167,21 @@ class TableModel:
         return out
 
     def _split(
-        self, columns: Mapping[str, Column], rows: Sequence[int], target: str | None
+        self, columns: Mapping[str, Column], rows: Sequence[int], target: Names | None
     ) -> Iterator[tuple[str, NDArray[Any]]]:
         """Rows of each target."""
         if (only := self.made_for(target)) is not None:
             yield only, np.arange(len(rows))
             return
-        places = columns[self.names[0]].texts()
-        if (other := ~np.isin(places, self.targets)).any():
+        places, asked = columns[self.names[0]].texts(), self._asked(target)
+        if (other := ~np.isin(places, asked)).any():
             i = int(other.argmax())
+            whose = "model's targets" if target is None else "given targets"
             raise DataError(
                 f"row {rows[i]}, column {self.names[0]!r}: {places[i][:40]!r} is none of the "
-                f"model's targets {self.targets}; say which one to use with --target (target=)"
+                f"{whose} {asked}; say which one to use with --target (target=)"
             )
-        for name in self.targets:
+        for name in asked:
             if len(own := np.flatnonzero(places == name)):
                 yield name, own
 
@@ -191,3 +196,47 @@ class TableModel:
         from vntransfer.workflows.table_storage import save
 
         save(self, folder)
+
+    def summary(self) -> str:
+        """Say in words what to expect: all about a single target, a line about each of several."""
+        texts = [own.summary(unit=self.names[1]) for own in [*self.outcomes.values()][:SHOWN]]
+        if len(self.outcomes) > 1:
+            lines = [text.splitlines()[0] for text in texts]
+            more = len(self.outcomes) - len(lines)
+            return "\n".join([*lines, *([f"{more} more targets: see outcomes."] if more else [])])
+        lines = "".join(texts).splitlines()
+        half = self._half_width(*self.outcomes)
+        if half is not None:
+            said = f"90 % of held-out rows, by weight, lie within ± {rounded(half)}."
+            lines.insert(1, said)
+        return "\n".join(lines)
+
+    def _half_width(self, target: str) -> float | None:
+        """Half width of an interval of 90 %, if there are any."""
+        return self.calibrations[target].half_width(0.9) if target in self.calibrations else None
+
+    def __repr__(self) -> str:
+        unit = short(self.names[1])
+        expected = {name: own.expected()[0] for name, own in self.outcomes.items()}
+        known = {name: mean for name, mean in expected.items() if np.isfinite(mean)}
+        if len(expected) == 1:
+            said = next(iter(self.outcomes.values())).expected_text(unit)
+        elif known:
+            low, high = min(known.values()), max(known.values())
+            said = f"expected error {rounded(low)} to {rounded(high)} {unit}"
+        else:
+            said = "expected error unknown"
+        return one_line(f"TableModel for {listed(expected, 2)}: {said}")
+
+    def _repr_html_(self) -> str:
+        from vntransfer.pages.fragment import fragment
+
+        rows = []
+        for name, own in self.outcomes.items():
+            half = self._half_width(name)
+            interval = "none" if half is None else f"± {rounded(half)}"
+            error = plus_minus(*own.expected())
+            rows.append((short(name, 60), f"{own.rows:,}", own.method, error, interval))
+        header = ("target", "rows", "method", "mean absolute error", "interval of 90 %")
+        lead = f"Predicts {short(self.names[1], 60)} from {len(self.encoder.needed)} columns."
+        return fragment([lead], header, rows, len(rows))

@@ -11,6 +11,7 @@ from vntransfer.adaptation import METHODS, AutoTransferRegressor
 from vntransfer.adaptation.candidates import attempt
 from vntransfer.adaptation.guarded_choice import guard
 from vntransfer.adaptation.sklearn_storage import need_skops
+from vntransfer.display import counted, listed, one_line, plus_minus, short
 from vntransfer.domains import group
 from vntransfer.tables.problem import LABELLED, Problem
 from vntransfer.workflows.prediction_intervals import Calibration, mean_error
@@ -69,6 +70,44 @@ class TargetOutcome:
         if self.target + LABELLED in self.source_weights:
             return "its labelled rows were used as one more source"
         return "no label of it was used"
+
+    def expected_text(self, unit: str = "") -> str:
+        """Say which error to expect, rounded: "expected error 18.9 ± 1.3 price"."""
+        mean, spread = self.expected()
+        if not np.isfinite(mean):
+            return "expected error unknown"
+        return f"expected error {plus_minus(mean, spread)} {short(unit)}".rstrip()
+
+    def summary(self, *, unit: str = "") -> str:
+        """Say in words what to expect, why, and from which sources.
+
+        Parameters
+        ----------
+        unit
+            Name of the response.
+        """
+        place, how = short(self.target, 60), self.expected_text(unit).removeprefix("expected error")
+        lines = [
+            f"Expected error at {place}:{how} (mean absolute error on held-out sources)."
+            if self.errors
+            else f"The error at {place} is unknown: no source could be held out."
+        ]
+        reason = short(self.reason, 300).rstrip(".")
+        lines.append(f"Method: {self.method}" + (f" ({reason})." if reason else "."))
+        weights = sorted(self.source_weights.items(), key=lambda pair: -pair[1])
+        shown = [f"{short(name)} {100 * weight:.0f} %" for name, weight in weights]
+        lines.append(f"Weights of the sources: {listed(shown, 5, 40)}.")
+        if self.target + LABELLED in self.source_weights:
+            lines.append("Labeled rows of the target were used as one more source.")
+        else:
+            lines.append("No labels from the target were used.")
+        return "\n".join([*lines, *(f"Warning: {short(text, 400)}." for text in self.warnings)])
+
+    def __repr__(self) -> str:
+        return one_line(
+            f"TargetOutcome for {short(self.target)}: {self.expected_text()} "
+            f"({short(self.method)}, {counted(len(self.source_weights), 'source')})"
+        )
 
 
 @dataclass(frozen=True, eq=False)

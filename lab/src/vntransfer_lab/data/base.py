@@ -10,6 +10,7 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from vntransfer.display import one_line, short
 from vntransfer.errors import ArgumentError, DataError, DomainError
 
 Features = Any  # an ndarray (n, ...) or a scipy CSR matrix (n, p)
@@ -179,7 +180,7 @@ class Domains(Mapping[str, tuple[Features, Labels]]):
         return len(self.domains)
 
     def __repr__(self) -> str:
-        return f"<Domains {self.summary()}>"
+        return one_line(f"Domains {short(self.name)}: {self._size()}")
 
     def response_scale(self) -> tuple[float, float]:
         """Mean and standard deviation of the responses of all labelled domains together.
@@ -198,11 +199,14 @@ class Domains(Mapping[str, tuple[Features, Labels]]):
 
     def summary(self) -> str:
         """One line: name, number of domains, rows, shape of a row."""
+        return f"{self.name}: {self._size()}"
+
+    def _size(self) -> str:
         rows = sum(x.shape[0] for x, _ in self.domains.values())
         shape = next(iter(self.domains.values()))[0].shape[1:]
         plural = "" if len(self) == 1 else "s"
         size = " x ".join(map(str, shape))
-        return f"{self.name}: {len(self)} domain{plural}, {rows} rows x {size} features"
+        return f"{len(self)} domain{plural}, {rows} rows x {size} features"
 
 
 @dataclass(frozen=True, eq=False)
@@ -315,13 +319,16 @@ class TaskStream(Sequence[StreamTask]):
         return self.tasks[index]
 
     def __repr__(self) -> str:
-        return f"<TaskStream {self.summary()}>"
+        return one_line(f"TaskStream {short(self.name)}: {self._size()}")
 
     def summary(self) -> str:
         """One line: name, number of tasks, rows and features of the first one."""
+        return f"{self.name}: {self._size()}"
+
+    def _size(self) -> str:
         first, plural = self.tasks[0], "" if len(self) == 1 else "s"
         size = " x ".join(map(str, first.x.shape[1:]))
         return (
-            f"{self.name}: {len(self)} task{plural}, {len(first.x)} + {len(first.x_test)} rows "
+            f"{len(self)} task{plural}, {len(first.x)} + {len(first.x_test)} rows "
             f"each, {size} features, {self.n_classes} classes"
         )

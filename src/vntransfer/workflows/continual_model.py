@@ -1,0 +1,196 @@
+"""A network that has learned the tasks of a table one after another."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from vntransfer.checks import Names
+from vntransfer.continual.metrics import (
+    backward_transfer,
+    forgetting_curve,
+    learning_accuracy,
+    retained_accuracy,
+    summary,
+)
+from vntransfer.display import counted, data_frame, one_line, rounded, short
+from vntransfer.errors import ArgumentError
+from vntransfer.tables.encoder import Findings, TableEncoder
+from vntransfer.tables.files import Column
+from vntransfer.tables.frame import read_frame
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class ContinualModel:
+    """A network that has learnt the tasks of a table one after another.
+
+    Parameters
+    ----------
+    encoder, centre, scale
+        How columns become numbers, and their means and standard deviations.
+    net
+        The network.
+    classes
+        Names of the classes; empty for regression.
+    task, response, unit
+        Names of the columns of tasks and responses; the response's mean and standard deviation
+        (regression).
+    names
+        The tasks in the order in which they were learnt.
+    matrix
+        (T, T): accuracy, or root mean squared error, on held-out rows of task j after task i.
+    initial
+        (T,): the same before any training.
+    method
+        Its id.
+    notes
+        Sentences on rows that were left out.
+    """
+
+    encoder: TableEncoder
+    centre: Floats
+    scale: Floats
+    net: nn.Module
+    classes: tuple[str, ...]
+    task: str
+    response: str
+    unit: tuple[float, float]
+    names: tuple[str, ...]
+    matrix: Floats
+    initial: Floats
+    method: str
+    notes: tuple[str, ...] = ()
+
+    gives: ClassVar = ("predicted",)
+    sources: ClassVar[frozenset[str]] = frozenset()
+
+    @property
+    def roles(self) -> tuple[str, str]:
+        """The columns of task and response."""
+        return self.task, self.response
+
+    @property
+    def metric(self) -> str:
+        """What the matrix holds."""
+        return "accuracy" if self.classes else "root mean squared error"
+
+    def made_for(self, target: Names | None) -> str | None:
+        """One network is for all tasks."""
+        return None
+
+    def scores(self) -> dict[str, float]:
+        """RA, LA, BT and FT; for errors the signs of BT and FT turn."""
+        return summary(self.matrix, self.initial)
+
+    def summary(self) -> str:
+        """Say in words how well the tasks are solved in the end, and how much was forgotten."""
+        end, first = retained_accuracy(self.matrix), learning_accuracy(self.matrix)
+        tasks, unit = counted(len(self.names), "task"), "" if self.classes else self._unit()
+        lost = self._forgetting()
+        return "\n".join(
+            (
+                f"After all {tasks} the mean {self.metric} is {rounded(end)}{unit} "
+                f"(RA, held-out rows, method {self.method}).",
+                f"Just after each task was learned it was {rounded(first)}{unit} (LA).",
+                f"Forgetting: {rounded(lost)}{unit} per task."
+                if lost > 0
+                else "Nothing was forgotten on average: old tasks did not get worse.",
+            )
+        )
+
+    def _unit(self) -> str:
+        return f" {short(self.response)}"
+
+    def _forgetting(self) -> float:
+        """How much worse tasks are in the end than just after they were learnt, on average."""
+        transfer = backward_transfer(self.matrix)
+        return -transfer if self.classes else transfer
+
+    def __repr__(self) -> str:
+        end, unit = retained_accuracy(self.matrix), "" if self.classes else self._unit()
+        lost = self._forgetting()
+        forgot = "no forgetting" if lost <= 0 else f"forgetting {rounded(lost)}"
+        return one_line(
+            f"ContinualModel of {counted(len(self.names), 'task')} ({short(self.method)}): "
+            f"{self.metric} {rounded(end)}{unit} in the end, {forgot}"
+        )
+
+    def _repr_html_(self) -> str:
+        from vntransfer.pages.fragment import MOST, fragment
+
+        columns = (self.initial, np.diag(self.matrix), self.matrix[-1])
+        rows = [
+            (short(name, 60), *(rounded(float(own[j])) for own in columns))
+            for j, name in enumerate(self.names[:MOST])
+        ]
+        header = ("task", "before training", "just after learning it", "after all tasks")
+        return fragment(self.summary().splitlines(), header, rows, len(self.names))
+
+    def to_frame(self) -> Any:
+        """Give ``matrix`` as a pandas data frame: a row per task learned, a column per task."""
+        columns = {name: self.matrix[:, j] for j, name in enumerate(self.names)}
+        return data_frame("to_frame", columns, index=list(self.names))
+
+    def curve(self) -> Floats:
+        """Mean score on a task 0, 1, 2, ... tasks after it was learnt."""
+        return forgetting_curve(self.matrix)
+
+    def predict(self, data: Any, *, delimiter: str = ",") -> NDArray[Any]:
+        """Predict the rows of a table: numbers, or names of classes."""
+
+        def needed(table: str, every: list[str]) -> list[str]:
+            self.check(every, None)
+            return self.encoder.needed
+
+        frame = read_frame(data, columns=needed, delimiter=delimiter)
+        return self.answers(frame.columns, frame.rows)["predicted"]
+
+    def check(self, names: Sequence[str], target: Names | None) -> list[str]:
+        """Compare the columns of a table with those of the training table, and give notes."""
+        if target is not None:
+            raise ArgumentError(
+                f"target: got {target!r}, but this network is one for all tasks; leave it out"
+            )
+        notes = self.encoder.compare(names, self.roles)
+        return [*notes, "a network of `vnt continual`: one for all tasks, without intervals"]
+
+    def answers(
+        self,
+        columns: Mapping[str, Column],
+        rows: Sequence[int],
+        *,
+        target: Names | None = None,
+        level: float = 0.9,
+        findings: Findings | None = None,
+    ) -> dict[str, NDArray[Any]]:
+        """Predict rows that were read and checked; which task they are of is not asked."""
+        X = scaled(self.encoder.transform(columns, rows, findings), self.centre, self.scale)
+        with torch.no_grad():
+            output = self.net(torch.from_numpy(X).float()).double().numpy()
+        if self.classes:
+            return {"predicted": np.array(self.classes, dtype=object)[output.argmax(1)]}
+        return {"predicted": np.asarray(output[:, 0] * self.unit[1] + self.unit[0])}
+
+    def save(self, folder: str | Path) -> None:
+        """Write `model.safetensors` and `model.json` into a folder; nothing of it is code."""
+        from vntransfer.workflows.learn_storage import save
+
+        save(self, folder)
+
+
+def scaled(X: Floats, centre: Floats, scale: Floats) -> Floats:
+    """Standardise rows; what lies far outside is taken for the border.
+
+    Examples
+    --------
+    >>> scaled(np.array([[3.0, 900.0]]), np.ones(2), np.full(2, 2.0))
+    array([[1., 6.]])
+    """
+    return np.asarray(np.clip((X - centre) / scale, -6, 6))

@@ -1,0 +1,82 @@
+"""Predicted responses of a table, with their intervals."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vntransfer.display import counted, data_frame, one_line, rounded
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Predictions:
+    """Predicted responses (n,) with the ends of their intervals, NaN where there are none.
+
+    Examples
+    --------
+    >>> value = np.array([150.0, 300.0, 210.0])
+    >>> found = Predictions(value, value - 38, value + 38)
+    >>> found
+    <Predictions of 3 rows: median 210, from 150 to 300, interval ± 38>
+    >>> found.to_frame()
+       predicted    low   high
+    0      150.0  112.0  188.0
+    1      300.0  262.0  338.0
+    2      210.0  172.0  248.0
+    """
+
+    value: Floats
+    low: Floats
+    high: Floats
+
+    def to_frame(self) -> Any:
+        """Give a pandas data frame with the columns ``predicted``, ``low`` and ``high``."""
+        columns = {"predicted": self.value, "low": self.low, "high": self.high}
+        return data_frame("to_frame", columns)
+
+    def summary(self) -> str:
+        """Say in words what is predicted, and how wide the intervals are."""
+        if not len(self.value):
+            return "No rows."
+        low, middle, high = map(rounded, np.quantile(self.value, (0.0, 0.5, 1.0)).tolist())
+        lines = [
+            f"The median prediction is {middle}; predictions range from {low} to {high} "
+            f"({counted(len(self.value), 'row')})."
+        ]
+        half = self._half_width()
+        if np.isnan(half):
+            lines.append("There are no intervals: no source could be held out to measure errors.")
+        else:
+            lines.append(f"Intervals reach ± {rounded(half)} around a typical prediction.")
+        return "\n".join(lines)
+
+    def _half_width(self) -> float:
+        """Median half width of the intervals."""
+        half = (self.high - self.low) / 2
+        return float(np.median(half[np.isfinite(half)])) if np.isfinite(half).any() else np.nan
+
+    def __repr__(self) -> str:
+        return one_line(f"Predictions of {', '.join(self._facts())}")
+
+    def _facts(self) -> Iterator[str]:
+        rows = counted(len(self.value), "row")
+        if not len(self.value):
+            yield rows
+            return
+        low, middle, high = map(rounded, np.quantile(self.value, (0.0, 0.5, 1.0)).tolist())
+        yield f"{rows}: median {middle}"
+        yield f"from {low} to {high}"
+        half = self._half_width()
+        yield "no intervals" if np.isnan(half) else f"interval ± {rounded(half)}"
+
+    def _repr_html_(self) -> str:
+        from vntransfer.pages.fragment import MOST, fragment
+
+        first = np.stack((self.value, self.low, self.high), 1)[:MOST].tolist()
+        rows = [(str(i), *map(rounded, row)) for i, row in enumerate(first)]
+        header = ("row", "predicted", "low", "high")
+        return fragment(self.summary().splitlines(), header, rows, len(self.value))
