@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lab_helpers.runs import cells
-from vntransfer.errors import ArgumentError
 from vntransfer_lab.runner.cell_times import (
     LEAST,
     LONG,
@@ -17,27 +16,12 @@ from vntransfer_lab.runner.cell_times import (
     Times,
     combine,
     group,
-    parse_seconds,
     probe,
-    seconds_text,
 )
 from vntransfer_lab.runner.cells import Cell
 from vntransfer_lab.runner.kinds import load_kind
 from vntransfer_lab.runner.records import CellOutcome
 from vntransfer_lab.runner.remaining_time import forecast
-
-
-@given(st.integers(0, 9), st.integers(0, 59), st.integers(1, 59))
-def test_durations_are_read_as_they_are_written(hours: int, minutes: int, seconds: int) -> None:
-    assert parse_seconds(f"{hours}h{minutes}m{seconds}s") == 3600 * hours + 60 * minutes + seconds
-    whole = float(60 * minutes + seconds)
-    assert parse_seconds(seconds_text(whole)) == pytest.approx(whole, abs=0.5)
-
-
-@pytest.mark.parametrize("text", ["", "2", "2x", "1h half", "h"])
-def test_other_durations_are_refused(text: str) -> None:
-    with pytest.raises(ArgumentError, match="budget: expected a duration"):
-        parse_seconds(text)
 
 
 @given(st.lists(st.floats(0.1, 9), min_size=2, max_size=2), st.integers(20, 500))

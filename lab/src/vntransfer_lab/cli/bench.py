@@ -170,8 +170,8 @@ def run(
 ) -> None:
     """Run an experiment; cells that are finished already are not computed again."""
     from vntransfer_lab.runner import run as runner
-    from vntransfer_lab.runner.cell_times import parse_seconds
     from vntransfer_lab.runner.display import Display
+    from vntransfer_lab.runner.durations import parse_seconds
     from vntransfer_lab.runner.plan import Budget, left_text
     from vntransfer_lab.runner.preset import check, override, read_preset
 

@@ -6,17 +6,14 @@ are timed, and in a hurry as many methods on one data set as time allows and one
 """
 
 import json
-import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 from statistics import geometric_mean, mean
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from vntransfer.errors import ArgumentError
 from vntransfer_lab.runner.cells import Cell, canonical_json
 from vntransfer_lab.runner.kinds import load_kind
 from vntransfer_lab.runner.records import CellOutcome
@@ -44,45 +41,6 @@ LEAST = 3
 
 SLOW = 3.0
 """Multiple of the time there is after which no further group is begun at all."""
-
-_UNITS = {"d": 86400.0, "h": 3600.0, "m": 60.0, "min": 60.0, "s": 1.0}
-
-
-def parse_seconds(text: str) -> float:
-    """Seconds of a duration such as 2h, 90m, 45s or 1h30m.
-
-    Examples
-    --------
-    >>> parse_seconds("1h30m"), parse_seconds("45s"), parse_seconds("1.5h")
-    (5400.0, 45.0, 5400.0)
-    """
-    parts = re.findall(r"(\d+(?:\.\d+)?)\s*(min|[dhms])", text)
-    rest = re.sub(r"(\d+(?:\.\d+)?)\s*(min|[dhms])", "", text)
-    total = sum(float(number) * _UNITS[unit] for number, unit in parts)
-    if rest.strip() or not total > 0:
-        raise ArgumentError(
-            f"budget: expected a duration such as 2h, 90m, 45s or 1h30m, got {text!r}"
-        )
-    return total
-
-
-def seconds_text(seconds: float) -> str:
-    """Write a duration in two units at most.
-
-    Examples
-    --------
-    >>> [seconds_text(s) for s in (0.4, 8.26, 75, 5400, 200_000)]
-    ['0.4 s', '8.3 s', '1 min 15 s', '1 h 30 min', '2 d 7 h']
-    """
-    if seconds < 10:
-        return f"{seconds:.1f} s"
-    whole = round(seconds)
-    units = (("d", 86400), ("h", 3600), ("min", 60), ("s", 1))
-    for (name, size), (small, part) in pairwise(units):
-        if whole >= size:
-            rest = f" {whole % size // part} {small}" if whole % size // part else ""
-            return f"{whole // size} {name}{rest}"
-    return f"{whole} s"
 
 
 def group(cell: "Cell | Record") -> str:

@@ -4,8 +4,9 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from vntransfer_lab.runner.cell_times import Times, group, seconds_text
+from vntransfer_lab.runner.cell_times import Times, group
 from vntransfer_lab.runner.cells import Cell
+from vntransfer_lab.runner.durations import seconds_text
 from vntransfer_lab.runner.kinds import load_kind
 from vntransfer_lab.runner.preset import Preset
 from vntransfer_lab.runner.records import CellOutcome

@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from vntransfer_lab.runner.cell_times import RANGES, Times, seconds_text
+from vntransfer_lab.runner.cell_times import RANGES, Times
 from vntransfer_lab.runner.cells import Cell
+from vntransfer_lab.runner.durations import seconds_text
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from vntransfer_lab.errors import StoreError
-from vntransfer_lab.runner.cell_times import parse_seconds
 from vntransfer_lab.runner.cells import Cell, expand
 from vntransfer_lab.runner.checkpoints import FOLDER_NAME, checkpoint_seconds, drop, tidy
 from vntransfer_lab.runner.display import Silent, Watcher
+from vntransfer_lab.runner.durations import parse_seconds
 from vntransfer_lab.runner.engines import Engine, check_engine, make_engine
 from vntransfer_lab.runner.plan import Budget, LeftOut, RunPlan
 from vntransfer_lab.runner.preset import Preset, check, override, read_preset
