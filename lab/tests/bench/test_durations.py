@@ -65,6 +65,7 @@ def test_the_display_shows_the_time_left_once_a_few_cells_are_finished(terminal:
     cell = cells("smoke", methods=["constant"], targets=["s1"], seeds=1)[0]
     with Display(console, lambda: now[0]) as display:
         display.begin(10, 2)
+        now[0] = 100.0  # until workers are there
         for done in range(1, 9):
             now[0] += 7.0
             display.end(cell, CellOutcome(seconds=7.0))

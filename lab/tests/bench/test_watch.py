@@ -133,6 +133,7 @@ def test_time_left_follows_from_the_cells_that_this_invocation_finished(tmp_path
     connection = sqlite3.connect(tmp_path / STORE_NAME)
     began = time.time() - 100
     connection.execute("UPDATE invocations SET began = ?, ended = NULL", (began,))
+    connection.execute("UPDATE cells SET seconds = 25")
     connection.execute("UPDATE cells SET status = 'pending' WHERE place >= 8")
     connection.execute("DELETE FROM times WHERE cell IN (SELECT id FROM cells WHERE place >= 8)")
     order = "SELECT cell FROM times JOIN cells ON id = cell ORDER BY place"

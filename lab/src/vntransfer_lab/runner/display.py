@@ -114,7 +114,10 @@ class Display:
         """Advance, and say at once what failed."""
         from rich.text import Text
 
-        self._ends.append(self._clock())
+        now = self._clock()
+        if not self._ends:  # the start of the workers tells nothing of the rate
+            self._began = max(self._began, now - outcome.seconds)
+        self._ends.append(now)
         self._progress.advance(self._task)
         if outcome.error:
             self._failed += 1
@@ -125,7 +128,9 @@ class Display:
         if not self._console.is_terminal and task.total:
             total, completed = int(task.total), int(task.completed)
             if completed * 10 // total > (completed - 1) * 10 // total:
-                self._console.print(f"{completed} of {total} cells {self._left()}".rstrip())
+                self._console.print(
+                    ", ".join(filter(None, (f"{completed} of {total} cells", self._left())))
+                )
 
     def _left(self) -> str:
         """Write the time left; empty while too few cells are finished, or none is left."""

@@ -58,7 +58,7 @@ def cell_rate(began: float, ends: Sequence[float]) -> float | None:
     Parameters
     ----------
     began
-        When the run began.
+        When it began to compute the first of its cells.
     ends
         When it finished its latest cells, oldest first; `RATE_CELLS` of them are enough.
 

@@ -164,9 +164,14 @@ def _times(store: Store) -> tuple[float | None, float | None, float | None, floa
         return None, None, None, None
     ((began, ended),) = rows
     ((last,),) = store.read("SELECT max(ended) FROM times")
-    query = "SELECT ended FROM times WHERE ended >= ? ORDER BY ended DESC LIMIT ?"
-    ends = [end for (end,) in store.read(query, began, durations.RATE_CELLS)]
-    return began, ended, last, durations.cell_rate(began, ends[::-1])
+    query = (
+        "SELECT ended, seconds FROM times JOIN cells ON id = cell WHERE ended >= ? "
+        "ORDER BY ended DESC LIMIT ?"
+    )
+    latest = store.read(query, began, durations.RATE_CELLS)[::-1]
+    first = max((end - (spent or 0.0) for end, spent in latest[:1]), default=began)
+    rate = durations.cell_rate(max(began, first), [end for end, _ in latest])
+    return began, ended, last, rate
 
 
 def _failures(store: Store) -> list[tuple[str, str]]:
