@@ -1,18 +1,20 @@
-"""Plans: what comes next, whole seeds first within a budget, nothing that would not end in time."""
+"""Plans: what comes next, whole seeds first within a budget, nothing after the time is up."""
 
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from vntransfer.cli import app
 from vntransfer.errors import ArgumentError
-from vntransfer_lab import run
-from vntransfer_lab.runner.cell_times import Times, group
+from vntransfer_lab import report, run
 from vntransfer_lab.runner.cells import Cell, expand
-from vntransfer_lab.runner.plan import Budget, RunPlan, remaining
+from vntransfer_lab.runner.plan import RunPlan
 from vntransfer_lab.runner.preset import Preset, check, override, read_preset
 from vntransfer_lab.runner.records import CellOutcome
 from vntransfer_lab.runner.store import Store, read_records
@@ -31,11 +33,6 @@ class Clock:
 
     def __call__(self) -> float:
         return self.now
-
-
-def budget(seconds: float, preset: Preset, each: dict[str, float]) -> Budget:
-    cells = expand(preset)
-    return Budget(seconds, Times(probed={group(cell): each[cell.method] for cell in cells}))
 
 
 def work(plan: RunPlan, store: Store, clock: Clock, each: dict[str, float]) -> list[Cell]:
@@ -63,54 +60,62 @@ def test_one_data_set_after_another_and_seed_by_seed(tmp_path: Path) -> None:
 def test_a_budget_runs_whole_seeds_first_and_tables_keep_their_order(tmp_path: Path) -> None:
     preset, clock, each = smoke(), Clock(), {"constant": 1.0, "ridge": 10.0}
     with Store(tmp_path, write=True) as store:
-        limit = budget(40, preset, each)
-        plan = RunPlan(preset, expand(preset), store, budget=limit, clock=clock)
+        plan = RunPlan(preset, expand(preset), store, budget=31, clock=clock)
         done = work(plan, store, clock, each)
         left = plan.left_out()
-    assert [cell.seed for cell in done] == [0, 0, 0, 0, 1, 1, 1]
-    assert clock.now - 100 <= 40
+    assert [cell.seed for cell in done] == [0, 0, 0, 0, 1, 1]
     assert left.cells == 12 - len(done)
-    assert left.seeds == {1: 1, 2: 4}
-    assert left.methods == {"ridge": 3, "constant": 2}
-    assert left.seconds == pytest.approx(32)
-    assert not left.overlong
+    assert left.seeds == {1: 2, 2: 4}
+    assert left.methods == {"constant": 3, "ridge": 3}
     assert [record.key for record in read_records(tmp_path)[1]] == [c.key for c in expand(preset)]
 
 
-def test_the_same_command_goes_on_until_all_is_done(tmp_path: Path) -> None:
-    preset, each = smoke(), {"constant": 1.0, "ridge": 10.0}
+@given(
+    st.lists(st.floats(0, 9), min_size=12, max_size=12),
+    st.floats(0.1, 60),
+    st.integers(1, 4),
+    st.floats(0, 100),
+)
+def test_a_budget_starts_cells_in_the_order_of_the_plan_until_time_is_up(
+    times: list[float], seconds: float, jobs: int, delay: float
+) -> None:
+    preset = smoke()
+    with TemporaryDirectory() as folder, Store(folder, write=True) as store:
+        every = sorted(expand(preset), key=lambda cell: cell.seed)
+        clock = Clock()
+        plan = RunPlan(preset, every, store, budget=seconds, clock=clock)
+        clock.now = begun = clock.now + delay  # until workers are there
+        running: list[tuple[float, Cell]] = []
+        started: list[tuple[float, Cell]] = []
+        finished = 0
+        while True:
+            while len(running) < jobs and (cell := plan.next()) is not None:
+                started.append((clock.now, cell))
+                running.append((clock.now + times[len(started) - 1], cell))
+            if not running:
+                break
+            running.sort(key=lambda own: own[0])
+            clock.now, cell = running.pop(0)
+            plan.tell(cell, CellOutcome([(1, "mae", 1.0)], 1.0))
+            finished += 1
+        left = plan.left_out()
+    assert [cell.key for _, cell in started] == [cell.key for cell in every[: len(started)]]
+    assert all(moment - begun < seconds for moment, _ in started)
+    assert 1 <= len(started) == finished == plan.computed == 12 - left.cells
+    assert left.cells == 0 or clock.now - begun >= seconds
+
+
+def test_a_command_that_is_repeated_comes_to_an_end(tmp_path: Path) -> None:
+    preset, each = smoke(), {"constant": 1.0, "ridge": 1000.0}
     numbers = []
-    for _ in range(9):
+    for _ in range(14):
         clock = Clock()
         with Store(tmp_path, write=True) as store:
-            limit = budget(25, preset, each)
-            plan = RunPlan(preset, expand(preset), store, budget=limit, clock=clock)
+            plan = RunPlan(preset, expand(preset), store, budget=1.5, clock=clock)
             numbers.append(len(work(plan, store, clock, each)))
     assert sum(numbers) == 12
     assert numbers[-1] == 0
-    assert 0 not in numbers[: numbers.index(0)]
-
-
-def test_cells_longer_than_the_budget_are_named_and_do_not_block(tmp_path: Path) -> None:
-    preset, clock, each = smoke(), Clock(), {"constant": 1.0, "ridge": 1000.0}
-    with Store(tmp_path, write=True) as store:
-        limit = budget(100, preset, each)
-        plan = RunPlan(preset, expand(preset), store, budget=limit, clock=clock)
-        done = work(plan, store, clock, each)
-        left = plan.left_out()
-    assert {cell.method for cell in done} == {"constant"}
-    assert len(done) == 6
-    assert len(left.overlong) == left.cells == 6
-    assert left.overlong["synthetic s1 ridge seed 0"] == 1000
-
-
-def test_times_that_are_measured_meanwhile_take_the_place_of_estimates(tmp_path: Path) -> None:
-    preset, clock = smoke(methods=["ridge"]), Clock()
-    with Store(tmp_path, write=True) as store:
-        limit = budget(10, preset, {"ridge": 1.0})
-        plan = RunPlan(preset, expand(preset), store, budget=limit, clock=clock)
-        done = work(plan, store, clock, {"ridge": 4.0})
-    assert len(done) == 2  # the third would end after 12 s; the estimate had promised 6 cells
+    assert 0 not in numbers[: numbers.index(0)]  # a cell that is longer than the budget is computed
 
 
 def test_trials_of_a_study_wait_for_each_other(tunable: Path, tmp_path: Path) -> None:
@@ -129,8 +134,8 @@ def test_trials_of_a_study_wait_for_each_other(tunable: Path, tmp_path: Path) ->
         assert following is not None
         assert (following.method, following.hyper != first.hyper) == ("one", True)
         assert plan.next() is None
-        left = remaining(preset, expand(preset), store.outcome)
-    assert sorted(n for _, n in left.values()) == [1, 7, 8]
+        left = plan.left_out()
+    assert left.methods == {"one": 7, "two": 8, "plain": 1}
 
 
 def test_keys_of_presets_without_a_search_are_what_they_were() -> None:
@@ -147,30 +152,35 @@ def vnt(*arguments: object) -> Any:
     return CliRunner().invoke(app, ["bench", *map(str, arguments)])
 
 
-def test_run_says_how_long_before_it_starts_and_what_it_left_out(
+def test_a_run_starts_nothing_after_its_budget_and_says_what_it_left(
     tunable: Path, tmp_path: Path
 ) -> None:
     folder = tmp_path / "run"
     size = ("--methods", "one,plain", "--targets", "a", "--seeds", "1", "--jobs", "1")
-    asked = vnt("run", tunable, *size, "--out", folder, "--estimate")
-    assert asked.exit_code == 0
-    assert "for 9 cells on 1 worker (times per data set, condition and method: 2 from short" in (
-        asked.stdout
+    slow = ("--set", "seconds=0.3")
+    short = vnt("run", tunable, *size, *slow, "--out", folder, "--budget", "0.2s")
+    assert short.exit_code == 0, short.stderr
+    assert "--budget 0.2s: time is up, 8 cells were not started (seeds 0: 8; methods one: 7, " in (
+        short.stdout
     )
-    assert not folder.exists()
-    long = ("--set", "size=1000000", "--set", "seconds=0.01")  # a cell seems to take hours
-    nothing = vnt("run", tunable, *size, *long, "--out", folder, "--budget", "30s")
-    assert nothing.exit_code == 0, nothing.stderr
-    assert "for 9 cells on 1 worker" in nothing.stderr
-    assert "budget of 30 s used: 9 cells were left out (seeds 0: 9; methods" in nothing.stdout
-    assert "longer than the whole budget: none a one seed 0 (" in nothing.stdout
-    rest = vnt("run", tunable, *size, "--out", folder, "--budget", "1h")
+    assert "1 cells are done" in short.stdout
+    rest = vnt("run", tunable, *size, *slow, "--out", folder, "--budget", "1h")
     assert (rest.exit_code, "9 cells are done" in rest.stdout) == (0, True)
-    assert "left out" not in rest.stdout
-    known = vnt("run", tunable, *size, "--seeds", "2", "--out", folder, "--estimate")
-    assert "for 9 cells on 1 worker (times per data set, condition and method: 2 from finished" in (
-        known.stdout
-    )
+    assert "not started" not in rest.stdout
+
+
+def test_a_run_within_a_budget_computes_each_cell_once(tunable: Path, tmp_path: Path) -> None:
+    size: dict[str, Any] = {"methods": ["one", "plain"], "targets": ["a"], "seeds": 1, "jobs": 2}
+    settings = {"seconds": 0.1}
+    computed, left = 0, 9
+    while left:
+        summary = run(tunable, **size, settings=settings, budget="0.15s", out=tmp_path / "run")
+        assert summary.left is not None
+        assert summary.left.cells == left - summary.computed
+        computed, left = computed + summary.computed, summary.left.cells
+    assert computed == 9
+    run(tunable, **size, settings=settings, out=tmp_path / "other")
+    assert report(tmp_path / "run") == report(tmp_path / "other")
 
 
 def test_wrong_budgets_are_explained_before_anything_happens(tmp_path: Path) -> None:
@@ -178,18 +188,3 @@ def test_wrong_budgets_are_explained_before_anything_happens(tmp_path: Path) -> 
         with pytest.raises(ArgumentError, match="expected a duration such as 2h, 90m"):
             run("smoke", budget=text, out=tmp_path / "run")
     assert not (tmp_path / "run").exists()
-
-
-def test_list_gives_estimates_and_says_which_data_are_absent(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    few = {"smoke": "Everyday", "table3": "MNIST"}
-    monkeypatch.setattr("vntransfer_lab.runner.preset.shipped", lambda: few)
-    monkeypatch.setenv("VNT_DATA", str(tmp_path))
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.chdir(tmp_path)
-    shown = vnt("list", "--estimate", "--jobs", "1")
-    assert shown.exit_code == 0, shown.stderr
-    lines = shown.stdout.splitlines()
-    assert "for 150 cells on 1 worker" in lines[1]
-    assert "no estimate: mnistP: train-images-idx3-ubyte.gz is absent" in lines[3]

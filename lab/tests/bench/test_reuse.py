@@ -9,7 +9,6 @@ from vntransfer_lab import pack, read_provenance, run
 from vntransfer_lab.errors import StoreError
 from vntransfer_lab.runner.cells import expand
 from vntransfer_lab.runner.records import CellOutcome
-from vntransfer_lab.runner.run_estimate import foresee
 from vntransfer_lab.runner.store import Store, read_costs, read_records
 
 SMALL = {"targets": ["s1"], "seeds": 2}
@@ -81,11 +80,6 @@ def test_trials_of_a_search_are_taken_as_well_and_not_made_for_finished_cells(
     assert again("b", source, 1) == (3, 0)
     assert again("c", packed, 1) == (1, 0)
     assert again("d", packed, 2) == (4, 3)  # the second seed and its two trials
-
-
-def test_the_estimate_leaves_them_out(first: Path, tmp_path: Path) -> None:
-    preset = changed("smoke", methods=["constant", "ridge"], **SMALL)
-    assert foresee(preset, tmp_path / "absent", 1, reuse=[first]).forecast.cells == 0
 
 
 def test_a_folder_that_is_no_run_is_refused(tmp_path: Path) -> None:

@@ -233,9 +233,9 @@ def test_a_terminal_shows_what_runs_how_far_and_how_long_still(
 ) -> None:
     monkeypatch.setenv("TTY_COMPATIBLE", "1")  # rich's word for "behave as on a terminal"
     monkeypatch.setenv("COLUMNS", "120")
-    size = ("--methods", "fine", "--seeds", "1", "--jobs", "1", "--set", "seconds=0.6")
+    size = ("--methods", "fine", "--seeds", "2", "--jobs", "1", "--set", "seconds=0.6")
     done = vnt("run", troubled, *size, "--out", tmp_path / "run")
-    for words in ("none b fine seed 0", "1/2", "elapsed", "left"):
+    for words in ("none b fine seed 1", "1/4", "elapsed", "about", "left"):
         assert words in done.stderr
 
 

@@ -263,7 +263,7 @@ def wait_for_cells(folder: Path, count: int) -> None:
 def test_a_killed_search_loses_and_doubles_no_trial(tunable: Path, tmp_path: Path) -> None:
     folder = tmp_path / "killed"
     command = [*VNT, "bench", "run", str(tunable), "--jobs", "2", "--out", str(folder)]
-    command += ["--set", "seconds=0.05", "--targets", "a", "--no-estimate"]
+    command += ["--set", "seconds=0.05", "--targets", "a"]
     for count in (3, 12):
         process = subprocess.Popen(command, start_new_session=True, stderr=subprocess.DEVNULL)
         wait_for_cells(folder, count)

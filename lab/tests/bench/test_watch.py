@@ -8,17 +8,20 @@ import subprocess
 import sys
 import textwrap
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
 from typer.testing import CliRunner
 
 from vntransfer.cli import app
 from vntransfer_lab import report, retry, run
 from vntransfer_lab.errors import StoreError
 from vntransfer_lab.runner.provenance import read_provenance, revision
-from vntransfer_lab.runner.running_cells import RunningCell, RunningCells, read_running
-from vntransfer_lab.runner.snapshot import Group, Snapshot, look
+from vntransfer_lab.runner.running_cells import read_running
+from vntransfer_lab.runner.snapshot import Snapshot, _times, look
+from vntransfer_lab.runner.store import Store
 from vntransfer_lab.runner.store_file import STORE_NAME
 from vntransfer_lab.runner.watch import headline
 
@@ -125,18 +128,32 @@ def test_failures_are_shown_latest_first(troubled: Path, tmp_path: Path) -> None
     assert latest[-1] == "  none a raises seed 0: RuntimeError: this cell always fails"
 
 
-def test_time_left_is_what_cells_of_the_same_kind_took() -> None:
-    groups = [
-        Group("d", "slow", done=1, pending=3, seconds=100.0),
-        Group("d", "quick", done=3, pending=1, seconds=2.0),
-        Group("d", "new", pending=2),
-    ]
-    cells = [RunningCell("d t slow seed 1", "d", "slow", began=1000.0)]
-    told: dict[str, Any] = {"pid": 1, "engine": "local", "jobs": 2, "cells": cells}
-    seen = Snapshot(Path("x"), "t", groups, "running", RunningCells(**told, beat=0.0), taken=1010.0)
-    mean = (1 * 100 + 3 * 2) / 4
-    assert seen.seconds_left == (3 * 100 + 1 * 2 + 2 * mean - 10) / 2
-    assert "about 2 min 52 s left" in headline(seen)
+def test_time_left_follows_from_the_cells_that_this_invocation_finished(tmp_path: Path) -> None:
+    run("smoke", methods=["constant"], targets=["s1", "s2"], seeds=5, jobs=1, out=tmp_path)
+    connection = sqlite3.connect(tmp_path / STORE_NAME)
+    began = time.time() - 100
+    connection.execute("UPDATE invocations SET began = ?, ended = NULL", (began,))
+    connection.execute("UPDATE cells SET seconds = 25")
+    connection.execute("UPDATE cells SET status = 'pending' WHERE place >= 8")
+    connection.execute("DELETE FROM times WHERE cell IN (SELECT id FROM cells WHERE place >= 8)")
+    order = "SELECT cell FROM times JOIN cells ON id = cell ORDER BY place"
+    for i, (cell,) in enumerate(connection.execute(order).fetchall()):
+        ended = began + (25 * (i - 3) if i > 3 else -50)  # the first four: an earlier invocation
+        connection.execute("UPDATE times SET ended = ? WHERE cell = ?", (ended, cell))
+    connection.commit()
+    seen = replace(look(tmp_path), state="running", rate=None)
+    assert seen.seconds_left is None
+    with Store(tmp_path) as store:
+        *_, rate = _times(store)
+    assert rate == pytest.approx(1 / 25)
+    seen = replace(seen, rate=rate, taken=began + 110)
+    assert seen.seconds_left == pytest.approx(2 * 25 - 10)
+    assert "2.4 cells per minute, about 40 s left" in headline(seen)
+    connection.execute("DELETE FROM times WHERE ended > ?", (began + 60,))
+    connection.commit()
+    connection.close()
+    with Store(tmp_path) as store:
+        assert _times(store)[-1] is None  # two cells say nothing yet
 
 
 def test_runners_of_versions_that_told_more_are_seen(tmp_path: Path) -> None:

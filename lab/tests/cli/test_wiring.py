@@ -152,7 +152,7 @@ def test_options_of_run_arrive(
 ) -> None:
     which = ["--methods", "ridge", "--targets", "s2", "--seeds", "1", "--set", "rows=5"]
     where = ["--reuse", str(small), "--engine", "dask", "--scheduler", "tcp://here", "-j", "3"]
-    more = ["--no-estimate", "--out", str(tmp_path / "r")]
+    more = ["--budget", "90m", "--out", str(tmp_path / "r")]
     function = "vntransfer_lab.runner.run.run"
     args, options = seen(monkeypatch, function, "bench", "run", "smoke", *which, *where, *more)
     assert args == ("smoke",)
@@ -166,5 +166,6 @@ def test_options_of_run_arrive(
         "scheduler": "tcp://here",
         "jobs": 3,
         "out": tmp_path / "r",
+        "budget": "90m",
     }
     assert {name: options[name] for name in expected} == expected

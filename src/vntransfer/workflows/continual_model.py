@@ -159,7 +159,7 @@ class ContinualModel:
                 f"target: got {target!r}, but this network is one for all tasks; leave it out"
             )
         notes = self.encoder.compare(names, self.roles)
-        return [*notes, "a network of `vnt continual`: one for all tasks, without intervals"]
+        return [*notes, "a network of `vnt learn`: one for all tasks, without intervals"]
 
     def answers(
         self,

@@ -1,8 +1,7 @@
 """``vnt bench``: list, run, watch, report, retry, export and verify experiments."""
 
-import os
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,10 +13,7 @@ from vntransfer.errors import ArgumentError
 from vntransfer_lab.errors import PresetError
 
 if TYPE_CHECKING:
-    from vntransfer_lab.runner.cells import Cell
-    from vntransfer_lab.runner.preset import Preset
     from vntransfer_lab.runner.run import RunSummary
-    from vntransfer_lab.runner.run_estimate import Foresight
 
 app = typer.Typer(help="Run experiments and report them.", no_args_is_help=True)
 
@@ -35,8 +31,6 @@ _Scheduler = Annotated[
         metavar="ADDRESS", help="Of a dask cluster; without one a cluster of this machine's cores."
     ),
 ]
-
-_LOOK = 5.0  # seconds that a look at all presets spends on each
 
 
 def _assignments(pairs: list[str]) -> dict[str, Any]:
@@ -79,57 +73,15 @@ def _conclude(summary: "RunSummary") -> None:
         raise typer.Exit(FAILED)
 
 
-@contextmanager
-def _measuring() -> "Iterator[Callable[[int, int, Cell], None]]":
-    """Show which short steps are being timed; where there is no terminal, that they are."""
-    from rich.console import Console
-
-    console = Console(stderr=True)
-    with console.status("") as status:
-
-        def tell(done: int, total: int, cell: "Cell") -> None:
-            text = f"measuring short steps: {done + 1} of {total}, {cell.data} {cell.method}"
-            if console.is_terminal:
-                status.update(text)
-            elif not done:
-                console.print(f"measuring short steps of up to {total} kinds of cells")
-
-        yield tell
-
-
-def _foresee(preset: "Preset", folder: Path, workers: int, **options: Any) -> "Foresight":
-    from vntransfer_lab.runner.run_estimate import foresee
-
-    with _measuring() as tell:
-        return foresee(preset, folder, workers, progress=tell, **options)
-
-
 @app.command("list")
-def list_presets(
-    estimate: Annotated[
-        bool, typer.Option("--estimate", help="Also how long each takes here; minutes.")
-    ] = False,
-    jobs: _Jobs = None,
-) -> None:
+def list_presets() -> None:
     """List the presets that come with the package."""
-    from vntransfer.errors import VnError
-    from vntransfer_lab.runner.cell_times import Steps
-    from vntransfer_lab.runner.preset import check, read_preset, shipped
+    from vntransfer_lab.runner.preset import shipped
 
     presets = shipped()
     width = max(map(len, presets))
-    workers = jobs or os.cpu_count() or 1
-    steps = Steps()
     for name, title in presets.items():
         typer.echo(f"{name:<{width}}  {title}")
-        if estimate:
-            try:
-                preset = check(read_preset(name)[1], name)
-                found = _foresee(preset, Path("runs", name), workers, limit=_LOOK, steps=steps)
-                line = found.forecast.text(workers)
-            except VnError as error:
-                line = f"no estimate: {error}"
-            typer.echo(f"{'':<{width}}  {line}")
 
 
 @app.command()
@@ -161,52 +113,33 @@ def run(
     ] = None,
     budget: Annotated[
         str | None,
-        typer.Option(metavar="TIME", help="Run what fits into this time: 2h, 90m, 1h30m."),
-    ] = None,
-    estimate: Annotated[
-        bool | None,
-        typer.Option(help="Say how long it will take and leave / start without saying so."),
+        typer.Option(metavar="TIME", help="Start no cell after this time: 2h, 90m, 1h30m."),
     ] = None,
 ) -> None:
     """Run an experiment; cells that are finished already are not computed again."""
     from vntransfer_lab.runner import run as runner
-    from vntransfer_lab.runner.cell_times import parse_seconds
     from vntransfer_lab.runner.display import Display
-    from vntransfer_lab.runner.plan import Budget, left_text
-    from vntransfer_lab.runner.preset import check, override, read_preset
+    from vntransfer_lab.runner.plan import left_text
+    from vntransfer_lab.runner.preset import read_preset
 
-    seconds = None if budget is None else parse_seconds(budget)
-    changes: dict[str, Any] = {
-        "methods": split(methods),
-        "targets": split(targets),
-        "seeds": seeds,
-        "settings": _assignments(settings or []),
-    }
-    name, raw = read_preset(preset)
-    folder, workers = out or Path("runs", name), jobs or os.cpu_count() or 1
-    limit = None
-    with _stoppable(folder):
-        if estimate is not False or seconds is not None:
-            wanted = check(override(raw, **changes), name)
-            found = _foresee(wanted, folder, workers, reuse=reuse or ())
-            typer.echo(found.forecast.text(workers), err=estimate is not True)
-            if estimate:
-                raise typer.Exit
-            limit = None if seconds is None else Budget(seconds, found.times)
-        with Display() as display:
-            summary = runner.run(
-                preset,
-                **changes,
-                jobs=jobs,
-                engine=engine,
-                scheduler=scheduler,
-                out=out,
-                reuse=reuse or (),
-                watcher=display,
-                budget=limit,
-            )
-    if seconds is not None and summary.left is not None and summary.left.cells:
-        typer.echo(left_text(summary.left, seconds, workers))
+    folder = out or Path("runs", read_preset(preset)[0])
+    with _stoppable(folder), Display() as display:
+        summary = runner.run(
+            preset,
+            methods=split(methods),
+            targets=split(targets),
+            seeds=seeds,
+            settings=_assignments(settings or []),
+            jobs=jobs,
+            engine=engine,
+            scheduler=scheduler,
+            out=folder,
+            reuse=reuse or (),
+            watcher=display,
+            budget=budget,
+        )
+    if budget is not None and summary.left is not None and summary.left.cells:
+        typer.echo(left_text(summary.left, budget))
     _conclude(summary)
 
 

@@ -26,7 +26,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vntransfer.adaptation import METHODS, RETIRED
-from vntransfer.adaptation._base import MIN_STEPS
 from vntransfer.adaptation.auto import AutoSelection
 from vntransfer.adaptation.candidates import adapts
 from vntransfer.domains import stack
@@ -35,7 +34,7 @@ from vntransfer_lab.data import Domains
 from vntransfer_lab.errors import PresetError
 from vntransfer_lab.experiments.adaptation_figures import figures
 from vntransfer_lab.experiments.adaptation_report import tables
-from vntransfer_lab.experiments.adaptation_validation import criteria, probe
+from vntransfer_lab.experiments.adaptation_validation import criteria
 from vntransfer_lab.runner.cells import Cell
 from vntransfer_lab.runner.checkpoints import scratch
 from vntransfer_lab.runner.datasets import load_data, state
@@ -196,32 +195,7 @@ def _fit(cell: Cell, rows: CellRows) -> CellFit:
 
 def _registered(method: str) -> str:
     """Id in the registry of a method or of what it is a variant of."""
-    if method == "oracle":
-        return BASELINE
     return VARIANTS[method].method if method in VARIANTS else method
-
-
-def _probe(cell: Cell) -> list[tuple[Cell, float]]:
-    """Name shorter cells by which the time of this one is estimated."""
-    if cell.method == "auto":
-        return _probe_auto(cell)
-    method = _registered(cell.method)
-    if method == "constant" or not METHODS[method].neural:
-        return [(cell, 1.0)]
-    sizes = [len(y) for _, y in problem(cell).sources.values()]
-    options = {name: value for name, value in cell.hyper.items() if name != "folds"}
-    return probe(cell, sizes, merges=_make(method, options, cell.seed)._merges(), least=MIN_STEPS)
-
-
-def _probe_auto(cell: Cell) -> list[tuple[Cell, float]]:
-    """Name what "auto" tries: alignment, simple learners with three weights per held-out source."""
-    fits = 3.0 * (1 + len(problem(cell).sources))
-    found = []
-    for name, times in (("align", 1.0), ("boosting", fits), ("ridge", fits)):
-        plain = {key: option.default for key, option in KIND.methods[name].options.items()}
-        part = replace(cell, method=name, hyper=plain)
-        found += [(short, times * factor) for short, factor in _probe(part)]
-    return found
 
 
 def _oracle(cell: Cell, rows: CellRows) -> _Array:
@@ -367,6 +341,5 @@ KIND = Kind(
     tables=tables,
     figures=figures,
     domains=lambda data, settings: _domains(data),
-    probe=_probe,
     retired=RETIRED,
 )

@@ -1,4 +1,4 @@
-"""Errors of the experiment ``adaptation`` that need no labels of the target, and short steps.
+"""Errors of the experiment ``adaptation`` that need no labels of the target.
 
 For the rules ``source_validation``, ``weighted_validation`` and ``leave_one_source_out`` a cell
 first fits models that did not see some labelled rows of the sources, records the error there (in
@@ -7,14 +7,12 @@ standard deviations of the sources' responses, the mean over sources), and then 
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from math import ceil
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vntransfer_lab.errors import PresetError
-from vntransfer_lab.runner.cell_times import combine
 from vntransfer_lab.runner.cells import Cell
 from vntransfer_lab.runner.selection import PARTIAL, RULES
 
@@ -25,9 +23,6 @@ _Array = NDArray[np.float64]
 
 HELD_OUT = 0.2
 """Share of each source's rows on which candidates are compared."""
-
-EPOCHS, STEPS = 2, (2, 10)
-"""Length of the short runs from which the time of a cell is estimated."""
 
 
 def criteria(
@@ -108,27 +103,3 @@ def _ratios(held: "CellRows") -> _Array:
     n, m = held.x_test.shape[0], held.x.shape[0]
     groups = group(np.repeat([0, -1], [n, m]), n + m)
     return ImportanceWeightedScorer().ratios(_below([held.x_test, held.x]), groups)
-
-
-def probe(cell: Cell, sizes: list[int], *, merges: bool, least: int) -> list[tuple[Cell, float]]:
-    """Two runs of a few steps, and how they make up the whole cell.
-
-    Time is a constant plus a share for every step; steps of a selection (trade_off="auto") are
-    half as many as those of training, in the short runs too.
-
-    Parameters
-    ----------
-    cell
-        A cell of a method that trains networks.
-    sizes
-        Rows of the sources.
-    merges
-        Whether the method takes all sources as one.
-    least
-        Fewest steps of an epoch.
-    """
-    batch = cell.hyper["batch_size"] * (len(sizes) if merges else 1)
-    steps = max(least, ceil((sum(sizes) if merges else max(sizes)) / batch))
-    short = [replace(cell, hyper=cell.hyper | {"epochs": EPOCHS, "steps": s}) for s in STEPS]
-    known = [[1.0, float(EPOCHS * s)] for s in STEPS]
-    return list(zip(short, combine(known, [1.0, float(cell.hyper["epochs"] * steps)]), strict=True))

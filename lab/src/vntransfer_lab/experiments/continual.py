@@ -15,12 +15,10 @@ once (see `vntransfer_lab.experiments.continual_search`).
 
 import json
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from vntransfer.errors import DivergedError
 from vntransfer.storage.files import fingerprint
@@ -29,7 +27,6 @@ from vntransfer_lab.experiments.continual_figures import figures
 from vntransfer_lab.experiments.continual_methods import VARIANTS, options
 from vntransfer_lab.experiments.continual_report import tables
 from vntransfer_lab.experiments.continual_search import SETTINGS, candidates, choose, first
-from vntransfer_lab.runner.cell_times import combine
 from vntransfer_lab.runner.cells import Cell
 from vntransfer_lab.runner.checkpoints import scratch
 from vntransfer_lab.runner.kinds import Kind
@@ -226,43 +223,6 @@ def _stream_of(cell: Cell) -> Iterator[tuple[int, dict[str, float]]]:
     yield T, last | _correlations(pairs)
 
 
-def _probe(cell: Cell) -> list[tuple[Cell, float]]:
-    """Two tasks of a few samples: time goes with tasks, samples learnt and samples scored.
-
-    Rates, strengths and seeds do not matter: cells that differ in these have the same short ones.
-    """
-    found = candidates(cell.method, cell.hyper, cell.settings)
-    settings = cell.settings
-    tasks, train, test = (settings[name] for name in ("n_tasks", "n_train", "n_test"))
-    epochs = cell.hyper["epochs"] or settings["epochs"]
-    wanted = _work(tasks, train, test, epochs)
-    plain = found[0] | {key: 0.01 for key in ("lr", "strength") if key in found[0]}
-    chosen = {key: [v] if isinstance(cell.hyper[key], list) else v for key, v in plain.items()}
-    settings = settings | {key: KIND.settings[key].default for key in (*SETTINGS, "held_out")}
-    settings |= {"lr": 0.0, "strength": 0.0}
-    few = min(2 if cell.data == "omniglot" else 50, train)  # of each character there
-    sizes = [(2, few, 2, 1), (2, few, 2, 3), (2, few, min(1000, test), 1)]
-    if cell.data == "omniglot":  # scores what there is
-        sizes, wanted = sizes[:2], wanted[:2]
-    cells = [
-        replace(
-            cell,
-            hyper=cell.hyper | chosen | {"epochs": e},
-            settings=settings | {"n_tasks": t, "n_train": n, "n_test": m},
-            selection="fixed",
-            random_state=0,
-        )
-        for t, n, m, e in sizes
-    ]
-    known = [_work(*size)[: len(wanted)] for size in sizes]
-    return list(zip(cells, combine(known, wanted), strict=True))
-
-
-def _work(tasks: int, train: int, test: int, epochs: int) -> NDArray[np.float64]:
-    """Tasks, samples learnt and samples scored: all tasks so far after each task."""
-    return np.array([tasks, tasks * train * epochs, tasks * (tasks + 1) / 2 * test], dtype=float)
-
-
 def _mean_divergences(method: Any) -> list[float]:
     """Divergence of each earlier task from the present one, mean over modules of all layers."""
     import torch
@@ -317,7 +277,6 @@ KIND = Kind(
     canonical=_canonical,
     tables=tables,
     figures=figures,
-    probe=_probe,
     first=first,
     higher_is_better=True,
 )

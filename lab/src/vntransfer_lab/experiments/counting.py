@@ -13,9 +13,7 @@ Recorded at the end, in vehicles: ``mae`` of the counts, ``bias`` (mean of predi
 pictures). With ``history`` the losses and weights of every epoch as well.
 """
 
-import math
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -23,14 +21,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vntransfer.adaptation import METHODS, RETIRED
-from vntransfer.adaptation._base import MIN_STEPS
 from vntransfer.adaptation.counting import DensityCounter, Pictures, train_counter
 from vntransfer.storage.files import fingerprint
 from vntransfer_lab.data import Domains, load
 from vntransfer_lab.errors import PresetError
 from vntransfer_lab.experiments.adaptation import NONE, epoch_record, options_of
 from vntransfer_lab.experiments.counting_report import figures, tables
-from vntransfer_lab.runner.cell_times import combine
 from vntransfer_lab.runner.cells import Cell
 from vntransfer_lab.runner.checkpoints import scratch
 from vntransfer_lab.runner.kinds import CellMethod, Kind
@@ -234,26 +230,6 @@ def _train(
     return train_counter(model, sources, target, **shape, random_state=cell.seed, checkpoint=file)
 
 
-def _probe(cell: Cell) -> list[tuple[Cell, float]]:
-    """Two runs of a few pictures and steps: time goes with the pictures scored and the steps."""
-    if cell.method in ("constant", "area"):
-        return [(cell, 1.0)]
-    domains, most = _domains(cell.data, _size(cell.settings)), cell.settings["pictures"]
-    n = max(len(_rows(domains, name, most)) for name in domains)
-    few = min(n, 2 * cell.hyper["batch_size"])
-    steps = max(MIN_STEPS, math.ceil(n / cell.hyper["batch_size"]))
-    cells = [
-        replace(
-            cell,
-            hyper=cell.hyper | {"epochs": 1, "steps": s},
-            settings=cell.settings | {"pictures": few},
-        )
-        for s in (1, 4)
-    ]
-    known = [[few, 1.0], [few, 4.0]]
-    return list(zip(cells, combine(known, [n, cell.hyper["epochs"] * steps]), strict=True))
-
-
 def _options(method: str) -> dict[str, Option]:
     """Options of a method that matter here; its trade-off is a number: nothing is selected."""
     found = {name: own for name, own in options_of(method).items() if name not in UNUSED}
@@ -289,6 +265,5 @@ KIND = Kind(
     run=_run,
     tables=tables,
     figures=figures,
-    probe=_probe,
     retired=RETIRED,
 )

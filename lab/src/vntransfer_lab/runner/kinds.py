@@ -84,9 +84,6 @@ class Kind:
         Direction of the metric.
     domains
         ``domains(data, settings)``: name -> (X, y) of a data set's domains, for their pictures.
-    probe
-        ``probe(cell)``: cheaper cells and factors; Σ factor · seconds estimates the seconds of the
-        cell. By default one whole cell is timed.
     first
         ``first(cell)``: cells that come before it and that no table shows. Each is computed once
         for all that name it, and its metric is ``given`` to them.
@@ -108,7 +105,6 @@ class Kind:
     figures: "Callable[[Report], Iterator[Drawing]] | None" = None
     higher_is_better: bool = False
     domains: Callable[[str, Settings], Mapping[str, tuple[Any, Any]]] | None = None
-    probe: "Callable[[Cell], Sequence[tuple[Cell, float]]] | None" = None
     first: "Callable[[Cell], Sequence[Cell]]" = _none
     retired: Mapping[str, str] = field(default_factory=dict)
 

@@ -1,24 +1,15 @@
-"""What a run computes next: the cells of the preset, trials as they follow, within a budget."""
+"""What a run starts next: the cells of the preset, trials as they follow, until time is up."""
 
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from vntransfer_lab.runner.cell_times import Times, group, seconds_text
 from vntransfer_lab.runner.cells import Cell
 from vntransfer_lab.runner.kinds import load_kind
 from vntransfer_lab.runner.preset import Preset
 from vntransfer_lab.runner.records import CellOutcome
 from vntransfer_lab.runner.search import Study
 from vntransfer_lab.runner.store import Store
-
-
-@dataclass(frozen=True)
-class Budget:
-    """How long a run may take, and what is known of the time of its cells."""
-
-    seconds: float
-    times: Times
 
 
 @dataclass
@@ -35,7 +26,7 @@ class _Slot:
 
 @dataclass(frozen=True)
 class LeftOut:
-    """What a budget left out.
+    """Cells that were not started before the time was up.
 
     Parameters
     ----------
@@ -43,17 +34,11 @@ class LeftOut:
         Their number.
     seeds, methods
         Seed (or "search", of what is computed for all seeds) and method -> number of cells.
-    seconds
-        Estimate of the time that they still need, of one worker.
-    overlong
-        Labels of cells that take longer than the whole budget, with their time.
     """
 
     cells: int = 0
     seeds: dict[int | str, int] = field(default_factory=dict)
     methods: dict[str, int] = field(default_factory=dict)
-    seconds: float = 0.0
-    overlong: dict[str, float] = field(default_factory=dict)
 
 
 class RunPlan:
@@ -73,7 +58,8 @@ class RunPlan:
     retry
         Compute failed cells again.
     budget
-        Start no cell that would not end in time.
+        Seconds after which no further cell is started, counted from the first one on: a cell that
+        was started is finished, and at least one is. None: start all cells.
     clock
         Tells the time in seconds.
 
@@ -92,12 +78,12 @@ class RunPlan:
         store: Store,
         *,
         retry: bool = False,
-        budget: Budget | None = None,
+        budget: float | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._store, self._budget, self._clock = store, budget, clock
         self._metric = load_kind(preset.experiment).metric
-        self._start = clock()
+        self._start: float | None = None
         self.computed = 0
 
         def known(key: str) -> CellOutcome | None:
@@ -142,12 +128,12 @@ class RunPlan:
 
     def next(self) -> Cell | None:
         """Give a cell to start; None if there is none now (trials may follow results)."""
+        if self._time_is_up():
+            return None
         for i, slot in enumerate(self._open):
             cell = slot.waiting
-            if cell is None or self._overlong(slot) or not self._given.keys() >= set(slot.first):
+            if cell is None or not self._given.keys() >= set(slot.first):
                 continue
-            if not self._fits(cell):
-                return None
             slot.waiting, self._running[cell.key] = None, slot
             if slot.left == 1:
                 del self._open[i]
@@ -158,8 +144,6 @@ class RunPlan:
     def tell(self, cell: Cell, outcome: CellOutcome) -> None:
         """Take in the result of a cell, after it is stored."""
         self.computed += 1
-        if self._budget is not None:
-            self._budget.times.add(cell, outcome.seconds)
         slot = self._running.pop(cell.key)
         slot.left -= 1
         self._given[cell.key] = self._result(outcome)
@@ -171,40 +155,26 @@ class RunPlan:
             self._store.extend(place, slot.waiting)
 
     def left_out(self) -> LeftOut:
-        """Tell what was not started."""
+        """Tell which cells are not finished: at the end of a run those that were not started."""
         seeds: dict[int | str, int] = {}
         methods: dict[str, int] = {}
-        overlong: dict[str, float] = {}
-        seconds = 0.0
         for slot in self._slots:
-            if not slot.left:
-                continue
-            cell = slot.template
-            seed = cell.seed if cell.seed in self._seeds else "search"
-            seeds[seed] = seeds.get(seed, 0) + slot.left
-            methods[cell.method] = methods.get(cell.method, 0) + slot.left
-            each = self._seconds(cell)
-            seconds += slot.left * each
-            if self._overlong(slot):
-                overlong[cell.label] = each
-        return LeftOut(sum(seeds.values()), seeds, methods, seconds, overlong)
+            if slot.left:
+                cell = slot.template
+                seed = cell.seed if cell.seed in self._seeds else "search"
+                seeds[seed] = seeds.get(seed, 0) + slot.left
+                methods[cell.method] = methods.get(cell.method, 0) + slot.left
+        return LeftOut(sum(seeds.values()), seeds, methods)
 
     def _result(self, outcome: CellOutcome) -> float | None:
         """Metric of a cell at its last step; None if it failed."""
         steps = [(step, value) for step, name, value in outcome.rows if name == self._metric]
         return max(steps)[1] if steps else None
 
-    def _seconds(self, cell: Cell) -> float:
-        return 0.0 if self._budget is None else self._budget.times.seconds(cell) or 0.0
-
-    def _overlong(self, slot: _Slot) -> bool:
-        return self._budget is not None and self._seconds(slot.template) > self._budget.seconds
-
-    def _fits(self, cell: Cell) -> bool:
-        """Whether a cell would end in time."""
-        if self._budget is None:
-            return True
-        return self._clock() - self._start + self._seconds(cell) <= self._budget.seconds
+    def _time_is_up(self) -> bool:
+        if self._start is None:
+            self._start = self._clock()
+        return self._budget is not None and self._clock() - self._start >= self._budget
 
 
 def _slots(
@@ -234,44 +204,18 @@ def _slots(
     return slots, place + len(early)
 
 
-def remaining(
-    preset: Preset, cells: Sequence[Cell], known: Callable[[str], CellOutcome | None]
-) -> dict[str, tuple[Cell, int]]:
-    """Count what is left: group of equal time -> one of its cells and their number."""
-    found: dict[str, tuple[Cell, int]] = {}
-    for slot in _slots(preset, cells, known)[0]:
-        if slot.study is not None:
-            n = len(slot.study) - len(slot.study.cells) + (slot.study.pending is not None)
-        else:
-            n = int(known(slot.template.key) is None)
-        name = group(slot.template)
-        if n:
-            first, count = found.get(name, (slot.template, 0))
-            found[name] = first, count + n
-    return found
-
-
-def left_text(left: LeftOut, budget: float, workers: int) -> str:
-    """Sentences about what a budget left out.
+def left_text(left: LeftOut, budget: str) -> str:
+    """Say what was not started within a budget, which is quoted as the user wrote it.
 
     Examples
     --------
-    >>> left = LeftOut(4, {1: 4}, {"ridge": 2, "boosting": 2}, 90.0, {"synthetic s1 mdd": 7300.0})
-    >>> print(left_text(left, 3600.0, 2))
-    budget of 1 h used: 4 cells were left out (seeds 1: 4; methods ridge: 2, boosting: 2), about
-    45 s more; the same command goes on
-    longer than the whole budget: synthetic s1 mdd (2 h 1 min)
+    >>> print(left_text(LeftOut(4, {1: 4}, {"ridge": 2, "boosting": 2}), "1h"))
+    --budget 1h: time is up, 4 cells were not started (seeds 1: 4; methods ridge: 2, boosting: 2).
+    Rerun the same command to resume.
     """
     seeds = ", ".join(f"{seed}: {n}" for seed, n in left.seeds.items())
     methods = ", ".join(f"{method}: {n}" for method, n in left.methods.items())
-    text = (
-        f"budget of {seconds_text(budget)} used: {left.cells} cells were left out (seeds {seeds}; "
-        f"methods {methods}), about {seconds_text(left.seconds / workers)} more; the same command "
-        "goes on"
+    return (
+        f"--budget {budget}: time is up, {left.cells} cells were not started (seeds {seeds}; "
+        f"methods {methods}).\nRerun the same command to resume."
     )
-    if left.overlong:
-        named = [f"{label} ({seconds_text(s)})" for label, s in list(left.overlong.items())[:10]]
-        more = len(left.overlong) - len(named)
-        text += f"\nlonger than the whole budget: {', '.join(named)}"
-        text += f" and {more} more" if more else ""
-    return text

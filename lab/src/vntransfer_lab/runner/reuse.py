@@ -63,7 +63,7 @@ def take_over(store: Store, cells: Sequence[Cell], elsewhere: Elsewhere) -> dict
     dict
         Name of a folder -> number of cells that came from it.
     """
-    wanted = [cell for cell in with_first(cells) if store.outcome(cell.key) is None]
+    wanted = [cell for cell in _with_first(cells) if store.outcome(cell.key) is None]
     found = elsewhere.outcomes(wanted)
     for outcomes in found.values():
         store.adopt([cell for cell in wanted if cell.key in outcomes], outcomes)
@@ -82,7 +82,7 @@ def _name(folder: str) -> str:
     return Path(*path.parts[-2:]).as_posix() if path.is_absolute() else path.as_posix()
 
 
-def with_first(cells: Sequence[Cell]) -> list[Cell]:
+def _with_first(cells: Sequence[Cell]) -> list[Cell]:
     """Give cells together with those that they choose from, each once."""
     found = {cell.key: cell for cell in cells}
     for cell in cells:

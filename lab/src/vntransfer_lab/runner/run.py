@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from vntransfer_lab.errors import StoreError
-from vntransfer_lab.runner.cell_times import parse_seconds
 from vntransfer_lab.runner.cells import Cell, expand
 from vntransfer_lab.runner.checkpoints import FOLDER_NAME, checkpoint_seconds, drop, tidy
 from vntransfer_lab.runner.display import Silent, Watcher
+from vntransfer_lab.runner.durations import parse_seconds
 from vntransfer_lab.runner.engines import Engine, check_engine, make_engine
-from vntransfer_lab.runner.plan import Budget, LeftOut, RunPlan
+from vntransfer_lab.runner.plan import LeftOut, RunPlan
 from vntransfer_lab.runner.preset import Preset, check, override, read_preset
 from vntransfer_lab.runner.provenance import command_line, recorded
 from vntransfer_lab.runner.records import CellOutcome
@@ -30,7 +30,7 @@ _LOCK_SECONDS = 0.5  # whoever only looks whether it is held does so for a momen
 
 @dataclass(frozen=True)
 class RunSummary:
-    """How a run ended: the folder, the number of cells by status, what a budget left out."""
+    """How a run ended: the folder, the number of cells by status, those that were not started."""
 
     folder: Path
     done: int
@@ -52,7 +52,7 @@ def run(
     out: str | Path | None = None,
     reuse: Sequence[str | Path] = (),
     watcher: Watcher | None = None,
-    budget: str | Budget | None = None,
+    budget: str | None = None,
 ) -> RunSummary:
     """Run an experiment, or the rest of it: finished cells are never computed again.
 
@@ -74,9 +74,9 @@ def run(
     watcher
         Is told what happens.
     budget
-        A duration such as "2h" or "1h30m": seeds are run one after another, and no cell is started
-        that would not end in time; ``left`` of the summary says what was left out. Times come from
-        finished cells, or short steps are measured first.
+        A duration such as "2h" or "1h30m" after which no further cell is started; those that run
+        then are finished. Seeds are run one after another, over all data sets. ``left`` of the
+        summary counts the cells that were not started.
 
     Returns
     -------
@@ -91,6 +91,7 @@ def run(
     ...     summary.done, summary.failed, summary.computed
     (1, 0, 1)
     """
+    seconds = None if budget is None else parse_seconds(budget)
     name, raw = read_preset(preset)
     changes: dict[str, Any] = {
         "methods": methods,
@@ -101,16 +102,11 @@ def run(
     checked = check(override(raw, **changes), name)
     means = _Means(engine, scheduler, jobs)
     folder = Path(out or Path("runs", name))
-    if isinstance(budget, str):
-        from vntransfer_lab.runner.run_estimate import foresee
-
-        seconds = parse_seconds(budget)
-        budget = Budget(seconds, foresee(checked, folder, jobs or 1, reuse=reuse).times)
     others = Elsewhere(reuse)
     options = {**changes, **means.options(), "reuse": others.names}
     command = command_line("run", str(preset), options)
     told = {"command": command, "overrides": {k: v for k, v in changes.items() if v is not None}}
-    return _run(checked, folder, means, watcher, told, reuse=others, budget=budget)
+    return _run(checked, folder, means, watcher, told, reuse=others, budget=seconds)
 
 
 def retry(
@@ -177,7 +173,7 @@ def _run(
     cells: Sequence[Cell] | None = None,
     retry: bool = False,
     reuse: Elsewhere | None = None,
-    budget: Budget | None = None,
+    budget: float | None = None,
 ) -> RunSummary:
     cells = expand(preset) if cells is None else cells
     watcher = watcher or Silent()

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from vntransfer_lab.runner import durations
 from vntransfer_lab.runner.run import LOCK_NAME
 from vntransfer_lab.runner.running_cells import BEAT_SECONDS, RunningCells, read_running
 from vntransfer_lab.runner.store import Store
@@ -13,9 +14,6 @@ State = Literal["complete", "running", "dead", "stopped"]
 
 FAILURES = 5
 """Failures that are shown, the latest ones."""
-
-RATE_CELLS = 50
-"""Cells that the rate is measured over, the latest ones of the present invocation."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +48,7 @@ class Snapshot:
     last
         When the last cell was finished.
     rate
-        Cells per second of the present invocation, as long as one runs.
+        Cells per second of the present invocation, once it has finished a few.
     failures
         Label and first line of the error of the latest failures.
     taken
@@ -85,18 +83,10 @@ class Snapshot:
 
     @property
     def seconds_left(self) -> float | None:
-        """Estimate the time for what is pending, by what cells of the same kind took.
-
-        Groups without a finished cell count as the mean of the others.
-        """
-        timed = [group for group in self.groups if group.seconds is not None]
-        finished = sum(group.done + group.failed for group in timed)
-        if self.state != "running" or self.running is None or not finished:
+        """Time for what is pending, at the rate of the cells that this invocation finished."""
+        if self.state != "running" or self.rate is None or self.last is None:
             return None
-        mean = sum((g.done + g.failed) * (g.seconds or 0.0) for g in timed) / finished
-        work = sum(g.pending * (mean if g.seconds is None else g.seconds) for g in self.groups)
-        spent = sum(max(0.0, self.taken - cell.began) for cell in self.running.cells)
-        return max(0.0, work - spent) / self.running.jobs
+        return durations.seconds_left(self.rate, self.total("pending"), self.taken - self.last)
 
 
 def look(folder: str | Path) -> Snapshot:
@@ -174,12 +164,13 @@ def _times(store: Store) -> tuple[float | None, float | None, float | None, floa
         return None, None, None, None
     ((began, ended),) = rows
     ((last,),) = store.read("SELECT max(ended) FROM times")
-    query = "SELECT ended FROM times WHERE ended >= ? ORDER BY ended DESC LIMIT ?"
-    ends = [end for (end,) in store.read(query, began, RATE_CELLS)]
-    # from the first of the latest cells on, which then does not count; or from the beginning
-    many = len(ends) == RATE_CELLS
-    waited = time.time() - (ends[-1] if many else began)
-    rate = (len(ends) - many) / waited if ends and waited > 0 else None
+    query = (
+        "SELECT ended, seconds FROM times JOIN cells ON id = cell WHERE ended >= ? "
+        "ORDER BY ended DESC LIMIT ?"
+    )
+    latest = store.read(query, began, durations.RATE_CELLS)[::-1]
+    first = max((end - (spent or 0.0) for end, spent in latest[:1]), default=began)
+    rate = durations.cell_rate(max(began, first), [end for end, _ in latest])
     return began, ended, last, rate
 
 

@@ -5,7 +5,7 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vntransfer_lab.runner.cell_times import seconds_text
+from vntransfer_lab.runner.durations import seconds_text
 from vntransfer_lab.runner.snapshot import Snapshot, look
 
 if TYPE_CHECKING:

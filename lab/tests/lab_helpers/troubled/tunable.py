@@ -25,7 +25,7 @@ KIND = Kind(
     summary="one hyper-parameter",
     version=1,
     metric="error",
-    settings={"seconds": Option(0.0), "size": Option(1)},
+    settings={"seconds": Option(0.0)},
     methods={
         **{name: CellMethod({"x": Option(0.5), "bad": Option(-1.0)}) for name in ("one", "two")},
         "plain": CellMethod({"x": Option(0.5), "bad": Option(-1.0)}),
@@ -33,5 +33,4 @@ KIND = Kind(
     targets=lambda data, settings: ["a", "b"],
     fingerprint=lambda data, settings: data,
     run=run,
-    probe=lambda cell: [(cell, 1.0 * cell.settings["size"])],
 )

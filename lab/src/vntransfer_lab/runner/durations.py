@@ -1,0 +1,102 @@
+"""Durations as people write and read them, and the time left of a run that is under way."""
+
+import re
+from collections.abc import Sequence
+from itertools import pairwise
+
+from vntransfer.errors import ArgumentError
+
+FEWEST_CELLS = 3
+"""Cells that a run has to finish before its rate says anything."""
+
+RATE_CELLS = 50
+"""Cells that the rate is measured over: the latest ones."""
+
+_UNITS = {"d": 86400.0, "h": 3600.0, "m": 60.0, "min": 60.0, "s": 1.0}
+
+
+def parse_seconds(text: str) -> float:
+    """Seconds of a duration such as 2h, 90m, 45s or 1h30m.
+
+    Examples
+    --------
+    >>> parse_seconds("1h30m"), parse_seconds("45s"), parse_seconds("1.5h")
+    (5400.0, 45.0, 5400.0)
+    """
+    parts = re.findall(r"(\d+(?:\.\d+)?)\s*(min|[dhms])", text)
+    rest = re.sub(r"(\d+(?:\.\d+)?)\s*(min|[dhms])", "", text)
+    total = sum(float(number) * _UNITS[unit] for number, unit in parts)
+    if rest.strip() or not total > 0:
+        raise ArgumentError(
+            f"budget: expected a duration such as 2h, 90m, 45s or 1h30m, got {text!r}"
+        )
+    return total
+
+
+def seconds_text(seconds: float) -> str:
+    """Write a duration in two units at most.
+
+    Examples
+    --------
+    >>> [seconds_text(s) for s in (0.4, 8.26, 75, 5400, 200_000)]
+    ['0.4 s', '8.3 s', '1 min 15 s', '1 h 30 min', '2 d 7 h']
+    """
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    units = (("d", 86400), ("h", 3600), ("min", 60), ("s", 1))
+    for (name, size), (small, part) in pairwise(units):
+        if whole >= size:
+            rest = f" {whole % size // part} {small}" if whole % size // part else ""
+            return f"{whole // size} {name}{rest}"
+    return f"{whole} s"
+
+
+def cell_rate(began: float, ends: Sequence[float]) -> float | None:
+    """Cells per second of a run, from the times at which it finished cells.
+
+    Parameters
+    ----------
+    began
+        When it began to compute the first of its cells.
+    ends
+        When it finished its latest cells, oldest first; `RATE_CELLS` of them are enough.
+
+    Returns
+    -------
+    float or None
+        None before `FEWEST_CELLS` cells are finished.
+
+    Examples
+    --------
+    >>> cell_rate(100.0, [110.0, 125.0, 130.0])
+    0.1
+    >>> cell_rate(100.0, [110.0, 125.0]) is None
+    True
+    """
+    if len(ends) < FEWEST_CELLS:
+        return None
+    latest, start = ends[-RATE_CELLS:], began
+    if len(latest) == RATE_CELLS:
+        start, *latest = latest
+    return len(latest) / (latest[-1] - start) if latest[-1] > start else None
+
+
+def seconds_left(rate: float, unfinished: int, waited: float) -> float:
+    """Time that a run still needs at its present rate.
+
+    Parameters
+    ----------
+    rate
+        Cells per second, see `cell_rate`.
+    unfinished
+        Cells that are running or not started.
+    waited
+        Seconds since the last cell was finished.
+
+    Examples
+    --------
+    >>> seconds_left(0.1, 7, 9.0)
+    61.0
+    """
+    return max(0.0, unfinished / rate - waited)
