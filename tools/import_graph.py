@@ -59,12 +59,12 @@ LAYERS = (
             "domains",
         ),
     ),
-    Layer("files", ("storage",)),
-    Layer("charts", ("pages",)),
+    Layer("files on disk", ("storage",)),
+    Layer("charts, pages", ("pages",)),
     Layer("methods", ("adaptation", "continual", "relations"), independent=True),
-    Layer("tables", ("tables",)),
-    Layer("workflows", ("workflows",)),
-    Layer("faces", (FACE, "cli", "integrations")),
+    Layer("your tables", ("tables",)),
+    Layer("what you call", ("workflows",)),
+    Layer("entry points", (FACE, "cli", "integrations")),
 )
 """Layers of the library, from the top down: each imports only from its own and those above."""
 
@@ -152,11 +152,13 @@ def is_folder(module: str) -> bool:
 @cache
 def exported() -> dict[str, str]:
     """Return the home of every name that ``import vntransfer`` offers on first use."""
+    table: dict[str, tuple[str, ...]] = {}
     for node in tree("vntransfer").body:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "_EXPORTS":
-            table: dict[str, tuple[str, ...]] = ast.literal_eval(node.value)
-            return {name: f"vntransfer.{home}" for home, names in table.items() for name in names}
-    raise LookupError("src/vntransfer/__init__.py: found no _EXPORTS")
+            table = ast.literal_eval(node.value)
+    if not table:
+        raise LookupError("src/vntransfer/__init__.py: found no _EXPORTS")
+    return {name: f"vntransfer.{home}" for home, names in table.items() for name in names}
 
 
 def _hidden(name: str) -> bool:
