@@ -72,6 +72,7 @@ test-wheel: setup
 
 docs: setup
 	@$(BIN)/python tools/make_api.py
+	@$(BIN)/python tools/make_architecture.py
 	@$(BIN)/python tools/make_figures.py
 	@$(BIN)/python tools/make_evidence.py
 	@$(BIN)/python tools/make_tables.py

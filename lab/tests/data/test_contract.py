@@ -54,12 +54,13 @@ def check(loaded: Domains | TaskStream, name: str) -> None:
 
 
 def test_every_set_has_a_maker_of_official_files() -> None:
-    assert MAKERS.keys() == DATASETS.keys()
+    assert MAKERS.keys() == {name for name, entry in DATASETS.items() if entry.files}
 
 
 @pytest.mark.parametrize("name", DATASETS)
 def test_loads_from_tiny_official_files(name: str, tmp_path: Path) -> None:
-    MAKERS[name](tmp_path)
+    if name in MAKERS:
+        MAKERS[name](tmp_path)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)  # made files have other hashes
         first = load(name, folder=tmp_path, **SMALL.get(name, {}))
@@ -85,7 +86,8 @@ def test_absent_files_are_named(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", DATASETS)
 def test_unknown_parameter_is_named(name: str, tmp_path: Path) -> None:
-    MAKERS[name](tmp_path)
+    if name in MAKERS:
+        MAKERS[name](tmp_path)
     with pytest.raises(ArgumentError, match="no_such"):
         load(name, folder=tmp_path, no_such=1)
 

@@ -11,6 +11,7 @@ import pytest
 from lab_helpers.makers import MAKERS, SMALL
 from vntransfer.errors import ArgumentError
 from vntransfer_lab.data.cache import locate
+from vntransfer_lab.data.embedding import embed
 from vntransfer_lab.data.figures import mixture_density
 from vntransfer_lab.data.plots import plot
 from vntransfer_lab.data.registry import DATASETS
@@ -62,6 +63,13 @@ def test_drawing_leaves_no_global_state(tmp_path: Path) -> None:
         "assert 'matplotlib.pyplot' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_single_feature_is_drawn_too() -> None:
+    x = np.linspace(-1, 1, 20)[:, None]
+    points, owner = embed({"a": (x, x[:, 0]), "b": (x, x[:, 0])})
+    assert points.shape == (40, 2)
+    assert owner.tolist() == [0] * 20 + [1] * 20
 
 
 @pytest.mark.parametrize("name", NOISE)

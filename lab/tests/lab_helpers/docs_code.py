@@ -67,7 +67,8 @@ def blocks(text: str) -> list[Block]:
             found.append(Block("setup", token["note"].strip() + "\n", line))
         else:
             mark = reason if near else None
-            found.append(Block(token["kind"], token["code"], line, mark, near))
+            code = re.sub(f"^{token['indent']}", "", token["code"], flags=re.M)  # in a list
+            found.append(Block(token["kind"], code, line, mark, near))
             reason = None
         end = token.end()
     return found

@@ -268,8 +268,6 @@ def uci_maker(name: str, columns: int) -> Callable[[Path], None]:
 
 
 MAKERS: dict[str, Callable[[Path], None]] = {
-    "synthetic": lambda root: None,
-    "families": lambda root: None,
     "amazon": make_amazon,
     "amazon4": make_amazon4,
     "amazon7i": make_amazon7i,
@@ -293,9 +291,9 @@ MAKERS: dict[str, Callable[[Path], None]] = {
     "fashionP": make_fashion,
     "fashionS": make_fashion,
     "notmnistP": make_notmnist,
-    "digitsP": lambda root: None,
     "omniglot": make_omniglot,
 }
+"""Makers of tiny official files; sets that are generated have none."""
 
 SMALL: dict[str, dict[str, object]] = {
     "mnistP": {"n_train": 20, "n_test": 10},

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from vntransfer.errors import ArgumentError, DataError
 from vntransfer.progress import report
-from vntransfer.relations._smoother import Matrix
 from vntransfer.relations.summaries import Summaries
 from vntransfer.tables import Findings, Frame, TableEncoder, read_frame
 from vntransfer.tables.files import (
@@ -308,7 +307,7 @@ def _into(
     plan: ReadingPlan,
     codes: NDArray[np.intp],
     names: list[str],
-    Z: Sequence[NDArray[Any]] | Matrix,
+    Z: Sequence[NDArray[Any]] | NDArray[np.float64],
     rng: np.random.Generator,
 ) -> None:
     if len(made.domains.keys() | set(names)) > MOST:

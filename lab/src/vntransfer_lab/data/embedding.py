@@ -27,5 +27,6 @@ def embed(
     else:
         X = StandardScaler().fit_transform(np.concatenate(rows)[keep])
     perplexity = min(30.0, (len(X) - 1) / 3)
-    points = TSNE(perplexity=perplexity, init="pca", random_state=seed).fit_transform(X)
+    init = "pca" if X.shape[1] > 1 else "random"  # one feature has one principal component
+    points = TSNE(perplexity=perplexity, init=init, random_state=seed).fit_transform(X)
     return np.asarray(points, dtype=np.float64), owner[keep]
