@@ -16,7 +16,9 @@ def test_demo_relates_adapts_predicts_and_learns(tmp_path: Path) -> None:
     assert result.exit_code == 0, result.output
     for step in ("1. Relate", "2. Adapt", "3. Predict", "4. Learn"):
         assert step in result.output
-    found = re.search(r"Expected error (\d+\.\d) ± [\d.]+ thousand; actual (\d+\.\d)", result.output)
+    found = re.search(
+        r"Expected error (\d+\.\d) ± [\d.]+ thousand; actual (\d+\.\d)", result.output
+    )
     assert found is not None
     expected, actual = map(float, found.groups())
     assert 0.5 < expected / actual < 2
