@@ -8,19 +8,21 @@ from importlib import import_module
 from pathlib import Path
 
 import vntransfer
+from vntransfer.linalg import sym_logm
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "api.md"
-TITLES = {
-    "adaptation": "Adaptation",
-    "domains": "Domains",
-    "relate": "Relating places",
-    "divergences": "Divergences",
-    "moments": "Matrices from samples",
-    "losses": "Losses",
-    "theory": "Theory",
-    "linalg": "Matrix functions",
-    "errors": "Errors and warnings",
+GROUPS = {
+    "Tables of your own": ("workflows", "tables"),
+    "Adaptation": ("adaptation",),
+    "Domains": ("domains",),
+    "Relating places": ("relations",),
+    "Divergences": ("divergences",),
+    "Matrices from samples": ("moments",),
+    "Losses": ("losses",),
+    "Theory": ("theory",),
+    "Errors and warnings": ("errors",),
 }
+"""Title -> the packages whose top-level names stand below it."""
 
 
 def signature(name: str, thing: object) -> str:
@@ -60,7 +62,8 @@ def package(name: str, title: str) -> list[str]:
     module = import_module(f"vntransfer.{name}")
     lines = [f"## {title} (`vntransfer.{name}`)", ""]
     for name, thing in sorted(vars(module).items()):
-        if not name.startswith("_") and (inspect.isclass(thing) or inspect.isfunction(thing)):
+        public = not name.startswith("_") and name not in vntransfer.__all__
+        if public and (inspect.isclass(thing) or inspect.isfunction(thing)):
             lines += section(name, thing)
     return lines
 
@@ -73,14 +76,16 @@ def page() -> str:
         "Generated from the docstrings by `make docs`; their examples run in CI.",
         "",
     ]
-    for module, title in TITLES.items():
-        lines += [f"## {title} (`vntransfer.{module}`)", ""]
-        # the function `relate` shares its name with its module, so that it is no top-level name
-        names = (*(["relate"] if module == "relate" else []), *vntransfer._EXPORTS[module])
-        for name in names:
-            thing = getattr(import_module(f"vntransfer.{module}"), name)
-            lines += registry() if name == "DIVERGENCES" else section(name, thing)
-    lines += package("continual", "Continual learning") + package("tabular", "Tables")
+    for title, packages in GROUPS.items():
+        lines += [f"## {title}", ""]
+        for module, names in vntransfer._EXPORTS.items():
+            if module.partition(".")[0] in packages:
+                for name in names:
+                    thing = getattr(vntransfer, name)
+                    lines += registry() if name == "DIVERGENCES" else section(name, thing)
+    lines += package("adaptation", "More of adaptation")
+    lines += package("continual", "Continual learning")
+    lines += ["## Matrix functions (`vntransfer.linalg`)", "", *section("sym_logm", sym_logm)]
     return "\n".join(line.rstrip() for line in "\n".join(lines).splitlines()) + "\n"
 
 

@@ -40,7 +40,7 @@ def moved(path: str) -> str:
 
     Examples
     --------
-    >>> moved("docs/theory.md"), moved("README.md"), moved("tests/samples.py")
+    >>> moved("docs/theory.md"), moved("README.md"), moved("tests/helpers/samples.py")
     ('theory.md', 'quickstart.md', 'files/tests/samples.py.md')
     """
     if path.startswith("docs/"):
@@ -70,8 +70,8 @@ def relink(markdown: str, source: str, place: str) -> tuple[str, set[str]]:
 
     Examples
     --------
-    >>> relink("[test](../tests/samples.py)", "docs/claims.md", "claims.md")
-    ('[test](files/tests/samples.py.md)', {'tests/samples.py'})
+    >>> relink("[test](../tests/helpers/samples.py)", "docs/claims.md", "claims.md")
+    ('[test](files/tests/samples.py.md)', {'tests/helpers/samples.py'})
     """
     outside: set[str] = set()
 

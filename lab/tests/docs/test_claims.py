@@ -44,7 +44,7 @@ def test_every_row_has_a_verdict_and_evidence(row: list[str]) -> None:
         parse(words)
         assert words[3] in shipped()
     assert "](" in evidence, "link a test, a page or a result"
-    linked = re.findall(r"\]\(\.\./(tests/[^)]+)\)", evidence)
+    linked = re.findall(r"\]\(\.\./((?:lab/)?tests/[^)]+)\)", evidence)
     tests = "".join((ROOT / path).read_text(encoding="utf-8") for path in linked)
     for function in re.findall(r"`(test_\w+)`", evidence):
         assert f"def {function}(" in tests

@@ -36,7 +36,7 @@ def test_code_is_left_alone_and_comments_go() -> None:
 
 
 def test_files_are_shown_and_folders_listed() -> None:
-    shown = HOOKS.shown("tests/docs_code.py")
+    shown = HOOKS.shown("lab/tests/lab_helpers/docs_code.py")
     text = (ROOT / "tests" / "docs_code.py").read_text(encoding="utf-8")
     assert text.rstrip() in shown
     assert "\n```` python\n" in shown  # the file itself has three ticks

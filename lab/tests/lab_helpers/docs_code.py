@@ -88,9 +88,10 @@ def parse(words: list[str]) -> None:
     """Let ``vnt`` read its arguments, and do nothing."""
     command: Any = get_command(app)
     called, *rest = words
-    while hasattr(command, "commands"):
+    while hasattr(command, "get_command"):
         called, *rest = rest
-        command = command.commands[called]
+        command = command.get_command(None, called)
+        assert command is not None, called
     command.make_context(called, rest)
 
 
