@@ -90,7 +90,7 @@ def laboratory_rows() -> list[Row]:
     for one in imports("vntransfer_lab"):
         if distribution(one.target) == "vntransfer" and not one.typing:
             library[package(one.source)].add(package(one.target))
-    rows = []
+    rows: list[Row] = []
     for level in levels(graph, graph):
         boxes = []
         for name in level:
