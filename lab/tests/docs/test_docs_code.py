@@ -24,14 +24,14 @@ from vntransfer_lab.runner.preset import shipped
 
 # pages with a test of their own, which checks more than that they run
 ELSEWHERE = {
-    "docs/adaptation.md": (("python",), "tests/test_docs.py"),
-    "docs/adapt.md": (("python",), "tests/tabular/test_commands.py"),
-    "docs/tutorial.md": (("python",), "tests/tabular/test_commands.py"),
-    "docs/continual-tables.md": (RUNNABLE, "tests/tabular/test_continual_tables.py"),
+    "docs/adaptation.md": (("python",), "lab/tests/docs/test_docs.py"),
+    "docs/adapt.md": (("python",), "tests/workflows/test_commands.py"),
+    "docs/tutorial.md": (("python",), "tests/workflows/test_commands.py"),
+    "docs/continual-tables.md": (RUNNABLE, "tests/workflows/test_continual_tables.py"),
     "docs/continual.md": (("python",), "tests/continual/test_continual_docs.py"),
-    "docs/relate.md": (("python",), "tests/relate/test_relate_docs.py"),
+    "docs/relate.md": (("python",), "tests/relations/test_relate_docs.py"),
     "docs/ecosystem.md": (("python",), "tests/adaptation/test_ecosystem.py"),
-    "docs/data/*.md": (("python",), "tests/data/test_plots.py"),
+    "docs/data/*.md": (("python",), "lab/tests/data/test_plots.py"),
 }
 # README.md is the first thing that people see as plain text: its marks are here
 README = {
