@@ -1,6 +1,7 @@
 """The library keeps to its layers (docs/architecture.md), read from its source."""
 
 import ast
+from pathlib import Path
 
 import pytest
 
@@ -34,6 +35,14 @@ def test_no_package_imports_private_names_of_another() -> None:
 def test_the_library_does_not_know_the_laboratory() -> None:
     """Not even for types: it is installed without the laboratory."""
     assert [str(one) for one in imports(LIBRARY) if distribution(one.target) != LIBRARY] == []
+
+
+def test_tests_of_the_library_run_without_the_laboratory() -> None:
+    known = {"test_demo.py"}
+    for path in Path(__file__).parent.rglob("*.py"):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.Import | ast.ImportFrom) and path.name not in known:
+                assert "vntransfer_lab" not in ast.unparse(node), path
 
 
 def test_names_exported_on_first_use_count() -> None:

@@ -1,23 +1,23 @@
 """Genuine fields of two terrains: the weights find the terrain, and that pays."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
 
 from vntransfer import WeightedSourceClassifier, source_weights, stack
-from vntransfer_lab.data import Domains, load
+
+data = pytest.importorskip("vntransfer_lab.data", reason="the laboratory is not installed")
 
 
 @pytest.fixture(scope="module")
-def fields(real: Path) -> Domains:
-    found = load("landmine", folder=real)
-    assert isinstance(found, Domains)
-    return found
+def fields(real: Path) -> Any:
+    return data.load("landmine", folder=real)
 
 
-def test_terrain_is_recovered(fields: Domains) -> None:
+def test_terrain_is_recovered(fields: Any) -> None:
     terrain = fields.extras["terrain"]
     shares = []
     for target in fields:
@@ -28,7 +28,7 @@ def test_terrain_is_recovered(fields: Domains) -> None:
     assert np.mean(shares) > 0.75  # pooling: 0.48
 
 
-def test_weights_improve_logistic_regression(fields: Domains) -> None:
+def test_weights_improve_logistic_regression(fields: Any) -> None:
     gains = []
     for target in list(fields)[::3]:
         others = {name: pair for name, pair in fields.items() if name != target}

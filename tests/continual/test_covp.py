@@ -39,7 +39,6 @@ from vntransfer.continual._memory import SampleReservoir
 from vntransfer.continual._projection import BUFFER
 from vntransfer.divergences import log_det, von_neumann
 from vntransfer.errors import ArgumentError
-from vntransfer_lab.data import load
 
 one_sided = partial(CovarianceProjection, sides="input")
 
@@ -315,6 +314,7 @@ def test_on_permuted_digits_it_keeps_far_more_than_plain_training(
     real: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("VNT_DATA", str(real))
+    load = pytest.importorskip("vntransfer_lab.data").load
     tasks = as_tasks(load("mnistP", n_tasks=4, n_train=400, n_test=500))
     kept = []
     for kind in (SGD, one_sided):

@@ -36,7 +36,6 @@ from vntransfer.continual import (
 from vntransfer.continual._projection import BUFFER
 from vntransfer.divergences import log_det, von_neumann
 from vntransfer.errors import ArgumentError
-from vntransfer_lab.data import load
 
 RATE, EVERY = 0.05, 5
 
@@ -340,6 +339,7 @@ def test_on_rotated_digits_both_sides_keep_more_than_one(
     real: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("VNT_DATA", str(real))
+    load = pytest.importorskip("vntransfer_lab.data").load
     tasks = as_tasks(load("mnistR", n_tasks=5, n_train=1000, n_test=500, seed=1000))
     kept = []
     for sides in ("input", "both"):

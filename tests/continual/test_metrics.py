@@ -2,7 +2,7 @@
 
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -32,8 +32,6 @@ from vntransfer.continual import (
     train,
 )
 from vntransfer.errors import ArgumentError, DataError
-from vntransfer_lab.data import TaskStream
-from vntransfer_lab.data.base import StreamTask as Arrays
 
 R = np.array([[0.9, 0.2, 0.1], [0.7, 0.8, 0.3], [0.5, 0.6, 0.7]])
 
@@ -82,17 +80,29 @@ def test_several_responses_are_averaged() -> None:
     assert score(nn.Identity(), Task(x, y, x, y)) == 5.0
 
 
+class Arrays(NamedTuple):
+    x: np.ndarray
+    y: np.ndarray
+    x_test: np.ndarray
+    y_test: np.ndarray
+
+
+class Stream(list[Arrays]):
+    head_sizes: tuple[int, ...] = ()
+
+
 def test_streams_become_tensors() -> None:
     x, y = np.zeros((4, 3), dtype=np.float32), np.array([0, 1, 0, 1])
-    stream = TaskStream("toy", [Arrays(x, y, x, y)] * 2, 2)
+    stream = Stream([Arrays(x, y, x, y)] * 2)
     assert [task.columns for task in as_tasks(stream)] == [None, None]
-    stream = TaskStream("toy", [Arrays(x, y / 2, x, y / 2)], 2)
+    stream = Stream([Arrays(x, y / 2, x, y / 2)])
     assert as_tasks(stream)[0].y.tolist() == [0.0, 0.5, 0.0, 0.5]
 
 
 def test_small_labels_are_counted_through_many_heads() -> None:
     x, y = np.zeros((2, 3)), np.array([0, 199], dtype=np.uint8)
-    stream = TaskStream("toy", [Arrays(x, y, x, y)] * 3, 200, head_sizes=(200,) * 3)
+    stream = Stream([Arrays(x, y, x, y)] * 3)
+    stream.head_sizes = (200,) * 3
     expected = [[0, 199], [200, 399], [400, 599]]
     assert [task.y.tolist() for task in as_tasks(stream)] == expected
     assert [task.y_test.tolist() for task in as_tasks(stream)] == expected

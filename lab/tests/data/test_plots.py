@@ -78,6 +78,10 @@ def test_density_of_the_noise_is_one_in_all(name: str) -> None:
     assert np.trapezoid(mixture_density(NOISE[name], grid), grid) == pytest.approx(1, abs=1e-3)
 
 
+with_pages = pytest.mark.skipif(not DOCS.is_dir(), reason="the docs are not here")
+
+
+@with_pages
 @pytest.mark.parametrize("name", DATASETS)
 def test_every_set_has_a_page_with_a_small_picture(name: str) -> None:
     page = (DOCS / f"{name}.md").read_text(encoding="utf-8")
@@ -98,6 +102,7 @@ def run_examples(page: str) -> None:
         exec(code, shared)
 
 
+@with_pages
 @pytest.mark.filterwarnings("ignore::vntransfer.errors.DataWarning")
 @pytest.mark.parametrize("name", ["README", *DATASETS])
 def test_examples_of_the_pages_run(name: str, real: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,6 +113,7 @@ def test_examples_of_the_pages_run(name: str, real: Path, monkeypatch: pytest.Mo
     run_examples(page)
 
 
+@with_pages
 def test_examples_with_one_s_own_files_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

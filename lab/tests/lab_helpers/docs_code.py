@@ -90,8 +90,9 @@ def parse(words: list[str]) -> None:
     called, *rest = words
     while hasattr(command, "get_command"):
         called, *rest = rest
-        command = command.get_command(None, called)
-        assert command is not None, called
+        command = command.get_command(None, called)  # those of plug-ins are loaded on first use
+        if command is None:
+            raise KeyError(called)
     command.make_context(called, rest)
 
 
