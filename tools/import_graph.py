@@ -47,6 +47,7 @@ LAYERS = (
             "holm",
             "step_times",
             "progress",
+            "display",
             "linalg",
             "moments",
             "ridge",

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-FOLDER = Path(__file__).resolve().parents[1] / "src" / "vntransfer" / "data" / "examples"
+FOLDER = Path(__file__).resolve().parents[1] / "src" / "vntransfer" / "tables" / "examples"
 INLAND = {"Ashford": 24.0, "Millbrook": 27.0, "Oakhampton": 31.0, "Thornbury": 36.0}
 COAST = {"Harbourne": 26.0, "Kelsea": 33.0, "Saltby": 29.0}
 TARGET = "Saltby"

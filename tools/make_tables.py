@@ -32,7 +32,7 @@ from vntransfer_lab.runner.provenance import command_line
 
 ROOT = Path(__file__).resolve().parent.parent
 PLACE = re.compile(
-    r'(?P<head><!-- table (?P<folder>results/\S+) "(?P<title>[^"]+)"(?P<options>[^>]*) -->\n)'
+    r'(?P<head><!-- table (?P<folder>lab/results/\S+) "(?P<title>[^"]+)"(?P<options>[^>]*) -->\n)'
     r"(?P<body>.*?)(?P<tail><!-- end -->)",
     re.S,
 )

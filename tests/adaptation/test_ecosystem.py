@@ -1,9 +1,7 @@
 """Our estimators among others': scikit-learn's tools, tables of all kinds, skada."""
 
-import re
 import warnings
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -29,7 +27,6 @@ from vntransfer import (
 )
 from vntransfer.adaptation import METHODS
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "ecosystem.md"
 COLUMNS = ["a", "b", "c", "d"]
 SHORT: dict[str, Any] = {"epochs": 1, "steps": 6, "hidden": (8,), "width": 8, "random_state": 0}
 IDS = {"a": 1, "b": 2, "c": 3, "target": -1}
@@ -62,19 +59,6 @@ def sharp(method: str) -> Any:
     if method == "auto":
         options = {"candidates": ["boosting", "ridge, sharpness 3"], "random_state": 0}
     return METHODS[method].make(**options)
-
-
-def test_code_of_the_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    names: dict[str, Any] = {}
-    with sklearn.config_context():
-        for code in re.findall(r"^```python\n(.*?)^```", PAGE.read_text("utf-8"), re.M | re.S):
-            exec(compile(code, PAGE.name, "exec"), names)
-    assert names["scores"].shape == (4,)
-    assert names["search"].best_params_ == {"weightedsourceregressor__sharpness": 3.0}
-    for scores in ("test_supervised", "test_weighted"):
-        assert np.isfinite(names["found"][scores]).all()
-    assert names["da"][-1].get_estimator().source_weights_.keys() == {1, 2, 3, 4}
 
 
 @pytest.mark.usefixtures("routing")

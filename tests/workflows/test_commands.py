@@ -236,34 +236,6 @@ def test_any_table_gives_a_model_or_a_sentence(
         assert later.exit_code in (0, 2), (later.output, later.exception)
 
 
-def test_example_is_what_its_generator_makes() -> None:
-    from test_docs import load_tool
-
-    made = load_tool("make_example").files()
-    assert made["houses.csv"] == example_table().read_text(encoding="utf-8")
-    assert made["houses_saltby.csv"] == example_table("answers").read_text(encoding="utf-8")
-
-
-@pytest.mark.parametrize("page", ["adapt.md", "tutorial.md"])
-def test_python_of_the_pages_runs(
-    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from test_docs import ROOT, blocks
-
-    import vntransfer.tables
-
-    monkeypatch.chdir(tmp_path)
-    quick = partial(vntransfer.workflows.adapt.adapt, compare=())  # networks take their time
-    monkeypatch.setattr(vntransfer.tables, "adapt", quick)
-    names: dict[str, Any] = {}
-    for kind, code in blocks(ROOT / "docs" / page):
-        if kind == "python":
-            exec(compile(code, page, "exec"), names)
-    mean, spread = names["model"].outcomes["Saltby"].expected()
-    assert mean < 25
-    assert spread < 3
-
-
 def test_predict_takes_several_targets(tmp_path: Path) -> None:
     table = towns()
     path = write(tmp_path / "a.csv", table)

@@ -2,7 +2,6 @@
 
 import csv
 import re
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -245,31 +244,3 @@ def test_what_cannot_be_learnt_is_said(
 ) -> None:
     with pytest.raises(error, match=message):
         learn_tasks({**table(), **changes}, task="week", response="y", **options)
-
-
-def test_the_page_says_what_happens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from test_docs import ROOT, blocks
-
-    monkeypatch.chdir(tmp_path)
-    (_, commands), (_, printed), (_, code), (_, predict) = blocks(
-        ROOT / "docs" / "continual-tables.md"
-    )
-    for line in commands.splitlines():
-        done = vnt(*line.split()[1:])
-        assert done.exit_code == 0, (done.output, done.stderr)
-    note, _, *lines = filter(None, printed.splitlines())
-    assert note in done.output
-    summary = done.output.split("In the end")[1]
-    for line in lines:  # the last digits are those of one machine
-        method, *expected = line.split()
-        (found,) = re.findall(rf"│ {method} +│(.*)│\n", summary)
-        numbers = [float(cell) for cell in found.split("│")]
-        np.testing.assert_allclose(numbers, list(map(float, expected)), rtol=0.05, atol=1)
-    assert Path("page.html").exists()
-    shutil.copy("houses.csv", "new.csv")
-    done = vnt(*predict.split()[1:])
-    assert "1020 rows have a response" in done.output
-    names: dict[str, Any] = {}
-    shutil.rmtree("network")
-    exec(compile(code, "continual-tables.md", "exec"), names)
-    assert names["model"].matrix.shape == (6, 6)

@@ -70,7 +70,7 @@ def test_mistakes_are_one_sentence_and_leave_nothing(
     monkeypatch.setattr(sys, "argv", ["vnt", "bench", *arguments])
     with pytest.raises(SystemExit) as end:
         main()
-    assert end.value.code == 1
+    assert end.value.code == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert words in line
     assert not list(tmp_path.iterdir())

@@ -122,14 +122,14 @@ def test_options_of_predict_arrive(
     out = str(tmp_path / "o.csv")
     args, options = seen(monkeypatch, function, "predict", str(model), TABLE, "--out", out, *more)
     assert args[1:] == (Path(TABLE), Path(out))
-    expected = {"columns": False, "escape_formulas": True, "level": 0.5, "target": "Saltby"}
+    expected = {"columns": False, "escape_formulas": True, "level": 0.5, "target": ["Saltby"]}
     assert {name: options[name] for name in expected} == expected
 
 
 def test_options_of_verify_and_report_arrive(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    which = ["--data", "bike:k=8,seed=1,amazon4", "--targets", "a", "--methods", "mdd,darn"]
+    which = ["--data", "bike:k=8,seed=1,amazon4", "--targets", "a", "--methods", "align,darn"]
     more = ["--cells", "7", "--seed", "5", "-j", "1"]
-    function = "vntransfer_lab.reports.verification"
+    function = "vntransfer_lab.reports.verification.verify"
     _, options = seen(monkeypatch, function, "bench", "verify", str(small), *which, *more)
     assert options.pop("watcher") is not None
     assert options == {

@@ -7,11 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lab_helpers.docs_code import PAGES, ROOT, load_tool, parse
-
-
-def blocks(page: Path) -> list[tuple[str, str]]:
-    return re.findall(r"^```(\w+)\n(.*?)^```", page.read_text(encoding="utf-8"), re.M | re.S)
+from lab_helpers.docs_code import PAGES, ROOT, code_of, load_tool, parse
 
 
 def test_code_of_the_page_on_adaptation_runs(
@@ -19,7 +15,7 @@ def test_code_of_the_page_on_adaptation_runs(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}
-    for kind, code in blocks(ROOT / "docs" / "adaptation.md"):
+    for kind, code in code_of(ROOT / "docs" / "adaptation.md"):
         assert kind == "python"
         exec(compile(code, "adaptation.md", "exec"), names)
     weights = names["model"].source_weights_  # type: ignore[attr-defined]

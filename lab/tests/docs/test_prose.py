@@ -31,8 +31,8 @@ SAID = [
         "docs/protocol.md",
         "with five networks and the same choice, has "
         "{protocol-families; all data sets; mdd_paper; rank; 1}, `ahd_msda` "
-        "{protocol-families; all data sets; ahd_msda; rank; 1} and `mdd` "
-        "{protocol-families; all data sets; mdd; rank; 1}.",
+        "{protocol-families; all data sets; ahd_msda; rank; 1} and `align` "
+        "{protocol-families; all data sets; align; rank; 1}.",
     ),
     (
         "docs/protocol.md",
@@ -48,7 +48,7 @@ SAID = [
     ),
     (
         "docs/protocol.md",
-        "`auto` and `mdd` have the lowest mean rank of all "
+        "`auto` and `align` have the lowest mean rank of all "
         "({protocol-adaptation; all data sets; auto; rank; 2} each; "
         "`dann` {protocol-adaptation; all data sets; dann; rank; 1}, "
         "`coral` {protocol-adaptation; all data sets; coral; rank; 1}, "
@@ -57,7 +57,8 @@ SAID = [
     (
         "docs/protocol.md",
         "DARN has an error of {protocol-adaptation; all data sets; darn; amazon4; 3}, 19 % below "
-        "that of source-only, and MDD {protocol-adaptation; all data sets; mdd; amazon4; 3}",
+        "that of source-only, and moment alignment "
+        "{protocol-adaptation; all data sets; align; amazon4; 3}",
     ),
     (
         "docs/claims.md",
@@ -120,7 +121,7 @@ SAID = [
         "docs/claims.md",
         "the correlation with closeness is "
         "{synthetic; weights of the sources; synthetic/mdd_paper; closeness; 2} (paper's form) and "
-        "{synthetic; weights of the sources; synthetic/mdd; closeness; 2} (ours) against "
+        "{synthetic; weights of the sources; synthetic/align; closeness; 2} (ours) against "
         "{synthetic; weights of the sources; synthetic/darn; closeness; 2} (DARN) and "
         "{synthetic; weights of the sources; synthetic/ahd_msda_adam; closeness; 2} (AHD-MSDA "
         "moved by Adam). With plain gradient steps AHD-MSDA has "

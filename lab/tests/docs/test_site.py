@@ -15,7 +15,11 @@ HOOKS, CHECK = load_tool("site_hooks"), load_tool("check_site")
     [
         ("docs/claims.md", "theory.md#a", "theory.md#a"),
         ("docs/claims.md", "../REPRODUCIBILITY.md", "reproducibility.md"),
-        ("docs/data/bike.md", "../../tests/samples.py", "../files/tests/samples.py.md"),
+        (
+            "docs/data/bike.md",
+            "../../tests/helpers/samples.py",
+            "../files/tests/helpers/samples.py.md",
+        ),
         ("docs/data/bike.md", "../theory.md", "../theory.md"),
         ("README.md", "docs/img/page.png", "img/page.png"),
         ("README.md", "docs/data/README.md", "data/README.md"),
@@ -37,7 +41,7 @@ def test_code_is_left_alone_and_comments_go() -> None:
 
 def test_files_are_shown_and_folders_listed() -> None:
     shown = HOOKS.shown("lab/tests/lab_helpers/docs_code.py")
-    text = (ROOT / "tests" / "docs_code.py").read_text(encoding="utf-8")
+    text = (ROOT / "lab" / "tests" / "lab_helpers" / "docs_code.py").read_text(encoding="utf-8")
     assert text.rstrip() in shown
     assert "\n```` python\n" in shown  # the file itself has three ticks
     assert "| run.json | " in HOOKS.shown("lab/results/synthetic")

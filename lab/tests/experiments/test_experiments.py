@@ -158,7 +158,7 @@ def test_a_missing_data_set_is_named_and_leaves_nothing(tmp_path: Path) -> None:
     done = subprocess.run(
         [*VNT, "run", "robustness", "--out", str(tmp_path / "run")], capture_output=True, text=True
     )
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert "vnt data fetch bank8FM" in done.stderr
     assert "Traceback" not in done.stderr
     assert not (tmp_path / "run").exists()

@@ -110,12 +110,12 @@ def test_failed_cells_wait_for_retry(
     monkeypatch.setenv("VNT_TEST_MENDED", str(tmp_path / "absent"))
     command = ("run", troubled, "--methods", "fine,mends", "--out", folder)
     first = vnt(*command)
-    assert first.exit_code == 1
+    assert first.exit_code == 3
     assert f"4 cells failed; their tracebacks are in {folder}" in first.stderr
     assert "RuntimeError: not mended yet" in first.stderr
     again = vnt(*command)
     assert "8 of 8 cells were finished before" in again.stderr
-    assert again.exit_code == 1
+    assert again.exit_code == 3
     monkeypatch.setenv("VNT_TEST_MENDED", str(tmp_path))  # workers that wait already hear of it
     mended = vnt("retry", folder)
     assert (mended.exit_code, "8 cells are done" in mended.stdout) == (0, True)
@@ -252,7 +252,7 @@ def test_disk_full_keeps_what_is_finished(troubled: Path, tmp_path: Path) -> Non
         text=True,
         preexec_fn=little_room,
     )
-    assert full.returncode == 1, full.stderr
+    assert full.returncode == 2, full.stderr
     assert "the disk is full or failing" in full.stderr
     assert "Traceback" not in full.stderr
     kept = sum(record.status == "done" for record in read_records(folder)[1])

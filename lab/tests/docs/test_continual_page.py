@@ -8,7 +8,7 @@ from typing import Any
 
 from vntransfer.continual import METHODS
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "continual.md"
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "continual.md"
 
 
 def test_the_page_runs() -> None:

@@ -1,0 +1,87 @@
+"""Pages whose code is checked for more than that it runs."""
+
+import re
+import shutil
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import sklearn
+from typer.testing import CliRunner, Result
+
+import vntransfer
+from lab_helpers.docs_code import ROOT, code_of, load_tool
+from vntransfer import example_table
+from vntransfer.cli import app
+
+
+def vnt(*arguments: Any) -> Result:
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def test_example_is_what_its_generator_makes() -> None:
+    made = load_tool("make_example").files()
+    assert made["houses.csv"] == example_table().read_text(encoding="utf-8")
+    assert made["houses_saltby.csv"] == example_table("answers").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("page", ["adapt.md", "tutorial.md"])
+def test_python_of_the_pages_runs(
+    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    quick = partial(vntransfer.adapt, compare=())  # networks take their time
+    monkeypatch.setattr(vntransfer, "adapt", quick)
+    names: dict[str, Any] = {}
+    for kind, code in code_of(ROOT / "docs" / page):
+        if kind == "python":
+            exec(compile(code, page, "exec"), names)
+    mean, spread = names["model"].outcomes["Saltby"].expected()
+    assert mean < 25
+    assert spread < 3
+
+
+def test_the_page_on_tasks_says_what_happens(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (_, commands), (_, printed), (_, code), (_, predict) = code_of(
+        ROOT / "docs" / "continual-tables.md"
+    )
+    for line in commands.splitlines():
+        done = vnt(*line.split()[1:])
+        assert done.exit_code == 0, (done.output, done.stderr)
+    note, _, *lines = filter(None, printed.splitlines())
+    assert note in done.output
+    summary = done.output.split("In the end")[1]
+    for line in lines:  # the last digits are those of one machine
+        method, *expected = line.split()
+        (found,) = re.findall(rf"│ {method} +│(.*)│\n", summary)
+        numbers = [float(cell) for cell in found.split("│")]
+        np.testing.assert_allclose(numbers, list(map(float, expected)), rtol=0.05, atol=1)
+    assert Path("page.html").exists()
+    shutil.copy("houses.csv", "new.csv")
+    done = vnt(*predict.split()[1:])
+    assert "1020 rows have a response" in done.output
+    names: dict[str, Any] = {}
+    shutil.rmtree("network")
+    exec(compile(code, "continual-tables.md", "exec"), names)
+    assert names["model"].matrix.shape == (6, 6)
+
+
+def test_code_of_the_page_on_other_libraries_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    page = ROOT / "docs" / "ecosystem.md"
+    names: dict[str, Any] = {}
+    with sklearn.config_context():
+        for code in re.findall(r"^```python\n(.*?)^```", page.read_text("utf-8"), re.M | re.S):
+            exec(compile(code, page.name, "exec"), names)
+    assert names["scores"].shape == (4,)
+    assert names["search"].best_params_ == {"weightedsourceregressor__sharpness": 3.0}
+    for scores in ("test_supervised", "test_weighted"):
+        assert np.isfinite(names["found"][scores]).all()
+    assert names["da"][-1].get_estimator().source_weights_.keys() == {1, 2, 3, 4}
