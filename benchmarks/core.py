@@ -133,14 +133,14 @@ def pairwise_lines(count: int = 200, size: int = 64) -> list[str]:
     ]
 
 
-def neighbour_lines(n: int = 300, d: int = 100) -> list[str]:
-    from neighbours import neighbours  # needs more packages than the rest
+def neighbor_lines(n: int = 300, d: int = 100) -> list[str]:
+    from neighbors import neighbors  # needs more packages than the rest
 
     lines = ["| what | ms | ratio to ours |", "| --- | --- | --- |"]
     z, a, b = sample(n, d, torch.float32, 2)
     named: dict[str, Callable[[], object]] = {
         "response_divergence (ours)": step(response_divergence, (z, a, b)),
-        **dict(neighbours(z[0], z[1])),
+        **dict(neighbors(z[0], z[1])),
     }
     times = side_by_side(list(named.values()), seconds=4)
     for name, seconds in zip(named, times, strict=True):
@@ -223,7 +223,7 @@ def main() -> None:
         "`response_divergence` against the plain formulation": response_table(),
         "Where the time goes (7 domains of 300 samples, 500 features)": profile_lines(),
         "`pairwise`": pairwise_lines(),
-        "Beside other measures of two samples (300 x 100, float32)": neighbour_lines(),
+        "Beside other measures of two samples (300 x 100, float32)": neighbor_lines(),
         "How the cost grows": growth_plot(),
         "Peak memory above that of the data": memory_lines(),
     }

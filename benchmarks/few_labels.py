@@ -1,7 +1,7 @@
-"""What do a few labelled rows of the target bring, as one more source?
+"""What do a few labeled rows of the target bring, as one more source?
 
 The first domains of a set are the target once each. 0, 5 or 20 of its rows, drawn at random, are
-labelled and become a source of their own, as `vnt adapt --use-target-labels` does it; errors are
+labeled and become a source of their own, as `vnt adapt --use-target-labels` does it; errors are
 those on the other rows, the same ones for all numbers of labels. Writes a table into
 docs/benchmarks/few_labels.md: ratios of the mean absolute error to that without labels.
 
@@ -21,18 +21,18 @@ PAGE = Path(__file__).resolve().parents[1] / "docs" / "benchmarks" / "few_labels
 SETS = ["bike", "parkinsons", "protein"]
 LABELS = (0, 5, 20)
 LEARNERS = ("ridge", "ridge, sharpness 3", "boosting")
-ALONE = "ridge, labelled rows alone"
+ALONE = "ridge, labeled rows alone"
 Errors = dict[tuple[str, int], float]
 
 
 def measure(name: str, target: str, most: int, draw: int) -> Errors:
-    """Mean absolute error by method and number of labelled rows."""
+    """Mean absolute error by method and number of labeled rows."""
     others = drawn(name, most, draw)
     x, y = others.pop(target)
     rest = slice(max(LABELS), None)
     out: Errors = {}
     for n in LABELS:
-        sources = {**others, f"{target} (labelled)": (x[:n], y[:n])} if n else others
+        sources = {**others, f"{target} (labeled)": (x[:n], y[:n])} if n else others
         X, r, domain = stack(sources, target=x[rest])
         for method in LEARNERS:
             model = CANDIDATES[method](random_state=0).fit(X, r, domain)
@@ -66,17 +66,17 @@ if __name__ == "__main__":
     parser.add_argument("--draws", type=int, default=2)
     given = parser.parse_args()
     lines = [
-        "# A few labelled rows of the target",
+        "# A few labeled rows of the target",
         "",
         f"`python benchmarks/few_labels.py --rows {given.rows} --targets {given.targets} --draws "
-        f"{given.draws} {' '.join(given.sets)}`: labelled rows",
+        f"{given.draws} {' '.join(given.sets)}`: labeled rows",
         "of the target as one more source. Ratio of the mean absolute error on its other rows to",
-        "that of the same method without labels (in the rows of labelled rows alone: to ridge",
+        "that of the same method without labels (in the rows of labeled rows alone: to ridge",
         f"regression on the sources), geometric mean over {given.targets} targets and "
         f"{given.draws} draws; in brackets the means of the best",
         "and the worst target. Below 1 is a gain.",
         "",
-        "| data | method | 5 labelled rows | 20 labelled rows |",
+        "| data | method | 5 labeled rows | 20 labeled rows |",
         "| --- | --- | --- | --- |",
     ]
     for name in given.sets:

@@ -35,7 +35,7 @@ class Layer:
     correlation: Tensor
 
 
-def learnt(seed: int) -> list[Layer]:
+def learned(seed: int) -> list[Layer]:
     """The hidden layers after the first task."""
     model = dense([784, 100, 100, 10], generator=torch.Generator().manual_seed(seed))
     (task,) = as_tasks(load("mnistP", n_tasks=1, n_test=2, seed=seed))
@@ -103,7 +103,7 @@ def dependence(correlation: Tensor, found: list[Tensor]) -> tuple[float, float, 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seed", type=int, default=0)
-    layers = learnt(parser.parse_args().seed)
+    layers = learned(parser.parse_args().seed)
     print("| | layer | agreement | between groups | within | between random groups |")
     print("| --- | --- | --- | --- | --- | --- |")
     for threshold in (0.069, "median"):

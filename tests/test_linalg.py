@@ -148,7 +148,7 @@ def test_not_symmetric_is_named_with_remedy() -> None:
         sym_logm(torch.tensor([[2.0, 1.0], [0.0, 2.0]]))
 
 
-def test_asymmetry_is_not_hidden_by_a_larger_neighbour() -> None:
+def test_asymmetry_is_not_hidden_by_a_larger_neighbor() -> None:
     """What is rounding is judged by each matrix's own size, not by the largest of the batch."""
     asymmetric = torch.tensor([[2.0, 1.0], [0.0, 2.0]]).double()
     with pytest.raises(NotPositiveDefiniteError, match="matrix: not symmetric"):

@@ -81,7 +81,7 @@ def test_class_labels_become_one_hot_columns() -> None:
     assert loss.fit_bias(probabilities.detach(), labels).shape == (3,)
 
 
-def test_class_labels_can_be_learnt() -> None:
+def test_class_labels_can_be_learned() -> None:
     torch.manual_seed(0)
     x = normal(150, 2, seed=0).float()
     labels = torch.arange(150) % 3

@@ -59,7 +59,7 @@ def triangle_lines() -> list[str]:
 def gradient_lines() -> list[str]:
     """Error of the printed gradient I - XY⁻¹ against the exact one."""
     rng = np.random.default_rng(0)
-    printed, symmetrised = [], []
+    printed, symmetrized = [], []
     for _ in range(200):
         pair = []
         for _ in range(2):
@@ -71,10 +71,10 @@ def gradient_lines() -> list[str]:
         assert exact is not None
         claim = torch.eye(5, dtype=torch.float64) - x @ torch.linalg.inv(y.detach())
         printed.append(float((claim - exact).norm() / exact.norm()))
-        symmetrised.append(float(((claim + claim.mT) / 2 - exact).norm() / exact.norm()))
+        symmetrized.append(float(((claim + claim.mT) / 2 - exact).norm() / exact.norm()))
     return [
         f"Random 5 x 5 pairs, spectra in e^±3: median relative error {np.median(printed):.0%}, "
-        f"{np.median(symmetrised):.0%} after symmetrising."
+        f"{np.median(symmetrized):.0%} after symmetrizing."
     ]
 
 

@@ -37,8 +37,8 @@ def rows(n: int = 170, seed: int = 2024) -> list[list[str]]:
         local = rng.normal(income, 3.0, n)
         month = rng.integers(0, 730, n)
         energy = np.clip(np.round((2024 - built) / 22 + rng.normal(0, 1.0, n)), 0, 6).astype(int)
-        per_metre = 1.1 + 0.045 * local - 0.04 * energy + 0.15 * (kinds == "house")
-        price = per_metre * area + 0.02 * month
+        per_meter = 1.1 + 0.045 * local - 0.04 * energy + 0.15 * (kinds == "house")
+        price = per_meter * area + 0.02 * month
         price += np.where(garden, 8.0 if sea else 30.0, 0.0)
         if sea:
             price += 110.0 * np.exp(-water / 1.2) + 0.25 * (1960 - np.minimum(built, 1960))

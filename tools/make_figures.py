@@ -42,7 +42,7 @@ def draw_ridge() -> None:
             float(response_divergence(z, a, b, ridge=float(r) * mean, sqrt=True)) for r in ridges
         ]
         axis.loglog(ridges, values, label=f"{samples} samples, {features} features")
-    axis.axvline(1e-3, color="grey", linestyle=":", label="ridge='auto'")
+    axis.axvline(1e-3, color="gray", linestyle=":", label="ridge='auto'")
     axis.set_xlabel("ridge / mean eigenvalue of the feature covariance")
     axis.set_ylabel("√J of two noisy linear responses")
     axis.grid(alpha=0.3)

@@ -25,7 +25,7 @@ from vntransfer.pages.palette import INK, SERIES  # noqa: E402
 
 PAGE = ROOT / "docs" / "gallery.md"
 IMAGES = ROOT / "docs" / "img" / "gallery"
-COLOURS = SERIES["light"]
+COLORS = SERIES["light"]
 STYLE = {
     "axes.spines.top": False,
     "axes.spines.right": False,
@@ -54,9 +54,9 @@ def pairwise(names: Names, figure: Figure) -> None:
 def triangle(names: Names, figure: Figure) -> None:
     """Direct way over detour, by the place of the detour."""
     axis = figure.subplots()
-    for colour, (name, values) in zip(COLOURS, names["ratio"].items(), strict=False):
-        axis.semilogx(names["middle"].ravel(), values, color=colour, label=name)
-    axis.axhline(1, color="grey", linestyle=":")
+    for color, (name, values) in zip(COLORS, names["ratio"].items(), strict=False):
+        axis.semilogx(names["middle"].ravel(), values, color=color, label=name)
+    axis.axhline(1, color="gray", linestyle=":")
     axis.set(xlabel="the third matrix, between .01 and 1", ylabel="direct way / detour")
     axis.legend(frameon=False)
 
@@ -64,15 +64,15 @@ def triangle(names: Names, figure: Figure) -> None:
 def loss(names: Names, figure: Figure) -> None:
     """Draw the curve of the loss, and predictions before and after the bias."""
     left, right = figure.subplots(1, 2)
-    left.semilogy(names["curve"], color=COLOURS[0])
+    left.semilogy(names["curve"], color=COLORS[0])
     left.set(xlabel="step", ylabel="√J")
     y, prediction = names["y"], names["prediction"]
-    for p, colour, name in (
-        (prediction, COLOURS[1], "before fit_bias"),
-        (names["loss"].correct(prediction), COLOURS[0], "after"),
+    for p, color, name in (
+        (prediction, COLORS[1], "before fit_bias"),
+        (names["loss"].correct(prediction), COLORS[0], "after"),
     ):
-        right.plot(y[::4], p[::4], ".", color=colour, markersize=4, label=name)
-    right.axline((3, 3), slope=1, color="grey", linewidth=0.8)
+        right.plot(y[::4], p[::4], ".", color=color, markersize=4, label=name)
+    right.axline((3, 3), slope=1, color="gray", linewidth=0.8)
     right.set(xlabel="response", ylabel="prediction")
     right.legend(frameon=False, markerscale=2)
 
@@ -87,9 +87,9 @@ def saltby(names: Names, figure: Figure) -> None:
     axis, found, truth = figure.subplots(), names["found"], names["truth"]
     order = np.argsort(found.value)
     rank = np.arange(len(order))
-    axis.fill_between(rank, found.low[order], found.high[order], color=COLOURS[5], alpha=0.3)
-    axis.plot(rank, found.value[order], color=COLOURS[0], label="prediction, 90 % interval")
-    axis.plot(rank, truth[order], ".", color=COLOURS[1], label="price")
+    axis.fill_between(rank, found.low[order], found.high[order], color=COLORS[5], alpha=0.3)
+    axis.plot(rank, found.value[order], color=COLORS[0], label="prediction, 90 % interval")
+    axis.plot(rank, truth[order], ".", color=COLORS[1], label="price")
     axis.set(xlabel="houses of Saltby, by prediction", ylabel="price, thousands")
     axis.legend(frameon=False)
 
@@ -98,11 +98,11 @@ def weights(names: Names, figure: Figure) -> None:
     """Draw the error by sharpness, and the weights."""
     left, right = figure.subplots(1, 2, width_ratios=(1, 2))
     sharpness = [f"{a:g}" for a in names["errors"]]
-    left.bar(sharpness, list(names["errors"].values()), color=COLOURS[: len(sharpness)])
+    left.bar(sharpness, list(names["errors"].values()), color=COLORS[: len(sharpness)])
     left.set(xlabel="sharpness", ylabel="mean absolute error at s6")
     for k, (a, found) in enumerate(names["weights"].items()):
         places = np.arange(len(found)) + 0.27 * (k - 1)
-        right.bar(places, list(found.values()), 0.25, color=COLOURS[k], label=f"sharpness {a:g}")
+        right.bar(places, list(found.values()), 0.25, color=COLORS[k], label=f"sharpness {a:g}")
     right.set_xticks(range(len(found)), list(found))
     right.set(xlabel="source", ylabel="weight")
     right.legend(frameon=False)
@@ -111,8 +111,8 @@ def weights(names: Names, figure: Figure) -> None:
 def mdd(names: Names, figure: Figure) -> None:
     """Weights of the sources over the epochs."""
     axis, epochs = figure.subplots(), [e["weights"] for e in names["mdd"].history_]
-    for colour, source in zip(COLOURS, epochs[0], strict=False):
-        axis.plot([weights[source] for weights in epochs], color=colour, label=source)
+    for color, source in zip(COLORS, epochs[0], strict=False):
+        axis.plot([weights[source] for weights in epochs], color=color, label=source)
     axis.set(xlabel="epoch", ylabel="weight")
     axis.legend(frameon=False, ncols=5)
 
@@ -120,16 +120,16 @@ def mdd(names: Names, figure: Figure) -> None:
 def continual(names: Names, figure: Figure) -> None:
     """Accuracy on the first task after every task."""
     axis = figure.subplots()
-    for colour, (name, values) in zip(COLOURS, names["kept"].items(), strict=False):
-        axis.plot(range(1, 1 + len(values)), values, "o-", color=colour, label=name)
-    axis.set(xlabel="tasks learnt", ylabel="accuracy on the first task", ylim=(0, 1))
+    for color, (name, values) in zip(COLORS, names["kept"].items(), strict=False):
+        axis.plot(range(1, 1 + len(values)), values, "o-", color=color, label=name)
+    axis.set(xlabel="tasks learned", ylabel="accuracy on the first task", ylim=(0, 1))
     axis.legend(frameon=False)
 
 
 def stream(names: Names, figure: Figure) -> None:
     """Divergence of the moments so far."""
     axis: Axes = figure.subplots()
-    axis.plot(100 * np.arange(2, 2 + len(names["path"])), names["path"], color=COLOURS[0])
+    axis.plot(100 * np.arange(2, 2 + len(names["path"])), names["path"], color=COLORS[0])
     axis.set(xlabel="rows seen", ylabel="conditional divergence", ylim=(0, None))
 
 

@@ -1,6 +1,6 @@
 """Measure what source weights gain and lose, and draw Landmine's weights (docs/weights.md).
 
-Run: python tools/make_weights.py [terrain landmine labelled synthetic amazon4 parkinsons] (all:
+Run: python tools/make_weights.py [terrain landmine labeled synthetic amazon4 parkinsons] (all:
 about half an hour on one idle core; the data sets of these names). It rewrites the tables between
 the marks of docs/weights.md and docs/img/landmine_weights.svg.
 """
@@ -184,8 +184,8 @@ def fill(page: Path, mark: str, text: str) -> None:
     page.write_text(new, encoding="utf-8")
 
 
-def labelled_table(domains: Domains, terrain: Mapping[str, str]) -> str:
-    """AUC on the other rows when some rows of the target are labelled: conditional divergence."""
+def labeled_table(domains: Domains, terrain: Mapping[str, str]) -> str:
+    """AUC on the other rows when some rows of the target are labeled: conditional divergence."""
     conditional = {"divergence": "conditional_von_neumann"}
     ways: dict[str, dict[str, Any]] = {
         "pooling": {"sharpness": 0.0},
@@ -193,7 +193,7 @@ def labelled_table(domains: Domains, terrain: Mapping[str, str]) -> str:
         "conditional, a = 1": {"sharpness": 1.0, **conditional},
         "conditional, a = 3": {"sharpness": 3.0, **conditional},
     }
-    lines = [f"| labelled rows | {' | '.join(ways)} |", "| --- " * (len(ways) + 1) + "|"]
+    lines = [f"| labeled rows | {' | '.join(ways)} |", "| --- " * (len(ways) + 1) + "|"]
     rng = np.random.default_rng(0)
     for count in (20, 60, 150):
         found: dict[str, list[float]] = {way: [] for way in ways}
@@ -205,7 +205,7 @@ def labelled_table(domains: Domains, terrain: Mapping[str, str]) -> str:
             sources = domain != "target"
             for way, options in ways.items():
                 used = known if "divergence" in options else None
-                w = source_weights(X, y, domain, labelled=used, **options)
+                w = source_weights(X, y, domain, labeled=used, **options)
                 rows = {name: (domain == name).sum() for name in w}
                 weights = np.array([w[n] / rows[n] for n in domain[sources]]) * sources.sum()
                 model = make_pipeline(StandardScaler(), LogisticRegression())
@@ -220,7 +220,7 @@ def labelled_table(domains: Domains, terrain: Mapping[str, str]) -> str:
 PARTS: dict[str, Callable[[Domains, Mapping[str, str]], str]] = {
     "terrain": draw_landmine,
     "landmine": landmine_table,
-    "labelled": labelled_table,
+    "labeled": labeled_table,
     "synthetic": lambda *_: regression_table("synthetic", "ridge", "boosting"),
     "amazon4": lambda *_: regression_table("amazon4", "ridge"),
     "parkinsons": lambda *_: regression_table("parkinsons", "ridge", "boosting"),

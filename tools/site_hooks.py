@@ -1,4 +1,4 @@
-"""What the docs site has beyond docs/: pages from the root, files that pages link to, colours.
+"""What the docs site has beyond docs/: pages from the root, files that pages link to, colors.
 
 The pages are plain Markdown whose relative links work in the repository. Those that leave docs/ are
 followed here: root pages become pages of the site, and any other file or folder becomes a page that
@@ -106,8 +106,8 @@ def shown(path: str) -> str:
     return f"{head}{ticks} {language}\n{text.rstrip()}\n{ticks}\n"
 
 
-def colours() -> str:
-    """Return the site's colours: those of the pages that `vnt` writes."""
+def colors() -> str:
+    """Return the site's colors: those of the pages that `vnt` writes."""
     schemes = {"light": "default", "dark": "slate"}
     rules = []
     for theme, scheme in schemes.items():
@@ -137,7 +137,7 @@ def logo(first: str, second: str) -> str:
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the pages of the root, the files that any page links to, colours and logo."""
+    """Add the pages of the root, the files that any page links to, colors and logo."""
 
     def add(place: str, content: str) -> None:
         files.append(File.generated(config, place, content=content))
@@ -153,7 +153,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         if (ROOT / path).exists():  # else the build warns of the dead link
             add(moved(path), shown(path))
             files.src_uris[moved(path)].inclusion = InclusionLevel.NOT_IN_NAV
-    add("assets/colours.css", colours())
+    add("assets/colors.css", colors())
     add("assets/logo.svg", logo("#ffffff", palette.SERIES["light"][5]))
     add("assets/favicon.svg", logo(palette.SERIES["light"][0], palette.SERIES["light"][1]))
     return files

@@ -1,6 +1,6 @@
 """J between covariances that share their feature block, without a matrix logarithm.
 
-Let Z (N, d) be centred features, a and b (N, m) two centred responses, n = N - 1, and
+Let Z (N, d) be centered features, a and b (N, m) two centered responses, n = N - 1, and
 X = cov[Z, a] + εI, Y = cov[Z, b] + εI. With log X = ∫ (I/(1+t) - (X+tI)⁻¹) dt over t > 0 and the
 resolvent of a bordered matrix in closed form, everything that is left of
 J(X:Y) = ½ tr((X-Y)(log X - log Y)) can be collected into terms none of which is negative. With
@@ -129,7 +129,7 @@ def _turn(vectors: Tensor, matrices: Tensor) -> Tensor:
 
 
 class _Side(ABC):
-    """What both sides share. ``x`` (B, N, 3m) holds [δ, a, b], centred like ``z`` (B, N, d)."""
+    """What both sides share. ``x`` (B, N, 3m) holds [δ, a, b], centered like ``z`` (B, N, d)."""
 
     values: Tensor
     """Eigenvalues (B, k) of K or of A, ascending."""

@@ -156,7 +156,7 @@ def _split(ids: NDArray[Any], targets: Sequence[Name]) -> Groups:
     if not rows:
         raise DomainError(
             f"sample_domain: all {len(ids)} rows are the target's, {targets[0]!r}; give at least "
-            f"one labelled source"
+            f"one labeled source"
         )
     return Groups(rows, own)
 
@@ -245,7 +245,7 @@ def _labels(name: str, y: Any, n_rows: int) -> NDArray[Any]:
     labels = labels.astype(np.float64)
     if bad := int((~np.isfinite(labels)).sum()):
         raise DomainError(
-            f"domain {name!r}: y has {bad} values that are not finite; sources must be labelled, "
+            f"domain {name!r}: y has {bad} values that are not finite; sources must be labeled, "
             f"drop these rows"
         )
     return labels

@@ -66,7 +66,7 @@ def check_square(matrix: Tensor, name: str, eps: float) -> None:
     if bool(bad.any()):
         raise NotPositiveDefiniteError(
             f"{name}: not symmetric, |A - A'| is up to {float(gap[bad].max()):.3g} with entries "
-            f"up to {float(scale[bad].max()):.3g}; symmetrise it with (A + A.mT) / 2 if the "
+            f"up to {float(scale[bad].max()):.3g}; symmetrize it with (A + A.mT) / 2 if the "
             f"difference is rounding"
         )
 
@@ -117,7 +117,7 @@ class _NoSecondDerivative(torch.autograd.Function):
     def backward(_: Any, *__: Tensor) -> Any:
         raise VnError(
             "second derivatives of vntransfer's divergences are not implemented (their formulas "
-            "need second divided differences); penalise something else than their gradient"
+            "need second divided differences); penalize something else than their gradient"
         )
 
 

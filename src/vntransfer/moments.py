@@ -1,4 +1,4 @@
-"""Matrices from samples: covariance, centred correntropy, and moments that stream and merge."""
+"""Matrices from samples: covariance, centered correntropy, and moments that stream and merge."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -42,7 +42,7 @@ class Moments:
     count
         Sum of the samples' weights (their number, if unweighted), shape (...).
     square_count
-        Sum of the squared weights: what the unbiased normaliser count - square_count/count needs;
+        Sum of the squared weights: what the unbiased normalizer count - square_count/count needs;
         it is N - 1 for equal weights, whatever their scale.
     mean
         Weighted mean, (..., d).
@@ -85,8 +85,8 @@ class Moments:
             w = _check_weights(tensors[-1], samples.shape[:-1])
         count = w.sum(-1)
         mean = (w.unsqueeze(-1) * samples).sum(-2) / count.unsqueeze(-1)
-        centred = samples - mean.unsqueeze(-2)
-        scatter = (w.unsqueeze(-1) * centred).mT @ centred
+        centered = samples - mean.unsqueeze(-2)
+        scatter = (w.unsqueeze(-1) * centered).mT @ centered
         return cls(count, w.square().sum(-1), mean, scatter, isinstance(x, np.ndarray))
 
     @property
@@ -259,7 +259,7 @@ def _common_scale(weights: Tensor) -> Tensor:
 def correntropy(
     x: Array, y: Array | None = None, *, width: float | Literal["median"] = "median"
 ) -> Array:
-    """Centred correntropy matrix: like a covariance, but seeing moments of all even orders.
+    """Centered correntropy matrix: like a covariance, but seeing moments of all even orders.
 
     C_ij = mean_k κ(x_i^k - x_j^k) - mean_kl κ(x_i^k - x_j^l) with κ(u) = exp(-u²/2s²), columns i, j
     and samples k, l (Yu et al. 2020). Columns should have comparable scales. O(N² d²) time.
@@ -291,8 +291,8 @@ def correntropy(
     columns = scaled.mT
     paired = torch.exp(-(columns.unsqueeze(0) - columns.unsqueeze(1)).square()).mean(-1)
     rows = [_mean_kernel(column, columns) for column in columns]
-    centred = paired - torch.stack(rows)
-    return back(((centred + centred.mT) / 2).to(samples.dtype))
+    centered = paired - torch.stack(rows)
+    return back(((centered + centered.mT) / 2).to(samples.dtype))
 
 
 def _mean_kernel(column: Tensor, columns: Tensor) -> Tensor:

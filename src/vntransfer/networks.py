@@ -60,7 +60,7 @@ class Dropout(nn.Module):
 
 
 class Linear(nn.Module):
-    """Linear layers of M members, with torch's default initialisation, drawn from a generator.
+    """Linear layers of M members, with torch's default initialization, drawn from a generator.
 
     Parameters
     ----------

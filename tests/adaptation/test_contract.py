@@ -191,7 +191,7 @@ def test_domains_without_target_are_refused_where_one_is_needed() -> None:
     short("source_only").fit(X[sources], y[sources], domain[sources])
 
 
-def test_unlabelled_source_rows_are_refused() -> None:
+def test_unlabeled_source_rows_are_refused() -> None:
     X, y, domain = easy()
     y[0] = np.nan
     with pytest.raises(ValueError, match="y contains NaN"):

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from vntransfer.adaptation import METHODS
-from vntransfer.adaptation._loop import train
 from vntransfer.adaptation._objective import Batch, Setup, mean_square, source_errors
+from vntransfer.adaptation._training_loop import train
 from vntransfer.adaptation.counting import Album, DensityCounter, Pictures, inputs, train_counter
 from vntransfer.adaptation.hourglass import decoder, hourglass, to_patches
 from vntransfer.divergences import response_divergence
@@ -245,8 +245,8 @@ def test_one_step_lowers_the_loss_of_its_batch() -> None:
 
 def test_more_vehicles_give_larger_counts_after_training() -> None:
     method = make("source_only", epochs=8, steps=25, lr=1e-2, loss="mse")
-    labelled = {"few": draw(20, 5, vehicles=2), "many": draw(20, 6, vehicles=9)}
-    counter = train_counter(method, labelled, blocks=BLOCKS, channels=8)
+    labeled = {"few": draw(20, 5, vehicles=2), "many": draw(20, 6, vehicles=9)}
+    counter = train_counter(method, labeled, blocks=BLOCKS, channels=8)
     few, many = (counter.count(draw(10, 7 + v, vehicles=v)).mean() for v in (2, 9))
     assert many > 2 * few
 

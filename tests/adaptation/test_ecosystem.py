@@ -156,7 +156,7 @@ def test_scorers_keep_the_names_of_columns(scorer: Any) -> None:
         assert scorer(model, frame, y, domain) == pytest.approx(scorer(plain, X, y, domain))
 
 
-def labelled() -> tuple[Any, Any, Any]:
+def labeled() -> tuple[Any, Any, Any]:
     """Skada's view of a world: integers, and the target's responses, which it masks itself."""
     X, y, domain = easy()
     truth = X[:, 0] + 0.5 * X[:, 1] ** 2
@@ -165,7 +165,7 @@ def labelled() -> tuple[Any, Any, Any]:
 
 @pytest.mark.parametrize("method", ["source_only", "align", "mdd_paper", "weighted", "boosting"])
 def test_steps_of_a_skada_pipeline(method: str, skada: Any) -> None:
-    X, truth, ids = labelled()
+    X, truth, ids = labeled()
     pipe = skada.make_da_pipeline(StandardScaler(), make(method))
     pipe.fit(X, truth.copy(), sample_domain=ids)
     inner = pipe[-1].get_estimator()
@@ -182,7 +182,7 @@ def test_scorers_of_skada_judge_regressors(method: str, skada: Any) -> None:
     from skada.metrics import ImportanceWeightedScorer, SupervisedScorer
     from skada.model_selection import SourceTargetShuffleSplit
 
-    X, truth, ids = labelled()
+    X, truth, ids = labeled()
     model = make(method).set_score_request(sample_weight=True)
     supervised = SupervisedScorer().set_score_request(sample_domain=True, target_labels=True)
     found = cross_validate(
@@ -201,7 +201,7 @@ def test_scorers_of_skada_judge_regressors(method: str, skada: Any) -> None:
 def test_circular_validation_of_one_source(skada: Any) -> None:
     from skada.metrics import CircularValidation
 
-    X, truth, ids = labelled()
+    X, truth, ids = labeled()
     rows = (ids == 2) | (ids < 0)
     pipe = skada.make_da_pipeline(StandardScaler(), make("coral"))
     masked = np.where(ids[rows] < 0, np.nan, truth[rows])
@@ -213,7 +213,7 @@ def test_circular_validation_of_one_source(skada: Any) -> None:
 def test_scorers_of_skada_judge_the_classifier(skada: Any) -> None:
     from skada.metrics import PredictionEntropyScorer, SoftNeighborhoodDensity
 
-    X, truth, ids = labelled()
+    X, truth, ids = labeled()
     classes = (truth > np.median(truth)).astype(int)
     model = WeightedSourceClassifier(sharpness=1.0)
     pipe = skada.make_da_pipeline(StandardScaler(), model)
@@ -224,7 +224,7 @@ def test_scorers_of_skada_judge_the_classifier(skada: Any) -> None:
 
 
 def test_weights_of_a_skada_adapter_reach_the_learner(skada: Any) -> None:
-    X, truth, ids = labelled()
+    X, truth, ids = labeled()
     asks = WeightedSourceRegressor("ridge", sharpness=0.0).set_fit_request(sample_weight=True)
     adapter = skada.DensityReweightAdapter()
     weighted = skada.make_da_pipeline(adapter, asks).fit(X, truth.copy(), sample_domain=ids)

@@ -67,9 +67,9 @@ def twins(seed: int = 0, n: int = 150) -> Any:
     """Four places with two sources each, and a network too small for all: weights help."""
     rng = np.random.default_rng(seed)
     parts = {}
-    for i, centre in enumerate([(4, 4), (-4, 4), (4, -4), (-4, -4)]):
+    for i, center in enumerate([(4, 4), (-4, 4), (4, -4), (-4, -4)]):
         for twin in "ab":
-            x = rng.normal(centre, 0.8, size=(n, 2))
+            x = rng.normal(center, 0.8, size=(n, 2))
             parts[f"{twin}{i}"] = (x, np.sin(2 * x[:, 0]) + np.abs(x[:, 1]) * np.cos(x.sum(1)))
     return stack(parts, target=rng.normal((4, 4), 0.8, size=(n, 2)))
 
@@ -91,8 +91,8 @@ def test_selection_refuses_what_hurts() -> None:
     """The response is in the shift itself, which alignment removes."""
     rng = np.random.default_rng(0)
     parts = {}
-    for name, centre in (("a", 1.0), ("b", 2.0), ("c", 3.0), ("d", 4.0)):
-        x = rng.normal(centre, 0.1, size=(200, 3))
+    for name, center in (("a", 1.0), ("b", 2.0), ("c", 3.0), ("d", 4.0)):
+        x = rng.normal(center, 0.1, size=(200, 3))
         parts[name] = (x, 3 * x.sum(1))
     X, y, domain = stack(parts, target=rng.normal(2.5, 0.1, size=(200, 3)))
     model = MomentAlignmentRegressor(members=1, epochs=10, random_state=0)

@@ -28,8 +28,8 @@ def one_near(seed: int, n: int = 150) -> World:
     """Covariate shift: the target's inputs have the law of "near", four other sources are away."""
     rng = np.random.default_rng((seed, 5))
     parts = {}
-    for i, centre in enumerate([(0, 0), (4, 4), (-4, 4), (4, -4), (-4, -4)]):
-        x = rng.normal(centre, 0.8, size=(n, 2))
+    for i, center in enumerate([(0, 0), (4, 4), (-4, 4), (4, -4), (-4, -4)]):
+        x = rng.normal(center, 0.8, size=(n, 2))
         parts["near" if i == 0 else f"far{i}"] = (x, response(x) + 0.05 * rng.normal(size=n))
     return stack(parts, target=rng.normal(0, 0.8, size=(n, 2)))
 

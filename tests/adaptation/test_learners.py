@@ -37,7 +37,7 @@ def test_boosting_learns_where_half_of_the_responses_are_equal(
     np.testing.assert_array_equal(load(tmp_path).predict(x), model.predict(x))
 
 
-def test_other_responses_are_learnt_as_scikit_learn_does() -> None:
+def test_other_responses_are_learned_as_scikit_learn_does() -> None:
     rng = np.random.default_rng(0)
     x = rng.normal(size=(300, 2))
     for y in (x[:, 0], np.round(x[:, 0]), np.where(x[:, 0] < -0.4, 0.0, x[:, 0]), np.zeros(300)):

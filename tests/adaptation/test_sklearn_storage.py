@@ -28,7 +28,7 @@ from vntransfer import (
     WeightedSourceRegressor,
 )
 from vntransfer.adaptation import load_model
-from vntransfer.adaptation.sklearn_storage import load, save
+from vntransfer.adaptation.sklearn_storage import MOVED, load, save
 
 MODELS = [
     PooledRegressor("ridge"),
@@ -202,3 +202,21 @@ def test_damaged_folders_are_named(tmp_path: Path) -> None:
     (tmp_path / "model.json").write_text("{")
     with pytest.raises(DataError, match="damaged"):
         load(tmp_path)
+
+
+def test_files_that_name_modules_of_earlier_versions_load(tmp_path: Path) -> None:
+    X, y, domain = easy()
+    model = WeightedSourceRegressor("ridge").fit(X, y, domain)
+    model.save(tmp_path)
+    path, record = tmp_path / "model.skops", json.loads((tmp_path / "model.json").read_text())
+    with zipfile.ZipFile(path) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    (old, new) = next(iter(MOVED.items()))
+    assert f'"{new}"'.encode() in parts["schema.json"]
+    parts["schema.json"] = parts["schema.json"].replace(f'"{new}"'.encode(), f'"{old}"'.encode())
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, part in parts.items():
+            archive.writestr(name, part)
+    record["sha256"] = hashlib.sha256(path.read_bytes()).hexdigest()
+    (tmp_path / "model.json").write_text(json.dumps(record))
+    np.testing.assert_array_equal(load_model(tmp_path).predict(X), model.predict(X))

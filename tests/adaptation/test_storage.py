@@ -193,3 +193,24 @@ def test_a_folder_holds_the_model_that_was_saved_last(tmp_path: Path) -> None:
         model.save(tmp_path)
         assert type(load(tmp_path)) is type(model)
         assert len(list(tmp_path.iterdir())) == 2
+
+
+OF_BOTH = {"weight_update": "simplex", "anchor": 1.0, "absolute": "aggregated"}
+OF_BOTH |= {"predictor_sees_discrepancy": False, "adversary_steps": "simultaneous"}
+
+
+@pytest.mark.parametrize("method", ["align", "mdd_paper"])
+def test_models_of_versions_before_the_two_mdd_parted_load(method: str, tmp_path: Path) -> None:
+    X, y, domain = easy()
+    model = METHODS[method].make(**SHORT, trade_off=1.0, members=1).fit(X, y, domain)
+    model.save(tmp_path)
+    record = json.loads((tmp_path / "model.json").read_text())
+    options = {"weight_pull": 10.0, "standardise": True, **OF_BOTH, **record["options"]}
+    options |= {"adversary": method == "mdd_paper", "weight_rate": None}
+    options.pop("standardize", None)
+    record |= {"estimator": "MatrixDiscrepancyRegressor", "options": options}
+    (tmp_path / "model.json").write_text(json.dumps(record))
+    again = load(tmp_path)
+    assert type(again) is type(model)
+    assert again.get_params() == model.get_params()
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))

@@ -93,14 +93,14 @@ def test_virtual_targets_run_any_estimator_and_hide_the_truth() -> None:
     X, y, domain = easy()
     poisoned = np.where(domain == "target", np.inf, y)
     errors = {}
-    for name, rows, masked, relabelled, truth in virtual_targets(X, poisoned, domain):
-        own = relabelled == "target"
+    for name, rows, masked, relabeled, truth in virtual_targets(X, poisoned, domain):
+        own = relabeled == "target"
         assert np.isnan(masked[own]).all()
         assert np.isfinite(masked[~own]).all()
-        assert set(relabelled) == {"a", "b", "c", "target"} - {name}
+        assert set(relabeled) == {"a", "b", "c", "target"} - {name}
         np.testing.assert_array_equal(rows[own], X[domain == name])
         np.testing.assert_array_equal(truth, y[domain == name])
-        model = WeightedSourceRegressor("ridge", sharpness=1.0).fit(rows, masked, relabelled)
+        model = WeightedSourceRegressor("ridge", sharpness=1.0).fit(rows, masked, relabeled)
         errors[name] = np.abs(model.predict(rows[own]) - truth).mean()
     assert errors.keys() == {"a", "b", "c"}
 

@@ -60,9 +60,9 @@ def test_adams_direction_is_torchs() -> None:
     g = torch.Generator().manual_seed(0)
     w = torch.randn(3, 4, generator=g, dtype=torch.float64).requires_grad_()
     own, moments = w.detach().clone(), torch.zeros(2, 3, 4, dtype=torch.float64)
-    optimiser = torch.optim.Adam([w], lr=0.01)
+    optimizer = torch.optim.Adam([w], lr=0.01)
     for step in range(1, 6):
         w.grad = torch.randn(3, 4, generator=g, dtype=torch.float64)
         own -= 0.01 * adam_slope(w.grad, moments, step)
-        optimiser.step()
+        optimizer.step()
     torch.testing.assert_close(own, w.detach(), rtol=0, atol=1e-12)

@@ -1,4 +1,4 @@
-"""One-sided covariance projection: its formula, its minimisation problem, plain expectations."""
+"""One-sided covariance projection: its formula, its minimization problem, plain expectations."""
 
 from functools import partial
 from pathlib import Path
@@ -219,7 +219,7 @@ def test_ablations() -> None:
 
     def after(**options: Any) -> CovarianceProjection:
         method = one_sided(net(dtype=torch.float64), **options)
-        learn(method, tasks, lr=1e-9)  # the same inputs to all layers, whatever is learnt
+        learn(method, tasks, lr=1e-9)  # the same inputs to all layers, whatever is learned
         return method
 
     plain, diagonal, random = (after(directions=d) for d in ("all", "diagonal", "random"))
@@ -235,9 +235,9 @@ def test_ablations() -> None:
     torch.testing.assert_close(plain.S[0], sum(C[1:], C[0]) / scale)
     torch.testing.assert_close(first.S[0], C[0] / scale)
     torch.testing.assert_close(last.S[0], C[2] / scale)
-    centred = after(centred=True, history="first")
+    centered = after(centered=True, history="first")
     covariance = torch.cov(x[0].mT, correction=0)
-    torch.testing.assert_close(centred.S[0], covariance / (covariance.trace() / 7))
+    torch.testing.assert_close(centered.S[0], covariance / (covariance.trace() / 7))
 
 
 def test_forgetting_lies_between_the_last_task_and_all() -> None:

@@ -153,7 +153,7 @@ def test_ablations() -> None:
 
     def after(**options: Any) -> CovarianceProjection:
         method = CovarianceProjection(net(dtype=torch.float64), 4e8, **options)
-        learn(method, tasks, lr=1e-9)  # the same inputs and slopes, whatever is learnt
+        learn(method, tasks, lr=1e-9)  # the same inputs and slopes, whatever is learned
         return method
 
     plain, diagonal, random = (after(directions=d) for d in ("all", "diagonal", "random"))

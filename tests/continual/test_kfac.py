@@ -1,4 +1,4 @@
-"""Kronecker EWC: its factors sample by sample, its step as a minimiser."""
+"""Kronecker EWC: its factors sample by sample, its step as a minimizer."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""Layers as matrices: their rows, slopes, gradients and neighbours."""
+"""Layers as matrices: their rows, slopes, gradients and neighbors."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Loops, networks and optimisers that are not the plain ones of the tables."""
+"""Loops, networks and optimizers that are not the plain ones of the tables."""
 
 import copy
 from typing import Any
@@ -342,7 +342,7 @@ def test_a_copy_goes_on_like_the_original(name: str) -> None:
         ("agem", {"memory": 5}, {"memory": 6}),
         ("l2", {"layers": "upper"}, {"layers": "all"}),
         ("freeze", {"layers": "upper"}, {"layers": "all"}),
-        ("covp", {"centred": True}, {"centred": False}),
+        ("covp", {"centered": True}, {"centered": False}),
         ("gpm", {"samples": 5}, {"samples": 6}),
     ],
 )

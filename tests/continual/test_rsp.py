@@ -209,7 +209,7 @@ def test_memory_compares_tasks_under_the_present_network() -> None:
     method = RSP(net(), groups=3, covariances="memory", memory=8, every=8)
     learn(method, tasks[:1])
     assert method.stored_samples == 8
-    learn(method, [tasks[0]])  # the same samples come again: no difference, whatever was learnt
+    learn(method, [tasks[0]])  # the same samples come again: no difference, whatever was learned
     assert float(method.divergences[0].max()) < 1e-5
     learn(method, tasks[1:2])
     assert method.stored_samples == 24

@@ -1,4 +1,4 @@
-"""Steps written out by hand are the optimiser's steps, and are taken for no other network."""
+"""Steps written out by hand are the optimizer's steps, and are taken for no other network."""
 
 from copy import deepcopy
 

@@ -55,7 +55,7 @@ def test_ewc(form: str) -> None:
     for task in tasks:
         for x, y in task.batches(2):
             u = theta(plain) - RATE * slope(plain, x, y)
-            # the minimiser of the sum of all penalties and the distance from u
+            # the minimizer of the sum of all penalties and the distance from u
             top = u + sum((2 * RATE * 2.0 * F * a for F, a in past), torch.zeros_like(u))
             move(plain, top / (1 + sum((2 * RATE * 2.0 * F for F, _ in past), torch.zeros(1))))
         F = torch.cat([f.flatten() for f in diagonal_fisher(plain, task.x, task.y)])
@@ -251,7 +251,7 @@ def test_gem_without_any_slope_keeps_the_gradient() -> None:
 def test_mer() -> None:
     tasks = classes(2, n=10, dtype=F64)
     ours, plain = net(dtype=F64), net(dtype=F64)
-    options = {"memory": 5, "replay": 3, "steps": 2, "seed": 7}
+    options = {"memory": 5, "replay": 3, "steps": 2, "random_state": 7}
     learn(MER(ours, beta=0.4, gamma=0.8, **options), tasks, lr=RATE, batch_size=1)  # type: ignore[arg-type]
     memory = SampleReservoir(5, generator(7))
     for task in tasks:

@@ -124,7 +124,7 @@ def test_dead_features_warn_and_stay_finite(method: str, dtype: torch.dtype, res
 def test_constant_features_are_dead_whatever_the_constant(
     n: int, dtype: torch.dtype, method: str
 ) -> None:
-    """The mean of n times 0.1 is not 0.1: what centring leaves is rounding, not spread."""
+    """The mean of n times 0.1 is not 0.1: what centering leaves is rounding, not spread."""
     x = torch.full((n, 2), 0.1, dtype=dtype)
     a, b = (normal(n, seed=k, dtype=dtype) for k in (1, 2))
     with pytest.warns(NumericalWarning, match="features"):

@@ -43,12 +43,12 @@ BAD: dict[str, tuple[str, str, str]] = {
     ),
     "all missing": (
         change(size=[""] * n),
-        "column 'size': empty in all 100 labelled rows;",
+        "column 'size': empty in all 100 labeled rows;",
         "column 'size': empty in all 125 rows;",
     ),
     "constant response": (
         change(price=["7"] * n),
-        "is 7 in all labelled rows",
+        "is 7 in all labeled rows",
         "a constant depends on nothing",
     ),
     "column twice": (twice, *["column 'size' is there twice; rename one"] * 2),

@@ -42,7 +42,7 @@ def charts(name: str = "") -> dict[str, Any]:
         y = rng.random((n, len(x))) + 0.1
         return [Series(f"m{k}{name}", x, y[k], y[k] - 0.05, y[k] + 0.05) for k in range(n)]
 
-    reference = Series(f"reference{name}", x, 1 / x, colour=MUTED, marks=False)
+    reference = Series(f"reference{name}", x, 1 / x, color=MUTED, marks=False)
     return {
         "lines": Lines([*curves(9), reference], axis("epoch"), axis("loss"), title=f"t{name}"),
         "log": Lines(curves(2), axis("n", log=True), axis("error", log=True), band=True),

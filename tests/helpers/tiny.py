@@ -33,11 +33,11 @@ def classes(n_tasks: int = 3, n: int = 24, *, dtype: torch.dtype = torch.float32
     g = generator(1)
     tasks = []
     for _ in range(n_tasks):
-        centres = 2 * torch.randn(3, 6, generator=g)
+        centers = 2 * torch.randn(3, 6, generator=g)
         parts = []
         for count in (n, 30):
             y = torch.randint(3, (count,), generator=g)
-            parts += [(centres[y] + torch.randn(count, 6, generator=g)).to(dtype), y]
+            parts += [(centers[y] + torch.randn(count, 6, generator=g)).to(dtype), y]
         tasks.append(Task(*parts))
     return tasks
 

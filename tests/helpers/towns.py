@@ -8,7 +8,7 @@ import numpy as np
 
 
 def towns(n: int = 25, seed: int = 0) -> dict[str, list[Any]]:
-    """Prices in four towns, none in "new": 3 per square metre, 20 for a garden."""
+    """Prices in four towns, none in "new": 3 per square meter, 20 for a garden."""
     rng = np.random.default_rng(seed)
     town = np.repeat(["north", "south", "east", "west", "new"], n)
     size = rng.uniform(30, 120, len(town)) + 10 * (town == "east")

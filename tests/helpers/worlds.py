@@ -18,8 +18,8 @@ def easy(n: int = 60, seed: int = 0) -> World:
     """Three sources of different sizes at different places and a target near the second."""
     rng = np.random.default_rng(seed)
     parts = {}
-    for name, centre, size in (("a", -1.0, n), ("b", 1.0, n - 10), ("c", 3.0, n + 10)):
-        x = rng.normal(centre, 1.0, size=(size, 4))
+    for name, center, size in (("a", -1.0, n), ("b", 1.0, n - 10), ("c", 3.0, n + 10)):
+        x = rng.normal(center, 1.0, size=(size, 4))
         parts[name] = (x, response(x) + 0.1 * rng.normal(size=size))
     return stack(parts, target=rng.normal(1.2, 1.0, size=(n, 4)))
 
@@ -28,8 +28,8 @@ def hard(seed: int = 0) -> World:
     """A source of two rows, one given twice, constant columns, large scales, a far target."""
     rng = np.random.default_rng(seed)
 
-    def table(n: int, centre: float) -> NDArray[Any]:
-        x = rng.normal(centre, 1.0, size=(n, 5))
+    def table(n: int, center: float) -> NDArray[Any]:
+        x = rng.normal(center, 1.0, size=(n, 5))
         x[:, 1] = 7.0
         x[:, 2] = 0.0
         x[:, 3] *= 1e8

@@ -17,7 +17,7 @@ from vntransfer.errors import ArgumentError
 from vntransfer.pages import Axis, Bars, Dendrogram, Heatmap, Lines, Page, Panels, Series, TableCell
 from vntransfer.pages.alt_text import numbers, summary
 from vntransfer.pages.draw import draw
-from vntransfer.pages.layout import colours, extent, panels
+from vntransfer.pages.layout import colors, extent, panels
 from vntransfer.pages.scales import Scale
 
 FORBIDDEN = r"fetch\(|XMLHttpRequest|eval\(|innerHTML|https?://(?!www\.w3\.org)"
@@ -183,11 +183,11 @@ def test_log_axes_leave_out_what_has_no_logarithm() -> None:
     assert extent(chart, "y") == (0.01, 0.1)
 
 
-def test_panels_share_axes_and_colours() -> None:
+def test_panels_share_axes_and_colors() -> None:
     left = Lines([Series("b", [0, 1], [0, 1])], y=Axis(low=0))
     right = Lines([Series("a", [0, 4], [0, 9]), Series("b", [0, 4], [2, 3])], y=Axis(low=0))
     chart = Panels([left, right])
-    assert colours(chart) == {"b": 0, "a": 1}
+    assert colors(chart) == {"b": 0, "a": 1}
     one, other = panels(chart)
     assert extent(one, "x") == extent(other, "x")
     assert extent(one, "y") == extent(other, "y") == (0, pytest.approx(9.45))
@@ -207,7 +207,7 @@ def test_a_tree_reorders_its_map() -> None:
     assert numbers(found)[1][0] == ["b", "4", "3", "5"]
 
 
-def test_limits_of_colours() -> None:
+def test_limits_of_colors() -> None:
     assert Heatmap(["a"], ["b"], [[3.0]]).limits == (0, 3)
     assert Heatmap(["a"], ["b", "c"], [[-2.0, 3.0]]).limits == (-2, 3)
     assert Heatmap(["a"], ["b", "c"], [[-2.0, 3.0]], diverging=True).limits == (-3, 3)

@@ -1,4 +1,4 @@
-"""Colours: enough contrast in both themes, distinct for the colour-blind, and monotone."""
+"""Colors: enough contrast in both themes, distinct for the color-blind, and monotone."""
 
 from itertools import combinations
 
@@ -30,20 +30,20 @@ VISION = {
 both = pytest.mark.parametrize("theme", ["light", "dark"])
 
 
-def seen(colour: str, vision: str) -> np.ndarray:
-    return palette.oklab(np.clip(np.asarray(VISION[vision]) @ palette.linear(colour), 0, 1))
+def seen(color: str, vision: str) -> np.ndarray:
+    return palette.oklab(np.clip(np.asarray(VISION[vision]) @ palette.linear(color), 0, 1))
 
 
 @both
 def test_series_stand_out_from_the_ground(theme: str) -> None:
-    for colour in palette.SERIES[theme]:
-        assert palette.contrast(colour, palette.GROUND[theme]) >= 3
+    for color in palette.SERIES[theme]:
+        assert palette.contrast(color, palette.GROUND[theme]) >= 3
 
 
 @both
 @pytest.mark.parametrize("vision", VISION)
 def test_series_differ_for_every_eye(theme: str, vision: str) -> None:
-    found = [seen(colour, vision) for colour in palette.SERIES[theme]]
+    found = [seen(color, vision) for color in palette.SERIES[theme]]
     assert min(np.linalg.norm(a - b) for a, b in combinations(found, 2)) > 0.1
 
 
@@ -60,18 +60,18 @@ def test_text_is_readable(theme: str) -> None:
 
 @both
 def test_numbers_are_readable_in_every_cell(theme: str) -> None:
-    for colours in palette.scales(theme).values():
-        for colour in colours:
-            assert palette.contrast(colour, palette.on(colour)) >= 4.5
+    for colors in palette.scales(theme).values():
+        for color in colors:
+            assert palette.contrast(color, palette.on(color)) >= 4.5
 
 
 @both
 @pytest.mark.parametrize("vision", VISION)
 def test_more_is_further_from_the_ground_for_every_eye(theme: str, vision: str) -> None:
     ground = seen(palette.GROUND[theme], vision)[0]
-    q = [abs(seen(colour, vision)[0] - ground) for colour in palette.scales(theme)["q"]]
+    q = [abs(seen(color, vision)[0] - ground) for color in palette.scales(theme)["q"]]
     assert (np.diff(q) > 0).all()
-    d = [seen(colour, vision) for colour in palette.scales(theme)["d"]]
+    d = [seen(color, vision) for color in palette.scales(theme)["d"]]
     middle = len(d) // 2
     for k in range(1, middle + 1):
         assert np.linalg.norm(d[middle - k] - d[middle + k]) > 0.02 * min(k, 4)

@@ -46,7 +46,7 @@ def test_different_inputs_alone_are_not_rejected(first: dict, second: dict) -> N
 def test_few_rows_and_many_columns_are_not_taken_for_a_difference(
     rows: int, columns: int, noise: float
 ) -> None:
-    # Linear terms that are penalised are biased, and rejected 45 to 100 % of such pairs.
+    # Linear terms that are penalized are biased, and rejected 45 to 100 % of such pairs.
     found = []
     for flipped in (False, True):
         hits = 0
@@ -141,11 +141,11 @@ def test_statistics_agree_with_plain_computations() -> None:
 def test_shared_feature_kernel_is_that_of_samples_and_of_matrices() -> None:
     x, a = domain(0)
     b = domain(1)[1]
-    centred = x - x.mean(0)
+    centered = x - x.mean(0)
 
     def border(y):
         c = y - y.mean()
-        parts = (centred.T @ centred, (c @ centred)[None], np.array([c @ c]))
+        parts = (centered.T @ centered, (c @ centered)[None], np.array([c @ c]))
         return Bordered(*(torch.from_numpy(part / (len(x) - 1)) for part in parts))
 
     ours = float(on_same_features(border(a), border(b), 1e-3, "conditional_von_neumann"))

@@ -20,7 +20,7 @@ from vntransfer.workflows.relate_tables import (
     ReadingPlan,
     _quick_csv,
     read_table,
-    summarise,
+    summarize,
 )
 
 pa = pytest.importorskip("pyarrow")
@@ -118,7 +118,7 @@ def test_merging_summaries_is_seeing_all_rows(n: int, m: int, seed: int) -> None
     both.merge(other)
     whole = pooled([own.joint for _, own in both.items()])
     np.testing.assert_allclose(whole.covariance(), np.cov(rows), rtol=1e-9, atol=1e-12)
-    assert sum(own.labelled for _, own in both.items()) == n + m
+    assert sum(own.labeled for _, own in both.items()) == n + m
 
 
 def test_single_rows_are_blocks_where_there_are_few() -> None:
@@ -192,8 +192,8 @@ def test_table_csv_and_parquet_give_the_same(tmp_path: Path) -> None:
         totals = [made.domains[name].joint.total().covariance() for made in seen.values()]
         for other in totals[1:]:
             np.testing.assert_allclose(other, totals[0], rtol=1e-9, atol=1e-9)
-        assert all(made.domains[name].labelled == 200 for made in seen.values())
-    assert all(made.domains["new"].unlabelled == 200 for made in seen.values())
+        assert all(made.domains[name].labeled == 200 for made in seen.values())
+    assert all(made.domains["new"].unlabeled == 200 for made in seen.values())
 
 
 def test_numbers_take_the_short_way_and_gaps_the_long_one(tmp_path: Path) -> None:
@@ -206,7 +206,7 @@ def test_numbers_take_the_short_way_and_gaps_the_long_one(tmp_path: Path) -> Non
     path = tmp_path / "gap.parquet"
     holes = np.where(np.arange(500) == 77, np.nan, x)
     pq.write_table(pa.table(table | {"x": pa.array(holes, from_pandas=True)}), path)
-    made = summarise(ReadingPlan("town", "y", plan, ",", 0), FilePart(path, (0,), 0))
+    made = summarize(ReadingPlan("town", "y", plan, ",", 0), FilePart(path, (0,), 0))
     filled = np.where(np.isnan(holes), np.median(x), x)
     ours = pooled([own.joint for _, own in made.items()]).covariance()
     np.testing.assert_allclose(ours, np.cov(filled, table["y"]), rtol=1e-9)

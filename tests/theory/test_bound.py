@@ -27,7 +27,7 @@ def h(x: Tensor) -> Tensor:
 
 
 def tasks(seed: int = 0) -> tuple[list[tuple[Tensor, Tensor]], Tensor, Tensor]:
-    """Two sources and a labelled target with nonlinear responses and shifted features."""
+    """Two sources and a labeled target with nonlinear responses and shifted features."""
     out = []
     for k in range(3):
         x = normal(30 + 10 * k, 2, seed=seed + k) * (1 + 0.5 * k) + k

@@ -66,7 +66,7 @@ def test_responses_of_the_target_are_not_read_unless_asked() -> None:
     np.testing.assert_array_equal(plain.predict(table).value, hidden.predict(table).value)
     assert "12 rows of targets have a response, which is not read" in hidden.notes[0]
     used = adapt(few, use_target_labels=True, **QUICK)
-    assert "new (labelled)" in used.outcomes["new"].source_weights
+    assert "new (labeled)" in used.outcomes["new"].source_weights
     assert used.outcomes["new"].rows == 13
     assert "one more source" in used.outcomes["new"].labels_used()
     assert plain.outcomes["new"].labels_used() == "no label of it was used"
@@ -164,7 +164,7 @@ def test_folder_is_checked_before_anything_is_used(model: TableModel, tmp_path: 
             file.unlink()
             broken("is missing")
     (place / "model.json").write_text(json.dumps(record)[:-20])
-    broken("model.json is damaged")
+    broken("model.json: damaged")
     (place / "model.json").write_text(json.dumps({**record, "format": 99}))
     broken("format 99")
     (place / "model.json").write_text(json.dumps({**record, "schema": [{"kind": "os.system"}]}))
@@ -175,7 +175,7 @@ def test_folder_is_checked_before_anything_is_used(model: TableModel, tmp_path: 
     extra.write_bytes(b"cos\nsystem\n")
     with pytest.raises(DataError, match=r"more\.pkl is not part of the model"):
         load(place)
-    with pytest.raises(DataError, match=r"holds no model\.json"):
+    with pytest.raises(DataError, match=r"model\.json is missing"):
         load(tmp_path / "nowhere")
 
 
@@ -276,10 +276,10 @@ def test_pieces_of_a_file_are_predicted_as_the_whole(
     pytest.importorskip("pyarrow")
     pandas = pytest.importorskip("pandas")
     table = {**towns(), "note": ["=HYPERLINK(1)", "-3", "+x", "@y", "plain"] * 25}
-    table["town"] = ["new"] * 125  # nothing is compared with what was learnt
+    table["town"] = ["new"] * 125  # nothing is compared with what was learned
     path, out = write(tmp_path / "a.csv", table), tmp_path / f"out.{kind}"
     done = predict_file(model, path, out, size=7, escape_formulas=True)
-    assert (done.rows, done.labelled, done.learnt) == (125, 100, 0)
+    assert (done.rows, done.labeled, done.learned) == (125, 100, 0)
     read = pandas.read_csv(out) if kind == "csv" else pandas.read_parquet(out)
     assert read.columns[-3:].tolist() == ["price predicted", "price low", "price high"]
     whole = model.predict(path)

@@ -43,7 +43,7 @@ def test_adapt_then_predict(tmp_path: Path) -> None:
     assert len(rows) == 126
 
 
-def test_rows_that_were_not_learnt_are_compared(tmp_path: Path) -> None:
+def test_rows_that_were_not_learned_are_compared(tmp_path: Path) -> None:
     path = write(tmp_path / "a.csv", towns())
     assert vnt("adapt", path, *QUICK, "--save", tmp_path / "m").exit_code == 0
     later = towns(seed=1)

@@ -1,4 +1,4 @@
-"""Tables as people have them: what is copied stays whole, what is learnt is kept, sentences."""
+"""Tables as people have them: what is copied stays whole, what is learned is kept, sentences."""
 
 import csv
 import gzip
@@ -156,11 +156,11 @@ def test_responses_of_targets_are_not_read(marks: list[str]) -> None:
         adapt(table, **RIDGE, use_target_labels=True)
 
 
-def test_names_that_labelled_rows_would_get_are_refused() -> None:
+def test_names_that_labeled_rows_would_get_are_refused() -> None:
     table = towns()
-    table["town"] = [name.replace("west", "new (labelled)") for name in table["town"]]
+    table["town"] = [name.replace("west", "new (labeled)") for name in table["town"]]
     table["price"][table["town"].index("new")] = 100.0
-    with pytest.raises(DomainError, match=r"'new \(labelled\)' is how labelled rows are named"):
+    with pytest.raises(DomainError, match=r"'new \(labeled\)' is how labeled rows are named"):
         adapt(table, **RIDGE, use_target_labels=True)
 
 
@@ -234,7 +234,7 @@ def test_classes_are_compared_as_they_are_meant(tmp_path: Path) -> None:
     assert 0 < plain.error < 1
     some = ["NA" if i % 5 == 0 else str(own).lower() for i, own in enumerate(table["garden"])]
     done = predict_file(model, write(tmp_path / "some.csv", {**table, "garden": some}))
-    assert done.labelled == len(some) * 4 // 5
+    assert done.labeled == len(some) * 4 // 5
 
 
 def test_a_place_that_is_a_number_is_named_as_it_is_written() -> None:
@@ -356,10 +356,10 @@ def test_copies_of_parquet_in_csv_lose_nothing(model: Path, tmp_path: Path) -> N
 
 
 def test_copied_categories_of_parquet_stay_categories(model: Path, tmp_path: Path) -> None:
-    colour = pa.array(["red", "blue", None, "red", "red"] * 25).dictionary_encode()
+    color = pa.array(["red", "blue", None, "red", "red"] * 25).dictionary_encode()
     path, out = tmp_path / "a.parquet", tmp_path / "out.parquet"
-    pq.write_table(pa.table({**towns(), "colour": colour}), path)
+    pq.write_table(pa.table({**towns(), "color": color}), path)
     predict_file(load(model), path, out, size=7)
-    found = pq.read_table(out).column("colour")
+    found = pq.read_table(out).column("color")
     assert pa.types.is_dictionary(found.type)
-    assert found.to_pylist() == colour.to_pylist()
+    assert found.to_pylist() == color.to_pylist()

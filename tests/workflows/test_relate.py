@@ -124,7 +124,7 @@ def test_partly_known_responses_count_for_the_features() -> None:
     assert any("50 of 200 rows of '0' have no response" in note for note in made.notes)
 
 
-def test_plot_draws_every_labelled_place(found: Relation) -> None:
+def test_plot_draws_every_labeled_place(found: Relation) -> None:
     pytest.importorskip("matplotlib").use("Agg")
     axes = found.plot()
     assert [t.get_text() for t in axes.get_yticklabels()] == found.order[:3]
@@ -194,7 +194,7 @@ def test_any_table_is_related_or_refused_with_a_sentence(table: dict) -> None:
     except VnError as error:
         assert len(str(error)) > 20  # noqa: PT017 the sentence is what is tested
     else:
-        known = [made.at(name) for name in made.labelled]
+        known = [made.at(name) for name in made.labeled]
         assert np.isfinite(made.divergences[np.ix_(known, known)]).all()
         assert made.order
 

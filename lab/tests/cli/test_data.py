@@ -55,7 +55,7 @@ def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
             "domains",
             f"{__name__}:load_toy",
             (remote,),
-            licence="free",
+            license="free",
             parameters={"seed": "nothing, 0"},
         )
         monkeypatch.setitem(DATASETS, "toy", entry)
@@ -84,7 +84,7 @@ def test_a_set_from_absent_to_verified(toy: Server, tmp_path: Path) -> None:
         "low: 10 rows",
         "response  y: mean 20,",
         "halves, seed 7",
-        "licence   free",
+        "license   free",
         "verified",
     ):
         assert part in shown

@@ -37,7 +37,7 @@ def toy(**more: object) -> Entry:
         "compact": (Compact("small.npz", sha(b"small")), Compact("few.npz", partial=True)),
     } | more
     remote = RemoteFile("data.zip", ("https://a.example/data.zip",), "toy", **options)  # type: ignore[arg-type]
-    return Entry("toy", "a toy", "domains", "nowhere:load", (remote,), licence="free")
+    return Entry("toy", "a toy", "domains", "nowhere:load", (remote,), license="free")
 
 
 def put(root: Path, *names: str, content: bytes = CONTENT) -> None:

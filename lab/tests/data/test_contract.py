@@ -36,7 +36,7 @@ def check(loaded: Domains | TaskStream, name: str) -> None:
     assert isinstance(loaded, TaskStream if entry.kind == "stream" else Domains)
     assert (entry.kind == "table") == (isinstance(loaded, Domains) and len(loaded) == 1)
     assert loaded.provenance.built
-    assert loaded.provenance.licence
+    assert loaded.provenance.license
     assert all(loaded.provenance.built)
     assert len(loaded.provenance.sha256) == len(entry.files)
     if isinstance(loaded, TaskStream):

@@ -162,11 +162,11 @@ def test_random_groups_keep_subjects_whole_and_even(k: int, seed: int, n_subject
 
 def test_kmeans_finds_separate_blobs_largest_first() -> None:
     rng = np.random.default_rng(0)
-    centre = np.repeat(np.arange(3), [60, 25, 15])
-    X = np.column_stack([10.0 * centre + rng.normal(size=100), 1e6 * rng.normal(size=100)])
+    center = np.repeat(np.arange(3), [60, 25, 15])
+    X = np.column_stack([10.0 * center + rng.normal(size=100), 1e6 * rng.normal(size=100)])
     labels = kmeans_domains(X, 3, columns=[0], seed=1)
-    np.testing.assert_array_equal(labels, centre)
-    np.testing.assert_array_equal(kmeans_domains(X, 3, columns=1, n_fit=99), centre)
+    np.testing.assert_array_equal(labels, center)
+    np.testing.assert_array_equal(kmeans_domains(X, 3, columns=1, n_fit=99), center)
     for wrong in (
         {"k": 0},
         {"k": 101},

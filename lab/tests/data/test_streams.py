@@ -236,5 +236,5 @@ def test_without_pillow_the_way_out_is_named(
 
     folder(tmp_path / "omniglot", omniglot_files())
     monkeypatch.setitem(sys.modules, "PIL", None)
-    with pytest.raises(DataError, match=r"vntransfer\[images\]"):
+    with pytest.raises(DataError, match=r"pip install \./lab"):
         load("omniglot", folder=tmp_path)

@@ -83,7 +83,7 @@ def test_chosen_features_and_text_columns(tmp_path: Path) -> None:
         table(path, domain="room", response="load")
 
 
-def test_an_unlabelled_domain(tmp_path: Path) -> None:
+def test_an_unlabeled_domain(tmp_path: Path) -> None:
     path = write(tmp_path, GOOD + "cellar,1,2,\ncellar,3,4,\n")
     assert np.isnan(table(path, domain="room", response="load")["cellar"][1]).all()
     with pytest.raises(DataError, match=r"empty in 1 of 3 rows of domain 'hall'"):
@@ -141,7 +141,7 @@ def test_parquet_that_does_not_fit(tmp_path: Path) -> None:
         table(write(tmp_path, GOOD, "b.parquet"), **options)
 
 
-def test_parquet_with_an_unlabelled_domain(tmp_path: Path) -> None:
+def test_parquet_with_an_unlabeled_domain(tmp_path: Path) -> None:
     path = write_parquet(tmp_path, room=[1, 1, 2, 2], t=[1, 2, 3, 4], load=[1.0, 2.0, None, None])
     rooms = table(path, domain="room", response="load")
     assert list(rooms) == ["1", "2"]

@@ -177,7 +177,7 @@ def test_the_discrepancy_sees_the_distribution_of_features() -> None:
     assert abs(float(wide - narrow)) > 1  # the same two functions of t in both domains
 
 
-def test_the_mixed_labelling_of_the_theorem_is_not_the_mean_of_labellings() -> None:
+def test_the_mixed_labeling_of_the_theorem_is_not_the_mean_of_labelings() -> None:
     w, (left, right) = np.array([0.5, 0.5]), (norm(-3, 1), norm(3, 1))
     shares = w * [left.pdf(3), right.pdf(3)]
     mixed = float(shares @ [0.0, 1.0] / shares.sum())  # f is 0 in the left source, 1 in the right

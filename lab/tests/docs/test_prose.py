@@ -41,7 +41,7 @@ SAID = [
     (
         "docs/protocol.md",
         "`covp` has {protocol-streams; RA; covp; mean; 1} ({streams; RA; covp; mean; 1} there), "
-        "above every other regulariser in the mean (`kfac` {protocol-streams; RA; kfac; mean; 1}, "
+        "above every other regularizer in the mean (`kfac` {protocol-streams; RA; kfac; mean; 1}, "
         "`gpm` {protocol-streams; RA; gpm; mean; 1}) and above replay (`derpp` "
         "{protocol-streams; RA; derpp; mean; 1}, `er` {protocol-streams; RA; er; mean; 1}); RSP "
         "has {protocol-streams; RA; rsp; mean; 1} ({streams; RA; rsp; mean; 1} there).",
@@ -129,11 +129,11 @@ SAID = [
     ),
     (
         "docs/claims.md",
-        "the error grows from {robustness; 2dplanes; 2dplanes, response=standardised, noise_on=y, "
+        "the error grows from {robustness; 2dplanes; 2dplanes, response=standardized, noise_on=y, "
         "spread=std, strength=0.0; jeffreys; 2} to {robustness; 2dplanes; 2dplanes, "
-        "response=standardised, noise_on=y, spread=std, strength=2.0; jeffreys; 1} for √J and from "
-        "{robustness; 2dplanes; 2dplanes, response=standardised, noise_on=y, spread=std, "
-        "strength=0.0; mse; 2} to {robustness; 2dplanes; 2dplanes, response=standardised, "
+        "response=standardized, noise_on=y, spread=std, strength=2.0; jeffreys; 1} for √J and from "
+        "{robustness; 2dplanes; 2dplanes, response=standardized, noise_on=y, spread=std, "
+        "strength=0.0; mse; 2} to {robustness; 2dplanes; 2dplanes, response=standardized, "
         "noise_on=y, spread=std, strength=2.0; mse; 1} for MSE",
     ),
 ]

@@ -47,8 +47,8 @@ def test_files_are_shown_and_folders_listed() -> None:
     assert "| run.json | " in HOOKS.shown("lab/results/synthetic")
 
 
-def test_colours_are_those_of_the_pages_of_vnt_and_can_be_read() -> None:
-    css = HOOKS.colours()
+def test_colors_are_those_of_the_pages_of_vnt_and_can_be_read() -> None:
+    css = HOOKS.colors()
     for theme in palette.GROUND:
         link = palette.SERIES[theme][0 if theme == "light" else 5]
         assert f"--md-typeset-a-color:{link}" in css

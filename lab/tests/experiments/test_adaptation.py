@@ -181,7 +181,7 @@ def test_history_holds_every_epoch_and_weights_on_the_simplex() -> None:
 def test_weights_that_only_count_rows_are_not_learned(weights: list[float], learned: float) -> None:
     x = np.zeros((4, 1))
     sources = {"a": (x[:1], np.zeros(1)), "b": (x[:3], np.zeros(3))}
-    rows = adaptation.Problem(sources, x, x[:, 0], x, x[:, 0])
+    rows = adaptation.CellRows(sources, x, x[:, 0], x, x[:, 0])
     model = SimpleNamespace(source_weights_=dict(zip("ab", weights, strict=True)))
     record = adaptation.weight_record(model, rows)
     assert record == {

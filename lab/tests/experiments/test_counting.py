@@ -198,5 +198,5 @@ def test_figures_of_counts_and_maps() -> None:
     assert (first.series[0].x, first.series[0].y) == ([1.0, 2.0], [1.5, 2.5])
     maps = {"dom1": {"true": np.eye(8), "align": 2 * np.eye(8)}}
     found = panels(drawn.map_panels(maps))
-    assert [panel.title for panel in found] == ["dom1, true: 8.0", "dom1, mdd: 16.0"]
+    assert [panel.title for panel in found] == ["dom1, true: 8.0", "dom1, align: 16.0"]
     assert all(isinstance(panel, Heatmap) and panel.limits == (0, 2) for panel in found)

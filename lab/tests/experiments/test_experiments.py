@@ -36,7 +36,7 @@ def test_robustness_runs_every_reading_once() -> None:
 
 
 @pytest.mark.parametrize("noise_on", ["y", "x"])
-@pytest.mark.parametrize("response", ["raw", "standardised"])
+@pytest.mark.parametrize("response", ["raw", "standardized"])
 def test_noise_goes_where_the_reading_says(noise_on: str, response: str) -> None:
     settings = SMALL | {"grid.strength": [2.0], "grid.noise_on": [noise_on]}
     settings |= {"grid.response": [response], "grid.spread": ["std"]}
@@ -45,7 +45,7 @@ def test_noise_goes_where_the_reading_says(noise_on: str, response: str) -> None
     assert (len(x), len(x_test)) == (300, 500)
     assert x.mean(0) == pytest.approx(np.zeros(10), abs=1e-9)
     assert x.std(0) == pytest.approx(np.ones(10))
-    if response == "standardised":
+    if response == "standardized":
         assert (y_clean.mean(), y_clean.std()) == pytest.approx((0.0, 1.0))
     else:
         assert y_clean.std() == pytest.approx(two_d_planes()[1].std(), rel=0.2)
@@ -99,7 +99,7 @@ def test_robustness_tables_and_figures(tmp_path: Path) -> None:
     names = sorted(path.name for path in draw(folder, tmp_path / "figures"))
     assert names == [
         f"robustness-{unit}.{suffix}"
-        for unit in ("raw", "standardised")
+        for unit in ("raw", "standardized")
         for suffix in ("png", "svg")
     ]
 

@@ -14,7 +14,7 @@ from vntransfer_lab.runner.records import CellOutcome, Cost, Record
 from vntransfer_lab.runner.store import Store
 
 DATA = ("bike", "pol", "protein", "parkinsons", "wine", "houses", "energy", "traffic")
-TARGETS = ("north", "south", "east", "west", "centre")
+TARGETS = ("north", "south", "east", "west", "center")
 METHODS = (
     *(
         "source_only",

@@ -12,7 +12,7 @@ from scipy.stats import rankdata, spearmanr
 from lab_helpers.runs import changed, finished
 from vntransfer.errors import ArgumentError
 from vntransfer.pages import Heatmap, Intervals, Lines
-from vntransfer.pages.layout import colours, panels
+from vntransfer.pages.layout import colors, panels
 from vntransfer_lab.experiments import adaptation_figures as drawn
 from vntransfer_lab.experiments.adaptation_report import (
     choice_table,
@@ -296,7 +296,7 @@ def test_epoch_curves_show_raw_and_smoothed_weights() -> None:
     np.testing.assert_array_equal(raw, curves["s1"]["s0"])
     assert smoothed[4] == pytest.approx(raw[3:6].mean())
     assert smoothed[0] == pytest.approx(raw[:2].mean())
-    assert colours(chart) == {name: i for i, name in enumerate(names)}
+    assert colors(chart) == {name: i for i, name in enumerate(names)}
 
 
 def test_change_curves_show_the_share_that_changes_hands() -> None:

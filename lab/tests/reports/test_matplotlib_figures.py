@@ -8,7 +8,7 @@ import pytest
 from helpers.gallery import charts
 from vntransfer.pages import MUTED, Axis, Bars, Heatmap, Intervals, Lines, Panels, Series
 from vntransfer.pages.layout import panels
-from vntransfer_lab.reports.matplotlib_figures import COLOURS, plot
+from vntransfer_lab.reports.matplotlib_figures import COLORS, plot
 
 
 @pytest.mark.parametrize("name", charts())
@@ -20,17 +20,17 @@ def test_every_chart_is_drawn(name: str) -> None:
     figure.savefig(io.BytesIO(), format="png", dpi=30)
 
 
-def test_lines_have_their_values_errors_and_colours() -> None:
+def test_lines_have_their_values_errors_and_colors() -> None:
     series = [
         Series("a", [1, 2], [0.5, 0.7], [0.4, 0.6], [0.6, 0.9]),
         Series("b", [1, 2], [1.0, None], marks=False),
-        Series("r", [1, 2], [0.1, 0.2], colour=MUTED),
+        Series("r", [1, 2], [0.1, 0.2], color=MUTED),
     ]
     chart = Lines(series, Axis("n", log=True), Axis("e", low=0, high=2), rules=[0.3])
     (ax,) = plot(chart).axes
     a, *_ = ax.containers[0].lines
     assert a.get_ydata().tolist() == [0.5, 0.7]
-    assert a.get_color() == COLOURS[0]
+    assert a.get_color() == COLORS[0]
     (bars,) = ax.containers[0].lines[2]
     assert np.allclose([segment[:, 1] for segment in bars.get_segments()], [[0.4, 0.6], [0.6, 0.9]])
     assert (ax.get_xscale(), ax.get_ylim()) == ("log", (0, 2))

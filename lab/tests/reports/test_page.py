@@ -98,7 +98,7 @@ def test_ten_thousand_cells_stay_small(large: Report) -> None:
     assert 200_000 < size < 5_000_000
 
 
-def test_the_papers_numbers_are_compared_without_judgement(loaded: Report) -> None:
+def test_the_papers_numbers_are_compared_without_judgment(loaded: Report) -> None:
     def against(values: dict[str, Any]) -> Report:
         paper = {"source": "Table 1", "claim": "ridge wins", "values": {"synthetic": values}}
         return replace(loaded, preset=replace(loaded.preset, paper=paper))
@@ -217,12 +217,12 @@ def test_commands_are_derived_only_when_they_are_exact() -> None:
         "methods": ["source_only", "align"],
         "targets": ["s1"],
         "seeds": [3, 5],
-        "settings": {"rows": 50, "methods.mdd.epochs": 3},
+        "settings": {"rows": 50, "methods.align.epochs": 3},
     }
     command = derived_command(check(override(raw, **changes), name))
     assert command == (
-        "vnt bench run synthetic --methods source_only,mdd --targets s1 --set 'seeds=[3,5]' "
-        "--set rows=50 --set methods.mdd.epochs=3"
+        "vnt bench run synthetic --methods source_only,align --targets s1 --set 'seeds=[3,5]' "
+        "--set rows=50 --set methods.align.epochs=3"
     )
     preset = check(raw, name)
     assert derived_command(preset) == "vnt bench run synthetic"

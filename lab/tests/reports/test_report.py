@@ -91,7 +91,7 @@ def test_the_rule_and_the_claim_stand_under_the_table(make: Make) -> None:
     shown = report(make(targets=["s1"], seeds=2))
     assert "selection: source_validation (smallest error on held-out source rows)" in shown
     assert "paper: boosting is best" in shown
-    assert "paper: ReportTable 9" in shown
+    assert "paper: Table 9" in shown
     assert "ORACLE" not in shown
 
 

@@ -31,7 +31,7 @@ VNT = [sys.executable, "-c", "from vntransfer.cli import main; main()"]
 KILLED = """
 import json, os, signal, sys
 from pathlib import Path
-import torch._dynamo  # which the first optimiser imports
+import torch._dynamo  # which the first optimizer imports
 from vntransfer_lab.runner.cells import expand
 from vntransfer_lab.runner.kinds import load_kind
 from vntransfer_lab.experiments import continual
@@ -184,7 +184,7 @@ def test_a_killed_cell_goes_on_bit_for_bit(
 
     def loaded(*given: Any, **options: Any) -> Any:
         place = load(*given, **options)
-        resumed.append(len(place["learnt"]) + place["step"])
+        resumed.append(len(place["learned"]) + place["step"])
         return place
 
     monkeypatch.setattr(Checkpoint, "resume", resume)

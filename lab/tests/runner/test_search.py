@@ -307,7 +307,7 @@ def test_failed_trials_can_be_retried(tunable: Path, tmp_path: Path) -> None:
 
 def test_without_optuna_the_extra_is_named(tunable: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "optuna", None)
-    with pytest.raises(PresetError, match=r"pip install 'vntransfer\[search\]'"):
+    with pytest.raises(PresetError, match=r"pip install \./lab"):
         run(tunable, out=tunable.parent / "run")
 
 

@@ -18,10 +18,10 @@ from vntransfer.adaptation.counting import train_counter as train_counter
 from vntransfer.adaptation.dann import DANNRegressor as DANNRegressor
 from vntransfer.adaptation.dare_gram import DAREGRAMRegressor as DAREGRAMRegressor
 from vntransfer.adaptation.darn import DARNRegressor as DARNRegressor
+from vntransfer.adaptation.divergence_weights import source_weights as source_weights
 from vntransfer.adaptation.mdan import MDANRegressor as MDANRegressor
 from vntransfer.adaptation.mdd import MDDRegressor as MDDRegressor
 from vntransfer.adaptation.pooled import PooledRegressor as PooledRegressor
-from vntransfer.adaptation.relevance import source_weights as source_weights
 from vntransfer.adaptation.source_only import SourceOnlyRegressor as SourceOnlyRegressor
 from vntransfer.adaptation.validation import ImportanceWeightedScorer as ImportanceWeightedScorer
 from vntransfer.adaptation.validation import LeaveOneSourceOut as LeaveOneSourceOut

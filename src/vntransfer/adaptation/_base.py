@@ -20,11 +20,11 @@ from vntransfer.adaptation._checkpoint import Checkpoint
 from vntransfer.adaptation._ensemble import Checkpoints, fit_ensemble
 from vntransfer.adaptation._fit_rows import FitRows, read_table
 from vntransfer.adaptation._fitted_state import State
-from vntransfer.adaptation._loop import Record, Schedule, Training
-from vntransfer.adaptation._members import Start
+from vntransfer.adaptation._member_training import Start
 from vntransfer.adaptation._objective import Error, Objective, Setup, choose
 from vntransfer.adaptation._scaling import Scaler
 from vntransfer.adaptation._selection import select
+from vntransfer.adaptation._training_loop import Record, Schedule, Training
 from vntransfer.checks import number, whole
 from vntransfer.domains import Name, Target, group, target_names
 from vntransfer.errors import ArgumentError, DataWarning, DomainError
@@ -36,14 +36,14 @@ MIN_STEPS = 25
 """Fewest batches of an epoch, so that small tables are trained too."""
 
 OUTSIDE = 0.05
-"""Share of a target's values beyond what can be learnt from, above which a warning is given."""
+"""Share of a target's values beyond what can be learned from, above which a warning is given."""
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class DomainRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """What all regressors of this package share.
 
-    Inputs are standardised on all rows (sources and target), responses on the rows of the sources.
+    Inputs are standardized on all rows (sources and target), responses on the rows of the sources.
     Every batch holds equally many rows of every source and of the target. The learning rate rises
     over 30 steps and falls to zero like a cosine; the model is the mean of the parameters over the
     last steps. All members of the ensemble are trained as one batched network.
@@ -65,7 +65,7 @@ class DomainRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         Networks of your own: torch modules from (n, p) to (n, d) and from (n, d) to (n, m), which
         all members start from, or functions that make a new one from the numbers of columns,
         ``extractor(p)`` and ``head(d, m)``. Parameters that need no gradient stay frozen; batch
-        normalisation sees the rows of all domains of a batch together.
+        normalization sees the rows of all domains of a batch together.
     epochs, steps
         Number of epochs, and batches in each; None: a pass over the largest source, at least 25.
     batch_size
@@ -111,7 +111,7 @@ class DomainRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     history_ : list of dict
         Per epoch: losses, weights, the discrepancy of what is aligned, the error on held-out rows.
     net_ : Net
-        The trained networks (on standardised data), all members side by side.
+        The trained networks (on standardized data), all members side by side.
     """
 
     loss: Error = "mixed"
@@ -151,7 +151,7 @@ class DomainRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         raise NotImplementedError
 
     def _error(self) -> Error:
-        """Name the error of a source that the method minimises."""
+        """Name the error of a source that the method minimizes."""
         return self.loss
 
     def _candidates(self) -> Sequence[Mapping[str, Any]]:
@@ -170,7 +170,7 @@ class DomainRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         target: Target = None,
         sample_weight: Any = None,
     ) -> Self:
-        """Train on labelled sources and the unlabelled target, or several targets.
+        """Train on labeled sources and the unlabeled target, or several targets.
 
         Parameters
         ----------

@@ -16,8 +16,8 @@ def covariance(z: Tensor) -> Tensor:
     >>> covariance(torch.tensor([[1.0], [3.0]]))
     tensor([[2.]])
     """
-    centred = z - z.mean(-2, keepdim=True)
-    return centred.mT @ centred / (z.shape[-2] - 1)
+    centered = z - z.mean(-2, keepdim=True)
+    return centered.mT @ centered / (z.shape[-2] - 1)
 
 
 def gram(z: Tensor) -> Tensor:

@@ -35,7 +35,7 @@ class Checkpoint:
         self.parts: dict[str, Stateful] = {}
 
     def watch(self, **parts: Stateful) -> None:
-        """Name the modules and optimisers whose state is kept."""
+        """Name the modules and optimizers whose state is kept."""
         self.parts = parts
 
     def save(self, history: list[dict[str, Any]], *, last: bool) -> None:
@@ -80,7 +80,7 @@ def _open(path: Path) -> Any:
 
 
 def _tensors(part: Stateful) -> dict[str, Tensor]:
-    """State of a module, or of an optimiser by parameter and quantity."""
+    """State of a module, or of an optimizer by parameter and quantity."""
     if isinstance(part, nn.Module):
         return dict(part.state_dict())
     state = part.state_dict()["state"]

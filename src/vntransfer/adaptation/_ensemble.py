@@ -12,9 +12,9 @@ from torch import Tensor
 
 from vntransfer.adaptation._batches import Data
 from vntransfer.adaptation._checkpoint import Checkpoint
-from vntransfer.adaptation._loop import Record
-from vntransfer.adaptation._members import Start, Trained, TrainingPlan, train_members
+from vntransfer.adaptation._member_training import Start, Trained, TrainingPlan, train_members
 from vntransfer.adaptation._selection import SAFE, Selection, label
+from vntransfer.adaptation._training_loop import Record
 from vntransfer.domains import Groups, Name
 from vntransfer.errors import ArgumentError
 from vntransfer.networks import Net, join_members

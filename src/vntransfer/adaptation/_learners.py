@@ -134,7 +134,7 @@ class TiedBoosting(HistGradientBoostingRegressor):  # type: ignore[misc]
 
 
 class DenseScaler(TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """Standardise dense columns; sparse rows (counts, tf-idf) are in one unit and stay as they are.
+    """Standardize dense columns; sparse rows (counts, tf-idf) are in one unit and stay as they are.
 
     Scaling each word to the same variance would make the rare ones count as much as the others:
     ridge regression on amazon4 loses 13 % by it.

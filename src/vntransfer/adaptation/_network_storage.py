@@ -15,7 +15,7 @@ from vntransfer._version import __version__
 from vntransfer.adaptation._base import DomainRegressor
 from vntransfer.adaptation._ensemble import Ensemble
 from vntransfer.adaptation._fitted_state import State
-from vntransfer.adaptation._members import build
+from vntransfer.adaptation._member_training import build
 from vntransfer.adaptation._scaling import Scaler
 from vntransfer.adaptation._selection import Selection
 from vntransfer.adaptation.sklearn_storage import MODEL, NUMBERS

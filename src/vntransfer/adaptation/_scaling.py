@@ -1,4 +1,4 @@
-"""Standardisation that keeps sparse rows sparse until they are used."""
+"""Standardization that keeps sparse rows sparse until they are used."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
 LIMIT = 6.0
-"""Standardised inputs are clipped to ± this many standard deviations."""
+"""Standardized inputs are clipped to ± this many standard deviations."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Scaler:
         return cls(mean, np.where(scale > noise, scale, 1.0), low, high)
 
     def transform(self, x: Any) -> NDArray[np.float32]:
-        """Standardised dense rows, clipped."""
+        """Standardized dense rows, clipped."""
         if not scipy.sparse.issparse(x):
             kept = x if self.low is None else np.clip(x, self.low, self.high)
             out = np.clip((kept - self.mean) / self.scale, -LIMIT, LIMIT)

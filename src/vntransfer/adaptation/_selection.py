@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vntransfer.adaptation._batches import Data
-from vntransfer.adaptation._loop import Record
-from vntransfer.adaptation._members import TrainingPlan, train_members
+from vntransfer.adaptation._member_training import TrainingPlan, train_members
+from vntransfer.adaptation._training_loop import Record
 from vntransfer.adaptation.guarded_choice import guard
 from vntransfer.display import listed, one_line, short
 from vntransfer.domains import Groups, Name, Rows

@@ -23,9 +23,9 @@ def stack_weights(predictions: Sequence[Floats], truth: Sequence[Floats]) -> Flo
     """Weights (C,) on the simplex of the least error on virtual targets.
 
     With e_v(w) the mean absolute error of the mean by w on virtual target v, the mean over v of
-    e_v(w)/e_v(safe) is minimised by mirror descent from equal weights: w ← w exp(-η_t g), η_t
+    e_v(w)/e_v(safe) is minimized by mirror descent from equal weights: w ← w exp(-η_t g), η_t
     falling like 1/√t; the best w on the way is kept. No e_v(safe) counts as less than a tenth of
-    their median: where nothing can go wrong, nothing can be learnt about who is better.
+    their median: where nothing can go wrong, nothing can be learned about who is better.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ class StackedMean:
     def worse(self) -> bool:
         """Whether it is no better than the safe candidate, by a standard error at least.
 
-        Half as much error again is too much, however large the standard error. The judgement leans
+        Half as much error again is too much, however large the standard error. The judgment leans
         to the safe candidate's side: weights are of fewer virtual targets, and networks of half the
         training.
         """

@@ -37,12 +37,12 @@ def clamp_weights(w: Tensor) -> Tensor:
     return out / out.sum(-1, keepdim=True)
 
 
-def normalise_l1(w: Tensor) -> Tensor:
+def normalize_l1(w: Tensor) -> Tensor:
     """Divide by the L1 norm as the paper's Algorithm 1 does: entries can be negative.
 
     Examples
     --------
-    >>> normalise_l1(torch.tensor([0.5, 1.0, -0.5]))
+    >>> normalize_l1(torch.tensor([0.5, 1.0, -0.5]))
     tensor([ 0.2500,  0.5000, -0.2500])
     """
     norm = w.abs().sum(-1, keepdim=True)
@@ -52,7 +52,7 @@ def normalise_l1(w: Tensor) -> Tensor:
 UPDATES: dict[Update, Callable[[Tensor], Tensor]] = {
     "simplex": project_simplex,
     "clamp": clamp_weights,
-    "l1": normalise_l1,
+    "l1": normalize_l1,
 }
 
 
@@ -71,7 +71,7 @@ def adam_slope(slope: Tensor, moments: Tensor, step: int) -> Tensor:
 
 
 def darn_weights(g: Tensor) -> Tensor:
-    """Minimiser of <g, a> + ‖a‖₂ over the simplex, in closed form.
+    """Minimizer of <g, a> + ‖a‖₂ over the simplex, in closed form.
 
     a is proportional to [ν - g]₊ where ‖[ν - g]₊‖₂ = 1. On a support of the k smallest g with mean
     m, ν = m + √((1 - Σ(g - m)²)/k); the largest support with ν > g on it is the right one.

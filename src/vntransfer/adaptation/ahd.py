@@ -97,7 +97,7 @@ class AHDRegressor(DomainRegressor):
         3. f      μ |MSE_t(h, h') - Σ w_i MSE_i(h, h')|
         4. w      |MSE_t(h, h') - Σ w_i MSE_i(h, h')| + λ ‖w‖₂
 
-    Different from the public code: f has one optimiser for passes 1 and 3, so that μ means
+    Different from the public code: f has one optimizer for passes 1 and 3, so that μ means
     something (Adam undoes the scale of a loss that it has for itself), and w moves by plain
     gradient steps (Adam undoes differences in size); pass 3 has no small share of the sources'
     error, and the adversary makes one step.

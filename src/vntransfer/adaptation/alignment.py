@@ -164,13 +164,13 @@ class MomentAlignment(Objective):
     def discrepancy(self, z: Tensor, h: Tensor, moments: "FeatureMoments") -> Tensor:
         """J(Σ w_i cov_i : cov_t) / n of the members that are aligned.
 
-        Its gradient with respect to q is taken in closed form: with C = c'c/(B - 1) of centred rows
-        c, that of a function of C with gradient G is 2 c G/(B - 1); of source i it is w_i times
-        that of the mixture.
+        Its gradient with respect to q is taken in closed form: with C = c'c/(B - 1), c the
+        centered rows, that of a function of C with gradient G is 2 c G/(B - 1); of source i it is
+        w_i times that of the mixture.
         """
         own = self.aligned
         with torch.no_grad():
-            w, c = of_members(own, self.weights), of_members(own, moments.centred)
+            w, c = of_members(own, self.weights), of_members(own, moments.centered)
             n_rows, n = c.shape[-2:]
             factor = 1 / moments.scale
             if self.raw is not None:
@@ -189,11 +189,11 @@ class MomentAlignment(Objective):
         """Step log w by -rate (g - mean g + pull (log w - log prior)).
 
         g is the gradient of J(Σ w_i M_i : M_t) with respect to w, M second moments of
-        [standardised q, 1]: M_i = [f c'c f/B, 0] + s_i s_i' with centred rows c and
-        s_i = [standardised mean, 1], so that neither mixture nor g needs the M_i themselves.
+        [standardized q, 1]: M_i = [f c'c f/B, 0] + s_i s_i' with centered rows c and
+        s_i = [standardized mean, 1], so that neither mixture nor g needs the M_i themselves.
         """
         own = self.learned
-        w, c = of_members(own, self.weights), of_members(own, moments.centred)
+        w, c = of_members(own, self.weights), of_members(own, moments.centered)
         factor = of_members(own, 1 / moments.scale)
         mean = of_members(own, moments.mean[:, :, 0])
         s = pad((mean - mean.mean(1, keepdim=True)) * factor[:, None], (0, 1), value=1.0)
@@ -223,7 +223,7 @@ def scaled_by(factor: Tensor, matrices: Tensor) -> Tensor:
 
 
 def mixtures(w: Tensor, c: Tensor) -> Tensor:
-    """Σ w_i cov_i of the sources, and the target's covariance, (M, 2, n, n), of centred rows.
+    """Σ w_i cov_i of the sources, and the target's covariance, (M, 2, n, n), of centered rows.
 
     Weights (M, K), rows (M, K + 1, B, n); no covariance of a single source is formed.
 
@@ -242,7 +242,7 @@ def mixtures(w: Tensor, c: Tensor) -> Tensor:
 def second_moments(w: Tensor, c: Tensor, s: Tensor, factor: Tensor) -> Tensor:
     """Σ w_i M_i of the sources, and the target's M: (M, 2, n + 1, n + 1).
 
-    M_i = [f c'c f/B, 0] + s_i s_i' of centred rows c (M, K + 1, B, n), standardised by a factor f
+    M_i = [f c'c f/B, 0] + s_i s_i' of centered rows c (M, K + 1, B, n), standardized by a factor f
     (M, n), and of means with a one, s (M, K + 1, n + 1).
     """
     sources, target = s[:, :-1], s[:, -1:]
@@ -253,11 +253,11 @@ def second_moments(w: Tensor, c: Tensor, s: Tensor, factor: Tensor) -> Tensor:
 
 
 class FeatureMoments:
-    """Moments of rows q (M, K + 1, B, n), which are centred in place.
+    """Moments of rows q (M, K + 1, B, n), which are centered in place.
 
     Attributes
     ----------
-    mean, centred : Tensor
+    mean, centered : Tensor
         Of each domain, (M, K + 1, 1, n), and the rows less it.
     scale : Tensor
         Standard deviation over the rows of all domains, (M, n); one where there is none.
@@ -270,8 +270,8 @@ class FeatureMoments:
 
     def __init__(self, q: Tensor) -> None:
         self.mean = q.mean(-2, keepdim=True)
-        self.centred = q.sub_(self.mean)
-        within = self.centred.square().mean((1, 2))
+        self.centered = q.sub_(self.mean)
+        within = self.centered.square().mean((1, 2))
         scale = (within + self.mean[:, :, 0].var(1, correction=0)).sqrt()
         self.scale = torch.where(scale > 1e-6, scale, 1.0)
 

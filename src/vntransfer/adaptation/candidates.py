@@ -204,11 +204,11 @@ def _predict_fold(
     if isinstance(model, DomainRegressor):
         model.set_params(epochs=math.ceil(EFFORT * model.epochs))
     used = groups.source_rows
-    relabelled = ids.copy()
-    relabelled[rows] = -1
+    relabeled = ids.copy()
+    relabeled[rows] = -1
     own = None if weights is None else weights[used]
     try:
-        model.fit(X[used], y[used], relabelled[used], None, own)
+        model.fit(X[used], y[used], relabeled[used], None, own)
         predicted = np.asarray(model.predict(X[rows]), dtype=np.float64).ravel()
     except (ArithmeticError, ValueError) as error:
         if needed:

@@ -21,8 +21,8 @@ from torch import Tensor
 from vntransfer._version import __version__
 from vntransfer.adaptation._base import DomainRegressor
 from vntransfer.adaptation._checkpoint import Checkpoint
-from vntransfer.adaptation._loop import Record, train
 from vntransfer.adaptation._objective import Batch, Objective, Setup, SourceLoss
+from vntransfer.adaptation._training_loop import Record, train
 from vntransfer.adaptation.hourglass import decoder, grid_of, hourglass, to_maps, to_patches
 from vntransfer.checks import number, whole
 from vntransfer.domains import TARGET, Rows, balanced
@@ -223,7 +223,7 @@ def train_counter(
     checkpoint: str | Path | Paced | None = None,
     progress: Callable[[Record], None] | None = None,
 ) -> DensityCounter:
-    """Train an hourglass on labelled sources and an unlabelled target by a method's objective.
+    """Train an hourglass on labeled sources and an unlabeled target by a method's objective.
 
     Parameters
     ----------
@@ -231,7 +231,7 @@ def train_counter(
         A method of `vntransfer.adaptation.METHODS` that trains networks: its objective, error,
         ``epochs``, ``steps``, ``batch_size`` (pictures per domain), ``lr``, ``weight_decay``,
         ``clip`` and ``device`` are used. Parameters are not averaged: the statistics of batch
-        normalisation would not fit their mean.
+        normalization would not fit their mean.
     sources
         Name -> pictures with their densities.
     target

@@ -53,7 +53,7 @@ class DARNRegressor(DomainRegressor):
         disc_i = largest |eigenvalue| of M_t - M_i
         g_i = γ (e_i + μ disc_i),   loss = min over the simplex of <g, w> + ‖w‖₂
 
-    The minimising w is a closed form and, by the envelope theorem, the gradient of the loss is
+    The minimizing w is a closed form and, by the envelope theorem, the gradient of the loss is
     Σ w_i ∇g_i. The public code's bisection in float32 can run forever, and its Gram matrices are
     sums, which leave one source with all the weight.
 

@@ -62,7 +62,7 @@ def grid_of(height: int, width: int, blocks: int) -> tuple[int, int]:
 def _conv(
     layer: type[nn.Module], *sizes: int, generator: torch.Generator, **options: int
 ) -> nn.Module:
-    """Give a convolution with torch's default initialisation, drawn from a generator."""
+    """Give a convolution with torch's default initialization, drawn from a generator."""
     made = skip_init(layer, *sizes, **options)
     weight, bias = made.weight, made.bias
     bound = weight[0].numel() ** -0.5
@@ -72,7 +72,7 @@ def _conv(
 
 
 class Encoder(nn.Module):
-    """Blocks of convolution (3 x 3), batch normalisation, ReLU and max-pooling.
+    """Blocks of convolution (3 x 3), batch normalization, ReLU and max-pooling.
 
     Parameters
     ----------
@@ -103,7 +103,7 @@ class Encoder(nn.Module):
 
 
 class Decoder(nn.Module):
-    """Blocks of transposed convolution (4 x 4), batch normalisation, ReLU; then 1 x 1 to a map.
+    """Blocks of transposed convolution (4 x 4), batch normalization, ReLU; then 1 x 1 to a map.
 
     The output is linear: a rectified one can die, and then has no gradient.
 

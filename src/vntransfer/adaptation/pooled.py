@@ -20,7 +20,7 @@ class PooledRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """Any scikit-learn regressor on the pooled rows of all sources; the target is passed over.
 
     A method that adapts and loses to this helps nobody: with a table, boosting on all that is
-    labelled is what one would use instead.
+    labeled is what one would use instead.
 
     Parameters
     ----------

@@ -2,7 +2,9 @@
 
 import copy
 import hashlib
+import io
 import json
+import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,12 @@ from vntransfer.storage.files import atomic_write
 MODEL, RECORD, NETWORK = "model.skops", "model.json", "network"
 NUMBERS = "model.safetensors"
 FORMAT = 1
+
+SCHEMA = "schema.json"
+"""The part of a file of skops that names types."""
+
+MOVED = {"vntransfer.adaptation._guard": "vntransfer.adaptation.guarded_choice"}
+"""Modules whose types are in files of versions before 0.1."""
 
 TRUSTED = frozenset(
     {
@@ -141,6 +149,7 @@ def load(folder: str | Path, load_network: Callable[[Path], Any] | None = None) 
     if hashlib.sha256(content).hexdigest() != record.get("sha256"):
         raise DataError(f"folder: {MODEL} in {folder} is damaged; it does not match {RECORD}")
     try:
+        content = _renamed(content)
         found = set(skops.get_untrusted_types(data=content))
         if unknown := found - TRUSTED:
             raise DataError(
@@ -157,6 +166,22 @@ def load(folder: str | Path, load_network: Callable[[Path], Any] | None = None) 
     if NETWORK in record:
         model.estimator_ = _network(Path(folder, NETWORK), record[NETWORK], load_network)
     return model
+
+
+def _renamed(content: bytes) -> bytes:
+    """Bring the modules that a file of a version before 0.1 names to today's names."""
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    schema = parts[SCHEMA]
+    for old, new in MOVED.items():
+        schema = schema.replace(f'"{old}"'.encode(), f'"{new}"'.encode())
+    if schema == parts[SCHEMA]:
+        return content
+    written = io.BytesIO()
+    with zipfile.ZipFile(written, "w") as archive:
+        for name, part in {**parts, SCHEMA: schema}.items():
+            archive.writestr(name, part)
+    return written.getvalue()
 
 
 def _network(folder: Path, digest: str, load_network: Callable[[Path], Any] | None) -> Any:

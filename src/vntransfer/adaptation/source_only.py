@@ -9,7 +9,7 @@ from vntransfer.adaptation._objective import Objective, Setup, SourceLoss
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class SourceOnlyRegressor(DomainRegressor):
-    """Regression on the labelled sources; the target only takes part in scaling the inputs.
+    """Regression on the labeled sources; the target only takes part in scaling the inputs.
 
     Parameters
     ----------

@@ -16,7 +16,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.metadata_routing import MetadataRequest
 from sklearn.utils.validation import check_array
 
-from vntransfer.adaptation.relevance import need_target
+from vntransfer.adaptation.divergence_weights import need_target
 from vntransfer.checks import number
 from vntransfer.domains import TARGET, Groups, Name, Rows, Target, group
 from vntransfer.errors import ArgumentError, DomainError, NumericalWarning
@@ -43,7 +43,7 @@ class LeaveOneSourceOut(BaseCrossValidator):  # type: ignore[misc]
     Parameters
     ----------
     keep_target
-        Whether the target's rows (unlabelled) are among the training rows of every split:
+        Whether the target's rows (unlabeled) are among the training rows of every split:
         estimators that adapt need them. They are never test rows.
     target
         With names: the target, or a list of them; "target" if not given.
@@ -120,8 +120,8 @@ def virtual_targets(
     Examples
     --------
     >>> X, y, domain = np.arange(4.0)[:, None], [1.0, 2.0, 3.0, np.nan], ["a", "b", "b", "target"]
-    >>> for name, _, masked, relabelled, truth in virtual_targets(X, y, domain):
-    ...     print(name, masked, relabelled, truth)
+    >>> for name, _, masked, relabeled, truth in virtual_targets(X, y, domain):
+    ...     print(name, masked, relabeled, truth)
     a [nan  2.  3.] ['target' 'b' 'b'] [1.]
     b [ 1. nan nan] ['a' 'target' 'target'] [2. 3.]
     """
@@ -147,9 +147,9 @@ def virtual_targets(
         own = names == name
         masked = labels.astype(np.float64 if numeric else object)
         masked[own] = np.nan if numeric else None
-        relabelled = names.copy()
-        relabelled[own] = TARGET if named else -1
-        yield VirtualTarget(name, X, masked, relabelled, labels[own])
+        relabeled = names.copy()
+        relabeled[own] = TARGET if named else -1
+        yield VirtualTarget(name, X, masked, relabeled, labels[own])
 
 
 def absolute_error(truth: NDArray[Any], predicted: NDArray[Any]) -> NDArray[np.float64]:
@@ -221,7 +221,7 @@ class ImportanceWeightedScorer:
 
     A logistic classifier tells target rows from source rows; its odds, times the ratio of their
     numbers, estimate the density ratio p_target/p_source, by which errors on source rows are
-    weighted (self-normalised; Sugiyama, Krauledat and Müller 2007). Right for pure covariate shift,
+    weighted (self-normalized; Sugiyama, Krauledat and Müller 2007). Right for pure covariate shift,
     if the sources cover the target. Where they do not, few rows carry all the weight: ratios are
     clipped, and if the effective number of rows (Σw)²/Σw² is too small a warning says so. The score
     then rests on a handful of rows.

@@ -17,8 +17,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from vntransfer.adaptation._learners import DenseScaler, fit_weighted, learner, read
-from vntransfer.adaptation.guarded_choice import Guarded, guard
-from vntransfer.adaptation.relevance import (
+from vntransfer.adaptation.divergence_weights import (
     Matrix,
     Prior,
     divergence_table,
@@ -26,6 +25,7 @@ from vntransfer.adaptation.relevance import (
     need_target,
     sharpen,
 )
+from vntransfer.adaptation.guarded_choice import Guarded, guard
 from vntransfer.adaptation.sklearn_storage import save as save_learner
 from vntransfer.adaptation.source_only import SourceOnlyRegressor
 from vntransfer.checks import number

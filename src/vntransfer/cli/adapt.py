@@ -1,4 +1,4 @@
-"""``vnt adapt``: train on labelled places for one without labels."""
+"""``vnt adapt``: train on labeled places for one without labels."""
 
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -43,7 +43,7 @@ def command(
     category: Category = None,
     use_target_labels: Annotated[
         bool,
-        typer.Option("--use-target-labels", help="Labelled rows of the target help as a source."),
+        typer.Option("--use-target-labels", help="Labeled rows of the target help as a source."),
     ] = False,
     save: Save = None,
     out: Out = None,
@@ -53,9 +53,9 @@ def command(
     delimiter: Delimiter = ",",
     seed: Seed = 0,
 ) -> None:
-    """Train on the labelled places of a table for a place without labels.
+    """Train on the labeled places of a table for a place without labels.
 
-    Every labelled place plays the target once, so that methods can be chosen and their errors told
+    Every labeled place plays the target once, so that methods can be chosen and their errors told
     without any label of the target.
     """
     from vntransfer.cli import common

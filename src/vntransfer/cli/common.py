@@ -49,7 +49,7 @@ Delimiter = Annotated[
     ),
 ]
 Save = Annotated[
-    Path | None, typer.Option("--save", help="Folder for what was learnt, for `vnt predict`.")
+    Path | None, typer.Option("--save", help="Folder for what was learned, for `vnt predict`.")
 ]
 Out = Annotated[Path | None, typer.Option("--out", "-o", help="Write everything as an HTML page.")]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Same seed, same numbers.")]

@@ -35,7 +35,7 @@ def numbers(title: str, names: Sequence[str], values: Any, *, digits: int = 3) -
 
 
 def heat_map(names: Sequence[str], values: Any) -> Text:
-    """Square heat map, fuller and redder = larger; legible without colour.
+    """Square heat map, fuller and redder = larger; legible without color.
 
     Examples
     --------
@@ -51,9 +51,9 @@ def heat_map(names: Sequence[str], values: Any) -> Text:
         text.append(f"\n{name:<{width}} ")
         for j, value in enumerate(row):
             share = float(value) / largest
-            colour = ",".join(
+            color = ",".join(
                 str(round(a + share * (b - a))) for a, b in zip(_LOW, _HIGH, strict=True)
             )
-            text.append(SHADES[round(share * (len(SHADES) - 1))] * 2, style=f"rgb({colour})")
+            text.append(SHADES[round(share * (len(SHADES) - 1))] * 2, style=f"rgb({color})")
             text.append(" " if j < len(names) - 1 else "")
     return text

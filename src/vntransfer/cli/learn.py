@@ -118,7 +118,7 @@ def show(models: "dict[str, ContinualModel]", method: str, screen: Any) -> None:
     screen.print(table("In the end", ("method", *keys), lines))
     sign = "below" if own.classes else "above"
     screen.print(
-        f"RA: mean {own.metric} on all tasks at the end; LA: on each just after it was learnt; "
+        f"RA: mean {own.metric} on all tasks at the end; LA: on each just after it was learned; "
         f"BT = RA - LA, {sign} zero is forgetting; FT: on each just before, beyond an untrained "
         f"network."
     )

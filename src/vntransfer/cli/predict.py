@@ -56,6 +56,6 @@ def command(
             )
         for note in (*done.notes, *done.findings.lines()):
             typer.echo(f"note: {note}")
-        if done.labelled:
+        if done.labeled:
             typer.echo(done.comparison(level))
         typer.echo(f"{done.rows} rows: {place}")

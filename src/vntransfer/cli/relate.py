@@ -109,7 +109,7 @@ def show(found: "Relation", console: Any, targets: list[str]) -> None:
     from vntransfer.cli.heat_maps import heat_map
     from vntransfer.relations.explain import verdict
 
-    order = [name for name in found.order if name in found.labelled]
+    order = [name for name in found.order if name in found.labeled]
     if len(order) <= WIDE:
         console.print(_matrix(found, order))
     else:
@@ -145,7 +145,7 @@ def _matrix(found: "Relation", order: list[str]) -> Any:
 
 def _ranked(found: "Relation", target: str) -> str:
     near = found.ranking(target)
-    if target in found.labelled:
+    if target in found.labeled:
         return " < ".join(
             f"{own.name} {own.divergence:.3g} {found.mark(target, own.name)}" for own in near
         )

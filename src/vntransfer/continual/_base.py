@@ -149,7 +149,7 @@ class ContinualMethod:
             raise ArgumentError(f"model: expected a torch.nn.Module, got {type(model).__name__}")
         named = {name: p for name, p in model.named_parameters() if p.requires_grad}
         if not named:
-            raise ArgumentError("model: no parameter requires a gradient; nothing can be learnt")
+            raise ArgumentError("model: no parameter requires a gradient; nothing can be learned")
         self.model = model
         self.criterion: Criterion = default_loss if criterion is None else criterion
         self.names = list(named)
@@ -170,7 +170,7 @@ class ContinualMethod:
     def use(
         self, optimizer: torch.optim.Optimizer, scaler: torch.amp.GradScaler | None = None
     ) -> None:
-        """Tell the optimiser whose learning rate a proximal step has to follow.
+        """Tell the optimizer whose learning rate a proximal step has to follow.
 
         `step` and `vntransfer.continual.train` do so; in a loop of your own say it once. With
         mixed precision give the scaler of the loss as well, and call ``scaler.unscale_(optimizer)``
@@ -180,7 +180,7 @@ class ContinualMethod:
         self._look()
 
     def _look(self) -> None:
-        """See whether the optimiser trains all parameters."""
+        """See whether the optimizer trains all parameters."""
         if self.optimizer is not None:
             known = {id(p) for group in self.optimizer.param_groups for p in group["params"]}
             self._all_trained = all(p.requires_grad and id(p) in known for p in self.parameters)
@@ -202,7 +202,7 @@ class ContinualMethod:
         """Change the gradients, after the backward pass."""
 
     def after_step(self) -> None:
-        """Change the parameters, after the optimiser's step."""
+        """Change the parameters, after the optimizer's step."""
 
     def after_task(self) -> None:
         """End a task: keep what protects it, drop its samples."""
@@ -290,10 +290,10 @@ class ContinualMethod:
         self._handles.clear()
 
     def rate(self) -> float | list[float]:
-        """Learning rate of the optimiser: one number, or one per parameter where they differ.
+        """Learning rate of the optimizer: one number, or one per parameter where they differ.
 
         With momentum m, what a gradient moves in the end: lr (1 - dampening) / (1 - m). Nothing for
-        parameters that are frozen or that the optimiser does not have.
+        parameters that are frozen or that the optimizer does not have.
         """
         if self.optimizer is None:
             raise ArgumentError(

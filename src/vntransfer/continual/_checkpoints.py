@@ -1,4 +1,4 @@
-"""Checkpoints: network, method and optimiser in one file, written whole or not at all.
+"""Checkpoints: network, method and optimizer in one file, written whole or not at all.
 
 The file is a safetensors file; what is not a tensor (numbers, names, the structure) is json in its
 header. Nothing is ever unpickled.
@@ -120,7 +120,7 @@ def load_checkpoint(
     *,
     optimizer: torch.optim.Optimizer | None = None,
 ) -> dict[str, Any]:
-    """Bring a network, its method (made with the same options) and optimiser to a saved state.
+    """Bring a network, its method (made with the same options) and optimizer to a saved state.
 
     Parameters
     ----------
@@ -159,7 +159,7 @@ def load_checkpoint(
         )
     if optimizer is not None:
         if tree["optimizer"] is None:
-            raise DataError(f"{path}: holds no optimiser; it was saved without one")
+            raise DataError(f"{path}: holds no optimizer; it was saved without one")
         optimizer.load_state_dict(tree["optimizer"])
     model.load_state_dict(tree["model"])
     method.load_state(tree["method"])  # second: it may depend on the parameters

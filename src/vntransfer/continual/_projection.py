@@ -37,7 +37,7 @@ class Projected(ContinualMethod):
     Small batches have their inputs multiplied by Q, batches of more rows than a layer has outputs
     the gradient itself. A part of a gradient that does not come through the layer's output (a
     penalty on weights that was written into the loss) is damped in the second case only; use the
-    optimiser's weight decay, which is not damped (but see ``sides="both"`` of
+    optimizer's weight decay, which is not damped (but see ``sides="both"`` of
     `CovarianceProjection`, where every change of the weights is).
 
     Parameters
@@ -147,7 +147,7 @@ class SecondMoments:
     ----------
     layers
         Whose inputs.
-    centred
+    centered
         Subtract the mean, so that covariances come out.
     slopes
         Rows are slopes at the layers' outputs instead, without a one.
@@ -164,9 +164,9 @@ class SecondMoments:
     """
 
     def __init__(
-        self, layers: Sequence[Layer], *, centred: bool = False, slopes: bool = False
+        self, layers: Sequence[Layer], *, centered: bool = False, slopes: bool = False
     ) -> None:
-        self.centred = centred
+        self.centered = centered
         self._widths = [layer.units if slopes else layer.inputs for layer in layers]
         blank = [
             layer.weight.detach().new_ones(BUFFER, layer.units if slopes else layer.width)
@@ -211,7 +211,7 @@ class SecondMoments:
         if self.filled[k]:
             a = self.waiting[k][: self.filled[k]]
             self.sums[k].addmm_(a.mT, a)
-            if self.centred:
+            if self.centered:
                 self.totals[k] += a.sum(0)
             self.filled[k] = 0
 
@@ -222,7 +222,7 @@ class SecondMoments:
         if n == 0:
             return None
         moment = self.sums[k].double() / n
-        if self.centred:
+        if self.centered:
             mean = self.totals[k].double() / n
             moment -= mean.outer(mean)
         self.sums[k].zero_(), self.totals[k].zero_()
@@ -231,11 +231,11 @@ class SecondMoments:
 
     def options(self) -> dict[str, Any]:
         """Give what a checkpoint must agree with."""
-        return {"centred": self.centred}
+        return {"centered": self.centered}
 
     def state(self) -> dict[str, Any]:
         """All that a checkpoint needs."""
-        fixed = ("centred", "_widths", "_places")
+        fixed = ("centered", "_widths", "_places")
         return {name: value for name, value in vars(self).items() if name not in fixed}
 
     def load_state(self, state: dict[str, Any]) -> None:

@@ -24,11 +24,11 @@ class Quadratic:
     """Penalty λ Σ_i R_i (θ_i - a_i)² and its two ways into a training step.
 
     "explicit" adds 2 λ R (θ - a) to the gradient; plain descent at rate η then diverges as soon as
-    η λ R > 1. "proximal" (implicit) pulls after the optimiser's step, θ being its result::
+    η λ R > 1. "proximal" (implicit) pulls after the optimizer's step, θ being its result::
 
         argmin_u  λ R (u - a)² + (u - θ)² / 2η  =  (θ + 2 η λ R a) / (1 + 2 η λ R)
 
-    which never overshoots. With an optimiser other than plain descent the pull is decoupled from
+    which never overshoots. With an optimizer other than plain descent the pull is decoupled from
     its scaling, as weight decay is in AdamW.
 
     Parameters
@@ -140,7 +140,7 @@ class Quadratic:
         self.changed()
 
 
-class Penalised(ContinualMethod):
+class Penalized(ContinualMethod):
     """A method whose protection is a `Quadratic`, which it makes as ``quadratic``."""
 
     quadratic: Quadratic

@@ -67,13 +67,13 @@ class CovarianceProjection(Projected):
     mean G of dd', over tasks by their time, d the slopes of the loss at the layer's output: the
     Kronecker factors of the Fisher information F = A ⊗ G, where A = Σ τ_t A_t and τ_t, the sum of
     the learning rates of its steps (with replay, times the share of new samples in a batch), is the
-    time that a task was learnt for. Every so many steps the change Δ of W since the last time
+    time that a task was learned for. Every so many steps the change Δ of W since the last time
     becomes PΔ, where P solves ::
 
-        minimise over P ≻ 0   γ tr(PF) + D(P‖I)
+        minimize over P ≻ 0   γ tr(PF) + D(P‖I)
 
     D the LogDet divergence: P = (I + γF)⁻¹; D the von Neumann divergence: P = exp(-γF). In a task
-    of the same time a change then comes to at most 1/γ of a Newton step for what was learnt before
+    of the same time a change then comes to at most 1/γ of a Newton step for what was learned before
     (τ/τ_t of that where times differ). With
     ``sides="input"`` only the inputs count, P = (I + γS)⁻¹ with S = Σ_t A_t/c, A_t the mean of aa'
     over task t and c the mean diagonal of A_1 in each layer, and every gradient d a' becomes
@@ -89,7 +89,7 @@ class CovarianceProjection(Projected):
     model, criterion
         See `Method`.
     strength
-        γ; None: see `STRENGTHS`. For both sides it suits cross-entropy and standardised responses;
+        γ; None: see `STRENGTHS`. For both sides it suits cross-entropy and standardized responses;
         slopes of a loss in other units want another one.
     sides
         "both" or "input".
@@ -117,7 +117,7 @@ class CovarianceProjection(Projected):
         Ablations: "diagonal" ignores eigenvectors, "random" draws those of the inputs.
     history
         Ablations: A and G of the "first" or "last" task alone.
-    centred
+    centered
         Ablation: covariances of the inputs in place of second moments.
     random_state
         Of the memory, the random eigenvectors and the rows of large batches (see `BUFFER`).
@@ -169,7 +169,7 @@ class CovarianceProjection(Projected):
         layers: Sequence[str] | None = None,
         directions: Directions = "all",
         history: History = "all",
-        centred: bool = False,
+        centered: bool = False,
         random_state: int = 0,
         criterion: Criterion | None = None,
     ) -> None:
@@ -190,7 +190,7 @@ class CovarianceProjection(Projected):
         self.T = [w.new_zeros(k.units, k.units) for k, w in zip(self.layers, like, strict=True)]
         self.weights = [0.0] * len(self.layers)  # that the sum T has
         self.scale: list[float] = [0.0] * len(self.layers)
-        self.moments = SecondMoments(self.layers, centred=centred)
+        self.moments = SecondMoments(self.layers, centered=centered)
         self.slopes = SecondMoments(self.layers, slopes=True)
         self.positions = [[0, 0] for _ in self.layers]  # rows, and samples that they are of
         self.times = [0.0] * len(self.layers)  # learning rates of the present task, added up

@@ -1,4 +1,4 @@
-"""Plain gradient descent without the bookkeeping of torch's optimisers."""
+"""Plain gradient descent without the bookkeeping of torch's optimizers."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -10,7 +10,7 @@ from torch import Tensor
 class Descent(torch.optim.Optimizer):
     """Plain gradient descent, θ ← θ - η g: the numbers of ``torch.optim.SGD``, bit for bit.
 
-    With single samples and a small network more than a quarter of a step is that optimiser's own
+    With single samples and a small network more than a quarter of a step is that optimizer's own
     bookkeeping (profiling marks, hooks, one call per parameter), which is left out here.
 
     Parameters

@@ -8,10 +8,10 @@ from torch import Tensor, nn
 from vntransfer.checks import whole
 from vntransfer.continual._base import Criterion, choice, share
 from vntransfer.continual._fisher import Fisher, Pending, diagonal_fisher
-from vntransfer.continual._quadratic import Form, Penalised, Quadratic, Update
+from vntransfer.continual._quadratic import Form, Penalized, Quadratic, Update
 
 
-class EWC(Penalised):
+class EWC(Penalized):
     """Elastic weight consolidation (Kirkpatrick et al. 2017): a penalty per parameter.
 
     With F_A the diagonal Fisher information at the end of task A and θ_A the parameters then::

@@ -57,7 +57,7 @@ class Freeze(ContinualMethod):
         return super().options() | {"chosen": self.chosen}
 
     def adjust_gradients(self) -> None:
-        """Take the gradients away: no optimiser moves a parameter without one."""
+        """Take the gradients away: no optimizer moves a parameter without one."""
         for i in self.held:
             self.parameters[i].grad = None
 

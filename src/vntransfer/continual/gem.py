@@ -19,7 +19,7 @@ from vntransfer.continual._episodic_gradients import (
 def project(g: Tensor, G: Tensor, margin: float = 0.0) -> Tensor:
     """Nearest gradient that increases none of the losses with gradients G, to first order.
 
-    min ‖z - g‖² with G z >= 0, by its dual: z = g + G'v where v >= margin minimises
+    min ‖z - g‖² with G z >= 0, by its dual: z = g + G'v where v >= margin minimizes
     ‖g + G'v‖² / 2. With v = margin + u and the spectral square root of GG' that is a non-negative
     least-squares problem of as many unknowns as there are rows; it needs no ridge when GG' is
     singular. A margin moves z inside the allowed cone.

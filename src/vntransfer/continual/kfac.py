@@ -56,7 +56,7 @@ class KFAC(ContinualMethod):
     factor 1/2, as in `EWC`. Parameters outside the layers are trained freely.
 
     The step is proximal and exact in the factors' eigenvectors, so that no strength diverges. It
-    costs two products with p x p matrices; it is made once for ``every`` steps of the optimiser,
+    costs two products with p x p matrices; it is made once for ``every`` steps of the optimizer,
     with as many times the learning rate.
 
     Parameters
@@ -143,7 +143,7 @@ class KFAC(ContinualMethod):
 
     @torch.no_grad()
     def _pull(self) -> None:
-        """Minimise λ tr(GΔAΔ') + ‖W - W'‖²/2η in the eigenvectors of G and A."""
+        """Minimize λ tr(GΔAΔ') + ‖W - W'‖²/2η in the eigenvectors of G and A."""
         rate, places = self.rate(), self.places()
         for layer, W0, spectra in zip(self.layers, self.anchors, self.spectra, strict=True):
             alpha, U, gamma, V = spectra

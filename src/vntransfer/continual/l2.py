@@ -8,7 +8,7 @@ from torch import nn
 
 from vntransfer.continual._base import ContinualMethod, Criterion, choice
 from vntransfer.continual._layers import watch_order
-from vntransfer.continual._quadratic import Penalised, Quadratic, Update
+from vntransfer.continual._quadratic import Penalized, Quadratic, Update
 from vntransfer.errors import ArgumentError
 
 Anchoring = Literal["mean", "separate", "last"]
@@ -50,7 +50,7 @@ def _belongs(name: str, start: str) -> bool:
     return name == start or name.startswith(f"{start}.")
 
 
-class L2Anchor(Penalised):
+class L2Anchor(Penalized):
     """Pull all parameters of the upper layers equally to where earlier tasks left them.
 
     The penalty λ Σ_i (θ_i - a_i)². It knows nothing about the tasks: what a method with Fisher
@@ -65,7 +65,7 @@ class L2Anchor(Penalised):
         λ.
     anchor
         "mean" of the parameters after each task: RSP with a constant in place of the divergence,
-        normalised over tasks. "separate": a penalty of λ for every task, so that the pull grows.
+        normalized over tasks. "separate": a penalty of λ for every task, so that the pull grows.
         "last": where the latest task left them.
     layers
         "upper" (all but the first, which RSP treats otherwise), "all", or names of layers.

@@ -1,4 +1,4 @@
-"""How much is learnt and how much is kept: the accuracy matrix and what is read from it.
+"""How much is learned and how much is kept: the accuracy matrix and what is read from it.
 
 R[i, j] is the accuracy (or error) on task j after learning task i. With T tasks::
 
@@ -177,7 +177,7 @@ def forward_transfer(R: ArrayLike, initial: ArrayLike) -> float:
 
 
 def forgetting_curve(R: ArrayLike) -> Matrix:
-    """Mean accuracy on a task 0, 1, 2, ... tasks after it was learnt, (T,).
+    """Mean accuracy on a task 0, 1, 2, ... tasks after it was learned, (T,).
 
     Examples
     --------

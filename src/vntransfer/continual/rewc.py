@@ -12,7 +12,7 @@ from vntransfer.continual._base import Criterion, choice, refuse_infinite
 from vntransfer.continual._fisher import Fisher, Pending, diagonal_fisher, draw_labels, evaluation
 from vntransfer.continual._layer_recorder import refuse_silent, sample_slopes
 from vntransfer.continual._layers import Layer, find_layers, watch_order
-from vntransfer.continual._quadratic import Penalised, Quadratic, Update
+from vntransfer.continual._quadratic import Penalized, Quadratic, Update
 from vntransfer.continual.networks import MultiHead
 
 Rotation = Literal["corrected", "published"]
@@ -33,7 +33,7 @@ def turn(module: nn.Module, x: Tensor, U: Tensor) -> Tensor:
     return x @ U if isinstance(module, nn.Linear) else torch.einsum("nchw,cd->ndhw", x, U)
 
 
-class REWC(Penalised):
+class REWC(Penalized):
     """Rotated elastic weight consolidation (Liu et al. 2018): EWC where the Fisher is diagonal.
 
     EWC ignores the off-diagonal Fisher information. Here a layer y = xW' + b (W as torch has it,
@@ -44,7 +44,7 @@ class REWC(Penalised):
     U₁ the eigenvectors of E[x'x], U₂ those of E[g'g] (g the gradient of the log-likelihood at y,
     labels drawn from the prediction), and W̃, b̃ are trained under EWC's penalty. The network's
     parameter objects now hold W̃ and b̃ and hooks turn inputs and outputs: its function is the same,
-    and optimisers keep working; `unrotate` gives plain parameters back. Of convolutions channels
+    and optimizers keep working; `unrotate` gives plain parameters back. Of convolutions channels
     are turned.
 
     The public code has U₂ in place of U₂' on the output side: the gradient at the inner output is

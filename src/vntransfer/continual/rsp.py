@@ -13,7 +13,7 @@ from vntransfer.continual._fisher import Pending, evaluation
 from vntransfer.continual._group_anchors import Owned, Owns
 from vntransfer.continual._layer_recorder import Tape, layer_fisher, layer_inputs, refuse_silent
 from vntransfer.continual._layers import find_layers, junctions, watch_order
-from vntransfer.continual._quadratic import Penalised, Quadratic, Update
+from vntransfer.continual._quadratic import Penalized, Quadratic, Update
 from vntransfer.continual._relatedness import GroupBlocks, RunningMoments
 from vntransfer.continual._unit_groups import Grouping, find_groups
 from vntransfer.errors import ArgumentError
@@ -48,10 +48,10 @@ def relatedness(D: Tensor, kind: Relatedness, temperature: float, over: Normaliz
     return exponent.softmax(0 if over == "tasks" else 1)
 
 
-class RSP(Penalised):
+class RSP(Penalized):
     """Representation similarity penalty (Eqs. 10 and 11): similar tasks' modules are held.
 
-    While task B is learnt, with θ_A the parameters at the end of each earlier task A::
+    While task B is learned, with θ_A the parameters at the end of each earlier task A::
 
         λ Σ_A Σ_k r_A,k Σ_{i in g_k} (θ_i - θ_A,i)²,   r_A,k = exp(-D_A,k / T) / Z
 
@@ -65,7 +65,7 @@ class RSP(Penalised):
     almost nothing on the paper's streams: see there too.
 
     Memory: one copy of the parameters above the first layer and the groups' covariances per task
-    (r changes while B is learnt, so that these anchors cannot be summed); all else is constant.
+    (r changes while B is learned, so that these anchors cannot be summed); all else is constant.
     The penalty itself is collapsed into one precision and one anchor per parameter whenever r is
     recomputed, so that a step costs hardly more with many tasks.
 
@@ -228,7 +228,7 @@ class RSP(Penalised):
         self.since = 0
         if self.past:
             equal = [torch.zeros(len(self.past), b.n_groups) for b in self.blocks]
-            self._penalise(equal)
+            self._penalize(equal)
 
     def observe(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
         """See a batch: its activations are recorded in the coming pass."""
@@ -356,7 +356,7 @@ class RSP(Penalised):
         self.divergences = [
             b.divergence(now, then) for b, now, then in zip(self.blocks, blocks, past, strict=True)
         ]
-        self._penalise(self.divergences)
+        self._penalize(self.divergences)
 
     def _under_present_network(self, x: Tensor, y: Tensor) -> list[list[Tensor]]:
         """Blocks of every hidden layer, of samples seen through the network as it is now."""
@@ -377,7 +377,7 @@ class RSP(Penalised):
         return self._stacked
 
     @torch.no_grad()
-    def _penalise(self, divergences: list[Tensor]) -> None:
+    def _penalize(self, divergences: list[Tensor]) -> None:
         """Collapse the penalties of all earlier tasks into one precision and anchor each."""
         like = self.parameters[0]
         r = [

@@ -7,10 +7,10 @@ from torch import nn
 
 from vntransfer.checks import number
 from vntransfer.continual._base import Criterion
-from vntransfer.continual._quadratic import Penalised, Quadratic, Update
+from vntransfer.continual._quadratic import Penalized, Quadratic, Update
 
 
-class SI(Penalised):
+class SI(Penalized):
     """Synaptic intelligence (Zenke, Poole, Ganguli 2017): importance along the path of training.
 
     Over the steps of a task, with g the gradient of the task's own loss and Δ the change of the

@@ -13,7 +13,7 @@ from vntransfer.linalg import log_of, once, safe_sqrt, spectrum
 def jensen_von_neumann(sigma: Array, rho: Array) -> Array:
     """Square root of the quantum Jensen-Shannon divergence, √(½ D(σ‖μ) + ½ D(ρ‖μ)), μ = (σ+ρ)/2.
 
-    The metric nearest in kind to √J: the same entropies, symmetrised over the midpoint. A metric
+    The metric nearest in kind to √J: the same entropies, symmetrized over the midpoint. A metric
     on all positive semidefinite matrices (Virosztek 2021, Sra 2021).
 
     Parameters
@@ -143,7 +143,7 @@ class _BuresWasserstein(torch.autograd.Function):
 def bures_wasserstein(sigma: Array, rho: Array) -> Array:
     """Bures-Wasserstein distance √(tr σ + tr ρ - 2 tr (σ^½ ρ σ^½)^½).
 
-    The optimal-transport distance of centred Gaussians. Computed as a norm of a difference, which
+    The optimal-transport distance of centered Gaussians. Computed as a norm of a difference, which
     keeps all digits near equality.
 
     Parameters

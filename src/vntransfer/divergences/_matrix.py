@@ -247,7 +247,7 @@ class _LogDet(torch.autograd.Function):
 def log_det(sigma: Array, rho: Array) -> Array:
     """LogDet divergence tr(σρ⁻¹) - log det(σρ⁻¹) - n.
 
-    Twice the Kullback-Leibler divergence of centred Gaussians. Not symmetric; invariant under any
+    Twice the Kullback-Leibler divergence of centered Gaussians. Not symmetric; invariant under any
     common invertible linear map of the columns.
 
     Parameters

@@ -168,7 +168,7 @@ def _table(stack: Tensor, divergence: str, n_response: int, eps: float) -> Tenso
     if base not in _FAST:
         spectrum(stack, "domains", eps)
         return _one_by_one(stack, entry.function)
-    # conditional divergences are symmetrised in any case
+    # conditional divergences are symmetrized in any case
     fast = _jeffreys if entry.conditional and base == "von_neumann" else _FAST[base]
     table = fast(stack, eps)
     if entry.conditional:

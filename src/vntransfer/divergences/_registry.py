@@ -56,6 +56,6 @@ DIVERGENCES: dict[str, Divergence] = {
     "log_euclidean": _entry(_distances.log_euclidean, "sm", 0, "‖log σ - log ρ‖_F"),
     "affine_invariant": _entry(_distances.affine_invariant, "sm", 0, "‖log(ρ^-½ σ ρ^-½)‖_F"),
     "bures_wasserstein": _entry(
-        _distances.bures_wasserstein, "sm", 0.5, "optimal transport between centred Gaussians"
+        _distances.bures_wasserstein, "sm", 0.5, "optimal transport between centered Gaussians"
     ),
 }

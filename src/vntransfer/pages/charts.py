@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from vntransfer.errors import ArgumentError
 
 MUTED = -1
-"""Colour of what is there for comparison only."""
+"""Color of what is there for comparison only."""
 
 DASHES = ("solid", "dashed", "dotted")
 """Strokes of a series; "none" shows its marks alone."""
@@ -63,10 +63,10 @@ class Series:
     low, high
         Ends of an interval around y.
     dash
-        One of `DASHES`, or "none"; by default solid until the colours are used up.
+        One of `DASHES`, or "none"; by default solid until the colors are used up.
     marks
         Whether points have marks.
-    colour
+    color
         Place in the palette (`MUTED` for comparison); by default that of its name among all.
     thin
         Drawn thinner and paler, and absent from the legend.
@@ -87,7 +87,7 @@ class Series:
     high: Numbers | None = None
     dash: str = ""
     marks: bool = True
-    colour: int | None = None
+    color: int | None = None
     thin: bool = False
 
     def __post_init__(self) -> None:
@@ -224,7 +224,7 @@ class Dendrogram:
 
 @dataclass(frozen=True)
 class Heatmap:
-    """A matrix in colours.
+    """A matrix in colors.
 
     Parameters
     ----------
@@ -233,14 +233,14 @@ class Heatmap:
     values
         Matrix; None or NaN leaves a place empty.
     title, row_label, column_label, label
-        Above the panel, beside the rows, below the columns, and what the colours measure.
+        Above the panel, beside the rows, below the columns, and what the colors measure.
     low, high
-        Ends of the colours; by default 0 (or the smallest value) to the largest, and for diverging
+        Ends of the colors; by default 0 (or the smallest value) to the largest, and for diverging
         ones as far below ``middle`` as above it.
     diverging
-        Two colours away from ``middle``.
+        Two colors away from ``middle``.
     middle
-        Where diverging colours part.
+        Where diverging colors part.
     numbers
         Whether to write the values into the map.
     tree
@@ -283,7 +283,7 @@ class Heatmap:
 
     @property
     def limits(self) -> tuple[float, float]:
-        """Ends of the colours."""
+        """Ends of the colors."""
         known = self.values[np.isfinite(self.values)]
         low, high = (float(known.min()), float(known.max())) if len(known) else (0.0, 1.0)
         if self.diverging:
@@ -330,7 +330,7 @@ class Panels:
     charts
         The panels.
     share
-        Give axes (and colours of heat maps) the same ends in all panels.
+        Give axes (and colors of heat maps) the same ends in all panels.
     columns
         At most so many beside each other.
 

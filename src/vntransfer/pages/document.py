@@ -16,7 +16,7 @@ from vntransfer.pages.scales import number
 from vntransfer.storage.files import atomic_write
 
 NOTES = {"good": "Better", "bad": "Worse", "neutral": "", "warning": "Note"}
-"""Kinds of notes and the word that says the same as their colour."""
+"""Kinds of notes and the word that says the same as their color."""
 
 LONG = 25
 """Rows from which on a table scrolls in its own box."""
@@ -61,7 +61,7 @@ class TableCell:
     value
         What the column is sorted by; None sorts by the text.
     tone
-        One of `NOTES`: the colour.
+        One of `NOTES`: the color.
 
     Examples
     --------

@@ -24,19 +24,19 @@ from vntransfer.pages.charts import (
     Series,
 )
 from vntransfer.pages.draw_grid import draw_dendrogram, draw_heatmap
-from vntransfer.pages.layout import colours, finite
+from vntransfer.pages.layout import colors, finite
 from vntransfer.pages.palette import SERIES
 from vntransfer.pages.panel_frame import PanelFrame, frame
 from vntransfer.pages.scales import number
 from vntransfer.pages.svg import mark, path, tag
 
-N_COLOURS = len(SERIES["light"])
+N_COLORS = len(SERIES["light"])
 _WIDE, _TALL = 480.0, 270.0  # a panel alone
 _WIDTH, _HEIGHT = 296.0, 210.0  # one of several
 
 
 def classes(place: int) -> str:
-    """Classes of a series: its colour and, when the colours are used up, its stroke.
+    """Classes of a series: its color and, when the colors are used up, its stroke.
 
     Examples
     --------
@@ -45,8 +45,8 @@ def classes(place: int) -> str:
     """
     if place < 0:
         return "muted"
-    stroke = place // N_COLOURS % 3
-    return f"s{place % N_COLOURS}" + (f" k{stroke}" if stroke else "")
+    stroke = place // N_COLORS % 3
+    return f"s{place % N_COLORS}" + (f" k{stroke}" if stroke else "")
 
 
 def draw(panel: Panel, chart: Chart, *, alone: bool = True) -> tuple[str, float, float]:
@@ -57,7 +57,7 @@ def draw(panel: Panel, chart: Chart, *, alone: bool = True) -> tuple[str, float,
     panel
         One of ``panels(chart)``.
     chart
-        The whole, for the colours.
+        The whole, for the colors.
     alone
         Whether there is room for a large panel.
 
@@ -69,7 +69,7 @@ def draw(panel: Panel, chart: Chart, *, alone: bool = True) -> tuple[str, float,
     (480.0, 270.0, True)
     """
     size = (_WIDE, _TALL) if alone else (_WIDTH, _HEIGHT)
-    return _draw(panel, colours(chart), size)
+    return _draw(panel, colors(chart), size)
 
 
 _Size = tuple[float, float]

@@ -1,4 +1,4 @@
-"""Drawing of heat maps, their colour scale, and trees."""
+"""Drawing of heat maps, their color scale, and trees."""
 
 import math
 from typing import Any
@@ -24,7 +24,7 @@ _TREE = 56.0
 
 
 def level(value: float, low: float, high: float) -> int:
-    """Step of a colour scale, 0 to 32.
+    """Step of a color scale, 0 to 32.
 
     Examples
     --------
@@ -36,7 +36,7 @@ def level(value: float, low: float, high: float) -> int:
 
 
 def short(value: float, largest: float) -> str:
-    """Value in a cell: as few letters as its neighbours allow.
+    """Value in a cell: as few letters as its neighbors allow.
 
     Examples
     --------
@@ -117,7 +117,7 @@ def _cells(chart: Heatmap, left: float, top: float, side: float) -> list[str]:
 
 
 def _empty(values: Any, left: float, y: float, side: float, gap: float) -> list[str]:
-    """One grey bar for each run of places without a value."""
+    """One gray bar for each run of places without a value."""
     missing = [False, *(not math.isfinite(value) for value in values), False]
     turns = [j for j in range(len(missing) - 1) if missing[j] != missing[j + 1]]
     return [
@@ -149,7 +149,7 @@ def _names(
     return parts
 
 
-def colour_bar(chart: Heatmap) -> tuple[str, float, float]:
+def color_bar(chart: Heatmap) -> tuple[str, float, float]:
     """SVG content, width and height of the scale of a heat map."""
     low, high = chart.limits
     letter = "d" if chart.diverging else "q"

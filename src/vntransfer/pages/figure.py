@@ -6,8 +6,8 @@ from html import escape
 from vntransfer.pages.alt_text import MOST_ROWS, numbers, summary
 from vntransfer.pages.charts import Bars, Chart, Heatmap, Histogram, Panel, Panels, Scatter, Series
 from vntransfer.pages.draw import classes, draw
-from vntransfer.pages.draw_grid import colour_bar
-from vntransfer.pages.layout import colours, panels
+from vntransfer.pages.draw_grid import color_bar
+from vntransfer.pages.layout import colors, panels
 from vntransfer.pages.svg import mark, tag
 
 
@@ -77,15 +77,15 @@ def _legend(chart: Chart, shown: list[Panel]) -> str:
     maps = [panel for panel in shown if isinstance(panel, Heatmap)]
     if maps:
         bars = dict.fromkeys((panel.limits, panel.diverging, panel.label) for panel in maps)
-        if len(bars) > 1:  # each panel has its own colours: the numbers are in its cells
+        if len(bars) > 1:  # each panel has its own colors: the numbers are in its cells
             return ""
-        content, width, height = colour_bar(maps[0])
+        content, width, height = color_bar(maps[0])
         box = f"0 0 {width:.0f} {height:.0f}"
         size = {"width": width, "height": height}
         bar = tag("svg", content, viewBox=box, aria_hidden="true", **size)
         name = f'<span class="name word">{escape(maps[0].label)}</span>' if maps[0].label else ""
         return f'<div class="legend">{name}{bar}</div>'
-    places = colours(chart)
+    places = colors(chart)
     known = {s.name: s for panel in shown for s in getattr(panel, "series", ()) if not s.thin}
     names = [name for name in places if name in known]
     if len(names) < 2:

@@ -1,4 +1,4 @@
-"""What the panels of a chart share: ends of axes and colours, places in the palette."""
+"""What the panels of a chart share: ends of axes and colors, places in the palette."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -111,18 +111,18 @@ def _along(panel: Panel, name: str) -> Iterator[Numbers | None]:
         yield [0.0]
 
 
-def colours(chart: Chart) -> dict[str, int]:
+def colors(chart: Chart) -> dict[str, int]:
     """Name of a series -> its place in the palette, the same in all panels, in that order.
 
     Examples
     --------
     >>> from vntransfer.pages import Series
-    >>> colours(Lines([Series("a", [1], [1]), Series("b", [1], [2])]))
+    >>> colors(Lines([Series("a", [1], [1]), Series("b", [1], [2])]))
     {'a': 0, 'b': 1}
     """
     found: dict[str, int] = {}
     for panel in panels(chart):
         for series in getattr(panel, "series", ()):
-            place = sum(i >= 0 for i in found.values()) if series.colour is None else series.colour
+            place = sum(i >= 0 for i in found.values()) if series.color is None else series.color
             found.setdefault(series.name, place)
     return dict(sorted(found.items(), key=lambda item: (item[1] < 0, item[1])))

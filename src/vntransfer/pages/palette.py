@@ -1,6 +1,6 @@
-"""Colours of both themes: readable on their ground, distinct for the colour-blind.
+"""Colors of both themes: readable on their ground, distinct for the color-blind.
 
-Charts name colours by class (``s0`` to ``s6`` for series, ``q0`` to ``q32`` for a sequential and
+Charts name colors by class (``s0`` to ``s6`` for series, ``q0`` to ``q32`` for a sequential and
 ``d0`` to ``d32`` for a diverging scale); this module gives the classes their values, once per
 theme, as CSS variables.
 """
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 LEVELS = 33
-"""Steps of a colour scale: more than an eye tells apart."""
+"""Steps of a color scale: more than an eye tells apart."""
 
 GROUND = {"light": "#ffffff", "dark": "#16191d"}
 """What charts are drawn on."""
@@ -23,7 +23,7 @@ SERIES = {
     "light": ("#0346a3", "#b34a0b", "#358171", "#db54b5", "#ac8f36", "#408dfd", "#5e454c"),
     "dark": ("#3d7efc", "#e5481c", "#0dc37d", "#c989d1", "#dad022", "#aacdff", "#868686"),
 }
-"""One colour per series; markers and dashes tell further ones apart."""
+"""One color per series; markers and dashes tell further ones apart."""
 
 # A single hue from near the ground to far from it; one scale runs from light to dark, the other
 # from dark to light, so that "more" is always what stands out.
@@ -55,7 +55,7 @@ _LAB = np.array(
 _Array = NDArray[np.float64]
 
 
-def linear(colour: str) -> _Array:
+def linear(color: str) -> _Array:
     """Linear red, green and blue of ``#rrggbb``.
 
     Examples
@@ -63,7 +63,7 @@ def linear(colour: str) -> _Array:
     >>> linear("#ff0000")
     array([1., 0., 0.])
     """
-    parts = np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)]) / 255
+    parts = np.array([int(color[i : i + 2], 16) for i in (1, 3, 5)]) / 255
     return np.asarray(np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4))
 
 
@@ -79,7 +79,7 @@ def oklab(rgb: _Array) -> _Array:
 
 
 def mix(stops: Sequence[str], n: int = LEVELS) -> list[str]:
-    """Colours between stops, evenly spaced in OKLab.
+    """Colors between stops, evenly spaced in OKLab.
 
     Examples
     --------
@@ -94,7 +94,7 @@ def mix(stops: Sequence[str], n: int = LEVELS) -> list[str]:
 
 
 def contrast(a: str, b: str) -> float:
-    """Contrast ratio of two colours by the rule of WCAG 2, 1 to 21.
+    """Contrast ratio of two colors by the rule of WCAG 2, 1 to 21.
 
     Examples
     --------
@@ -105,28 +105,28 @@ def contrast(a: str, b: str) -> float:
     return (light + 0.05) / (dark + 0.05)
 
 
-def _luminance(colour: str) -> float:
-    return float(linear(colour) @ (0.2126, 0.7152, 0.0722))
+def _luminance(color: str) -> float:
+    return float(linear(color) @ (0.2126, 0.7152, 0.0722))
 
 
 def scales(theme: str) -> dict[str, list[str]]:
-    """Colours of the scales of a theme: ``q`` sequential, ``d`` diverging."""
+    """Colors of the scales of a theme: ``q`` sequential, ``d`` diverging."""
     return {"q": mix(_SEQUENTIAL[theme]), "d": mix(_DIVERGING[theme])}
 
 
-def on(colour: str) -> str:
-    """Black or white, whichever reads better on a colour.
+def on(color: str) -> str:
+    """Black or white, whichever reads better on a color.
 
     Examples
     --------
     >>> on("#ffff00"), on("#000080")
     ('#000000', '#ffffff')
     """
-    return max(("#000000", "#ffffff"), key=lambda ink: contrast(ink, colour))
+    return max(("#000000", "#ffffff"), key=lambda ink: contrast(ink, color))
 
 
 def variables(theme: str) -> dict[str, str]:
-    """CSS variables of a theme's chart colours.
+    """CSS variables of a theme's chart colors.
 
     Examples
     --------
@@ -134,10 +134,10 @@ def variables(theme: str) -> dict[str, str]:
     '#0346a3'
     """
     found = {"--ground": GROUND[theme], "--ink": INK[theme]}
-    found |= {f"--s{i}": colour for i, colour in enumerate(SERIES[theme])}
-    for letter, colours in scales(theme).items():
-        for level, colour in enumerate(colours):
-            found |= {f"--{letter}{level}": colour, f"--{letter}t{level}": on(colour)}
+    found |= {f"--s{i}": color for i, color in enumerate(SERIES[theme])}
+    for letter, colors in scales(theme).items():
+        for level, color in enumerate(colors):
+            found |= {f"--{letter}{level}": color, f"--{letter}t{level}": on(color)}
     return found
 
 

@@ -8,5 +8,5 @@ from vntransfer.relations._pairwise_tests import check_words as check_words
 from vntransfer.relations._pairwise_tests import relation_test as relation_test
 from vntransfer.relations._resampled_divergences import check_divergence as check_divergence
 from vntransfer.relations.result import Interval as Interval
-from vntransfer.relations.result import Neighbour as Neighbour
+from vntransfer.relations.result import Neighbor as Neighbor
 from vntransfer.relations.result import Relation as Relation

@@ -45,7 +45,7 @@ def write(found: Relation, path: Path, title: str) -> Path:
 def _answer(found: Relation, page: Page) -> None:
     part = page.section("What came out")
     part.text(*verdict(found))
-    without = [name for name in found.names if name not in found.labelled]
+    without = [name for name in found.names if name not in found.labeled]
     for name in without[:20]:
         near = found.ranking(name)
         part.note(
@@ -56,7 +56,7 @@ def _answer(found: Relation, page: Page) -> None:
 
 def _maps(found: Relation, page: Page) -> None:
     part = page.section("Maps")
-    known = found.labelled
+    known = found.labeled
     at = [found.at(name) for name in known]
     part.figure(
         Heatmap(
@@ -89,7 +89,7 @@ def _pairs(found: Relation, page: Page) -> None:
     part = page.section("All pairs")
     ends = found.intervals
     rows: list[list[Value]] = []
-    for one, other in combinations(found.labelled, 2):
+    for one, other in combinations(found.labeled, 2):
         i, j = found.at(one), found.at(other)
         p = float(found.p_values[i, j])
         if np.isnan(p):
@@ -136,7 +136,7 @@ def _rankings(found: Relation, page: Page) -> None:
     part = page.section("Closest sources")
     for target in found.names[:SHOWN]:
         near = found.ranking(target)
-        own = target in found.labelled
+        own = target in found.labeled
         j = [found.at(n.name) for n in near]
         i = found.at(target)
         ends = found.features_intervals

@@ -19,7 +19,7 @@ _BLOCK = 250
 
 @dataclass(frozen=True)
 class Sample:
-    """One domain's standardised rows, centred: X (n, d), y (n,), Φ (n, p), G = Φ'Φ, g = Φ'y."""
+    """One domain's standardized rows, centered: X (n, d), y (n,), Φ (n, p), G = Φ'Φ, g = Φ'y."""
 
     X: Matrix
     y: Matrix
@@ -29,7 +29,7 @@ class Sample:
 
     @classmethod
     def of(cls, X: Matrix, y: Matrix, basis: Basis | None) -> "Sample":
-        """Centre the rows, and their columns of the basis if there is one."""
+        """Center the rows, and their columns of the basis if there is one."""
         Phi = X if basis is None else basis.columns(X)
         X, y, Phi = X - X.mean(0), y - y.mean(), Phi - Phi.mean(0)
         return cls(X, y, Phi, Phi.T @ Phi, Phi.T @ y)
@@ -196,8 +196,8 @@ def _noise(
         half = own.astype(np.float32)[:, None]
         return signs * (2 * half) - half
     drawn = own if kind == "own" else pooled
-    centred = (drawn - drawn.mean()).astype(np.float32)
-    return centred[rng.integers(0, len(drawn), (len(own), size))]
+    centered = (drawn - drawn.mean()).astype(np.float32)
+    return centered[rng.integers(0, len(drawn), (len(own), size))]
 
 
 def _sizes(n_resamples: int) -> Iterator[int]:

@@ -31,7 +31,7 @@ LEAST = 10
 """Rows of a domain that a test needs at least."""
 
 RIDGE = 1e-3
-"""Added to the diagonals of covariances of standardised columns: the `auto` of `pairwise`."""
+"""Added to the diagonals of covariances of standardized columns: the `auto` of `pairwise`."""
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ def relation_test(
         Inputs and responses together are distributed alike: rows are exchanged between the two
         domains at random. Different inputs alone reject it.
 
-    All columns are first standardised on the rows of all domains together.
+    All columns are first standardized on the rows of all domains together.
 
     Parameters
     ----------
@@ -148,7 +148,7 @@ def relation_test(
     max_rows
         Of a larger domain so many rows are taken at random.
     ridge
-        Added to the diagonals of the standardised covariances.
+        Added to the diagonals of the standardized covariances.
 
     Examples
     --------
@@ -166,7 +166,7 @@ def relation_test(
     check_divergence(divergence)
     ridge = number("ridge", ridge, exclusive=True)
     rng = np.random.default_rng(random_state)
-    names, rows = standardised(*_take(domains), max_rows, rng)
+    names, rows = standardized(*_take(domains), max_rows, rng)
     pairs = list(combinations(range(len(names)), 2))
     if n_resamples + 1 < 20 * len(pairs):
         warnings.warn(
@@ -258,7 +258,7 @@ def _rows(name: str, domain: Any) -> tuple[Matrix, Matrix]:
     return X, y
 
 
-def standardised(
+def standardized(
     names: list[str], rows: list[tuple[Matrix, Matrix]], max_rows: int, rng: np.random.Generator
 ) -> tuple[list[str], list[tuple[Matrix, Matrix]]]:
     """Rows with columns of mean 0 and variance 1 over all domains, at most so many of each."""

@@ -44,7 +44,7 @@ class Bordered:
 
 
 def between(sigma: Tensor, rho: Tensor, divergence: str) -> Tensor:
-    """Symmetrised divergence of matrices (B, n, n), response last: the mean of both directions.
+    """Symmetrized divergence of matrices (B, n, n), response last: the mean of both directions.
 
     Examples
     --------

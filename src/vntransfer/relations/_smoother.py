@@ -1,7 +1,7 @@
-"""The flexible fit of a relation that several domains may share: a penalised linear smoother.
+"""The flexible fit of a relation that several domains may share: a penalized linear smoother.
 
 E[y|x] is written as Φ(x)θ plus a level of each domain's own. Φ holds the features themselves (not
-penalised where that leaves half of the rows, so that a linear relation is fitted without bias),
+penalized where that leaves half of the rows, so that a linear relation is fitted without bias),
 hinges max(0, x_j - knot) at quantiles (additive bends), products of two features where there are
 few of them, and radial functions around landmark rows (interactions). Because the fit is linear in
 y, fitting it again to a resampled y is one matrix product.
@@ -100,7 +100,7 @@ class Fit:
 
 
 def fit(G: Matrix, g: Matrix, yy: float, n: int, levels: int, basis: Basis) -> Fit:
-    """Choose the penalty Λ by generalised cross-validation and invert.
+    """Choose the penalty Λ by generalized cross-validation and invert.
 
     A degree of freedom costs no more than it must: too smooth a fit is biased where a domain's
     inputs are wide, which looks like a difference, while the noise of a rough fit is resampled with
@@ -110,13 +110,13 @@ def fit(G: Matrix, g: Matrix, yy: float, n: int, levels: int, basis: Basis) -> F
     Parameters
     ----------
     G, g, yy
-        Φ'Φ (p, p), Φ'y (p,) and y'y, all centred per domain.
+        Φ'Φ (p, p), Φ'y (p,) and y'y, all centered per domain.
     n, levels
         Numbers of rows and of domains (each has a level of its own).
     basis
-        Which columns are penalised.
+        Which columns are penalized.
     """
-    # Features are not penalised, unless there are too many for the rows: taken out first.
+    # Features are not penalized, unless there are too many for the rows: taken out first.
     free = basis.n_features if 2 * (basis.n_features + levels) <= n else 0
     tiny = 1e-8 * max(float(np.diagonal(G).mean()), 1e-300)
     inner = np.linalg.inv(G[:free, :free] + tiny * np.eye(free))

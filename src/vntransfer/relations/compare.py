@@ -70,7 +70,7 @@ def compare(
         )
     return Relation(
         tuple(names),
-        {name: (own.labelled, own.unlabelled) for name, own in made.items()},
+        {name: (own.labeled, own.unlabeled) for name, own in made.items()},
         spread(whole, at, K),
         Interval(*(spread(end, at, K) for end in ends)),
         bare,
@@ -133,23 +133,23 @@ def _check(made: Summaries, domain: str, response: str, notes: list[str]) -> lis
     if len(made.domains) < 2:
         found = next(iter(made.domains), "none")
         raise DataError(f"column {domain!r}: has one place, {found!r}; at least two are needed")
-    small = [name for name, own in made.items() if own.labelled + own.unlabelled < 2]
+    small = [name for name, own in made.items() if own.labeled + own.unlabeled < 2]
     if small:
         raise DataError(f"place {small[0]!r}: has one row; drop it or merge it with another")
-    known = [name for name, own in made.items() if own.labelled >= 2]
+    known = [name for name, own in made.items() if own.labeled >= 2]
     if len(known) < 2:
         raise DataError(
             f"column {response!r}: is known in {len(known) or 'no'} place; at least two with "
             f"responses are needed to compare how it depends on the features"
         )
     for name, own in made.items():
-        if own.unlabelled and name in known:
+        if own.unlabeled and name in known:
             notes.append(
-                f"{own.unlabelled:,} of {own.labelled + own.unlabelled:,} rows of {name!r} have no "
+                f"{own.unlabeled:,} of {own.labeled + own.unlabeled:,} rows of {name!r} have no "
                 f"response: they count for the features alone"
             )
-        elif own.unlabelled:
-            has = "has one response, which is too few" if own.labelled else "has no responses"
+        elif own.unlabeled:
+            has = "has one response, which is too few" if own.labeled else "has no responses"
             notes.append(
                 f"{name!r} {has}: how they depend on the features is not known there, "
                 f"and it is placed by its features alone"
@@ -213,11 +213,11 @@ def _test(
 ) -> tuple[Matrix, Matrix]:
     """Raw and corrected p-values of the places with enough rows."""
     names = list(made.domains)
-    tested = [name for name in known if made.domains[name].labelled >= LEAST]
+    tested = [name for name in known if made.domains[name].labeled >= LEAST]
     empty = np.full((len(names), len(names)), np.nan)
     for name in known:
         if name not in tested:
-            few = made.domains[name].labelled
+            few = made.domains[name].labeled
             notes.append(f"{name!r} has {few} rows with a response: too few to be tested")
     pairs = len(list(combinations(tested, 2)))
     settings["n_resamples"] = resamples_for(pairs) if n_resamples is None else n_resamples
@@ -225,7 +225,7 @@ def _test(
         return empty, empty
     rows = {name: made.domains[name].reservoir.rows for name in tested}
     for name in tested:
-        if made.domains[name].labelled > RESERVOIR:
+        if made.domains[name].labeled > RESERVOIR:
             notes.append(f"{name!r} is tested by {RESERVOIR:,} random rows")
     if pairs > 0.05 * (settings["n_resamples"] + 1):
         notes.append(

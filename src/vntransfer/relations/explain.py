@@ -46,10 +46,10 @@ def verdict(found: Relation) -> Iterator[str]:
     )
     alone = [
         name
-        for name in found.labelled
-        if all((a, b) in far for a, b in combinations(found.labelled, 2) if name in (a, b))
+        for name in found.labeled
+        if all((a, b) in far for a, b in combinations(found.labeled, 2) if name in (a, b))
     ]
-    if alone and len(found.labelled) > 2:
+    if alone and len(found.labeled) > 2:
         yield f"Different from every other place: {', '.join(alone)}."
 
 

@@ -25,7 +25,7 @@ SHOWN = 8
 """Places whose closest ones a summary names."""
 
 
-class Neighbour(NamedTuple):
+class Neighbor(NamedTuple):
     """How near a place is to another: the divergence and its interval, p-value, and the inputs."""
 
     name: str
@@ -52,7 +52,7 @@ class Relation:
     """How K places relate to each other.
 
     Matrices are (K, K), symmetric, in the order of ``names``, and NaN where a place has no
-    responses. Numbers are in units of the pooled variance: columns are standardised on the rows of
+    responses. Numbers are in units of the pooled variance: columns are standardized on the rows of
     all places together.
 
     Parameters
@@ -90,7 +90,7 @@ class Relation:
     treatment: tuple[tuple[str, str, str], ...] = field(default=(), repr=False)
 
     @property
-    def labelled(self) -> list[str]:
+    def labeled(self) -> list[str]:
         """Places with responses."""
         return [name for name in self.names if self.rows[name][0] >= 2]
 
@@ -102,9 +102,9 @@ class Relation:
         return self.names.index(written)
 
     @overload
-    def ranking(self, target: str | float) -> list[Neighbour]: ...  # type: ignore[overload-overlap]
+    def ranking(self, target: str | float) -> list[Neighbor]: ...  # type: ignore[overload-overlap]
     @overload
-    def ranking(self, target: Sequence[str | float]) -> dict[str, list[Neighbour]]: ...
+    def ranking(self, target: Sequence[str | float]) -> dict[str, list[Neighbor]]: ...
     def ranking(self, target: Any) -> Any:
         """Places with responses, the one closest to ``target`` first.
 
@@ -121,13 +121,13 @@ class Relation:
             return {name: self._ranking(name) for name in asked}
         return self._ranking(asked[0])
 
-    def _ranking(self, target: str) -> list[Neighbour]:
+    def _ranking(self, target: str) -> list[Neighbor]:
         i = self.at(target)
-        known = target in self.labelled
+        known = target in self.labeled
         order = self.divergences[i] if known else self.features_alone[i]
-        others = [self.at(name) for name in self.labelled if name != target]
+        others = [self.at(name) for name in self.labeled if name != target]
         return [
-            Neighbour(
+            Neighbor(
                 self.names[j],
                 *(
                     float(table[i, j])
@@ -156,7 +156,7 @@ class Relation:
 
         table = self.features_alone
         if not features:
-            kept = [self.at(name) for name in self.labelled]
+            kept = [self.at(name) for name in self.labeled]
             table = self.divergences[np.ix_(kept, kept)]
         if len(table) < 2:
             raise DomainError("linkage: needs at least two places with responses")
@@ -168,7 +168,7 @@ class Relation:
         """Names so that places that are alike stand together; those without responses last."""
         from scipy.cluster.hierarchy import leaves_list
 
-        known = self.labelled
+        known = self.labeled
         first = [known[k] for k in leaves_list(self.linkage())] if len(known) > 1 else known
         return [*first, *(name for name in self.names if name not in first)]
 
@@ -182,7 +182,7 @@ class Relation:
         """
         from scipy.cluster.hierarchy import fcluster
 
-        known = self.labelled
+        known = self.labeled
         count = whole("n_groups", n_groups, minimum=1, maximum=len(known))
         label = fcluster(self.linkage(), count, "maxclust")
         members = (
@@ -244,11 +244,11 @@ class Relation:
         """Say in words which places differ, then which ones are closest to each."""
         from vntransfer.relations.explain import verdict
 
-        unknown = [name for name in self.names if name not in self.labelled]
+        unknown = [name for name in self.names if name not in self.labeled]
         lines = [short(text, 300) for text in verdict(self)]
-        for name in [*unknown, *self.labelled][:SHOWN]:
+        for name in [*unknown, *self.labeled][:SHOWN]:
             near = self._ranking(name)
-            known = name in self.labelled
+            known = name in self.labeled
             shown = [
                 f"{short(own.name)} ({rounded(own.divergence if known else own.features_alone)})"
                 for own in near
@@ -273,7 +273,7 @@ class Relation:
         far, rows = self.different(), []
         for name in self.names[:MOST]:
             labeled, bare = self.rows[name]
-            known = name in self.labelled
+            known = name in self.labeled
             near = next(iter(self._ranking(name)), None)
             others = [b if a == name else a for a, b in far if name in (a, b)]
             cells = ["", ""]
@@ -292,7 +292,7 @@ class Relation:
             raise ArgumentError(
                 "plot: needs matplotlib: run `pip install 'vntransfer[plots]'`"
             ) from error
-        order = [name for name in self.order if name in self.labelled]
+        order = [name for name in self.order if name in self.labeled]
         at = [self.at(name) for name in order]
         axes = plt.subplots()[1] if axes is None else axes
         shown = axes.imshow(self.divergences[np.ix_(at, at)], cmap="viridis")

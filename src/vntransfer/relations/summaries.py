@@ -28,7 +28,7 @@ RESERVOIR = 1000
 class MomentBlocks:
     """Second moments of blocks of about equally many rows; single rows at first.
 
-    A block is merged with its neighbour whenever there are too many, so that memory is bounded
+    A block is merged with its neighbor whenever there are too many, so that memory is bounded
     however many rows come. The moments of all rows are exact; the blocks are what intervals are
     computed from.
 
@@ -131,7 +131,7 @@ class MomentBlocks:
         return max(0, self.size - int(self.parts[-1][-1, -1, -1])) if len(self) else 0
 
     def _halve(self) -> None:
-        """Make blocks twice as large by merging neighbours."""
+        """Make blocks twice as large by merging neighbors."""
         self.size *= 2
         if len(self) > 1:
             M = np.concatenate(self.parts)
@@ -244,12 +244,12 @@ class DomainSummary:
         self.reservoir.merge(other.reservoir)
 
     @property
-    def labelled(self) -> int:
+    def labeled(self) -> int:
         """Rows with a response."""
         return self.joint.rows
 
     @property
-    def unlabelled(self) -> int:
+    def unlabeled(self) -> int:
         """Rows without one."""
         return self.bare.rows
 
@@ -270,7 +270,7 @@ class Summaries:
     >>> for k, part in enumerate(parts):
     ...     part.add(np.array([0, 1, 0]), ["a", "b"], np.ones((2, 3)), np.random.default_rng(k))
     >>> parts[0].merge(parts[1])
-    >>> {name: own.labelled for name, own in parts[0].items()}
+    >>> {name: own.labeled for name, own in parts[0].items()}
     {'a': 4, 'b': 2}
     """
 

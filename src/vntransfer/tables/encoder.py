@@ -114,7 +114,7 @@ class TableEncoder:
         category
             Columns that hold categories even if they look like numbers.
         called
-            What the rows are in messages, such as "labelled rows".
+            What the rows are in messages, such as "labeled rows".
         """
         if absent := sorted(set(category) - set(columns)):
             raise ArgumentError(f"category: {absent[0]!r} is not among the features")

@@ -13,7 +13,7 @@ def example_table(which: Literal["houses", "answers"] = "houses") -> Path:
     """Give the path of a small table: invented houses in seven towns, one without prices.
 
     1190 rows of town, kind, area, rooms, garden, year built, distance to the water, income of the
-    neighbourhood, energy label, day of the listing, and price in thousands. Years and energy labels
+    neighborhood, energy label, day of the listing, and price in thousands. Years and energy labels
     are missing here and there. Four towns lie inland, three on the coast, where prices follow
     other rules; one of these, Saltby, has no prices. ``tools/make_example.py`` made it.
 

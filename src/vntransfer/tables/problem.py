@@ -16,10 +16,10 @@ from vntransfer.tables.frame import Frame, read_frame
 from vntransfer.tables.schema import almost_number, without_marks
 
 LEAST = 10
-"""Labelled rows that are needed at least."""
+"""Labeled rows that are needed at least."""
 
-LABELLED = " (labelled)"
-"""Ends the name of the source that a target's labelled rows make."""
+LABELED = " (labeled)"
+"""Ends the name of the source that a target's labeled rows make."""
 
 Floats = NDArray[np.float64]
 
@@ -84,7 +84,7 @@ def read_problem(
     use_target_labels: bool = False,
     delimiter: str = ",",
 ) -> Problem:
-    """Read a table and encode its columns, learning the encoding from labelled rows alone.
+    """Read a table and encode its columns, learning the encoding from labeled rows alone.
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ def read_problem(
     category
         Columns that hold categories even if they look like numbers.
     use_target_labels
-        Whether rows of targets that have a response become a source, "NAME (labelled)".
+        Whether rows of targets that have a response become a source, "NAME (labeled)".
 
     Examples
     --------
@@ -128,10 +128,10 @@ def read_problem(
                     f"--use-target-labels out to treat them as unknown"
                 )
         if own.any():
-            notes.append(f"{int(own.sum())} labelled rows of targets serve as sources")
-        if clash := {f"{name}{LABELLED}" for name in targets} & set(places.tolist()):
-            raise DomainError(f"domain: {clash.pop()!r} is how labelled rows are named; rename it")
-        places = np.where(own, places + LABELLED, places)
+            notes.append(f"{int(own.sum())} labeled rows of targets serve as sources")
+        if clash := {f"{name}{LABELED}" for name in targets} & set(places.tolist()):
+            raise DomainError(f"domain: {clash.pop()!r} is how labeled rows are named; rename it")
+        places = np.where(own, places + LABELED, places)
         aimed &= ~known
     elif (seen := int((aimed & known).sum())) > 0:
         notes.append(
@@ -139,9 +139,9 @@ def read_problem(
             f"(use_target_labels=True) lets them help"
         )
     notes += _left_out(places, aimed, known)
-    labelled = known & ~aimed
-    _check_labelled(frame, response, y, labelled, places)
-    rows = np.flatnonzero(labelled)
+    labeled = known & ~aimed
+    _check_labeled(frame, response, y, labeled, places)
+    rows = np.flatnonzero(labeled)
     columns = {name: frame.columns[name] for name in names}
     numbers = np.asarray(frame.rows)
     encoder = TableEncoder.fit(
@@ -149,9 +149,9 @@ def read_problem(
         numbers[rows].tolist(),
         wanted=features or (),
         category=category,
-        called="labelled rows",
+        called="labeled rows",
     )
-    used, findings = np.flatnonzero(labelled | aimed), Findings()
+    used, findings = np.flatnonzero(labeled | aimed), Findings()
     X = encoder.transform(
         {name: column.take(used) for name, column in columns.items()}, numbers[used].tolist()
     )
@@ -272,17 +272,17 @@ def _left_out(places: NDArray[Any], aimed: NDArray[Any], known: NDArray[Any]) ->
     return [f"{note}: left out" for note in notes]
 
 
-def _check_labelled(
-    frame: Frame, response: str, y: Floats, labelled: NDArray[Any], places: NDArray[Any]
+def _check_labeled(
+    frame: Frame, response: str, y: Floats, labeled: NDArray[Any], places: NDArray[Any]
 ) -> None:
-    n = int(labelled.sum())
+    n = int(labeled.sum())
     if n < LEAST:
         raise DataError(
             f"{frame.name}: {n} rows of sources have a response in {response!r}; at least {LEAST} "
             f"are needed (is the target the place without responses?)"
         )
-    if np.ptp(y[labelled]) == 0:
+    if np.ptp(y[labeled]) == 0:
         raise DataError(
-            f"{frame.name}: column {response!r} is {y[labelled][0]:g} in all labelled rows; there "
+            f"{frame.name}: column {response!r} is {y[labeled][0]:g} in all labeled rows; there "
             f"is nothing to learn"
         )

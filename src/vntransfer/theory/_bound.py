@@ -126,13 +126,13 @@ def bound_terms(
     Parameters
     ----------
     sources
-        Labelled samples (X_i, y_i) of K sources.
+        Labeled samples (X_i, y_i) of K sources.
     target
         Features of the target (N, d).
     h
         The hypothesis: features (a torch tensor) to responses (N,).
     weights
-        Non-negative source weights, normalised to sum to one; uniform by default.
+        Non-negative source weights, normalized to sum to one; uniform by default.
     target_response
         Labels of the target (N,), for checking the theorem; never needed otherwise.
     hypothesis, divergence, ridge, steps, learning_rate, restarts, random_state
@@ -150,7 +150,7 @@ def bound_terms(
     (2, (0.5, 0.5), None)
     """
     features, responses, t, y_t = _check(sources, target, target_response)
-    share = _normalise(weights, len(features))
+    share = _normalize(weights, len(features))
     offset, distance = one_ridge(ridge, (*features, t)), distance_of(divergence)
     mixture, whole = DomainMixture(tuple(features), share), DomainMixture((t,), (1.0,))
     ascent = Ascent(hypothesis, divergence, offset, steps, learning_rate, random_state)
@@ -176,7 +176,7 @@ def bound_terms(
         source_terms,
         share,
         float(error(mixture, h, responses)),
-        ascent.maximise(whole, mixture, h, restarts).value,
+        ascent.maximize(whole, mixture, h, restarts).value,
         joint,
         float(error(whole, h, [y_t])) if y_t is not None else None,
     )
@@ -211,7 +211,7 @@ def _check(
     return features, responses, t, y_t
 
 
-def _normalise(weights: Sequence[float] | None, count: int) -> tuple[float, ...]:
+def _normalize(weights: Sequence[float] | None, count: int) -> tuple[float, ...]:
     if weights is None:
         return (1 / count,) * count
     values = [float(w) for w in weights]

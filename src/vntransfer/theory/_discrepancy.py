@@ -213,7 +213,7 @@ def max_discrepancy(
     restarts: int = 3,
     random_state: int = 0,
 ) -> MaxDiscrepancy:
-    """Maximise the discrepancy over h and h' by gradient ascent: a *lower bound* of Definition 1.
+    """Maximize the discrepancy over h and h' by gradient ascent: a *lower bound* of Definition 1.
 
     The maximum over a hypothesis class is not concave; what is found is attained, hence a lower
     bound of the true maximum, and grows (weakly) with ``steps`` and ``restarts``.
@@ -248,7 +248,7 @@ def max_discrepancy(
     ascent = Ascent(
         hypothesis, divergence, one_ridge(ridge, (s, t)), steps, learning_rate, random_state
     )
-    return ascent.maximise(DomainMixture((s,), (1.0,)), DomainMixture((t,), (1.0,)), h, restarts)
+    return ascent.maximize(DomainMixture((s,), (1.0,)), DomainMixture((t,), (1.0,)), h, restarts)
 
 
 def starts(restarts: int) -> range:
@@ -271,10 +271,10 @@ class Ascent:
         whole("steps", self.steps)
         number("learning_rate", self.learning_rate, exclusive=True)
 
-    def maximise(
+    def maximize(
         self, left: DomainMixture, right: DomainMixture, h: Hypothesis | None, restarts: int
     ) -> MaxDiscrepancy:
-        """Maximise the discrepancy between two mixtures over h' (and h, if it is not given)."""
+        """Maximize the discrepancy between two mixtures over h' (and h, if it is not given)."""
         distance = distance_of(self.divergence)
 
         def gap(modules: Sequence[nn.Module]) -> Tensor:
@@ -300,7 +300,7 @@ class Ascent:
         samples: Tensor,
         random_state: int,
     ) -> tuple[float, list[nn.Module], tuple[float, ...]]:
-        """Minimise a loss of ``count`` hypotheses; the best step counts, not the last."""
+        """Minimize a loss of ``count`` hypotheses; the best step counts, not the last."""
         generator = torch.Generator().manual_seed(random_state)
         make = self.hypothesis or (lambda g: TanhHypothesis(samples, generator=g))
         modules = [make(generator) for _ in range(count)]

@@ -26,7 +26,7 @@ def adapt(
     random_state: int = 0,
     delimiter: str = ",",
 ) -> TableModel:
-    """Train on the labelled places of a table for one, or several, without labels.
+    """Train on the labeled places of a table for one, or several, without labels.
 
     Parameters
     ----------

@@ -63,7 +63,7 @@ def _target(page: Page, model: TableModel, outcome: TargetOutcome) -> None:
     part.figure(
         Bars(list(weights), [bars], y=Axis("weight", low=0.0)),
         "Weights of the sources",
-        "How much each labelled place counts for the target; they sum to one.",
+        "How much each labeled place counts for the target; they sum to one.",
     )
     if not outcome.errors:
         return

@@ -29,11 +29,11 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class ContinualModel:
-    """A network that has learnt the tasks of a table one after another.
+    """A network that has learned the tasks of a table one after another.
 
     Parameters
     ----------
-    encoder, centre, scale
+    encoder, center, scale
         How columns become numbers, and their means and standard deviations.
     net
         The network.
@@ -43,7 +43,7 @@ class ContinualModel:
         Names of the columns of tasks and responses; the response's mean and standard deviation
         (regression).
     names
-        The tasks in the order in which they were learnt.
+        The tasks in the order in which they were learned.
     matrix
         (T, T): accuracy, or root mean squared error, on held-out rows of task j after task i.
     initial
@@ -55,7 +55,7 @@ class ContinualModel:
     """
 
     encoder: TableEncoder
-    centre: Floats
+    center: Floats
     scale: Floats
     net: nn.Module
     classes: tuple[str, ...]
@@ -109,7 +109,7 @@ class ContinualModel:
         return f" {short(self.response)}"
 
     def _forgetting(self) -> float:
-        """How much worse tasks are in the end than just after they were learnt, on average."""
+        """How much worse tasks are in the end than just after they were learned, on average."""
         transfer = backward_transfer(self.matrix)
         return -transfer if self.classes else transfer
 
@@ -139,7 +139,7 @@ class ContinualModel:
         return data_frame("to_frame", columns, index=list(self.names))
 
     def curve(self) -> Floats:
-        """Mean score on a task 0, 1, 2, ... tasks after it was learnt."""
+        """Mean score on a task 0, 1, 2, ... tasks after it was learned."""
         return forgetting_curve(self.matrix)
 
     def predict(self, data: Any, *, delimiter: str = ",") -> NDArray[Any]:
@@ -171,7 +171,7 @@ class ContinualModel:
         findings: Findings | None = None,
     ) -> dict[str, NDArray[Any]]:
         """Predict rows that were read and checked; which task they are of is not asked."""
-        X = scaled(self.encoder.transform(columns, rows, findings), self.centre, self.scale)
+        X = scaled(self.encoder.transform(columns, rows, findings), self.center, self.scale)
         with torch.no_grad():
             output = self.net(torch.from_numpy(X).float()).double().numpy()
         if self.classes:
@@ -185,12 +185,12 @@ class ContinualModel:
         save(self, folder)
 
 
-def scaled(X: Floats, centre: Floats, scale: Floats) -> Floats:
-    """Standardise rows; what lies far outside is taken for the border.
+def scaled(X: Floats, center: Floats, scale: Floats) -> Floats:
+    """Standardize rows; what lies far outside is taken for the border.
 
     Examples
     --------
     >>> scaled(np.array([[3.0, 900.0]]), np.ones(2), np.full(2, 2.0))
     array([[1., 6.]])
     """
-    return np.asarray(np.clip((X - centre) / scale, -6, 6))
+    return np.asarray(np.clip((X - center) / scale, -6, 6))

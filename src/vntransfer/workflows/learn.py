@@ -1,4 +1,4 @@
-"""Tasks of a table, learnt one after another by one network, and what is kept of them."""
+"""Tasks of a table, learned one after another by one network, and what is kept of them."""
 
 from collections.abc import Mapping, Sequence
 from itertools import chain
@@ -59,7 +59,7 @@ def learn_tasks(
     data, delimiter
         A file, or a table in memory; see `read_frame`.
     task, response
-        Columns that say which task a row is of, and what is to be learnt.
+        Columns that say which task a row is of, and what is to be learned.
     method
         An id of ``vntransfer.continual.METHODS``.
     kind
@@ -71,7 +71,7 @@ def learn_tasks(
     features, drop, category
         See `read_problem`.
     held_out
-        Share of each task's rows that are scored and not learnt.
+        Share of each task's rows that are scored and not learned.
     hidden, lr, batch_size
         Of the network and its training.
     random_state
@@ -91,7 +91,7 @@ def learn_tasks(
     random_state, sizes = whole("random_state", random_state), _sizes(hidden)
     frame, columns = read_features(data, task, response, features, drop, delimiter)
     kind = _kind(frame.columns[response], kind)
-    frame, notes = _labelled(frame, task, response, kind)
+    frame, notes = _labeled(frame, task, response, kind)
     places = read_places(frame, task)
     names = tuple(dict.fromkeys(places.tolist()))
     names = names if order == "appearance" else tuple(sorted(names, key=_natural))
@@ -111,9 +111,9 @@ def learn_tasks(
         called="training rows",
     )
     X = encoder.transform(cells, frame.rows)
-    centre, scale = X[train].mean(0), X[train].std(0)
+    center, scale = X[train].mean(0), X[train].std(0)
     scale[scale == 0] = 1.0
-    X = scaled(X, centre, scale)
+    X = scaled(X, center, scale)
     unit = (0.0, 1.0) if classes else (float(y[train].mean()), float(y[train].std()))
     if unit[1] == 0:
         raise DataError(f"{frame.name}: column {response!r} is constant; nothing to learn")
@@ -151,7 +151,7 @@ def learn_tasks(
         matrix, initial = np.sqrt(matrix) * unit[1], np.sqrt(initial) * unit[1]
     return ContinualModel(
         encoder,
-        centre,
+        center,
         scale,
         net.eval(),
         classes,
@@ -223,7 +223,7 @@ def _kind(column: Column, kind: Kind) -> Kind:
     return "regression" if 2 * sum(meant) >= len(meant) else "classification"
 
 
-def _labelled(frame: Frame, task: str, response: str, kind: Kind) -> tuple[Frame, tuple[str, ...]]:
+def _labeled(frame: Frame, task: str, response: str, kind: Kind) -> tuple[Frame, tuple[str, ...]]:
     """Keep the rows that have a response, and say which are left out; None may be a class."""
     column = frame.columns[response]
     gaps = (without_marks(column) if kind == "regression" else column).empty()
@@ -260,7 +260,7 @@ def _labels(frame: Frame, response: str, kind: Kind) -> tuple[NDArray[Any], tupl
     if not 2 <= len(classes) <= 1000:
         raise DataError(
             f"{frame.name}: column {response!r} has {len(classes)} different "
-            f"values; from 2 to 1000 classes can be learnt"
+            f"values; from 2 to 1000 classes can be learned"
         )
     place: Mapping[str, int] = {name: i for i, name in enumerate(classes)}
     return np.array([place[text] for text in texts]), classes

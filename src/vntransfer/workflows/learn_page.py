@@ -1,4 +1,4 @@
-"""What was learnt and forgotten, as a page."""
+"""What was learned and forgotten, as a page."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,7 +14,7 @@ def write_page(models: Mapping[str, ContinualModel], method: str, path: str | Pa
     Parameters
     ----------
     models
-        Method -> what it learnt, of the same tasks.
+        Method -> what it learned, of the same tasks.
     method
         The one whose matrix is shown.
     path
@@ -23,7 +23,7 @@ def write_page(models: Mapping[str, ContinualModel], method: str, path: str | Pa
     own = models[method]
     page = Page(
         f"{own.response}: {len(own.names)} tasks, one after another",
-        lead=f"One network learnt the tasks in turn; the {own.metric} is that on held-out rows.",
+        lead=f"One network learned the tasks in turn; the {own.metric} is that on held-out rows.",
         footer={"made by": f"vntransfer {__version__}", "method": method},
     )
     part = page.section("What is kept")
@@ -37,12 +37,12 @@ def write_page(models: Mapping[str, ContinualModel], method: str, path: str | Pa
             label=own.metric,
         ),
         f"{own.metric.capitalize()} of {method}",
-        "Row: the task that was learnt last; column: the task whose held-out rows are scored.",
+        "Row: the task that was learned last; column: the task whose held-out rows are scored.",
     )
     lags = list(range(len(own.names)))
     curves = [Series(name, lags, one.curve().tolist()) for name, one in models.items()]
     part.figure(
-        Lines(curves, x=Axis("tasks since it was learnt"), y=Axis(own.metric)),
+        Lines(curves, x=Axis("tasks since it was learned"), y=Axis(own.metric)),
         "Forgetting",
         "Mean over tasks.",
     )
@@ -52,9 +52,9 @@ def write_page(models: Mapping[str, ContinualModel], method: str, path: str | Pa
         [(name, *(one.scores()[key] for key in keys)) for name, one in models.items()],
         "In the end",
         [
-            "RA: mean over all tasks at the end. LA: on each task just after it was learnt.",
+            "RA: mean over all tasks at the end. LA: on each task just after it was learned.",
             f"BT = RA - LA: {'below' if own.classes else 'above'} zero is forgetting.",
-            "FT: on each task just before it was learnt, beyond an untrained network.",
+            "FT: on each task just before it was learned, beyond an untrained network.",
         ],
     )
     part = page.section("Columns")

@@ -1,4 +1,4 @@
-"""A network that has learnt tasks as a folder: `model.json` and `model.safetensors`, no code."""
+"""A network that has learned tasks as a folder: `model.json` and `model.safetensors`, no code."""
 
 import json
 from pathlib import Path
@@ -28,7 +28,7 @@ def save(model: ContinualModel, folder: str | Path) -> None:
 
 def _write(model: ContinualModel, folder: Path) -> None:
     numbers = {f"net/{k}": v.contiguous() for k, v in model.net.state_dict().items()}
-    for name in ("centre", "scale", "matrix", "initial"):
+    for name in ("center", "scale", "matrix", "initial"):
         numbers[name] = torch.from_numpy(getattr(model, name)).contiguous()
     with atomic_write(folder / NUMBERS) as file:
         file.write(write_tensors(numbers))
@@ -66,16 +66,18 @@ def load_continual_model(folder: str | Path) -> ContinualModel:
         if added := sorted({file.name for file in folder.iterdir()} - {NUMBERS, RECORD}):
             raise DataError(f"{folder}: {added[0]} is not part of the model; remove it")
         numbers = read_tensors((folder / NUMBERS).read_bytes())
+        if "centre" in numbers:  # as versions before 0.1 spelled it
+            numbers["center"] = numbers.pop("centre")
         net = dense(record["sizes"], generator=torch.Generator())
         if record["classes"] and len(record["classes"]) != record["sizes"][-1]:
             raise ValueError("classes")
         net.load_state_dict({k[4:]: v for k, v in numbers.items() if k.startswith("net/")})
-        arrays = [numbers[name].numpy() for name in ("centre", "scale", "matrix", "initial")]
-        centre, scale, matrix, initial = arrays
+        arrays = [numbers[name].numpy() for name in ("center", "scale", "matrix", "initial")]
+        center, scale, matrix, initial = arrays
         mean, spread = map(float, record["unit"])
         return ContinualModel(
             TableEncoder.from_json(record["schema"]),
-            centre,
+            center,
             scale,
             net.eval(),
             tuple(map(str, record["classes"])),

@@ -47,7 +47,7 @@ class Predictor(Protocol):
 
     @property
     def sources(self) -> frozenset[str]:
-        """Places with which nothing is compared, since their responses were learnt."""
+        """Places with which nothing is compared, since their responses were learned."""
 
     def made_for(self, target: Names | None) -> str | None:
         """Name the place that all rows are predicted for; None: what each row says."""
@@ -79,9 +79,9 @@ class Written:
         On the columns.
     findings
         On the values.
-    learnt
+    learned
         Rows of the file with a response that are of places that the model was trained on.
-    labelled
+    labeled
         Other rows of the file that have a response.
     error, squared
         Their mean absolute and mean squared error; of classes both are the share of wrong ones.
@@ -94,8 +94,8 @@ class Written:
     rows: int = 0
     notes: list[str] = field(default_factory=list)
     findings: Findings = field(default_factory=Findings)
-    learnt: int = 0
-    labelled: int = 0
+    learned: int = 0
+    labeled: int = 0
     error: float = 0.0
     squared: float = 0.0
     covered: float = 0.0
@@ -106,7 +106,7 @@ class Written:
         response: Column,
         found: Answers,
         classes: Sequence[str] = (),
-        learnt: NDArray[Any] | bool = False,
+        learned: NDArray[Any] | bool = False,
     ) -> None:
         """Compare predictions with responses, where there are any.
 
@@ -118,7 +118,7 @@ class Written:
             What was predicted.
         classes
             What can be predicted; empty for numbers.
-        learnt
+        learned
             Rows that the model was trained on.
         """
         value = found["predicted"]
@@ -131,15 +131,15 @@ class Written:
             truth = without_marks(response).numbers()
             known = np.isfinite(truth)
             gap = np.abs(truth - value)
-        self.learnt += int((known & learnt).sum())
-        known &= ~np.asarray(learnt)
+        self.learned += int((known & learned).sum())
+        known &= ~np.asarray(learned)
         if not (n := int(known.sum())):
             return
         inside = np.full(len(gap), np.nan)
         if "low" in found and np.isfinite(found["low"]).any():
             inside = ((truth >= found["low"]) & (truth <= found["high"])).astype(np.float64)
-        self.labelled += n
-        share = n / self.labelled
+        self.labeled += n
+        share = n / self.labeled
         self.error += share * (float(gap[known].mean()) - self.error)
         self.squared += share * (float((gap[known] ** 2).mean()) - self.squared)
         self.covered += share * (float(inside[known].mean()) - self.covered)
@@ -149,12 +149,12 @@ class Written:
 
         Examples
         --------
-        >>> Written(labelled=4, error=0.25, covered=np.nan, classes=True).comparison(0.9)
+        >>> Written(labeled=4, error=0.25, covered=np.nan, classes=True).comparison(0.9)
         '4 rows have a response: accuracy 0.75'
-        >>> Written(labelled=4, error=1.5, covered=0.75).comparison(0.9)
+        >>> Written(labeled=4, error=1.5, covered=0.75).comparison(0.9)
         '4 rows have a response: mean absolute error 1.5, 75.0% inside the interval of 90%'
         """
-        said = f"{self.labelled} rows have a response: "
+        said = f"{self.labeled} rows have a response: "
         if self.classes:
             return said + f"accuracy {1 - self.error:.4g}"
         said += f"mean absolute error {self.error:.4g}, "
@@ -225,8 +225,8 @@ def predict_file(
             if place is not None and places is not None:
                 elsewhere += int((places != place).sum())
             if response in chunk.columns:
-                learnt = False if places is None else np.isin(places, [*model.sources])
-                done.count(chunk.columns[response], found, model.classes, learnt)
+                learned = False if places is None else np.isin(places, [*model.sources])
+                done.count(chunk.columns[response], found, model.classes, learned)
             write(_written(chunk, shown, found))
             report("rows", done.rows, None)
         if not done.rows:
@@ -236,9 +236,9 @@ def predict_file(
             f"{elsewhere} of {done.rows} rows are not of {place!r}, which the model is made for, "
             f"and are predicted all the same"
         )
-    if done.learnt:
+    if done.learned:
         done.notes.append(
-            f"{done.learnt} rows have a response and are of places that the model was trained on: "
+            f"{done.learned} rows have a response and are of places that the model was trained on: "
             f"not compared"
         )
     return done

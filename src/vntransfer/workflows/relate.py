@@ -66,7 +66,7 @@ def relate(
         ends are moved by twice the bootstrap's bias, because divergences of samples are too large,
         the more so the nearer to zero.
     ridge
-        Added to the diagonals of the standardised covariances.
+        Added to the diagonals of the standardized covariances.
     random_state
         Seed.
     engine, scheduler

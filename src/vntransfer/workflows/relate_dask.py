@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def over_workers(plan: "ReadingPlan", parts: "list[FilePart]", scheduler: str | None) -> Summaries:
-    """Summarise parts on workers and merge them here, in their order: same numbers, any engine.
+    """Summarize parts on workers and merge them here, in their order: same numbers, any engine.
 
     Parameters
     ----------
@@ -43,11 +43,11 @@ def over_workers(plan: "ReadingPlan", parts: "list[FilePart]", scheduler: str | 
 
 
 def _gather(client: Any, plan: "ReadingPlan", parts: "list[FilePart]") -> Summaries:
-    from vntransfer.workflows.relate_tables import summarise
+    from vntransfer.workflows.relate_tables import summarize
 
     made = Summaries(len(plan.encoder.names))
     # One at a time, in order: the results of all parts together may not fit into memory.
-    futures = client.map(summarise, [plan] * len(parts), parts, pure=False)
+    futures = client.map(summarize, [plan] * len(parts), parts, pure=False)
     for k, future in enumerate(futures):
         try:
             made.merge(future.result())

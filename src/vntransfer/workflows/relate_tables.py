@@ -142,7 +142,7 @@ def read_table(
         made = Summaries(len(encoder.names))
         for part in parts:
             report(part.file.name, part.number, len(parts))
-            made.merge(summarise(plan, part))
+            made.merge(summarize(plan, part))
         report(files[-1].name, len(parts), len(parts))
     notes = _notes(made, encoder)
     if not all_seen:
@@ -170,7 +170,7 @@ def _parts(files: Sequence[Path]) -> list[FilePart]:
     return parts
 
 
-def summarise(plan: ReadingPlan, part: FilePart) -> Summaries:
+def summarize(plan: ReadingPlan, part: FilePart) -> Summaries:
     """Read one part once. Runs wherever its file can be read."""
     made = Summaries(len(plan.encoder.names))
     rng = np.random.default_rng([plan.random_state, part.number])

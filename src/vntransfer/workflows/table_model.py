@@ -15,7 +15,7 @@ from vntransfer.errors import ArgumentError, DataError
 from vntransfer.tables.encoder import Findings, TableEncoder
 from vntransfer.tables.files import Column
 from vntransfer.tables.frame import read_frame
-from vntransfer.tables.problem import LABELLED
+from vntransfer.tables.problem import LABELED
 from vntransfer.workflows.prediction_intervals import Calibration, check_level
 from vntransfer.workflows.predictions import Predictions as Predictions
 from vntransfer.workflows.target_fit import TargetOutcome
@@ -69,9 +69,9 @@ class TableModel:
 
     @property
     def sources(self) -> frozenset[str]:
-        """Places whose responses were learnt."""
+        """Places whose responses were learned."""
         used = (name for own in self.outcomes.values() for name in own.source_weights)
-        return frozenset(name.removesuffix(LABELLED) for name in used)
+        return frozenset(name.removesuffix(LABELED) for name in used)
 
     def made_for(self, target: Names | None) -> str | None:
         """Name the place that all rows are predicted for; None: what each row says."""

@@ -1,4 +1,4 @@
-"""Fit a method for one unlabelled place, and say what to expect of it."""
+"""Fit a method for one unlabeled place, and say what to expect of it."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ from vntransfer.adaptation.guarded_choice import guard
 from vntransfer.adaptation.sklearn_storage import need_skops
 from vntransfer.display import counted, listed, one_line, plus_minus, short
 from vntransfer.domains import group
-from vntransfer.tables.problem import LABELLED, Problem
+from vntransfer.tables.problem import LABELED, Problem
 from vntransfer.workflows.prediction_intervals import Calibration, mean_error
 
 Floats = NDArray[np.float64]
@@ -67,8 +67,8 @@ class TargetOutcome:
 
     def labels_used(self) -> str:
         """Say in words whether labels of the target were used."""
-        if self.target + LABELLED in self.source_weights:
-            return "its labelled rows were used as one more source"
+        if self.target + LABELED in self.source_weights:
+            return "its labeled rows were used as one more source"
         return "no label of it was used"
 
     def expected_text(self, unit: str = "") -> str:
@@ -97,7 +97,7 @@ class TargetOutcome:
         weights = sorted(self.source_weights.items(), key=lambda pair: -pair[1])
         shown = [f"{short(name)} {100 * weight:.0f} %" for name, weight in weights]
         lines.append(f"Weights of the sources: {listed(shown, 5, 40)}.")
-        if self.target + LABELLED in self.source_weights:
+        if self.target + LABELED in self.source_weights:
             lines.append("Labeled rows of the target were used as one more source.")
         else:
             lines.append("No labels from the target were used.")

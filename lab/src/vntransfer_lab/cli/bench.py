@@ -23,7 +23,7 @@ _Jobs = Annotated[
     typer.Option("--jobs", "-j", min=1, help="Worker processes; by default one per core."),
 ]
 _Engine = Annotated[
-    str, typer.Option(help=r"local, or dask: a cluster (vntransfer\[cluster]).", metavar="NAME")
+    str, typer.Option(help=r"local, or dask: a cluster (./lab\[cluster]).", metavar="NAME")
 ]
 _Scheduler = Annotated[
     str | None,

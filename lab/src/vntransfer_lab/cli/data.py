@@ -95,7 +95,7 @@ def _about(entry: "Entry", seen: "Status", folder: Path | None) -> Iterator[str]
 
     state, hashes = seen.describe()
     yield f"state     {state}" + ("" if hashes == "-" else f", {hashes}")
-    for key in ("licence", "citation", "notes"):
+    for key in ("license", "citation", "notes"):
         if text := getattr(entry, key):
             yield f"{key:<9} {text}"
     for parameter, text in entry.parameters.items():

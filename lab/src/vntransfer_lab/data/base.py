@@ -30,7 +30,7 @@ class Provenance:
         One line per step of the construction.
     sources
         Addresses, the official one first.
-    licence, citation
+    license, citation
         As stated by the source.
     sha256
         File name -> hash of the files that were read.
@@ -39,15 +39,15 @@ class Provenance:
 
     Examples
     --------
-    >>> print(Provenance(built=("generated, seed 0",), licence="none needed").describe())
-    licence   none needed
+    >>> print(Provenance(built=("generated, seed 0",), license="none needed").describe())
+    license   none needed
     built     generated, seed 0
     files     none read
     """
 
     built: tuple[str, ...] = ()
     sources: tuple[str, ...] = ()
-    licence: str = ""
+    license: str = ""
     citation: str = ""
     sha256: Mapping[str, str] = field(default_factory=dict)
     verified: bool = False
@@ -55,7 +55,7 @@ class Provenance:
     def describe(self) -> str:
         """Several lines for people to read."""
         lines = [("source", address) for address in self.sources]
-        lines += [("licence", self.licence)] if self.licence else []
+        lines += [("license", self.license)] if self.license else []
         lines += [("cite", self.citation)] if self.citation else []
         lines += [("built", step) for step in self.built]
         lines += [("sha256", f"{value}  {name}") for name, value in self.sha256.items()]
@@ -79,16 +79,16 @@ def _check_rows(where: str, x: Features, y: Labels) -> None:
         if values.dtype.kind not in "biuf":
             raise DataError(f"{where}: {letter} has type {values.dtype}; expected numbers")
         if values.dtype.kind == "f" and isinstance(values, np.ndarray):  # not rows made on access
-            _check_finite(f"{where}: {letter}", values, unlabelled=letter == "y")
+            _check_finite(f"{where}: {letter}", values, unlabeled=letter == "y")
 
 
-def _check_finite(where: str, values: NDArray[Any], *, unlabelled: bool) -> None:
+def _check_finite(where: str, values: NDArray[Any], *, unlabeled: bool) -> None:
     """Raise unless all values are finite or, where a response may be absent, all are NaN."""
     with np.errstate(over="ignore", invalid="ignore"):
         if np.isfinite(values.sum()):  # no temporary as large as the data
             return
     bad = np.argwhere(~np.isfinite(values))
-    if len(bad) and not (unlabelled and np.isnan(values).all()):
+    if len(bad) and not (unlabeled and np.isnan(values).all()):
         raise DataError(
             f"{where} has {len(bad)} values that are not finite, the first at index "
             f"{tuple(map(int, bad[0]))}; drop or impute these rows"
@@ -106,7 +106,7 @@ class Domains(Mapping[str, tuple[Features, Labels]]):
     domains
         Domain -> (X, y): X an array (n, p) or (n, height, width, ...) or a scipy CSR matrix,
         y an array with n rows; numbers, finite, n >= 2, the same shape of a row everywhere. A y
-        of nothing but NaN is an unlabelled domain.
+        of nothing but NaN is an unlabeled domain.
     feature_names
         One per column of X; empty when the columns have no names (pixels).
     response_name
@@ -183,7 +183,7 @@ class Domains(Mapping[str, tuple[Features, Labels]]):
         return one_line(f"Domains {short(self.name)}: {self._size()}")
 
     def response_scale(self) -> tuple[float, float]:
-        """Mean and standard deviation of the responses of all labelled domains together.
+        """Mean and standard deviation of the responses of all labeled domains together.
 
         Divide an error in the response's unit by the latter for one in standard deviations.
 

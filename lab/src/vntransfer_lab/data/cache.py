@@ -316,7 +316,7 @@ def trace(entry: Entry, found: Sequence[Found], provenance: Provenance) -> Prove
         provenance,
         sources=tuple(remote.urls[0] for remote in entry.files if remote.urls)
         or tuple(filter(None, [entry.origin])),
-        licence=entry.licence,
+        license=entry.license,
         citation=entry.citation,
         sha256={item.path.name: digest(item.path) for item in found},
         verified=bool(checks) and set(checks.values()) == {"verified"},

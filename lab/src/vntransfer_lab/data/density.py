@@ -7,41 +7,41 @@ from numpy.typing import NDArray
 
 from vntransfer.errors import ArgumentError, DataError
 
-Border = Literal["renormalise", "cut"]
+Border = Literal["renormalize", "cut"]
 
 
 def gaussian_rows(
-    centres: NDArray[np.floating],
+    centers: NDArray[np.floating],
     n_pixels: int,
     *,
     n_full: int,
     sigma: float = 10.0,
-    border: Border = "renormalise",
+    border: Border = "renormalize",
 ) -> NDArray[np.float64]:
-    """One-dimensional Gaussians sampled at pixel centres, shape (dots, n_pixels).
+    """One-dimensional Gaussians sampled at pixel centers, shape (dots, n_pixels).
 
     Parameters
     ----------
-    centres
-        Positions at full size; pixel i has its centre at i.
+    centers
+        Positions at full size; pixel i has its center at i.
     n_pixels, n_full
         Size of the map and of the full picture along this axis; sigma shrinks with the map.
     sigma
         Standard deviation in pixels of the full picture.
     border
-        "renormalise": what a Gaussian loses beyond the border is given back to its part inside,
+        "renormalize": what a Gaussian loses beyond the border is given back to its part inside,
         so every dot counts exactly 1. "cut": it is lost, dots near the border count less.
     """
-    if sigma <= 0 or border not in ("renormalise", "cut"):
+    if sigma <= 0 or border not in ("renormalize", "cut"):
         raise ArgumentError(
-            f"sigma: expected more than 0, got {sigma}; border: expected 'renormalise' or 'cut', "
+            f"sigma: expected more than 0, got {sigma}; border: expected 'renormalize' or 'cut', "
             f"got {border!r}"
         )
     scale = n_pixels / n_full
-    at = (np.asarray(centres, dtype=np.float64) + 0.5) * scale - 0.5
+    at = (np.asarray(centers, dtype=np.float64) + 0.5) * scale - 0.5
     width = sigma * scale
     exponents = 0.5 * ((np.arange(n_pixels) - at[:, None]) / width) ** 2
-    if border == "renormalise":
+    if border == "renormalize":
         exponents -= exponents.min(axis=1, keepdims=True)  # a narrow one keeps its nearest pixel
         rows = np.exp(-exponents)
         return np.asarray(rows / rows.sum(axis=1, keepdims=True))
@@ -76,9 +76,9 @@ def density_map(
     *,
     full: tuple[int, int],
     sigma: float = 10.0,
-    border: Border = "renormalise",
+    border: Border = "renormalize",
 ) -> NDArray[np.float32]:
-    """Sum of Gaussians centred at the dots, D(q) = Σ N(q; p, σ), one matrix product.
+    """Sum of Gaussians centered at the dots, D(q) = Σ N(q; p, σ), one matrix product.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ def masked_count(
     *,
     full: tuple[int, int],
     sigma: float = 10.0,
-    border: Border = "renormalise",
+    border: Border = "renormalize",
 ) -> float:
     """Sum of the density inside a mask (height, width), without making the map.
 

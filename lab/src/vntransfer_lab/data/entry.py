@@ -80,7 +80,7 @@ class Entry:
         Parameters of the loader that are fixed for this name.
     origin
         Address where the data come from; needed where the files themselves have none.
-    licence, citation, notes
+    license, citation, notes
         For people.
     parameters
         Parameter -> what it does and its default.
@@ -93,7 +93,7 @@ class Entry:
     files: tuple[RemoteFile, ...] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
     origin: str = ""
-    licence: str = ""
+    license: str = ""
     citation: str = ""
     notes: str = ""
     parameters: Mapping[str, str] = field(default_factory=dict)

@@ -73,14 +73,14 @@ def random_worlds(
     rng = np.random.default_rng((seed, get_args(Shift).index(shift)))
     common = _relation(rng, n_features)
     own = [_relation(rng, n_features) for _ in range(GROUPS)]
-    centres = APART * rng.standard_normal((GROUPS, n_features))
+    centers = APART * rng.standard_normal((GROUPS, n_features))
     worlds = {}
     for i in range(n_domains):
         g = i % GROUPS
         spread = NEAR if shift == "relation" else FAR
         mean = spread * rng.standard_normal(n_features)
         if shift != "covariate":
-            mean += centres[g]
+            mean += centers[g]
         mixing = np.linalg.qr(rng.standard_normal((n_features, n_features)))[0]
         scales = np.exp(0.3 * rng.standard_normal(n_features))
         x = mean + (rng.standard_normal((n_samples, n_features)) * scales) @ mixing

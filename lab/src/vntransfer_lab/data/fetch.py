@@ -106,7 +106,7 @@ def fetch_file(
     missing = [name for name in ("pooch", "filelock") if find_spec(name) is None]
     if missing:
         raise DataError(
-            f"downloads need {' and '.join(missing)}: run `pip install 'vntransfer[downloads]'`, "
+            f"downloads need {' and '.join(missing)}: run `pip install ./lab`, "
             f"or get {remote.name} from {remote.urls[0]} and put it into {root / remote.folder}"
         )
     from filelock import FileLock

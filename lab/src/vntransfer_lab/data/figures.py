@@ -11,15 +11,15 @@ from vntransfer_lab.data.embedding import embed
 from vntransfer_lab.data.regression import NOISE, NoiseMixture, mixture_noise
 from vntransfer_lab.data.synthetic import N_DOMAINS, covariance_matrix
 
-COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#998f00", "#000000")
-GREY = "#c9ced6"
+COLORS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#998f00", "#000000")
+GRAY = "#c9ced6"
 MAX_PANELS = 8
 MAX_TICKS = 7
 
 
-def colour(i: int) -> str:
-    """Colour of the i-th domain, distinct also for colour-blind readers."""
-    return COLOURS[i % len(COLOURS)]
+def color(i: int) -> str:
+    """Color of the i-th domain, distinct also for color-blind readers."""
+    return COLORS[i % len(COLORS)]
 
 
 def _scatter(
@@ -31,10 +31,10 @@ def _scatter(
 ) -> None:
     """Points by group, drawn in random order so that none hides the others; a legend."""
     order = np.random.default_rng(0).permutation(len(points))
-    tints = np.array([colour(g) for g in group])
+    tints = np.array([color(g) for g in group])
     axes.scatter(*points[order].T, c=tints[order], s=5, alpha=0.75, linewidths=0, rasterized=True)
     for g, name in enumerate(names):
-        axes.scatter([], [], c=colour(g), s=14, label=name, linewidths=0)
+        axes.scatter([], [], c=color(g), s=14, label=name, linewidths=0)
     axes.legend(
         loc="upper center",
         bbox_to_anchor=(0.5, -below),
@@ -76,8 +76,8 @@ def draw_domains(loaded: Domains) -> Any:
         if g >= len(shown):
             panel.set_visible(False)
             continue
-        panel.hist(everything, bins, density=True, color=GREY)
-        panel.hist(responses[g], bins, density=True, color=colour(g), histtype="step", lw=1.3)
+        panel.hist(everything, bins, density=True, color=GRAY)
+        panel.hist(responses[g], bins, density=True, color=color(g), histtype="step", lw=1.3)
         panel.set_title(f"{names[g]} ({len(responses[g])})", loc="left", pad=2)
         panel.set_yticks([])
         panel.tick_params(labelbottom=g == len(shown) - 1 or g % len(grid) == len(grid) - 1)
@@ -86,7 +86,7 @@ def draw_domains(loaded: Domains) -> Any:
         if loaded.response_name == "year":  # as in the paper
             panel.set_yscale("log")
             panel.tick_params(which="both", left=False, labelleft=False)
-    right.supxlabel(f"{loaded.response_name} (grey: all)", fontsize=8.5)
+    right.supxlabel(f"{loaded.response_name} (gray: all)", fontsize=8.5)
     return figure
 
 
@@ -114,7 +114,7 @@ def draw_synthetic(loaded: Domains, **covariance: float) -> Figure:
     second.set_yticklabels(labels)
     second.spines[:].set_visible(False)
     spans = np.array([np.quantile(y, (0.05, 0.25, 0.5, 0.75, 0.95)) for _, y in loaded.values()]).T
-    tints = [colour(i) for i in range(len(names))]
+    tints = [color(i) for i in range(len(names))]
     third.vlines(range(len(names)), spans[0], spans[4], colors=tints, lw=1)
     third.vlines(range(len(names)), spans[1], spans[3], colors=tints, lw=6)
     third.scatter(range(len(names)), spans[2], color="white", s=9, zorder=3)
@@ -125,7 +125,7 @@ def draw_synthetic(loaded: Domains, **covariance: float) -> Figure:
 
 
 def _strip(x: NDArray[Any], n_columns: int) -> NDArray[np.float64]:
-    """Pictures (n, pixels) side by side with a grey rim each, (side + 2, n_columns (side + 2))."""
+    """Pictures (n, pixels) side by side with a gray rim each, (side + 2, n_columns (side + 2))."""
     side = round(x[0].size ** 0.5)
     cells = np.zeros((n_columns, side, side))
     cells[: len(x)] = x.reshape(-1, side, side)[:n_columns]
@@ -171,12 +171,12 @@ def draw_table(loaded: Domains) -> Figure:
     left, right = figure.subplots(1, 2)
     noisy = y + mixture_noise(noise, len(y))
     bins = np.histogram_bin_edges(np.concatenate([y, noisy]), 60)
-    left.hist(y, bins, color=GREY, label="clean")
-    left.hist(noisy, bins, color=colour(5), histtype="step", lw=1.3, label="with noise, λ = 1")
+    left.hist(y, bins, color=GRAY, label="clean")
+    left.hist(noisy, bins, color=color(5), histtype="step", lw=1.3, label="with noise, λ = 1")
     left.set(title=f"{loaded.name}: {len(y)} rows", xlabel=loaded.response_name, yticks=[])
     left.legend(frameon=False)
     grid = np.linspace(-6, 14, 400)
-    right.plot(grid, mixture_density(noise, grid), color=colour(5))
+    right.plot(grid, mixture_density(noise, grid), color=color(5))
     right.set(title="label noise of the paper, λ = 1", xlabel="noise", yticks=[])
     right.set_ylim(bottom=0)
     return figure
@@ -203,7 +203,7 @@ def draw_fields(loaded: Domains) -> Figure:
     third.bar(
         np.arange(1, len(loaded) + 1),
         [y.mean() for _, y in loaded.values()],
-        color=[colour(k) for k in kind],
+        color=[color(k) for k in kind],
     )
     third.set(title="share of mines", xlabel="field")
     return figure

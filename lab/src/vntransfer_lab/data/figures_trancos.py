@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 
 from vntransfer_lab.data.base import Domains
 from vntransfer_lab.data.cameras import CameraTree
-from vntransfer_lab.data.figures import colour
+from vntransfer_lab.data.figures import color
 from vntransfer_lab.data.pictures import area_resize
 
 MAX_NAMES = 30
@@ -30,7 +30,7 @@ def draw_trancos(loaded: Domains) -> Any:
     above.colorbar(image, ax=heat, shrink=0.8)
     names = list(loaded)
     counts = [len(y) for _, y in loaded.values()]
-    sizes.barh(names, counts, color=[colour(i) for i in range(len(names))])
+    sizes.barh(names, counts, color=[color(i) for i in range(len(names))])
     for i, ((_, y), count) in enumerate(zip(loaded.values(), counts, strict=True)):
         sizes.text(count, i, f" {count} ({y.mean():.0f})", va="center")
     sizes.invert_yaxis()
@@ -43,7 +43,7 @@ def draw_trancos(loaded: Domains) -> Any:
         mean_map = area_resize(np.mean(maps[some], axis=0), 60, 80)
         panels[0, column].imshow(mean_mask, cmap="Greys", vmin=0, vmax=1)
         panels[1, column].imshow(mean_map, cmap="magma")
-        panels[0, column].set_title(name, color=colour(column), fontweight="bold")
+        panels[0, column].set_title(name, color=color(column), fontweight="bold")
         for panel in panels[:, column]:
             panel.set(xticks=[], yticks=[])
             panel.spines[:].set_visible(False)
@@ -69,7 +69,7 @@ def draw_samples(loaded: Domains) -> Figure:
 
 
 def _draw_tree(axes: Any, tree: CameraTree) -> list[int]:
-    """Dendrogram whose leaves have the colours of their domains; returns the order of leaves."""
+    """Dendrogram whose leaves have the colors of their domains; returns the order of leaves."""
     from scipy.cluster.hierarchy import dendrogram
 
     drawn = dendrogram(tree.linkage, no_plot=True)
@@ -79,7 +79,7 @@ def _draw_tree(axes: Any, tree: CameraTree) -> list[int]:
     order: list[int] = drawn["leaves"]
     places = 5 + 10 * np.arange(len(order))
     for place, camera in zip(places, order, strict=True):
-        axes.scatter(place, 0, color=colour(tree.domain[camera]), s=26, zorder=3, clip_on=False)
+        axes.scatter(place, 0, color=color(tree.domain[camera]), s=26, zorder=3, clip_on=False)
     if len(order) <= MAX_NAMES:
         axes.set_xticks(places, labels=[tree.names[i] for i in order])
     title = f"Ward's clustering, {tree.domain.max() + 1} domains"

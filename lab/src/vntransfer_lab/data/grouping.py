@@ -24,7 +24,7 @@ def kmeans_domains(
 ) -> NDArray[np.intp]:
     """Domain (0 to k - 1) of every row by k-means, as the paper makes the YearPredictionMSD ones.
 
-    The columns are standardised first: unscaled, the few timbre covariances with the largest
+    The columns are standardized first: unscaled, the few timbre covariances with the largest
     variance would decide alone. Domain 0 is the largest, so that numbers do not depend on the
     random start.
 
@@ -39,7 +39,7 @@ def kmeans_domains(
     seed
         Seed of the sample and of k-means.
     n_fit
-        The centres are found on the first so many rows (None: all), at most 50000 random ones of
+        The centers are found on the first so many rows (None: all), at most 50000 random ones of
         them; all rows are then assigned.
 
     Examples
@@ -97,7 +97,7 @@ def kmeans_words(k: int, columns: int | Sequence[int] | None, seed: int) -> str:
     """Say how domains were made."""
     which = "all" if columns is None else columns
     return (
-        f"{k} domains by k-means on {which} columns, standardised, seed {seed}; dom1 is the largest"
+        f"{k} domains by k-means on {which} columns, standardized, seed {seed}; dom1 is the largest"
     )
 
 

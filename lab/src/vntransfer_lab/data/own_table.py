@@ -49,7 +49,7 @@ def table(
     domain
         Column that names each row's domain; None: each file is a domain, named after it.
     response
-        Column with the number to predict. A domain where all of it is empty is unlabelled: its
+        Column with the number to predict. A domain where all of it is empty is unlabeled: its
         y is NaN.
     features
         Columns to predict from; None: all others.
@@ -98,7 +98,7 @@ def table(
         if np.isnan(y).any() and not np.isnan(y).all():
             raise DataError(
                 f"{paths[0]}: column {response!r} is empty in {int(np.isnan(y).sum())} of {len(y)} "
-                f"rows of domain {label!r}; fill or drop them, or empty all (an unlabelled domain)"
+                f"rows of domain {label!r}; fill or drop them, or empty all (an unlabeled domain)"
             )
         domains[label] = (np.ascontiguousarray(x), np.ascontiguousarray(y))
     assert wanted is not None  # _expand gives at least one file

@@ -63,7 +63,6 @@ def _pillow(where: str) -> Any:
         from PIL import Image
     except ImportError as error:
         raise DataError(
-            f"{where}: decoding pictures needs Pillow; install it with "
-            "pip install 'vntransfer[images]'"
+            f"{where}: decoding pictures needs Pillow; install it with pip install ./lab"
         ) from error
     return Image

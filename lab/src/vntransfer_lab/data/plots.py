@@ -68,7 +68,7 @@ def plot(
         from matplotlib import rc_context
     except ImportError as error:
         raise DataError(
-            "plot: drawing needs matplotlib; install it with pip install 'vntransfer[plots]'"
+            "plot: drawing needs matplotlib; install it with pip install ./lab"
         ) from error
     loaded = load(name, folder=folder, **parameters)
     with rc_context(STYLE), atomic_write(path) as file:

@@ -17,7 +17,7 @@ FIELD = {
 }
 REVIEW = re.compile(r"<review>(.*?)</review>", re.DOTALL)
 LABEL = "#label#"
-LABELLED = ("positive.review", "negative.review", "all_balanced.review")
+LABELED = ("positive.review", "negative.review", "all_balanced.review")
 INTERVAL_COLUMNS = ("domain", "threshold", "split", "label", "star_min", "star_max", "text")
 
 
@@ -43,13 +43,13 @@ def domain_name(folder: str) -> str:
 
 
 def read_official(path: Path) -> list[Review]:
-    """Labelled reviews of ``unprocessed`` or ``processed_stars``, archive or unpacked folder.
+    """Labeled reviews of ``unprocessed`` or ``processed_stars``, archive or unpacked folder.
 
-    The labelled part of ``unprocessed`` is positive.review and negative.review of each domain (at
+    The labeled part of ``unprocessed`` is positive.review and negative.review of each domain (at
     most 1000 each; stars 1, 2, 4, 5), of ``processed_stars`` all_balanced.review.
     """
     reviews: list[Review] = []
-    contents = read_members(path, lambda name: name.split("/")[-1] in LABELLED)
+    contents = read_members(path, lambda name: name.split("/")[-1] in LABELED)
     for name, content in sorted(contents):
         domain = domain_name(name.split("/")[-2] if "/" in name else path.name)
         text = _text(content)
@@ -57,7 +57,7 @@ def read_official(path: Path) -> list[Review]:
         reviews += parse(text, domain, f"{path}: {name}")
     if not reviews:
         raise DataError(
-            f"{path}: holds none of {', '.join(LABELLED)} in a folder per domain; give "
+            f"{path}: holds none of {', '.join(LABELED)} in a folder per domain; give "
             "unprocessed.tar.gz or processed_stars.tar.gz, or the folder it unpacks to"
         )
     return reviews

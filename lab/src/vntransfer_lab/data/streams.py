@@ -65,7 +65,7 @@ def rotation_angle(task: int, n_tasks: int, *, max_angle: float, seed: int) -> f
 def rotation_map(angle: float, side: int) -> NDArray[np.intp]:
     """For every pixel of the rotated picture the nearest old one, -1 outside.
 
-    Counter-clockwise about the centre of the picture.
+    Counter-clockwise about the center of the picture.
 
     Examples
     --------
@@ -73,10 +73,10 @@ def rotation_map(angle: float, side: int) -> NDArray[np.intp]:
     array([1, 3, 0, 2])
     """
     cosine, sine = np.cos(np.deg2rad(angle)), np.sin(np.deg2rad(angle))
-    centre = (side - 1) / 2
-    down, right = np.divmod(np.arange(side * side), side) - np.full((2, 1), centre)
-    old_right = np.rint(cosine * right - sine * down + centre).astype(np.intp)
-    old_down = np.rint(sine * right + cosine * down + centre).astype(np.intp)
+    center = (side - 1) / 2
+    down, right = np.divmod(np.arange(side * side), side) - np.full((2, 1), center)
+    old_right = np.rint(cosine * right - sine * down + center).astype(np.intp)
+    old_down = np.rint(sine * right + cosine * down + center).astype(np.intp)
     inside = (np.minimum(old_right, old_down) >= 0) & (np.maximum(old_right, old_down) < side)
     return np.where(inside, old_down * side + old_right, OUTSIDE)
 

@@ -11,7 +11,7 @@ from vntransfer_lab.data.base import Domains, Provenance
 
 N_DOMAINS = 6
 N_FEATURES = 12
-OWN_PAIR, NEIGHBOUR_PAIR = 0.1, 0.07
+OWN_PAIR, NEIGHBOR_PAIR = 0.1, 0.07
 
 
 def covariance_matrix(
@@ -19,8 +19,8 @@ def covariance_matrix(
 ) -> NDArray[np.float64]:
     """Covariance of the features of one synthetic domain, shape (12, 12).
 
-    The paper sets Σ[2i-1, 2i] = .1 for domain i, .07 between that pair and the neighbouring
-    columns, ``far_pair`` (.5 as printed) inside the pairs of the neighbouring domains and zero
+    The paper sets Σ[2i-1, 2i] = .1 for domain i, .07 between that pair and the neighboring
+    columns, ``far_pair`` (.5 as printed) inside the pairs of the neighboring domains and zero
     elsewhere, *including the diagonal*: the printed matrix is indefinite. The diagonal is
     therefore a parameter, 1 by default.
 
@@ -31,7 +31,7 @@ def covariance_matrix(
     diagonal
         Variance of every feature.
     far_pair
-        Covariance within the pairs of the neighbouring domains.
+        Covariance within the pairs of the neighboring domains.
 
     Examples
     --------
@@ -51,10 +51,10 @@ def covariance_matrix(
     first, second = 2 * domain - 1, 2 * domain
     couple(first, second, OWN_PAIR)
     if domain < N_DOMAINS:
-        couple(second, second + 1, NEIGHBOUR_PAIR)
+        couple(second, second + 1, NEIGHBOR_PAIR)
         couple(second + 1, second + 2, far_pair)
     if domain > 1:
-        couple(first, first - 1, NEIGHBOUR_PAIR)
+        couple(first, first - 1, NEIGHBOR_PAIR)
         couple(first - 2, first - 1, far_pair)
     smallest = float(np.linalg.eigvalsh(sigma)[0])
     if smallest <= 0:

@@ -157,7 +157,7 @@ def load_trancos(
     size: tuple[int, int] | None = None,
     n_domains: int = 5,
     sigma: float = 10.0,
-    border: Border = "renormalise",
+    border: Border = "renormalize",
     count: Literal["masked", "dots"] = "masked",
     cameras: Mapping[str, str] | None = None,
     threshold: float = 0.3,
@@ -220,7 +220,7 @@ def load_trancos(
     if count == "masked":
         options = [MEASURE_VERSION, *shape, float(sigma), border]
         inside = remembered("counts", path, options, lambda: scenes.counts(shape, sigma, border))
-        if border == "renormalise" and not (inside <= y + 1e-6).all():
+        if border == "renormalize" and not (inside <= y + 1e-6).all():
             raise DataError(f"{path}: densities add up to more than their dots; fetch it again")
         y = np.array(inside)
 
@@ -229,7 +229,7 @@ def load_trancos(
     built = (
         f"{how}; {n_domains} domains by Ward's clustering of the cameras' mean masks",
         f"{shape[0]} x {shape[1]} pixels; Gaussians of sigma {sigma:g} at {FULL[0]} x {FULL[1]}, "
-        f"at the border {'renormalised to 1' if border == 'renormalise' else 'cut'}",
+        f"at the border {'renormalized to 1' if border == 'renormalize' else 'cut'}",
         "y is the sum of the density inside the mask" if count == "masked" else "y counts all dots",
     )
     return Domains(

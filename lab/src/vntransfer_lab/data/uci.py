@@ -22,12 +22,12 @@ class UCITable:
 
 
 TABLES = {
-    "protein": UCITable(10, "log(1 + RMSD), centred"),
+    "protein": UCITable(10, "log(1 + RMSD), centered"),
     # columns 4 and 5 repeat 0 and 1; 15 and 16 add up to the exponential of the response
-    "bike": UCITable(18, "log of the hourly rentals, centred", dropped=(4, 5, 15, 16)),
-    "pol": UCITable(27, "response (11 values), centred"),
-    "pumadyn32nm": UCITable(33, "acceleration of a joint, standardised"),
-    "parkinsons": UCITable(21, "total UPDRS, centred", subject=0),
+    "bike": UCITable(18, "log of the hourly rentals, centered", dropped=(4, 5, 15, 16)),
+    "pol": UCITable(27, "response (11 values), centered"),
+    "pumadyn32nm": UCITable(33, "acceleration of a joint, standardized"),
+    "parkinsons": UCITable(21, "total UPDRS, centered", subject=0),
 }
 
 

@@ -30,7 +30,7 @@ def load_yearpred(
     files
         Found files.
     k, columns, seed
-        See `vntransfer_lab.data.kmeans_domains`; the centres are found on the training part alone,
+        See `vntransfer_lab.data.kmeans_domains`; the centers are found on the training part alone,
         then training and test rows are assigned.
 
     Returns
@@ -77,7 +77,7 @@ def load_yearpred_small(
 def _how(k: int, columns: int | Sequence[int], seed: int) -> str:
     which = f"first {columns}" if isinstance(columns, int) else f"{list(columns)}"
     return (
-        f"{k} domains by k-means on the {which} columns, standardised, seed {seed}; "
+        f"{k} domains by k-means on the {which} columns, standardized, seed {seed}; "
         "dom1 is the largest"
     )
 

@@ -63,7 +63,7 @@ VARIANTS = {
     "weighted_boosting": AdaptationVariant("weighted", {"estimator": "boosting"}),
     # weights moved as in its public code
     "ahd_msda_adam": AdaptationVariant("ahd_msda", {"weight_update": "adam", "weight_rate": 0.001}),
-    # from the paper's recipe to ours: Eq. 8 and Algorithm 1 to the letter, then stabilised, weaker
+    # from the paper's recipe to ours: Eq. 8 and Algorithm 1 to the letter, then stabilized, weaker
     # (mdd_paper itself), and chosen like ours; alignment without an adversary, five such networks
     "mdd_printed": AdaptationVariant(
         "mdd_paper", {"trade_off": 1.0, "anchor": 0.0, "weight_update": "l1", "warm_up": 0}

@@ -49,7 +49,7 @@ def figures(loaded: Report) -> Iterator[Drawing]:
             continue
         first = next(iter(weights.values()))
         maps = {method: w.mean for method, w in weights.items()}
-        caption = "Rows are targets, columns sources; mean over seeds, one colour scale."
+        caption = "Rows are targets, columns sources; mean over seeds, one color scale."
         title = f"Weights of the sources: {label}"
         yield Drawing(f"weights-{name}", title, heat_maps(maps, first.domains), caption)
         if (target := PICTURED.get(data)) in first.domains:
@@ -106,7 +106,7 @@ def error_panels(means: Mapping[str, Mapping[Group, Estimate]], baseline: str) -
 
 
 def heat_maps(maps: Mapping[str, Array], domains: Sequence[str]) -> Panels:
-    """Weight matrices side by side: rows are targets, columns sources, one colour scale.
+    """Weight matrices side by side: rows are targets, columns sources, one color scale.
 
     Parameters
     ----------
@@ -148,7 +148,7 @@ def epoch_curves(curves: Curves, *, window: int = WINDOW) -> Panels:
         series = []
         for source, values in sorted(by_source.items()):
             x, place = range(1, len(values) + 1), names.index(source)
-            plain = {"marks": False, "colour": place}
+            plain = {"marks": False, "color": place}
             series.append(Series(source, x, values, thin=True, **plain))  # type: ignore[arg-type]
             series.append(Series(source, x, smooth(values, window), **plain))  # type: ignore[arg-type]
         axes = Axis("epoch", whole=True), Axis("weight", low=0)

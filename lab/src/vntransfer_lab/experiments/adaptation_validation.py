@@ -1,7 +1,7 @@
 """Errors of the experiment ``adaptation`` that need no labels of the target.
 
 For the rules ``source_validation``, ``weighted_validation`` and ``leave_one_source_out`` a cell
-first fits models that did not see some labelled rows of the sources, records the error there (in
+first fits models that did not see some labeled rows of the sources, records the error there (in
 standard deviations of the sources' responses, the mean over sources), and then fits on all rows.
 """
 

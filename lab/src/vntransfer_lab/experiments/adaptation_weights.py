@@ -95,7 +95,7 @@ def _correlation(a: Array, b: Array) -> float:
 def closeness(matrix: Array) -> float:
     """Correlate weights with closeness -|i - j|: Spearman's, per target, averaged over targets.
 
-    Ties of the closeness (two neighbours at the same distance) keep it below 1: the weights of six
+    Ties of the closeness (two neighbors at the same distance) keep it below 1: the weights of six
     domains in a row reach at most 0.974.
 
     Examples

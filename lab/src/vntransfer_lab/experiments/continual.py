@@ -1,4 +1,4 @@
-"""``continual``: streams of tasks, learnt one after another by each method.
+"""``continual``: streams of tasks, learned one after another by each method.
 
 A cell learns one stream with one seed (of the stream and of the network) and reports, in percent,
 the accuracy on every task seen so far after each task (``task/j``), and at the end RA, LA and BT.
@@ -146,19 +146,19 @@ def _learn(
     epochs = hyper["epochs"] or settings["epochs"]
     kept = scratch()
     file = None if kept is None else kept / f"{stage}.safetensors"
-    learnt: list[tuple[list[float], list[float]]] = []
+    learned: list[tuple[list[float], list[float]]] = []
     start = 0
     if file is not None and file.path.exists():
         place = load_checkpoint(file.path, method.model, method)
-        learnt, start = place["learnt"], place["step"]
-        yield from learnt
+        learned, start = place["learned"], place["step"]
+        yield from learned
 
     def keep(step: int, loss: object = None) -> None:
         if file is not None and file.pace.due():
-            place = {"learnt": learnt, "step": step}
+            place = {"learned": learned, "step": step}
             save_checkpoint(file.path, method.model, method, position=place)
 
-    for i in range(len(learnt), len(tasks)):
+    for i in range(len(learned), len(tasks)):
         if not start:
             method.before_task()
         train(
@@ -175,9 +175,9 @@ def _learn(
         method.after_task()
         start = 0
         accuracies = [100 * score(method.model, seen) for seen in tasks[: i + 1]]
-        learnt.append((accuracies, _mean_divergences(method) if name == WATCHING and i else []))
+        learned.append((accuracies, _mean_divergences(method) if name == WATCHING and i else []))
         keep(0)
-        yield learnt[-1]
+        yield learned[-1]
     method.close()
 
 
@@ -209,8 +209,8 @@ def _stream_of(cell: Cell) -> Iterator[tuple[int, dict[str, float]]]:
     T = len(tasks)
     R = np.full((T, T), np.nan)
     pairs: list[tuple[float, float, int]] = []
-    learnt = _learn(cell.method, hyper, cell.settings, tasks, cell.seed)
-    for i, (row, divergences) in enumerate(learnt):
+    learned = _learn(cell.method, hyper, cell.settings, tasks, cell.seed)
+    for i, (row, divergences) in enumerate(learned):
         R[i, : i + 1] = row
         found = {f"task/{j}": value for j, value in enumerate(row)}
         for j, divergence in enumerate(divergences):
@@ -234,7 +234,7 @@ def _mean_divergences(method: Any) -> list[float]:
 
 
 def _correlations(pairs: list[tuple[float, float, int]]) -> dict[str, float]:
-    """Spearman's correlation of divergence and drop: over all pairs, and next neighbours only."""
+    """Spearman's correlation of divergence and drop: over all pairs, and next neighbors only."""
     from scipy.stats import spearmanr
 
     found = {}

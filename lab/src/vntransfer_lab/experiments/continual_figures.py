@@ -40,7 +40,7 @@ def figures(loaded: Report) -> Iterator[Drawing]:
         "forgetting",
         "Forgetting",
         Panels([_forgetting(loaded, *group) for group in loaded.chosen]),
-        "Accuracy on a task 0, 1, 2, ... tasks after it was learnt, mean over the tasks ± standard "
+        "Accuracy on a task 0, 1, 2, ... tasks after it was learned, mean over tasks ± standard "
         "error over seeds.",
     )
     if any(_GROUPS.fullmatch(method) for method in methods_of(loaded)):
@@ -57,7 +57,7 @@ def _forgetting(loaded: Report, data: str, condition: Condition) -> Lines:
         for lag, value in enumerate(_curve(record)):
             points.setdefault(method, {}).setdefault(float(lag), []).append(value)
     series = [spread(m, points[m]) for m in methods_of(loaded) if m in points]
-    x, y = Axis("tasks since it was learnt", whole=True), Axis("accuracy, %")
+    x, y = Axis("tasks since it was learned", whole=True), Axis("accuracy, %")
     return Lines(series, x, y, title=group_label((data, condition)))
 
 
@@ -71,7 +71,7 @@ def _curve(record: Record) -> list[float]:
 
 
 def _tasks(record: Record) -> dict[int, dict[int, float]]:
-    """Task -> number of tasks learnt -> accuracy."""
+    """Task -> number of tasks learned -> accuracy."""
     start = "task/"
     return {
         int(name.removeprefix(start)): steps
@@ -97,7 +97,7 @@ def accuracies(loaded: Report, group: Group) -> dict[str, NDArray[np.float64]]:
 
 
 def _by_task(loaded: Report, group: Group) -> Iterator[Drawing]:
-    """Accuracy matrices, and the accuracy on single tasks while others are learnt."""
+    """Accuracy matrices, and the accuracy on single tasks while others are learned."""
     found = accuracies(loaded, group)
     if not found or max(map(len, found.values())) < 2:
         return
@@ -115,10 +115,10 @@ def _by_task(loaded: Report, group: Group) -> Iterator[Drawing]:
         )
         chosen = np.unique(np.linspace(0, T - 1, min(T, MOST_TASKS)).round().astype(int))
         series = [
-            Series(f"task {j + 1}", np.arange(j, T) + 1, R[j:, j], colour=k, marks=T <= 12)
+            Series(f"task {j + 1}", np.arange(j, T) + 1, R[j:, j], color=k, marks=T <= 12)
             for k, j in enumerate(chosen)
         ]
-        axes = Axis("tasks learnt", whole=True), Axis("accuracy, %")
+        axes = Axis("tasks learned", whole=True), Axis("accuracy, %")
         curves.append(Lines(series, *axes, title=method))
     caption = f"Mean over seeds.{more}"
     yield Drawing(f"matrices-{name}", f"Accuracy matrices: {label}", Panels(maps), caption)
@@ -150,7 +150,7 @@ def _groups(loaded: Report) -> Drawing:
 
 
 def _divergences(loaded: Report) -> Drawing:
-    """Draw what a task loses while another is learnt, against the divergence of their modules."""
+    """Draw what a task loses while another is learned, against the divergence of their modules."""
     charts = []
     for group, cells in loaded.chosen.items():
         near: list[tuple[float, float]] = []
@@ -164,7 +164,7 @@ def _divergences(loaded: Report) -> Drawing:
                         (near if step - 1 - j == 1 else far).append(pair)
         series = [
             Series(name, [d for d, _ in pairs], [drop for _, drop in pairs])
-            for name, pairs in (("next neighbours", near), ("further apart", far))
+            for name, pairs in (("next neighbors", near), ("further apart", far))
             if pairs
         ]
         axes = Axis("divergence of the modules"), Axis("accuracy lost, points")

@@ -89,7 +89,7 @@ VARIANTS: dict[str, ContinualVariant] = {
     "covp_rank_100": ContinualVariant("covp", _COVP, {"rank": 100}),
     "covp_open": ContinualVariant("covp", _COVP, {"open_share": 0.01}),
     "covp_forgetting": ContinualVariant("covp", _COVP, {"decay": 0.95}),
-    "covp_centred": ContinualVariant("covp", _COVP, {"centred": True}),
+    "covp_centered": ContinualVariant("covp", _COVP, {"centered": True}),
     "covp_diagonal": ContinualVariant("covp", _COVP, {"directions": "diagonal"}),
     "covp_random": ContinualVariant("covp", _COVP, {"directions": "random"}),
     "covp_first": ContinualVariant("covp", _COVP, {"history": "first"}),

@@ -233,8 +233,8 @@ def _correlation_table(loaded: Report) -> ReportTable:
     notes = [
         "Spearman's correlation, over pairs of an earlier and a later task, between the mean "
         "divergence of their modules and the accuracy that the earlier one loses while the later "
-        "one is learnt; below zero: similar tasks overwrite each other more, as the paper says",
+        "one is learned; below zero: similar tasks overwrite each other more, as the paper says",
         *loaded.notes(),
     ]
-    header = ["data", "method", "all pairs", "next neighbours"]
+    header = ["data", "method", "all pairs", "next neighbors"]
     return ReportTable(f"{loaded.preset.title}: divergence and forgetting", header, rows, notes)

@@ -136,7 +136,7 @@ def figures(loaded: Report) -> Iterator[Drawing]:
         for d in dimensions:
             found = {f: _rms(groups[f, d, method]) for f in families if (f, d, method) in groups}
             series = [
-                Series(f, list(errors), list(errors.values()), colour=families.index(f))
+                Series(f, list(errors), list(errors.values()), color=families.index(f))
                 for f, errors in found.items()
             ]
             title = f"{method.replace('_', ' ')}, d = {d}"
@@ -171,4 +171,4 @@ def _reference(found: list[dict[int, float]]) -> list[Series]:
         return []
     n = np.array(list(known[0]), dtype=float)
     top = max(next(iter(errors.values())) for errors in known)
-    return [Series("n^-1/2", n, 2 * top * np.sqrt(n[0] / n), colour=MUTED, marks=False)]
+    return [Series("n^-1/2", n, 2 * top * np.sqrt(n[0] / n), color=MUTED, marks=False)]

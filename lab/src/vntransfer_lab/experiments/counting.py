@@ -7,7 +7,7 @@ times the mask) and ``oracle`` (the same network on the target's own densities, 
 pictures that it was trained on).
 
 Recorded at the end, in vehicles: ``mae`` of the counts, ``bias`` (mean of predicted less true),
-``game1`` to ``game3`` (see `game`), ``train_mae`` on the labelled pictures of training,
+``game1`` to ``game3`` (see `game`), ``train_mae`` on the labeled pictures of training,
 ``weight/SOURCE``; for the figures ``true/PICTURE`` and ``predicted/PICTURE`` (counts) and, over
 8 x 8 parts of the picture, ``true_map/ROW/COLUMN`` and ``predicted_map/ROW/COLUMN`` (means over all
 pictures). With ``history`` the losses and weights of every epoch as well.
@@ -183,8 +183,8 @@ def _epoch(record: dict[str, Any], counter: DensityCounter) -> dict[str, float]:
     return epoch_record({**record, "weights": own})
 
 
-def _mean_mae(labelled: dict[str, Pictures], predicted: dict[str, _Array]) -> float:
-    found = [game(own.masked_density(), predicted[name], 0) for name, own in labelled.items()]
+def _mean_mae(labeled: dict[str, Pictures], predicted: dict[str, _Array]) -> float:
+    found = [game(own.masked_density(), predicted[name], 0) for name, own in labeled.items()]
     return float(np.mean(found))
 
 

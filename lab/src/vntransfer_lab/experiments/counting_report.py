@@ -92,14 +92,14 @@ def count_panels(
     counts
         Target -> method -> true and predicted counts.
     order
-        All methods: one has the colour of its place, as in other figures.
+        All methods: one has the color of its place, as in other figures.
     """
     x, y = Axis("vehicles"), Axis("predicted")
     return Panels(
         [
             Scatter(
                 [
-                    Series(m, true, guessed, colour=order.index(m))
+                    Series(m, true, guessed, color=order.index(m))
                     for m, (true, guessed) in methods.items()
                 ],
                 x,
@@ -113,7 +113,7 @@ def count_panels(
 
 
 def map_panels(means: Mapping[str, Mapping[str, NDArray[np.float64]]]) -> Panels:
-    """Mean vehicles in each part of a picture: a row per target, the truth first, one colour scale.
+    """Mean vehicles in each part of a picture: a row per target, the truth first, one color scale.
 
     Parameters
     ----------

@@ -2,7 +2,7 @@
 
 The paper adds λ times a mixture of Gaussians "to the training data" of four regression sets and
 leaves open what that means, so every reading is run: noise on y or on x; the mixture's second
-parameter as standard deviation or variance; response in raw units or standardised; bias from
+parameter as standard deviation or variance; response in raw units or standardized; bias from
 noisy or clean labels. Each cell trains one network once and reports the RMSE on clean test rows,
 in units of the clean response's standard deviation (1 = predicting its mean), with three biases:
 
@@ -137,7 +137,7 @@ def _run(cell: Cell) -> Iterator[tuple[int, dict[str, float]]]:
         "rmse_plain": rmse(0.0),
         "rmse_noisy": rmse(float((y - fitted).mean())),
         "rmse_clean": rmse(float((y_clean - fitted).mean())),
-        "rmse_centred": float((predicted - y_test).std(correction=0)) / unit,
+        "rmse_centered": float((predicted - y_test).std(correction=0)) / unit,
         "variance_ratio": float(predicted.var() / y_test.var()),
     }
     found["rmse"] = found["rmse_noisy" if cell.method == "jeffreys" else "rmse_plain"]

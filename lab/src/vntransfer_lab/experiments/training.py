@@ -36,7 +36,7 @@ def train(
     rate: float,
     generator: torch.Generator,
 ) -> None:
-    """Minimise ``loss(x, net(x), y)`` over shuffled batches by Adam.
+    """Minimize ``loss(x, net(x), y)`` over shuffled batches by Adam.
 
     The rate falls to zero along a cosine, so that the last epoch is a fair one to judge by. A
     short last batch is left out: a covariance needs samples.

@@ -62,10 +62,10 @@ def _times(found: Places, rival: str, of: str) -> Intervals:
 
 def _intervals(
     samples: Mapping[str, list[float]],
-    centre: Callable[[list[float]], Any],
+    center: Callable[[list[float]], Any],
     axis: Axis,
     **options: Any,
 ) -> Intervals:
     low, high = np.transpose([np.percentile(v, _INNER) for v in samples.values()]).tolist()
-    values = [float(centre(own)) for own in samples.values()]
+    values = [float(center(own)) for own in samples.values()]
     return Intervals(list(samples), values, low, high, axis, **options)

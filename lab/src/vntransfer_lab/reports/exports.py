@@ -12,7 +12,7 @@ from vntransfer_lab.runner.store import read_records
 if TYPE_CHECKING:
     import pandas as pd
 
-_TABLES_MISSING = "{}: {} is not installed; pip install 'vntransfer[tables]'"
+_TABLES_MISSING = "{}: {} is not installed; pip install ./lab"
 
 
 def _columns(rows: list[dict[str, Any]]) -> list[str]:

@@ -24,7 +24,7 @@ from vntransfer.pages.charts import (
     Scatter,
     Series,
 )
-from vntransfer.pages.layout import colours, finite, panels
+from vntransfer.pages.layout import colors, finite, panels
 from vntransfer.storage.files import atomic_write
 from vntransfer_lab.reports.drawings import standard
 from vntransfer_lab.reports.report import EVERYTHING, View, load_report
@@ -32,16 +32,16 @@ from vntransfer_lab.reports.report import EVERYTHING, View, load_report
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# Okabe and Ito's colours: distinct also for the colour-blind, each with its own marker.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+# Okabe and Ito's colors: distinct also for the color-blind, each with its own marker.
+COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
-GREY = "#888888"
+GRAY = "#888888"
 LINES = {"solid": "-", "dashed": "--", "dotted": ":", "none": "none"}
 _CYCLE = ("solid", "dashed", "dotted")
 
 
 def plot(chart: Chart) -> Any:
-    """Matplotlib figure of a chart: panels in a grid, one legend or colour scale.
+    """Matplotlib figure of a chart: panels in a grid, one legend or color scale.
 
     Examples
     --------
@@ -51,7 +51,7 @@ def plot(chart: Chart) -> Any:
     """
     from matplotlib.figure import Figure
 
-    shown, places = panels(chart), colours(chart)
+    shown, places = panels(chart), colors(chart)
     most = chart.columns if isinstance(chart, Panels) and chart.columns else 0
     columns = max(1, min(most or (4 if shown and isinstance(shown[0], Heatmap) else 3), len(shown)))
     rows = max(1, -(-len(shown) // columns))
@@ -127,9 +127,9 @@ def _crowded(axis: Axis) -> bool:
 
 
 def _style(s: Series, place: int) -> dict[str, Any]:
-    dash = s.dash or _CYCLE[max(0, place) // len(COLOURS) % len(_CYCLE)]
+    dash = s.dash or _CYCLE[max(0, place) // len(COLORS) % len(_CYCLE)]
     style: dict[str, Any] = {
-        "color": COLOURS[place % len(COLOURS)] if place >= 0 else GREY,
+        "color": COLORS[place % len(COLORS)] if place >= 0 else GRAY,
         "linestyle": LINES[dash if place >= 0 else "dotted"],
         "linewidth": 0.7 if s.thin else 1.3,
         "alpha": 0.5 if s.thin else 1.0,
@@ -166,7 +166,7 @@ def _(panel: Lines, ax: "Axes", places: dict[str, int]) -> None:
                 finite(s.x), finite(s.low), finite(s.high), color=style["color"], alpha=0.15
             )
     for value in panel.rules:
-        ax.axhline(value, color=GREY, linestyle=":", linewidth=1)
+        ax.axhline(value, color=GRAY, linestyle=":", linewidth=1)
     _axis(ax, panel.x, "x")
     _axis(ax, panel.y, "y")
 
@@ -174,15 +174,15 @@ def _(panel: Lines, ax: "Axes", places: dict[str, int]) -> None:
 @_plot.register(Scatter)
 def _(panel: Scatter, ax: "Axes", places: dict[str, int]) -> None:
     for s in panel.series:
-        place = places[s.name] % len(COLOURS)
-        style: dict[str, Any] = {"color": COLOURS[place], "marker": MARKERS[place]}
+        place = places[s.name] % len(COLORS)
+        style: dict[str, Any] = {"color": COLORS[place], "marker": MARKERS[place]}
         ax.scatter(finite(s.x), finite(s.y), s=9, alpha=0.6, label=s.name, **style)
     _axis(ax, panel.x, "x")
     _axis(ax, panel.y, "y")
     if panel.diagonal:
         low = max(ax.get_xlim()[0], ax.get_ylim()[0])
         high = min(ax.get_xlim()[1], ax.get_ylim()[1])
-        ax.plot([low, high], [low, high], color=GREY, linestyle=":", linewidth=1)
+        ax.plot([low, high], [low, high], color=GRAY, linestyle=":", linewidth=1)
 
 
 @_plot.register(Bars)
@@ -190,11 +190,11 @@ def _(panel: Bars, ax: "Axes", places: dict[str, int]) -> None:
     width = 0.8 / max(1, len(panel.series))
     for i, s in enumerate(panel.series):
         at = finite(s.x) + width * (i - (len(panel.series) - 1) / 2)
-        colour = COLOURS[places[s.name] % len(COLOURS)]
-        options: dict[str, Any] = {"color": colour, "label": s.name}
+        color = COLORS[places[s.name] % len(COLORS)]
+        options: dict[str, Any] = {"color": color, "label": s.name}
         ax.bar(at, finite(s.y), width, yerr=_reach(s), error_kw={"linewidth": 0.8}, **options)
     for value in panel.rules:
-        ax.axhline(value, color=GREY, linestyle=":", linewidth=1)
+        ax.axhline(value, color=GRAY, linestyle=":", linewidth=1)
     _axis(ax, panel.x, "x")
     _axis(ax, panel.y, "y")
 
@@ -202,8 +202,8 @@ def _(panel: Bars, ax: "Axes", places: dict[str, int]) -> None:
 @_plot.register(Histogram)
 def _(panel: Histogram, ax: "Axes", places: dict[str, int]) -> None:
     for s in panel.series:
-        colour = COLOURS[places[s.name] % len(COLOURS)]
-        ax.stairs(finite(s.y), finite(panel.edges), color=colour, label=s.name, linewidth=1.3)
+        color = COLORS[places[s.name] % len(COLORS)]
+        ax.stairs(finite(s.y), finite(panel.edges), color=color, label=s.name, linewidth=1.3)
     _axis(ax, panel.x, "x")
     _axis(ax, panel.y, "y")
 
@@ -214,11 +214,11 @@ def _(panel: Intervals, ax: "Axes", places: dict[str, int]) -> None:
     reach = _reach(s)
     for i, value in enumerate(finite(panel.values)):
         if np.isfinite(value):
-            colour = COLOURS[1] if panel.names[i] == panel.highlight else COLOURS[0]
+            color = COLORS[1] if panel.names[i] == panel.highlight else COLORS[0]
             error = None if reach is None else reach[:, i : i + 1]
-            ax.errorbar(value, i, xerr=error, fmt="o", markersize=4, color=colour)
+            ax.errorbar(value, i, xerr=error, fmt="o", markersize=4, color=color)
     if panel.reference is not None:
-        ax.axvline(panel.reference, color=GREY, linestyle=":", linewidth=1)
+        ax.axvline(panel.reference, color=GRAY, linestyle=":", linewidth=1)
     _axis(ax, panel.x, "x")
     ax.set_yticks(range(len(panel.names)), panel.names)
     ax.invert_yaxis()
@@ -230,16 +230,16 @@ def _(panel: Heatmap, ax: "Axes", places: dict[str, int]) -> None:
     low, high = panel.limits
     ax.grid(visible=False)
     ax.set_facecolor("#eeeeee")
-    colours_of = "RdBu_r" if panel.diverging else "Blues"
-    ax.imshow(panel.values, cmap=colours_of, vmin=low, vmax=high, aspect="auto")
+    colors_of = "RdBu_r" if panel.diverging else "Blues"
+    ax.imshow(panel.values, cmap=colors_of, vmin=low, vmax=high, aspect="auto")
     if panel.numbers and panel.values.size <= 400:
         small = np.nanmax(np.abs(panel.values), initial=0) <= 1
         for (i, j), value in np.ndenumerate(panel.values):
             if np.isfinite(value):
                 far = abs(value - panel.middle) if panel.diverging else value - low
-                colour = "white" if far > 0.6 * (high - low) else "#333333"
+                color = "white" if far > 0.6 * (high - low) else "#333333"
                 label = f"{value:.2f}".removeprefix("0") if small else f"{value:.3g}"
-                ax.text(j, i, label, ha="center", va="center", fontsize=6, color=colour)
+                ax.text(j, i, label, ha="center", va="center", fontsize=6, color=color)
     turned = {"rotation": 90} if max(map(len, panel.columns), default=0) > 4 else {}
     ax.set_xticks(range(len(panel.columns)), panel.columns, **turned)  # type: ignore[arg-type]
     ax.set_yticks(range(len(panel.rows)), panel.rows)
@@ -269,9 +269,7 @@ def draw(folder: str | Path, to: str | Path, view: View = EVERYTHING) -> list[Pa
     try:
         import matplotlib as mpl
     except ImportError:
-        raise ArgumentError(
-            "figures: matplotlib is not installed; pip install 'vntransfer[plots]'"
-        ) from None
+        raise ArgumentError("figures: matplotlib is not installed; pip install ./lab") from None
     loaded = load_report(folder, view)
     files: list[Path] = []
     # A fixed salt and no date: the same bytes each time. Text stays text: smaller, searchable.

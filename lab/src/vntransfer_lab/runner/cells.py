@@ -89,7 +89,7 @@ class Cell(Identity):
 
     @property
     def label(self) -> str:
-        """A few words for people: what distinguishes it from its neighbours."""
+        """A few words for people: what distinguishes it from its neighbors."""
         varied = [f"{name}={self.settings[name]}" for name in self.condition]
         return " ".join([self.data, self.target, *varied, self.method, f"seed {self.seed}"])
 

@@ -79,7 +79,7 @@ class Cluster:
             from distributed import Client
         except ImportError as error:
             raise ClusterError(
-                f"engine: dask cannot be imported ({error}); install vntransfer[cluster]"
+                f"engine: dask cannot be imported ({error}); pip install './lab[cluster]'"
             ) from None
         address = self._address
         if address is None:

@@ -121,7 +121,7 @@ def _own_table(file: str, parameters: dict[str, str]) -> Domains:
     rows = np.flatnonzero(~np.isnan(y))
     columns = {name: frame.columns[name].take(rows) for name in names}
     numbers = np.asarray(frame.rows)[rows].tolist()
-    encoder = TableEncoder.fit(columns, numbers, called="labelled rows")
+    encoder = TableEncoder.fit(columns, numbers, called="labeled rows")
     X, y, places = encoder.transform(columns, numbers), y[rows], places[rows]
     own = {name: places == name for name in dict.fromkeys(places.tolist())}
     return Domains(

@@ -32,7 +32,7 @@ def _pyarrow() -> tuple[Any, Any]:
         import pyarrow.parquet as pq
     except ImportError:
         raise ArgumentError(
-            "packed results need pyarrow, which is not installed; pip install 'vntransfer[tables]'"
+            "packed results need pyarrow, which is not installed; pip install ./lab"
         ) from None
     return pa, pq
 

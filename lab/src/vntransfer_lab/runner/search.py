@@ -158,7 +158,7 @@ def _start(search: Search, space: Space, seed: int) -> "optuna.study.Study":
         import optuna
     except ImportError:
         raise PresetError(
-            "search: needs Optuna, which is not installed; pip install 'vntransfer[search]'"
+            "search: needs Optuna, which is not installed; pip install ./lab"
         ) from None
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     drawn = int(np.random.SeedSequence([search.seed, seed]).generate_state(1)[0])
@@ -183,7 +183,7 @@ def _state(name: str) -> Any:
 def _distributions(space: Space) -> dict[str, Any]:
     """Optuna's words for a space; a list stands for the indices of its values.
 
-    Values in rising order are told as whole numbers, so that neighbours are neighbours.
+    Values in rising order are told as whole numbers, so that neighbors are neighbors.
     """
     from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 

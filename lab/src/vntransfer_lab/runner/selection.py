@@ -17,7 +17,7 @@ PRUNED = "pruned"
 PARTIAL = "/partial"
 """After the name of a rule's metric: what is known of it before the cell has ended."""
 
-# rule -> (metric that it minimises, or None for the last step; sentence for the tables)
+# rule -> (metric that it minimizes, or None for the last step; sentence for the tables)
 RULES: dict[str, tuple[str | None, str]] = {
     "fixed": (None, "hyper-parameters and length fixed beforehand"),
     "last_epoch": (None, "hyper-parameters fixed beforehand, last epoch"),
@@ -53,7 +53,7 @@ def choose(
         A key of `RULES`.
     metric
         The metric of the table: the steps are those where it was recorded, and ``oracle``
-        optimises it.
+        optimizes it.
     higher_is_better
         Direction of ``metric``.
     """

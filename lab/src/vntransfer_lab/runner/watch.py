@@ -44,10 +44,10 @@ def draw(seen: Snapshot) -> "RenderableType":
     from rich.console import Group as Lines
     from rich.text import Text
 
-    colour = {"running": "green", "complete": "green", "dead": "red", "stopped": "yellow"}
+    color = {"running": "green", "complete": "green", "dead": "red", "stopped": "yellow"}
     parts: list[RenderableType] = [
         Text(seen.title, style="bold"),
-        Text(headline(seen), style=colour[seen.state]),
+        Text(headline(seen), style=color[seen.state]),
     ]
     parts.append(_table(seen))
     if seen.running is not None and seen.running.cells:

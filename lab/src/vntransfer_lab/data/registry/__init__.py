@@ -10,11 +10,11 @@ _SYNTHETIC = Entry(
     title="six Friedman domains with gradual covariate shift, 12 features",
     kind="domains",
     loader="vntransfer_lab.data.synthetic:load_synthetic",
-    licence="none needed: generated",
+    license="none needed: generated",
     parameters={
         "n_samples": "rows per domain, 1000",
         "diagonal": "variance of every feature, 1 (the paper prints 0: not a covariance)",
-        "far_pair": "covariance within the neighbouring domains' pairs, .5",
+        "far_pair": "covariance within the neighboring domains' pairs, .5",
         "noise": "standard deviation of the response's noise, 1",
         "seed": "seed of all domains, 0",
     },
@@ -25,7 +25,7 @@ _FAMILIES = Entry(
     title="random worlds: domains that differ in inputs, in the relation, or in both",
     kind="domains",
     loader="vntransfer_lab.data.families:load_families",
-    licence="none needed: generated",
+    license="none needed: generated",
     parameters={
         "shift": "'covariate', 'relation' (two groups with their own) or 'both', 'covariate'",
         "n_domains": "number of domains, 6",

@@ -42,7 +42,7 @@ _OTHER_PARAMETERS = {
 
 
 def _stream(
-    name: str, title: str, files: tuple[RemoteFile, ...], licence: str, citation: str
+    name: str, title: str, files: tuple[RemoteFile, ...], license: str, citation: str
 ) -> Entry:
     transform = _TRANSFORMS[name[-1]]
     return Entry(
@@ -56,23 +56,23 @@ def _stream(
             "collection": _COLLECTIONS.get(name, "idx"),
             "transform": transform,
         },
-        licence=licence,
+        license=license,
         citation=citation,
         parameters=_STREAM_PARAMETERS | _OTHER_PARAMETERS.get(transform, {}),
     )
 
 
 _LECUN = "LeCun, Bottou, Bengio, Haffner: Gradient-based learning applied to document recognition"
-_MNIST_LICENCE = "CC BY-SA 3.0"
+_MNIST_LICENSE = "CC BY-SA 3.0"
 _XIAO = "Xiao, Rasul, Vollgraf: Fashion-MNIST, 2017"
 STREAMS = (
-    _stream("mnistP", "permuted MNIST, 10 tasks", _MNIST, _MNIST_LICENCE, f"{_LECUN}, 1998"),
-    _stream("mnistR", "rotated MNIST, 10 tasks", _MNIST, _MNIST_LICENCE, f"{_LECUN}, 1998"),
+    _stream("mnistP", "permuted MNIST, 10 tasks", _MNIST, _MNIST_LICENSE, f"{_LECUN}, 1998"),
+    _stream("mnistR", "rotated MNIST, 10 tasks", _MNIST, _MNIST_LICENSE, f"{_LECUN}, 1998"),
     _stream(
         "mnistS",
         "MNIST split by class, 5 tasks with a head each",
         _MNIST,
-        _MNIST_LICENCE,
+        _MNIST_LICENSE,
         f"{_LECUN}, 1998",
     ),
     _stream("fashionP", "permuted Fashion-MNIST, 10 tasks", _FASHION, "MIT", _XIAO),
@@ -116,7 +116,7 @@ STREAMS = (
                 compact="omniglot_images_background.npz",
             ),
         ),
-        licence="MIT",
+        license="MIT",
         citation="Lake, Salakhutdinov, Tenenbaum: Human-level concept learning, Science 2015",
         parameters={
             "n_tasks": "number of alphabets, in the order of their names, 10",

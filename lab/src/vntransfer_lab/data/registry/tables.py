@@ -26,7 +26,7 @@ def _regression(name: str, title: str, archive: str, loader: str, notes: str = "
             ),
         ),
         options={} if planes else {"name": name},
-        licence="public; not stated",
+        license="public; not stated",
         citation="Torgo: Regression DataSets; Delve",
         notes=notes,
         parameters={
@@ -81,7 +81,7 @@ def _uci(name: str, title: str, dataset: str) -> Entry:
             ),
         ),
         options={"name": name},
-        licence="CC BY 4.0 (UCI)" if dataset.isdecimal() else "not stated",
+        license="CC BY 4.0 (UCI)" if dataset.isdecimal() else "not stated",
         citation=f"UCI machine learning repository, {dataset}" if dataset.isdecimal() else dataset,
         parameters={
             "k": "number of domains, 5",
@@ -119,7 +119,7 @@ LARGE = (
                 also=("YearPredictionMSD.txt",),
             ),
         ),
-        licence="CC BY 4.0 (UCI)",
+        license="CC BY 4.0 (UCI)",
         citation=_YEAR_CITATION,
         parameters=_YEAR_PARAMETERS,
     ),
@@ -130,7 +130,7 @@ LARGE = (
         loader="vntransfer_lab.data.yearpred:load_yearpred_small",
         files=(official_file("yearpredictionmsd", "yearpred_subset.npz"),),
         origin=f"{_UCI}/00203/YearPredictionMSD.txt.zip",
-        licence="CC BY 4.0 (UCI)",
+        license="CC BY 4.0 (UCI)",
         citation=_YEAR_CITATION,
         notes="7000 random rows of the training part of yearpredictionmsd",
         parameters=_YEAR_PARAMETERS,
@@ -150,7 +150,7 @@ LARGE = (
                 partial=True,
             ),
         ),
-        licence="CC BY 4.0 (UCI)",
+        license="CC BY 4.0 (UCI)",
         citation="Graf et al.: 2D Image Registration in CT Images using Radial Image Descriptors, "
         "2011; UCI 206",
         parameters={

@@ -27,14 +27,14 @@ def mmd(x: Tensor, y: Tensor) -> Tensor:
 
 
 def sinkhorn(x: Tensor, y: Tensor) -> Tensor:
-    """Entropic transport cost, regularised by a tenth of the mean cost, at most 100 iterations."""
+    """Entropic transport cost, regularized by a tenth of the mean cost, at most 100 iterations."""
     cost = ot.dist(x, y)
     uniform = torch.full((len(x),), 1 / len(x), dtype=x.dtype)
     scaled = cost / cost.detach().mean()
     return ot.sinkhorn2(uniform, uniform, scaled, 0.1, numItermax=100, warn=False)
 
 
-def neighbours(x: Tensor, y: Tensor) -> Iterator[tuple[str, Callable[[], object]]]:
+def neighbors(x: Tensor, y: Tensor) -> Iterator[tuple[str, Callable[[], object]]]:
     """Named runs: torch ones forward + backward, pyRiemann's (no gradient) forward."""
     for name, function in (("CORAL", coral), ("MMD, 5 kernels", mmd), ("Sinkhorn (POT)", sinkhorn)):
 

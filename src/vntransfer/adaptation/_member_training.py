@@ -12,8 +12,8 @@ from torch import Tensor, nn
 
 from vntransfer.adaptation._batches import Data, predict
 from vntransfer.adaptation._checkpoint import Checkpoint
-from vntransfer.adaptation._loop import Record, train
 from vntransfer.adaptation._objective import Setup, SourceLoss
+from vntransfer.adaptation._training_loop import Record, train
 from vntransfer.domains import Rows
 from vntransfer.errors import ArgumentError, DomainError
 from vntransfer.networks import Linear, Net, Stacked, mlp

@@ -191,7 +191,7 @@ def check(record: Record) -> None:
 class Kept(nn.Module):
     """What a fit ends with: parameters of the best epoch, or a mean over the last steps.
 
-    With patience, each member keeps its own best epoch. Statistics of normalising layers and the
+    With patience, each member keeps its own best epoch. Statistics of normalizing layers and the
     weights of the sources are kept with the parameters.
     """
 

@@ -40,11 +40,11 @@ def source_weights(
     components: int = 20,
     ridge: float = 0.01,
     prior: Prior = "rows",
-    labelled: Any = None,
+    labeled: Any = None,
 ) -> dict[Any, Any]:
     """Weight sources by their closeness to the target, without any label.
 
-    With z the leading principal components of the standardised inputs, on one common scale, and
+    With z the leading principal components of the standardized inputs, on one common scale, and
     M_i the mean of v v' over source i, v = [1, z]::
 
         D_i = J(M_i + εI : M_t + εI),   w_i ∝ n_i exp(-a (D_i - min D) / median(D - min D))
@@ -61,7 +61,7 @@ def source_weights(
         Rows of all domains (n, p), dense or sparse; sparse rows stay sparse.
     y
         Responses; only read for a conditional divergence, and then for the sources and the rows
-        in ``labelled``.
+        in ``labeled``.
     sample_domain
         Domain of each row: integers (0 and above are sources, below 0 targets) or names.
     target
@@ -79,7 +79,7 @@ def source_weights(
         ε relative to the mean diagonal entry of all matrices.
     prior
         "rows": n_i as above. "equal": without n_i, a = 0 gives all sources the same weight.
-    labelled
+    labeled
         For a conditional divergence: the few rows of the target whose y is known, as indices or a
         mask. A handful is too few; docs/weights.md has figures.
 
@@ -106,10 +106,10 @@ def source_weights(
     }
     if len(groups.targets) > 1:
         ids, known = np.asarray(sample_domain), None
-        if labelled is not None:
+        if labeled is not None:
             known = np.zeros(X.shape[0], dtype=bool)
             every = np.concatenate(list(groups.targets.values()))
-            known[_given_rows(labelled, every, X.shape[0])] = True
+            known[_given_rows(labeled, every, X.shape[0])] = True
         found = {}
         for name, rows in groups.targets.items():
             own = np.sort(np.concatenate((groups.source_rows, rows)))
@@ -120,14 +120,14 @@ def source_weights(
                 target=name if isinstance(name, str) else None,
                 sharpness=sharpness,
                 prior=prior,
-                labelled=None if known is None else known[own],
+                labeled=None if known is None else known[own],
                 **options,
             )
         return found
     if len(groups.sources) == 1:
         return dict.fromkeys(groups.sources, 1.0)
     a = number("sharpness", sharpness)
-    table = divergence_table(X, need_target(groups), y, labelled=labelled, **options)
+    table = divergence_table(X, need_target(groups), y, labeled=labeled, **options)
     weights = sharpen(table[:-1, -1], a, masses(groups, prior))
     return dict(zip(groups.sources, weights.tolist(), strict=True))
 
@@ -181,7 +181,7 @@ def divergence_table(
     moments: Matrix = "second",
     components: int = 20,
     ridge: float = 0.01,
-    labelled: Any = None,
+    labeled: Any = None,
 ) -> Table:
     """Divergences between all sources and, in the last row and column, the target if any."""
     if divergence not in DIVERGENCES:
@@ -192,12 +192,12 @@ def divergence_table(
     domains = [*groups.sources.values(), *([] if groups.target is None else [groups.target])]
     n_response = 1
     if DIVERGENCES[divergence].conditional:
-        domains[-1] = known = _labelled(labelled, groups, divergence, len(v))
+        domains[-1] = known = _labeled(labeled, groups, divergence, len(v))
         responses = _responses(y, groups, known, len(v))
         v, n_response = np.hstack((v, responses)), responses.shape[1]
-    elif labelled is not None:
+    elif labeled is not None:
         raise ArgumentError(
-            f"labelled: {divergence!r} sees no labels; ask for a conditional divergence"
+            f"labeled: {divergence!r} sees no labels; ask for a conditional divergence"
         )
     if moments == "second":
         v = np.hstack((np.ones((len(v), 1)), v))
@@ -220,7 +220,7 @@ def _matrix(v: NDArray[np.float64], moments: Matrix) -> torch.Tensor:
 
 
 def embed(X: Any, components: int) -> NDArray[np.float64]:
-    """Leading principal components (n, d) of standardised columns, of mean variance one.
+    """Leading principal components (n, d) of standardized columns, of mean variance one.
 
     A common factor, not whitening: directions in which the inputs hardly vary count little.
     """
@@ -231,7 +231,7 @@ def embed(X: Any, components: int) -> NDArray[np.float64]:
     n, p = X.shape
     scaler = Scaler.fit(X)
     if scipy.sparse.issparse(X):
-        scaled = X @ scipy.sparse.diags_array(1 / scaler.scale)  # PCA centres on the fly
+        scaled = X @ scipy.sparse.diags_array(1 / scaler.scale)  # PCA centers on the fly
     else:
         scaled = (X - scaler.mean) / scaler.scale
         if p <= components:
@@ -245,31 +245,31 @@ def embed(X: Any, components: int) -> NDArray[np.float64]:
     return np.asarray(z / spread if spread > 0 else z)
 
 
-def _labelled(labelled: Any, groups: Groups, divergence: str, n: int) -> Rows:
-    if labelled is None or groups.target is None:
+def _labeled(labeled: Any, groups: Groups, divergence: str, n: int) -> Rows:
+    if labeled is None or groups.target is None:
         raise ArgumentError(
             f"divergence: {divergence!r} compares responses and needs rows of the target whose y "
-            f"is known: labelled=..., as indices or a mask"
+            f"is known: labeled=..., as indices or a mask"
         )
-    return _given_rows(labelled, groups.target, n)
+    return _given_rows(labeled, groups.target, n)
 
 
-def _given_rows(labelled: Any, target: Rows, n: int) -> Rows:
+def _given_rows(labeled: Any, target: Rows, n: int) -> Rows:
     """Give the indices of rows of a target, or several, named by indices or by a mask."""
-    given = np.asarray(labelled)
+    given = np.asarray(labeled)
     if given.dtype == bool and given.shape != (n,):
-        raise DomainError(f"labelled: expected a mask of {n} rows, got shape {given.shape}")
+        raise DomainError(f"labeled: expected a mask of {n} rows, got shape {given.shape}")
     rows = np.flatnonzero(given) if given.dtype == bool else given.astype(np.intp).ravel()
     if len(rows) == 0 or not np.isin(rows, target).all():
         raise DomainError(
-            f"labelled: expected at least one row, all of them the target's; got {len(rows)}, of "
+            f"labeled: expected at least one row, all of them the target's; got {len(rows)}, of "
             f"which {int((~np.isin(rows, target)).sum())} are not"
         )
     return np.asarray(rows)
 
 
 def _responses(y: Any, groups: Groups, known: Rows, n: int) -> NDArray[np.float64]:
-    """Standardised responses (n, m); zero where they must not be read."""
+    """Standardized responses (n, m); zero where they must not be read."""
     if y is None:
         raise ArgumentError("y: a conditional divergence needs it, got None")
     rows = np.concatenate((groups.source_rows, known))

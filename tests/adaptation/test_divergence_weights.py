@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from helpers.worlds import easy, hard
 from vntransfer import DIVERGENCES, source_weights
-from vntransfer.adaptation.relevance import divergence_table, embed, sharpen
+from vntransfer.adaptation.divergence_weights import divergence_table, embed, sharpen
 from vntransfer.domains import group, stack
 from vntransfer.errors import ArgumentError, DomainError
 
@@ -22,7 +22,7 @@ PLAIN = [key for key, entry in DIVERGENCES.items() if not entry.conditional]
 
 
 def test_weights_follow_the_formula() -> None:
-    """Against a straight transcription: standardise, border by one, J, exponential."""
+    """Against a straight transcription: standardize, border by one, J, exponential."""
     X, y, domain = easy()
     z = (X - X.mean(0)) / X.std(0)
     M = {}
@@ -148,23 +148,21 @@ def test_one_source_has_all_the_weight() -> None:
 
 
 def test_conditional_divergence_sees_the_response() -> None:
-    """Equal inputs, other responses: only labelled rows of the target tell the sources apart."""
+    """Equal inputs, other responses: only labeled rows of the target tell the sources apart."""
     rng = np.random.default_rng(0)
     x = rng.normal(size=(3, 200, 3))
     y = np.concatenate((x[0, :, 0], -x[1, :, 0], x[2, :, 0])) + 0.1 * rng.normal(size=600)
     X, domain = x.reshape(-1, 3), np.repeat([0, 1, -1], 200)
-    labelled = np.arange(420, 500)
+    labeled = np.arange(420, 500)
     poisoned = y.copy()
-    poisoned[np.setdiff1d(np.flatnonzero(domain < 0), labelled)] = np.nan
+    poisoned[np.setdiff1d(np.flatnonzero(domain < 0), labeled)] = np.nan
     for responses in (poisoned, np.column_stack((poisoned, poisoned))):
         weights = source_weights(
-            X, responses, domain, divergence="conditional_von_neumann", labelled=labelled
+            X, responses, domain, divergence="conditional_von_neumann", labeled=labeled
         )
         assert weights[0] > 0.8
-    mask = np.isin(np.arange(600), labelled)
-    again = source_weights(
-        X, responses, domain, divergence="conditional_von_neumann", labelled=mask
-    )
+    mask = np.isin(np.arange(600), labeled)
+    again = source_weights(X, responses, domain, divergence="conditional_von_neumann", labeled=mask)
     assert again == weights
 
 
@@ -180,17 +178,17 @@ def test_table_is_symmetric_with_the_target_last() -> None:
     ("options", "says"),
     [
         ({"divergence": "euclid"}, "divergence: unknown"),
-        ({"divergence": "conditional_von_neumann"}, "labelled="),
-        ({"divergence": "conditional_von_neumann", "labelled": [0]}, "labelled: expected"),
+        ({"divergence": "conditional_von_neumann"}, "labeled="),
+        ({"divergence": "conditional_von_neumann", "labeled": [0]}, "labeled: expected"),
         (
-            {"divergence": "conditional_log_det", "labelled": np.arange(239) >= 230},
-            r"labelled: expected a mask of 240 rows, got shape \(239,\)",
+            {"divergence": "conditional_log_det", "labeled": np.arange(239) >= 230},
+            r"labeled: expected a mask of 240 rows, got shape \(239,\)",
         ),
         (
-            {"divergence": "conditional_log_det", "labelled": [230], "y": np.zeros(9)},
+            {"divergence": "conditional_log_det", "labeled": [230], "y": np.zeros(9)},
             r"y: expected 240 responses .* got shape \(9,\)",
         ),
-        ({"labelled": [200]}, "sees no labels"),
+        ({"labeled": [200]}, "sees no labels"),
         ({"moments": "third"}, "moments:"),
         ({"prior": "best"}, "prior:"),
         ({"components": 0}, "components:"),
@@ -237,12 +235,12 @@ def test_several_targets_with_some_labels() -> None:
     y = np.where(np.isnan(y), rng.normal(size=len(y)), y)
     known = np.concatenate([np.flatnonzero(domain == name)[:30] for name in ("target", "c")])
     options: dict[str, Any] = {"divergence": "conditional_von_neumann"}
-    both = source_weights(X, y, domain, target=["target", "c"], labelled=known, **options)
+    both = source_weights(X, y, domain, target=["target", "c"], labeled=known, **options)
     mask = np.isin(np.arange(len(y)), known)
-    assert both == source_weights(X, y, domain, target=["target", "c"], labelled=mask, **options)
+    assert both == source_weights(X, y, domain, target=["target", "c"], labeled=mask, **options)
     own = domain != "c"
-    alone = source_weights(X[own], y[own], domain[own], labelled=mask[own], **options)
+    alone = source_weights(X[own], y[own], domain[own], labeled=mask[own], **options)
     assert both["target"] == alone
     for bad in ([0], [10**6]):
-        with pytest.raises(DomainError, match="labelled: expected at least one row"):
-            source_weights(X, y, domain, target=["target", "c"], labelled=bad, **options)
+        with pytest.raises(DomainError, match="labeled: expected at least one row"):
+            source_weights(X, y, domain, target=["target", "c"], labeled=bad, **options)
