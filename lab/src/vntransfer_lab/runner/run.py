@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from vntransfer.display import one_line
 from vntransfer_lab.errors import StoreError
 from vntransfer_lab.runner.cells import Cell, expand
 from vntransfer_lab.runner.checkpoints import FOLDER_NAME, checkpoint_seconds, drop, tidy
@@ -28,7 +29,7 @@ LOCK_NAME = "lock"
 _LOCK_SECONDS = 0.5  # whoever only looks whether it is held does so for a moment
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class RunSummary:
     """How a run ended: the folder, the number of cells by status, those that were not started."""
 
@@ -37,6 +38,10 @@ class RunSummary:
     failed: int
     computed: int
     left: LeftOut | None = None
+
+    def __repr__(self) -> str:
+        left = f", {self.left.cells} not started" if self.left else ""
+        return one_line(f"Run in {self.folder}: {self.done} cells done, {self.failed} failed{left}")
 
 
 def run(
