@@ -1,8 +1,9 @@
-"""Checks of single options: a number, a whole number, names; the error names the option."""
+"""Checks of single options: a number, a choice, names; the error names the option."""
 
 from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
 from numbers import Integral
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
@@ -42,6 +43,50 @@ def whole(name: str, value: Any, *, minimum: int = 0, maximum: int | None = None
         asked = f"{minimum} on" if maximum is None else f"{minimum} to {maximum}"
         raise ArgumentError(f"{name}: expected a whole number from {asked}, got {value!r}")
     return int(value)
+
+
+def fraction(name: str, value: Any) -> float:
+    """Check that an option is a number from 0 to 1.
+
+    Examples
+    --------
+    >>> fraction("momentum", 0.9)
+    0.9
+    """
+    found = number(name, value)
+    if found > 1:
+        raise ArgumentError(f"{name}: expected a number from 0 to 1, got {value!r}")
+    return found
+
+
+def one_of(name: str, value: Any, allowed: Any, *, error: type[Exception] = ArgumentError) -> Any:
+    """Check that an option is one of the values allowed: names, or the values of a Literal.
+
+    Examples
+    --------
+    >>> one_of("update", "proximal", ("proximal", "explicit"))
+    'proximal'
+    >>> one_of("method", "rige", {"ridge": 1, "boosting": 2})
+    Traceback (most recent call last):
+    vntransfer.errors.ArgumentError: method: expected one of ridge, boosting, got 'rige'; did you mean 'ridge'?
+    """  # noqa: E501
+    known = list(get_args(allowed) or allowed)
+    if value in known:
+        return value
+    listed = ", ".join(map(str, known))
+    raise error(f"{name}: expected one of {listed}, got {value!r:.80}{meant(value, known)}")
+
+
+def meant(value: Any, known: Iterable[Any]) -> str:
+    """Say what was probably meant, to end an error message; empty if nothing is close.
+
+    Examples
+    --------
+    >>> meant("pirce", ["price", "rooms"]), meant("q", ["price"])
+    ("; did you mean 'price'?", '')
+    """
+    close = get_close_matches(str(value), [str(one) for one in known], 1)
+    return f"; did you mean {close[0]!r}?" if close else ""
 
 
 def names(option: str, value: Any) -> list[str]:
