@@ -9,6 +9,7 @@ import pytest
 import scipy.sparse
 import torch
 
+from helpers.saved import contents
 from helpers.worlds import easy, hard
 from vntransfer.adaptation import METHODS, DomainRegressor
 from vntransfer.adaptation._objective import Objective, Setup
@@ -236,8 +237,10 @@ def test_classical_learners_keep_to_the_rules_too(method: str, tmp_path: Any) ->
     poisoned.fit(X, np.where(domain == "target", poison, y), domain)
     np.testing.assert_array_equal(model.predict(X), poisoned.predict(X))
     assert sum(model.source_weights_.values()) == pytest.approx(1)
-    model.save(tmp_path)
-    np.testing.assert_array_equal(load(tmp_path).predict(X), model.predict(X))
+    model.save(tmp_path / "clean")
+    poisoned.save(tmp_path / "poisoned")
+    assert contents(tmp_path / "clean") == contents(tmp_path / "poisoned")
+    np.testing.assert_array_equal(load(tmp_path / "clean").predict(X), model.predict(X))
 
 
 def test_the_whole_of_the_default_is_reproducible_and_blind_to_the_target() -> None:

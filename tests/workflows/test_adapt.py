@@ -1,22 +1,20 @@
 """Models of tables: what they learn, what they say to expect, folders, intervals, new tables."""
 
-import json
-import shutil
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from helpers.saved import contents, edit
 from helpers.towns import towns, write
 from vntransfer import TableModel, adapt, load
 from vntransfer.errors import ArgumentError, DataError, DomainError
-from vntransfer.storage.folders import replaced
 from vntransfer.tables import Findings
 from vntransfer.workflows.adapt_page import write_page
+from vntransfer.workflows.load import load_predictor
 from vntransfer.workflows.predict import predict_file
 from vntransfer.workflows.prediction_intervals import Calibration
-from vntransfer.workflows.table_storage import KIND
 
 ROLES: dict[str, Any] = {"domain": "town", "response": "price"}
 QUICK: dict[str, Any] = {**ROLES, "target": "new", "method": "ridge", "compare": ()}
@@ -134,122 +132,47 @@ def test_auto_compares_what_it_chose_from() -> None:
     assert any(sentence.startswith("no adaptation is used") for sentence in outcome.warnings)
 
 
-def test_folder_is_checked_before_anything_is_used(model: TableModel, tmp_path: Path) -> None:
+def test_saved_models_come_back_whole(model: TableModel, tmp_path: Path) -> None:
     place = tmp_path / "m"
     model.save(place)
+    files = contents(place)
     model.save(place)  # an older model is replaced
+    assert contents(place) == files
     again = load(place)
     np.testing.assert_array_equal(again.predict(towns()).high, model.predict(towns()).high)
     assert again.outcomes == model.outcomes
     assert again.encoder == model.encoder
-    assert not list(tmp_path.glob(".m*"))
-
-    record = json.loads((place / "model.json").read_text())
-    assert {"schema", "versions", "provenance", "outcomes", "sha256"} <= set(record)
-    original = {file: file.read_bytes() for file in place.rglob("*") if file.is_file()}
-
-    def broken(message: str, **changes: Any) -> None:
-        with pytest.raises(DataError, match=message):
-            load(place)
-        for file, content in original.items():
-            file.parent.mkdir(exist_ok=True)
-            file.write_bytes(content)
-
-    for file, content in original.items():
-        if file.name != "model.json" or file.parent != place:
-            file.write_bytes(content[:-1])
-            broken("does not match model.json")
-            file.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
-            broken("does not match model.json")
-            file.unlink()
-            broken("is missing")
-    (place / "model.json").write_text(json.dumps(record)[:-20])
-    broken("model.json: damaged")
-    (place / "model.json").write_text(json.dumps({**record, "format": 99}))
-    broken("format 99")
-    (place / "model.json").write_text(json.dumps({**record, "schema": [{"kind": "os.system"}]}))
-    broken("schema: damaged")
-    (place / "model.json").write_text(json.dumps({**record, "sha256": {}}))
-    broken("no hashes")
-    extra = place / "estimator0" / "more.pkl"
-    extra.write_bytes(b"cos\nsystem\n")
-    with pytest.raises(DataError, match=r"more\.pkl is not part of the model"):
-        load(place)
-    with pytest.raises(DataError, match=r"model\.json is missing"):
-        load(tmp_path / "nowhere")
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    return {str(f.relative_to(folder)): f.read_bytes() for f in folder.rglob("*") if f.is_file()}
-
-
-@pytest.mark.parametrize("name", ["thesis.txt", "estimator0/notes.txt", "estimator0/deep/a", "d/"])
-def test_a_folder_with_other_things_is_left_alone(
-    model: TableModel, tmp_path: Path, name: str
-) -> None:
-    place = tmp_path / "m"
-    for older in (False, True):  # beside an older model, or alone
-        if older:
-            model.save(place)
-        foreign = place / name
-        (foreign if name.endswith("/") else foreign.parent).mkdir(parents=True, exist_ok=True)
-        if not name.endswith("/"):
-            foreign.write_text("precious")
-        before = contents(place)
-        with pytest.raises(ArgumentError, match="which is not part of a vntransfer table model"):
-            model.save(place)
-        assert contents(place) == before
-        assert foreign.exists()
-        assert [path.name for path in tmp_path.iterdir()] == ["m"]
-        shutil.rmtree(place)
-
-
-def test_a_record_cannot_claim_files_of_others(model: TableModel, tmp_path: Path) -> None:
-    model.save(tmp_path / "m")
-    record = tmp_path / "m" / "model.json"
-    (tmp_path / "m" / "thesis.txt").write_text("precious")
-    claimed = json.loads(record.read_text())
-    claimed["sha256"]["thesis.txt"] = "0" * 64
-    record.write_text(json.dumps(claimed))
-    with pytest.raises(ArgumentError, match=r"holds 'thesis\.txt'"):
-        model.save(tmp_path / "m")
-    assert (tmp_path / "m" / "thesis.txt").read_text() == "precious"
-
-
-def test_a_save_that_fails_leaves_the_older_model(
-    model: TableModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    place = tmp_path / "m"
-    model.save(place)
-    before = contents(place)
-
-    def half_way() -> None:
-        with replaced(place, KIND) as made:
-            (made / "model.json").write_text("half")
-            raise RuntimeError("the power is gone")
-
-    with pytest.raises(RuntimeError):
-        half_way()
-    rename = Path.rename
-
-    def fails_at_last(self: Path, target: Path) -> Path:
-        if target == place and ".old." not in self.name:
-            raise OSError("disk full")
-        return rename(self, target)
-
-    monkeypatch.setattr(Path, "rename", fails_at_last)
-    with pytest.raises(OSError, match="disk full"):
-        model.save(place)
-    assert contents(place) == before
+    assert again.provenance == model.provenance
     assert [path.name for path in tmp_path.iterdir()] == ["m"]
 
 
-def test_of_a_link_the_folder_is_replaced(model: TableModel, tmp_path: Path) -> None:
-    model.save(tmp_path / "v1")
-    (tmp_path / "latest").symlink_to(tmp_path / "v1", target_is_directory=True)
-    model.save(tmp_path / "latest")
-    assert (tmp_path / "latest").is_symlink()
-    assert load(tmp_path / "v1").targets == ["new"]
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"schema": []},
+        {"schema": [{"kind": "os.system"}]},
+        {"provenance": None},
+        {"outcomes": []},
+        {"outcomes": [{"target": "new"}]},
+        {"names": ["town"]},
+    ],
+)
+def test_values_that_do_not_fit_are_refused(
+    change: dict[str, Any], model: TableModel, tmp_path: Path
+) -> None:
+    model.save(tmp_path / "m")
+    edit(tmp_path / "m", lambda content: content["record"].update(change))
+    with pytest.raises(DataError, match="damaged"):
+        load(tmp_path / "m")
+
+
+def test_only_models_of_tables_predict_tables(model: TableModel, tmp_path: Path) -> None:
+    model.estimators["new"].save(tmp_path / "m")
+    with pytest.raises(DataError, match=r"holds a PooledRegressor.*`vnt adapt --save`"):
+        load_predictor(tmp_path / "m")
+    model.save(tmp_path / "m")
+    with pytest.raises(ArgumentError, match="device: only for estimators"):
+        load(tmp_path / "m", device="cpu")
 
 
 def test_new_tables_are_compared_with_the_old_one(model: TableModel) -> None:

@@ -192,7 +192,7 @@ def test_outputs_that_cannot_be(command: str, tmp_path: Path) -> None:
     for options, message in (
         (["--out", path], "a.csv is the table that is read; name another file"),
         (["--out", tmp_path], "is a folder; name a file"),
-        (["--out", path / "page.csv"], "is no folder that one can write into"),
+        (["--out", path / "page.csv"], "is not a folder that one can write into"),
         (["--delimiter", ";;"], "delimiter: expected one character"),
     ):
         done = run(*options)
@@ -201,7 +201,7 @@ def test_outputs_that_cannot_be(command: str, tmp_path: Path) -> None:
     if command in ("adapt", "learn"):
         for options, message in (
             (["--save", path], "is a file; name a folder"),
-            (["--save", path / "m"], "is no folder that one can write into"),
+            (["--save", path / "m"], "is not a folder that one can write into"),
             (["--save", tmp_path], "holds 'a.csv', which is not part of a vntransfer"),
             (["--features", ""], "no column is left as a feature"),
         ):

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner, Result
 
+from helpers.saved import data_file
 from helpers.towns import write
 from vntransfer import learn_tasks, load
 from vntransfer.cli import app
@@ -63,7 +64,7 @@ def test_same_seed_same_numbers_and_folders(tmp_path: Path) -> None:
     np.testing.assert_array_equal(again.predict(table()), first.predict(table()))
     np.testing.assert_array_equal(again.matrix, first.matrix)
     assert (again.names, again.method, again.unit) == (first.names, first.method, first.unit)
-    numbers = tmp_path / "m" / "model.safetensors"
+    numbers = data_file(tmp_path / "m")
     numbers.write_bytes(numbers.read_bytes()[:-1])
     with pytest.raises(DataError, match="does not match"):
         load(tmp_path / "m")
@@ -203,12 +204,12 @@ def test_columns_are_compared_and_targets_refused(tmp_path: Path) -> None:
     assert done.exit_code == 2
     assert "this network is one for all tasks" in done.stderr
     assert not list(tmp_path.glob("out*")) + list(tmp_path.glob("*predicted*"))
-    numbers = tmp_path / "m" / "model.safetensors"
+    numbers = data_file(tmp_path / "m")
     numbers.write_bytes(numbers.read_bytes()[:-1])
     done = vnt("predict", tmp_path / "m", some)
     assert done.exit_code == 2
     assert "does not match model.json" in done.stderr
-    with pytest.raises(ArgumentError, match="not part of a vntransfer continual model"):
+    with pytest.raises(ArgumentError, match="not part of a vntransfer model"):
         model.save(tmp_path)
 
 

@@ -4,7 +4,6 @@ from vntransfer.adaptation._base import DomainRegressor as DomainRegressor
 from vntransfer.adaptation._registry import METHODS as METHODS
 from vntransfer.adaptation._registry import RETIRED as RETIRED
 from vntransfer.adaptation._registry import AdaptationMethod as AdaptationMethod
-from vntransfer.adaptation._registry import load_model as load_model
 from vntransfer.adaptation._selection import Selection as Selection
 from vntransfer.adaptation.ahd import AHDRegressor as AHDRegressor
 from vntransfer.adaptation.alignment import (

@@ -4,7 +4,6 @@ import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -22,6 +21,7 @@ from vntransfer.adaptation._fit_rows import FitRows, read_table
 from vntransfer.adaptation._fitted_state import State
 from vntransfer.adaptation._member_training import Start
 from vntransfer.adaptation._objective import Error, Objective, Setup, choose
+from vntransfer.adaptation._saving import SavableNetwork
 from vntransfer.adaptation._scaling import Scaler
 from vntransfer.adaptation._selection import select
 from vntransfer.adaptation._training_loop import Record, Schedule, Training
@@ -40,7 +40,7 @@ OUTSIDE = 0.05
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class DomainRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+class DomainRegressor(SavableNetwork, RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """What all regressors of this package share.
 
     Inputs are standardized on all rows (sources and target), responses on the rows of the sources.
@@ -382,16 +382,6 @@ class DomainRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         scaled = torch.einsum("m,mnc->nc", shares.double(), data.bound(every).double()).numpy()
         out = np.asarray(scaled * state.y_scaler.scale + state.y_scaler.mean)
         return out[:, 0] if state.one_column else out
-
-    def save(self, folder: str | Path) -> None:
-        """Write the fitted model into a folder: `model.safetensors` and `model.json`, no code.
-
-        `vntransfer.load_model` reads it. Rows of the sources are not saved, nor are modules of your
-        own.
-        """
-        from vntransfer.adaptation._network_storage import save_network
-
-        save_network(self, folder)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

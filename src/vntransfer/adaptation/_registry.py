@@ -1,14 +1,10 @@
-"""The one list of methods, and the models that can be read from a folder."""
+"""The one list of methods."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import partial
-from pathlib import Path
 from typing import Any
 
-from vntransfer.adaptation._auto_storage import is_auto, load_auto
 from vntransfer.adaptation._base import DomainRegressor
-from vntransfer.adaptation._network_storage import load_network
 from vntransfer.adaptation.ahd import AHDRegressor
 from vntransfer.adaptation.alignment import MomentAlignmentRegressor
 from vntransfer.adaptation.auto import AutoTransferRegressor
@@ -19,8 +15,6 @@ from vntransfer.adaptation.darn import DARNRegressor
 from vntransfer.adaptation.mdan import MDANRegressor
 from vntransfer.adaptation.mdd import MDDRegressor
 from vntransfer.adaptation.pooled import PooledRegressor
-from vntransfer.adaptation.sklearn_storage import MODEL
-from vntransfer.adaptation.sklearn_storage import load as load_learner
 from vntransfer.adaptation.source_only import SourceOnlyRegressor
 from vntransfer.adaptation.weighted import WeightedSourceRegressor
 from vntransfer.errors import ArgumentError
@@ -114,34 +108,3 @@ METHODS = MethodRegistry(
         ),
     }
 )
-
-
-def load_model(folder: str | Path, **given: Any) -> Any:
-    """Read a model that was saved with ``model.save(folder)``; nothing in the folder is executed.
-
-    Parameters
-    ----------
-    folder
-        The folder.
-    given
-        ``extractor`` and ``head``, if the model was fitted with modules of your own; ``device``, if
-        it is to live on another one.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> import numpy as np
-    >>> X = np.linspace(-1, 1, 60)[:, None]
-    >>> model = METHODS["source_only"].make(epochs=2, random_state=0).fit(X, X[:, 0])
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     model.save(folder)
-    ...     again = load_model(folder)
-    >>> bool((again.predict(X) == model.predict(X)).all())
-    True
-    """
-    if is_auto(folder):
-        return load_auto(folder, partial(load_model, **given))
-    kinds = {e.estimator.__name__: e.estimator for e in METHODS.values() if e.neural}
-    if Path(folder, MODEL).exists():
-        return load_learner(folder, partial(load_network, kinds=kinds, **given))
-    return load_network(folder, kinds, **given)

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
@@ -12,6 +11,7 @@ from sklearn.utils import check_random_state, column_or_1d
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from vntransfer.adaptation._learners import read
+from vntransfer.adaptation._saving import common_record, restore_common
 from vntransfer.adaptation._selection import LEAST, sentence, shares_text, virtual_targets
 from vntransfer.adaptation._stacking import stack
 from vntransfer.adaptation.candidates import CANDIDATES, Tried, adapts, attempt
@@ -19,6 +19,8 @@ from vntransfer.adaptation.guarded_choice import guard
 from vntransfer.display import listed, one_line
 from vntransfer.domains import Groups, Name, Rows, Target
 from vntransfer.errors import ArgumentError
+from vntransfer.storage.folder import Savable
+from vntransfer.storage.record import Saved
 
 Floats = NDArray[np.float64]
 Folds = tuple[list[Floats], list[Floats]]
@@ -73,7 +75,7 @@ class AutoSelection:
 
 
 @dataclass(eq=False, repr=False)
-class AutoTransferRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+class AutoTransferRegressor(Savable, RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """Ridge, boosting and networks, with or without weights and alignment, by what sources say.
 
     Each source plays the target once, and every candidate predicts it from the others; no label of
@@ -301,11 +303,19 @@ class AutoTransferRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc
             start=np.zeros(X.shape[0]),
         )
 
-    def save(self, folder: str | Path) -> None:
-        """Write the fitted model into a folder, without pickle; `load_model` reads it."""
-        from vntransfer.adaptation._auto_storage import save_auto
+    def _saved(self) -> Saved:
+        record = {**common_record(self), "selection": vars(self.selection_)}
+        parts = {name: model._saved() for name, model in self.models_.items()}
+        return Saved(type(self).__name__, record, parts=parts)
 
-        save_auto(self, folder)
+    @classmethod
+    def _restored(cls, saved: Saved, parts: Mapping[str, Any], given: Mapping[str, Any]) -> Self:
+        model = cls(**saved.record["options"])
+        restore_common(model, saved.record)
+        chosen = saved.record["selection"]
+        model.selection_ = AutoSelection(**{**chosen, "candidates": tuple(chosen["candidates"])})
+        model.models_ = dict(parts)
+        return model
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -1,12 +1,15 @@
 """Choosing among candidates by virtual targets, with a guard: a doubtful gain is no gain."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vntransfer.checks import number
+from vntransfer.display import one_line
+from vntransfer.domains import Name
 from vntransfer.errors import ArgumentError
 
 FLOOR = 1e-6
@@ -36,6 +39,53 @@ class Guarded:
     standard_errors: NDArray[np.float64]
     shares: NDArray[np.float64]
     best: int
+
+
+@dataclass(frozen=True)
+class SharpnessSelection:
+    """How the sharpness was chosen.
+
+    Parameters
+    ----------
+    sharpness
+        The one chosen.
+    reason
+        Why, in words.
+    candidates
+        Sharpnesses that were tried, (C,).
+    virtual_targets
+        Sources that played the target, (V,).
+    errors
+        Error of each candidate on each virtual target, (V, C).
+    guarded
+        Scores of the candidates; None if there was nothing to choose from.
+    """
+
+    sharpness: float
+    reason: str
+    candidates: tuple[float, ...] = ()
+    virtual_targets: tuple[Name, ...] = ()
+    errors: NDArray[np.float64] | None = None
+    guarded: Guarded | None = None
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> Self:
+        """Make it again from its values as lists."""
+        guarded, errors = record["guarded"], record["errors"]
+        if guarded is not None:
+            arrays = {k: np.array(v) for k, v in guarded.items() if k != "best"}
+            guarded = Guarded(**arrays, best=int(guarded["best"]))
+        return cls(
+            float(record["sharpness"]),
+            str(record["reason"]),
+            tuple(record["candidates"]),
+            tuple(record["virtual_targets"]),
+            None if errors is None else np.array(errors),
+            guarded,
+        )
+
+    def __repr__(self) -> str:
+        return one_line(f"SharpnessSelection: sharpness {self.sharpness:g}, {self.reason}")
 
 
 def guard(errors: Any, *, temperature: float = 0.02) -> Guarded:

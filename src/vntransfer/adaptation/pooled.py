@@ -1,7 +1,6 @@
 """What one would use without thinking of domains: a scikit-learn regressor on all sources."""
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -11,12 +10,12 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from vntransfer.adaptation._learners import fit_weighted, learner, read
-from vntransfer.adaptation.sklearn_storage import save as save_learner
+from vntransfer.adaptation._saving import SavableWrapper
 from vntransfer.domains import Target
 
 
 @dataclass(eq=False, repr=False)
-class PooledRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+class PooledRegressor(SavableWrapper, RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """Any scikit-learn regressor on the pooled rows of all sources; the target is passed over.
 
     A method that adapts and loses to this helps nobody: with a table, boosting on all that is
@@ -95,10 +94,6 @@ class PooledRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             name: float(mass[own].sum() / total) for name, own in groups.sources.items()
         }
         return self
-
-    def save(self, folder: str | Path) -> None:
-        """Write the fitted model into a folder, without pickle; `load_model` reads it."""
-        save_learner(self, folder)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict responses (n,) or (n, m)."""

@@ -1,7 +1,7 @@
 """Source weights for any learner: rows of near sources count more, features stay as they are."""
 
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -17,6 +17,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from vntransfer.adaptation._learners import DenseScaler, fit_weighted, learner, read
+from vntransfer.adaptation._saving import SavableWrapper
 from vntransfer.adaptation.divergence_weights import (
     Matrix,
     Prior,
@@ -25,14 +26,13 @@ from vntransfer.adaptation.divergence_weights import (
     need_target,
     sharpen,
 )
-from vntransfer.adaptation.guarded_choice import Guarded, guard
-from vntransfer.adaptation.sklearn_storage import save as save_learner
+from vntransfer.adaptation.guarded_choice import SharpnessSelection, guard
 from vntransfer.adaptation.source_only import SourceOnlyRegressor
 from vntransfer.checks import number
-from vntransfer.display import one_line
 from vntransfer.divergences import DIVERGENCES
-from vntransfer.domains import Groups, Name, Rows, Target
+from vntransfer.domains import Groups, Rows, Target
 from vntransfer.errors import ArgumentError
+from vntransfer.storage.record import Saved
 
 CANDIDATES = (0.0, 1.0, 3.0)
 """Sharpnesses among which "auto" chooses; the first one, pooling, is the safe one."""
@@ -40,39 +40,8 @@ CANDIDATES = (0.0, 1.0, 3.0)
 Floats = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
-class SharpnessSelection:
-    """How the sharpness was chosen.
-
-    Parameters
-    ----------
-    sharpness
-        The one chosen.
-    reason
-        Why, in words.
-    candidates
-        Sharpnesses that were tried, (C,).
-    virtual_targets
-        Sources that played the target, (V,).
-    errors
-        Error of each candidate on each virtual target, (V, C).
-    guarded
-        Scores of the candidates; None if there was nothing to choose from.
-    """
-
-    sharpness: float
-    reason: str
-    candidates: tuple[float, ...] = ()
-    virtual_targets: tuple[Name, ...] = ()
-    errors: Floats | None = None
-    guarded: Guarded | None = None
-
-    def __repr__(self) -> str:
-        return one_line(f"SharpnessSelection: sharpness {self.sharpness:g}, {self.reason}")
-
-
 @dataclass(eq=False, repr=False)
-class _WeightedSource(BaseEstimator):  # type: ignore[misc]
+class _WeightedSource(SavableWrapper, BaseEstimator):  # type: ignore[misc]
     """What regressor and classifier share."""
 
     estimator: Any = None
@@ -221,9 +190,17 @@ class _WeightedSource(BaseEstimator):  # type: ignore[misc]
     def _can_train(self, y: NDArray[Any]) -> bool:
         return len(y) > 1
 
-    def save(self, folder: str | Path) -> None:
-        """Write the fitted model into a folder, without pickle; `load_model` reads it."""
-        save_learner(self, folder)
+    def fitted_record(self) -> dict[str, Any]:
+        """Give the plain values of the fitted model, apart from the estimator inside it."""
+        chosen = {"divergences": self.divergences_, "selection": asdict(self.selection_)}
+        return {**super().fitted_record(), **chosen}
+
+    @classmethod
+    def _restored(cls, saved: Saved, parts: Mapping[str, Any], given: Mapping[str, Any]) -> Self:
+        model = super()._restored(saved, parts, given)
+        model.divergences_ = saved.record["divergences"]
+        model.selection_ = SharpnessSelection.from_record(saved.record["selection"])
+        return model
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict responses (n,)."""
@@ -382,6 +359,12 @@ class WeightedSourceClassifier(ClassifierMixin, _WeightedSource):  # type: ignor
 
     def _can_train(self, y: NDArray[Any]) -> bool:
         return len(np.unique(y)) > 1
+
+    @classmethod
+    def _restored(cls, saved: Saved, parts: Mapping[str, Any], given: Mapping[str, Any]) -> Self:
+        model = super()._restored(saved, parts, given)
+        model.classes_ = model.estimator_.classes_  # fitted to the rows of all sources
+        return model
 
     def _error(self, model: Any, X: Any, y: NDArray[Any]) -> float:
         p = np.zeros((X.shape[0], len(self.classes_)))

@@ -61,18 +61,17 @@ def command(
     from vntransfer.cli import common
 
     with plain_errors():
-        from vntransfer.storage.folders import check_file, check_place
+        from vntransfer.storage.places import check_file, check_place
         from vntransfer.tables.files import expand
         from vntransfer.tables.problem import read_problem
         from vntransfer.workflows.adapt import fit_problem
-        from vntransfer.workflows.table_storage import KIND
         from vntransfer.workflows.target_fit import COMPARED, check_method, check_savable
 
         check_method(method)
         if out is not None:
             check_file(out, expand(file), save)
         if save is not None:
-            check_place(save, KIND)
+            check_place(save)
             check_savable(method)
         problem = read_problem(
             file,

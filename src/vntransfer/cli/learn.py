@@ -53,12 +53,11 @@ def command(
     from vntransfer.cli import common
 
     with plain_errors():
-        from vntransfer.storage.folders import check_file, check_place
+        from vntransfer.storage.places import check_file, check_place
         from vntransfer.tables.files import expand
         from vntransfer.tables.problem import read_features
         from vntransfer.workflows.learn import check_options, learn_tasks
         from vntransfer.workflows.learn_page import write_page
-        from vntransfer.workflows.learn_storage import STORED
 
         names = dict.fromkeys((method, *(split(compare) or ())))
         for name in names:
@@ -66,7 +65,7 @@ def command(
         if out is not None:
             check_file(out, expand(file), save)
         if save is not None:
-            check_place(save, STORED)
+            check_place(save)
         frame, _ = read_features(file, task, response, split(features), drop or (), delimiter)
         models: dict[str, ContinualModel] = {}
         with progress():

@@ -70,7 +70,7 @@ def command(
     empty everywhere is compared by its features alone.
     """
     with plain_errors():
-        from vntransfer.storage.folders import check_file
+        from vntransfer.storage.places import check_file
         from vntransfer.tables.files import expand
         from vntransfer.workflows.relate import relate
 

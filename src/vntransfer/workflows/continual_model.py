@@ -2,8 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -18,17 +17,24 @@ from vntransfer.continual.metrics import (
     retained_accuracy,
     summary,
 )
+from vntransfer.continual.networks import dense
 from vntransfer.display import counted, data_frame, one_line, rounded, short
 from vntransfer.errors import ArgumentError
+from vntransfer.storage.folder import Savable
+from vntransfer.storage.record import Saved
 from vntransfer.tables.encoder import Findings, TableEncoder
 from vntransfer.tables.files import Column
 from vntransfer.tables.frame import read_frame
 
 Floats = NDArray[np.float64]
 
+ARRAYS = ("center", "scale", "matrix", "initial")
+PLAIN = ("classes", "task", "response", "unit", "names", "method", "notes")
+"""Attributes that are saved as arrays and as plain values."""
+
 
 @dataclass(frozen=True, eq=False)
-class ContinualModel:
+class ContinualModel(Savable):
     """A network that has learned the tasks of a table one after another.
 
     Parameters
@@ -178,11 +184,35 @@ class ContinualModel:
             return {"predicted": np.array(self.classes, dtype=object)[output.argmax(1)]}
         return {"predicted": np.asarray(output[:, 0] * self.unit[1] + self.unit[0])}
 
-    def save(self, folder: str | Path) -> None:
-        """Write `model.safetensors` and `model.json` into a folder; nothing of it is code."""
-        from vntransfer.workflows.learn_storage import save
+    def _saved(self) -> Saved:
+        arrays = {f"net/{k}": v.contiguous().numpy() for k, v in self.net.state_dict().items()}
+        arrays |= {name: np.ascontiguousarray(getattr(self, name)) for name in ARRAYS}
+        layers = [layer for layer in self.net.modules() if isinstance(layer, nn.Linear)]
+        record = {
+            "schema": self.encoder.as_json(),
+            "sizes": [layers[0].in_features, *(layer.out_features for layer in layers)],
+            **{name: getattr(self, name) for name in PLAIN},
+        }
+        return Saved(type(self).__name__, record, arrays)
 
-        save(self, folder)
+    @classmethod
+    def _restored(cls, saved: Saved, parts: Mapping[str, Any], given: Mapping[str, Any]) -> Self:
+        record, arrays = saved.record, saved.arrays
+        if record["classes"] and len(record["classes"]) != record["sizes"][-1]:
+            raise ValueError("classes")
+        net = dense(record["sizes"], generator=torch.Generator())
+        own = {k: torch.from_numpy(v) for k, v in arrays.items() if k.startswith("net/")}
+        net.load_state_dict({k.removeprefix("net/"): v for k, v in own.items()})
+        mean, spread = map(float, record["unit"])
+        others: dict[str, Any] = {name: arrays[name] for name in ARRAYS}
+        others |= {name: str(record[name]) for name in ("task", "response", "method")}
+        others |= {name: tuple(map(str, record[name])) for name in ("classes", "names", "notes")}
+        return cls(
+            encoder=TableEncoder.from_json(record["schema"]),
+            net=net.eval(),
+            unit=(mean, spread),
+            **others,
+        )
 
 
 def scaled(X: Floats, center: Floats, scale: Floats) -> Floats:

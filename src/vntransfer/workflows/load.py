@@ -3,13 +3,13 @@
 from pathlib import Path
 from typing import Any
 
-from vntransfer.adaptation import load_model
-from vntransfer.errors import ArgumentError
-from vntransfer.storage.folders import kind_of
+from vntransfer.adaptation import METHODS, WeightedSourceClassifier
+from vntransfer.errors import ArgumentError, DataError
+from vntransfer.storage.folder import Savable, load_folder, restore
 from vntransfer.workflows.continual_model import ContinualModel
-from vntransfer.workflows.learn_storage import STORED, load_continual_model
 from vntransfer.workflows.table_model import TableModel
-from vntransfer.workflows.table_storage import KIND, load_table_model
+
+OF_TABLES = (TableModel, ContinualModel)
 
 
 def load(folder: str | Path, **given: Any) -> Any:
@@ -41,16 +41,32 @@ def load(folder: str | Path, **given: Any) -> Any:
     >>> bool((again.predict(X) == model.predict(X)).all())
     True
     """
-    kind = kind_of(Path(folder))
-    if kind not in (KIND, STORED):
-        return load_model(folder, **given)
-    if given:
-        raise ArgumentError(f"{next(iter(given))}: only for estimators; {folder} holds a {kind}")
-    return load_predictor(folder)
+    saved = load_folder(folder)
+    if given and saved.kind in (own.__name__ for own in OF_TABLES):
+        raise ArgumentError(
+            f"{next(iter(given))}: only for estimators; {folder} holds a {saved.kind}"
+        )
+    return restore(saved, kinds(), given, folder)
+
+
+def kinds() -> dict[str, type[Savable]]:
+    """Give the classes that a folder may name: estimators of all methods, and models of tables.
+
+    Examples
+    --------
+    >>> kinds()["PooledRegressor"].__name__
+    'PooledRegressor'
+    """
+    estimators = (entry.estimator for entry in METHODS.values())
+    return {own.__name__: own for own in (*estimators, WeightedSourceClassifier, *OF_TABLES)}
 
 
 def load_predictor(folder: str | Path) -> TableModel | ContinualModel:
     """Read what `vnt adapt` or `vnt learn` saved; anything else is an error."""
-    if kind_of(Path(folder)) == STORED:
-        return load_continual_model(folder)
-    return load_table_model(folder)
+    model = load(folder)
+    if not isinstance(model, OF_TABLES):
+        raise DataError(
+            f"{folder}: holds a {type(model).__name__}, which takes arrays; name a folder that "
+            f"`vnt adapt --save` or `vnt learn --save` wrote"
+        )
+    return model

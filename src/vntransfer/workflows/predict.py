@@ -14,7 +14,7 @@ from vntransfer.checks import Names
 from vntransfer.errors import ArgumentError, DataError
 from vntransfer.progress import report
 from vntransfer.storage.files import atomic_write
-from vntransfer.storage.folders import check_file
+from vntransfer.storage.places import check_file
 from vntransfer.tables.encoder import Findings, TableEncoder
 from vntransfer.tables.files import CHUNK, Chunk, Column, chunks, expand, header
 from vntransfer.tables.schema import MISSING, without_marks

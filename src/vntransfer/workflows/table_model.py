@@ -1,9 +1,9 @@
 """A model of a table: how columns become numbers, an estimator per target, what to expect."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,8 @@ from vntransfer.checks import Names
 from vntransfer.checks import names as check_names
 from vntransfer.display import listed, one_line, plus_minus, rounded, short
 from vntransfer.errors import ArgumentError, DataError
+from vntransfer.storage.folder import Savable
+from vntransfer.storage.record import Saved
 from vntransfer.tables.encoder import Findings, TableEncoder
 from vntransfer.tables.files import Column
 from vntransfer.tables.frame import read_frame
@@ -25,7 +27,7 @@ SHOWN = 10
 
 
 @dataclass(frozen=True, eq=False)
-class TableModel:
+class TableModel(Savable):
     """What `adapt` gives: it predicts tables as they are, columns and all.
 
     Parameters
@@ -191,11 +193,39 @@ class TableModel:
 
         return write_page(self, path)
 
-    def save(self, folder: str | Path) -> None:
-        """Write the model into a folder, without pickle; `load_table_model` reads it."""
-        from vntransfer.workflows.table_storage import save
+    def _saved(self) -> Saved:
+        arrays: dict[str, NDArray[Any]] = {}
+        for i, name in enumerate(self.targets):
+            if (own := self.calibrations.get(name)) is not None:
+                arrays |= {f"errors/{i}": own.errors, f"weights/{i}": own.weights}
+        record = {
+            "names": self.names,
+            "schema": self.encoder.as_json(),
+            "outcomes": [asdict(self.outcomes[name]) for name in self.targets],
+            "provenance": self.provenance,
+            "notes": self.notes,
+        }
+        parts = {name: model._saved() for name, model in self.estimators.items()}
+        return Saved(type(self).__name__, record, arrays, parts=parts)
 
-        save(self, folder)
+    @classmethod
+    def _restored(cls, saved: Saved, parts: Mapping[str, Any], given: Mapping[str, Any]) -> Self:
+        record, arrays = saved.record, saved.arrays
+        domain, response = map(str, record["names"])
+        outcomes = zip(parts, record["outcomes"], strict=True)
+        return cls(
+            TableEncoder.from_json(record["schema"]),
+            (domain, response),
+            parts,
+            {n: TargetOutcome(**{**v, "warnings": tuple(v["warnings"])}) for n, v in outcomes},
+            {
+                name: Calibration(arrays[f"errors/{i}"], arrays[f"weights/{i}"])
+                for i, name in enumerate(parts)
+                if f"errors/{i}" in arrays
+            },
+            dict(record["provenance"]),
+            tuple(map(str, record["notes"])),
+        )
 
     def summary(self) -> str:
         """Say in words what to expect: all about a single target, a line about each of several."""

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from vntransfer.adaptation import METHODS, AutoTransferRegressor
 from vntransfer.adaptation.candidates import attempt
 from vntransfer.adaptation.guarded_choice import guard
-from vntransfer.adaptation.sklearn_storage import need_skops
 from vntransfer.display import counted, listed, one_line, plus_minus, short
 from vntransfer.domains import group
+from vntransfer.storage.skops_files import need_skops
 from vntransfer.tables.problem import LABELED, Problem
 from vntransfer.workflows.prediction_intervals import Calibration, mean_error
 

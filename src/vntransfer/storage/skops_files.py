@@ -1,0 +1,186 @@
+"""Fitted scikit-learn estimators as bytes, without pickle: only types that are known are read."""
+
+import io
+import re
+import zipfile
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from sklearn.ensemble._hist_gradient_boosting.predictor import TreePredictor
+from sklearn.tree._tree import Tree
+
+from vntransfer.errors import ArgumentError, DataError
+
+SCHEMA = "schema.json"
+"""The part of a file of skops that names types."""
+
+TRUSTED = frozenset(
+    {
+        "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
+        "sklearn.tree._tree.Tree",
+        "vntransfer.adaptation.guarded_choice.Guarded",
+        "vntransfer.adaptation._learners.ColumnBins",
+        "vntransfer.adaptation._learners.DenseScaler",
+        "vntransfer.adaptation._learners.SparseReducer",
+        "vntransfer.adaptation._learners.TiedBoosting",
+        "vntransfer.adaptation.ahd.AHDRegressor",
+        "vntransfer.adaptation.alignment.MomentAlignmentRegressor",
+        "vntransfer.adaptation.coral.DeepCORALRegressor",
+        "vntransfer.adaptation.dann.DANNRegressor",
+        "vntransfer.adaptation.dare_gram.DAREGRAMRegressor",
+        "vntransfer.adaptation.darn.DARNRegressor",
+        "vntransfer.adaptation.mdan.MDANRegressor",
+        "vntransfer.adaptation.mdd.MDDRegressor",
+        "vntransfer.adaptation.pooled.PooledRegressor",
+        "vntransfer.adaptation.source_only.SourceOnlyRegressor",
+        "vntransfer.adaptation.weighted.SharpnessSelection",
+        "vntransfer.adaptation.weighted.WeightedSourceClassifier",
+        "vntransfer.adaptation.weighted.WeightedSourceRegressor",
+    }
+)
+"""What is read beside the types that skops knows; trees are checked node by node.
+
+Of networks only the options: a fitted one holds torch's types, which are not among these.
+"""
+
+
+def need_skops() -> Any:
+    """Give ``skops.io``; an error says what to install."""
+    try:
+        import skops.io
+    except ImportError:
+        raise ArgumentError(
+            "saving scikit-learn estimators needs skops: run `pip install 'vntransfer[models]'`"
+        ) from None
+    return skops.io
+
+
+def write_skops(estimator: Any, owner: str) -> bytes:
+    """Give a fitted estimator as bytes.
+
+    Parameters
+    ----------
+    estimator
+        One of scikit-learn's, or of ours without networks. Estimators of other packages, own
+        classes and boosting with categorical columns (which keeps functions) are refused: reading
+        them back would mean to run code that the file names.
+    owner
+        The model that it is part of, named in errors.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LinearRegression
+    >>> line = LinearRegression().fit([[1.0], [2.0]], [1.0, 2.0])
+    >>> read_skops(write_skops(line, "Example")).coef_.round(3)
+    array([1.])
+    """
+    skops = need_skops()
+    try:
+        content: bytes = skops.dumps(estimator)
+        unknown = set(skops.get_untrusted_types(data=content)) - TRUSTED
+    except Exception as error:  # skops raises whatever the object's own methods raise
+        raise _refusal(owner, f"of {type(estimator).__name__}") from error
+    if unknown:
+        raise _refusal(owner, ", ".join(sorted(unknown)))
+    return _canonical(content)
+
+
+def _canonical(content: bytes) -> bytes:
+    """Give objects numbers in order instead of addresses: equal models, equal bytes."""
+    parts = unzipped(content)
+    order: dict[str, str] = {}
+
+    def number(found: re.Match[str]) -> str:
+        return found[1] + order.setdefault(found[2], str(len(order)))
+
+    schema = re.sub(r'("__id__": |"file": ")(\d+)', number, parts.pop(SCHEMA).decode())
+    renamed = {re.sub(r"^()(\d+)", number, name): part for name, part in parts.items()}
+    return zipped({**renamed, SCHEMA: schema.encode()})
+
+
+def unzipped(content: bytes) -> dict[str, bytes]:
+    """Give the parts of an archive by name."""
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def zipped(parts: dict[str, bytes]) -> bytes:
+    """Undo `unzipped`, without dates."""
+    written = io.BytesIO()
+    with zipfile.ZipFile(written, "w") as archive:
+        for name, part in parts.items():
+            archive.writestr(zipfile.ZipInfo(name), part, zipfile.ZIP_DEFLATED)
+    return written.getvalue()
+
+
+def _refusal(owner: str, what: str) -> ArgumentError:
+    return ArgumentError(
+        f"model: {owner} holds parts that cannot be saved safely: {what}; most of scikit-learn's "
+        f"own estimators can be saved, and networks that are not a step of a pipeline"
+    )
+
+
+def read_skops(content: bytes) -> Any:
+    """Read what `write_skops` gave; what names any other type is refused unread."""
+    skops = need_skops()
+    try:
+        found = set(skops.get_untrusted_types(data=content))
+        if unknown := found - TRUSTED:
+            raise DataError(
+                f"folder: a skops file names {', '.join(sorted(unknown))}; only scikit-learn's and "
+                f"vntransfer's own types are read"
+            )
+        estimator = skops.loads(content, trusted=sorted(found))
+    except DataError:
+        raise
+    except Exception as error:  # a damaged archive fails in many ways
+        raise DataError(f"folder: a skops file is damaged ({error!r:.200})") from error
+    for tree, width in _trees(estimator):
+        _check_tree(tree, width)
+    return estimator
+
+
+def _trees(model: Any) -> Iterator[tuple[Any, int]]:
+    """Give every tree within a model and the number of columns that its owner accepts."""
+    seen: set[int] = set()
+    waiting: list[tuple[Any, int]] = [(model, 0)]
+    while waiting:
+        thing, width = waiting.pop()
+        if id(thing) in seen or isinstance(thing, str | bytes | int | float | None):
+            continue
+        seen.add(id(thing))
+        if isinstance(thing, Tree | TreePredictor):
+            yield thing, width
+        elif isinstance(thing, dict):
+            waiting += [(value, width) for value in thing.values()]
+        elif isinstance(thing, list | tuple | set):
+            waiting += [(value, width) for value in thing]
+        elif isinstance(thing, np.ndarray):
+            waiting += [(value, width) for value in thing.flat] if thing.dtype == object else []
+        elif hasattr(thing, "__dict__"):
+            own = vars(thing).get("n_features_in_", width)
+            waiting += [(value, own) for value in vars(thing).values()]
+
+
+def _check_tree(tree: Any, width: int) -> None:
+    """Raise unless every walk from the root ends in a leaf and reads only columns that exist.
+
+    Trees are walked by compiled code that trusts them.
+    """
+    if isinstance(tree, TreePredictor):
+        nodes = tree.nodes
+        inner = np.flatnonzero(nodes["is_leaf"] == 0)
+        children = np.stack((nodes["left"], nodes["right"])).astype(np.int64)
+        columns = nodes["feature_idx"]
+        fine = not nodes["is_categorical"].any()  # such models are not saved: they hold functions
+    else:
+        children = np.stack((tree.children_left, tree.children_right))
+        inner = np.flatnonzero(tree.children_left != -1)
+        columns, fine = tree.feature, True
+    own = children[:, inner]
+    fine = fine and children.shape[1] > 0 and bool((own < children.shape[1]).all())
+    fine = fine and bool((own > inner).all())  # as scikit-learn numbers them: no way back
+    fine = fine and bool(((columns[inner] >= 0) & (columns[inner] < width)).all())
+    if not fine:
+        raise DataError("folder: a skops file holds a tree that leads nowhere; refused")
