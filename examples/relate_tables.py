@@ -6,9 +6,9 @@ Run: python examples/relate_tables.py
 import numpy as np
 
 from vntransfer import pairwise
-from vntransfer_lab.data.synthetic import friedman_domains
+from vntransfer_lab.data.synthetic import load_synthetic
 
-domains = friedman_domains(500, seed=1)  # {"s1": (X, y), ...}: replace by your own tables
+domains = load_synthetic({}, n_samples=500, seed=1)  # {"s1": (X, y), ...}: replace by your own
 spread = np.concatenate([y for _, y in domains.values()]).std()
 table = pairwise({name: (x, y / spread) for name, (x, y) in domains.items()})
 

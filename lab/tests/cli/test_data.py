@@ -15,14 +15,22 @@ from lab_helpers.makers import MAKERS
 from lab_helpers.server import Server
 from vntransfer import cli
 from vntransfer.errors import VnError
-from vntransfer_lab.data.entry import Compact, Entry, RemoteFile
-from vntransfer_lab.data.registry import DATASETS
+from vntransfer_lab.data.registry import DATASETS, Compact, Entry, RemoteFile
 
 ROWS = np.arange(40.0).reshape(20, 2)
 BODY = gzip.compress("".join(f"{a},{b}\n" for a, b in ROWS).encode(), mtime=0)
 
 
 def load_toy(files: dict[str, Path], *, seed: int = 0) -> Any:
+    """Load halves of a table.
+
+    Parameters
+    ----------
+    files
+        Found files.
+    seed
+        Nothing.
+    """
     from vntransfer_lab.data import Domains, Provenance
     from vntransfer_lab.data.numeric_csv import read_numbers
 
@@ -44,20 +52,12 @@ def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     with Server(BODY).run() as server:
         remote = RemoteFile(
             "toy.csv.gz",
-            (server.url("good", "toy.csv.gz"),),
             "toys",
-            md5=hashlib.md5(BODY).hexdigest(),
-            compact=(Compact("few.csv.gz", partial=True),),
+            urls=(server.url("good", "toy.csv.gz"),),
+            hashes=(f"md5:{hashlib.md5(BODY).hexdigest()}",),
+            compact=Compact("few.csv.gz", partial=True),
         )
-        entry = Entry(
-            "toy",
-            "numbers",
-            "domains",
-            f"{__name__}:load_toy",
-            (remote,),
-            license="free",
-            parameters={"seed": "nothing, 0"},
-        )
+        entry = Entry("toy", "numbers", f"{__name__}:load_toy", files=(remote,), license="free")
         monkeypatch.setitem(DATASETS, "toy", entry)
         monkeypatch.setenv("VNT_DATA", str(tmp_path))
         yield server
@@ -85,6 +85,7 @@ def test_a_set_from_absent_to_verified(toy: Server, tmp_path: Path) -> None:
         "response  y: mean 20,",
         "halves, seed 7",
         "license   free",
+        "seed: Nothing. [default: 0]",
         "verified",
     ):
         assert part in shown
@@ -175,6 +176,6 @@ def test_every_set_is_listed_and_shown() -> None:
 
 
 def test_genuine_files_are_verified(real: Path) -> None:
-    assert state("mnistP", "--from", str(real)).startswith("present compact verified")
+    assert state("mnistP", "--from", str(real)).startswith("present official verified")
     assert state("fashionP", "--from", str(real)).startswith("present official verified")
     assert state("ct_slices", "--from", str(real)).startswith("present partial verified")

@@ -119,13 +119,6 @@ def test_tf_idf_rows_have_length_one_and_keep_the_frequent_words() -> None:
     assert (tuples != X).nnz == 0
 
 
-@pytest.mark.parametrize("as_words", [False, True])
-def test_stop_words_can_be_left_out(as_words: bool) -> None:
-    text = "the kettle and the spoon"
-    _, words = tf_idf([tuple(text.split()) if as_words else text], 9, stop_words=True)
-    assert words == ("kettle", "spoon")
-
-
 @pytest.mark.parametrize(
     ("text", "why"),
     [

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from vntransfer.errors import DataError
-from vntransfer_lab.data.archives import Limits, archive_stem, inspect, members, unpack
+from vntransfer_lab.data.archives import Limits, archive_stem, check_whole, members, unpack
 
 SMALL = Limits(members=5, total=1 << 20, ratio=20, ratio_from=1 << 16)
 
@@ -52,7 +52,7 @@ def refused(archive: Path, match: str, limits: Limits = SMALL) -> None:
         unpack(archive, folder, limits)
     assert sorted(archive.parent.rglob("*")) == before
     with pytest.raises(DataError, match=match):
-        inspect(archive, limits)
+        check_whole(archive, limits)
 
 
 @pytest.mark.parametrize("ending", ["tar", "tar.gz", "tar.bz2", "tar.xz"])
@@ -64,17 +64,17 @@ def test_tar_is_unpacked_whole(tmp_path: Path, ending: str) -> None:
         ("d/x.txt", b"x" * 5000),
         ("./y", b""),
     )
-    assert unpack(path, tmp_path / "out") == 2
+    unpack(path, tmp_path / "out")
     assert (tmp_path / "out/d/x.txt").read_bytes() == b"x" * 5000
     assert (tmp_path / "out/y").read_bytes() == b""
-    assert inspect(path) == 2
+    check_whole(path)
 
 
 def test_zip_is_unpacked_whole(tmp_path: Path) -> None:
     path = make_zip(tmp_path / "a.zip", {"d/": b"", "d/x": b"1", "y": b"2"})
-    assert unpack(path, tmp_path / "new" / "out") == 2
+    unpack(path, tmp_path / "new" / "out")
     assert (tmp_path / "new/out/d/x").read_bytes() == b"1"
-    with pytest.raises(DataError, match="exists already"):
+    with pytest.raises(DataError, match="exists"):
         unpack(path, tmp_path / "new" / "out")
 
 
@@ -124,7 +124,7 @@ def test_bombs_are_stopped_while_they_unfold(tmp_path: Path, kind: str) -> None:
 def test_total_size_and_count_are_limited(tmp_path: Path) -> None:
     noise = os.urandom(600_000)
     refused(make_zip(tmp_path / "a.zip", {"a": noise, "b": noise}), "bomb or a damaged")
-    refused(make_tar(tmp_path / "b.tar", *[(f"n{i}", b"") for i in range(9)]), "more than 5 mem")
+    refused(make_tar(tmp_path / "b.tar", *[(f"n{i}", b"") for i in range(9)]), "too many members")
 
 
 def test_a_bomb_in_the_headers_is_stopped(tmp_path: Path) -> None:
@@ -187,7 +187,7 @@ def test_empty_archive_has_no_files(tmp_path: Path) -> None:
     path = make_zip(tmp_path / "a.zip", {})
     assert list(members(path)) == []
     with pytest.raises(DataError, match="no files"):
-        inspect(path)
+        check_whole(path)
 
 
 def test_stems() -> None:

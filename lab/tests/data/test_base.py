@@ -7,7 +7,7 @@ import scipy.sparse
 from vntransfer.errors import ArgumentError, DataError, DomainError
 from vntransfer_lab.data import load
 from vntransfer_lab.data.base import Domains, LazyTasks, Provenance, StreamTask, TaskStream
-from vntransfer_lab.data.entry import Entry
+from vntransfer_lab.data.registry import lookup
 
 X, Y = np.arange(6.0).reshape(3, 2), np.arange(3.0)
 
@@ -129,9 +129,10 @@ def test_parameters_of_a_wrong_type_are_named(wrong: dict[str, object]) -> None:
 
 
 def test_unknown_parameters_are_named() -> None:
-    entry = Entry("toy", "", "domains", "nowhere:load", parameters={"seed": "the seed"})
-    with pytest.raises(ArgumentError, match="sed: toy has no such parameter; known: seed"):
-        entry.call({}, sed=1)
+    with pytest.raises(ArgumentError, match=r"sed: synthetic .* did you mean 'seed'"):
+        lookup("synthetic").call({}, sed=1)
+    with pytest.raises(ArgumentError, match="max_angle: mnistP has no such parameter"):
+        lookup("mnistP").call({}, max_angle=45.0)
 
 
 @pytest.mark.parametrize("name", ["toy", "<script>", "two\nlines", "x" * 200])

@@ -10,7 +10,7 @@ from lab_helpers.hashes import digest
 from lab_helpers.makers import MAKERS, SMALL
 from vntransfer.errors import ArgumentError, DataError, DataWarning
 from vntransfer_lab.data import Domains, TaskStream, load
-from vntransfer_lab.data.cache import locate
+from vntransfer_lab.data.files import locate
 from vntransfer_lab.data.registry import DATASETS
 
 GENUINE = {

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from lab_helpers.makers import MAKERS, csv, ct_csv, folder, landmine_mat, tar, year_rows
 from vntransfer.errors import ArgumentError, DataError, DataWarning
 from vntransfer_lab.data import Domains, grouping, load
-from vntransfer_lab.data.families import Shift, random_worlds
+from vntransfer_lab.data.families import Shift, load_families
 from vntransfer_lab.data.grouping import file_domains, kmeans_domains, random_groups
 from vntransfer_lab.data.regression import NOISE, NoiseMixture, mixture_noise, two_d_planes
-from vntransfer_lab.data.synthetic import covariance_matrix, friedman_domains
+from vntransfer_lab.data.synthetic import covariance_matrix, load_synthetic
 
 GOLDEN_SYNTHETIC = "1dc2443f45e480df0588b44a5ba99051b69687afce950a549125ce71aa5d788b"
 GOLDEN_PLANES = "306794c9607e078fb484791f4b4b78673e435f49e2ff25f0e957ca3170dde6ae"
@@ -35,25 +35,25 @@ def domains(name: str, root: Path, **parameters: object) -> Domains:
 
 
 def test_generated_sets_are_golden() -> None:
-    parts = [a for pair in friedman_domains(50, seed=3).values() for a in pair]
+    parts = [a for pair in load_synthetic({}, n_samples=50, seed=3).values() for a in pair]
     assert rounded(*parts) == GOLDEN_SYNTHETIC
     assert rounded(*two_d_planes(200, seed=3)) == GOLDEN_PLANES
     assert rounded(*(mixture_noise(name, 50, seed=3) for name in NOISE)) == GOLDEN_NOISE
 
 
 def test_synthetic_moments_are_those_asked_for() -> None:
-    x, _ = friedman_domains(20_000, seed=1)["s4"]
+    x, _ = load_synthetic({}, n_samples=20_000, seed=1)["s4"]
     np.testing.assert_allclose(x.mean(axis=0), -1 + 6 / 5, atol=0.04)
     np.testing.assert_allclose(np.cov(x.T), covariance_matrix(4), atol=0.05)
 
 
 def test_worlds_differ_in_what_their_name_says() -> None:
     def slopes(shift: Shift, name: str) -> np.ndarray:
-        x, y = random_worlds(shift, n_samples=20_000, noise=0.0, seed=4)[name]
+        x, y = load_families({}, shift=shift, n_samples=20_000, noise=0.0, seed=4)[name]
         return np.linalg.lstsq(np.column_stack((x, np.ones(len(x)))), y, rcond=None)[0][:-1]
 
-    x, y = random_worlds("covariate", n_samples=3000, noise=0.0, seed=4)["w1"]
-    other, response = random_worlds("covariate", n_samples=3000, noise=0.0, seed=4)["w2"]
+    worlds = load_families({}, shift="covariate", n_samples=3000, noise=0.0, seed=4)
+    (x, y), (other, response) = worlds["w1"], worlds["w2"]
     assert np.abs(x.mean(0) - other.mean(0)).max() > 0.5
     near = ((x[:, None] - other[None, :500]) ** 2).sum(2)
     pairs = np.unravel_index(np.argsort(near, axis=None)[:20], near.shape)
@@ -63,7 +63,7 @@ def test_worlds_differ_in_what_their_name_says() -> None:
     )
     assert apart > 2 * same
     with pytest.raises(ArgumentError, match="shift: expected one of"):
-        random_worlds("sideways")  # type: ignore[arg-type]
+        load_families({}, shift="sideways")  # type: ignore[arg-type]
 
 
 def test_tables_can_be_cut_into_domains(tmp_path: Path) -> None:
@@ -88,11 +88,6 @@ def test_planes_follow_the_formula_of_the_genuine_file(real: Path) -> None:
     assert (y - np.where(x[:, 0] == 1, up, down)).std() == pytest.approx(1, abs=0.02)
     again = domains("2dplanes", real, generated=True, n_samples=7)
     assert again["2dplanes"][0].shape == (7, 10)
-
-
-def test_planes_without_a_file_can_be_refused(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="generated=True"):
-        load("2dplanes", folder=tmp_path, generated=False)
 
 
 @pytest.mark.parametrize("name", NOISE)

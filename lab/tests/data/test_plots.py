@@ -10,9 +10,9 @@ import pytest
 
 from lab_helpers.makers import MAKERS, SMALL
 from vntransfer.errors import ArgumentError
-from vntransfer_lab.data.cache import locate
 from vntransfer_lab.data.embedding import embed
 from vntransfer_lab.data.figures import mixture_density
+from vntransfer_lab.data.files import locate
 from vntransfer_lab.data.plots import plot
 from vntransfer_lab.data.registry import DATASETS
 from vntransfer_lab.data.regression import NOISE

@@ -131,17 +131,17 @@ def test_a_split_stream_deals_every_class_to_one_task(tiny: Path) -> None:
         assert len(task.y_test) == 4
     other = stream("mnistS", tiny, n_train=10, n_test=4, seed=1)
     assert other.extras["classes"] != parts
-    with pytest.raises(ArgumentError, match="n_tasks: ten classes are split into 1, 2 or 5"):
+    with pytest.raises(ArgumentError, match=r"n_tasks: .* 1, 2, 5"):
         stream("mnistS", tiny, n_tasks=3)
-    with pytest.raises(ArgumentError, match="n_train: expected 2 to"):
+    with pytest.raises(ArgumentError, match="n_train: "):
         stream("mnistS", tiny, n_train=100)
 
 
 @pytest.mark.filterwarnings("ignore::vntransfer.errors.DataWarning")
 def test_too_many_rows_are_refused(tiny: Path) -> None:
-    with pytest.raises(ArgumentError, match="n_train: expected 2 to 120"):
+    with pytest.raises(ArgumentError, match=r"n_train: .* 2 to 120"):
         stream("mnistP", tiny, n_train=121)
-    with pytest.raises(ArgumentError, match="n_test: expected 2 to 40"):
+    with pytest.raises(ArgumentError, match=r"n_test: .* 2 to 40"):
         stream("mnistP", tiny, n_train=20, n_test=41)
     with pytest.raises(ArgumentError, match="max_angle"):
         stream("mnistR", tiny, max_angle=0)
@@ -209,7 +209,7 @@ def test_omniglot_holds_the_last_alphabets_out(tmp_path: Path) -> None:
     last = stream("omniglot", tmp_path, n_tasks=1, held_out=True)
     assert (last.head_sizes, last.extras["alphabets"]) == ((2,), ("Beta",))
     assert np.array_equal(last[0].x, both[1].x)
-    with pytest.raises(ArgumentError, match="n_tasks: expected 1 to 1, got 2"):
+    with pytest.raises(ArgumentError, match=r"n_tasks: .* 1 to 1, got 2"):
         stream("omniglot", tmp_path, n_tasks=2, held_out=True)
 
 
@@ -218,7 +218,7 @@ def test_omniglot_has_the_published_sizes(real: Path) -> None:
     assert tasks.head_sizes == (20, 29, 26, 41, 40, 24, 46, 14, 26, 34)
     full = stream("omniglot", real, n_tasks=1, size=105)[0]
     assert set(np.unique(full.x)) == {0, 1}
-    with pytest.raises(ArgumentError, match="n_train: expected 1 to 19"):
+    with pytest.raises(ArgumentError, match=r"n_train: .* 1 to 19"):
         stream("omniglot", real, n_train=20)
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lab_helpers.makers import folder, make_trancos, tar, trancos_files, zipped
@@ -31,7 +31,6 @@ def domains(root: Path, **parameters: object) -> Domains:
     return loaded
 
 
-@settings(max_examples=50)
 @given(st.lists(dot, max_size=12), sides, sides, st.floats(1e-3, 30))
 def test_density_adds_up_to_the_count_at_any_size(
     dots: list[tuple[float, float]], height: int, width: int, sigma: float
@@ -43,7 +42,6 @@ def test_density_adds_up_to_the_count_at_any_size(
     assert float(whole.sum(dtype=np.float64)) == pytest.approx(len(dots), rel=1e-4, abs=1e-6)
 
 
-@settings(max_examples=25)
 @given(st.lists(dot, min_size=1, max_size=8), st.integers(0, 2**32 - 1))
 def test_masked_count_is_the_sum_of_the_masked_map(
     dots: list[tuple[float, float]], seed: int
@@ -64,18 +62,11 @@ def test_density_is_scipy_s_filter_away_from_the_border() -> None:
     np.testing.assert_allclose(ours, gaussian_filter(image, 2, truncate=8), atol=1e-7)
 
 
-def test_border_rules_differ_only_near_the_border() -> None:
-    middle, corner = np.array([[32.0, 24.0]]), np.array([[0.0, 0.0]])
-    for points, expected in ((middle, 1.0), (corner, 0.36)):
-        cut = density_map(points, FULL, full=FULL, sigma=2, border="cut").sum()
-        assert cut == pytest.approx(expected, abs=0.02)
-
-
 def test_dots_outside_are_refused() -> None:
     with pytest.raises(DataError, match=r"\(64, 3\) lies outside the picture of 64 x 48"):
         density_map(np.array([[5.0, 5], [64, 3]]), FULL, full=FULL)
-    with pytest.raises(ArgumentError, match="border"):
-        density_map(np.array([[5.0, 5]]), FULL, full=FULL, border="wrap")
+    with pytest.raises(ArgumentError, match="sigma"):
+        density_map(np.array([[5.0, 5]]), FULL, full=FULL, sigma=0.0)
 
 
 def test_overlap_distances_agree_with_scipy() -> None:
@@ -90,14 +81,11 @@ def test_groups_find_separate_cameras() -> None:
     rng = np.random.default_rng(0)
     base = rng.random((4, 20, 20)) < 0.3
     masks = np.repeat(base, 5, axis=0) ^ (rng.random((20, 20, 20)) < 0.01)
-    groups = group_cameras(masks, threshold=0.3)
+    groups = group_cameras(masks)
     assert groups.tolist() == np.repeat(np.arange(4), 5).tolist()
     assert group_cameras(masks[:1]).tolist() == [0]
-    with pytest.raises(ArgumentError, match="threshold"):
-        group_cameras(masks, threshold=1.5)
 
 
-@settings(max_examples=25)
 @given(st.lists(st.integers(1, 5), min_size=2, max_size=9), st.integers(0, 2**32 - 1))
 def test_weighted_ward_is_ward_of_repeated_points(weights: list[int], seed: int) -> None:
     from scipy.cluster.hierarchy import cophenet, linkage
@@ -120,7 +108,7 @@ def test_domains_of_cameras_do_not_depend_on_the_order_of_pictures() -> None:
     assert one.domain.tolist() == other.domain.tolist()
     sizes = np.bincount(one.domain, weights=one.sizes)
     assert (np.diff(sizes) <= 0).all(), "the largest domain comes first"
-    with pytest.raises(ArgumentError, match="k: expected 2 to 8"):
+    with pytest.raises(ArgumentError, match=r"n_domains: .* 2 to 8"):
         camera_domains(masks, camera, 9)
 
 
@@ -132,14 +120,14 @@ def test_official_layout(
     name: str, write: Callable[[Path, dict[str, bytes]], None], tmp_path: Path
 ) -> None:
     write(tmp_path / "trancos" / name, trancos_files())
-    loaded = domains(tmp_path, count="dots")
+    loaded = domains(tmp_path)
     assert "6 groups of pictures" in loaded.provenance.built[0]
     assert sum(len(y) for _, y in loaded.values()) == 18
     for domain, (x, y) in loaded.items():
         assert x.shape == (len(y), 480, 640, 3)
         assert x[0].dtype == np.uint8
         density, mask = loaded.extras["density"][domain], loaded.extras["mask"][domain]
-        assert float(density[0].sum()) == pytest.approx(y[0], rel=1e-5)
+        assert float(density[0][mask[0]].sum()) == pytest.approx(y[0], rel=1e-4, abs=1e-5)
         assert mask[0].shape == density[0].shape == (480, 640)
         assert set(loaded.extras["split"][domain]) <= {"training", "validation", "test"}
 
@@ -159,8 +147,6 @@ def test_size_masked_counts_and_own_cameras(tmp_path: Path) -> None:
     for size in (48, (48,), (0, 64), "big", (48.5, 64)):
         with pytest.raises(ArgumentError, match="size"):
             domains(tmp_path, size=size)
-    with pytest.raises(ArgumentError, match="count"):
-        domains(tmp_path, count="wheels")
 
 
 def test_measures_are_remembered_per_file_and_parameters(

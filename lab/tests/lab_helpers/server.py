@@ -1,24 +1,30 @@
 """A small HTTP server whose files misbehave on request."""
 
-import hashlib
+import ssl
 import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 
 class Server:
-    """Serves ``body`` at ``/MODE/name``; ``requests`` and ``ranges`` record what was asked."""
+    """Serves ``body`` at ``/MODE/name``; ``requests`` counts what was asked.
 
-    def __init__(self, body: bytes) -> None:
-        self.body, self.requests, self.ranges = body, Counter[str](), list[str]()
-        self.etag, self.delay = f'"{hashlib.md5(body).hexdigest()}"', 0.0
+    With a certificate (a PEM file with its key) it speaks https. ``elsewhere`` is where the mode
+    "redirect" leads to.
+    """
+
+    def __init__(self, body: bytes, certificate: Path | None = None) -> None:
+        self.body, self.requests, self.delay = body, Counter[str](), 0.0
+        self.certificate, self.elsewhere = certificate, ""
         self.release = threading.Event()
 
     def url(self, mode: str, name: str = "data.bin") -> str:
-        return f"http://127.0.0.1:{self.port}/{mode}/{name}"
+        scheme = "https" if self.certificate else "http"
+        return f"{scheme}://localhost:{self.port}/{mode}/{name}"
 
     @contextmanager
     def run(self) -> Iterator["Server"]:
@@ -41,8 +47,12 @@ class Server:
             def handle_error(self, *args: object) -> None:
                 pass  # clients hang up on purpose
 
-        self._http = Quiet(("127.0.0.1", 0), Handler)
+        self._http = Quiet(("localhost", 0), Handler)
         self._http.daemon_threads = True
+        if self.certificate:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(self.certificate)
+            self._http.socket = context.wrap_socket(self._http.socket, server_side=True)
         self.port = self._http.server_address[1]
         thread = threading.Thread(target=self._http.serve_forever, args=(0.02,), daemon=True)
         thread.start()
@@ -55,54 +65,38 @@ class Server:
 
     def answer(self, to: BaseHTTPRequestHandler, mode: str) -> None:
         self.requests[mode] += 1
-        asked = to.headers.get("Range")
-        self.ranges += [asked] if asked else []
         to.close_connection = True
         if mode in ("redirect", "loop"):
             to.send_response(302)
-            to.send_header("Location", self.url("good" if mode == "redirect" else "loop"))
+            there = self.elsewhere or self.url("good")
+            to.send_header("Location", there if mode == "redirect" else self.url("loop"))
             to.send_header("Content-Length", "0")
             to.end_headers()
         elif mode == "missing":
             to.send_error(404)
-        elif mode == "busy" and self.requests[mode] < 3:
+        elif mode == "busy" and self.requests[mode] < 2:
             to.send_error(503)
         else:
-            self.send(to, mode, asked)
+            self.send(to, mode)
 
-    def send(self, to: BaseHTTPRequestHandler, mode: str, asked: str | None) -> None:
+    def send(self, to: BaseHTTPRequestHandler, mode: str) -> None:
         body = self.body
         if mode == "corrupt":
             body = body[: len(body) // 2] + b"?" + body[len(body) // 2 + 1 :]
         elif mode == "page":
             body = b"<!DOCTYPE html><html>moved</html>"
-        start = 0
-        if asked and mode != "norange" and to.headers.get("If-Range") == self.etag:
-            start = int(asked.removeprefix("bytes=").rstrip("-"))
-        total = len(body)
-        if start >= total:
-            to.send_response(416)
-            to.send_header("Content-Length", "0")
-            to.end_headers()
-            return
-        to.send_response(206 if start else 200)
-        if start:
-            begin = start + 7 if mode == "wrongrange" else start
-            to.send_header("Content-Range", f"bytes {begin}-{total - 1}/{total}")
-        length = {"long": total + 500, "short": total - 500}.get(mode, total) - start
+        to.send_response(200)
         if mode != "nolength":
-            to.send_header("Content-Length", str(length))
-        if mode != "noetag":
-            to.send_header("ETag", self.etag)
+            wrong = {"long": 500, "short": -500}.get(mode, 0)
+            to.send_header("Content-Length", str(len(body) + wrong))
         to.end_headers()
-        rest = body[start:]
-        first = self.requests[mode] == 1
-        if mode == "cut" or (mode in ("cutonce", "norange", "wrongrange", "noetag") and first):
-            rest = rest[: len(rest) // 2]
-        for at in range(0, len(rest), 4096):
-            to.wfile.write(rest[at : at + 4096])
-            time.sleep(self.delay)
-            if mode == "stall" or (mode == "stallonce" and first and at >= 100_000):
+        if mode == "cut" or (mode == "cutonce" and self.requests[mode] == 1):
+            body = body[: len(body) // 2]
+        step = 1 if mode == "drip" else 4096
+        for at in range(0, len(body), step):
+            to.wfile.write(body[at : at + step])
+            time.sleep(0.05 if mode == "drip" else self.delay)
+            if mode == "stall":
                 to.wfile.flush()
                 self.release.wait(20)
                 return

@@ -8,11 +8,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from vntransfer.errors import DataWarning, VnError
+
+if TYPE_CHECKING:
+    from vntransfer.progress import Progress
 
 BAD = 2
 """Exit code for anything that the user can fix."""
@@ -95,26 +98,29 @@ def plain_errors() -> Iterator[None]:
 
 
 @contextmanager
-def progress(*, of_bytes: bool = False) -> Iterator[None]:
-    """Bars with an estimate of the time left, on stderr; nothing where nobody watches."""
+def progress(*, of_bytes: bool = False) -> Iterator["Progress | None"]:
+    """Bars with an estimate of the time left, on stderr: gives the callback that moves them.
+
+    It is None where nobody watches.
+    """
     from rich.console import Console
     from rich.progress import (
         BarColumn,
         DownloadColumn,
         MofNCompleteColumn,
-        Progress,
         TextColumn,
         TimeElapsedColumn,
         TimeRemainingColumn,
     )
+    from rich.progress import Progress as Bars
 
     from vntransfer.progress import reporting
 
     console = Console(stderr=True)
     if not console.is_terminal:  # before rich 14.3, disabled bars end in an empty line
-        yield
+        yield None
         return
-    with Progress(
+    with Bars(
         TextColumn("{task.description}", markup=False),
         BarColumn(),
         DownloadColumn() if of_bytes else MofNCompleteColumn(),
@@ -130,7 +136,7 @@ def progress(*, of_bytes: bool = False) -> Iterator[None]:
             bars.update(tasks[what], completed=done, total=total)
 
         with reporting(advance):
-            yield
+            yield advance
 
 
 def split(text: str | None) -> list[str] | None:

@@ -14,8 +14,8 @@ from vntransfer.errors import ArgumentError, DataError, DataWarning
 
 if TYPE_CHECKING:
     from vntransfer_lab.data import Domains, TaskStream
-    from vntransfer_lab.data.entry import Entry
-    from vntransfer_lab.data.status import Status
+    from vntransfer_lab.data.files import Status
+    from vntransfer_lab.data.registry import Entry
 
 app = typer.Typer(help="Data sets: list, show, fetch, verify, plot.", no_args_is_help=True)
 
@@ -32,8 +32,8 @@ Name = Annotated[str, typer.Argument(help="A name of `vnt data list`.")]
 @app.command("list")
 def list_sets(folder: From = None) -> None:
     """List every data set and its state on this machine."""
+    from vntransfer_lab.data.files import status
     from vntransfer_lab.data.registry import DATASETS
-    from vntransfer_lab.data.status import status
 
     rows = [("NAME", "STATE", "HASHES", "KIND", "WHAT")]
     for entry in DATASETS.values():
@@ -52,8 +52,8 @@ def show(
 ) -> None:
     """Show what a set is, its files and addresses and, where they are here, how it was built."""
     from vntransfer_lab.data import load
-    from vntransfer_lab.data.cache import lookup
-    from vntransfer_lab.data.status import status
+    from vntransfer_lab.data.files import status
+    from vntransfer_lab.data.registry import lookup
 
     entry = lookup(name)
     seen = status(entry, folder)
@@ -62,8 +62,8 @@ def show(
         typer.echo(line)
     if quick or seen.missing:
         return
-    with _plain_warnings(), progress(of_bytes=True):
-        loaded = load(name, folder=folder, **_parse(parameters))
+    with _plain_warnings(), progress(of_bytes=True) as advance:
+        loaded = load(name, folder=folder, progress=advance, **_parse(parameters))
     typer.echo(f"\nloaded    {loaded.summary()}")
     for line in _inside(loaded):
         typer.echo(line)
@@ -91,7 +91,7 @@ def _inside(loaded: "Domains | TaskStream") -> Iterator[str]:
 
 def _about(entry: "Entry", seen: "Status", folder: Path | None) -> Iterator[str]:
     """Lines on the record and the files, before anything is loaded."""
-    from vntransfer_lab.data.cache import data_home
+    from vntransfer_lab.data.files import data_home
 
     state, hashes = seen.describe()
     yield f"state     {state}" + ("" if hashes == "-" else f", {hashes}")
@@ -103,7 +103,7 @@ def _about(entry: "Entry", seen: "Status", folder: Path | None) -> Iterator[str]
     for found, judged in seen.checks.items():
         yield f"file      {found.path} ({found.form}, {judged})"
     for remote in seen.missing:
-        yield f"missing   {remote.name}; put it into {(folder or data_home()) / remote.folder}"
+        yield f"missing   {remote.name}; put it into {data_home(folder) / remote.folder}"
         for place in remote.urls:
             yield f"address   {place}"
 
@@ -122,7 +122,7 @@ def fetch(
         bool, typer.Option("--unpack", help="Unpack archives beside themselves, too.")
     ] = False,
 ) -> None:
-    """Download data sets from their official addresses; goes on where it was interrupted."""
+    """Download data sets from their official addresses; files that are here are kept."""
     from vntransfer_lab.data.fetch import fetch as fetch_entry
 
     problems = []
@@ -131,8 +131,8 @@ def fetch(
             typer.echo(f"{entry.name}: embedded, nothing to fetch")
             continue
         try:
-            with progress(of_bytes=True):
-                paths = fetch_entry(entry, folder, force=force, unpacked=unpacked)
+            with progress(of_bytes=True) as advance:
+                paths = fetch_entry(entry, folder, force=force, unpacked=unpacked, progress=advance)
         except DataError as error:
             problems.append(entry.name)
             typer.echo(f"vnt: {error}", err=True)
@@ -149,8 +149,8 @@ def verify(
     folder: From = None,
 ) -> None:
     """Read the files again and compare their hashes with those that are known or recorded."""
-    from vntransfer_lab.data.cache import forget, locate
-    from vntransfer_lab.data.status import status
+    from vntransfer_lab.data.derived import forget
+    from vntransfer_lab.data.files import locate, status
 
     entries, wrong = _chosen(names, not names), list[str]()
     for path in {found.path for entry in entries for found in locate(entry, folder)}:
@@ -187,8 +187,7 @@ def plot(
 
 
 def _chosen(names: list[str] | None, everything: bool) -> "list[Entry]":
-    from vntransfer_lab.data.cache import lookup
-    from vntransfer_lab.data.registry import DATASETS
+    from vntransfer_lab.data.registry import DATASETS, lookup
 
     if everything:
         return list(DATASETS.values())

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from vntransfer.progress import Progress
 from vntransfer_lab.data.base import Domains, LazyTasks, Provenance, StreamTask, TaskStream
 from vntransfer_lab.data.grouping import kmeans_domains
 from vntransfer_lab.data.own_table import table
@@ -25,11 +26,10 @@ def load(
     name: str,
     *,
     folder: str | Path | None = None,
+    progress: Progress | None = None,
     **parameters: Any,
 ) -> Domains | TaskStream:
     """Load a data set by its name in the registry (``vnt data list``).
-
-    While a large file is parsed, progress is reported (`vntransfer.progress.reporting`).
 
     Parameters
     ----------
@@ -38,6 +38,8 @@ def load(
     folder
         Where the files are, in the official layout or in a compact form; by default the
         environment variable ``VNT_DATA`` and the user's cache folder.
+    progress
+        Called while a large file is read, with its name, how much is done and how much there is.
     parameters
         Those of the set: ``vnt data show NAME`` lists them.
 
@@ -53,9 +55,11 @@ def load(
     """
     from dataclasses import replace
 
-    from vntransfer_lab.data import cache
+    from vntransfer_lab.data.files import require, trace
+    from vntransfer_lab.data.registry import lookup
 
-    entry = cache.lookup(name)
-    found = cache.require(entry, folder)
-    loaded = entry.call({item.remote.name: item.path for item in found}, **parameters)
-    return replace(loaded, provenance=cache.trace(entry, found, loaded.provenance))
+    entry = lookup(name)
+    found = require(entry, folder)
+    paths = {item.remote.name: item.path for item in found}
+    loaded = entry.call(paths, progress=progress, **parameters)
+    return replace(loaded, name=name, provenance=trace(entry, found, loaded.provenance))

@@ -7,18 +7,14 @@ from typing import Any, Literal
 
 import numpy as np
 
-from vntransfer.errors import ArgumentError, DataError
+from vntransfer.checks import one_of, whole
+from vntransfer.errors import DataError
 from vntransfer_lab.data.base import Domains, Provenance
 from vntransfer_lab.data.reviews import Review, read_compact_stars, read_intervals, read_official
 
 SEVEN = (
-    "baby",
-    "beauty",
-    "camera_photo",
-    "computer_video_games",
-    "electronics",
-    "gourmet_food",
-    "grocery",
+    *("baby", "beauty", "camera_photo", "computer_video_games"),
+    *("electronics", "gourmet_food", "grocery"),
 )
 
 
@@ -71,12 +67,10 @@ def number_from_interval(low: float, high: float, *, binary: bool = False) -> fl
 def load_amazon(
     files: Mapping[str, Path],
     *,
-    name: str,
     form: Literal["official", "stars", "intervals"],
     sources: Literal["seven", "all"] = "seven",
     response: Literal["stars", "binary"] = "stars",
     n_words: int = 1000,
-    stop_words: bool = False,
 ) -> Domains:
     """Reviews as tf-idf rows over the most frequent words, one domain per product category.
 
@@ -84,8 +78,8 @@ def load_amazon(
     ----------
     files
         Found files.
-    name, form
-        Which set and which files; fixed by the registry.
+    form
+        Which files; fixed by the registry.
     sources
         "seven": the paper's seven domains, so a target has the other 6 as sources; "all": every
         domain of the files (25 in the official archive), the other 24 as sources. The default
@@ -94,8 +88,6 @@ def load_amazon(
         "stars", or "binary" (1 above three stars, 0 below; reviews that do not tell are dropped).
     n_words
         Size of the vocabulary: the words that occur most often in all loaded domains together.
-    stop_words
-        Whether to leave out scikit-learn's English stop words (the paper does not say).
 
     Returns
     -------
@@ -104,21 +96,18 @@ def load_amazon(
         deviation of y over all loaded domains: divide a mean absolute error in stars by it for
         one in standard deviations.
     """
-    if sources not in ("seven", "all") or response not in ("stars", "binary"):
-        raise ArgumentError(
-            "sources: expected 'seven' or 'all'; response: expected 'stars' or 'binary'; got "
-            f"{sources!r} and {response!r}"
-        )
+    one_of("sources", sources, ("seven", "all"))
+    one_of("response", response, ("stars", "binary"))
     (path,) = files.values()
     read = {"official": read_official, "stars": read_compact_stars, "intervals": read_intervals}
     every = read[form](path)
     reviews = drop_repeats(every)
-    wanted = _wanted(reviews, sources if form == "official" else "all", path)
+    wanted = _wanted(reviews, sources, path)
     reviews = [review for review in reviews if review.domain in wanted]
     numbers = [number_from_interval(r.low, r.high, binary=response == "binary") for r in reviews]
     told = [(r, n) for r, n in zip(reviews, numbers, strict=True) if n is not None]
     reviews, y = [r for r, _ in told], np.array([n for _, n in told])
-    X, words = tf_idf([r.text for r in reviews], n_words, stop_words=stop_words)
+    X, words = tf_idf([r.text for r in reviews], n_words)
     owner = np.array([r.domain for r in reviews])
     low, high = np.array([r.low for r in reviews]), np.array([r.high for r in reviews])
     rows = {domain: np.flatnonzero(owner == domain) for domain in wanted}
@@ -126,7 +115,7 @@ def load_amazon(
         f"{len(every)} reviews read, exact repeats within a domain removed, "
         f"{len(reviews)} used in {len(wanted)} domains",
         f"tf-idf over the {len(words)} most frequent words of all loaded domains, rows of length "
-        f"1, stop words {'left out' if stop_words else 'kept'}",
+        "1, stop words kept",
     ]
     if form == "intervals":
         built.append(
@@ -135,7 +124,7 @@ def load_amazon(
             + ("y is the middle of the interval" if response == "stars" else "")
         )
     return Domains(
-        name,
+        "amazon",
         {domain: (X[index], y[index]) for domain, index in rows.items()},
         feature_names=words,
         response_name="stars" if response == "stars" else "positive",
@@ -162,7 +151,7 @@ def _wanted(reviews: Sequence[Review], sources: str, path: Path) -> tuple[str, .
 
 
 def tf_idf(
-    texts: Sequence[str | tuple[str, ...]], n_words: int = 1000, *, stop_words: bool = False
+    texts: Sequence[str | tuple[str, ...]], n_words: int = 1000
 ) -> tuple[Any, tuple[str, ...]]:
     """CSR matrix (n, n_words) of float32 and its words, the most frequent ones.
 
@@ -178,17 +167,9 @@ def tf_idf(
     """
     from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
 
-    if n_words < 1:
-        raise ArgumentError(f"n_words: expected at least 1, got {n_words}")
-    plain = CountVectorizer(stop_words="english" if stop_words else None).build_analyzer()
-    left_out = CountVectorizer(stop_words="english").get_stop_words() if stop_words else ()
-
-    def words_of(text: str | tuple[str, ...]) -> list[str]:
-        if isinstance(text, str):
-            return list(plain(text))
-        return [word for word in text if word not in left_out]
-
-    split = [words_of(text) for text in texts]
+    whole("n_words", n_words, minimum=1)
+    analyze = CountVectorizer().build_analyzer()
+    split = [list(analyze(text) if isinstance(text, str) else text) for text in texts]
     frequent = Counter(word for words in split for word in words).most_common(n_words)
     if not frequent:
         raise DataError(f"texts: no words in {len(texts)} reviews; give texts with words")

@@ -1,10 +1,9 @@
-"""Safe unpacking of zip and tar archives: nothing outside the folder, no links, no bombs."""
+"""Safe reading of zip and tar archives: nothing outside the folder, no links, no bombs."""
 
 import bz2
 import gzip
 import io
 import lzma
-import os
 import shutil
 import stat
 import tarfile
@@ -15,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import IO, Any, Protocol
+from typing import IO, Any
 
 from vntransfer.errors import DataError
 
@@ -69,75 +68,65 @@ def archive_stem(name: str) -> str | None:
     return None
 
 
-class _Readable(Protocol):
-    def read(self, size: int, /) -> bytes: ...
-
-
 class _Meter:
-    """Counts unpacked bytes and stops a bomb while it unfolds."""
+    """Counts members and unpacked bytes, and stops a bomb while it unfolds."""
 
     def __init__(self, path: Path, limits: Limits) -> None:
-        self.path, self.limits = path, limits
+        self.path, self.members, self.bytes = path, limits.members, 0
         self.packed = max(path.stat().st_size, 1)
-        self.bytes = self.members = 0
+        self.most = min(limits.total, max(limits.ratio * self.packed, limits.ratio_from))
 
     def add_bytes(self, count: int) -> None:
         self.bytes += count
-        allowed = max(self.limits.ratio * self.packed, self.limits.ratio_from)
-        if self.bytes > min(self.limits.total, allowed):
+        if self.bytes > self.most:
             raise DataError(
                 f"{self.path}: unpacks to more than {self.bytes - count} bytes from {self.packed}: "
                 "a decompression bomb or a damaged file; fetch it from the official address"
             )
 
     def add_member(self) -> None:
-        self.members += 1
-        if self.members > self.limits.members:
+        self.members -= 1
+        if self.members < 0:
             raise DataError(
-                f"{self.path}: has more than {self.limits.members} members; fetch it from the "
-                "official address"
+                f"{self.path}: has too many members; fetch it from the official address"
             )
 
 
 @contextmanager
-def _clear_errors(path: Path, *more: type[Exception]) -> Iterator[None]:
+def _damage_named(path: Path, *more: type[Exception]) -> Iterator[None]:
     try:
         yield
     except _DAMAGE + more as error:
         raise DataError(f"{path}: damaged archive ({error}); fetch it again") from error
 
 
-class _Checked(io.RawIOBase):
+class _Counted(io.RawIOBase):
     """Stream whose bytes are counted and whose errors are ours; a read gives at most a piece."""
 
-    def __init__(self, source: _Readable, meter: _Meter, *, count: bool = True) -> None:
+    def __init__(self, source: Any, meter: _Meter, *, count: bool = True) -> None:
         self._source, self._meter, self._count = source, meter, count
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
-        with _clear_errors(self._meter.path, OSError):  # bz2 and gzip raise it
+        with _damage_named(self._meter.path, OSError):  # bz2 and gzip raise it
             piece = self._source.read(min(len(buffer), _PIECE))
-        if self._count:
-            self._meter.add_bytes(len(piece))
+        self._meter.add_bytes(len(piece) if self._count else 0)
         buffer[: len(piece)] = piece
         return len(piece)
+
+
+def _refuse(path: Path, name: str, what: str) -> DataError:
+    return DataError(f"{path}: member {name!r} {what}; fetch it from the official address")
 
 
 def _safe_name(path: Path, name: str) -> str:
     """Return the member's relative name, or refuse it."""
     pure = PurePosixPath(name)
-    if (
-        not pure.parts
-        or pure.is_absolute()
-        or ".." in pure.parts
-        or any(sign in name for sign in "\\:\0")
-    ):
-        raise DataError(
-            f"{path}: member {name!r} would be written outside the folder; nothing was unpacked, "
-            "fetch the archive from the official address"
-        )
+    leaves = pure.is_absolute() or ".." in pure.parts or any(sign in name for sign in "\\:\0")
+    if leaves or not pure.parts:
+        raise _refuse(path, name, "would be written outside the folder")
     return pure.as_posix()
 
 
@@ -159,15 +148,11 @@ def members(path: Path, limits: Limits = DEFAULT_LIMITS) -> Iterator[tuple[str, 
     [('folder/b.txt', b'hello')]
     """
     meter = _Meter(path, limits)
-    with _clear_errors(path):
+    with _damage_named(path):
         if zipfile.is_zipfile(path):
             yield from _zip_members(path, meter)
         else:
             yield from _tar_members(path, meter)
-
-
-def _refuse(path: Path, name: str, what: str) -> DataError:
-    return DataError(f"{path}: member {name!r} is {what}; fetch it from the official address")
 
 
 def _zip_members(path: Path, meter: _Meter) -> Iterator[tuple[str, IO[bytes]]]:
@@ -175,43 +160,42 @@ def _zip_members(path: Path, meter: _Meter) -> Iterator[tuple[str, IO[bytes]]]:
         for info in box.infolist():
             meter.add_member()
             name = _safe_name(path, info.filename)
-            kind = stat.S_IFMT(info.external_attr >> 16)
             if info.is_dir():
                 continue
-            if kind not in (0, stat.S_IFREG):
-                raise _refuse(path, name, "a link or a device")
+            if stat.S_IFMT(info.external_attr >> 16) not in (0, stat.S_IFREG):
+                raise _refuse(path, name, "is a link or a device")
             with box.open(info) as stream:
-                yield name, io.BufferedReader(_Checked(stream, meter))
+                yield name, io.BufferedReader(_Counted(stream, meter))
 
 
 def _tar_members(path: Path, meter: _Meter) -> Iterator[tuple[str, IO[bytes]]]:
-    with open(path, "rb") as raw:
-        magic = raw.read(6)
-        raw.seek(0)
-        plain: _Readable = raw
-        if magic.startswith(b"\x1f\x8b"):
-            plain = gzip.GzipFile(fileobj=raw)
-        elif magic.startswith(b"BZh"):
-            plain = bz2.BZ2File(raw)
-        elif magic.startswith(b"\xfd7zXZ"):
-            plain = lzma.LZMAFile(raw)  # noqa: SIM115 raw is closed by its own block
-        counted = io.BufferedReader(_Checked(plain, meter))
+    with open(path, "rb") as raw, io.BufferedReader(_Counted(_unpacked(raw), meter)) as counted:
         with tarfile.open(fileobj=counted, mode="r|") as tape:
             for member in tape:
                 meter.add_member()
-                name = member.name
-                if member.isdir() and PurePosixPath(name) == PurePosixPath("."):
+                if member.isdir() and not PurePosixPath(member.name).parts:
                     continue
-                name = _safe_name(path, name)
+                name = _safe_name(path, member.name)
                 if member.isdir():
                     continue
                 if not member.isreg():
-                    raise _refuse(path, name, "a link or a device")
+                    raise _refuse(path, name, "is a link or a device")
                 stream = tape.extractfile(member)
                 assert stream is not None  # regular files have content
-                yield name, io.BufferedReader(_Checked(stream, meter, count=False))
+                yield name, io.BufferedReader(_Counted(stream, meter, count=False))
         while counted.read(_PIECE):  # to the end: the checksum of the compression comes last
             pass
+
+
+def _unpacked(raw: IO[bytes]) -> Any:
+    """Stream of the tar itself, by the first bytes of the file."""
+    magic = raw.read(6)
+    raw.seek(0)
+    if magic.startswith(b"\x1f\x8b"):
+        return gzip.GzipFile(fileobj=raw)
+    if magic.startswith(b"BZh"):
+        return bz2.BZ2File(raw)
+    return lzma.LZMAFile(raw) if magic.startswith(b"\xfd7zXZ") else raw
 
 
 def read_members(path: Path, wanted: Callable[[str], bool]) -> Iterator[tuple[str, bytes]]:
@@ -240,19 +224,26 @@ def read_members(path: Path, wanted: Callable[[str], bool]) -> Iterator[tuple[st
             yield name, file.read_bytes()
 
 
-def inspect(path: Path, limits: Limits = DEFAULT_LIMITS) -> int:
-    """Read an archive to its end without writing anything; return its number of files."""
-    count = 0
-    for _, stream in members(path, limits):
-        while stream.read(_PIECE):
-            pass
-        count += 1
-    if not count:
-        raise DataError(f"{path}: holds no files; fetch it again")
-    return count
+def check_whole(path: Path, limits: Limits = DEFAULT_LIMITS) -> None:
+    """Read an archive or a .gz file to its end, as what its name says, without writing anything.
+
+    This is all that can be checked of a download whose hash is not known.
+    """
+    if archive_stem(path.name) is not None:
+        count = 0
+        for _, stream in members(path, limits):
+            count += 1
+            while stream.read(_PIECE):
+                pass
+        if not count:
+            raise DataError(f"{path}: holds no files; fetch it again")
+    elif path.name.lower().endswith(".gz"):
+        with _damage_named(path, OSError), gzip.open(path) as file:
+            while file.read(_PIECE):
+                pass
 
 
-def unpack(path: Path, folder: Path, limits: Limits = DEFAULT_LIMITS) -> int:
+def unpack(path: Path, folder: Path, limits: Limits = DEFAULT_LIMITS) -> None:
     """Unpack an archive into a new folder: the whole of it, or nothing.
 
     Parameters
@@ -263,17 +254,11 @@ def unpack(path: Path, folder: Path, limits: Limits = DEFAULT_LIMITS) -> int:
         Must not exist; it appears when everything is written.
     limits
         What to accept.
-
-    Returns
-    -------
-    int
-        Number of files.
     """
     if folder.exists():
-        raise DataError(f"folder: {folder} exists already; remove it to unpack {path.name} anew")
+        raise DataError(f"folder: {folder} exists; remove it to unpack {path.name} again")
     folder.parent.mkdir(parents=True, exist_ok=True)
     temporary = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}.", suffix=".tmp"))
-    count = 0
     try:
         for name, stream in members(path, limits):
             place = temporary / name
@@ -282,11 +267,9 @@ def unpack(path: Path, folder: Path, limits: Limits = DEFAULT_LIMITS) -> int:
                 with open(place, "xb") as file:
                     shutil.copyfileobj(stream, file, _PIECE)
             except (FileExistsError, NotADirectoryError) as error:
-                raise _refuse(path, name, "there twice, or a file and a folder") from error
-            count += 1
+                raise _refuse(path, name, "is there twice, or a file and a folder") from error
         temporary.chmod(0o755)
-        os.replace(temporary, folder)
+        temporary.rename(folder)
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
         raise
-    return count

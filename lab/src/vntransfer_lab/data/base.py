@@ -1,6 +1,6 @@
 """What a data set is once it is loaded: provenance, and domains or a stream of tasks.
 
-Its record in the registry is `vntransfer_lab.data.entry.Entry`.
+Its record in the registry is `vntransfer_lab.data.registry.Entry`.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -10,8 +10,9 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from vntransfer.checks import whole
 from vntransfer.display import one_line, short
-from vntransfer.errors import ArgumentError, DataError, DomainError
+from vntransfer.errors import DataError, DomainError
 
 Features = Any  # an ndarray (n, ...) or a scipy CSR matrix (n, p)
 Labels = NDArray[Any]
@@ -250,8 +251,7 @@ class LazyTasks(Sequence[StreamTask]):
     """
 
     def __init__(self, n_tasks: int, make: Callable[[int], StreamTask]) -> None:
-        if n_tasks < 1:
-            raise ArgumentError(f"n_tasks: expected at least 1, got {n_tasks}")
+        whole("n_tasks", n_tasks, minimum=1)
         self._indices, self._make = range(n_tasks), make
 
     def __len__(self) -> int:

@@ -5,7 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from vntransfer.errors import ArgumentError
+from vntransfer.checks import whole
+
+THRESHOLD = 0.3
 
 
 def overlap_distances(masks: NDArray[np.bool_]) -> NDArray[np.float64]:
@@ -24,11 +26,11 @@ def overlap_distances(masks: NDArray[np.bool_]) -> NDArray[np.float64]:
     return np.asarray(1 - np.divide(both, union, out=np.ones_like(both), where=union > 0))
 
 
-def group_cameras(masks: NDArray[np.bool_], *, threshold: float = 0.3) -> NDArray[np.intp]:
+def group_cameras(masks: NDArray[np.bool_]) -> NDArray[np.intp]:
     """Group (0, 1, ...) of every picture by average linkage on the overlap of the masks.
 
     Groups are joined as long as their pictures share, on average over the pairs, at least
-    1 - ``threshold`` of the union of their masks. A camera that is turned gives several groups.
+    1 - `THRESHOLD` of the union of their masks. A camera that is turned gives several groups.
 
     Examples
     --------
@@ -39,12 +41,10 @@ def group_cameras(masks: NDArray[np.bool_], *, threshold: float = 0.3) -> NDArra
     from scipy.cluster.hierarchy import fcluster, linkage
     from scipy.spatial.distance import squareform
 
-    if not 0 < threshold < 1:
-        raise ArgumentError(f"threshold: expected between 0 and 1, got {threshold}")
     if len(masks) < 2:
         return np.zeros(len(masks), dtype=np.intp)
     tree = linkage(squareform(overlap_distances(masks), checks=False), "average")
-    return _by_first(fcluster(tree, threshold, "distance"))
+    return _by_first(fcluster(tree, THRESHOLD, "distance"))
 
 
 def _by_first(labels: NDArray[np.integer]) -> NDArray[np.intp]:
@@ -147,8 +147,7 @@ def camera_domains(masks: NDArray[np.bool_], camera: NDArray[np.generic], k: int
     from scipy.spatial.distance import pdist, squareform
 
     names, index, sizes = np.unique(camera, return_inverse=True, return_counts=True)
-    if not 2 <= k <= len(names):
-        raise ArgumentError(f"k: expected 2 to {len(names)} (the number of cameras), got {k}")
+    whole("n_domains", k, minimum=2, maximum=len(names))
     means = np.stack([masks[index == c].mean(axis=0) for c in range(len(names))])
     distances = squareform(pdist(means.reshape(len(names), -1))) / np.sqrt(means[0].size)
     tree = weighted_ward(distances, sizes / sizes.mean())

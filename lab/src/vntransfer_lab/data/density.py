@@ -1,61 +1,33 @@
 """Density maps of dotted pictures: one Gaussian per dot, so that the map adds up to the count."""
 
-from typing import Literal
-
 import numpy as np
 from numpy.typing import NDArray
 
-from vntransfer.errors import ArgumentError, DataError
+from vntransfer.checks import number
+from vntransfer.errors import DataError
 
-Border = Literal["renormalize", "cut"]
 
-
-def gaussian_rows(
-    centers: NDArray[np.floating],
-    n_pixels: int,
-    *,
-    n_full: int,
-    sigma: float = 10.0,
-    border: Border = "renormalize",
+def _gaussians(
+    centers: NDArray[np.floating], n_pixels: int, n_full: int, sigma: float
 ) -> NDArray[np.float64]:
     """One-dimensional Gaussians sampled at pixel centers, shape (dots, n_pixels).
 
-    Parameters
-    ----------
-    centers
-        Positions at full size; pixel i has its center at i.
-    n_pixels, n_full
-        Size of the map and of the full picture along this axis; sigma shrinks with the map.
-    sigma
-        Standard deviation in pixels of the full picture.
-    border
-        "renormalize": what a Gaussian loses beyond the border is given back to its part inside,
-        so every dot counts exactly 1. "cut": it is lost, dots near the border count less.
+    What a Gaussian loses beyond the border is given back to its part inside, so that every dot
+    counts exactly 1. Pixel i of the full picture has its center at i; sigma shrinks with the map.
     """
-    if sigma <= 0 or border not in ("renormalize", "cut"):
-        raise ArgumentError(
-            f"sigma: expected more than 0, got {sigma}; border: expected 'renormalize' or 'cut', "
-            f"got {border!r}"
-        )
     scale = n_pixels / n_full
     at = (np.asarray(centers, dtype=np.float64) + 0.5) * scale - 0.5
-    width = sigma * scale
-    exponents = 0.5 * ((np.arange(n_pixels) - at[:, None]) / width) ** 2
-    if border == "renormalize":
-        exponents -= exponents.min(axis=1, keepdims=True)  # a narrow one keeps its nearest pixel
-        rows = np.exp(-exponents)
-        return np.asarray(rows / rows.sum(axis=1, keepdims=True))
-    return np.asarray(np.exp(-exponents) / (width * np.sqrt(2 * np.pi)))
+    exponents = 0.5 * ((np.arange(n_pixels) - at[:, None]) / (sigma * scale)) ** 2
+    exponents -= exponents.min(axis=1, keepdims=True)  # a narrow one keeps its nearest pixel
+    rows = np.exp(-exponents)
+    return np.asarray(rows / rows.sum(axis=1, keepdims=True))
 
 
 def _axes(
-    dots: NDArray[np.floating],
-    shape: tuple[int, int],
-    full: tuple[int, int],
-    sigma: float,
-    border: Border,
+    dots: NDArray[np.floating], shape: tuple[int, ...], full: tuple[int, int], sigma: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Vertical and horizontal Gaussians of all dots; dots outside the picture are an error."""
+    number("sigma", sigma, exclusive=True)
     outside = (dots < -0.5) | (dots > np.array(full[::-1]) - 0.5)
     if outside.any():
         first = dots[outside.any(axis=1)][0]
@@ -63,10 +35,7 @@ def _axes(
             f"dots: ({first[0]:g}, {first[1]:g}) lies outside the picture of {full[1]} x {full[0]} "
             "pixels; give x, y at full size, counted from 0"
         )
-    down, right = (
-        gaussian_rows(dots[:, 1 - i], shape[i], n_full=full[i], sigma=sigma, border=border)
-        for i in range(2)
-    )
+    down, right = (_gaussians(dots[:, 1 - i], shape[i], full[i], sigma) for i in range(2))
     return down, right
 
 
@@ -76,7 +45,6 @@ def density_map(
     *,
     full: tuple[int, int],
     sigma: float = 10.0,
-    border: Border = "renormalize",
 ) -> NDArray[np.float32]:
     """Sum of Gaussians centered at the dots, D(q) = Σ N(q; p, σ), one matrix product.
 
@@ -86,8 +54,8 @@ def density_map(
         Positions x, y at full size counted from 0, shape (n, 2).
     shape, full
         (height, width) of the map and of the full picture.
-    sigma, border
-        See `gaussian_rows`.
+    sigma
+        Standard deviation in pixels of the full picture.
 
     Examples
     --------
@@ -97,7 +65,7 @@ def density_map(
     >>> round(float(full.sum()), 4), round(float(half.sum()), 4)
     (2.0, 2.0)
     """
-    down, right = _axes(dots, shape, full, sigma, border)
+    down, right = _axes(dots, shape, full, sigma)
     return np.asarray(down.T @ right, dtype=np.float32)
 
 
@@ -107,7 +75,6 @@ def masked_count(
     *,
     full: tuple[int, int],
     sigma: float = 10.0,
-    border: Border = "renormalize",
 ) -> float:
     """Sum of the density inside a mask (height, width), without making the map.
 
@@ -118,6 +85,5 @@ def masked_count(
     >>> round(masked_count(np.array([[10.0, 20], [50, 20]]), mask, full=(48, 64), sigma=2), 3)
     1.0
     """
-    height, width = mask.shape
-    down, right = _axes(dots, (height, width), full, sigma, border)
+    down, right = _axes(dots, mask.shape, full, sigma)
     return float(np.sum((down @ mask) * right))

@@ -7,13 +7,14 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from vntransfer.errors import ArgumentError
+from vntransfer.checks import one_of, whole
 from vntransfer_lab.data.base import Domains, Provenance
 
 _Array = NDArray[np.float64]
 
 Shift = Literal["covariate", "relation", "both"]
 
+N_FEATURES = 8
 N_WAVES = 6
 GROUPS = 2
 NEAR, FAR = 0.2, 0.9
@@ -26,16 +27,16 @@ ANGLE = np.pi / 3
 """How far the relations of the groups turn away from what they have in common."""
 
 
-def random_worlds(
-    shift: Shift = "covariate",
+def load_families(
+    files: Mapping[str, Path],
     *,
+    shift: Shift = "covariate",
     n_domains: int = 6,
     n_samples: int = 400,
-    n_features: int = 8,
     noise: float = 0.3,
     seed: int = 0,
-) -> dict[str, tuple[_Array, _Array]]:
-    """Domains ``{"w1": (X, y), ...}`` of a world drawn at random.
+) -> Domains:
+    """Domains w1, w2, ... of a world drawn at random; reads no files.
 
     A relation is a sum of random waves, f(x) = Σ a tanh(w'x + b) + c'x, with variance 1 under
     standard normal inputs. Domain i has inputs m_i + S_i z, z standard normal, and is of group
@@ -48,51 +49,56 @@ def random_worlds(
 
     Parameters
     ----------
+    files
+        Not used.
     shift
-        In what domains differ.
-    n_domains, n_samples, n_features
-        Their number, rows of each, and columns.
+        In what domains differ: "covariate", "relation" or "both".
+    n_domains
+        Number of domains.
+    n_samples
+        Rows per domain.
     noise
         Standard deviation of what is added to the responses.
     seed
-        Of the world.
+        Seed of the world.
 
     Examples
     --------
-    >>> worlds = random_worlds("both", n_samples=50, seed=1)
-    >>> list(worlds), worlds["w1"][0].shape
-    (['w1', 'w2', 'w3', 'w4', 'w5', 'w6'], (50, 8))
+    >>> load_families({}, shift="both", n_samples=50, seed=1)
+    <Domains families: 6 domains, 300 rows x 8 features>
     """
-    if shift not in get_args(Shift):
-        raise ArgumentError(f"shift: expected one of {get_args(Shift)}, got {shift!r}")
-    if n_domains < 2 or n_samples < 2 or n_features < 1:
-        raise ArgumentError(
-            f"n_domains, n_samples, n_features: expected at least 2, 2 and 1, got {n_domains}, "
-            f"{n_samples} and {n_features}"
-        )
+    one_of("shift", shift, Shift)
+    whole("n_domains", n_domains, minimum=2)
+    whole("n_samples", n_samples, minimum=2)
     rng = np.random.default_rng((seed, get_args(Shift).index(shift)))
-    common = _relation(rng, n_features)
-    own = [_relation(rng, n_features) for _ in range(GROUPS)]
-    centers = APART * rng.standard_normal((GROUPS, n_features))
+    common = _relation(rng)
+    own = [_relation(rng) for _ in range(GROUPS)]
+    centers = APART * rng.standard_normal((GROUPS, N_FEATURES))
     worlds = {}
     for i in range(n_domains):
         g = i % GROUPS
         spread = NEAR if shift == "relation" else FAR
-        mean = spread * rng.standard_normal(n_features)
+        mean = spread * rng.standard_normal(N_FEATURES)
         if shift != "covariate":
             mean += centers[g]
-        mixing = np.linalg.qr(rng.standard_normal((n_features, n_features)))[0]
-        scales = np.exp(0.3 * rng.standard_normal(n_features))
-        x = mean + (rng.standard_normal((n_samples, n_features)) * scales) @ mixing
+        mixing = np.linalg.qr(rng.standard_normal((N_FEATURES, N_FEATURES)))[0]
+        scales = np.exp(0.3 * rng.standard_normal(N_FEATURES))
+        x = mean + (rng.standard_normal((n_samples, N_FEATURES)) * scales) @ mixing
         y = common(x)
         if shift != "covariate":
             y = np.cos(ANGLE) * y + np.sin(ANGLE) * own[g](x)
         worlds[f"w{i + 1}"] = x, y + noise * rng.standard_normal(n_samples)
-    return worlds
+    return Domains(
+        "families",
+        worlds,
+        feature_names=tuple(f"x{i + 1}" for i in range(N_FEATURES)),
+        provenance=Provenance(built=(f"random world, shift {shift}, noise {noise}, seed {seed}",)),
+    )
 
 
-def _relation(rng: np.random.Generator, p: int) -> Callable[[_Array], _Array]:
-    """Draw a function of p columns, scaled on a sample of standard normal rows."""
+def _relation(rng: np.random.Generator) -> Callable[[_Array], _Array]:
+    """Draw a function of rows, scaled on a sample of standard normal ones."""
+    p = N_FEATURES
     w = rng.standard_normal((p, N_WAVES)) / np.sqrt(p) * 2
     a, b, c = rng.standard_normal(N_WAVES), rng.standard_normal(N_WAVES), rng.standard_normal(p)
     c *= 0.5 / np.sqrt(p)
@@ -103,35 +109,3 @@ def _relation(rng: np.random.Generator, p: int) -> Callable[[_Array], _Array]:
     sample = raw(rng.standard_normal((2000, p)))
     mean, deviation = sample.mean(), sample.std()
     return lambda x: np.asarray((raw(x) - mean) / deviation)
-
-
-def load_families(
-    files: Mapping[str, Path],
-    *,
-    shift: str = "covariate",
-    n_domains: int = 6,
-    n_samples: int = 400,
-    noise: float = 0.3,
-    seed: int = 0,
-) -> Domains:
-    """Load `random_worlds` with names and provenance; reads no files.
-
-    Examples
-    --------
-    >>> load_families({}, n_samples=50)
-    <Domains families: 6 domains, 300 rows x 8 features>
-    """
-    worlds = random_worlds(
-        shift,  # type: ignore[arg-type]  # checked there
-        n_domains=n_domains,
-        n_samples=n_samples,
-        noise=noise,
-        seed=seed,
-    )
-    first = next(iter(worlds.values()))[0]
-    return Domains(
-        "families",
-        worlds,
-        feature_names=tuple(f"x{i + 1}" for i in range(first.shape[1])),
-        provenance=Provenance(built=(f"random world, shift {shift}, noise {noise}, seed {seed}",)),
-    )

@@ -1,19 +1,137 @@
-"""Downloads of data sets: mirrors, one process at a time, checked, then placed as a whole."""
+"""Downloads of data sets by pooch: mirrors, one process at a time, checked, then placed whole."""
 
-import gzip
 import json
 import os
-import zlib
+import shutil
+import time
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urljoin
 
 from vntransfer.errors import DataError
-from vntransfer.storage.files import atomic_write, file_hash
-from vntransfer_lab.data.archives import archive_stem, inspect, unpack
-from vntransfer_lab.data.cache import Found, check, data_home, digest, locate, record_path
-from vntransfer_lab.data.download import PATIENCE, Patience, Version, discard, download
-from vntransfer_lab.data.entry import Entry, RemoteFile
+from vntransfer.progress import Progress
+from vntransfer.storage.files import atomic_write
+from vntransfer_lab.data.archives import archive_stem, check_whole, unpack
+from vntransfer_lab.data.derived import digest
+from vntransfer_lab.data.files import Found, check, data_home, locate, record_path
+from vntransfer_lab.data.registry import Entry, RemoteFile
+
+if TYPE_CHECKING:
+    import requests
+
+_PIECE = 1 << 16
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How much of a server to tolerate.
+
+    Parameters
+    ----------
+    silence
+        Seconds without a byte after which a connection is given up.
+    total
+        Seconds for one address, retries included.
+    retries
+        Further attempts after a lost connection or a wrong hash.
+    most
+        Bytes of a file whose size is not known.
+    """
+
+    silence: float = 30.0
+    total: float = 6 * 3600.0
+    retries: int = 3
+    most: int = 64 << 30
+
+
+PATIENCE = Patience()
+
+
+class _RefusedError(Exception):
+    """An answer that another attempt would not improve: pooch retries ValueError, so not one."""
+
+
+class Downloader:
+    """What pooch calls to get one file: guards redirects, size and total time.
+
+    Parameters
+    ----------
+    size
+        Bytes of the file, None where unknown.
+    patience
+        Limits; the total time starts now.
+    progress
+        Called with the name of the file, bytes so far and in all.
+    """
+
+    def __init__(self, size: int | None, patience: Patience, progress: Progress | None) -> None:
+        self.size, self.patience, self.progress = size, patience, progress
+        self.until = time.monotonic() + patience.total
+
+    def __call__(self, url: str, output: str, pooch: Any, check_only: bool = False) -> None:
+        """Write the content of an address into the file that pooch names."""
+        import requests
+        from urllib3.exceptions import HTTPError
+
+        try:
+            with requests.get(
+                url,
+                headers={"Accept-Encoding": "identity", "User-Agent": "vntransfer"},
+                stream=True,
+                timeout=self.silence_left(),
+                hooks={"response": _stay_encrypted},
+            ) as answer:
+                self._receive(answer, output)
+        except HTTPError as error:  # of the body, which requests leaves to urllib3
+            raise requests.ConnectionError(f"the connection failed ({error})") from error
+        except requests.ConnectionError as error:
+            if "Failed to resolve" in str(error):  # no other attempt will find the server
+                raise _RefusedError("the server cannot be found; are you offline?") from error
+            raise
+        except (requests.TooManyRedirects, requests.exceptions.InvalidURL) as error:
+            raise _RefusedError(str(error)) from error
+        except (requests.exceptions.InvalidSchema, requests.exceptions.MissingSchema) as error:
+            raise _RefusedError(f"not an http or https address ({error})") from error
+
+    def silence_left(self) -> float:
+        """Seconds to wait for the next byte; refuses to wait where the total time is over."""
+        left = self.until - time.monotonic()
+        if left <= 0:
+            raise _RefusedError(f"took longer than {self.patience.total:g} seconds in all; stopped")
+        return min(self.patience.silence, left)
+
+    def _receive(self, answer: "requests.Response", output: str) -> None:
+        if 400 <= answer.status_code < 500 and answer.status_code not in (408, 425, 429):
+            raise _RefusedError(f"the server answered {answer.status_code} {answer.reason}")
+        answer.raise_for_status()
+        length = answer.headers.get("Content-Length", "")
+        declared = int(length) if length.isdigit() else None
+        if self.size is not None and declared not in (None, self.size):
+            raise _RefusedError(f"has {declared} bytes, expected {self.size}")
+        most = self.patience.most if self.size is None else self.size
+        done, name = 0, Path(answer.request.url or output).name
+        with open(output, "wb") as file:
+            # read1: what has arrived, so that a server that drips cannot outlast the total time
+            while piece := answer.raw.read1(_PIECE, decode_content=False):
+                done += len(piece)
+                if done > most:
+                    raise _RefusedError(f"sends more than {most} bytes; stopped")
+                file.write(piece)
+                self.silence_left()
+                if self.progress is not None:
+                    self.progress(name, done, declared or self.size)
+            os.fsync(file.fileno())
+        if self.size is not None and done != self.size:
+            raise _RefusedError(f"sent {done} bytes, expected {self.size}")
+
+
+def _stay_encrypted(answer: "requests.Response", **_: object) -> None:
+    """Refuse to follow a redirect from an encrypted address to one that is not."""
+    target = urljoin(answer.url, answer.headers.get("Location", answer.url))
+    if answer.url.startswith("https:") and not target.startswith("https:"):
+        raise _RefusedError(f"redirects to {target}, which is not encrypted; refused")
 
 
 def fetch(
@@ -22,6 +140,7 @@ def fetch(
     *,
     force: bool = False,
     unpacked: bool = False,
+    progress: Progress | None = None,
     patience: Patience = PATIENCE,
 ) -> list[Path]:
     """Download the files of a data set that are absent.
@@ -31,11 +150,13 @@ def fetch(
     entry
         Record of the data set.
     folder
-        Where to put them; default ``VNT_DATA``, else the user cache.
+        Where to put them; default ``VNT_DATA``, else the user's cache.
     force
         Download again what is present, compact or damaged.
     unpacked
         Unpack archives beside themselves, too.
+    progress
+        Called with the name of a file, bytes so far and in all.
     patience
         When to give a server up.
 
@@ -49,15 +170,17 @@ def fetch(
     DataError
         When no address gives a good file; nothing bad is left in the folder.
     """
-    root = Path(folder).expanduser() if folder is not None else data_home()
+    root = data_home(folder)
+    paths = []
     try:
         root.mkdir(parents=True, exist_ok=True)
         present = {item.remote: item for item in locate(entry, root)}
-        paths = [
-            _get(entry, remote, present.get(remote), root, force, patience)
-            for remote in entry.files
-            if remote.urls or remote in present or not remote.optional
-        ]
+        for remote in entry.files:
+            found = present.get(remote)
+            if remote.urls and (force or found is None or found.form == "partial"):
+                paths.append(_fetch_file(remote, root, force, progress, patience))
+            elif found or not remote.optional:
+                paths.append(_present(entry, remote, found, root))
         for path in paths if unpacked else ():
             stem = archive_stem(path.name)
             if stem is not None and not (path.parent / stem).exists():
@@ -70,18 +193,8 @@ def fetch(
     return paths
 
 
-def _get(
-    entry: Entry,
-    remote: RemoteFile,
-    found: Found | None,
-    root: Path,
-    force: bool,
-    patience: Patience,
-) -> Path:
-    """Path of one file: the one that is present if it will do, else a new one."""
-    usable = found is not None and found.form != "partial"
-    if remote.urls and (force or not usable):
-        return fetch_file(remote, root, force=force, patience=patience)
+def _present(entry: Entry, remote: RemoteFile, found: Found | None, root: Path) -> Path:
+    """Path of a file that is there, if it will do."""
     if found is None:
         raise DataError(
             f"{entry.name}: {remote.name} has no public address ({entry.notes}); put it into "
@@ -95,37 +208,28 @@ def _get(
     return found.path
 
 
-def fetch_file(
-    remote: RemoteFile,
-    root: Path,
-    *,
-    force: bool = False,
-    patience: Patience = PATIENCE,
+def _fetch_file(
+    remote: RemoteFile, root: Path, force: bool, progress: Progress | None, patience: Patience
 ) -> Path:
     """Download one file below ``root``, from the first address that gives a good one."""
-    missing = [name for name in ("pooch", "filelock") if find_spec(name) is None]
-    if missing:
-        raise DataError(
-            f"downloads need {' and '.join(missing)}: run `pip install ./lab`, "
-            f"or get {remote.name} from {remote.urls[0]} and put it into {root / remote.folder}"
-        )
     from filelock import FileLock
 
     place = root / remote.folder / remote.name
     place.parent.mkdir(parents=True, exist_ok=True)
-    part, problems = place.with_name(f"{place.name}.part"), list[str]()
+    staging, problems = place.with_name(f".{place.name}.download"), list[str]()
     before = _identity(place)
     with FileLock(place.with_name(f".{place.name}.lock")):
         if place.exists() and (not force or _identity(place) != before):
             return place  # another process was faster
         for url in remote.urls:
             try:
-                version = download(url, part, size=remote.size, patience=patience)
-                check_structure(part, remote.name)
-                _place(remote, version, part, place)
+                downloader = Downloader(remote.size, patience, progress)
+                _place(_retrieve(url, remote, staging, downloader), url, place)
                 return place
             except DataError as error:
                 problems.append(str(error))
+            finally:
+                shutil.rmtree(staging, ignore_errors=True)
     raise DataError(
         f"{remote.name}: no address gave a good file: {'; '.join(problems)}. Get it by other means "
         f"and put it into {place.parent}"
@@ -140,60 +244,36 @@ def _identity(place: Path) -> tuple[int, int] | None:
     return state.st_ino, state.st_mtime_ns
 
 
-def check_structure(path: Path, name: str) -> None:
-    """Read a new file to its end as what its name says; a bad one is removed.
-
-    This is all that can be checked where no hash is known: an archive or a gzip file must be
-    whole, anything else must not be empty or a web page (what servers send for a lost file).
-    """
-    try:
-        if archive_stem(name) is not None:
-            inspect(path)
-        elif name.lower().endswith(".gz"):
-            _read_gzip(path)
-        else:
-            with open(path, "rb") as file:
-                head = file.read(256).lstrip().lower()
-            if not head or head.startswith((b"<!doctype html", b"<html")):
-                raise DataError(f"{name}: is {'a web page' if head else 'empty'}")
-    except DataError:
-        discard(path)
-        raise
-
-
-def _read_gzip(path: Path) -> None:
-    try:
-        with gzip.open(path) as file:
-            while file.read(1 << 20):
-                pass
-    except (OSError, EOFError, zlib.error) as error:
-        raise DataError(f"{path.name}: not a whole gzip file ({error})") from error
-
-
-def _place(remote: RemoteFile, version: Version, part: Path, place: Path) -> None:
-    """Let pooch check the hash and rename the file, and record what came from where."""
+def _retrieve(url: str, remote: RemoteFile, staging: Path, downloader: Downloader) -> Path:
+    """Let pooch download a file into an empty folder and check it."""
     import pooch
+    from requests import RequestException
 
+    shutil.rmtree(staging, ignore_errors=True)  # what a killed process left
     pooch.get_logger().setLevel("WARNING")
-    known = f"md5:{remote.md5}" if remote.md5 else f"sha256:{remote.sha256 or file_hash(part)}"
+    store = pooch.create(
+        staging,
+        base_url="",
+        registry={remote.name: next(iter(remote.hashes), None)},
+        urls={remote.name: url},
+        retry_if_failed=downloader.patience.retries,
+    )
     try:
-        pooch.retrieve(
-            version.url,
-            known_hash=known,
-            fname=place.name,
-            path=place.parent,
-            downloader=lambda url, output, _: os.replace(part, output),
-        )
-    except ValueError as error:
-        raise DataError(f"{version.url}: sent a file with a wrong hash ({error})") from error
-    finally:
-        discard(part)
+        path = Path(store.fetch(remote.name, downloader=downloader))
+        if not remote.hashes:
+            check_whole(path)
+    except (RequestException, ValueError, _RefusedError) as error:
+        raise DataError(f"{url}: {error}".replace(f"{staging}{os.sep}", "")) from error
+    return path
+
+
+def _place(path: Path, url: str, place: Path) -> None:
+    """Move a checked file to its place, and record what came from where."""
+    os.replace(path, place)
     note = {
-        "url": version.url,
+        "url": url,
         "size": place.stat().st_size,
         "sha256": digest(place),
-        "etag": version.etag,
-        "modified": version.modified,
         "fetched": datetime.now(UTC).isoformat(timespec="seconds"),
     }
     with atomic_write(record_path(place), "w") as file:

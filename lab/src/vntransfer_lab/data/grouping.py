@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from vntransfer.checks import whole
 from vntransfer.errors import ArgumentError
 from vntransfer_lab.data.derived import remembered
 
@@ -51,8 +52,7 @@ def kmeans_domains(
     from sklearn.cluster import KMeans
 
     picked = _columns(columns, X.shape[1])
-    if not 1 <= k <= len(X):
-        raise ArgumentError(f"k: expected 1 to {len(X)} (the number of rows), got {k}")
+    whole("k", k, minimum=1, maximum=len(X))
     rng = np.random.default_rng(seed)
     rows = np.sort(rng.permutation(len(X) if n_fit is None else n_fit)[:FIT_ROWS])
     sample = np.asarray(X[rows][:, picked], dtype=np.float64)
@@ -95,7 +95,9 @@ def file_domains(
 
 def kmeans_words(k: int, columns: int | Sequence[int] | None, seed: int) -> str:
     """Say how domains were made."""
-    which = "all" if columns is None else columns
+    which = "all" if columns is None else f"{columns}"
+    if isinstance(columns, int):
+        which = f"the first {columns}"
     return (
         f"{k} domains by k-means on {which} columns, standardized, seed {seed}; dom1 is the largest"
     )
@@ -129,10 +131,7 @@ def random_groups(subjects: ArrayLike, k: int = 5, *, seed: int = 0) -> NDArray[
     array([0, 0, 0, 1, 1])
     """
     names, subject = np.unique(np.asarray(subjects), return_inverse=True)
-    if not 1 <= k <= len(names):
-        raise ArgumentError(
-            f"k: expected 1 to {len(names)} (the number of distinct subjects), got {k}"
-        )
+    whole("k", k, minimum=1, maximum=len(names))
     deal = np.random.default_rng(seed).permutation(len(names)) % k
     return np.asarray(deal[subject], dtype=np.intp)
 

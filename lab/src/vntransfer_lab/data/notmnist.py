@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from vntransfer.errors import DataError
 from vntransfer_lab.data.archives import read_members
-from vntransfer_lab.data.pictures import decode, require_pillow
+from vntransfer_lab.data.pictures import decode
 
 CLASSES = "ABCDEFGHIJ"
 SIDE = 28
@@ -57,7 +57,6 @@ def _read_npz(path: Path) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
 
 def _read_pngs(path: Path) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
     """Two of the official png files cannot be decoded: so many are left out, not more."""
-    require_pillow(str(path))
     images, labels, damaged = [], [], []
     for name, content in read_members(path, lambda name: name.endswith(".png")):
         letter = name.split("/")[-2] if "/" in name else ""

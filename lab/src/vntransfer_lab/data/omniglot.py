@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vntransfer.errors import ArgumentError, DataError
+from vntransfer.checks import whole
+from vntransfer.errors import DataError
 from vntransfer_lab.data.archives import read_members
 from vntransfer_lab.data.base import LazyTasks, Provenance, StreamTask, TaskStream
-from vntransfer_lab.data.pictures import area_resize, decode, require_pillow
+from vntransfer_lab.data.pictures import area_resize, decode
 
 SIDE = 105
 
@@ -60,7 +61,6 @@ def read_npz(path: Path) -> Drawings:
 
 def read_pngs(path: Path) -> Drawings:
     """Drawings from ``.../Alphabet/character07/0715_03.png``, in the archive or a folder."""
-    require_pillow(str(path))
     packed, where = [], []
     for name, content in read_members(path, lambda name: name.endswith(".png")):
         parts = name.split("/")
@@ -118,16 +118,14 @@ def load_omniglot(
     drawings = read_npz(path) if path.suffix == ".npz" else read_pngs(path)
     total = len(drawings.names)
     most = total // 2 if held_out else total
-    if not 1 <= n_tasks <= most:
-        raise ArgumentError(f"n_tasks: expected 1 to {most}, got {n_tasks}")
+    whole("n_tasks", n_tasks, minimum=1, maximum=most)
     alphabets = range(total - n_tasks, total) if held_out else range(n_tasks)
     counts = [
         np.unique(drawings.character[drawings.alphabet == a], return_counts=True)[1]
         for a in alphabets
     ]
     least = int(min(count.min() for count in counts))
-    if not 1 <= n_train < least:
-        raise ArgumentError(f"n_train: expected 1 to {least - 1} of {least}, got {n_train}")
+    whole("n_train", n_train, minimum=1, maximum=least - 1)
 
     def make(t: int) -> StreamTask:
         rng = np.random.default_rng((seed, alphabets[t]))

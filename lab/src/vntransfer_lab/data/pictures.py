@@ -53,11 +53,6 @@ def _area_weights(old: int, new: int) -> NDArray[np.float32]:
     return np.asarray(np.clip(high - low, 0, None) * new / old, dtype=np.float32)
 
 
-def require_pillow(where: str) -> None:
-    """Raise unless pictures can be decoded here."""
-    _pillow(where)
-
-
 def _pillow(where: str) -> Any:
     try:
         from PIL import Image

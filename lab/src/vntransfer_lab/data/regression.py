@@ -1,45 +1,16 @@
-"""Four regression sets of the paper's robustness figure, and the label noise of that figure."""
+"""2dplanes, which can be generated, and the label noise of the paper's robustness figure."""
 
-import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vntransfer.errors import ArgumentError, DataError
-from vntransfer_lab.data.archives import read_members
+from vntransfer.checks import one_of, whole
 from vntransfer_lab.data.base import Domains, Provenance
-from vntransfer_lab.data.grouping import file_domains, kmeans_words, split_rows
-
-COLUMNS = {
-    "2dplanes": (*(f"x{i}" for i in range(1, 11)), "y"),
-    "cal_housing": (
-        "longitude",
-        "latitude",
-        "housingMedianAge",
-        "totalRooms",
-        "totalBedrooms",
-        "population",
-        "households",
-        "medianIncome",
-        "medianHouseValue",
-    ),
-    "bank8FM": ("a1cx", "a1cy", "b2x", "b2y", "a2pop", "a3pop", "temp", "mxql", "rej"),
-    "puma8NH": (
-        "theta1",
-        "theta2",
-        "theta3",
-        "thetad1",
-        "thetad2",
-        "thetad3",
-        "tau1",
-        "tau2",
-        "thetadd3",
-    ),
-}
+from vntransfer_lab.data.tabular import TABLES, load_table
 
 
 @dataclass(frozen=True)
@@ -74,7 +45,7 @@ def mixture_noise(
     Parameters
     ----------
     mixture
-        Name of the set whose mixture the paper prints, or one of your own.
+        Name of the set whose mixture the paper prints, or your own.
     n_samples
         Number of draws.
     scale
@@ -91,14 +62,9 @@ def mixture_noise(
     7.8
     """
     if isinstance(mixture, str):
-        if mixture not in NOISE:
-            raise ArgumentError(f"mixture: expected one of {', '.join(NOISE)}, got {mixture!r}")
-        mixture = NOISE[mixture]
-    if n_samples < 1 or spread not in ("std", "variance"):
-        raise ArgumentError(
-            f"n_samples: expected at least 1, got {n_samples}; spread: expected 'std' or "
-            f"'variance', got {spread!r}"
-        )
+        mixture = NOISE[one_of("mixture", mixture, NOISE)]
+    whole("n_samples", n_samples, minimum=1)
+    one_of("spread", spread, ("std", "variance"))
     weights = np.array(mixture.weights) / np.sum(mixture.weights)
     deviations = np.array(mixture.spreads)
     if spread == "variance":
@@ -123,8 +89,7 @@ def two_d_planes(
     >>> y
     array([-3.,  6.,  4., -7.])
     """
-    if n_samples < 1:
-        raise ArgumentError(f"n_samples: expected at least 1, got {n_samples}")
+    whole("n_samples", n_samples, minimum=1)
     rng = np.random.default_rng(seed)
     first = rng.integers(0, 2, n_samples) * 2.0 - 1
     X = np.column_stack([first, rng.integers(-1, 2, (n_samples, 9)).astype(np.float64)])
@@ -134,12 +99,7 @@ def two_d_planes(
 
 
 def load_planes(
-    files: Mapping[str, Path],
-    *,
-    generated: bool | None = None,
-    n_samples: int = 40_768,
-    noise: float = 1.0,
-    seed: int = 0,
+    files: Mapping[str, Path], *, generated: bool = False, n_samples: int = 40_768, seed: int = 0
 ) -> Domains:
     """2dplanes from the file, or generated where there is none or ``generated`` says so.
 
@@ -148,96 +108,19 @@ def load_planes(
     files
         Found files; may be empty.
     generated
-        None: generate only where there is no file. The others are for generation only.
-    n_samples, noise, seed
-        See `two_d_planes`.
-    """
-    if generated is False and not files:
-        raise DataError(
-            "2dplanes: cart_delve.tgz is absent; run `vnt data fetch 2dplanes`, or load it with "
-            "generated=True"
-        )
-    if files and not generated:
-        return load_regression(files, name="2dplanes")
-    X, y = two_d_planes(n_samples, noise=noise, seed=seed)
-    built = f"generated from the published formula, {n_samples} rows, seed {seed}"
-    return _table("2dplanes", X, y, built)
-
-
-def load_regression(
-    files: Mapping[str, Path],
-    *,
-    name: str,
-    k: int = 1,
-    seed: int = 0,
-    columns: int | Sequence[int] | None = None,
-) -> Domains:
-    """One table in raw units, as a single domain or in k domains.
-
-    Parameters
-    ----------
-    files
-        Found files.
-    name
-        Which table; fixed by the registry.
-    k
-        Number of domains, by k-means; 1: the whole table.
+        Generate it from the published formula even where there is a file.
+    n_samples
+        Rows to generate.
     seed
-        Of k-means.
-    columns
-        Columns to cluster on: a number means that many first ones, None all.
+        Seed of the generation.
     """
-    (path,) = files.values()
-    if path.suffix == ".npz":
-        with np.load(path, allow_pickle=False) as box:
-            X, y, built = box["X"], box["y"], "whole, raw units"
-    else:
-        rows = read_data_files(path, len(COLUMNS[name]))
-        X, y, built = rows[:, :-1], rows[:, -1], "whole (.data and .test), raw units"
-    if k == 1:
-        return _table(name, X, y, built)
-    owner = file_domains(path, X, k, columns, seed=seed)
-    return _domains(name, split_rows(X, y, owner, k), built, kmeans_words(k, columns, seed))
-
-
-def _table(name: str, X: NDArray[np.float64], y: NDArray[np.float64], built: str) -> Domains:
-    return _domains(name, {name: (X, y)}, built)
-
-
-def _domains(
-    name: str, domains: Mapping[str, tuple[NDArray[Any], NDArray[Any]]], *built: str
-) -> Domains:
-    *features, response = COLUMNS[name]
+    if files and not generated:
+        return load_table(files, name="2dplanes")
+    X, y = two_d_planes(n_samples, seed=seed)
+    built = f"generated from the published formula, {n_samples} rows, seed {seed}"
     return Domains(
-        name,
-        domains,
-        feature_names=tuple(features),
-        response_name=response,
-        provenance=Provenance(built),
+        "2dplanes",
+        {"2dplanes": (X, y)},
+        feature_names=TABLES["2dplanes"].features,
+        provenance=Provenance((built,)),
     )
-
-
-def read_data_files(path: Path, n_columns: int) -> NDArray[np.float64]:
-    """Rows of the .data and .test files of an official archive (or folder, or of one such file).
-
-    Numbers are separated by commas or blanks; the last column is the response.
-    """
-    if path.suffix in (".data", ".test"):
-        parts = [(path.name, path.read_bytes())]
-    else:
-        members = read_members(path, lambda name: name.endswith((".data", ".test")))
-        parts = sorted(members)
-    tables = []
-    for name, content in parts:
-        try:
-            text = content.decode("ascii").replace(",", " ")
-            tables.append(np.loadtxt(io.StringIO(text), ndmin=2))
-        except ValueError as error:
-            raise DataError(f"{path}: {name} is not a table of numbers ({error})") from error
-    if not tables or any(table.shape[1] != n_columns for table in tables):
-        seen = ", ".join(f"{n} {t.shape}" for (n, _), t in zip(parts, tables, strict=True))
-        raise DataError(
-            f"{path}: expected .data files with {n_columns} columns, found {seen or 'none'}; "
-            "fetch it again"
-        )
-    return np.concatenate(tables)

@@ -8,11 +8,12 @@ draws, of all classes or of its own; its arrays are made when it is asked for.
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from vntransfer.checks import one_of, whole
 from vntransfer.errors import ArgumentError, DataError
 from vntransfer_lab.data.base import LazyTasks, Provenance, StreamTask, TaskStream
 from vntransfer_lab.data.idx import read_images
@@ -93,8 +94,7 @@ def class_parts(n_tasks: int, *, seed: int) -> NDArray[np.intp]:
            [1, 6],
            [5, 0]])
     """
-    if n_tasks not in (1, 2, 5):
-        raise ArgumentError(f"n_tasks: ten classes are split into 1, 2 or 5 tasks, not {n_tasks}")
+    one_of("n_tasks", n_tasks, (1, 2, 5))
     return np.random.default_rng((seed, CLASSES)).permutation(10).reshape(n_tasks, -1)
 
 
@@ -112,11 +112,19 @@ def apply_map(pictures: NDArray[np.uint8], pixels: NDArray[np.intp]) -> NDArray[
     return moved.astype(np.float32) / np.float32(255)
 
 
+class _Tasks(NamedTuple):
+    """What distinguishes the tasks of a stream: the pixel map, classes and name of each."""
+
+    maps: list[NDArray[np.intp]]
+    classes: NDArray[np.intp]
+    names: list[str]
+    how: str
+    extras: dict[str, Any]
+
+
 def load_stream(
     files: Mapping[str, Path],
     *,
-    name: str,
-    collection: Literal["idx", "notmnist", "digits"],
     transform: Literal["permute", "rotate", "split"],
     n_tasks: int | None = None,
     n_train: int = 1000,
@@ -130,21 +138,23 @@ def load_stream(
     Parameters
     ----------
     files
-        Found files.
-    name, collection, transform
-        Which stream; fixed by the registry.
-    n_tasks, n_train, n_test
-        Number of tasks, training and test rows of each. ``n_tasks`` None means 10, or 5 of a split
-        stream; ``n_test`` None up to 10000.
+        Found files: of MNIST or its likes, or of notMNIST; none: scikit-learn's digits.
+    transform
+        What changes from task to task; fixed by the registry.
+    n_tasks
+        Number of tasks; None: 10, or 5 among which the classes are dealt (1, 2 or 5).
+    n_train
+        Training rows per task, drawn without repetition.
+    n_test
+        Test rows per task; None: up to 10000, as many as the smallest task has.
     seed
-        Seed of the *stream*: maps or the order of classes, and which pictures each task draws. The
-        seed of training is the learner's own; hyper-parameters can be chosen on streams with other
-        seeds.
+        Seed of the stream (maps or order of classes, and rows); the seed of training is the
+        learner's own.
     max_angle
         Rotations cover 0 to this many degrees.
     held_out
-        Take the test rows from the last sixth of the training part instead of the test part, and
-        the training rows from the rest: for choosing hyper-parameters without test pictures.
+        Take test rows from the last sixth of the training part, and training rows from the rest,
+        to choose hyper-parameters without test pictures.
 
     Returns
     -------
@@ -153,88 +163,99 @@ def load_stream(
         split task; ``extras`` holds ``maps`` (and ``angles``, ``classes``), so that a map can be
         applied to other pictures.
     """
-    if not 0 < max_angle <= 360:
-        raise ArgumentError(f"max_angle: expected more than 0, at most 360, got {max_angle}")
-    pictures = _read(files, collection)
+    pictures = _read(files)
     if held_out:
         pictures = pictures.held_out()
-    split = transform == "split"
-    n_tasks = (5 if split else 10) if n_tasks is None else n_tasks
-    parts = class_parts(n_tasks, seed=seed) if split else np.tile(np.arange(10), (n_tasks, 1))
-    n_test = _check_rows(name, pictures, parts, n_train, n_test)
     side = pictures.x.shape[1]
-    angles: list[float] = []
-    if transform == "rotate":
-        angles = [
-            rotation_angle(t, n_tasks, max_angle=max_angle, seed=seed) for t in range(n_tasks)
-        ]
-        maps = [rotation_map(angle, side) for angle in angles]
-        what = f"rotations over 0 to {max_angle:g} degrees, nearest pixel, zero outside"
-    elif split:
-        maps = [np.arange(side * side)] * n_tasks
-        what = f"{parts.shape[1]} classes each, in random order, with a head each"
+    if transform == "split":
+        tasks = _split(5 if n_tasks is None else n_tasks, side, seed)
     else:
-        maps = [permutation_map(t, side, seed=seed) for t in range(n_tasks)]
-        what = "one random permutation of the pixels per task, the first included"
-
-    def name_of(t: int) -> str:
-        if split:
-            return f"classes {', '.join(map(str, parts[t]))}"
-        return f"{angles[t]:.1f} degrees" if angles else f"permutation {t}"
+        n_tasks = whole("n_tasks", 10 if n_tasks is None else n_tasks, minimum=1)
+        rotate = transform == "rotate"
+        tasks = _rotate(n_tasks, side, max_angle, seed) if rotate else _permute(n_tasks, side, seed)
+    n_test = _check_rows(pictures, tasks.classes, n_train, n_test)
 
     def make(t: int) -> StreamTask:
+        own, pixels = tasks.classes[t], tasks.maps[t]
         rows = np.random.default_rng((seed, t, ROWS)).permutation(len(pictures.x))
         test = np.random.default_rng((seed, TEST_ROWS)).permutation(len(pictures.x_test))
-        rows = rows[np.isin(pictures.y[rows], parts[t])][:n_train]
-        test = np.sort(test[np.isin(pictures.y_test[test], parts[t])][:n_test])
-        label = np.argmax(
-            parts[t][:, None] == np.arange(10), axis=0
-        )  # place of a class in the task
+        rows = rows[np.isin(pictures.y[rows], own)][:n_train]
+        test = np.sort(test[np.isin(pictures.y_test[test], own)][:n_test])
+        label = np.argmax(own[:, None] == np.arange(10), axis=0)  # place of a class in the task
         return StreamTask(
-            apply_map(pictures.x[rows], maps[t]),
+            apply_map(pictures.x[rows], pixels),
             label[pictures.y[rows]].astype(np.int64),
-            apply_map(pictures.x_test[test], maps[t]),
+            apply_map(pictures.x_test[test], pixels),
             label[pictures.y_test[test]].astype(np.int64),
-            name=name_of(t),
+            name=tasks.names[t],
         )
 
-    part = "last sixth of the training part" if held_out else "test part"
+    count, part = len(tasks.maps), "last sixth of the training part" if held_out else "test part"
     built = (
-        f"{n_tasks} tasks, stream seed {seed}: {what}",
+        f"{count} tasks, stream seed {seed}: {tasks.how}",
         f"{n_train} training rows per task drawn without repetition from {len(pictures.x)}, "
         f"{n_test} test rows from the {part}; pixels divided by 255",
     )
-    extras: dict[str, Any] = {"maps": maps}
-    extras |= {"angles": angles} if angles else {"classes": parts.tolist()} if split else {}
     return TaskStream(
-        name,
-        LazyTasks(n_tasks, make),
+        transform,
+        LazyTasks(count, make),
         10,
-        head_sizes=(parts.shape[1],) * n_tasks if split else None,
+        head_sizes=(tasks.classes.shape[1],) * count if transform == "split" else None,
         provenance=Provenance(built),
-        extras=extras,
+        extras={"maps": tasks.maps, **tasks.extras},
+    )
+
+
+def _permute(n_tasks: int, side: int, seed: int) -> _Tasks:
+    return _Tasks(
+        [permutation_map(t, side, seed=seed) for t in range(n_tasks)],
+        np.tile(np.arange(10), (n_tasks, 1)),
+        [f"permutation {t}" for t in range(n_tasks)],
+        "one random permutation of the pixels per task, the first included",
+        {},
+    )
+
+
+def _rotate(n_tasks: int, side: int, max_angle: float, seed: int) -> _Tasks:
+    if not 0 < max_angle <= 360:
+        raise ArgumentError(f"max_angle: expected more than 0, at most 360, got {max_angle}")
+    angles = [rotation_angle(t, n_tasks, max_angle=max_angle, seed=seed) for t in range(n_tasks)]
+    return _Tasks(
+        [rotation_map(angle, side) for angle in angles],
+        np.tile(np.arange(10), (n_tasks, 1)),
+        [f"{angle:.1f} degrees" for angle in angles],
+        f"rotations over 0 to {max_angle:g} degrees, nearest pixel, zero outside",
+        {"angles": angles},
+    )
+
+
+def _split(n_tasks: int, side: int, seed: int) -> _Tasks:
+    classes = class_parts(n_tasks, seed=seed)
+    return _Tasks(
+        [np.arange(side * side)] * n_tasks,
+        classes,
+        [f"classes {', '.join(map(str, own))}" for own in classes],
+        f"{classes.shape[1]} classes each, in random order, with a head each",
+        {"classes": classes.tolist()},
     )
 
 
 def _check_rows(
-    name: str, pictures: PictureSplit, parts: NDArray[np.intp], n_train: int, n_test: int | None
+    pictures: PictureSplit, parts: NDArray[np.intp], n_train: int, n_test: int | None
 ) -> int:
     """See that every task has the rows that are asked for; gives the number of test rows."""
     train, test = (
         min(int(np.isin(y, part).sum()) for part in parts) for y in (pictures.y, pictures.y_test)
     )
-    n_test = min(10_000, test) if n_test is None else n_test
-    for argument, asked, there in (("n_train", n_train, train), ("n_test", n_test, test)):
-        if not 2 <= asked <= there:
-            raise ArgumentError(f"{argument}: expected 2 to {there} for {name}, got {asked}")
-    return n_test
+    whole("n_train", n_train, minimum=2, maximum=train)
+    return whole("n_test", min(10_000, test) if n_test is None else n_test, minimum=2, maximum=test)
 
 
-def _read(files: Mapping[str, Path], collection: str) -> PictureSplit:
-    if collection == "notmnist":
-        return PictureSplit(*read_notmnist(files["notMNIST_small.tar.gz"]))
-    if collection == "digits":
+def _read(files: Mapping[str, Path]) -> PictureSplit:
+    if not files:
         return _digits()
+    if "notMNIST_small.tar.gz" in files:
+        return PictureSplit(*read_notmnist(files["notMNIST_small.tar.gz"]))
     parts = [
         read_images(files[f"{part}-images-idx3-ubyte.gz"], files[f"{part}-labels-idx1-ubyte.gz"])
         for part in ("train", "t10k")

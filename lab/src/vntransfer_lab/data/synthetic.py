@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from vntransfer.checks import whole
 from vntransfer.errors import ArgumentError
 from vntransfer_lab.data.base import Domains, Provenance
 
@@ -28,10 +29,8 @@ def covariance_matrix(
     ----------
     domain
         1 to 6, as in the paper.
-    diagonal
-        Variance of every feature.
-    far_pair
-        Covariance within the pairs of the neighboring domains.
+    diagonal, far_pair
+        See `load_synthetic`.
 
     Examples
     --------
@@ -41,8 +40,7 @@ def covariance_matrix(
            [0.  , 0.07, 1.  , 0.5 ],
            [0.  , 0.  , 0.5 , 1.  ]])
     """
-    if domain not in range(1, N_DOMAINS + 1):
-        raise ArgumentError(f"domain: expected 1 to {N_DOMAINS}, got {domain!r}")
+    whole("domain", domain, minimum=1, maximum=N_DOMAINS)
     sigma = np.eye(N_FEATURES) * diagonal
 
     def couple(row: int, column: int, value: float) -> None:  # 1-based, as printed
@@ -78,48 +76,6 @@ def friedman_response(x: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(waves + 20 * (x[:, 4] - 0.5) ** 2 + 10 * x[:, 6] + 5 * x[:, 8])
 
 
-def friedman_domains(
-    n_samples: int = 1000,
-    *,
-    diagonal: float = 1.0,
-    far_pair: float = 0.5,
-    noise: float = 1.0,
-    seed: int = 0,
-) -> dict[str, tuple[NDArray[np.float64], NDArray[np.float64]]]:
-    """Six domains ``{"s1": (X, y), ...}`` whose features drift along the diagonal of the cube.
-
-    Domain i has features N(c_i 1, Σ_i), c_i = -1 + (2i - 2)/5, and the Friedman response plus
-    Gaussian noise. Each domain has its own random stream: its rows do not depend on the others.
-
-    Parameters
-    ----------
-    n_samples
-        Rows per domain.
-    diagonal, far_pair
-        See `covariance_matrix`.
-    noise
-        Standard deviation of the noise of the response.
-    seed
-        Seed of all domains.
-
-    Examples
-    --------
-    >>> domains = friedman_domains(100, seed=0)
-    >>> list(domains), domains["s1"][0].shape
-    (['s1', 's2', 's3', 's4', 's5', 's6'], (100, 12))
-    """
-    if n_samples < 2:
-        raise ArgumentError(f"n_samples: expected at least 2, got {n_samples}")
-    domains = {}
-    for i in range(1, N_DOMAINS + 1):
-        rng = np.random.default_rng((seed, i))
-        mean = np.full(N_FEATURES, -1 + (2 * i - 2) / 5)
-        sigma = covariance_matrix(i, diagonal=diagonal, far_pair=far_pair)
-        x = rng.multivariate_normal(mean, sigma, size=n_samples, method="cholesky")
-        domains[f"s{i}"] = (x, friedman_response(x) + noise * rng.standard_normal(n_samples))
-    return domains
-
-
 def load_synthetic(
     files: Mapping[str, Path],
     *,
@@ -129,16 +85,39 @@ def load_synthetic(
     noise: float = 1.0,
     seed: int = 0,
 ) -> Domains:
-    """Load `friedman_domains` with names and provenance; reads no files.
+    """Six domains s1 to s6 whose features drift along the diagonal of the cube; reads no files.
+
+    Domain i has features N(c_i 1, Σ_i), c_i = -1 + (2i - 2)/5, and the Friedman response plus
+    Gaussian noise. Each domain has its own random stream: its rows do not depend on the others.
+
+    Parameters
+    ----------
+    files
+        Not used.
+    n_samples
+        Rows per domain.
+    diagonal
+        Variance of every feature (the paper prints 0: not a covariance).
+    far_pair
+        Covariance within the pairs of the neighboring domains.
+    noise
+        Standard deviation of the noise of the response.
+    seed
+        Seed of all domains.
 
     Examples
     --------
     >>> load_synthetic({}, n_samples=50)
     <Domains synthetic: 6 domains, 300 rows x 12 features>
     """
-    domains = friedman_domains(
-        n_samples, diagonal=diagonal, far_pair=far_pair, noise=noise, seed=seed
-    )
+    whole("n_samples", n_samples, minimum=2)
+    domains = {}
+    for i in range(1, N_DOMAINS + 1):
+        rng = np.random.default_rng((seed, i))
+        mean = np.full(N_FEATURES, -1 + (2 * i - 2) / 5)
+        sigma = covariance_matrix(i, diagonal=diagonal, far_pair=far_pair)
+        x = rng.multivariate_normal(mean, sigma, size=n_samples, method="cholesky")
+        domains[f"s{i}"] = (x, friedman_response(x) + noise * rng.standard_normal(n_samples))
     how = f"Friedman response, noise {noise}, diagonal {diagonal}, far pair {far_pair}, seed {seed}"
     return Domains(
         "synthetic",

@@ -4,17 +4,17 @@ import io
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vntransfer.errors import ArgumentError, DataError
-from vntransfer.progress import report
+from vntransfer.progress import Progress
 from vntransfer_lab.data.archives import read_members
 from vntransfer_lab.data.base import Domains, Provenance
-from vntransfer_lab.data.cameras import camera_domains, group_cameras
-from vntransfer_lab.data.density import Border, density_map, masked_count
+from vntransfer_lab.data.cameras import THRESHOLD, camera_domains, group_cameras
+from vntransfer_lab.data.density import density_map, masked_count
 from vntransfer_lab.data.derived import remembered
 from vntransfer_lab.data.lazy_rows import LazyRows
 from vntransfer_lab.data.pictures import area_resize, decode
@@ -41,20 +41,24 @@ class Scenes:
     shape: tuple[int, int]
     camera: NDArray[np.intp] | None
 
-    def coarse_masks(self) -> NDArray[np.bool_]:
+    def coarse_masks(self, progress: Progress | None) -> NDArray[np.bool_]:
         """Masks of all pictures, small enough to compare them, (n, height, width)."""
-        return self._for_all(lambda i: _resize_mask(self.mask(i), COARSE), "masks")
+        return self._for_all("masks", progress, lambda i: _resize_mask(self.mask(i), COARSE))
 
-    def counts(self, shape: tuple[int, int], sigma: float, border: Border) -> NDArray[np.float64]:
+    def counts(
+        self, shape: tuple[int, int], sigma: float, progress: Progress | None
+    ) -> NDArray[np.float64]:
         """Add up the density of every picture inside its mask, at a size."""
 
         def vehicles(i: int) -> float:
             mask = _resize_mask(self.mask(i), shape)
-            return masked_count(self.dots[i], mask, full=FULL, sigma=sigma, border=border)
+            return masked_count(self.dots[i], mask, full=FULL, sigma=sigma)
 
-        return self._for_all(vehicles, "counts")
+        return self._for_all("counts", progress, vehicles)
 
-    def _for_all(self, make: Callable[[int], Any], what: str) -> NDArray[Any]:
+    def _for_all(
+        self, what: str, progress: Progress | None, make: Callable[[int], Any]
+    ) -> NDArray[Any]:
         """Stack what is made of every picture; on one thread, more only hinder small products."""
         from threadpoolctl import threadpool_limits
 
@@ -62,7 +66,8 @@ class Scenes:
         with threadpool_limits(1, "blas"):
             for i in range(len(self.names)):
                 made.append(make(i))
-                report(f"trancos {what}", i + 1, len(self.names))
+                if progress is not None:
+                    progress(f"trancos {what}", i + 1, len(self.names))
         return np.array(made)
 
 
@@ -157,10 +162,8 @@ def load_trancos(
     size: tuple[int, int] | None = None,
     n_domains: int = 5,
     sigma: float = 10.0,
-    border: Border = "renormalize",
-    count: Literal["masked", "dots"] = "masked",
     cameras: Mapping[str, str] | None = None,
-    threshold: float = 0.3,
+    progress: Progress | None = None,
 ) -> Domains:
     """Pictures as X (decoded on access), numbers of vehicles as y, groups of cameras as domains.
 
@@ -169,33 +172,31 @@ def load_trancos(
     files
         Found files.
     size
-        (height, width) of pictures, masks and densities; None keeps that of the file.
+        (height, width) of pictures, masks and densities; None: that of the file.
     n_domains
         Number of domains.
-    sigma, border
-        Of the density, see `vntransfer_lab.data.density.gaussian_rows`; sigma at full size.
-    count
-        y: the sum of the density inside the mask, or the number of all dots.
+    sigma
+        Standard deviation of a dot's Gaussian at 480 x 640, smaller in proportion at other sizes.
     cameras
-        Picture -> camera, for those who have that; else the file's cameras, else groups of
-        pictures by the overlap of their masks (`vntransfer_lab.data.cameras.group_cameras`).
-    threshold
-        Of that grouping.
+        Mapping picture -> camera, where you have one; None: the file's cameras, else groups of
+        pictures by the overlap of their masks.
+    progress
+        Called with "trancos masks" or "trancos counts", pictures so far and in all.
 
     Returns
     -------
     Domains
-        X are `LazyRows` (n, height, width, 3) of uint8. ``extras``: ``density`` and ``mask``
-        (lazy, domain -> rows), ``split`` (training, validation or test), ``image`` (names),
-        ``cameras`` (a `CameraTree`).
+        X are `LazyRows` (n, height, width, 3) of uint8, y the sum of the density inside the mask.
+        ``extras``: ``density`` and ``mask`` (lazy, domain -> rows), ``split`` (training,
+        validation or test), ``image`` (names), ``cameras`` (a `CameraTree`).
     """
-    if count not in ("masked", "dots"):
-        raise ArgumentError(f"count: expected 'masked' or 'dots', got {count!r}")
     (path,) = files.values()
     scenes = read_compact(path) if path.suffix == ".npz" else read_official(path)
     shape = scenes.shape if size is None else _shape(size)
-    coarse = remembered("masks", path, [MEASURE_VERSION, *COARSE], scenes.coarse_masks)
-    camera, how = _cameras(scenes, coarse, cameras, threshold)
+    coarse = remembered(
+        "masks", path, [MEASURE_VERSION, *COARSE], lambda: scenes.coarse_masks(progress)
+    )
+    camera, how = _cameras(scenes, coarse, cameras)
     tree = camera_domains(coarse, camera, n_domains)
     owner = tree.domain[np.searchsorted(np.unique(camera), camera)]
 
@@ -203,41 +204,31 @@ def load_trancos(
         pixels = decode(scenes.jpeg(i), scenes.names[i], mode="RGB")
         if pixels.shape[:2] == shape:
             return pixels
-        return (
-            area_resize(pixels.transpose(2, 0, 1), *shape)
-            .round()
-            .astype(np.uint8)
-            .transpose(1, 2, 0)
-        )
+        resized = area_resize(pixels.transpose(2, 0, 1), *shape)
+        return resized.round().astype(np.uint8).transpose(1, 2, 0)
 
     def mask(i: int) -> NDArray[np.bool_]:
         return _resize_mask(scenes.mask(i), shape)
 
     def density(i: int) -> NDArray[np.float32]:
-        return density_map(scenes.dots[i], shape, full=FULL, sigma=sigma, border=border)
+        return density_map(scenes.dots[i], shape, full=FULL, sigma=sigma)
 
-    y = np.array([float(len(dots)) for dots in scenes.dots])
-    if count == "masked":
-        options = [MEASURE_VERSION, *shape, float(sigma), border]
-        inside = remembered("counts", path, options, lambda: scenes.counts(shape, sigma, border))
-        if border == "renormalize" and not (inside <= y + 1e-6).all():
-            raise DataError(f"{path}: densities add up to more than their dots; fetch it again")
-        y = np.array(inside)
-
+    options = [MEASURE_VERSION, *shape, float(sigma)]
+    counts = remembered("counts", path, options, lambda: scenes.counts(shape, sigma, progress))
+    if not (counts <= np.array([len(dots) for dots in scenes.dots]) + 1e-6).all():
+        raise DataError(f"{path}: densities add up to more than their dots; fetch it again")
+    y = np.array(counts)
     rows = {f"dom{d + 1}": np.flatnonzero(owner == d) for d in range(n_domains)}
     parts, images = np.array(scenes.split), np.array(scenes.names)
     built = (
         f"{how}; {n_domains} domains by Ward's clustering of the cameras' mean masks",
         f"{shape[0]} x {shape[1]} pixels; Gaussians of sigma {sigma:g} at {FULL[0]} x {FULL[1]}, "
-        f"at the border {'renormalized to 1' if border == 'renormalize' else 'cut'}",
-        "y is the sum of the density inside the mask" if count == "masked" else "y counts all dots",
+        "at the border renormalized to 1",
+        "y is the sum of the density inside the mask",
     )
     return Domains(
         "trancos",
-        {
-            name: (LazyRows(index, (*shape, 3), np.uint8, photograph), y[index])
-            for name, index in rows.items()
-        },
+        {d: (LazyRows(i, (*shape, 3), np.uint8, photograph), y[i]) for d, i in rows.items()},
         response_name="vehicles",
         provenance=Provenance(built),
         extras={
@@ -258,10 +249,7 @@ def _shape(size: tuple[int, int]) -> tuple[int, int]:
 
 
 def _cameras(
-    scenes: Scenes,
-    masks: NDArray[np.bool_],
-    given: Mapping[str, str] | None,
-    threshold: float,
+    scenes: Scenes, masks: NDArray[np.bool_], given: Mapping[str, str] | None
 ) -> tuple[NDArray[np.generic], str]:
     """Camera of every picture, and in words where that comes from."""
     if given is not None:
@@ -270,8 +258,8 @@ def _cameras(
         return np.array([given[name] for name in scenes.names]), "cameras as given"
     if scenes.camera is not None:
         return scenes.camera, f"{len(np.unique(scenes.camera))} cameras as in the file"
-    groups = group_cameras(masks, threshold=threshold)
+    groups = group_cameras(masks)
     return groups, (
         f"no cameras in the file: {groups.max() + 1} groups of pictures by average linkage on the "
-        f"overlap of masks, cut at {threshold:g}"
+        f"overlap of masks, cut at {THRESHOLD:g}"
     )

@@ -1,0 +1,195 @@
+"""Every data set by name, read from ``registry.toml``: its files, addresses, hashes and loader.
+
+In that file, ``sources`` are publications: license, citation and files, in a folder of the
+source's name. ``sets`` are what can be loaded; what a set says itself comes before what its source
+says. Hashes are those that the makers published, or of known compact forms; none is guessed.
+"""
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from importlib.resources import files as package_files
+from inspect import Parameter, getdoc, signature
+from pathlib import Path
+from typing import Any, Literal
+
+from vntransfer.checks import meant, number, one_of, whole
+from vntransfer.errors import ArgumentError
+from vntransfer.progress import Progress
+from vntransfer_lab.data.base import Domains, TaskStream
+
+
+@dataclass(frozen=True)
+class Compact:
+    """A file that serves in place of the official one.
+
+    ``partial`` says that it holds only some of the rows: it loads, with a `DataWarning`.
+    """
+
+    name: str
+    hash: str | None = None
+    partial: bool = False
+
+
+@dataclass(frozen=True)
+class RemoteFile:
+    """One official file of a data set, and under which names it may be found on disk.
+
+    Parameters
+    ----------
+    name
+        Official file name; the key under which a loader gets the path.
+    folder
+        Folder below the data folder.
+    urls
+        Addresses, the official one first, then mirrors.
+    hashes
+        ``"md5:..."`` or ``"sha256:..."``: that of the official file first, then of other wrappings
+        of the same content. Empty where none is known.
+    size
+        Bytes, where known.
+    also
+        Other official names that serve as well: the unpacked file or folder.
+    compact
+        A compact form.
+    optional
+        Whether the loader can do without.
+    """
+
+    name: str
+    folder: str
+    urls: tuple[str, ...] = ()
+    hashes: tuple[str, ...] = ()
+    size: int | None = None
+    also: tuple[str, ...] = ()
+    compact: Compact | None = None
+    optional: bool = False
+
+
+@dataclass(frozen=True)
+class Entry:
+    """The registry's record of one data set.
+
+    Parameters
+    ----------
+    name, title
+        What to type, and what it is in one line.
+    loader
+        ``"module:function"``, imported when called as ``function(files, **fixed, **parameters)``;
+        ``files`` maps `RemoteFile.name` to the path that was found.
+    kind
+        "domains" and "table" load as `Domains` (a table has one), "stream" as `TaskStream`.
+    files
+        What it reads; empty for generated data.
+    fixed
+        Parameters of the loader that are fixed for this name.
+    origin
+        Address where the data come from; needed where the files themselves have none.
+    license, citation, notes
+        For people.
+    """
+
+    name: str
+    title: str
+    loader: str
+    kind: Literal["domains", "stream", "table"] = "domains"
+    files: tuple[RemoteFile, ...] = ()
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+    origin: str = ""
+    license: str = "none needed: generated"
+    citation: str = ""
+    notes: str = ""
+
+    @property
+    def parameters(self) -> dict[str, str]:
+        """Parameters that can be set, and what the loader's docstring says of them.
+
+        Examples
+        --------
+        >>> lookup("landmine").parameters, lookup("synthetic").parameters["seed"]
+        ({}, 'Seed of all domains. [default: 0]')
+        """
+        function, asked = self._loader()
+        text = getdoc(function) or ""
+        meanings: dict[str, str] = {}
+        for names, lines in re.findall(r"^(\w+(?:, \w+)*)\n((?:    .*\n?)+)", text, re.MULTILINE):
+            meanings |= dict.fromkeys(names.split(", "), " ".join(lines.split()))
+        return {k: f"{meanings.get(k, '')} [default: {p.default!r}]" for k, p in asked.items()}
+
+    def _loader(self) -> tuple[Any, dict[str, Parameter]]:
+        """Return the function, and those of its parameters that a caller may set."""
+        module, function = self.loader.split(":")
+        loader = getattr(import_module(module), function)
+        own = {
+            key: p for key, p in signature(loader).parameters.items() if p.kind == p.KEYWORD_ONLY
+        }
+        return loader, {k: p for k, p in own.items() if k not in self.fixed and k != "progress"}
+
+    def call(
+        self, files: Mapping[str, Path], *, progress: Progress | None = None, **parameters: Any
+    ) -> Domains | TaskStream:
+        """Import the loader and call it."""
+        loader, asked = self._loader()
+        for key, value in parameters.items():
+            if key not in asked:
+                known = ", ".join(asked) or "none"
+                raise ArgumentError(
+                    f"{key}: {self.name} has no such parameter; known: {known}{meant(key, asked)}"
+                )
+            _check(key, value, asked[key].default)
+        if "progress" in signature(loader).parameters:
+            parameters["progress"] = progress
+        loaded: Domains | TaskStream = loader(files, **self.fixed, **parameters)
+        return loaded
+
+
+def _check(key: str, value: Any, default: Any) -> None:
+    """Raise if a value is not of the kind that the default is of."""
+    if isinstance(default, bool):
+        one_of(key, value, (True, False))
+    elif isinstance(default, int):
+        whole(key, value)
+    elif isinstance(default, float):
+        number(key, value)
+
+
+def _read() -> dict[str, Entry]:
+    text = (package_files("vntransfer_lab.data") / "registry.toml").read_text(encoding="utf-8")
+    raw = tomllib.loads(text)
+    return {name: _entry(name, own, raw["sources"]) for name, own in raw["sets"].items()}
+
+
+def _entry(name: str, own: dict[str, Any], sources: dict[str, Any]) -> Entry:
+    """Join what a set says with what its source says, and find its files."""
+    folder = own.pop("source", None)
+    source = dict(sources.get(folder, {}))
+    files = source.pop("files", {})
+    wanted = own.pop("file", None)
+    return Entry(
+        name=name,
+        files=tuple(_file(key, folder, f) for key, f in files.items() if wanted in (None, key)),
+        **{**source, **own, "loader": f"vntransfer_lab.data.{own['loader']}"},
+    )
+
+
+def _file(name: str, folder: str, raw: dict[str, Any]) -> RemoteFile:
+    lists = {key: tuple(value) for key, value in raw.items() if isinstance(value, list)}
+    compact = Compact(**raw["compact"]) if "compact" in raw else None
+    return RemoteFile(name, folder, **{**raw, **lists, "compact": compact})
+
+
+DATASETS = _read()
+
+
+def lookup(name: str) -> Entry:
+    """Record of a data set.
+
+    Examples
+    --------
+    >>> lookup("synthetic").kind
+    'domains'
+    """
+    one_of("name", name, DATASETS)
+    return DATASETS[name]

@@ -1,0 +1,257 @@
+"""Tables of numbers in domains that are made: by k-means on features, or by groups of subjects."""
+
+import io
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vntransfer.errors import DataError
+from vntransfer_lab.data.archives import read_members
+from vntransfer_lab.data.base import Domains, Provenance
+from vntransfer_lab.data.grouping import file_domains, kmeans_words, random_groups, split_rows
+from vntransfer_lab.data.numeric_csv import read_numbers
+
+
+class Rows(NamedTuple):
+    """What a file holds: features, response, and the subject of each row where there are any.
+
+    Rows from ``n_train`` on are for testing; None: no row is.
+    """
+
+    X: NDArray[Any]
+    y: NDArray[Any]
+    built: tuple[str, ...] = ()
+    subject: NDArray[Any] | None = None
+    n_train: int | None = None
+
+
+class Table(NamedTuple):
+    """How a file is read, what its columns are, and how its domains are made by default.
+
+    ``clustered`` is the number of first columns that k-means uses (None: all), ``subject`` what
+    the rows are grouped by instead.
+    """
+
+    read: Callable[[Path], Rows]
+    features: tuple[str, ...]
+    response: str
+    k: int = 5
+    clustered: int | None = None
+    subject: str = "subject"
+
+
+def load_table(
+    files: Mapping[str, Path],
+    *,
+    name: str,
+    k: int | None = None,
+    seed: int = 0,
+    columns: int | Sequence[int] | None = None,
+) -> Domains:
+    """Load one table, its rows in domains by k-means.
+
+    Parameters
+    ----------
+    files
+        Found files.
+    name
+        Which table; fixed by the registry.
+    k
+        Number of domains; None: 5, or the whole table of the four single ones.
+    seed
+        Seed of k-means.
+    columns
+        Columns to cluster on: a number means that many first ones; None: all, or the first 30
+        of the songs.
+
+    Returns
+    -------
+    Domains
+        Of the songs only the training rows; ``extras["test"]`` maps domain -> (X, y) of the test
+        rows. Centers are found on the training rows alone, then all rows are assigned.
+    """
+    (path,) = files.values()
+    table = TABLES[name]
+    rows = table.read(path)
+    k = table.k if k is None else k
+    if k == 1:
+        return _domains(name, {name: (rows.X, rows.y)}, rows.built)
+    columns = table.clustered if columns is None else columns
+    owner = file_domains(path, rows.X, k, columns, seed=seed, n_fit=rows.n_train)
+    train, test = slice(None, rows.n_train), slice(rows.n_train, None)
+    extras = {}
+    if rows.n_train is not None:
+        extras["test"] = split_rows(rows.X[test], rows.y[test], owner[test], k)
+    domains = split_rows(rows.X[train], rows.y[train], owner[train], k)
+    return _domains(name, domains, (kmeans_words(k, columns, seed), *rows.built), extras)
+
+
+def load_subjects(files: Mapping[str, Path], *, name: str, k: int = 5, seed: int = 0) -> Domains:
+    """Load one table, its rows in groups of whole subjects.
+
+    Parameters
+    ----------
+    files
+        Found files.
+    name
+        Which table; fixed by the registry.
+    k
+        Number of groups.
+    seed
+        Seed of dealing the subjects into groups.
+
+    Returns
+    -------
+    Domains
+        ``extras["subject"]``, or ``"patient"``, maps domain -> subject of each row.
+    """
+    (path,) = files.values()
+    table = TABLES[name]
+    rows = table.read(path)
+    assert rows.subject is not None  # tables of this loader have them
+    owner = random_groups(rows.subject, k, seed=seed)
+    count = len(np.unique(rows.subject))
+    how = f"{count} {table.subject}s dealt at random into {k} groups, seed {seed}"
+    subjects = {f"dom{d + 1}": rows.subject[owner == d] for d in range(k)}
+    domains = split_rows(rows.X, rows.y, owner, k)
+    return _domains(name, domains, (how, *rows.built), {table.subject: subjects})
+
+
+def _domains(
+    name: str,
+    domains: Mapping[str, tuple[NDArray[Any], NDArray[Any]]],
+    built: tuple[str, ...],
+    extras: dict[str, Any] | None = None,
+) -> Domains:
+    table = TABLES[name]
+    return Domains(
+        name,
+        domains,
+        feature_names=table.features,
+        response_name=table.response,
+        provenance=Provenance(built),
+        extras=extras or {},
+    )
+
+
+def _delve(features: tuple[str, ...], response: str) -> Table:
+    """Table of the .data and .test files of an archive, a folder or one such file, or of an npz.
+
+    Numbers are separated by commas or blanks; the last column is the response.
+    """
+    n_columns = len(features) + 1
+
+    def read(path: Path) -> Rows:
+        if path.suffix == ".npz":
+            with np.load(path, allow_pickle=False) as box:
+                return Rows(box["X"], box["y"], ("whole, raw units",))
+        if path.suffix in (".data", ".test"):
+            parts = [(path.name, path.read_bytes())]
+        else:
+            parts = sorted(read_members(path, lambda name: name.endswith((".data", ".test"))))
+        tables = [_parse(content, f"{path}: {name}", n_columns) for name, content in parts]
+        if not tables:
+            raise DataError(f"{path}: holds no .data file; fetch it again")
+        rows = np.concatenate(tables)
+        return Rows(rows[:, :-1], rows[:, -1], ("whole (.data and .test), raw units",))
+
+    return Table(read, features, response, k=1)
+
+
+def _parse(content: bytes, where: str, n_columns: int) -> NDArray[np.float64]:
+    try:
+        text = content.decode("ascii").replace(",", " ")
+        rows = np.loadtxt(io.StringIO(text), ndmin=2)
+    except ValueError as error:
+        raise DataError(f"{where} is not a table of numbers ({error})") from error
+    if rows.shape[1] != n_columns:
+        raise DataError(f"{where}: {rows.shape[1]} columns, expected {n_columns}; fetch it again")
+    return rows
+
+
+def _uci(
+    n_columns: int, response: str, *, dropped: tuple[int, ...] = (), subject: int | None = None
+) -> Table:
+    """Table of a csv without header; features are named by their columns, the last column is y."""
+    left_out = {*dropped, n_columns - 1, subject}
+    kept = [i for i in range(n_columns) if i not in left_out]
+    which = ", ".join(map(str, dropped))
+    built = (f"columns {which} dropped: they repeat others or tell y",) if dropped else ()
+
+    def read(path: Path) -> Rows:
+        rows = read_numbers(path, columns=n_columns)
+        own = None if subject is None else rows[:, subject]
+        return Rows(np.asarray(rows)[:, kept], np.array(rows[:, -1]), built, own)
+
+    return Table(read, tuple(f"x{i}" for i in kept), response)
+
+
+N_TRAIN = 463_715  # official rule: the first rows train, the last 51630 test, no artist in both
+N_ROWS = 515_345
+TIMBRE = tuple(f"timbre_mean{i}" for i in range(12)) + tuple(f"timbre_cov{i}" for i in range(78))
+
+
+def _read_songs(path: Path) -> Rows:
+    """All songs; a file of another length (a sample) keeps the official share of training rows."""
+    rows = read_numbers(path, columns=1 + len(TIMBRE), dtype=np.float32)
+    n_train = N_TRAIN if len(rows) == N_ROWS else int(len(rows) * N_TRAIN / N_ROWS)
+    split = f"first {n_train} of {len(rows)} rows are training (the official rule), the rest test"
+    y = np.asarray(rows[:, 0], dtype=np.float64)
+    return Rows(rows[:, 1:], y, (split,), n_train=n_train)
+
+
+def _read_few_songs(path: Path) -> Rows:
+    """Songs drawn at random from the official training part."""
+    with np.load(path, allow_pickle=False) as box:
+        drawn = box["source"] < 2  # the others are the first rows of the file, not a random sample
+        X, y = box["X"][drawn].astype(np.float32), box["y"][drawn].astype(np.float64)
+    return Rows(X, y, (f"{len(X)} random rows of the official training part",))
+
+
+N_SLICE_FEATURES = 384
+
+
+def _read_slices(path: Path) -> Rows:
+    """Slices from the official csv (in its zip or not), or the partial compact file."""
+    if path.suffix == ".npz":
+        with np.load(path, allow_pickle=False) as box:
+            X, y, patient = box["X"], box["y"].astype(np.float64), box["patient"].astype(np.int64)
+    else:
+        rows = read_numbers(path, columns=N_SLICE_FEATURES + 2, header=True, dtype=np.float32)
+        X, patient = rows[:, 1:-1], rows[:, 0].astype(np.int64)
+        y = np.asarray(rows[:, -1], dtype=np.float64)
+    return Rows(X, y, (f"{len(y)} slices",), patient)
+
+
+TABLES = {
+    "2dplanes": _delve(tuple(f"x{i}" for i in range(1, 11)), "y"),
+    "cal_housing": _delve(
+        (
+            *("longitude", "latitude", "housingMedianAge", "totalRooms", "totalBedrooms"),
+            *("population", "households", "medianIncome"),
+        ),
+        "medianHouseValue",
+    ),
+    "bank8FM": _delve(("a1cx", "a1cy", "b2x", "b2y", "a2pop", "a3pop", "temp", "mxql"), "rej"),
+    "puma8NH": _delve(
+        (*(f"theta{i}" for i in (1, 2, 3)), *(f"thetad{i}" for i in (1, 2, 3)), "tau1", "tau2"),
+        "thetadd3",
+    ),
+    "protein": _uci(10, "log(1 + RMSD), centered"),
+    # columns 4 and 5 repeat 0 and 1; 15 and 16 add up to the exponential of the response
+    "bike": _uci(18, "log of the hourly rentals, centered", dropped=(4, 5, 15, 16)),
+    "pol": _uci(27, "response (11 values), centered"),
+    "pumadyn32nm": _uci(33, "acceleration of a joint, standardized"),
+    "parkinsons": _uci(21, "total UPDRS, centered", subject=0),
+    "yearpredictionmsd": Table(_read_songs, TIMBRE, "year", clustered=30),
+    "yearpred-small": Table(_read_few_songs, TIMBRE, "year", clustered=30),
+    "ct_slices": Table(
+        _read_slices,
+        tuple(f"value{i}" for i in range(N_SLICE_FEATURES)),
+        "position (0 head to 180 feet)",
+        subject="patient",
+    ),
+}
