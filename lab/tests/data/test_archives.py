@@ -27,8 +27,7 @@ def make_zip(path: Path, content: dict[str, bytes], mode: int = 0) -> Path:
 
 
 def make_tar(path: Path, *items: tarfile.TarInfo | tuple[str, bytes]) -> Path:
-    ending = path.suffix[1:]
-    with tarfile.open(path, f"w:{'' if ending == 'tar' else ending}") as tape:  # type: ignore[call-overload]
+    with tarfile.open(path, "w:gz") as tape:
         for item in items:
             if isinstance(item, tarfile.TarInfo):
                 tape.addfile(item)
@@ -55,10 +54,9 @@ def refused(archive: Path, match: str, limits: Limits = SMALL) -> None:
         check_whole(archive, limits)
 
 
-@pytest.mark.parametrize("ending", ["tar", "tar.gz", "tar.bz2", "tar.xz"])
-def test_tar_is_unpacked_whole(tmp_path: Path, ending: str) -> None:
+def test_tar_is_unpacked_whole(tmp_path: Path) -> None:
     path = make_tar(
-        tmp_path / f"a.{ending}",
+        tmp_path / "a.tar.gz",
         special("./", tarfile.DIRTYPE),
         special("d", tarfile.DIRTYPE),
         ("d/x.txt", b"x" * 5000),
@@ -86,7 +84,7 @@ def test_names_that_leave_the_folder_are_refused(tmp_path: Path, name: str, kind
     if kind == "zip":
         path = make_zip(tmp_path / "a.zip", {"good": b"1", name: b"2"})
     else:
-        path = make_tar(tmp_path / "a.tar", ("good", b"1"), (name, b"2"))
+        path = make_tar(tmp_path / "a.tar.gz", ("good", b"1"), (name, b"2"))
     refused(path, "outside the folder")
 
 
@@ -101,7 +99,7 @@ def test_links_and_devices_in_a_tar_are_refused(tmp_path: Path, kind: bytes) -> 
 
 def test_write_through_a_link_is_refused(tmp_path: Path) -> None:
     link = special("inside", tarfile.SYMTYPE, str(tmp_path))
-    refused(make_tar(tmp_path / "a.tar", link, ("inside/x", b"1")), "a link or a device")
+    refused(make_tar(tmp_path / "a.tar.gz", link, ("inside/x", b"1")), "a link or a device")
     assert not (tmp_path / "x").exists()
 
 
@@ -110,7 +108,7 @@ def test_links_in_a_zip_are_refused(tmp_path: Path) -> None:
     refused(path, "a link or a device")
 
 
-@pytest.mark.parametrize("kind", ["zip", "tar.gz", "tar.bz2", "tar.xz"])
+@pytest.mark.parametrize("kind", ["zip", "tar.gz"])
 def test_bombs_are_stopped_while_they_unfold(tmp_path: Path, kind: str) -> None:
     zeros = bytes(900_000)
     if kind == "zip":
@@ -124,7 +122,9 @@ def test_bombs_are_stopped_while_they_unfold(tmp_path: Path, kind: str) -> None:
 def test_total_size_and_count_are_limited(tmp_path: Path) -> None:
     noise = os.urandom(600_000)
     refused(make_zip(tmp_path / "a.zip", {"a": noise, "b": noise}), "bomb or a damaged")
-    refused(make_tar(tmp_path / "b.tar", *[(f"n{i}", b"") for i in range(9)]), "too many members")
+    refused(
+        make_tar(tmp_path / "b.tar.gz", *[(f"n{i}", b"") for i in range(9)]), "too many members"
+    )
 
 
 def test_a_bomb_in_the_headers_is_stopped(tmp_path: Path) -> None:
@@ -145,7 +145,7 @@ def spoil(path: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", [shorten, spoil])
-@pytest.mark.parametrize("kind", ["zip", "tar.gz", "tar.bz2", "tar.xz"])
+@pytest.mark.parametrize("kind", ["zip", "tar.gz"])
 def test_damaged_archives_are_refused(
     tmp_path: Path, kind: str, damage: Callable[[Path], None]
 ) -> None:
@@ -165,10 +165,10 @@ def test_a_page_of_html_is_no_archive(tmp_path: Path) -> None:
 
 
 def test_repeated_names_are_refused(tmp_path: Path) -> None:
-    path = make_tar(tmp_path / "a.tar", ("x", b"1"), ("x", b"2"))
+    path = make_tar(tmp_path / "a.tar.gz", ("x", b"1"), ("x", b"2"))
     with pytest.raises(DataError, match="there twice"):
         unpack(path, tmp_path / "out")
-    path = make_tar(tmp_path / "b.tar", ("x", b"1"), ("x/y", b"2"))
+    path = make_tar(tmp_path / "b.tar.gz", ("x", b"1"), ("x/y", b"2"))
     with pytest.raises(DataError, match="there twice"):
         unpack(path, tmp_path / "out")
     assert not (tmp_path / "out").exists()
@@ -191,7 +191,7 @@ def test_empty_archive_has_no_files(tmp_path: Path) -> None:
 
 
 def test_stems() -> None:
-    assert [archive_stem(n) for n in ("a.tgz", "b.TAR.XZ", ".zip", "c.gz")] == [
+    assert [archive_stem(n) for n in ("a.tgz", "b.TAR.GZ", ".zip", "c.gz")] == [
         "a",
         "b",
         None,

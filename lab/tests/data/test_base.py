@@ -6,7 +6,7 @@ import scipy.sparse
 
 from vntransfer.errors import ArgumentError, DataError, DomainError
 from vntransfer_lab.data import load
-from vntransfer_lab.data.base import Domains, LazyTasks, Provenance, StreamTask, TaskStream
+from vntransfer_lab.data.base import Domains, Provenance, StreamTask, TaskStream
 from vntransfer_lab.data.registry import lookup
 
 X, Y = np.arange(6.0).reshape(3, 2), np.arange(3.0)
@@ -79,19 +79,20 @@ def test_a_domain_without_labels_is_allowed() -> None:
 
 
 def test_streams() -> None:
-    task = StreamTask(X, Y, X[:2], Y[:2], name="one")
-    stream = TaskStream("toy", LazyTasks(3, lambda i: task), n_classes=3, head_sizes=(1, 2, 3))
-    assert len(list(stream)) == len(stream) == 3
-    assert stream[-1].name == "one"
-    assert len(stream[:2]) == 2
+    def make(t: int) -> StreamTask:
+        return StreamTask(X, Y, X[:2], Y[:2], name=f"task {t}")
+
+    stream = TaskStream("toy", 3, make, n_classes=3, head_sizes=(1, 2, 3))
+    assert [task.name for task in stream] == ["task 0", "task 1", "task 2"]
+    assert len(stream) == 3
+    assert stream[-1].name == "task 2"
+    assert [task.name for task in stream[1:]] == ["task 1", "task 2"]
     with pytest.raises(IndexError):
         stream[3]
     with pytest.raises(DomainError, match="head_sizes has 1 numbers for 3 tasks"):
-        TaskStream("toy", [task] * 3, n_classes=3, head_sizes=(1,))
-    with pytest.raises(DomainError, match="no tasks"):
-        TaskStream("toy", [], n_classes=3)
+        TaskStream("toy", 3, make, n_classes=3, head_sizes=(1,))
     with pytest.raises(ArgumentError, match="n_tasks"):
-        LazyTasks(0, lambda i: task)
+        TaskStream("toy", 0, make, n_classes=3)
 
 
 def test_tasks_that_do_not_fit() -> None:
@@ -138,7 +139,7 @@ def test_unknown_parameters_are_named() -> None:
 @pytest.mark.parametrize("name", ["toy", "<script>", "two\nlines", "x" * 200])
 def test_repr_is_one_short_line(name: str) -> None:
     task = StreamTask(X, Y, X[:2], Y[:2], name=name)
-    for made in (Domains(name, {"a": (X, Y)}), TaskStream(name, [task], n_classes=3)):
+    for made in (Domains(name, {"a": (X, Y)}), TaskStream(name, 1, lambda t: task, 3)):
         text = repr(made)
         assert text.splitlines() == [text]
         assert len(text) < 120

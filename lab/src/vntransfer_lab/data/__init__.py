@@ -4,14 +4,13 @@ from pathlib import Path
 from typing import Any
 
 from vntransfer.progress import Progress
-from vntransfer_lab.data.base import Domains, LazyTasks, Provenance, StreamTask, TaskStream
+from vntransfer_lab.data.base import Domains, Provenance, StreamTask, TaskStream
 from vntransfer_lab.data.grouping import kmeans_domains
 from vntransfer_lab.data.own_table import table
 from vntransfer_lab.data.regression import mixture_noise
 
 __all__ = [
     "Domains",
-    "LazyTasks",
     "Provenance",
     "StreamTask",
     "TaskStream",

@@ -1,9 +1,7 @@
-"""Safe reading of zip and tar archives: nothing outside the folder, no links, no bombs."""
+"""Safe reading of zip and tar.gz archives: nothing outside the folder, no links, no bombs."""
 
-import bz2
 import gzip
 import io
-import lzma
 import shutil
 import stat
 import tarfile
@@ -18,13 +16,12 @@ from typing import IO, Any
 
 from vntransfer.errors import DataError
 
-SUFFIXES = (".zip", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".tar")
+SUFFIXES = (".zip", ".tar.gz", ".tgz")
 _PIECE = 1 << 20
 _DAMAGE: tuple[type[Exception], ...] = (
     tarfile.TarError,
     zipfile.BadZipFile,
     zlib.error,
-    lzma.LZMAError,
     EOFError,
     NotImplementedError,  # a compression that zipfile does not know
     RuntimeError,  # zipfile's way to say that a member is encrypted
@@ -110,7 +107,7 @@ class _Counted(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        with _damage_named(self._meter.path, OSError):  # bz2 and gzip raise it
+        with _damage_named(self._meter.path, OSError):  # gzip raises it
             piece = self._source.read(min(len(buffer), _PIECE))
         self._meter.add_bytes(len(piece) if self._count else 0)
         buffer[: len(piece)] = piece
@@ -169,7 +166,7 @@ def _zip_members(path: Path, meter: _Meter) -> Iterator[tuple[str, IO[bytes]]]:
 
 
 def _tar_members(path: Path, meter: _Meter) -> Iterator[tuple[str, IO[bytes]]]:
-    with open(path, "rb") as raw, io.BufferedReader(_Counted(_unpacked(raw), meter)) as counted:
+    with gzip.open(path) as plain, io.BufferedReader(_Counted(plain, meter)) as counted:
         with tarfile.open(fileobj=counted, mode="r|") as tape:
             for member in tape:
                 meter.add_member()
@@ -187,19 +184,8 @@ def _tar_members(path: Path, meter: _Meter) -> Iterator[tuple[str, IO[bytes]]]:
             pass
 
 
-def _unpacked(raw: IO[bytes]) -> Any:
-    """Stream of the tar itself, by the first bytes of the file."""
-    magic = raw.read(6)
-    raw.seek(0)
-    if magic.startswith(b"\x1f\x8b"):
-        return gzip.GzipFile(fileobj=raw)
-    if magic.startswith(b"BZh"):
-        return bz2.BZ2File(raw)
-    return lzma.LZMAFile(raw) if magic.startswith(b"\xfd7zXZ") else raw
-
-
 def read_members(path: Path, wanted: Callable[[str], bool]) -> Iterator[tuple[str, bytes]]:
-    """Yield (name, content) of the wanted regular files of a folder, a zip or a tar.
+    """Yield (name, content) of the wanted regular files of a folder, a zip or a tar.gz.
 
     Names use ``/`` and are relative to the folder or as in the archive; links in a folder are
     skipped, in an archive they are refused.
@@ -249,7 +235,7 @@ def unpack(path: Path, folder: Path, limits: Limits = DEFAULT_LIMITS) -> None:
     Parameters
     ----------
     path
-        A zip or a tar, plain or compressed by gzip, bzip2 or xz.
+        A zip or a tar.gz.
     folder
         Must not exist; it appears when everything is written.
     limits

@@ -3,7 +3,7 @@
 Its record in the registry is `vntransfer_lab.data.registry.Entry`.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, overload
 
@@ -237,46 +237,18 @@ class StreamTask:
             )
 
 
-class LazyTasks(Sequence[StreamTask]):
-    """Tasks that are made when they are asked for, each time anew.
-
-    Examples
-    --------
-    >>> def make(i):
-    ...     x, y = np.full((2, 3), i), np.array([0, 1])
-    ...     return StreamTask(x, y, x, y, name=f"task {i}")
-    >>> tasks = LazyTasks(5, make)
-    >>> len(tasks), tasks[-1].name, [task.name for task in tasks[:2]]
-    (5, 'task 4', ['task 0', 'task 1'])
-    """
-
-    def __init__(self, n_tasks: int, make: Callable[[int], StreamTask]) -> None:
-        whole("n_tasks", n_tasks, minimum=1)
-        self._indices, self._make = range(n_tasks), make
-
-    def __len__(self) -> int:
-        return len(self._indices)
-
-    @overload
-    def __getitem__(self, index: int) -> StreamTask: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[StreamTask]: ...
-    def __getitem__(self, index: int | slice) -> StreamTask | list[StreamTask]:
-        if isinstance(index, slice):
-            return [self._make(i) for i in self._indices[index]]
-        return self._make(self._indices[index])
-
-
 @dataclass(frozen=True, eq=False)
-class TaskStream(Sequence[StreamTask]):
-    """Tasks that arrive one after another.
+class TaskStream:
+    """Tasks that arrive one after another, each made anew when it is asked for.
 
     Parameters
     ----------
     name
         Name in the registry.
-    tasks
-        A list, or `LazyTasks`.
+    n_tasks
+        Number of tasks.
+    make
+        Makes task 0 to n_tasks - 1.
     n_classes
         Size of a head that serves every task (labels are 0 to n_classes - 1).
     head_sizes
@@ -287,36 +259,42 @@ class TaskStream(Sequence[StreamTask]):
     Examples
     --------
     >>> x, y = np.zeros((4, 9)), np.array([0, 1, 0, 1])
-    >>> stream = TaskStream("toy", [StreamTask(x, y, x, y, name="a")], n_classes=2)
-    >>> len(stream), stream[0].name, stream
-    (1, 'a', <TaskStream toy: 1 task, 4 + 4 rows each, 9 features, 2 classes>)
+    >>> stream = TaskStream("toy", 3, lambda t: StreamTask(x, y, x, y, name=f"task {t}"), 2)
+    >>> len(stream), stream[-1].name, [task.name for task in stream[:2]]
+    (3, 'task 2', ['task 0', 'task 1'])
+    >>> stream
+    <TaskStream toy: 3 tasks, 4 + 4 rows each, 9 features, 2 classes>
     """
 
     name: str
-    tasks: Sequence[StreamTask]
+    n_tasks: int
+    make: Callable[[int], StreamTask]
     n_classes: int
     head_sizes: tuple[int, ...] | None = None
     provenance: Provenance = field(default_factory=Provenance)
     extras: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if not len(self.tasks):
-            raise DomainError(f"{self.name}: has no tasks; give at least one")
-        if self.head_sizes is not None and len(self.head_sizes) != len(self.tasks):
+        whole("n_tasks", self.n_tasks, minimum=1)
+        if self.head_sizes is not None and len(self.head_sizes) != self.n_tasks:
             raise DomainError(
                 f"{self.name}: head_sizes has {len(self.head_sizes)} numbers for "
-                f"{len(self.tasks)} tasks"
+                f"{self.n_tasks} tasks"
             )
 
     def __len__(self) -> int:
-        return len(self.tasks)
+        return self.n_tasks
+
+    def __iter__(self) -> Iterator[StreamTask]:
+        return map(self.make, range(self.n_tasks))
 
     @overload
     def __getitem__(self, index: int) -> StreamTask: ...
     @overload
-    def __getitem__(self, index: slice) -> Sequence[StreamTask]: ...
-    def __getitem__(self, index: int | slice) -> StreamTask | Sequence[StreamTask]:
-        return self.tasks[index]
+    def __getitem__(self, index: slice) -> list[StreamTask]: ...
+    def __getitem__(self, index: int | slice) -> StreamTask | list[StreamTask]:
+        chosen = range(self.n_tasks)[index]
+        return self.make(chosen) if isinstance(chosen, int) else [self.make(t) for t in chosen]
 
     def __repr__(self) -> str:
         return one_line(f"TaskStream {short(self.name)}: {self._size()}")
@@ -326,7 +304,7 @@ class TaskStream(Sequence[StreamTask]):
         return f"{self.name}: {self._size()}"
 
     def _size(self) -> str:
-        first, plural = self.tasks[0], "" if len(self) == 1 else "s"
+        first, plural = self[0], "" if len(self) == 1 else "s"
         size = " x ".join(map(str, first.x.shape[1:]))
         return (
             f"{len(self)} task{plural}, {len(first.x)} + {len(first.x_test)} rows "

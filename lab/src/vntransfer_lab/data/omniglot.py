@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from vntransfer.checks import whole
 from vntransfer.errors import DataError
 from vntransfer_lab.data.archives import read_members
-from vntransfer_lab.data.base import LazyTasks, Provenance, StreamTask, TaskStream
+from vntransfer_lab.data.base import Provenance, StreamTask, TaskStream
 from vntransfer_lab.data.pictures import area_resize, decode
 
 SIDE = 105
@@ -149,7 +149,8 @@ def load_omniglot(
     )
     return TaskStream(
         "omniglot",
-        LazyTasks(n_tasks, make),
+        n_tasks,
+        make,
         max(heads),
         head_sizes=heads,
         provenance=Provenance(built),

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from vntransfer.checks import one_of, whole
 from vntransfer.errors import ArgumentError, DataError
-from vntransfer_lab.data.base import LazyTasks, Provenance, StreamTask, TaskStream
+from vntransfer_lab.data.base import Provenance, StreamTask, TaskStream
 from vntransfer_lab.data.idx import read_images
 from vntransfer_lab.data.notmnist import read_notmnist
 
@@ -198,7 +198,8 @@ def load_stream(
     )
     return TaskStream(
         transform,
-        LazyTasks(count, make),
+        count,
+        make,
         10,
         head_sizes=(tasks.classes.shape[1],) * count if transform == "split" else None,
         provenance=Provenance(built),
