@@ -112,10 +112,9 @@ OTHER: list[World] = [
 ]
 DEFAULT: dict[str, Test] = {"rejected": relation_test}
 VARIANTS: dict[str, Test] = {
-    "default (aligned, wild)": relation_test,
+    "default (noise wild)": relation_test,
     "noise own": partial(relation_test, noise="own"),
     "noise common": partial(relation_test, noise="common"),
-    "plain statistic": partial(relation_test, statistic="plain"),
     "null joint": partial(relation_test, null="joint"),
 }
 SHOWN: list[World] = [

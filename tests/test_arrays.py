@@ -40,7 +40,7 @@ def doors() -> dict[str, tuple[Callable[..., Any], dict[str, Tensor]]]:
         {"source": x, "target": 2 * x},
     )
     out["max_discrepancy"] = (
-        lambda **d: vn.max_discrepancy(**d, steps=1, restarts=1),
+        lambda **d: vn.max_discrepancy(**d, ascent=vn.Ascent(steps=1, restarts=1)),
         {"source": x, "target": 2 * x},
     )
     out["convergence_terms"] = (

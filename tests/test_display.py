@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from vntransfer import Moments, relation_test
+from vntransfer import Ascent, Moments, relation_test
 from vntransfer.adaptation import DensityCounter, Selection
 from vntransfer.adaptation.auto import AutoSelection
 from vntransfer.adaptation.weighted import SharpnessSelection
@@ -100,7 +100,9 @@ def bound(labels: bool) -> Any:
     x = torch.randn(3, 30, 1, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     sources = [(x[0], x[0, :, 0]), (x[1], x[1, :, 0])]
     y = x[2, :, 0] if labels else None
-    return bound_terms(sources, x[2], lambda z: 2 * z[:, 0], target_response=y, steps=2, restarts=1)
+    return bound_terms(
+        sources, x[2], lambda z: 2 * z[:, 0], target_response=y, ascent=Ascent(steps=2, restarts=1)
+    )
 
 
 def convergence() -> Any:
@@ -110,7 +112,7 @@ def convergence() -> Any:
 
 def most() -> Any:
     x = torch.randn(30, 1, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    return max_discrepancy(x, 2 * x, steps=2, restarts=2)
+    return max_discrepancy(x, 2 * x, ascent=Ascent(steps=2, restarts=2))
 
 
 value = np.array([100.0, 200.0])

@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from vntransfer.relations import RelationTest as RelationTest
     from vntransfer.relations import relation_test as relation_test
     from vntransfer.tables import example_table as example_table
+    from vntransfer.theory import Ascent as Ascent
     from vntransfer.theory import bound_terms as bound_terms
     from vntransfer.theory import convergence_terms as convergence_terms
     from vntransfer.theory import discrepancy as discrepancy
@@ -130,6 +131,7 @@ _EXPORTS = {
     ),
     "tables": ("example_table",),
     "theory": (
+        "Ascent",
         "bound_terms",
         "convergence_terms",
         "discrepancy",

@@ -1,11 +1,17 @@
-"""How far a long job is: jobs report, whoever listens is told."""
+"""How far a long job is: one callback, given to the job and passed down."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-Progress = Callable[[str, int, int | None], None]  # what, done so far, in all (if known)
+Progress = Callable[[str, int, int | None], None]
+"""Called with what is done, how much of it so far, and how much there is (None: not known)."""
+
 _progress: ContextVar[Progress | None] = ContextVar("progress", default=None)
+
+
+def silent(what: str, done: int, total: int | None) -> None:
+    """Ignore how far a job is: the callback where nobody watches."""
 
 
 @contextmanager

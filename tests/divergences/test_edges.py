@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from vntransfer import (
+    Ascent,
     Moments,
     correntropy,
     covariance,
@@ -102,8 +103,8 @@ def test_the_search_for_a_discrepancy_bears_frozen_parameters_and_no_grad() -> N
         return net
 
     with torch.no_grad():
-        plain = max_discrepancy(x, 2 * x, steps=3)
-        frozen = max_discrepancy(x, 2 * x, steps=3, hypothesis=hypothesis)
+        plain = max_discrepancy(x, 2 * x, ascent=Ascent(steps=3))
+        frozen = max_discrepancy(x, 2 * x, ascent=Ascent(steps=3, hypothesis=hypothesis))
     assert plain.value > 0
     assert frozen.value > 0
 

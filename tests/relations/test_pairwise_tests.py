@@ -87,13 +87,6 @@ def test_permuting_labels_tests_equal_distributions() -> None:
     assert rejections({}, {"scale": 1.5}, times=10, null="joint") == 1.0
 
 
-def test_plain_divergence_misses_a_slope_that_undoes_the_wider_inputs() -> None:
-    # Inputs 1.5 times as wide and a smaller slope: the divergence hardly changes.
-    worlds = {}, {"scale": 1.5, "slope": 1.2}
-    assert rejections(*worlds, times=15) >= 0.9
-    assert rejections(*worlds, times=15, statistic="plain") <= 0.3
-
-
 def test_noise_of_another_size_is_tested_only_if_asked_for() -> None:
     worlds = {}, {"noise": 2.0}
     assert rejections(*worlds, times=15) <= 3 / 15
@@ -162,7 +155,7 @@ def test_out_of_fold_residuals_are_those_of_refits_without_the_row() -> None:
     (x, y), (z, w) = domain(0, rows=30), domain(1, rows=25)
     basis = Basis.choose(np.vstack((x, z)), rng)
     one, two = Sample.of(x, y, basis), Sample.of(z, w, basis)
-    options = {"divergence": "jeffreys", "ridge": 1e-3, "noise": "wild", "statistic": "aligned"}
+    options = {"divergence": "jeffreys", "ridge": 1e-3, "noise": "wild"}
     pair = RelationPair.of((one, two), basis, **options)
     theta = pair.common.P @ (one.g + two.g)
     ours = pair._out_of_fold(one, theta)
@@ -215,18 +208,17 @@ def test_too_few_resamples_for_all_pairs_are_told() -> None:
     ("domains", "options", "message"),
     [
         ([domain(0)], {}, "at least two"),
-        (7, {}, "expected a list or mapping"),
+        (7, {}, "domains: expected .*got int"),
         ([domain(0), domain(1, rows=5)], {}, "'1': has 5 rows, a test needs 10"),
         ([domain(0), (domain(1)[0][:, :1], domain(1)[1])], {}, "numbers of columns differ"),
         ([domain(0), (domain(1)[0], domain(1)[1] * np.nan)], {}, "200 values are not finite"),
-        ([domain(0), (domain(1)[0], None)], {}, "shapes"),
+        ([domain(0), (domain(1)[0], None)], {}, "200 values are not finite"),
         ([(np.ones((20, 2)), np.arange(20.0))] * 2, {}, "all columns of X are constant"),
         ([(domain(0)[0], np.ones(200))] * 2, {}, "y is 1 everywhere"),
         ([domain(0), domain(1)], {"null": "equal"}, "null: expected one of relation, joint"),
         ([domain(0), domain(1)], {"noise": "loud"}, "noise: expected one of wild, own, common"),
         ([domain(0), domain(1)], {"n_resamples": 0}, "n_resamples: expected a whole number"),
-        ([domain(0), domain(1)], {"max_rows": 9}, "max_rows: expected a whole number from 10"),
-        ([domain(0), domain(1)], {"divergence": "kl"}, "divergence: unknown id 'kl'"),
+        ([domain(0), domain(1)], {"divergence": "kl"}, "divergence: .*got 'kl'"),
         ([domain(0), domain(1)], {"ridge": 0}, "ridge: expected a finite number above 0"),
     ],
 )

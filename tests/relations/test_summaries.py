@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from helpers.relation_worlds import towns, write_csv
 from vntransfer.errors import DataError
+from vntransfer.relations import RelateSettings
 from vntransfer.relations._bootstrap import bootstrap, divergences, interval
 from vntransfer.relations.summaries import BLOCKS, MomentBlocks, RowReservoir, Summaries, pooled
 from vntransfer.tables.prefetch import ahead
@@ -185,7 +186,7 @@ def files(folder: Path) -> dict[str, Path]:
 def test_table_csv_and_parquet_give_the_same(tmp_path: Path) -> None:
     seen = {}
     for kind, data in {**files(tmp_path), "memory": towns()}.items():
-        made, encoder, _ = read_table(data, domain="town", response="price")
+        made, encoder, _ = read_table(data, RelateSettings(domain="town", response="price"))
         assert sorted(encoder.names) == ["area", "kind=flat", "kind=house"], kind
         seen[kind] = made
     for name in ("Lyon", "Oslo"):
@@ -202,7 +203,7 @@ def test_numbers_take_the_short_way_and_gaps_the_long_one(tmp_path: Path) -> Non
     rng = np.random.default_rng(0)
     x = rng.standard_normal(500)
     table = {"town": ["a", "b"] * 250, "x": x, "y": rng.standard_normal(500)}
-    plan = read_table(table, domain="town", response="y")[1]
+    plan = read_table(table, RelateSettings(domain="town", response="y"))[1]
     path = tmp_path / "gap.parquet"
     holes = np.where(np.arange(500) == 77, np.nan, x)
     pq.write_table(pa.table(table | {"x": pa.array(holes, from_pandas=True)}), path)
@@ -218,7 +219,7 @@ def test_large_csv_by_arrow_is_the_plain_one(tmp_path: Path) -> None:
     x, y = rng.standard_normal((2, 900))
     table = {"town": ["a", "b", "c"] * 300, "x": x.tolist(), "y": y.tolist()}
     path = write_csv(tmp_path / "t.csv", table)
-    made, encoder, _ = read_table(path, domain="town", response="y")
+    made, encoder, _ = read_table(path, RelateSettings(domain="town", response="y"))
     quick = _quick_csv(ReadingPlan("town", "y", encoder, ",", 0), FilePart(path, None, 0))
     assert quick is not None
     for name, own in quick.items():
@@ -253,13 +254,13 @@ def test_rows_of_several_files_are_told_apart(tmp_path: Path) -> None:
     bad = {**good, "area": ["wide" if k == 4 else v for k, v in enumerate(good["area"])]}
     second = write_csv(tmp_path / "2.csv", bad)
     with pytest.raises(DataError, match=r"row 6 of .*2\.csv, column 'area': 'wide' is not"):
-        read_table([first, second], domain="town", response="price")
+        read_table([first, second], RelateSettings(domain="town", response="price"))
 
 
 def test_too_many_places_are_refused(tmp_path: Path) -> None:
     table = {"id": list(range(300)), "x": [1.5, 2.5] * 150, "y": [0.5, 1.0, 2.0] * 100}
     with pytest.raises(DataError, match="'id': has more than 200 places"):
-        read_table(table, domain="id", response="y")
+        read_table(table, RelateSettings(domain="id", response="y"))
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")

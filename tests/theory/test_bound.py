@@ -11,6 +11,7 @@ from helpers.samples import normal
 from vntransfer import (
     DIVERGENCES,
     ArgumentError,
+    Ascent,
     DomainError,
     Moments,
     bound_terms,
@@ -19,7 +20,7 @@ from vntransfer import (
 )
 
 METRICS = [name for name, entry in DIVERGENCES.items() if entry.metric]
-QUICK: dict[str, Any] = {"steps": 3, "restarts": 1}
+QUICK: dict[str, Any] = {"ascent": Ascent(steps=3, restarts=1)}
 
 
 def h(x: Tensor) -> Tensor:
@@ -50,7 +51,13 @@ class Fixed(nn.Module):
 def test_terms_are_their_definitions() -> None:
     sources, target, y = tasks()
     terms = bound_terms(
-        sources, target, h, [1.0, 3.0], target_response=y, ridge=0.1, hypothesis=Fixed, **QUICK
+        sources,
+        target,
+        h,
+        [1.0, 3.0],
+        target_response=y,
+        ridge=0.1,
+        ascent=Ascent(steps=3, restarts=1, hypothesis=Fixed),
     )
 
     def d(x: Tensor, left: Tensor, right: Tensor) -> float:
@@ -89,10 +96,8 @@ def test_with_a_metric_the_bound_without_the_convexity_step_holds(kind: str, see
         target,
         h,
         target_response=y,
-        hypothesis=Fixed,
         divergence=kind,
-        steps=0,
-        restarts=1,
+        ascent=Ascent(steps=0, restarts=1, hypothesis=Fixed),
     )
     right = terms.mixture_term + terms.discrepancy + terms.joint_fit
     assert terms.target_term <= right * (1 + 1e-9)
@@ -119,11 +124,9 @@ def test_counter_example_theorem_fails_for_the_root_of_jeffreys() -> None:
             x,
             small,
             target_response=30 * x[:, 0],
-            hypothesis=Middle,
             divergence=kind,
             ridge=0.01,
-            steps=0,
-            restarts=1,
+            ascent=Ascent(steps=0, restarts=1, hypothesis=Middle),
         )
 
     paper = terms("jeffreys")
@@ -168,7 +171,10 @@ def test_without_target_labels_nothing_needs_them() -> None:
 
 def test_weights_of_zero_drop_a_source_from_the_mixture() -> None:
     sources, target, _ = tasks()
-    options: dict[str, Any] = {"ridge": 0.1, "hypothesis": Fixed, "steps": 0, "restarts": 1}
+    options: dict[str, Any] = {
+        "ridge": 0.1,
+        "ascent": Ascent(steps=0, restarts=1, hypothesis=Fixed),
+    }
     terms = bound_terms(sources, target, h, [0.0, 2.0], **options)
     alone = bound_terms(sources[1:], target, h, **options)
     assert terms.mixture_term == pytest.approx(alone.mixture_term)

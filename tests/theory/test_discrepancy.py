@@ -11,6 +11,7 @@ from helpers.samples import normal, seeds
 from vntransfer import (
     DIVERGENCES,
     ArgumentError,
+    Ascent,
     DomainError,
     covariance,
     discrepancy,
@@ -68,7 +69,7 @@ def test_is_differentiable_in_the_features() -> None:
 @pytest.mark.parametrize("kind", ["jeffreys", "bures_wasserstein"])
 def test_maximum_is_attained_and_at_least_any_start(kind: str) -> None:
     s, t = normal(60, 2, seed=0), 2 * normal(60, 2, seed=1)
-    best = max_discrepancy(s, t, divergence=kind, steps=20, restarts=2)
+    best = max_discrepancy(s, t, divergence=kind, ascent=Ascent(steps=20, restarts=2))
     attained = discrepancy(s, t, best.h, best.h_prime, divergence=kind)
     assert attained.item() == pytest.approx(best.value, rel=1e-9)
     assert len(best.history) == 2
@@ -84,7 +85,7 @@ def test_maximum_is_attained_and_at_least_any_start(kind: str) -> None:
 def test_more_steps_and_restarts_never_give_less() -> None:
     s, t = normal(40, 2, seed=0), 1.5 * normal(40, 2, seed=1)
     values = [
-        max_discrepancy(s, t, steps=steps, restarts=restarts).value
+        max_discrepancy(s, t, ascent=Ascent(steps=steps, restarts=restarts)).value
         for steps, restarts in ((0, 1), (5, 1), (15, 1), (15, 3))
     ]
     assert values == sorted(values)
@@ -94,22 +95,24 @@ def test_is_reproducible_and_leaves_the_global_generator_alone() -> None:
     s, t = normal(40, 2, seed=0), 1.5 * normal(40, 2, seed=1)
     torch.manual_seed(0)
     before = torch.get_rng_state()
-    one, two = (max_discrepancy(s, t, steps=5, restarts=2, random_state=3) for _ in range(2))
+    one, two = (
+        max_discrepancy(s, t, ascent=Ascent(steps=5, restarts=2, random_state=3)) for _ in range(2)
+    )
     assert one.value == two.value
     assert one.history == two.history
     assert torch.equal(torch.get_rng_state(), before)
-    other = max_discrepancy(s, t, steps=5, restarts=2, random_state=100)
+    other = max_discrepancy(s, t, ascent=Ascent(steps=5, restarts=2, random_state=100))
     assert other.value != one.value
 
 
 def test_equal_domains_have_no_discrepancy_for_any_hypotheses() -> None:
     s = normal(40, 2, seed=0)
-    assert max_discrepancy(s, s.clone(), steps=5, restarts=1).value < 1e-12
+    assert max_discrepancy(s, s.clone(), ascent=Ascent(steps=5, restarts=1)).value < 1e-12
 
 
 def test_a_fixed_hypothesis_is_kept() -> None:
     s, t = normal(40, 2, seed=0), 1.5 * normal(40, 2, seed=1)
-    best = max_discrepancy(s, t, h=first, steps=5, restarts=1)
+    best = max_discrepancy(s, t, h=first, ascent=Ascent(steps=5, restarts=1))
     assert best.h is first
     assert discrepancy(s, t, first, best.h_prime).item() == pytest.approx(best.value)
 
@@ -118,7 +121,7 @@ def test_a_fixed_hypothesis_gets_no_gradient() -> None:
     """The user's module is not ours to train."""
     s, t = normal(9, 2, seed=0), 2 * normal(9, 2, seed=1)
     own = nn.Linear(2, 1).double()
-    max_discrepancy(s, t, h=own, steps=2, restarts=1)
+    max_discrepancy(s, t, h=own, ascent=Ascent(steps=2, restarts=1))
     assert all(p.grad is None for p in own.parameters())
 
 
@@ -133,7 +136,7 @@ def test_own_hypothesis_class() -> None:
         def forward(self, x: Tensor) -> Tensor:
             return x @ (self.weight / self.weight.norm())
 
-    best = max_discrepancy(s, t, hypothesis=Direction, steps=30, restarts=2)
+    best = max_discrepancy(s, t, ascent=Ascent(hypothesis=Direction, steps=30, restarts=2))
     for angle in np.linspace(0, np.pi, 7):
         u = torch.tensor([np.cos(angle), np.sin(angle)])
         opposite = -u
@@ -169,14 +172,14 @@ def test_bad_arguments_are_named() -> None:
     with pytest.raises(ArgumentError, match="ridge"):
         discrepancy(s, t, first, second, ridge=-1.0)
     with pytest.raises(ArgumentError, match="steps: expected a whole number"):
-        max_discrepancy(s, t, steps=1.5)  # type: ignore[arg-type]
+        max_discrepancy(s, t, ascent=Ascent(steps=1.5))  # type: ignore[arg-type]
     with pytest.raises(ArgumentError, match="restarts: expected a whole number from 1"):
-        max_discrepancy(s, t, restarts=0)
+        max_discrepancy(s, t, ascent=Ascent(restarts=0))
 
 
 def test_whole_numbers_of_numpy_are_taken() -> None:
     s, t = normal(40, 2, seed=0), 1.5 * normal(40, 2, seed=1)
-    found = [max_discrepancy(s, t, steps=n, restarts=n) for n in (2, np.int64(2))]
+    found = [max_discrepancy(s, t, ascent=Ascent(steps=n, restarts=n)) for n in (2, np.int64(2))]
     assert found[0].value == found[1].value
 
 
@@ -191,4 +194,4 @@ def test_domains_that_do_not_fit_are_named(
     with pytest.raises(DomainError, match=f"^{named}: "):
         discrepancy(s, t, first, second)
     with pytest.raises(DomainError, match=f"^{named}: "):
-        max_discrepancy(s, t, steps=1)
+        max_discrepancy(s, t, ascent=Ascent(steps=1))

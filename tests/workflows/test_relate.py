@@ -138,9 +138,9 @@ def column(**changes):
 @pytest.mark.parametrize(
     ("data", "options", "message"),
     [
-        ([], {}, "empty"),
-        ("table.csv", {}, "expected domains"),
-        ({"a": domain(0)}, {}, "has one place"),
+        ([], {}, "data: .*at least two domains"),
+        ("table.csv", {}, "data: .*got str; .*domain= and response="),
+        ({"a": domain(0)}, {}, "data: .*at least two domains"),
         ({"a": domain(0), "b": (domain(1)[0], None)}, {}, "is known in 1 place"),
         ({"a": domain(0), "b": (domain(1)[0][:1], [1.0])}, {}, "'b': has one row"),
         ({"a": domain(0), "b": (np.zeros((3, 5)), np.arange(3.0))}, {}, "has 5 columns"),
@@ -154,14 +154,14 @@ def column(**changes):
         (column(town=["a"] * 60), {"domain": "town", "response": "price"}, "has one place, 'a'"),
         (column(area=[None] * 60), {"domain": "town", "response": "price"}, "'area': empty in all"),
         (column(town=[""] * 60), {"domain": "town", "response": "price"}, "is empty; say where"),
-        ([domain(0), domain(1)], {"level": 0.2}, "level: expected a share"),
+        ([domain(0), domain(1)], {"level": 0.2}, "level: expected .*got 0.2"),
         ([domain(0), domain(1)], {"n_bootstrap": 2}, "n_bootstrap: expected"),
         ([], {"null": "equal"}, "null: expected one of"),  # said before the data are looked at
         ([], {"noise": "loud"}, "noise: expected one of"),
         ([], {"n_resamples": 0}, "n_resamples: expected"),
         ([], {"n_resamples": -3}, "n_resamples: expected"),
         ([], {"random_state": None}, "random_state: expected"),
-        ([domain(0), domain(1)], {"divergence": "x"}, "unknown id"),
+        ([domain(0), domain(1)], {"divergence": "x"}, "divergence: .*got 'x'"),
         (towns(60), {"domain": "town", "response": "price", "engine": "ray"}, "engine: expected"),
     ],
 )

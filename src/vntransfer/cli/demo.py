@@ -42,8 +42,10 @@ def _relate(page: Path, seed: int) -> Path:
     from vntransfer.tables.example import example_table
     from vntransfer.workflows.relate import relate
 
-    with progress():
-        found = relate(example_table(), domain="town", response="price", random_state=seed)
+    with progress() as report:
+        found = relate(
+            example_table(), domain="town", response="price", random_state=seed, progress=report
+        )
     show(found, console(), [TARGET])
     return found.to_page(page)
 
@@ -82,7 +84,7 @@ def _learn(page: Path, seed: int) -> Path:
     from vntransfer.workflows.learn_page import write_page
 
     models: dict[str, ContinualModel] = {}
-    with progress():
+    with progress() as report:
         for method in ("covp", "sgd"):
             models[method] = learn_tasks(
                 example_table(),
@@ -91,6 +93,7 @@ def _learn(page: Path, seed: int) -> Path:
                 method=method,
                 epochs=10,
                 random_state=seed,
+                progress=report,
             )
     show(models, "covp", console())
     return write_page(models, "covp", page)

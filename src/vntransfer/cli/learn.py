@@ -68,7 +68,7 @@ def command(
             check_place(save)
         frame, _ = read_features(file, task, response, split(features), drop or (), delimiter)
         models: dict[str, ContinualModel] = {}
-        with progress():
+        with progress() as report:
             for name in names:
                 models[name] = learn_tasks(
                     frame,
@@ -84,6 +84,7 @@ def command(
                     lr=lr,
                     batch_size=batch_size,
                     random_state=seed,
+                    progress=report,
                 )
         own = models[method]
         if save is not None:

@@ -43,7 +43,7 @@ def command(
 
         model = load_predictor(folder)
         place = out or file.with_name(f"{_ENDING.sub('', file.name)}.predicted.csv")
-        with progress():
+        with progress() as report:
             done = predict_file(
                 model,
                 file,
@@ -53,6 +53,7 @@ def command(
                 columns=not only,
                 escape_formulas=escape_formulas,
                 delimiter=delimiter,
+                progress=report,
             )
         for note in (*done.notes, *done.findings.lines()):
             typer.echo(f"note: {note}")

@@ -76,7 +76,7 @@ def command(
 
         if out is not None:
             check_file(out, expand(files))
-        with progress():
+        with progress() as report:
             found = relate(
                 files,
                 domain=domain,
@@ -92,6 +92,7 @@ def command(
                 random_state=seed,
                 engine=engine,  # type: ignore[arg-type]
                 scheduler=scheduler,
+                progress=report,
             )
         for name in target or ():
             found.at(name)

@@ -12,7 +12,6 @@ from vntransfer.relations._resampled_divergences import Bordered, between, on_sa
 from vntransfer.relations._smoother import Basis, Fit, Matrix, fit
 
 Noise = Literal["wild", "own", "common"]
-Statistic = Literal["aligned", "plain"]
 _BLOCK = 250
 """Resamples per block: bounds the memory to a few copies of the pair's rows times this."""
 
@@ -64,17 +63,16 @@ class Responses:
 class RelationPair:
     """Two domains under the null hypothesis that one relation, fitted to both, holds in both.
 
-    The statistic "aligned" compares, on each domain's *own* inputs, the covariance of
-    [features, response] with the one that the common fit gives there, and averages the divergence
-    over the rows of the two. Unlike the divergence between the two domains it is zero at the null
-    hypothesis whatever the inputs are, so that any difference makes it larger.
+    The statistic compares, on each domain's *own* inputs, the covariance of [features, response]
+    with the one that the common fit gives there, and averages the divergence over the rows of the
+    two. Unlike the divergence between the two domains it is zero at the null hypothesis whatever
+    the inputs are, so that any difference makes it larger.
     """
 
     samples: tuple[Sample, Sample]
     common: Fit
     M: Matrix  # (2d, p): from Φ'y to X'Φθ in each of the two domains
     noise: Noise
-    statistic: Statistic
     divergence: str
     ridge: float
 
@@ -85,7 +83,6 @@ class RelationPair:
         basis: Basis,
         *,
         noise: Noise,
-        statistic: Statistic,
         divergence: str,
         ridge: float,
     ) -> "RelationPair":
@@ -94,7 +91,7 @@ class RelationPair:
         yy = float(sum(s.y @ s.y for s in samples))
         common = fit(G, g, yy, sum(map(len, samples)), len(samples), basis)
         M = np.vstack([s.G[: basis.n_features] for s in samples]) @ common.P
-        return cls(samples, common, M, noise, statistic, divergence, ridge)
+        return cls(samples, common, M, noise, divergence, ridge)
 
     def observed(self) -> float:
         """Statistic of the domains as they are."""
@@ -140,9 +137,6 @@ class RelationPair:
 
     def _statistic(self, responses: list[Responses]) -> Matrix:
         own = [_border(s, r.own, r.yy) for s, r in zip(self.samples, responses, strict=True)]
-        if self.statistic == "plain":
-            sigma, rho = (part.matrices(self.ridge) for part in own)
-            return between(sigma, rho, self.divergence).numpy()
         refit = np.split(responses[0].refit + responses[1].refit, 2)
         variances = self._common_noise(responses) if self.noise == "common" else (None, None)
         total = np.zeros(refit[0].shape[1])
@@ -267,10 +261,3 @@ def p_value(observed: float, blocks: Iterable[Matrix]) -> float:
             return ENOUGH / (seen + int(np.searchsorted(hits, ENOUGH - reached)) + 1)
         seen, reached = seen + len(block), reached + int(hits[-1])
     return (1 + reached) / (1 + seen)
-
-
-def two_sided(observed: float, blocks: Iterable[Matrix]) -> float:
-    """P-value of a statistic for which unusually small values count as much as large ones."""
-    drawn = np.concatenate(list(blocks))
-    up, down = (p_value(sign * observed, [sign * drawn]) for sign in (1, -1))
-    return min(1.0, 2 * min(up, down))

@@ -11,19 +11,10 @@ from torch import Tensor
 
 from vntransfer.bordered import scalar_integrand
 from vntransfer.divergences import DIVERGENCES
-from vntransfer.errors import ArgumentError
 from vntransfer.quadrature import nodes_for
 
 SHARED = ("conditional_von_neumann", "jeffreys")
 """Divergences that the bordered kernel gives where both matrices share their feature block."""
-
-
-def check_divergence(divergence: str) -> None:
-    """Raise unless there is such a divergence."""
-    if divergence not in DIVERGENCES:
-        raise ArgumentError(
-            f"divergence: unknown id {divergence!r}; one of {', '.join(DIVERGENCES)}"
-        )
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """From summaries of places to a `Relation`: divergences, intervals and tests of all pairs."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import combinations
 from typing import Any
 
@@ -8,6 +8,7 @@ import numpy as np
 import torch
 
 from vntransfer.errors import DataError, DomainError
+from vntransfer.progress import Progress
 from vntransfer.relations._bootstrap import (
     bootstrap,
     divergences,
@@ -15,20 +16,23 @@ from vntransfer.relations._bootstrap import (
     is_conditional,
     of_features,
 )
-from vntransfer.relations._pairwise_tests import LEAST, relation_test
+from vntransfer.relations._domains import LEAST, MOST, named_pairs, read_pair
+from vntransfer.relations._pairwise_tests import relation_test
 from vntransfer.relations._smoother import Matrix
 from vntransfer.relations.result import Interval, Relation, spread
-from vntransfer.relations.summaries import RESERVOIR, MomentBlocks, Summaries, pooled
+from vntransfer.relations.settings import RelateSettings
+from vntransfer.relations.summaries import MomentBlocks, Summaries, pooled
 
 FEWEST, MANY, CAP = 999, 19_999, 24_999
 
 
 def compare(
     made: Summaries,
-    settings: dict[str, Any],
-    n_resamples: int | None,
-    notes: list[str],
-    treatment: list[tuple[str, str, str]],
+    settings: RelateSettings,
+    *,
+    notes: Sequence[str] = (),
+    treatment: Sequence[tuple[str, str, str]] = (),
+    progress: Progress | None = None,
 ) -> Relation:
     """Divergences, intervals and tests of all pairs of summarized places.
 
@@ -37,34 +41,56 @@ def compare(
     made
         The places.
     settings
-        Checked options of `vntransfer.relate`, by name.
-    n_resamples
-        For the tests; None: what the number of pairs asks for.
+        Options of `vntransfer.relate`.
     notes, treatment
-        What is known already; more notes are added.
+        What is known of the table already.
+    progress
+        Told of the pairs that are tested.
     """
-    names = list(made.domains)
-    known = _check(made, settings["domain"], settings["response"], notes)
+    names, response = list(made.domains), settings.response or "y"
+    known = _check(made, settings.domain or "domain", response)
     inputs = [own.features() for _, own in made.items()]
     joint = [made.domains[name].joint for name in known]
-    unit, varies = _units(inputs, joint, settings["response"])
-    if not varies.all():
-        notes.append(f"{int((~varies).sum())} columns of numbers are constant: left out")
+    unit, varies = _units(inputs, joint, response)
     both = np.append(varies, True)
-    conditional = settings["divergence"]
-    rng = np.random.default_rng([settings["random_state"], 1])
-    options = {k: settings[k] for k in ("ridge", "level", "n_bootstrap")} | {"rng": rng}
+    conditional = settings.divergence
+    rng = np.random.default_rng([settings.random_state, 1])
     bare, bare_ends = _measure(
         [own.columns(varies) for own in inputs],
         unit[:-1][varies],
         of_features(conditional),
-        **options,
+        settings,
+        rng,
     )
-    whole, ends = _measure([own.columns(both) for own in joint], unit[both], conditional, **options)
+    columns = [own.columns(both) for own in joint]
+    whole, ends = _measure(columns, unit[both], conditional, settings, rng)
     at, K = [names.index(name) for name in known], len(names)
-    raw, corrected = _test(made, known, settings, n_resamples, notes)
+    tested = [name for name in known if made.domains[name].labeled >= LEAST]
+    pairs = len(list(combinations(tested, 2)))
+    n_resamples = settings.n_resamples or resamples_for(pairs)
+    raw = corrected = np.full((K, K), np.nan)
+    if pairs:
+        result = relation_test(
+            {name: made.domains[name].reservoir.pair() for name in tested},
+            null=settings.null,
+            noise=settings.noise,
+            n_resamples=n_resamples,
+            divergence=conditional,
+            ridge=settings.ridge,
+            random_state=settings.random_state,
+            progress=progress,
+        )
+        places = [names.index(name) for name in tested]
+        raw, corrected = (spread(p, places, K) for p in (result.raw_p_values, result.p_values))
+    constant = int((~varies).sum())
+    said = [
+        *notes,
+        *_notes_on_responses(made, known),
+        *([f"{constant} columns of numbers are constant: left out"] if constant else []),
+        *_notes_on_tests(made, known, tested, n_resamples),
+    ]
     if not is_conditional(conditional):
-        notes.append(
+        said.append(
             f"{conditional} compares features and response together, not the response given the "
             f"features; conditional_von_neumann does"
         )
@@ -77,58 +103,29 @@ def compare(
         Interval(*bare_ends),
         corrected,
         raw,
-        settings,
-        tuple(notes),
+        settings.record(made.n_features, n_resamples),
+        tuple(said),
         tuple(treatment),
     )
 
 
 def summarize_domains(domains: Any, random_state: int) -> Summaries:
     """Summaries of domains given as (X, y)."""
-    if not isinstance(domains, Mapping | Sequence) or isinstance(domains, str):
-        raise DomainError(
-            f"data: expected domains (X, y), or a table with domain= and response=, got "
-            f"{type(domains).__name__}"
-        )
-    named = domains if isinstance(domains, Mapping) else dict(enumerate(domains))
     made: Summaries | None = None
     rng = np.random.default_rng(random_state)
-    for name, pair in named.items():
-        if not isinstance(pair, tuple | list) or len(pair) != 2:
+    for name, pair in named_pairs("data", domains).items():
+        X, y = read_pair(name, pair)
+        made = made or Summaries(X.shape[1])
+        if X.shape[1] != made.n_features:
             raise DomainError(
-                f"domain {name!r}: expected (X, y), y None if unknown, got {type(pair).__name__}; "
-                f"a table needs domain= and response="
+                f"domain {name!r}: has {X.shape[1]} columns, the first one {made.n_features}"
             )
-        if made is not None and str(name) in made.domains:
-            raise DomainError(f"domain {name!r}: another one is written like it; rename it")
-        Z = _rows(str(name), *pair)
-        made = made or Summaries(len(Z) - 1)
-        if len(Z) - 1 != made.n_features:
-            raise DomainError(
-                f"domain {name!r}: has {len(Z) - 1} columns, the first one {made.n_features}"
-            )
-        made.add(np.zeros(Z.shape[1], dtype=np.intp), [str(name)], Z, rng)
-    if made is None:
-        raise DomainError("data: empty; give at least two domains (X, y)")
+        made.add(np.zeros(len(y), dtype=np.intp), [name], np.vstack((X.T, y)), rng)
+    assert made is not None  # there are at least two
     return made
 
 
-def _rows(name: str, X: Any, y: Any) -> Matrix:
-    try:
-        x = np.asarray(X, dtype=np.float64)
-        response = np.full(len(x), np.nan) if y is None else np.asarray(y, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise DomainError(f"domain {name!r}: X and y must be numbers; encode texts first") from None
-    if x.ndim != 2 or 0 in x.shape or response.shape != x.shape[:1]:
-        raise DomainError(
-            f"domain {name!r}: expected X (n, d) and y (n,), got {x.shape} and {response.shape}"
-        )
-    if bad := int((~np.isfinite(x)).sum() + np.isinf(response).sum()):
-        raise DomainError(f"domain {name!r}: {bad} values are not finite; drop or fill these rows")
-    return np.vstack((x.T, response))
-
-
-def _check(made: Summaries, domain: str, response: str, notes: list[str]) -> list[str]:
+def _check(made: Summaries, domain: str, response: str) -> list[str]:
     """Places with responses; raise if there is nothing to compare."""
     if len(made.domains) < 2:
         found = next(iter(made.domains), "none")
@@ -142,6 +139,12 @@ def _check(made: Summaries, domain: str, response: str, notes: list[str]) -> lis
             f"column {response!r}: is known in {len(known) or 'no'} place; at least two with "
             f"responses are needed to compare how it depends on the features"
         )
+    return known
+
+
+def _notes_on_responses(made: Summaries, known: list[str]) -> list[str]:
+    """Give notes on places that lack responses."""
+    notes = []
     for name, own in made.items():
         if own.unlabeled and name in known:
             notes.append(
@@ -154,7 +157,7 @@ def _check(made: Summaries, domain: str, response: str, notes: list[str]) -> lis
                 f"{name!r} {has}: how they depend on the features is not known there, "
                 f"and it is placed by its features alone"
             )
-    return known
+    return notes
 
 
 def _units(
@@ -178,18 +181,17 @@ def _measure(
     domains: list[MomentBlocks],
     unit: Matrix,
     divergence: str,
-    *,
-    ridge: float,
-    level: float,
-    n_bootstrap: int,
+    settings: RelateSettings,
     rng: np.random.Generator,
 ) -> tuple[Matrix, tuple[Matrix, Matrix]]:
     """Divergences and the ends of their intervals."""
+    ridge = settings.ridge
     eye = ridge * np.eye(len(unit))
     covariances = [own.total().covariance() / unit[:, None] / unit + eye for own in domains]
     observed = divergences(torch.from_numpy(np.stack(covariances)), divergence)
-    drawn = bootstrap(domains, unit, divergence, ridge=ridge, n_resamples=n_bootstrap, rng=rng)
-    return observed, interval(observed, drawn, level)
+    n_resamples = settings.n_bootstrap
+    drawn = bootstrap(domains, unit, divergence, ridge=ridge, n_resamples=n_resamples, rng=rng)
+    return observed, interval(observed, drawn, settings.level)
 
 
 def resamples_for(pairs: int) -> int:
@@ -204,41 +206,22 @@ def resamples_for(pairs: int) -> int:
     return min(CAP, max(FEWEST, least, min(2 * least + 1, MANY)))
 
 
-def _test(
-    made: Summaries,
-    known: list[str],
-    settings: dict[str, Any],
-    n_resamples: int | None,
-    notes: list[str],
-) -> tuple[Matrix, Matrix]:
-    """Raw and corrected p-values of the places with enough rows."""
-    names = list(made.domains)
-    tested = [name for name in known if made.domains[name].labeled >= LEAST]
-    empty = np.full((len(names), len(names)), np.nan)
-    for name in known:
-        if name not in tested:
-            few = made.domains[name].labeled
-            notes.append(f"{name!r} has {few} rows with a response: too few to be tested")
+def _notes_on_tests(
+    made: Summaries, known: list[str], tested: list[str], n_resamples: int
+) -> list[str]:
+    """Give notes on places tested by some of their rows or not at all, and on many pairs."""
+    rows = {name: made.domains[name].labeled for name in known}
+    notes = [
+        f"{name!r} has {rows[name]} rows with a response: too few to be tested"
+        for name in known
+        if name not in tested
+    ]
+    notes += [f"{name!r} is tested by {MOST:,} random rows" for name in tested if rows[name] > MOST]
     pairs = len(list(combinations(tested, 2)))
-    settings["n_resamples"] = resamples_for(pairs) if n_resamples is None else n_resamples
-    if not pairs:
-        return empty, empty
-    rows = {name: made.domains[name].reservoir.rows for name in tested}
-    for name in tested:
-        if made.domains[name].labeled > RESERVOIR:
-            notes.append(f"{name!r} is tested by {RESERVOIR:,} random rows")
-    if pairs > 0.05 * (settings["n_resamples"] + 1):
+    if pairs > 0.05 * (n_resamples + 1):
         notes.append(
-            f"{pairs:,} pairs and {settings['n_resamples']:,} resamples: after the correction for "
-            f"so many pairs none can be found different; take at least {20 * pairs - 1:,} "
-            f"resamples, or fewer places"
+            f"{pairs:,} pairs and {n_resamples:,} resamples: after the correction for so many "
+            f"pairs none can be found different; take at least {20 * pairs - 1:,} resamples, or "
+            f"fewer places"
         )
-    keys = ("null", "noise", "divergence", "ridge", "random_state")
-    result = relation_test(
-        {name: (own[:, :-1], own[:, -1]) for name, own in rows.items()},
-        n_resamples=settings["n_resamples"],
-        max_rows=RESERVOIR,
-        **{key: settings[key] for key in keys},
-    )
-    at = [names.index(name) for name in tested]
-    return tuple(spread(p, at, len(names)) for p in (result.raw_p_values, result.p_values))  # type: ignore[return-value]
+    return notes

@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from vntransfer.moments import Moments
+from vntransfer.relations._domains import MOST
 from vntransfer.relations._smoother import Matrix
 
 BLOCKS = 128
@@ -19,9 +20,6 @@ BLOCKS = 128
 
 BYTES = 4_000_000
 """Memory of a domain's blocks, from which on there are fewer of them (32 at least)."""
-
-RESERVOIR = 1000
-"""Rows of each domain that are kept, at random."""
 
 
 @dataclass
@@ -169,7 +167,7 @@ class RowReservoir:
     """
 
     n_columns: int
-    capacity: int = RESERVOIR
+    capacity: int = MOST
     pieces: list[tuple[Matrix, Matrix]] = field(default_factory=list)
     bound: float = 1.0
 
@@ -191,6 +189,11 @@ class RowReservoir:
     def rows(self) -> Matrix:
         """The sample (at most ``capacity``, D), in random order."""
         return self._best()[1]
+
+    def pair(self) -> tuple[Matrix, Matrix]:
+        """Give the sample as features and responses."""
+        rows = self.rows
+        return rows[:, :-1], rows[:, -1]
 
     def _hold(self, keys: Matrix, rows: Matrix) -> None:
         self.pieces = [*self.pieces, (keys, rows)]

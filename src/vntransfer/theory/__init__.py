@@ -9,6 +9,7 @@ from vntransfer.theory._bound import BoundTerms as BoundTerms
 from vntransfer.theory._bound import bound_terms as bound_terms
 from vntransfer.theory._convergence import ConvergenceTerms as ConvergenceTerms
 from vntransfer.theory._convergence import convergence_terms as convergence_terms
+from vntransfer.theory._discrepancy import Ascent as Ascent
 from vntransfer.theory._discrepancy import MaxDiscrepancy as MaxDiscrepancy
 from vntransfer.theory._discrepancy import TanhHypothesis as TanhHypothesis
 from vntransfer.theory._discrepancy import discrepancy as discrepancy

@@ -1,7 +1,7 @@
 """The terms of Theorem 1 for given weights and hypothesis."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,8 +18,8 @@ from vntransfer.theory._discrepancy import (
     Ridge,
     distance_of,
     evaluate,
+    maximize,
     one_ridge,
-    starts,
 )
 
 
@@ -109,13 +109,9 @@ def bound_terms(
     weights: Sequence[float] | None = None,
     *,
     target_response: Any = None,
-    hypothesis: Callable[[torch.Generator], nn.Module] | None = None,
     divergence: str = "jeffreys",
     ridge: Ridge = "auto",
-    steps: int = 100,
-    learning_rate: float = 0.05,
-    restarts: int = 3,
-    random_state: int = 0,
+    ascent: Ascent | None = None,
 ) -> BoundTerms:
     """Compute the terms of Theorem 1: weighted source errors, discrepancy, joint fit.
 
@@ -135,7 +131,7 @@ def bound_terms(
         Non-negative source weights, normalized to sum to one; uniform by default.
     target_response
         Labels of the target (N,), for checking the theorem; never needed otherwise.
-    hypothesis, divergence, ridge, steps, learning_rate, restarts, random_state
+    divergence, ridge, ascent
         See `max_discrepancy`.
 
     Examples
@@ -143,17 +139,15 @@ def bound_terms(
     >>> generator = torch.Generator().manual_seed(0)
     >>> x = torch.randn(3, 100, 2, generator=generator, dtype=torch.float64)
     >>> y = x.sum(-1)
-    >>> terms = bound_terms(
-    ...     [(x[0], y[0]), (x[1], y[1])], x[2], lambda z: z[:, 0], steps=10, restarts=1
-    ... )
+    >>> sources, quick = [(x[0], y[0]), (x[1], y[1])], Ascent(steps=10, restarts=1)
+    >>> terms = bound_terms(sources, x[2], lambda z: z[:, 0], ascent=quick)
     >>> len(terms.source_terms), terms.weights, terms.bound
     (2, (0.5, 0.5), None)
     """
     features, responses, t, y_t = _check(sources, target, target_response)
-    share = _normalize(weights, len(features))
+    share, ascent = _normalize(weights, len(features)), ascent or Ascent()
     offset, distance = one_ridge(ridge, (*features, t)), distance_of(divergence)
     mixture, whole = DomainMixture(tuple(features), share), DomainMixture((t,), (1.0,))
-    ascent = Ascent(hypothesis, divergence, offset, steps, learning_rate, random_state)
 
     def error(domain: DomainMixture, g: Hypothesis, labels: Sequence[Tensor]) -> Tensor:
         predicted = [evaluate("h", g, x) for x in domain.parts]
@@ -171,12 +165,12 @@ def bound_terms(
             return error(whole, modules[0], labels) + error(mixture, modules[0], responses)
 
         samples = torch.cat((*features, t)).detach()
-        joint = min(ascent.search(both, 1, samples, random_state + k)[0] for k in starts(restarts))
+        joint = min(run[0] for run in ascent.search(both, 1, samples))
     return BoundTerms(
         source_terms,
         share,
         float(error(mixture, h, responses)),
-        ascent.maximize(whole, mixture, h, restarts).value,
+        maximize((whole, mixture), h, distance, offset, ascent).value,
         joint,
         float(error(whole, h, [y_t])) if y_t is not None else None,
     )

@@ -200,108 +200,58 @@ class MaxDiscrepancy:
         return one_line(f"MaxDiscrepancy: at least {rounded(self.value)}, best of {starts}")
 
 
-def max_discrepancy(
-    source: Any,
-    target: Any,
-    *,
-    h: Hypothesis | None = None,
-    hypothesis: Callable[[torch.Generator], nn.Module] | None = None,
-    divergence: str = "jeffreys",
-    ridge: Ridge = "auto",
-    steps: int = 100,
-    learning_rate: float = 0.05,
-    restarts: int = 3,
-    random_state: int = 0,
-) -> MaxDiscrepancy:
-    """Maximize the discrepancy over h and h' by gradient ascent: a *lower bound* of Definition 1.
-
-    The maximum over a hypothesis class is not concave; what is found is attained, hence a lower
-    bound of the true maximum, and grows (weakly) with ``steps`` and ``restarts``.
+@dataclass(frozen=True)
+class Ascent:
+    """Gradient search over a hypothesis class.
 
     Parameters
     ----------
-    source, target
-        Features (N_s, d) and (N_t, d).
-    h
-        Fix the first hypothesis: D(P_s, P_t; h).
-    hypothesis
-        Makes a module (N, d) -> (N,) from a generator; it should bound the amplitude of its
-        responses. Default: `TanhHypothesis` on all samples.
-    divergence, ridge
-        See `discrepancy`.
     steps, learning_rate
         Adam steps per restart.
     restarts
         Independent starts; the best counts.
     random_state
         Seed of the starts.
+    hypothesis
+        Makes a module (N, d) -> (N,) from a generator; it should bound the amplitude of its
+        responses. Default: `TanhHypothesis` on all samples.
 
     Examples
     --------
-    >>> generator = torch.Generator().manual_seed(0)
-    >>> x = torch.randn(100, 2, generator=generator, dtype=torch.float64)
-    >>> near, far = (max_discrepancy(x, shift * x, steps=30, restarts=1) for shift in (1.1, 3.0))
-    >>> near.value < far.value
-    True
+    >>> Ascent(restarts=0)
+    Traceback (most recent call last):
+    vntransfer.errors.ArgumentError: restarts: expected a whole number from 1 on, got 0
     """
-    (s, t), _ = two_domains(source, target)
-    ascent = Ascent(
-        hypothesis, divergence, one_ridge(ridge, (s, t)), steps, learning_rate, random_state
-    )
-    return ascent.maximize(DomainMixture((s,), (1.0,)), DomainMixture((t,), (1.0,)), h, restarts)
 
-
-def starts(restarts: int) -> range:
-    """Check the number of restarts."""
-    return range(whole("restarts", restarts, minimum=1))
-
-
-@dataclass(frozen=True)
-class Ascent:
-    """Gradient search over a hypothesis class; see `max_discrepancy` for the fields."""
-
-    hypothesis: Callable[[torch.Generator], nn.Module] | None
-    divergence: str
-    ridge: float
-    steps: int
-    learning_rate: float
-    random_state: int
+    steps: int = 100
+    learning_rate: float = 0.05
+    restarts: int = 3
+    random_state: int = 0
+    hypothesis: Callable[[torch.Generator], nn.Module] | None = None
 
     def __post_init__(self) -> None:
         whole("steps", self.steps)
         number("learning_rate", self.learning_rate, exclusive=True)
-
-    def maximize(
-        self, left: DomainMixture, right: DomainMixture, h: Hypothesis | None, restarts: int
-    ) -> MaxDiscrepancy:
-        """Maximize the discrepancy between two mixtures over h' (and h, if it is not given)."""
-        distance = distance_of(self.divergence)
-
-        def gap(modules: Sequence[nn.Module]) -> Tensor:
-            first = h if h is not None else modules[1]
-            sides = [
-                side.between(first, modules[0], distance, self.ridge) for side in (left, right)
-            ]
-            return -(sides[0] - sides[1]).abs()
-
-        samples = torch.cat((*left.parts, *right.parts)).detach()
-        runs = [
-            self.search(gap, 1 if h is not None else 2, samples, self.random_state + restart)
-            for restart in starts(restarts)
-        ]
-        value, modules, _ = min(runs, key=lambda run: run[0])
-        curves = tuple(tuple(-v for v in curve) for _, _, curve in runs)
-        return MaxDiscrepancy(-value, h if h is not None else modules[1], modules[0], curves)
+        whole("restarts", self.restarts, minimum=1)
 
     def search(
+        self, loss: Callable[[Sequence[nn.Module]], Tensor], count: int, samples: Tensor
+    ) -> list[tuple[float, list[nn.Module], tuple[float, ...]]]:
+        """Minimize a loss of ``count`` hypotheses from every start: least value, where, all values.
+
+        The best step counts, not the last.
+        """
+        seeds = (self.random_state + k for k in range(self.restarts))
+        return [self._search(loss, count, samples, seed) for seed in seeds]
+
+    def _search(
         self,
         loss: Callable[[Sequence[nn.Module]], Tensor],
         count: int,
         samples: Tensor,
-        random_state: int,
+        seed: int,
     ) -> tuple[float, list[nn.Module], tuple[float, ...]]:
-        """Minimize a loss of ``count`` hypotheses; the best step counts, not the last."""
-        generator = torch.Generator().manual_seed(random_state)
+        generator = torch.Generator().manual_seed(seed)
         make = self.hypothesis or (lambda g: TanhHypothesis(samples, generator=g))
         modules = [make(generator) for _ in range(count)]
         parameters = [p for module in modules for p in module.parameters() if p.requires_grad]
@@ -326,3 +276,64 @@ class Ascent:
                 for parameter, kept in zip(parameters, best, strict=True):
                     parameter.copy_(kept)
         return min(curve), modules, tuple(curve)
+
+
+def max_discrepancy(
+    source: Any,
+    target: Any,
+    *,
+    h: Hypothesis | None = None,
+    divergence: str = "jeffreys",
+    ridge: Ridge = "auto",
+    ascent: Ascent | None = None,
+) -> MaxDiscrepancy:
+    """Maximize the discrepancy over h and h' by gradient ascent: a *lower bound* of Definition 1.
+
+    The maximum over a hypothesis class is not concave; what is found is attained, hence a lower
+    bound of the true maximum, and grows (weakly) with the steps and restarts of the ascent.
+
+    Parameters
+    ----------
+    source, target
+        Features (N_s, d) and (N_t, d).
+    h
+        Fix the first hypothesis: D(P_s, P_t; h).
+    divergence, ridge
+        See `discrepancy`.
+    ascent
+        Hypothesis class, steps, restarts and seed; None: those of ``Ascent()``.
+
+    Examples
+    --------
+    >>> generator = torch.Generator().manual_seed(0)
+    >>> x = torch.randn(100, 2, generator=generator, dtype=torch.float64)
+    >>> quick = Ascent(steps=30, restarts=1)
+    >>> near, far = (max_discrepancy(x, shift * x, ascent=quick) for shift in (1.1, 3.0))
+    >>> near.value < far.value
+    True
+    """
+    (s, t), _ = two_domains(source, target)
+    offset, distance = one_ridge(ridge, (s, t)), distance_of(divergence)
+    sides = DomainMixture((s,), (1.0,)), DomainMixture((t,), (1.0,))
+    return maximize(sides, h, distance, offset, ascent or Ascent())
+
+
+def maximize(
+    sides: tuple[DomainMixture, DomainMixture],
+    h: Hypothesis | None,
+    distance: Callable[[Tensor, Tensor], Tensor],
+    ridge: float,
+    ascent: Ascent,
+) -> MaxDiscrepancy:
+    """Maximize the discrepancy between two mixtures over h' (and h, if it is not given)."""
+
+    def gap(modules: Sequence[nn.Module]) -> Tensor:
+        first = h if h is not None else modules[1]
+        one, other = (side.between(first, modules[0], distance, ridge) for side in sides)
+        return -(one - other).abs()
+
+    samples = torch.cat((*sides[0].parts, *sides[1].parts)).detach()
+    runs = ascent.search(gap, 1 if h is not None else 2, samples)
+    value, modules, _ = min(runs, key=lambda run: run[0])
+    curves = tuple(tuple(-v for v in curve) for _, _, curve in runs)
+    return MaxDiscrepancy(-value, h if h is not None else modules[1], modules[0], curves)

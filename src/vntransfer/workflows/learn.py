@@ -2,19 +2,19 @@
 
 from collections.abc import Mapping, Sequence
 from itertools import chain
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from vntransfer.checks import number, whole
+from vntransfer.checks import number, one_of, whole
 from vntransfer.continual import METHODS, Task, accuracy_matrix
 from vntransfer.continual.metrics import score
 from vntransfer.continual.networks import dense
 from vntransfer.errors import ArgumentError, DataError, DivergedError, DomainError
-from vntransfer.progress import report
+from vntransfer.progress import Progress, silent
 from vntransfer.tables.encoder import TableEncoder
 from vntransfer.tables.files import Column
 from vntransfer.tables.frame import Frame
@@ -48,6 +48,7 @@ def learn_tasks(
     batch_size: int = 4,
     random_state: int = 0,
     delimiter: str = ",",
+    progress: Progress | None = None,
 ) -> ContinualModel:
     """Learn the tasks of a table one after another, and score held-out rows of all after each.
 
@@ -76,6 +77,8 @@ def learn_tasks(
         Of the network and its training.
     random_state
         Seed.
+    progress
+        Called with the method's name, how many tasks are learned, and how many there are.
 
     Examples
     --------
@@ -129,7 +132,7 @@ def learn_tasks(
     generator = torch.Generator().manual_seed(random_state)
     net = dense([X.shape[1], *sizes, max(1, len(classes))], generator=generator)
     initial = np.array([score(net, own) for own in tasks])
-    total = len(tasks)
+    total, report = len(tasks), progress or silent
     learner = METHODS[method](net)
     try:
         matrix = accuracy_matrix(
@@ -168,11 +171,9 @@ def learn_tasks(
 
 def check_options(method: str, kind: str, order: str, held_out: float) -> None:
     """Raise unless a method can be run with these options."""
-    if method not in METHODS:
-        raise ArgumentError(f"method: unknown {method!r}; expected one of {', '.join(METHODS)}")
-    for name, value, known in (("kind", kind, Kind), ("order", order, Order)):
-        if value not in get_args(known):
-            raise ArgumentError(f"{name}: expected one of {get_args(known)}, got {value!r}")
+    one_of("method", method, METHODS)
+    one_of("kind", kind, Kind)
+    one_of("order", order, Order)
     if not 0 < number("held_out", held_out) < 1:
         raise ArgumentError(f"held_out: expected a share between 0 and 1, got {held_out!r}")
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from vntransfer.checks import Names
 from vntransfer.errors import ArgumentError, DataError
-from vntransfer.progress import report
+from vntransfer.progress import Progress, silent
 from vntransfer.storage.files import atomic_write
 from vntransfer.storage.places import check_file
 from vntransfer.tables.encoder import Findings, TableEncoder
@@ -174,6 +174,7 @@ def predict_file(
     escape_formulas: bool = False,
     delimiter: str = ",",
     size: int = CHUNK,
+    progress: Progress | None = None,
 ) -> Written:
     """Predict the rows of a file and write them to another.
 
@@ -198,6 +199,8 @@ def predict_file(
         Of the csv file that is read, and written.
     size
         Rows at a time.
+    progress
+        Called with "rows" and how many are written; how many there are is not known.
     """
     file, *more = expand(path)
     if more:
@@ -228,7 +231,7 @@ def predict_file(
                 learned = False if places is None else np.isin(places, [*model.sources])
                 done.count(chunk.columns[response], found, model.classes, learned)
             write(_written(chunk, shown, found))
-            report("rows", done.rows, None)
+            (progress or silent)("rows", done.rows, None)
         if not done.rows:
             raise DataError(f"{file}: has a header but no rows; nothing to predict")
     if elsewhere:

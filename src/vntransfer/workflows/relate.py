@@ -3,18 +3,10 @@
 from collections.abc import Sequence
 from typing import Any
 
-from vntransfer.checks import number, whole
-from vntransfer.errors import ArgumentError
-from vntransfer.relations import (
-    RIDGE,
-    Noise,
-    Null,
-    Relation,
-    check_divergence,
-    check_words,
-)
+from vntransfer.progress import Progress
+from vntransfer.relations import RIDGE, Engine, Noise, Null, RelateSettings, Relation
 from vntransfer.relations.compare import compare, summarize_domains
-from vntransfer.workflows.relate_tables import Engine, read_table
+from vntransfer.workflows.relate_tables import read_table
 
 
 def relate(
@@ -36,6 +28,7 @@ def relate(
     random_state: int = 0,
     engine: Engine = "local",
     scheduler: str | None = None,
+    progress: Progress | None = None,
 ) -> Relation:
     """Which places behave alike: divergences, intervals, tests and rankings of all pairs.
 
@@ -71,6 +64,8 @@ def relate(
         Seed.
     engine, scheduler
         "dask" reads the files on the workers of a cluster, at an address or on this machine.
+    progress
+        Called with what is done (a file, "pairs"), how much so far, and how much there is.
 
     Returns
     -------
@@ -86,44 +81,24 @@ def relate(
     >>> [near.name for near in found.ranking("north")]
     ['east', 'south']
     """
-    check_divergence(divergence)
-    ridge = number("ridge", ridge, exclusive=True)
-    if not 0.5 <= number("level", level) < 1:
-        raise ArgumentError(f"level: expected a share from 0.5 to below 1, got {level}")
-    check_words(null=null, noise=noise)
-    n_bootstrap = whole("n_bootstrap", n_bootstrap, minimum=20)
-    if n_resamples is not None:
-        n_resamples = whole("n_resamples", n_resamples, minimum=1)
-    random_state = whole("random_state", random_state)
-    treatment: list[tuple[str, str, str]] = []
-    if domain is None and response is None:
-        made, notes = summarize_domains(data, random_state), list[str]()
-    elif domain is None or response is None:
-        raise ArgumentError("domain, response: a table needs both, domains (X, y) neither")
-    else:
-        made, encoder, notes = read_table(
-            data,
-            domain=domain,
-            response=response,
-            features=features,
-            drop=drop,
-            category=category,
-            delimiter=delimiter,
-            random_state=random_state,
-            engine=engine,
-            scheduler=scheduler,
-        )
-        treatment = encoder.summary()
-    settings = {
-        "divergence": divergence,
-        "null": null,
-        "noise": noise,
-        "level": level,
-        "ridge": ridge,
-        "n_bootstrap": n_bootstrap,
-        "random_state": random_state,
-        "columns": made.n_features,
-        "domain": domain or "domain",
-        "response": response or "y",
-    }
-    return compare(made, settings, n_resamples, notes, treatment)
+    settings = RelateSettings(
+        domain,
+        response,
+        features,
+        drop,
+        category,
+        divergence,
+        null,
+        noise,
+        n_resamples,
+        n_bootstrap,
+        level,
+        ridge,
+        random_state,
+        engine,
+        scheduler,
+    )
+    if settings.domain is None:
+        return compare(summarize_domains(data, settings.random_state), settings, progress=progress)
+    made, encoder, notes = read_table(data, settings, delimiter=delimiter, progress=progress)
+    return compare(made, settings, notes=notes, treatment=encoder.summary(), progress=progress)

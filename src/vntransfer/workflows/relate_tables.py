@@ -3,13 +3,14 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vntransfer.errors import ArgumentError, DataError
-from vntransfer.progress import report
+from vntransfer.errors import DataError
+from vntransfer.progress import Progress, silent
+from vntransfer.relations import RelateSettings
 from vntransfer.relations.summaries import Summaries
 from vntransfer.tables import Findings, Frame, TableEncoder, read_frame
 from vntransfer.tables.files import (
@@ -26,8 +27,6 @@ from vntransfer.tables.prefetch import ahead
 from vntransfer.tables.preview import first_rows, look
 from vntransfer.tables.problem import choose_features, read_places, read_responses
 from vntransfer.tables.schema import MISSING
-
-Engine = Literal["local", "dask"]
 
 ROWS, STEP = 65_536, 4_000_000
 """Rows, and cells, per step."""
@@ -81,25 +80,18 @@ class FilePart:
 
 def read_table(
     data: Any,
+    settings: RelateSettings,
     *,
-    domain: str,
-    response: str,
-    features: Sequence[str] | None = None,
-    drop: Sequence[str] = (),
-    category: Sequence[str] = (),
     delimiter: str = ",",
-    random_state: int = 0,
-    engine: Engine = "local",
-    scheduler: str | None = None,
+    progress: Progress | None = None,
 ) -> tuple[Summaries, TableEncoder, list[str]]:
     """Summaries of the domains of a table, how its columns were encoded, and notes.
 
-    See `relate` for the arguments.
+    See `relate` for the arguments; the settings name the columns of domains and responses.
     """
-    if engine not in ("local", "dask"):
-        raise ArgumentError(f"engine: expected 'local' or 'dask', got {engine!r}")
-    if scheduler is not None and engine == "local":
-        raise ArgumentError("scheduler: is for engine 'dask', got engine 'local'; name that one")
+    domain, response = settings.domain or "", settings.response or ""
+    features, drop, category = settings.features, settings.drop, settings.category
+    random_state, report = settings.random_state, progress or silent
     if isinstance(data, Frame) or hasattr(data, "columns") or hasattr(data, "keys"):
         frame = read_frame(data)
         names = choose_features(frame.name, list(frame.columns), domain, response, features, drop)
@@ -134,10 +126,10 @@ def read_table(
     )
     plan = ReadingPlan(domain, response, encoder, delimiter, random_state)
     parts = _parts(files)
-    if engine == "dask":
+    if settings.engine == "dask":
         from vntransfer.workflows.relate_dask import over_workers
 
-        made = over_workers(plan, parts, scheduler)
+        made = over_workers(plan, parts, settings.scheduler)
     else:
         made = Summaries(len(encoder.names))
         for part in parts:
