@@ -1,8 +1,4 @@
-"""How long training steps take: loops mark their steps, whoever asked learns of them.
-
-The time of a step belongs to no model and no result, so it is neither an option nor a part of a
-history: it goes to a listener, and where there is none nothing is measured.
-"""
+"""How long training steps take: every training loop measures its steps and returns the times."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,29 +11,54 @@ from time import process_time
 class StepTimes:
     """Steps of training and their processor time.
 
-    The first step is counted but not timed: it imports, allocates and sets up what all others use.
-    Processor time does not run while the process waits for others or is stopped.
+    The first step of a loop is counted but not timed: it imports, allocates and sets up what all
+    others use. Processor time does not run while the process waits for others or is stopped.
 
     Parameters
     ----------
     made
         Number of steps.
+    timed
+        Number of steps that are in ``seconds``.
     seconds
-        Processor time of all steps but the first.
+        Their processor time.
+
+    Examples
+    --------
+    >>> times = StepTimes()
+    >>> for _ in range(3):
+    ...     with times.step():
+    ...         pass
+    >>> times.made, times.timed, times.seconds >= 0
+    (3, 2, True)
+    >>> (times + times).timed
+    4
     """
 
     made: int = 0
+    timed: int = 0
     seconds: float = 0.0
 
-    @property
-    def timed(self) -> int:
-        """Number of steps that are in ``seconds``."""
-        return max(0, self.made - 1)
+    @contextmanager
+    def step(self) -> Iterator[None]:
+        """Measure one step of a loop; a step that raises does not count."""
+        start = process_time()
+        yield
+        seconds, listener = process_time() - start, _listener.get()
+        self._add(seconds)
+        if listener is not None:
+            listener._add(seconds)
 
-    def add(self, seconds: float) -> None:
-        """Take in a step."""
-        self.seconds += seconds if self.made else 0.0
+    def _add(self, seconds: float) -> None:
+        if self.made:
+            self.timed += 1
+            self.seconds += seconds
         self.made += 1
+
+    def __add__(self, other: "StepTimes") -> "StepTimes":
+        return StepTimes(
+            self.made + other.made, self.timed + other.timed, self.seconds + other.seconds
+        )
 
 
 _listener: ContextVar[StepTimes | None] = ContextVar("steps", default=None)
@@ -45,17 +66,7 @@ _listener: ContextVar[StepTimes | None] = ContextVar("steps", default=None)
 
 @contextmanager
 def step_times() -> Iterator[StepTimes]:
-    """Learn of the training steps that are made inside the block.
-
-    Examples
-    --------
-    >>> with step_times() as times:
-    ...     for _ in range(3):
-    ...         with one_step():
-    ...             pass
-    >>> times.made, times.timed, times.seconds >= 0
-    (3, 2, True)
-    """
+    """Learn of the training steps that are made inside the block."""
     times = StepTimes()
     token = _listener.set(times)
     try:
@@ -67,10 +78,5 @@ def step_times() -> Iterator[StepTimes]:
 @contextmanager
 def one_step() -> Iterator[None]:
     """Mark one step of a training loop."""
-    times = _listener.get()
-    if times is None:
+    with StepTimes().step():
         yield
-        return
-    start = process_time()
-    yield
-    times.add(process_time() - start)

@@ -10,7 +10,18 @@ import pytest
 import torch
 from torch import Tensor
 
-from helpers.tiny import classes, cnn, flat, learn, make, net, pictures, responses, values
+from helpers.tiny import (
+    classes,
+    cnn,
+    flat,
+    learn,
+    make,
+    make_steps,
+    net,
+    pictures,
+    responses,
+    values,
+)
 from vntransfer.continual import (
     METHODS,
     SGD,
@@ -121,7 +132,7 @@ def test_restored_from_a_checkpoint_it_goes_on_identically(
         learn(method, tasks[:2], **options)
         if stop:
             method.before_task()
-            train(model, tasks[2], method, callback=lambda step, _: step == stop, **options)
+            make_steps(method, tasks[2], 0, stop, **options)
         save_checkpoint(file, model, method, position={"task": 2, "step": stop})
 
     straight, first, second = net(), net(), net(seed=9)
@@ -132,7 +143,7 @@ def test_restored_from_a_checkpoint_it_goes_on_identically(
     assert position == {"task": 2, "step": stop}
     if not stop:
         method.before_task()
-    train(second, tasks[2], method, start=position["step"], **options)
+    make_steps(method, tasks[2], position["step"], None, **options)
     method.after_task()
     learn(method, tasks[3:], **options)
     assert values(straight) == values(second)

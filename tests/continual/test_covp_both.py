@@ -15,6 +15,7 @@ from helpers.tiny import (
     generator,
     inputs_and_slopes,
     learn,
+    make_steps,
     net,
     pictures,
     responses,
@@ -31,7 +32,6 @@ from vntransfer.continual import (
     load_checkpoint,
     retained_accuracy,
     save_checkpoint,
-    train,
 )
 from vntransfer.continual._projection import BUFFER
 from vntransfer.divergences import log_det, von_neumann
@@ -239,12 +239,12 @@ def test_it_goes_on_from_a_checkpoint_amid_a_block(tmp_path: Path, memory: int) 
         learn(stopped, [task])
         task.x.fill_(float("nan"))  # a finished task is not read again
     stopped.before_task()
-    train(first, tasks[2], stopped, lr=0.05, batch_size=2, callback=lambda step, _: step == 5)
+    make_steps(stopped, tasks[2], 0, 5, lr=0.05, batch_size=2)
     assert stopped.since == 1
     save_checkpoint(tmp_path / "a", first, stopped)
     method = make(second)
     load_checkpoint(tmp_path / "a", second, method)
-    train(second, tasks[2], method, lr=0.05, batch_size=2, start=5)
+    make_steps(method, tasks[2], 5, None, lr=0.05, batch_size=2)
     method.after_task()
     learn(method, tasks[3:])
     assert values(straight) == values(second)

@@ -8,7 +8,8 @@ from torch import Tensor, nn
 
 from helpers.tiny import classes, generator, net, responses
 from vntransfer.continual import Heads, default_loss, diagonal_fisher
-from vntransfer.continual._fisher import Fisher, Pending
+from vntransfer.continual._fisher import Fisher
+from vntransfer.continual._memory import Pending
 from vntransfer.errors import ArgumentError
 
 

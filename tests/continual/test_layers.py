@@ -10,7 +10,7 @@ from helpers.tiny import classes, cnn, generator, net, pictures
 from vntransfer.continual import REWC, RSP, ContinualMethod, Freeze, L2Anchor, Task, train
 from vntransfer.continual._fisher import diagonal_fisher
 from vntransfer.continual._layer_recorder import Tape, layer_fisher, layer_inputs
-from vntransfer.continual._layers import Junction, Layer, find_layers, junctions
+from vntransfer.continual._layers import Junction, Layer, find_layers
 from vntransfer.errors import ArgumentError
 
 CONVOLUTIONS: list[dict[str, Any]] = [
@@ -147,7 +147,7 @@ def test_layers_that_take_no_part_are_named() -> None:
 def test_junctions_of_channels() -> None:
     first, second = Layer("a", nn.Conv2d(1, 3, 3)), Layer("b", nn.Conv2d(3, 5, 3))
     flat = Layer("c", nn.Linear(20, 2))
-    between, last = junctions([first, second, flat])
+    between, last = Junction(first, second), Junction(second, flat)
     x = torch.randn(2, 3, 4, 4, generator=generator())
     torch.testing.assert_close(between.activations(x), x.mean((2, 3)))
     y = torch.randn(2, 5, 2, 2, generator=generator())

@@ -25,7 +25,6 @@ from vntransfer.continual import (
     forgetting_curve,
     forward_transfer,
     load_checkpoint,
-    over_seeds,
     save_checkpoint,
     score,
     summary,
@@ -106,15 +105,6 @@ def test_small_labels_are_counted_through_many_heads() -> None:
     expected = [[0, 199], [200, 399], [400, 599]]
     assert [task.y.tolist() for task in as_tasks(stream)] == expected
     assert [task.y_test.tolist() for task in as_tasks(stream)] == expected
-
-
-def test_standard_errors() -> None:
-    found = over_seeds([{"RA": 1.0}, {"RA": 2.0}, {"RA": 6.0}])
-    assert found["RA"] == pytest.approx((3.0, np.std([1, 2, 6], ddof=1) / 3**0.5))
-    with pytest.raises(ArgumentError, match="at least two runs"):
-        over_seeds([{"RA": 1.0}])
-    with pytest.raises(ArgumentError, match=r"run 0 has \['RA'\], run 1 has \['BT'\]"):
-        over_seeds([{"RA": 1.0}, {"BT": 1.0}])
 
 
 def test_wrong_shapes_are_named() -> None:

@@ -58,13 +58,12 @@ def test_relatedness_by_every_rule() -> None:
         assert bool(relatedness(1e6 * D, kind, 1.0, "none").isfinite().all())
 
 
-@pytest.mark.parametrize("owns", ["outgoing", "incoming", "both"])
-def test_who_owns_what(owns: Any) -> None:
-    """Σ_A r_A (θ - θ_A)² by loops over parameters, for a CNN and for every rule."""
+def test_groups_own_the_weights_that_go_out_from_them() -> None:
+    """Σ_A r_A (θ - θ_A)² by loops over the parameters of a CNN."""
     model = nn.Sequential(
         nn.Conv2d(2, 3, 3), nn.ReLU(), nn.Flatten(), nn.Linear(12, 4), nn.ReLU(), nn.Linear(4, 2)
     ).double()
-    owned = Owned(find_layers(model), owns)
+    owned = Owned(find_layers(model))
     owned.labels = [torch.tensor([0, 1, 0]), torch.tensor([0, 1, 2, 1])]
     g = generator()
     r = [torch.rand(2, n, generator=g).double() for n in (2, 3)]
@@ -73,17 +72,14 @@ def test_who_owns_what(owns: Any) -> None:
             for p in model.parameters():
                 p.copy_(torch.randn(p.shape, generator=g))
         owned.keep()
-    past = [[values[t] for values in owned.values] for t in range(2)]
-    first = 1 if owns == "outgoing" else 0
-    layers = owned.layers[first:]
     found = list(owned.collapse(r))
-    assert len(found) == 2 * len(layers)
-    for i, layer in enumerate(layers, first):
-        for which, (p, R, anchor) in enumerate(found[2 * (i - first) :][:2]):
+    assert len(found) == 2 * len(owned.layers)
+    for i, layer in enumerate(owned.layers):
+        for which, (p, R, anchor) in enumerate(found[2 * i :][:2]):
             assert p is layer.parameters()[which]
             for index in product(*map(range, p.shape)):
                 c = [_weight(owned, r, i, index, t, bias=which == 1) for t in range(2)]
-                values = [float(task[2 * (i - first) + which][index]) for task in past]
+                values = [float(owned.values[2 * i + which][t][index]) for t in range(2)]
                 assert float(R[index]) == pytest.approx(sum(c))
                 mean = (c[0] * values[0] + c[1] * values[1]) / sum(c)
                 assert float(anchor[index]) == pytest.approx(mean)
@@ -92,18 +88,11 @@ def test_who_owns_what(owns: Any) -> None:
 def _weight(
     owned: Owned, r: list[Tensor], i: int, index: tuple[int, ...], t: int, *, bias: bool
 ) -> float:
-    """r of one parameter: of the units that it leaves (outgoing) and enters (incoming)."""
-    total, last = 0.0, len(owned.layers) - 1
-    incoming = owned.owns != "outgoing" and i < last
-    outgoing = owned.owns != "incoming" and i > 0 and not bias
-    if incoming:
-        total += float(r[i][t, owned.labels[i][index[0]]])
-    if outgoing:
-        spread = owned.layers[i].weight.shape[1] // len(owned.labels[i - 1])
-        total += float(r[i - 1][t, owned.labels[i - 1][index[1] // spread]])
-    if not incoming and not outgoing:
-        total = float(r[i - 1][t].mean())
-    return total
+    """r of one parameter: of the unit that it leaves; of a bias the mean."""
+    if bias:
+        return float(r[i][t].mean())
+    spread = owned.layers[i].weight.shape[1] // len(owned.labels[i])
+    return float(r[i][t, owned.labels[i][index[1] // spread]])
 
 
 def test_a_step_is_the_gradient_of_equation_10() -> None:
@@ -204,18 +193,6 @@ def test_running_moments_are_those_of_all_rows() -> None:
     assert running.count == 30
 
 
-def test_memory_compares_tasks_under_the_present_network() -> None:
-    tasks = classes()
-    method = RSP(net(), groups=3, covariances="memory", memory=8, every=8)
-    learn(method, tasks[:1])
-    assert method.stored_samples == 8
-    learn(method, [tasks[0]])  # the same samples come again: no difference, whatever was learned
-    assert float(method.divergences[0].max()) < 1e-5
-    learn(method, tasks[1:2])
-    assert method.stored_samples == 24
-    assert float(method.divergences[0].min()) > 1e-4
-
-
 def test_first_layer_and_responses() -> None:
     tasks = classes()
     free = RSP(net(), groups=3, first_layer="none")
@@ -243,7 +220,7 @@ def test_classes_of_heads_are_counted_within_them() -> None:
     assert uneven._columns(torch.tensor([1, 4, 5])).tolist() == [[0, 1, 0], [0, 0, 1], [1, 0, 0]]
 
 
-@pytest.mark.parametrize("grouping", ["communities", "spectral", "random"])
+@pytest.mark.parametrize("grouping", ["communities", "random"])
 @pytest.mark.parametrize("normalize", ["tasks", "groups", "none"])
 def test_groupings_and_normalisations_run(grouping: Any, normalize: Any) -> None:
     model = net()
@@ -262,7 +239,6 @@ def test_groupings_and_normalisations_run(grouping: Any, normalize: Any) -> None
     [
         ({"groups": 0}, "groups: expected a whole number from 1"),
         ({"grouping": "some"}, "grouping: expected one of"),
-        ({"owns": "some"}, "owns: expected one of"),
         ({"normalize": "some"}, "normalize: expected one of"),
         ({"relatedness": "some"}, "relatedness: expected one of"),
         ({"response": "some"}, "response: expected one of"),
@@ -283,7 +259,7 @@ def test_misuse_is_named() -> None:
     method = RSP(net(), groups=3)
     method.before_task()
     for label in (7, -1):
-        with pytest.raises(ArgumentError, match=f"class {label} seen, but 3 classes are known"):
+        with pytest.raises(ArgumentError, match=f"class {label} seen, but .*3 classes"):
             method.observe(torch.zeros(2, 6), torch.tensor([0, label]))
     with pytest.raises(ArgumentError, match="RSP needs two samples of a task, 0 seen"):
         method.after_task()

@@ -175,19 +175,16 @@ def test_unknown_layers_are_named() -> None:
 
 
 @pytest.mark.parametrize("margin", [0.0, 0.7])
-@pytest.mark.parametrize("sample", [None, 3])
-def test_agem(margin: float, sample: int | None) -> None:
+def test_agem(margin: float) -> None:
     tasks = classes(3, dtype=F64)
     ours, plain = net(dtype=F64), net(dtype=F64)
-    learn(AGEM(ours, margin=margin, memory=4, sample=sample, random_state=3), tasks, lr=RATE)
-    kept_x, kept_y, turned, rng = [], [], 0, generator(3)
+    learn(AGEM(ours, margin=margin, memory=4), tasks, lr=RATE)
+    kept_x, kept_y, turned = [], [], 0
     for task in tasks:
         for x, y in task.batches(2):
             g = slope(plain, x, y)
             if kept_x:
-                old, labels = torch.cat(kept_x), torch.cat(kept_y)
-                rows = torch.randperm(len(old), generator=rng)[:sample] if sample else slice(None)
-                r = slope(plain, old[rows], labels[rows])
+                r = slope(plain, torch.cat(kept_x), torch.cat(kept_y))
                 if g @ r < 0:
                     v = max(margin, float(-(g @ r) / (r @ r)))
                     g = g + v * r

@@ -7,7 +7,16 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from vntransfer.continual import METHODS, ContinualMethod, Heads, MultiHead, Task, dense, train
+from vntransfer.continual import (
+    METHODS,
+    ContinualMethod,
+    Heads,
+    MultiHead,
+    Task,
+    dense,
+    steps,
+    train,
+)
 
 OPTIONS: dict[str, dict[str, Any]] = {
     "mer": {"beta": 0.3, "memory": 6, "replay": 2, "steps": 2},
@@ -79,6 +88,16 @@ def cnn(n_tasks: int = 3) -> MultiHead:
         for p in body.parameters():
             p.copy_(0.3 * torch.randn(p.shape, generator=g))
     return MultiHead(body, 10, [2] * n_tasks, generator=g)
+
+
+def make_steps(
+    method: ContinualMethod, task: Task, start: int, stop: int | None, lr: float, **options: Any
+) -> None:
+    """Make steps of a task from one on, up to another one (None: all)."""
+    optimizer = torch.optim.SGD(method.parameters, lr=lr)
+    for step in steps(method.model, task, method, optimizer=optimizer, start=start, **options):
+        if step.made == stop:
+            return
 
 
 def learn(method: ContinualMethod, tasks: list[Task], **options: Any) -> ContinualMethod:

@@ -23,7 +23,6 @@ from vntransfer.continual.metrics import backward_transfer as backward_transfer
 from vntransfer.continual.metrics import forgetting_curve as forgetting_curve
 from vntransfer.continual.metrics import forward_transfer as forward_transfer
 from vntransfer.continual.metrics import learning_accuracy as learning_accuracy
-from vntransfer.continual.metrics import over_seeds as over_seeds
 from vntransfer.continual.metrics import retained_accuracy as retained_accuracy
 from vntransfer.continual.metrics import score as score
 from vntransfer.continual.metrics import summary as summary
@@ -37,4 +36,5 @@ from vntransfer.continual.si import SI as SI
 from vntransfer.continual.training import Heads as Heads
 from vntransfer.continual.training import Task as Task
 from vntransfer.continual.training import as_tasks as as_tasks
+from vntransfer.continual.training import steps as steps
 from vntransfer.continual.training import train as train

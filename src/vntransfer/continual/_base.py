@@ -3,14 +3,13 @@
 import inspect
 from collections.abc import Callable, Sequence
 from functools import wraps
-from typing import Any, ClassVar, ParamSpec, Protocol, runtime_checkable
+from typing import Any, ClassVar, ParamSpec
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from vntransfer.checks import number
-from vntransfer.checks import whole as whole
+from vntransfer.checks import whole
 from vntransfer.display import short
 from vntransfer.errors import ArgumentError, DivergedError
 
@@ -66,12 +65,63 @@ def predictions(output: Tensor, y: Tensor) -> Tensor:
     return output.reshape(y.shape)
 
 
-@runtime_checkable
-class MethodPart(Protocol):
-    """A part of a method with options of its own, which a checkpoint must agree with."""
+class Saved:
+    """Something with a state that checkpoints hold, and options that they must agree with.
+
+    ``saved`` and ``fixed`` name the attributes. A state holds tensors, numbers, strings, None,
+    lists or dicts of these, generators, and parts that have a state themselves.
+
+    Examples
+    --------
+    >>> class Counter(Saved):
+    ...     saved = ("count",)
+    ...     count = 3
+    >>> other = Counter()
+    >>> other.load_state({"count": 5})
+    >>> Counter().state(), other.count
+    ({'count': 3}, 5)
+    """
+
+    saved: ClassVar[tuple[str, ...]] = ()
+    fixed: ClassVar[tuple[str, ...]] = ()
 
     def options(self) -> dict[str, Any]:
-        """Give them."""
+        """Give the options that a checkpoint must agree with."""
+        return {name: getattr(self, name) for name in self.fixed}
+
+    def names_of_state(self) -> tuple[str, ...]:
+        """Give the attributes that make up the state."""
+        return self.saved
+
+    def state(self) -> dict[str, Any]:
+        """Everything that a checkpoint must hold; references, not copies."""
+        state = {}
+        for name in self.names_of_state():
+            value = getattr(self, name)
+            if isinstance(value, torch.Generator):
+                value = value.get_state()
+            state[name] = value.state() if hasattr(value, "load_state") else value
+        return state
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        """Take over the state that another one of this class and these options gave."""
+        if set(state) != (expected := set(self.names_of_state())):
+            raise ArgumentError(
+                f"state: expected {sorted(expected)} for {type(self).__name__}, got "
+                f"{sorted(state)}; it belongs to another method or version"
+            )
+        for name, value in state.items():
+            own = getattr(self, name)
+            if isinstance(own, torch.Generator):
+                own.set_state(value)
+            elif hasattr(own, "load_state"):
+                own.load_state(value)
+            else:
+                setattr(self, name, value)
+        self.restored()
+
+    def restored(self) -> None:
+        """Rebuild what a checkpoint does not hold: it keeps tuples as lists."""
 
 
 def _remembering(init: Callable[Given, None]) -> Callable[Given, None]:
@@ -98,7 +148,7 @@ def _shown(value: object) -> str:
     return short(repr(value) if name is None else name, 40)
 
 
-class ContinualMethod:
+class ContinualMethod(Saved):
     """A method of continual learning, to be called by anybody's training loop.
 
     The hooks, in the order of a loop::
@@ -135,7 +185,6 @@ class ContinualMethod:
 
     id: ClassVar[str]
     off: ClassVar[dict[str, Any]] = {"strength": 0.0}
-    saved: ClassVar[tuple[str, ...]] = ()
     whole_step: ClassVar[bool] = False  # True: only `step` is enough, the hooks are not
 
     def __init_subclass__(cls) -> None:
@@ -231,46 +280,23 @@ class ContinualMethod:
         """Number of samples of finished tasks that are kept."""
         return 0
 
-    def state(self) -> dict[str, Any]:
-        """Everything that a checkpoint must hold; references, not copies."""
-        state: dict[str, Any] = {"tasks_done": self.tasks_done, "in_task": self.in_task}
-        for name in self.saved:
-            value = getattr(self, name)
-            if isinstance(value, torch.Generator):
-                value = value.get_state()
-            state[name] = value.state() if hasattr(value, "load_state") else value
-        return state
-
-    def load_state(self, state: dict[str, Any]) -> None:
-        """Take over the state that another method of this class and these options gave."""
-        expected = {"tasks_done", "in_task", *self.saved}
-        if set(state) != expected:
-            raise ArgumentError(
-                f"state: expected {sorted(expected)} for {type(self).__name__}, got "
-                f"{sorted(state)}; it belongs to another method"
-            )
-        for name, value in state.items():
-            own = getattr(self, name)
-            if isinstance(own, torch.Generator):
-                own.set_state(value)
-            elif hasattr(own, "load_state"):
-                own.load_state(value)
-            else:
-                setattr(self, name, value)
+    def names_of_state(self) -> tuple[str, ...]:
+        """Give the attributes that make up the state."""
+        return ("tasks_done", "in_task", *self.saved)
 
     def options(self) -> dict[str, Any]:
         """Give the options that a checkpoint must agree with."""
         parts = {
             f"{part}.{name}": value
             for part, own in vars(self).items()
-            for name, value in (own.options() if isinstance(own, MethodPart) else {}).items()
+            for name, value in (own.options() if isinstance(own, Saved) else {}).items()
         }
         found = parts | {
             name: value
             for name, value in vars(self).items()
             if (value is None or isinstance(value, str | bool | int | float))
             and not name.startswith("_")
-            and name not in ("optimizer", "scaler", "tasks_done", "in_task", *self.saved)
+            and name not in ("optimizer", "scaler", *self.names_of_state())
         }
         layers = [layer.name for layer in getattr(self, "layers", [])]
         return found | ({"layers": layers} if layers else {})
@@ -321,36 +347,15 @@ def _effective(group: dict[str, Any]) -> float:
     return rate * (1 - group.get("dampening", 0.0)) / (1 - float(momentum))
 
 
-def strength_of(value: Any) -> float:
-    """Check the strength of a penalty."""
-    return number("strength", value)
-
-
-def share(name: str, value: Any) -> float:
-    """Check a number from 0 to 1.
+def seeded(random_state: Any) -> torch.Generator:
+    """Check the option ``random_state`` and give a generator that starts from it.
 
     Examples
     --------
-    >>> share("decay", 0.9)
-    0.9
+    >>> torch.equal(*(torch.rand(2, generator=seeded(3)) for _ in range(2)))
+    True
     """
-    found = number(name, value)
-    if found > 1:
-        raise ArgumentError(f"{name}: expected a number from 0 to 1, got {value!r}")
-    return found
-
-
-def choice(name: str, value: Any, allowed: Sequence[str]) -> Any:
-    """Check that an option is one of the words allowed.
-
-    Examples
-    --------
-    >>> choice("update", "proximal", ("proximal", "explicit"))
-    'proximal'
-    """
-    if value not in allowed:
-        raise ArgumentError(f"{name}: expected one of {', '.join(allowed)}, got {value!r}")
-    return value
+    return torch.Generator().manual_seed(whole("random_state", random_state))
 
 
 def refuse_infinite(what: str, *tensors: Tensor) -> None:

@@ -12,17 +12,7 @@ from vntransfer.continual._memory import TaskMemory
 
 
 class Episodic(ContinualMethod):
-    """A method that keeps the last samples of every task, and compares gradients with theirs.
-
-    Parameters
-    ----------
-    model, criterion
-        See `ContinualMethod`; the criterion is that of the memory.
-    margin
-        Smallest multiplier of a remembered gradient.
-    memory
-        Samples kept per task.
-    """
+    """A method that keeps the last samples of every task, and compares gradients with theirs."""
 
     off: ClassVar[dict[str, Any]] = {"memory": 0}
     saved: ClassVar[tuple[str, ...]] = ("memory",)

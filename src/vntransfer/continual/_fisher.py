@@ -1,22 +1,16 @@
-"""Diagonal Fisher information by per-sample gradients, and the samples it is taken on."""
+"""Diagonal Fisher information by per-sample gradients."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Literal, get_args
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call, grad, vmap
 from torch.nn import functional
 
-from vntransfer.checks import whole
-from vntransfer.continual._base import (
-    Criterion,
-    choice,
-    default_loss,
-    predictions,
-    refuse_infinite,
-)
+from vntransfer.checks import one_of, whole
+from vntransfer.continual._base import Criterion, default_loss, predictions, refuse_infinite
 from vntransfer.errors import ArgumentError
 
 Fisher = Literal["observed", "sampled", "expected", "squared_mean"]
@@ -26,67 +20,6 @@ CHUNK = 64
 
 NUMBERS = 2**23
 """Most numbers that these copies hold together (32 MB in single precision)."""
-
-
-class Pending:
-    """The first samples of the current task, kept until it ends.
-
-    Parameters
-    ----------
-    limit
-        How many; None keeps all that are observed.
-    name
-        What a method calls this option, for errors.
-
-    Examples
-    --------
-    >>> pending = Pending(3)
-    >>> pending.add(torch.zeros(2, 4), torch.zeros(2))
-    >>> pending.add(torch.ones(2, 4), torch.ones(2))
-    >>> pending.take()[1], pending.count
-    (tensor([0., 0., 1.]), 0)
-    """
-
-    def __init__(self, limit: int | None, name: str = "fisher_samples") -> None:
-        self.limit = None if limit is None else whole(name, limit, minimum=1)
-        self.clear()
-
-    def clear(self) -> None:
-        """Drop everything."""
-        self.x: list[Tensor] = []
-        self.y: list[Tensor] = []
-        self.count = 0
-
-    def add(self, x: Tensor, y: Tensor) -> None:
-        """Copy samples as long as there is room."""
-        room = len(x) if self.limit is None else self.limit - self.count
-        if room > 0:
-            self.x.append(x[:room].detach().clone())
-            self.y.append(y[:room].detach().clone())
-            self.count += len(self.x[-1])
-
-    def take(self) -> tuple[Tensor, Tensor]:
-        """Give all samples and drop them."""
-        if not self.count:
-            raise ArgumentError(
-                "after_task: no sample was observed in this task; call observe(x, y) in the loop"
-            )
-        x, y = torch.cat(self.x), torch.cat(self.y)
-        self.clear()
-        return x, y
-
-    def options(self) -> dict[str, Any]:
-        """Give what a checkpoint must agree with."""
-        return {"limit": self.limit}
-
-    def state(self) -> dict[str, Any]:
-        """Give what a checkpoint must hold."""
-        return {"x": self.x, "y": self.y}
-
-    def load_state(self, state: dict[str, Any]) -> None:
-        """Take over a state."""
-        self.x, self.y = list(state["x"]), list(state["y"])
-        self.count = sum(map(len, self.x))
 
 
 @contextmanager
@@ -150,7 +83,7 @@ def diagonal_fisher(
     >>> diagonal_fisher(model, x, torch.zeros(2), kind="expected")       # mean of x²
     [tensor([[5.]])]
     """
-    choice("kind", kind, get_args(Fisher))
+    one_of("kind", kind, Fisher)
     if len(x) == 0:
         raise ArgumentError("x: no samples; the Fisher information is a mean over some")
     nll = default_loss if criterion is None else criterion

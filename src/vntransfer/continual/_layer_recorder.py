@@ -82,15 +82,7 @@ class Tape:
 
 @torch.no_grad()
 def layer_inputs(model: nn.Module, layers: Sequence[Layer], x: Tensor) -> list[Tensor]:
-    """Give the inputs of each layer when the network sees x.
-
-    Examples
-    --------
-    >>> from vntransfer.continual._layers import find_layers
-    >>> net = nn.Sequential(nn.Linear(3, 2), nn.ReLU(), nn.Linear(2, 1, bias=False))
-    >>> [a.shape for a in layer_inputs(net, find_layers(net), torch.ones(5, 3))]
-    [torch.Size([5, 3]), torch.Size([5, 2])]
-    """
+    """Give the inputs of each layer when the network sees x."""
     seen: dict[int, list[Tensor]] = {k: [] for k in range(len(layers))}
 
     def record(k: int, module: nn.Module, inputs: tuple[Tensor, ...]) -> None:
@@ -116,30 +108,6 @@ def refuse_silent(names: Sequence[str]) -> None:
         )
 
 
-def squared_gradients(layer: Layer, x: Tensor, d: Tensor) -> Tensor:
-    """Sum over samples of the squared gradients (outputs, p) of a layer.
-
-    Parameters
-    ----------
-    layer
-        The layer.
-    x, d
-        A batch of its inputs, and the slopes of every sample's own loss at its outputs.
-
-    Examples
-    --------
-    >>> layer = Layer("a", nn.Linear(1, 1))
-    >>> squared_gradients(layer, torch.tensor([[2.0], [3.0]]), torch.tensor([[1.0], [2.0]]))
-    tensor([[40.,  5.]])
-    """
-    a, slopes = layer.rows(x), layer.slopes(d)
-    if len(a) == len(x):  # one row per sample: the square of d a' is d² a²'
-        return slopes.square().mT @ a.square()
-    n = len(x)
-    gradients = slopes.reshape(n, -1, layer.units).mT @ a.reshape(n, -1, layer.width)
-    return gradients.square().sum(0)
-
-
 def sample_slopes(
     model: nn.Module,
     layers: Sequence[Layer],
@@ -151,25 +119,7 @@ def sample_slopes(
 ) -> Iterator[tuple[int, Tensor, Tensor]]:
     """Give (place of the layer, its inputs, slopes of every sample's own loss), chunk by chunk.
 
-    Parameters
-    ----------
-    model, layers
-        Network, and those of its layers that are asked for.
-    x, y
-        Samples.
-    criterion
-        Mean loss over a batch's samples.
-    chunk
-        Samples at a time.
-
-    Examples
-    --------
-    >>> from vntransfer.continual._layers import find_layers
-    >>> net = nn.Linear(1, 1, bias=False)
-    >>> x = torch.tensor([[1.0], [3.0]])
-    >>> total = lambda output, y: (output * y).mean()
-    >>> [d.tolist() for _, _, d in sample_slopes(net, find_layers(net), x, 2 * x, total)]
-    [[[2.0], [6.0]]]
+    The criterion is a mean over a batch's samples.
     """
     weights = [layer.weight for layer in layers if layer.weight.requires_grad]
     if not weights:
@@ -200,11 +150,6 @@ def layer_fisher(
 ) -> list[Tensor]:
     """Mean over samples of the squared gradients (outputs, p) of layers: no copy per sample.
 
-    Parameters
-    ----------
-    model, layers, x, y, criterion, chunk
-        As in `sample_slopes`.
-
     Examples
     --------
     >>> from vntransfer.continual._layers import find_layers
@@ -212,11 +157,16 @@ def layer_fisher(
     >>> _ = nn.init.zeros_(net.weight)
     >>> half_square = lambda output, y: (output - y).square().mean() / 2
     >>> x = torch.tensor([[1.0], [3.0]])
-    >>> F, = layer_fisher(net, find_layers(net), x, net(x).detach() + 1, half_square)
-    >>> F      # mean of x²
-    tensor([[5.]])
+    >>> layer_fisher(net, find_layers(net), x, net(x).detach() + 1, half_square)   # mean of x²
+    [tensor([[5.]])]
     """
     total = [layer.weight.detach().new_zeros(layer.units, layer.width) for layer in layers]
-    for k, inputs, slopes in sample_slopes(model, layers, x, y, criterion, chunk=chunk):
-        total[k] += squared_gradients(layers[k], inputs, slopes)
+    for k, inputs, d in sample_slopes(model, layers, x, y, criterion, chunk=chunk):
+        layer, n = layers[k], len(inputs)
+        a, slopes = layer.rows(inputs), layer.slopes(d)
+        if len(a) == n:  # one row per sample: the square of d a' is d² a²'
+            total[k] += slopes.square().mT @ a.square()
+        else:
+            each = slopes.reshape(n, -1, layer.units).mT @ a.reshape(n, -1, layer.width)
+            total[k] += each.square().sum(0)
     return [F / len(x) for F in total]

@@ -7,7 +7,6 @@ meets rows a (n, p) of inputs with a one appended. The rows of a convolution are
 
 from collections.abc import Sequence
 from functools import partial
-from itertools import pairwise
 
 import torch
 from torch import Tensor, nn
@@ -23,13 +22,6 @@ KINDS = (nn.Linear, nn.Conv2d)
 
 class Layer:
     """A dense or convolutional layer as one matrix with the bias in its last column.
-
-    Parameters
-    ----------
-    name
-        Its name in the network.
-    module
-        ``nn.Linear`` or ``nn.Conv2d``.
 
     Examples
     --------
@@ -231,11 +223,6 @@ class Junction:
     Unit k of a dense layer meets one column of the next layer; a channel meets one slice of a
     convolution's kernel or, flattened, one column per position of a dense layer.
 
-    Parameters
-    ----------
-    before, after
-        The layers.
-
     Examples
     --------
     >>> hidden = Junction(Layer("a", nn.Conv2d(1, 4, 3)), Layer("b", nn.Linear(36, 10)))
@@ -274,18 +261,6 @@ class Junction:
         """Strongest |weight| (units, outputs) from each unit to each output."""
         weight = self.after.weight.detach().abs()
         return weight.reshape(len(weight), self.units, -1).amax(-1).mT
-
-
-def junctions(layers: Sequence[Layer]) -> list[Junction]:
-    """Junctions of a chain of layers.
-
-    Examples
-    --------
-    >>> net = nn.Sequential(nn.Linear(4, 3), nn.ReLU(), nn.Linear(3, 2))
-    >>> [j.units for j in junctions(find_layers(net))]
-    [3]
-    """
-    return [Junction(before, after) for before, after in pairwise(layers)]
 
 
 def watch_order(modules: Sequence[tuple[str, nn.Module, int]]) -> list[RemovableHandle]:

@@ -1,20 +1,74 @@
-"""Memories of samples: of every task so many, or a uniform sample of the whole stream."""
+"""Memories of samples: until a task ends, of every task, or uniform over the whole stream."""
 
-from typing import Any
+from typing import ClassVar, NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from vntransfer.checks import whole
+from vntransfer.continual._base import ContinualMethod, Criterion, Saved, seeded
+from vntransfer.errors import ArgumentError
 
 
-class TaskMemory:
+class Samples(NamedTuple):
+    """Inputs (n, ...) and responses (n, ...)."""
+
+    x: Tensor
+    y: Tensor
+
+
+class Pending(Saved):
+    """The first samples of the current task, kept until it ends.
+
+    None for a limit keeps all that are observed; ``name`` is what a method calls this option.
+
+    Examples
+    --------
+    >>> pending = Pending(3)
+    >>> pending.add(torch.zeros(2, 4), torch.zeros(2))
+    >>> pending.add(torch.ones(2, 4), torch.ones(2))
+    >>> pending.take().y, pending.count
+    (tensor([0., 0., 1.]), 0)
+    """
+
+    saved: ClassVar[tuple[str, ...]] = ("x", "y")
+    fixed: ClassVar[tuple[str, ...]] = ("limit",)
+
+    def __init__(self, limit: int | None, name: str = "fisher_samples") -> None:
+        self.limit = None if limit is None else whole(name, limit, minimum=1)
+        self.clear()
+
+    def clear(self) -> None:
+        """Drop everything."""
+        self.x: list[Tensor] = []
+        self.y: list[Tensor] = []
+        self.count = 0
+
+    def add(self, x: Tensor, y: Tensor) -> None:
+        """Copy samples as long as there is room."""
+        room = len(x) if self.limit is None else self.limit - self.count
+        if room > 0:
+            self.x.append(x[:room].detach().clone())
+            self.y.append(y[:room].detach().clone())
+            self.count += len(self.x[-1])
+
+    def take(self) -> Samples:
+        """Give all samples and drop them."""
+        if not self.count:
+            raise ArgumentError(
+                "after_task: no sample was observed in this task; call observe(x, y) in the loop"
+            )
+        taken = Samples(torch.cat(self.x), torch.cat(self.y))
+        self.clear()
+        return taken
+
+    def restored(self) -> None:
+        """Count the samples."""
+        self.count = sum(map(len, self.x))
+
+
+class TaskMemory(Saved):
     """The last samples of every task.
-
-    Parameters
-    ----------
-    size
-        Samples per task.
 
     Examples
     --------
@@ -22,12 +76,15 @@ class TaskMemory:
     >>> memory.add(torch.arange(3.0), torch.arange(3))
     >>> memory.end_task()
     >>> memory.tasks
-    [(tensor([1., 2.]), tensor([1, 2]))]
+    [Samples(x=tensor([1., 2.]), y=tensor([1, 2]))]
     """
+
+    saved: ClassVar[tuple[str, ...]] = ("tasks", "x", "y")
+    fixed: ClassVar[tuple[str, ...]] = ("size",)
 
     def __init__(self, size: int) -> None:
         self.size = whole("memory", size)
-        self.tasks: list[tuple[Tensor, Tensor]] = []
+        self.tasks: list[Samples] = []
         self.x: list[Tensor] = []
         self.y: list[Tensor] = []
 
@@ -41,39 +98,23 @@ class TaskMemory:
     def end_task(self) -> None:
         """Close the current task's memory."""
         if self.x:
-            self.tasks.append((torch.cat(self.x), torch.cat(self.y)))
+            self.tasks.append(Samples(torch.cat(self.x), torch.cat(self.y)))
         self.x, self.y = [], []
 
-    def union(self) -> tuple[Tensor, Tensor]:
+    def union(self) -> Samples:
         """Give the samples of all finished tasks."""
-        return torch.cat([x for x, _ in self.tasks]), torch.cat([y for _, y in self.tasks])
+        return Samples(*(torch.cat(parts) for parts in zip(*self.tasks, strict=True)))
 
     def __len__(self) -> int:
         return sum(len(x) for x, _ in self.tasks)
 
-    def options(self) -> dict[str, Any]:
-        """Give what a checkpoint must agree with."""
-        return {"size": self.size}
-
-    def state(self) -> dict[str, Any]:
-        """Give what a checkpoint must hold."""
-        return {"tasks": [list(task) for task in self.tasks], "x": self.x, "y": self.y}
-
-    def load_state(self, state: dict[str, Any]) -> None:
-        """Take over a state."""
-        self.tasks = [(x, y) for x, y in state["tasks"]]
-        self.x, self.y = list(state["x"]), list(state["y"])
+    def restored(self) -> None:
+        """Give the samples their names."""
+        self.tasks = [Samples(*task) for task in self.tasks]
 
 
-class SampleReservoir:
+class SampleReservoir(Saved):
     """Uniform sample of all that was seen: each of n samples is in it with chance size / n.
-
-    Parameters
-    ----------
-    size
-        Capacity, for all tasks together.
-    generator
-        Of the draws.
 
     Examples
     --------
@@ -83,6 +124,9 @@ class SampleReservoir:
     >>> len(memory), memory.seen
     (2, 50)
     """
+
+    saved: ClassVar[tuple[str, ...]] = ("seen", "fields", "generator")
+    fixed: ClassVar[tuple[str, ...]] = ("size",)
 
     def __init__(self, size: int, generator: torch.Generator) -> None:
         self.size = whole("memory", size)
@@ -129,15 +173,24 @@ class SampleReservoir:
         self.add(x, y)
         return (x, y) if old is None else (torch.cat((x, old[0])), torch.cat((y, old[1])))
 
-    def options(self) -> dict[str, Any]:
-        """Give what a checkpoint must agree with."""
-        return {"size": self.size}
 
-    def state(self) -> dict[str, Any]:
-        """Give what a checkpoint must hold."""
-        return {"seen": self.seen, "fields": self.fields, "generator": self.generator.get_state()}
+class Replaying(ContinualMethod):
+    """A method that keeps a uniform sample of the stream so far and trains on it again."""
 
-    def load_state(self, state: dict[str, Any]) -> None:
-        """Take over a state."""
-        self.seen, self.fields = int(state["seen"]), list(state["fields"])
-        self.generator.set_state(state["generator"])
+    saved: ClassVar[tuple[str, ...]] = ("memory",)
+
+    def __init__(
+        self,
+        model: nn.Module,
+        *,
+        memory: int,
+        random_state: int,
+        criterion: Criterion | None = None,
+    ) -> None:
+        super().__init__(model, criterion=criterion)
+        self.memory = SampleReservoir(memory, seeded(random_state))
+
+    @property
+    def stored_samples(self) -> int:
+        """Number of samples that are kept."""
+        return len(self.memory)

@@ -1,12 +1,12 @@
 """Gradients times a matrix P: what projection methods share."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from vntransfer.continual._base import ContinualMethod, Criterion
+from vntransfer.continual._base import ContinualMethod, Criterion, Saved
 from vntransfer.continual._layer_recorder import Tape
 from vntransfer.continual._layers import Layer, find_layers
 from vntransfer.errors import ArgumentError
@@ -16,19 +16,33 @@ BUFFER = 64
 larger batch as many rows, chosen at random, enter the second moment."""
 
 
-def times(a: Tensor, Q: list[Tensor]) -> Tensor:
-    """Rows a (n, p) times Q: one matrix, or [V, e, t] for V diag(e) V' + t I.
+class Full(NamedTuple):
+    """A change of inputs (n, p): one matrix Q (p, p)."""
+
+    Q: Tensor
+
+    def times(self, a: Tensor) -> Tensor:
+        """Rows a (n, p) times Q."""
+        return a @ self.Q
+
+
+class LowRank(NamedTuple):
+    """A change of inputs (n, p): V diag(e) V' + tail I, V of few columns.
 
     Examples
     --------
-    >>> V, e, t = torch.tensor([[0.6], [0.8]]), torch.tensor([-0.5]), torch.tensor(-0.1)
-    >>> times(torch.tensor([[3.0, 4.0]]), [V, e, t])   # 5 V, damped by .4
+    >>> V, e, tail = torch.tensor([[0.6], [0.8]]), torch.tensor([-0.5]), torch.tensor(-0.1)
+    >>> LowRank(V, e, tail).times(torch.tensor([[3.0, 4.0]]))   # 5 V, damped by .4
     tensor([[-1.8000, -2.4000]])
     """
-    if len(Q) == 1:
-        return a @ Q[0]
-    V, e, tail = Q
-    return torch.addmm(tail * a, (a @ V) * e, V.mT)
+
+    V: Tensor
+    e: Tensor
+    tail: Tensor
+
+    def times(self, a: Tensor) -> Tensor:
+        """Rows a (n, p) times the matrix."""
+        return torch.addmm(self.tail * a, (a @ self.V) * self.e, self.V.mT)
 
 
 class Projected(ContinualMethod):
@@ -40,25 +54,18 @@ class Projected(ContinualMethod):
     optimizer's weight decay, which is not damped (but see ``sides="both"`` of
     `CovarianceProjection`, where every change of the weights is).
 
-    Parameters
-    ----------
-    model, criterion
-        See `ContinualMethod`.
-    layers
-        Names of layers to protect; None finds all.
-
     Attributes
     ----------
     on : bool
         Whether anything is to be done.
     Q : list
-        One list of tensors per layer, as `times` takes it; empty for P = I.
+        Change of each layer's inputs; None for P = I.
 
     Examples
     --------
     >>> net = nn.Linear(2, 1, bias=False)
     >>> method = Projected(net)
-    >>> method.on, method.Q = True, [[torch.tensor([[-1.0, 0.0], [0.0, 0.0]])]]
+    >>> method.on, method.Q = True, [Full(torch.tensor([[-1.0, 0.0], [0.0, 0.0]]))]
     >>> x, _ = method.observe(torch.ones(1, 2), torch.zeros(1))
     >>> net(x).sum().backward()
     >>> method.adjust_gradients()
@@ -76,7 +83,7 @@ class Projected(ContinualMethod):
         super().__init__(model, criterion=criterion)
         self.on = False
         self.layers = find_layers(model, layers)
-        self.Q: list[list[Tensor]] = [[] for _ in self.layers]
+        self.Q: list[Any] = [None for _ in self.layers]
         self.tape = Tape(self.layers)
         self.keep_hooks(self.tape.handles)
 
@@ -113,9 +120,9 @@ class Projected(ContinualMethod):
             for x, d in passes:
                 a = self._rows(k, x, few=few)
                 if few and self.Q[k]:
-                    layer.add_gradient(layer.slopes(d), times(a, self.Q[k]))
+                    layer.add_gradient(layer.slopes(d), self.Q[k].times(a))
             if self.Q[k] and not few:
-                layer.add_gradient(None, times(layer.gradient(), self.Q[k]))
+                layer.add_gradient(None, self.Q[k].times(layer.gradient()))
 
     def _rows(self, k: int, x: Tensor, *, few: bool) -> Tensor:
         """Give inputs (n, p) of layer k with the one; only ``few`` of them are multiplied by Q."""
@@ -135,22 +142,16 @@ class Projected(ContinualMethod):
         """Give P of a layer, by its place or name."""
         k = self.place(layer)
         eye = torch.eye(self.layers[k].width).to(self.layers[k].weight.detach())
-        return eye + times(eye, self.Q[k]) if self.Q[k] else eye
+        return eye + self.Q[k].times(eye) if self.Q[k] else eye
 
 
-class SecondMoments:
+class SecondMoments(Saved):
     """Mean of aa' over the rows of the present task, one matrix per layer.
 
     Single rows wait in a buffer until there are enough for one product.
 
-    Parameters
-    ----------
-    layers
-        Whose inputs.
-    centered
-        Subtract the mean, so that covariances come out.
-    slopes
-        Rows are slopes at the layers' outputs instead, without a one.
+    ``centered`` subtracts the mean, so that covariances come out; with ``slopes`` the rows are
+    slopes at the layers' outputs, without a one.
 
     Examples
     --------
@@ -162,6 +163,9 @@ class SecondMoments:
     tensor([[2., 1.],
             [1., 1.]], dtype=torch.float64)
     """
+
+    saved: ClassVar[tuple[str, ...]] = ("waiting", "sums", "totals", "filled", "counts")
+    fixed: ClassVar[tuple[str, ...]] = ("centered",)
 
     def __init__(
         self, layers: Sequence[Layer], *, centered: bool = False, slopes: bool = False
@@ -229,16 +233,6 @@ class SecondMoments:
         self.counts[k] = 0
         return moment
 
-    def options(self) -> dict[str, Any]:
-        """Give what a checkpoint must agree with."""
-        return {"centered": self.centered}
-
-    def state(self) -> dict[str, Any]:
-        """All that a checkpoint needs."""
-        fixed = ("centered", "_widths", "_places")
-        return {name: value for name, value in vars(self).items() if name not in fixed}
-
-    def load_state(self, state: dict[str, Any]) -> None:
-        """Take over a state."""
-        vars(self).update(state)
+    def restored(self) -> None:
+        """Find the places of single rows in the new buffers."""
         self._places = self._single_rows()

@@ -8,19 +8,20 @@ so that neither memory nor the cost of a step grows with the number of tasks.
 """
 
 from collections.abc import Sequence
-from typing import Any, Literal, get_args
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
 
-from vntransfer.continual._base import ContinualMethod, choice, gradients, strength_of
+from vntransfer.checks import number, one_of
+from vntransfer.continual._base import ContinualMethod, Saved, gradients
 from vntransfer.errors import ArgumentError
 
 Update = Literal["proximal", "explicit"]
 Form = Literal["separate", "online"]
 
 
-class Quadratic:
+class Quadratic(Saved):
     """Penalty λ Σ_i R_i (θ_i - a_i)² and its two ways into a training step.
 
     "explicit" adds 2 λ R (θ - a) to the gradient; plain descent at rate η then diverges as soon as
@@ -52,12 +53,15 @@ class Quadratic:
     tensor([1.7500])
     """
 
+    saved: ClassVar[tuple[str, ...]] = ("precisions", "anchors", "constant")
+    fixed: ClassVar[tuple[str, ...]] = ("strength", "update")
+
     def __init__(
         self, parameters: Sequence[Tensor], strength: float, update: Update = "proximal"
     ) -> None:
         self.parameters = list(parameters)
-        self.strength = strength_of(strength)
-        self.update: Update = choice("update", update, get_args(Update))
+        self.strength = number("strength", strength)
+        self.update: Update = one_of("update", update, Update)
         self.precisions = [torch.zeros_like(p, requires_grad=False) for p in self.parameters]
         self.anchors = [p.detach().clone() for p in self.parameters]
         self.constant = 0.0
@@ -121,22 +125,8 @@ class Quadratic:
             self._factors = (key, list(pulls))
         torch._foreach_lerp_(self.parameters, self.anchors, self._factors[1])
 
-    def options(self) -> dict[str, Any]:
-        """Give what a checkpoint must agree with."""
-        return {"strength": self.strength, "update": self.update}
-
-    def state(self) -> dict[str, Any]:
-        """Give what a checkpoint must hold."""
-        return {
-            "precisions": self.precisions,
-            "anchors": self.anchors,
-            "constant": self.constant,
-        }
-
-    def load_state(self, state: dict[str, Any]) -> None:
-        """Take over a state."""
-        self.precisions, self.anchors = list(state["precisions"]), list(state["anchors"])
-        self.constant = float(state["constant"])
+    def restored(self) -> None:
+        """See whether there is anything to hold."""
         self.changed()
 
 

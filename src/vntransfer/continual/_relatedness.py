@@ -1,31 +1,25 @@
 """Conditional von Neumann divergences between tasks, for all groups of a layer at once."""
 
 from functools import lru_cache
-from typing import Any
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 from torch import Tensor
 
-from vntransfer.continual._base import refuse_infinite
+from vntransfer.continual._base import Saved, refuse_infinite
 from vntransfer.moments import Moments
 
 STEP = 4
 """Groups are padded to a multiple of this size, so that few sizes remain to be batched."""
 
-
 LONGEST = 100
 """Batches that wait at most before they enter the moments."""
 
 
-class RunningMoments:
+class RunningMoments(Saved):
     """Moments of [activations, response] of the present task, for several layers.
 
     Rows wait until the covariances are asked for.
-
-    Parameters
-    ----------
-    n_layers
-        Number of layers.
 
     Examples
     --------
@@ -36,6 +30,8 @@ class RunningMoments:
     [tensor([[2., 0.],
             [0., 0.]], dtype=torch.float64)]
     """
+
+    saved: ClassVar[tuple[str, ...]] = ("waiting", "moments")
 
     def __init__(self, n_layers: int) -> None:
         self.n_layers = n_layers
@@ -72,18 +68,27 @@ class RunningMoments:
 
     def state(self) -> dict[str, Any]:
         """Give what a checkpoint must hold."""
-        return {
-            "waiting": self.waiting,
-            "moments": [
-                None if m is None else [m.count, m.square_count, m.mean, m.scatter]
-                for m in self.moments
-            ],
-        }
+        plain = [m and [m.count, m.square_count, m.mean, m.scatter] for m in self.moments]
+        return {"waiting": self.waiting, "moments": plain}
 
-    def load_state(self, state: dict[str, Any]) -> None:
-        """Take over a state."""
-        self.waiting = [list(rows) for rows in state["waiting"]]
-        self.moments = [None if m is None else Moments(*m) for m in state["moments"]]
+    def restored(self) -> None:
+        """Make moments of their parts."""
+        self.moments = [m and Moments(*m) for m in self.moments]  # type: ignore[misc]
+
+
+class TaskMatrices(NamedTuple):
+    """Of groups of one size in one task: covariances X (groups, n, n), and L of `GroupBlocks`."""
+
+    X: Tensor
+    L: Tensor
+
+
+class StackedMatrices(NamedTuple):
+    """The same of several tasks: upper triangles (groups, n (n + 1)/2, tasks), tr(Y L_Y)."""
+
+    Y: Tensor
+    L: Tensor
+    own: Tensor
 
 
 class GroupBlocks:
@@ -127,8 +132,8 @@ class GroupBlocks:
             self.buckets.append(torch.cat((padded, response.expand(len(here), -1)), 1))
         self.outside = n + n_response
 
-    def take(self, sigma: Tensor) -> list[Tensor]:
-        """Blocks X of a layer's covariance, and L: two tensors (groups, n, n) per size of group.
+    def take(self, sigma: Tensor) -> list[TaskMatrices]:
+        """Blocks X of a layer's covariance, and L, for every size of group.
 
         L is log X less, in the rows and columns of the group, the logarithm of the group's own
         matrix: with these two, D = ½ tr((X - Y)(L_X - L_Y)), see `divergence`.
@@ -143,7 +148,7 @@ class GroupBlocks:
             L = self._log(X)
             own = (..., slice(-self.n_response), slice(-self.n_response))
             L[own] -= self._log(X[own])
-            parts += [X, L]
+            parts.append(TaskMatrices(X, L))
         return parts
 
     def _log(self, matrices: Tensor) -> Tensor:
@@ -151,45 +156,36 @@ class GroupBlocks:
         return (vectors * values.clamp_min(self.ridge).log().unsqueeze(-2)) @ vectors.mT
 
     @staticmethod
-    def stack(tasks: list[list[Tensor]]) -> list[Tensor]:
-        """Lay results of `take` for several tasks out for `divergence`.
-
-        Per size of group three tensors: Y and L_Y (groups, n (n + 1)/2, tasks), their upper
-        triangles, and tr(Y L_Y) (groups, tasks).
-        """
+    def stack(tasks: list[list[TaskMatrices]]) -> list[StackedMatrices]:
+        """Lay results of `take` for several tasks out for `divergence`."""
         parts = []
-        for k in range(0, len(tasks[0]), 2):
-            Y, L = (torch.stack([_upper(task[i]) for task in tasks], -1) for i in (k, k + 1))
-            weights = _counts(tasks[0][k]).unsqueeze(-1)
-            parts += [Y, L, (weights * Y * L).sum(1)]
+        for of_size in zip(*tasks, strict=True):
+            Y, L = (
+                torch.stack([_upper(one) for one in ones], -1)
+                for ones in zip(*of_size, strict=True)
+            )
+            weights = _counts(of_size[0].X).unsqueeze(-1)
+            parts.append(StackedMatrices(Y, L, (weights * Y * L).sum(1)))
         return parts
 
-    def divergence(self, now: list[Tensor], then: list[Tensor]) -> Tensor:
+    def divergence(self, now: list[TaskMatrices], then: list[StackedMatrices]) -> Tensor:
         """D (tasks, groups) = J of the joint matrices - J of the groups' own ones (Eq. 4).
 
         The groups' own matrices are blocks of the joint ones, so that tr(X_own log Y_own) is a part
         of tr(X ·) as well, and the difference one form ½ tr((X - Y)(L_X - L_Y)).
-
-        Parameters
-        ----------
-        now
-            Result of `take`.
-        then
-            Results of earlier tasks, put together by `stack`.
         """
-        D = torch.cat(
-            [self._apart(*now[k : k + 2], *then[3 * k // 2 :][:3]) for k in range(0, len(now), 2)]
-        )
+        D = torch.cat([_apart(one, others) for one, others in zip(now, then, strict=True)])
         place = torch.tensor(self.order, device=D.device).argsort()
         return D.clamp_min(0)[place].mT
 
-    @staticmethod
-    def _apart(X: Tensor, L: Tensor, Y: Tensor, L_Y: Tensor, own: Tensor) -> Tensor:
-        """½ tr((X - Y)(L - L_Y)) (groups, tasks): products in place of differences."""
-        x, along = _upper(X) * _counts(X), _upper(L)
-        own = own + (x * along).sum(-1, keepdim=True)
-        crossed = x.unsqueeze(1) @ L_Y + (along * _counts(X)).unsqueeze(1) @ Y
-        return (own - crossed.squeeze(1)) / 2
+
+def _apart(now: TaskMatrices, then: StackedMatrices) -> Tensor:
+    """½ tr((X - Y)(L - L_Y)) (groups, tasks): products in place of differences."""
+    counts = _counts(now.X)
+    x, along = _upper(now.X) * counts, _upper(now.L)
+    own = then.own + (x * along).sum(-1, keepdim=True)
+    crossed = x.unsqueeze(1) @ then.L + (along * counts).unsqueeze(1) @ then.Y
+    return (own - crossed.squeeze(1)) / 2
 
 
 def _upper(matrices: Tensor) -> Tensor:

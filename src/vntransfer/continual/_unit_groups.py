@@ -1,4 +1,4 @@
-"""Groups of hidden units: communities of their connections, spectral clusters or random ones.
+"""Groups of hidden units: communities of their connections, or random ones.
 
 The communities are those of Watanabe, Hiramatsu and Kashino (2018), a mixture model after Newman
 and Leicht: a connection counts if its weight is large, unit k belongs to community c with
@@ -21,7 +21,7 @@ from torch import Tensor
 
 from vntransfer.errors import ArgumentError, NumericalWarning
 
-Grouping = Literal["communities", "spectral", "random"]
+Grouping = Literal["communities", "random"]
 FLOOR = 1e-10
 """Least probability: a connection that no member of a community has does not exclude a unit."""
 
@@ -71,18 +71,8 @@ def fit_mixture(
 ) -> BondMixture:
     """Fit the mixture by EM from several random starts.
 
-    Parameters
-    ----------
-    A, B
-        Incoming and outgoing bonds (units, before) and (units, after).
-    groups
-        Number of communities at the start.
-    starts
-        Number of starts.
-    iterations, tolerance
-        A start ends when Σ|Δq| falls below the tolerance.
-    generator
-        Draws the starts.
+    A and B are incoming and outgoing bonds (units, before) and (units, after). A start ends when
+    Σ|Δq| falls below the tolerance.
 
     Examples
     --------
@@ -139,8 +129,8 @@ def find_groups(
     groups
         Number of groups at most.
     grouping
-        "communities" (the best of several starts of EM in which not all units came together),
-        "spectral" (clusters of the cosine similarity of the bonds) or "random" (of equal size).
+        "communities" (the best of several starts of EM in which not all units came together) or
+        "random" (of equal size).
     threshold
         A weight above it is a bond: a number, or "median" of each side's weights.
     starts
@@ -167,8 +157,7 @@ def find_groups(
                 f"threshold: {'every' if both.any() else 'no'} weight is above {threshold}, so "
                 f"that all units look alike; take 'median' or a number among the weights"
             )
-        method = _communities if grouping == "communities" else _spectral
-        labels = method(A, B, groups, starts, generator)
+        labels = _communities(A, B, groups, starts, generator)
     # Numbered by their first unit, so that empty groups drop out.
     number: dict[int, int] = {}
     renamed = [number.setdefault(int(label), len(number)) for label in labels]
@@ -191,14 +180,3 @@ def _communities(
         return labels[0]
     best = torch.where(several, fit.score, -torch.inf).argmax() if groups > 1 else 0
     return labels[best]
-
-
-def _spectral(
-    A: Tensor, B: Tensor, groups: int, starts: int, generator: torch.Generator | None
-) -> Tensor:
-    from sklearn.cluster import SpectralClustering
-
-    rows = torch.nn.functional.normalize(torch.cat((A, B), 1), dim=1)
-    seed = int(torch.randint(2**31 - 1, (1,), generator=generator))
-    model = SpectralClustering(groups, affinity="precomputed", n_init=starts, random_state=seed)
-    return torch.from_numpy(model.fit_predict((rows @ rows.mT + FLOOR).numpy()).astype("int64"))

@@ -2,10 +2,8 @@
 
 from typing import ClassVar
 
-import torch
 from torch import nn
 
-from vntransfer.checks import whole
 from vntransfer.continual._base import Criterion
 from vntransfer.continual._episodic_gradients import (
     Episodic,
@@ -28,15 +26,11 @@ class AGEM(Episodic):
     Parameters
     ----------
     model, criterion
-        See `Method`; the criterion is that of the memory.
+        See `ContinualMethod`; the criterion is that of the memory.
     margin
         0 is A-GEM as published.
     memory
         Samples kept per task, its last.
-    sample
-        How many remembered samples r is taken on, drawn anew each step; all if None.
-    random_state
-        Of these draws.
 
     Examples
     --------
@@ -46,7 +40,6 @@ class AGEM(Episodic):
     """
 
     id: ClassVar[str] = "agem"
-    saved: ClassVar[tuple[str, ...]] = ("memory", "generator")
 
     def __init__(
         self,
@@ -54,23 +47,15 @@ class AGEM(Episodic):
         *,
         margin: float = 0.0,
         memory: int = 10,
-        sample: int | None = None,
-        random_state: int = 0,
         criterion: Criterion | None = None,
     ) -> None:
         super().__init__(model, margin=margin, memory=memory, criterion=criterion)
-        self.sample = None if sample is None else whole("sample", sample, minimum=1)
-        self.generator = torch.Generator().manual_seed(whole("random_state", random_state))
 
     def adjust_gradients(self) -> None:
         """Turn the gradient away from forgetting."""
         if not len(self.memory):
             return
-        x, y = self.memory.union()
-        if self.sample is not None and self.sample < len(x):
-            rows = torch.randperm(len(x), generator=self.generator)[: self.sample]
-            x, y = x[rows], y[rows]
-        r, g = loss_gradient(self, x, y), own_gradient(self.parameters)
+        r, g = loss_gradient(self, *self.memory.union()), own_gradient(self.parameters)
         product = g @ r
         if product < 0:
             v = (-product / (r @ r)).clamp(min=self.margin)

@@ -1,16 +1,16 @@
 """Covariance projection: learning is damped along the directions that earlier tasks use."""
 
 from collections.abc import Sequence
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from vntransfer.checks import number, whole
-from vntransfer.continual._base import Criterion, choice, refuse_infinite, share
+from vntransfer.checks import fraction, number, one_of, whole
+from vntransfer.continual._base import Criterion, refuse_infinite
 from vntransfer.continual._layers import Layer
 from vntransfer.continual._memory import SampleReservoir
-from vntransfer.continual._projection import BUFFER, Projected, SecondMoments
+from vntransfer.continual._projection import BUFFER, Full, LowRank, Projected, SecondMoments
 from vntransfer.errors import ArgumentError
 
 IMAGES = 8
@@ -40,23 +40,32 @@ def damping(values: Tensor, strength: float, filter: Filter) -> Tensor:
     return 1 / (1 + strength * values) if filter == "inverse" else (-strength * values).exp()
 
 
-def damped(change: Tensor, Q: list[Tensor]) -> Tensor:
-    """Damp a change (outputs, p) of a layer in the directions V of outputs and U of inputs.
+class TwoSided(NamedTuple):
+    """What becomes of a change (outputs, p) of a layer, in directions V of outputs and U of inputs.
 
-    Q is [V, U, E, e]: the part along v_j u_k' is multiplied by e_j + E_jk, and what is outside of
-    the directions U by e_j. Where U has all directions, nothing is outside, and e is zero.
+    The part along v_j u_k' is multiplied by e_j + E_jk, and what is outside of the directions U by
+    e_j. Where U has all directions, nothing is outside, and e is zero.
 
     Examples
     --------
     >>> V, U = torch.eye(2), torch.tensor([[1.0], [0.0]])
-    >>> damped(torch.ones(2, 2), [V, U, torch.tensor([[-0.5], [-0.9]]), torch.ones(2)])
+    >>> both = TwoSided(V, U, torch.tensor([[-0.5], [-0.9]]), torch.ones(2))
+    >>> both.damped(torch.ones(2, 2))
     tensor([[0.5000, 1.0000],
             [0.1000, 1.0000]])
     """
-    V, U, E, e = Q
-    turned = V.mT @ change
-    inside = (turned @ U).mul_(E) @ U.mT
-    return V @ (inside if U.shape[1] == len(U) else inside.addcmul_(e[:, None], turned))
+
+    V: Tensor
+    U: Tensor
+    E: Tensor
+    e: Tensor
+
+    def damped(self, change: Tensor) -> Tensor:
+        """Damp a change."""
+        V, U, E, e = self
+        turned = V.mT @ change
+        inside = (turned @ U).mul_(E) @ U.mT
+        return V @ (inside if U.shape[1] == len(U) else inside.addcmul_(e[:, None], turned))
 
 
 class CovarianceProjection(Projected):
@@ -87,7 +96,7 @@ class CovarianceProjection(Projected):
     Parameters
     ----------
     model, criterion
-        See `Method`.
+        See `ContinualMethod`.
     strength
         γ; None: see `STRENGTHS`. For both sides it suits cross-entropy and standardized responses;
         slopes of a loss in other units want another one.
@@ -129,7 +138,7 @@ class CovarianceProjection(Projected):
     >>> method = CovarianceProjection(net)
     >>> for shift in (0.0, 1.0):
     ...     method.before_task()
-    ...     train(net, Task(torch.randn(16, 4) + shift, torch.arange(16) % 2), method)
+    ...     _ = train(net, Task(torch.randn(16, 4) + shift, torch.arange(16) % 2), method)
     ...     method.after_task()
     >>> change = torch.ones(8, 5)
     >>> bool(method.damp(0, change).norm() < change.norm())
@@ -174,17 +183,17 @@ class CovarianceProjection(Projected):
         criterion: Criterion | None = None,
     ) -> None:
         super().__init__(model, layers, criterion=criterion)
-        self.sides: Sides = choice("sides", sides, ("both", "input"))
+        self.sides: Sides = one_of("sides", sides, ("both", "input"))
         self.every = whole("every", every, minimum=1)
-        self.filter: Filter = choice("filter", filter, ("inverse", "exponential"))
+        self.filter: Filter = one_of("filter", filter, ("inverse", "exponential"))
         usual = STRENGTHS[self.sides, self.filter]
         self.strength = number("strength", usual if strength is None else strength)
         self.on = self.strength > 0
         self.rank = None if rank is None else whole("rank", rank, minimum=1)
-        self.open_share = share("open_share", open_share)
-        self.decay = share("decay", decay)
-        self.directions = choice("directions", directions, ("all", "diagonal", "random"))
-        self.history = choice("history", history, ("all", "first", "last"))
+        self.open_share = fraction("open_share", open_share)
+        self.decay = fraction("decay", decay)
+        self.directions = one_of("directions", directions, ("all", "diagonal", "random"))
+        self.history = one_of("history", history, ("all", "first", "last"))
         like = [layer.weight.detach().double() for layer in self.layers]
         self.S = [w.new_zeros(k.width, k.width) for k, w in zip(self.layers, like, strict=True)]
         self.T = [w.new_zeros(k.units, k.units) for k, w in zip(self.layers, like, strict=True)]
@@ -269,7 +278,7 @@ class CovarianceProjection(Projected):
         for k, layer in enumerate(self.layers):
             if self.Q[k]:
                 before = self.blocks[k]
-                before += damped(layer.matrix() - before, self.Q[k])
+                before += self.Q[k].damped(layer.matrix() - before)
                 layer.set_matrix(before)
                 if not layer.trained:
                     self.blocks[k] = layer.matrix()
@@ -280,7 +289,9 @@ class CovarianceProjection(Projected):
         k = self.place(layer)
         if not self.Q[k]:
             return change
-        return damped(change, self.Q[k]) if self.sides == "both" else change @ self.projection(k)
+        if isinstance(self.Q[k], TwoSided):
+            return self.Q[k].damped(change)
+        return change @ self.projection(k)
 
     def projection(self, layer: int | str) -> Tensor:
         """Give P of a layer, by its place or name, with ``sides="input"``."""
@@ -340,12 +351,17 @@ class CovarianceProjection(Projected):
                     self.T[k].mul_(self.decay).add_(G * self.times[k])
             change = self._two_sided(k) if self.sides == "both" else self._change(self.S[k])
             # The memory layout decides the last bits: a checkpoint restores plain rows.
-            self.Q[k] = [q.to(layer.weight).contiguous() for q in change]
+            self.Q[k] = type(change)(*(q.to(layer.weight).contiguous() for q in change))
         self.times = [0.0] * len(self.layers)
         self.positions = [[0, 0] for _ in self.layers]
 
-    def _two_sided(self, k: int) -> list[Tensor]:
-        """Give Q as `damped` takes it."""
+    def restored(self) -> None:
+        """Name what a checkpoint has as lists of one, three or four tensors."""
+        kinds = {1: Full, 3: LowRank, 4: TwoSided}
+        self.Q = [kinds[len(parts)](*parts) if parts else None for parts in self.Q]
+
+    def _two_sided(self, k: int) -> TwoSided:
+        """Damping of both sides by what earlier tasks use."""
         S, T = self.S[k], self.T[k] / (self.weights[k] or 1.0)
         if self.directions == "diagonal":
             S, T = S.diag().diag(), T.diag().diag()
@@ -357,7 +373,7 @@ class CovarianceProjection(Projected):
         rest = torch.zeros_like(t[:, 0])
         if rank < len(s):
             rest = damping(t[:, 0] * s[:-rank].mean(), self.strength, self.filter)
-        return [V, U[:, -rank:], D[:, -rank:] - rest[:, None], rest]
+        return TwoSided(V, U[:, -rank:], D[:, -rank:] - rest[:, None], rest)
 
     def _spectrum(self, S: Tensor) -> tuple[Tensor, Tensor]:
         """Ascending eigenvalues, lowered for open directions, and eigenvectors."""
@@ -368,8 +384,8 @@ class CovarianceProjection(Projected):
         level = values.quantile(self.open_share) if self.open_share else 0.0
         return (values - level).clamp_min(0), V
 
-    def _change(self, S: Tensor) -> list[Tensor]:
-        """P - I: one matrix, or with a rank [V, e, tail] for V diag(e) V' + tail I."""
+    def _change(self, S: Tensor) -> Full | LowRank:
+        """P - I, with ``sides="input"``."""
         if self.directions == "diagonal":
             S = S.diag().diag()
         rank = len(S) if self.rank is None else min(self.rank, len(S))
@@ -377,11 +393,11 @@ class CovarianceProjection(Projected):
         if plain and rank == len(S):
             eye = torch.eye(len(S)).to(S)
             root = torch.linalg.cholesky(eye + self.strength * S)
-            return [torch.cholesky_inverse(root) - eye]
+            return Full(torch.cholesky_inverse(root) - eye)
         values, V = self._spectrum(S)
         if rank == len(S):
             change = damping(values, self.strength, self.filter) - 1
-            return [(V * change) @ V.mT]
+            return Full((V * change) @ V.mT)
         rest, first = values[:-rank], values[-rank:]
         tail = damping(rest.mean(), self.strength, self.filter)
-        return [V[:, -rank:], damping(first, self.strength, self.filter) - tail, tail - 1]
+        return LowRank(V[:, -rank:], damping(first, self.strength, self.filter) - tail, tail - 1)

@@ -6,11 +6,11 @@ import torch
 from torch import Tensor, nn
 
 from vntransfer.checks import number, whole
-from vntransfer.continual._base import ContinualMethod, Criterion
-from vntransfer.continual._memory import SampleReservoir
+from vntransfer.continual._base import Criterion
+from vntransfer.continual._memory import Replaying
 
 
-class DarkReplay(ContinualMethod):
+class DarkReplay(Replaying):
     """Dark experience replay, DER++ (Buzzega et al. 2020): replay of outputs and of labels.
 
     To the loss of the batch it adds, on two independent draws from the memory::
@@ -39,14 +39,13 @@ class DarkReplay(ContinualMethod):
     >>> model = nn.Linear(2, 2)
     >>> method = DarkReplay(model, memory=5)
     >>> method.before_task()
-    >>> train(model, Task(torch.randn(8, 2), torch.arange(8) % 2), method)
+    >>> _ = train(model, Task(torch.randn(8, 2), torch.arange(8) % 2), method)
     >>> [tuple(field.shape) for field in method.memory.fields]
     [(5, 2), (5,), (5, 2)]
     """
 
     id: ClassVar[str] = "derpp"
     off: ClassVar[dict[str, Any]] = {"alpha": 0.0, "beta": 0.0}
-    saved: ClassVar[tuple[str, ...]] = ("memory",)
 
     def __init__(
         self,
@@ -59,18 +58,10 @@ class DarkReplay(ContinualMethod):
         random_state: int = 0,
         criterion: Criterion | None = None,
     ) -> None:
-        super().__init__(model, criterion=criterion)
+        super().__init__(model, memory=memory, random_state=random_state, criterion=criterion)
         self.alpha, self.beta = number("alpha", alpha), number("beta", beta)
-        self.memory = SampleReservoir(
-            memory, torch.Generator().manual_seed(whole("random_state", random_state))
-        )
         self.replay = whole("replay", replay, minimum=1)
         self._batches: list[tuple[Tensor, Tensor]] = []
-
-    @property
-    def stored_samples(self) -> int:
-        """Number of samples that are kept."""
-        return len(self.memory)
 
     def observe(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
         """Hold the batch until the backward pass."""

@@ -2,15 +2,14 @@
 
 from typing import Any, ClassVar
 
-import torch
 from torch import Tensor, nn
 
 from vntransfer.checks import whole
-from vntransfer.continual._base import ContinualMethod, Criterion
-from vntransfer.continual._memory import SampleReservoir
+from vntransfer.continual._base import Criterion
+from vntransfer.continual._memory import Replaying
 
 
-class Replay(ContinualMethod):
+class Replay(Replaying):
     """Experience replay: every batch is trained on together with remembered samples.
 
     `observe` returns the batch followed by ``replay`` samples, drawn with replacement from a
@@ -29,6 +28,7 @@ class Replay(ContinualMethod):
 
     Examples
     --------
+    >>> import torch
     >>> from vntransfer.continual import Replay
     >>> method = Replay(nn.Linear(2, 2), memory=5, replay=3)
     >>> x, y = torch.zeros(2, 2), torch.zeros(2).long()
@@ -38,7 +38,6 @@ class Replay(ContinualMethod):
 
     id: ClassVar[str] = "er"
     off: ClassVar[dict[str, Any]] = {"replay": 0}
-    saved: ClassVar[tuple[str, ...]] = ("memory",)
 
     def __init__(
         self,
@@ -49,16 +48,8 @@ class Replay(ContinualMethod):
         random_state: int = 0,
         criterion: Criterion | None = None,
     ) -> None:
-        super().__init__(model, criterion=criterion)
-        self.memory = SampleReservoir(
-            memory, torch.Generator().manual_seed(whole("random_state", random_state))
-        )
+        super().__init__(model, memory=memory, random_state=random_state, criterion=criterion)
         self.replay = whole("replay", replay)
-
-    @property
-    def stored_samples(self) -> int:
-        """Number of samples that are kept."""
-        return len(self.memory)
 
     def observe(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
         """Append remembered samples, then remember the batch."""

@@ -1,13 +1,14 @@
 """Elastic weight consolidation."""
 
-from typing import ClassVar, get_args
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 
-from vntransfer.checks import whole
-from vntransfer.continual._base import Criterion, choice, share
-from vntransfer.continual._fisher import Fisher, Pending, diagonal_fisher
+from vntransfer.checks import fraction, one_of
+from vntransfer.continual._base import Criterion, seeded
+from vntransfer.continual._fisher import Fisher, diagonal_fisher
+from vntransfer.continual._memory import Pending
 from vntransfer.continual._quadratic import Form, Penalized, Quadratic, Update
 
 
@@ -23,7 +24,7 @@ class EWC(Penalized):
     Parameters
     ----------
     model, criterion
-        See `Method`.
+        See `ContinualMethod`.
     strength
         λ.
     fisher
@@ -49,7 +50,7 @@ class EWC(Penalized):
     >>> model = torch.nn.Linear(2, 2)
     >>> method = EWC(model, strength=10.0)
     >>> method.before_task()
-    >>> train(model, Task(torch.eye(2), torch.tensor([0, 1])), method)
+    >>> _ = train(model, Task(torch.eye(2), torch.tensor([0, 1])), method)
     >>> method.after_task()
     >>> [tuple(F.shape) for F in method.quadratic.precisions]
     [(2, 2), (2,)]
@@ -74,10 +75,10 @@ class EWC(Penalized):
         super().__init__(model, criterion=criterion)
         self.quadratic = Quadratic(self.parameters, strength, update)
         self.pending = Pending(fisher_samples)
-        self.fisher: Fisher = choice("fisher", fisher, get_args(Fisher))
-        self.form: Form = choice("form", form, get_args(Form))
-        self.decay = share("decay", decay)
-        self.generator = torch.Generator().manual_seed(whole("random_state", random_state))
+        self.fisher: Fisher = one_of("fisher", fisher, Fisher)
+        self.form: Form = one_of("form", form, Form)
+        self.decay = fraction("decay", decay)
+        self.generator = seeded(random_state)
 
     def observe(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
         """Keep samples for the Fisher information."""

@@ -28,7 +28,7 @@ class Freeze(ContinualMethod):
     >>> method, task = Freeze(model), Task(torch.ones(4, 1), torch.ones(4))
     >>> for _ in range(2):
     ...     before = model[2].bias.detach().clone()
-    ...     method.before_task(); train(model, task, method); method.after_task()
+    ...     method.before_task(); _ = train(model, task, method); method.after_task()
     ...     print("changed" if model[2].bias != before else "held")
     changed
     held

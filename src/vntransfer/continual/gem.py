@@ -62,7 +62,7 @@ class GEM(Episodic):
     Parameters
     ----------
     model, criterion
-        See `Method`; the criterion is that of the memories.
+        See `ContinualMethod`; the criterion is that of the memories.
     margin
         The original's memory strength: smallest multiplier of an earlier task's gradient.
     memory

@@ -6,12 +6,12 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from vntransfer.checks import number
+from vntransfer.checks import fraction
 from vntransfer.continual._base import Criterion, refuse_infinite
-from vntransfer.continual._fisher import Pending, evaluation
+from vntransfer.continual._fisher import evaluation
 from vntransfer.continual._layer_recorder import layer_inputs
-from vntransfer.continual._projection import Projected
-from vntransfer.errors import ArgumentError
+from vntransfer.continual._memory import Pending
+from vntransfer.continual._projection import LowRank, Projected
 
 
 class GPM(Projected):
@@ -28,11 +28,9 @@ class GPM(Projected):
     Parameters
     ----------
     model, criterion
-        See `Method`.
+        See `ContinualMethod`.
     threshold
-        ε of the first task; 0 protects nothing.
-    growth
-        Added to ε after every task, up to 1.
+        ε; 0 protects nothing.
     samples
         Samples of a task, its first, that R is taken from; all if None.
     layers
@@ -49,7 +47,7 @@ class GPM(Projected):
     >>> net = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))
     >>> method = GPM(net, threshold=0.9)
     >>> method.before_task()
-    >>> train(net, Task(torch.eye(4), torch.arange(4) % 2), method)
+    >>> _ = train(net, Task(torch.eye(4), torch.arange(4) % 2), method)
     >>> method.after_task()
     >>> method.used[0]      # of four inputs and the one
     4
@@ -64,16 +62,12 @@ class GPM(Projected):
         model: nn.Module,
         threshold: float = 0.95,
         *,
-        growth: float = 0.0,
         samples: int | None = 300,
         layers: Sequence[str] | None = None,
         criterion: Criterion | None = None,
     ) -> None:
         super().__init__(model, layers, criterion=criterion)
-        self.threshold = number("threshold", threshold)
-        if self.threshold > 1:
-            raise ArgumentError(f"threshold: expected a share of at most 1, got {threshold!r}")
-        self.growth = number("growth", growth)
+        self.threshold = fraction("threshold", threshold)
         self.on = self.threshold > 0
         self.pending = Pending(samples, "samples")
         self.bases = [
@@ -94,13 +88,12 @@ class GPM(Projected):
         if not self.on:
             return
         x, _ = self.pending.take()
-        share = min(self.threshold + self.growth * (self.tasks_done - 1), 1.0)
         with evaluation(self.model):
             inputs = layer_inputs(self.model, self.layers, x)
         for k, (layer, batch) in enumerate(zip(self.layers, inputs, strict=True)):
             rows = layer.rows(batch).double()
             refuse_infinite(f"inputs of layer {layer.name!r}", rows)
-            new = new_directions(rows, self._basis(k).double(), share)
+            new = new_directions(rows, self._basis(k).double(), self.threshold)
             self.bases[k][:, self.used[k] : self.used[k] + new.shape[1]] = new.to(self.bases[k])
             self.used[k] += new.shape[1]
         self._refresh()
@@ -112,11 +105,11 @@ class GPM(Projected):
         self.Q = []
         for k in range(len(self.layers)):
             M = self._basis(k).contiguous()
-            self.Q.append([M, -M.new_ones(self.used[k]), M.new_zeros(())] if self.used[k] else [])
+            taken = LowRank(M, -M.new_ones(self.used[k]), M.new_zeros(()))
+            self.Q.append(taken if self.used[k] else None)
 
-    def load_state(self, state: dict[str, object]) -> None:
-        """Take over the state that another GPM with these options gave."""
-        super().load_state(state)
+    def restored(self) -> None:
+        """Project by the bases again."""
         self._refresh()
 
 

@@ -1,16 +1,17 @@
 """Elastic weight consolidation with Kronecker factors."""
 
 from collections.abc import Sequence
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from vntransfer.checks import number, whole
-from vntransfer.continual._base import ContinualMethod, Criterion, choice, refuse_infinite
-from vntransfer.continual._fisher import Pending, draw_labels, evaluation
+from vntransfer.checks import number, one_of, whole
+from vntransfer.continual._base import ContinualMethod, Criterion, refuse_infinite, seeded
+from vntransfer.continual._fisher import draw_labels, evaluation
 from vntransfer.continual._layer_recorder import sample_slopes
 from vntransfer.continual._layers import Layer, find_layers
+from vntransfer.continual._memory import Pending
 
 
 def kronecker_factors(
@@ -41,6 +42,15 @@ def kronecker_factors(
         positions[k] = max(1, len(a) // len(inputs))
     n = len(x)
     return [(a / n, g / (n * m)) for a, g, m in zip(A, G, positions, strict=True)]
+
+
+class Spectra(NamedTuple):
+    """Eigenvalues and eigenvectors of a layer's factors: A = U diag(α) U', G = V diag(γ) V'."""
+
+    alpha: Tensor
+    U: Tensor
+    gamma: Tensor
+    V: Tensor
 
 
 class KFAC(ContinualMethod):
@@ -82,7 +92,7 @@ class KFAC(ContinualMethod):
     >>> net = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))
     >>> method = KFAC(net, strength=10.0)
     >>> method.before_task()
-    >>> train(net, Task(torch.eye(4), torch.arange(4) % 2), method)
+    >>> _ = train(net, Task(torch.eye(4), torch.arange(4) % 2), method)
     >>> method.after_task()
     >>> [tuple(A.shape) for A in method.A], [tuple(G.shape) for G in method.G]
     ([(5, 5), (9, 9)], [(8, 8), (2, 2)])
@@ -113,10 +123,10 @@ class KFAC(ContinualMethod):
     ) -> None:
         super().__init__(model, criterion=criterion)
         self.strength = number("strength", strength)
-        self.fisher = choice("fisher", fisher, ("sampled", "observed"))
+        self.fisher = one_of("fisher", fisher, ("sampled", "observed"))
         self.every = whole("every", every, minimum=1)
         self.pending = Pending(fisher_samples)
-        self.generator = torch.Generator().manual_seed(whole("random_state", random_state))
+        self.generator = seeded(random_state)
         self.layers = find_layers(model, layers)
         weights = [layer.weight.detach() for layer in self.layers]
         self.A = [
@@ -125,7 +135,7 @@ class KFAC(ContinualMethod):
         ]
         self.G = [w.new_zeros(len(w), len(w)) for w in weights]
         self.anchors = [layer.matrix() for layer in self.layers]
-        self.spectra: list[list[Tensor]] = []
+        self.spectra: list[Spectra] = []
         self.since = 0
 
     def observe(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
@@ -145,8 +155,9 @@ class KFAC(ContinualMethod):
     def _pull(self) -> None:
         """Minimize λ tr(GΔAΔ') + ‖W - W'‖²/2η in the eigenvectors of G and A."""
         rate, places = self.rate(), self.places()
-        for layer, W0, spectra in zip(self.layers, self.anchors, self.spectra, strict=True):
-            alpha, U, gamma, V = spectra
+        for layer, W0, (alpha, U, gamma, V) in zip(
+            self.layers, self.anchors, self.spectra, strict=True
+        ):
             eta = rate if isinstance(rate, float) else rate[places[id(layer.weight)]]
             gap = V.mT @ (layer.matrix() - W0) @ U
             gap /= 1 + 2 * eta * self.since * self.strength * gamma.unsqueeze(1) * alpha
@@ -171,8 +182,12 @@ class KFAC(ContinualMethod):
         for k, (A, G) in enumerate(factors):
             self.A[k] += A
             self.G[k] += (G - self.G[k]) / self.tasks_done
-            self.spectra.append([*_decompose(self.A[k]), *_decompose(self.G[k])])
+            self.spectra.append(Spectra(*_decompose(self.A[k]), *_decompose(self.G[k])))
         self.anchors = [layer.matrix() for layer in self.layers]
+
+    def restored(self) -> None:
+        """Name eigenvalues and eigenvectors."""
+        self.spectra = [Spectra(*parts) for parts in self.spectra]
 
     @torch.no_grad()
     def _draw(self, x: Tensor, y: Tensor) -> Tensor:

@@ -1,12 +1,13 @@
 """An equal pull on all parameters of the upper layers: the control for RSP and EWC."""
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import nn
 
-from vntransfer.continual._base import ContinualMethod, Criterion, choice
+from vntransfer.checks import one_of
+from vntransfer.continual._base import ContinualMethod, Criterion
 from vntransfer.continual._layers import watch_order
 from vntransfer.continual._quadratic import Penalized, Quadratic, Update
 from vntransfer.errors import ArgumentError
@@ -97,7 +98,7 @@ class L2Anchor(Penalized):
         super().__init__(model, criterion=criterion)
         self.chosen = chosen(self, layers)
         self.own = [p for p, mine in zip(self.parameters, self.chosen, strict=True) if mine]
-        self.anchor: Anchoring = choice("anchor", anchor, get_args(Anchoring))
+        self.anchor: Anchoring = one_of("anchor", anchor, Anchoring)
         self.quadratic = Quadratic(self.own, strength, update)
         self.start: list[torch.Tensor] = []
         self.counts = [0] * len(self.own)

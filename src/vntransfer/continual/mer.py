@@ -7,13 +7,13 @@ import torch
 from torch import Tensor, nn
 
 from vntransfer.checks import number, whole
-from vntransfer.continual._base import ContinualMethod, Criterion
-from vntransfer.continual._memory import SampleReservoir
+from vntransfer.continual._base import Criterion
+from vntransfer.continual._memory import Replaying
 from vntransfer.continual._single_sample_steps import DenseSteps
 from vntransfer.errors import ArgumentError
 
 
-class MER(ContinualMethod):
+class MER(Replaying):
     """Meta-experience replay (Riemer et al. 2019, Algorithm 1): Reptile over replayed samples.
 
     For every incoming sample::
@@ -49,14 +49,13 @@ class MER(ContinualMethod):
     >>> model = nn.Linear(2, 2)
     >>> method = MER(model, beta=0.03, memory=5)
     >>> method.before_task()
-    >>> train(model, Task(torch.randn(8, 2), torch.arange(8) % 2), method, lr=0.1)
+    >>> _ = train(model, Task(torch.randn(8, 2), torch.arange(8) % 2), method, lr=0.1)
     >>> len(method.memory)
     5
     """
 
     id: ClassVar[str] = "mer"
     off: ClassVar[dict[str, Any]] = {"beta": 1.0, "gamma": 1.0, "memory": 0, "steps": 1}
-    saved: ClassVar[tuple[str, ...]] = ("memory",)
     whole_step: ClassVar[bool] = True
 
     def __init__(
@@ -71,18 +70,10 @@ class MER(ContinualMethod):
         random_state: int = 0,
         criterion: Criterion | None = None,
     ) -> None:
-        super().__init__(model, criterion=criterion)
+        super().__init__(model, memory=memory, random_state=random_state, criterion=criterion)
         self.beta, self.gamma = number("beta", beta), number("gamma", gamma)
-        self.memory = SampleReservoir(
-            memory, torch.Generator().manual_seed(whole("random_state", random_state))
-        )
         self.replay = whole("replay", replay)
         self.steps = whole("steps", steps, minimum=1)
-
-    @property
-    def stored_samples(self) -> int:
-        """Number of samples that are kept."""
-        return len(self.memory)
 
     def observe(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
         """Refuse: the hooks of a loop are not enough for this method."""

@@ -10,7 +10,7 @@ R[i, j] is the accuracy (or error) on task j after learning task i. With T tasks
 For errors the signs of BT and FT turn: above zero is forgetting.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -85,7 +85,7 @@ def accuracy_matrix(
     callback
         Called with the task's index and its row of scores.
     options
-        Of `train`: ``lr``, ``batch_size``, ``epochs``, ``criterion``, ``random_state``, ...
+        Of `train`: ``lr``, ``batch_size``, ``epochs``, ``optimizer``, ``random_state``.
 
     Returns
     -------
@@ -202,26 +202,3 @@ def summary(R: ArrayLike, initial: ArrayLike | None = None) -> dict[str, float]:
         "BT": backward_transfer(R),
     }
     return found if initial is None else {**found, "FT": forward_transfer(R, initial)}
-
-
-def over_seeds(runs: Sequence[Mapping[str, float]]) -> dict[str, tuple[float, float]]:
-    """Mean and standard error of each metric over runs.
-
-    Examples
-    --------
-    >>> over_seeds([{"RA": 0.25}, {"RA": 0.75}])
-    {'RA': (0.5, 0.25)}
-    """
-    if len(runs) < 2:
-        raise ArgumentError(f"runs: a standard error needs at least two runs, got {len(runs)}")
-    for i, run in enumerate(runs):
-        if run.keys() != runs[0].keys():
-            raise ArgumentError(
-                f"runs: all need the same metrics; run 0 has {sorted(runs[0])}, run {i} has "
-                f"{sorted(run)}"
-            )
-    out = {}
-    for name in runs[0]:
-        values = np.array([run[name] for run in runs])
-        out[name] = (float(values.mean()), float(values.std(ddof=1) / len(values) ** 0.5))
-    return out

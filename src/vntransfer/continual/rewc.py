@@ -2,16 +2,17 @@
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from vntransfer.checks import whole
-from vntransfer.continual._base import Criterion, choice, refuse_infinite
-from vntransfer.continual._fisher import Fisher, Pending, diagonal_fisher, draw_labels, evaluation
+from vntransfer.checks import one_of
+from vntransfer.continual._base import Criterion, refuse_infinite, seeded
+from vntransfer.continual._fisher import Fisher, diagonal_fisher, draw_labels, evaluation
 from vntransfer.continual._layer_recorder import refuse_silent, sample_slopes
 from vntransfer.continual._layers import Layer, find_layers, watch_order
+from vntransfer.continual._memory import Pending
 from vntransfer.continual._quadratic import Penalized, Quadratic, Update
 from vntransfer.continual.networks import MultiHead
 
@@ -31,6 +32,13 @@ def turn(module: nn.Module, x: Tensor, U: Tensor) -> Tensor:
     torch.Size([1, 2, 3, 3])
     """
     return x @ U if isinstance(module, nn.Linear) else torch.einsum("nchw,cd->ndhw", x, U)
+
+
+class Turn(NamedTuple):
+    """Rotations of a layer's inputs, U₁, and outputs, U₂."""
+
+    U1: Tensor
+    U2: Tensor
 
 
 class REWC(Penalized):
@@ -53,7 +61,7 @@ class REWC(Penalized):
     Parameters
     ----------
     model, criterion
-        See `Method`.
+        See `ContinualMethod`.
     strength
         λ in λ Σ F (θ - θ*)², without the factor 1/2.
     rotation
@@ -81,7 +89,7 @@ class REWC(Penalized):
     >>> net = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))
     >>> method = REWC(net)
     >>> method.before_task()
-    >>> train(net, Task(torch.randn(16, 4), torch.arange(16) % 2), method)
+    >>> _ = train(net, Task(torch.randn(16, 4), torch.arange(16) % 2), method)
     >>> x, plain = torch.randn(3, 4), [p.detach().clone() for p in net.parameters()]
     >>> before = net(x)
     >>> method.after_task()
@@ -110,18 +118,18 @@ class REWC(Penalized):
         criterion: Criterion | None = None,
     ) -> None:
         super().__init__(model, criterion=criterion)
-        self.rotation: Rotation = choice("rotation", rotation, get_args(Rotation))
-        self.form: Form = choice("form", form, get_args(Form))
-        self.fisher: Fisher = choice("fisher", fisher, get_args(Fisher))
+        self.rotation: Rotation = one_of("rotation", rotation, Rotation)
+        self.form: Form = one_of("form", form, Form)
+        self.fisher: Fisher = one_of("fisher", fisher, Fisher)
         self.quadratic = Quadratic(self.parameters, strength, update)
         self.pending = Pending(fisher_samples)
-        self.generator = torch.Generator().manual_seed(whole("random_state", random_state))
+        self.generator = seeded(random_state)
         self.layers = find_layers(model, layers)
         if layers is None and not isinstance(model, MultiHead) and len(self.layers) > 1:
             ranks = ((layer.name, layer.module, layer is self.layers[-1]) for layer in self.layers)
             self.keep_hooks(watch_order(list(ranks)))
             self.layers = self.layers[:-1]
-        self.turns: list[list[Tensor]] = [[] for _ in self.layers]
+        self.turns: list[Turn | None] = [None for _ in self.layers]
         for k, layer in enumerate(self.layers):
             self.keep_hooks(
                 [
@@ -131,10 +139,12 @@ class REWC(Penalized):
             )
 
     def _turn_in(self, k: int, module: nn.Module, inputs: tuple[Tensor, ...]) -> Any:
-        return (turn(module, inputs[0], self.turns[k][0]),) if self.turns[k] else None
+        own = self.turns[k]
+        return None if own is None else (turn(module, inputs[0], own.U1),)
 
     def _turn_out(self, k: int, module: nn.Module, inputs: Any, out: Tensor) -> Tensor | None:
-        return turn(module, out, self.turns[k][1].mT) if self.turns[k] else None
+        own = self.turns[k]
+        return None if own is None else turn(module, out, own.U2.mT)
 
     def observe(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
         """Keep samples for rotation and Fisher information."""
@@ -169,22 +179,26 @@ class REWC(Penalized):
 
     def unrotate(self) -> None:
         """Give the network its plain parameters back; the penalty is then out of place."""
-        for layer, turns in zip(self.layers, self.turns, strict=True):
-            if turns:
-                _transform(layer, turns[0].mT, turns[1].mT)
-        self.turns = [[] for _ in self.layers]
+        for layer, own in zip(self.layers, self.turns, strict=True):
+            if own is not None:
+                _transform(layer, own.U1.mT, own.U2.mT)
+        self.turns = [None for _ in self.layers]
+
+    def restored(self) -> None:
+        """Name the rotations."""
+        self.turns = [Turn(*own) if own else None for own in self.turns]
 
     def close(self) -> None:
         """Unrotate, and take the hooks off the network."""
         self.unrotate()
         super().close()
 
-    def _rotate(self, turns: list[list[Tensor]]) -> None:
-        for layer, (U1, U2) in zip(self.layers, turns, strict=True):
-            _transform(layer, U1, U2)
-        self.turns = turns
+    def _rotate(self, turns: list[Turn]) -> None:
+        for layer, own in zip(self.layers, turns, strict=True):
+            _transform(layer, own.U1, own.U2)
+        self.turns = list(turns)
 
-    def _find_turns(self, x: Tensor, y: Tensor) -> list[list[Tensor]]:
+    def _find_turns(self, x: Tensor, y: Tensor) -> list[Turn]:
         """Eigenvectors of E[x'x] and E[g'g] of every layer of the network, not rotated."""
         L: list[Tensor | float] = [0.0] * len(self.layers)
         M: list[Tensor | float] = [0.0] * len(self.layers)
@@ -203,22 +217,21 @@ class REWC(Penalized):
         for k, layer in enumerate(self.layers):
             if k in silent:  # frozen, and nothing before it is trained: it stays as it is
                 channels = layer.weight.shape[1], layer.units
-                turns.append([torch.eye(n).to(layer.weight.detach()) for n in channels])
+                turns.append(Turn(*(torch.eye(n).to(layer.weight.detach()) for n in channels)))
                 continue
             both = [torch.as_tensor(m).double() for m in (L[k], M[k])]
             refuse_infinite(f"inputs or slopes of layer {layer.name!r}", *both)
             U1, U2 = (torch.linalg.eigh(m)[1] for m in both)
             out = U2.mT if self.rotation == "published" else U2
-            turns.append([U.to(layer.weight.detach()).contiguous() for U in (U1, out)])
+            turns.append(Turn(*(U.to(layer.weight.detach()).contiguous() for U in (U1, out))))
         return turns
 
-    def _carry(
-        self, F: list[Tensor], old: list[list[Tensor]], new: list[list[Tensor]]
-    ) -> list[Tensor]:
+    def _carry(self, F: list[Tensor], old: list[Turn | None], new: list[Turn]) -> list[Tensor]:
         """Diagonal of the old Fisher information in new coordinates: squared overlaps times F."""
         carried, places = [f.clone() for f in F], self.places()
-        for layer, (U1, U2), (V1, V2) in zip(self.layers, old, new, strict=True):
-            R, S = (U1.mT @ V1).square(), (U2.mT @ V2).square()
+        for layer, before, after in zip(self.layers, old, new, strict=True):
+            assert before is not None  # there was a task
+            R, S = ((U.mT @ V).square() for U, V in zip(before, after, strict=True))
             for p in layer.parameters():
                 k = places[id(p)]
                 carried[k] = _two_sided(F[k], R, S) if p.ndim > 1 else F[k] @ S

@@ -1,28 +1,33 @@
 """Representation similarity penalty: the paper's method."""
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Literal, get_args
+from itertools import pairwise
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from vntransfer.checks import number, whole
-from vntransfer.continual._base import Criterion, choice, refuse_infinite
-from vntransfer.continual._fisher import Pending, evaluation
-from vntransfer.continual._group_anchors import Owned, Owns
-from vntransfer.continual._layer_recorder import Tape, layer_fisher, layer_inputs, refuse_silent
-from vntransfer.continual._layers import find_layers, junctions, watch_order
+from vntransfer.checks import number, one_of, whole
+from vntransfer.continual._base import Criterion, refuse_infinite, seeded
+from vntransfer.continual._fisher import evaluation
+from vntransfer.continual._group_anchors import Owned
+from vntransfer.continual._layer_recorder import Tape, layer_fisher, refuse_silent
+from vntransfer.continual._layers import Junction, find_layers, watch_order
+from vntransfer.continual._memory import Pending
 from vntransfer.continual._quadratic import Penalized, Quadratic, Update
-from vntransfer.continual._relatedness import GroupBlocks, RunningMoments
+from vntransfer.continual._relatedness import (
+    GroupBlocks,
+    RunningMoments,
+    StackedMatrices,
+    TaskMatrices,
+)
 from vntransfer.continual._unit_groups import Grouping, find_groups
 from vntransfer.errors import ArgumentError
-from vntransfer.moments import covariance
 
 Normalize = Literal["tasks", "groups", "none"]
 Response = Literal["one_hot", "index"]
 Relatedness = Literal["similar", "reversed", "constant"]
-Covariances = Literal["running", "memory"]
 LARGEST = 50.0
 """Largest exponent: exp(D) of very different tasks must not overflow."""
 
@@ -55,7 +60,8 @@ class RSP(Penalized):
 
         λ Σ_A Σ_k r_A,k Σ_{i in g_k} (θ_i - θ_A,i)²,   r_A,k = exp(-D_A,k / T) / Z
 
-    where g_k are groups of hidden units, found once after the first task, and D the symmetric von
+    where g_k are groups of hidden units, found once after the first task, which own the weights
+    that go out from them, and D the symmetric von
     Neumann conditional divergence of the response given the group's activations between A and B.
     λ Σ_A F_A (θ - θ_A)² with the diagonal Fisher information protects the first layer.
 
@@ -72,18 +78,15 @@ class RSP(Penalized):
     Parameters
     ----------
     model, criterion
-        See `Method`. Layers must form a chain; a convolution's units are its channels.
+        See `ContinualMethod`. Layers must form a chain; a convolution's units are its channels.
     strength
         λ: about 1 with ``normalize="tasks"``, 3 with "groups".
     groups
         Number of groups per hidden layer, at most.
     grouping
-        "communities" (Watanabe et al. 2018), "spectral" or "random".
+        "communities" (Watanabe et al. 2018) or "random".
     threshold, starts
         Of the communities: see `vntransfer.continual._unit_groups.find_groups`.
-    owns
-        A group's parameters: weights "outgoing" from its units, "incoming" (with their biases; the
-        first layer then has groups too), or "both".
     normalize
         Z sums over earlier "tasks", over "groups" of a layer, or is one ("none").
     relatedness
@@ -93,11 +96,6 @@ class RSP(Penalized):
     response
         Classes as "one_hot" columns or as one number, their "index". Real responses are taken as
         they are.
-    covariances
-        "running": over all samples of a task, while the network changes. "memory": of the first
-        ``memory`` samples of each task, earlier tasks' too, under the present network.
-    memory
-        Samples per task that are kept for "memory".
     every
         D is recomputed after so many samples; equal r for all tasks before that.
     ridge
@@ -108,8 +106,6 @@ class RSP(Penalized):
         Samples of a task, its first, that the Fisher information is taken on; all if None.
     layers
         Names of the layers, in order; None finds all.
-    classes
-        Number of classes, if it is not the number of the last layer's outputs.
     update
         "proximal" or "explicit": see `Quadratic`.
     random_state
@@ -127,7 +123,7 @@ class RSP(Penalized):
     >>> method = RSP(net, strength=1.0, groups=3)
     >>> for shift in (0.0, 1.0):
     ...     method.before_task()
-    ...     train(net, Task(torch.randn(40, 4) + shift, torch.arange(40) % 2), method)
+    ...     _ = train(net, Task(torch.randn(40, 4) + shift, torch.arange(40) % 2), method)
     ...     method.after_task()
     >>> len(method.divergences[0])
     1
@@ -142,11 +138,9 @@ class RSP(Penalized):
         "owned",
         "running",
         "past",
-        "kept",
         "divergences",
         "since",
         "n_response",
-        "sample",
     )
 
     def __init__(
@@ -158,50 +152,42 @@ class RSP(Penalized):
         grouping: Grouping = "communities",
         threshold: float | Literal["median"] = "median",
         starts: int = 11,
-        owns: Owns = "outgoing",
         normalize: Normalize = "tasks",
         relatedness: Relatedness = "similar",
         temperature: float = 1.0,
         response: Response = "one_hot",
-        covariances: Covariances = "running",
-        memory: int = 10,
         every: int = 20,
         ridge: float = 1e-6,
         first_layer: Literal["fisher", "none"] = "fisher",
         fisher_samples: int | None = None,
         layers: Sequence[str] | None = None,
-        classes: int | None = None,
         update: Update = "proximal",
         random_state: int = 0,
         criterion: Criterion | None = None,
     ) -> None:
         super().__init__(model, criterion=criterion)
         self.groups = whole("groups", groups, minimum=1)
-        self.grouping: Grouping = choice("grouping", grouping, get_args(Grouping))
+        self.grouping: Grouping = one_of("grouping", grouping, Grouping)
         self.threshold = threshold if threshold == "median" else number("threshold", threshold)
         self.starts = whole("starts", starts, minimum=1)
-        self.normalize: Normalize = choice("normalize", normalize, get_args(Normalize))
-        self.relatedness: Relatedness = choice("relatedness", relatedness, get_args(Relatedness))
+        self.normalize: Normalize = one_of("normalize", normalize, Normalize)
+        self.relatedness: Relatedness = one_of("relatedness", relatedness, Relatedness)
         self.temperature = number("temperature", temperature, exclusive=True)
-        self.response: Response = choice("response", response, get_args(Response))
-        self.covariances: Covariances = choice("covariances", covariances, get_args(Covariances))
-        self.memory = whole("memory", memory, minimum=2)
+        self.response: Response = one_of("response", response, Response)
         self.every = whole("every", every, minimum=2)
         self.ridge = number("ridge", ridge, exclusive=True)
-        self.first_layer = choice("first_layer", first_layer, ("fisher", "none"))
-        self.classes = None if classes is None else whole("classes", classes, minimum=1)
+        self.first_layer = one_of("first_layer", first_layer, ("fisher", "none"))
         self.layers = find_layers(model, layers)
-        self.junctions = junctions(self.layers)
+        self.junctions = [Junction(*pair) for pair in pairwise(self.layers)]
         if not self.junctions:
             raise ArgumentError(
                 f"layers: RSP groups the units between two layers, but there is only "
                 f"{self.layers[0].name!r}; use a network with a hidden layer"
             )
         self.quadratic = Quadratic(self.parameters, strength, update)
-        self.fisher = first_layer == "fisher" and owns == "outgoing"
+        self.fisher = first_layer == "fisher"
         self.pending = Pending(fisher_samples)
-        self.sample = Pending(self.memory, "memory")
-        self.generator = torch.Generator().manual_seed(whole("random_state", random_state))
+        self.generator = seeded(random_state)
         self.tape = Tape([junction.after for junction in self.junctions])
         self.keep_hooks(self.tape.handles)
         ranks = ((layer.name, layer.module, k) for k, layer in enumerate(self.layers))
@@ -209,18 +195,12 @@ class RSP(Penalized):
         self.running = RunningMoments(len(self.junctions))
         self.labels: list[Tensor] = []
         self.blocks: list[GroupBlocks] = []
-        self.owned = Owned(self.layers, owns)
-        self.past: list[list[list[Tensor]]] = []
-        self.kept: list[list[Tensor]] = []
+        self.owned = Owned(self.layers)
+        self.past: list[list[list[TaskMatrices]]] = []  # task, hidden layer, size of group
         self.divergences: list[Tensor] = []
         self.since, self.n_response = 0, 1
-        self._stacked: list[list[Tensor]] | None = None
+        self._stacked: list[list[StackedMatrices]] | None = None
         self._responses: list[Tensor] = []
-
-    @property
-    def stored_samples(self) -> int:
-        """Number of samples of finished tasks that are kept."""
-        return sum(len(y) for _, y in self.kept)
 
     def before_task(self) -> None:
         """Begin a task: every earlier one has the same r until D can be computed."""
@@ -238,8 +218,6 @@ class RSP(Penalized):
                 self._responses.clear()
             if self.fisher:
                 self.pending.add(x, y)
-            if self.covariances == "memory":
-                self.sample.add(x, y)
             self.tape.start()
             self._responses.append(self._columns(y))
         return x, y
@@ -284,8 +262,6 @@ class RSP(Penalized):
         self.running.clear()
         self.owned.keep()
         self._stacked = None
-        if self.covariances == "memory":
-            self.kept.append(list(self.sample.take()))
         if self.fisher:
             self._protect_first_layer()
 
@@ -309,11 +285,11 @@ class RSP(Penalized):
             ends = torch.tensor(sizes, device=y.device).cumsum(0)
             head = torch.bucketize(y, ends, right=True)
             y = y - functional.pad(ends, (1, 0))[head]
-        m = self.classes or (max(sizes) if sizes is not None else self.layers[-1].units)
+        m = max(sizes) if sizes is not None else self.layers[-1].units
         if int(y.min()) < 0 or int(y.max()) >= m:
             seen = int(y.min() if int(y.min()) < 0 else y.max())
             raise ArgumentError(
-                f"y: class {seen} seen, but {m} classes are known, from 0 on; say classes=..."
+                f"y: class {seen} seen, but the network has outputs for {m} classes, from 0 on"
             )
         return functional.one_hot(y, m)
 
@@ -338,42 +314,28 @@ class RSP(Penalized):
         self.blocks = [GroupBlocks(labels, m, ridge=ridge) for labels in self.labels]
         self.owned.labels = self.labels
 
-    def load_state(self, state: dict[str, Any]) -> None:
-        """Take over the state that another RSP with these options gave."""
-        super().load_state(state)
+    def restored(self) -> None:
+        """Name what is kept of earlier tasks, and cut groups again."""
+        self.past = [[[TaskMatrices(*own) for own in k] for k in task] for task in self.past]
         self._stacked = None
         self._make_blocks()
 
     def _recompute(self) -> None:
         """D between the present task and all earlier ones, and the penalty that follows."""
-        if self.covariances == "running":
-            now, past = self.running.covariances(), self._past()
-            blocks = [b.take(sigma) for b, sigma in zip(self.blocks, now, strict=True)]
-        else:
-            samples = [*self.kept, [torch.cat(self.sample.x), torch.cat(self.sample.y)]]
-            *earlier, blocks = [self._under_present_network(x, y) for x, y in samples]
-            past = self._stack(earlier)
+        now = self.running.covariances()
+        blocks = [b.take(sigma) for b, sigma in zip(self.blocks, now, strict=True)]
         self.divergences = [
-            b.divergence(now, then) for b, now, then in zip(self.blocks, blocks, past, strict=True)
+            b.divergence(now, then)
+            for b, now, then in zip(self.blocks, blocks, self._past(), strict=True)
         ]
         self._penalize(self.divergences)
 
-    def _under_present_network(self, x: Tensor, y: Tensor) -> list[list[Tensor]]:
-        """Blocks of every hidden layer, of samples seen through the network as it is now."""
-        after = [junction.after for junction in self.junctions]
-        with evaluation(self.model):
-            inputs = layer_inputs(self.model, after, x)
-        Y = self._columns(y)
-        z = [junction.activations(a) for junction, a in zip(self.junctions, inputs, strict=True)]
-        return [b.take(covariance(a, Y.to(a))) for b, a in zip(self.blocks, z, strict=True)]
-
-    def _stack(self, tasks: list[list[list[Tensor]]]) -> list[list[Tensor]]:
-        return [b.stack([task[k] for task in tasks]) for k, b in enumerate(self.blocks)]
-
-    def _past(self) -> list[list[Tensor]]:
+    def _past(self) -> list[list[StackedMatrices]]:
         """Covariances of all earlier tasks, put together once per task."""
         if self._stacked is None:
-            self._stacked = self._stack(self.past)
+            self._stacked = [
+                b.stack([task[k] for task in self.past]) for k, b in enumerate(self.blocks)
+            ]
         return self._stacked
 
     @torch.no_grad()

@@ -20,7 +20,7 @@ class SGD(ContinualMethod):
     >>> model = torch.nn.Linear(2, 1)
     >>> method = SGD(model)
     >>> method.before_task()
-    >>> train(model, Task(torch.zeros(3, 2), torch.zeros(3)), method)
+    >>> _ = train(model, Task(torch.zeros(3, 2), torch.zeros(3)), method)
     >>> method.after_task()
     """
 

@@ -23,7 +23,7 @@ class SI(Penalized):
     Parameters
     ----------
     model, criterion
-        See `Method`.
+        See `ContinualMethod`.
     strength
         λ.
     damping
@@ -37,7 +37,7 @@ class SI(Penalized):
     >>> model = nn.Linear(2, 2)
     >>> method = SI(model, strength=0.1)
     >>> method.before_task()
-    >>> train(model, Task(torch.eye(2), torch.tensor([0, 1])), method)
+    >>> _ = train(model, Task(torch.eye(2), torch.tensor([0, 1])), method)
     >>> method.after_task()
     >>> bool((method.quadratic.precisions[0] >= 0).all())
     True

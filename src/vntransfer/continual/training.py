@@ -1,8 +1,8 @@
 """The training loop, and streams of tasks as tensors."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -11,9 +11,9 @@ from torch.nn import functional
 
 from vntransfer.arrays import from_numpy
 from vntransfer.checks import number, whole
-from vntransfer.continual._base import ContinualMethod, Criterion
+from vntransfer.continual._base import ContinualMethod
 from vntransfer.errors import ArgumentError, DataError
-from vntransfer.step_times import one_step
+from vntransfer.step_times import StepTimes
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,6 +192,71 @@ def as_tasks(stream: Any) -> list[Task]:
     return tasks
 
 
+class Step(NamedTuple):
+    """A training step: how many are made of the task, the loss before it, times of all so far."""
+
+    made: int
+    loss: Tensor
+    times: StepTimes
+
+
+def steps(
+    model: nn.Module,
+    task: Task,
+    method: ContinualMethod,
+    *,
+    optimizer: torch.optim.Optimizer,
+    batch_size: int = 1,
+    epochs: int = 1,
+    random_state: int | None = None,
+    start: int = 0,
+) -> Iterator[Step]:
+    """Train a network on one task step by step; leave the loop to stop, or save checkpoints in it.
+
+    Parameters
+    ----------
+    model, task, method, batch_size, epochs, random_state
+        See `train`.
+    optimizer
+        Of the network's parameters.
+    start
+        Number of steps that were made already: to continue from a checkpoint.
+
+    Examples
+    --------
+    >>> from vntransfer.continual import SGD
+    >>> model = torch.nn.Linear(2, 2)
+    >>> method, task = SGD(model), Task(torch.randn(8, 2), torch.arange(8) % 2)
+    >>> method.before_task()
+    >>> for step in steps(model, task, method, optimizer=torch.optim.SGD(model.parameters())):
+    ...     if step.made == 5:
+    ...         break
+    >>> step.times.made
+    5
+    """
+    if method.model is not model:
+        raise ArgumentError("method: was made for another network than model; make one for model")
+    if not method.in_task:
+        raise ArgumentError("method: no task has begun; call method.before_task() first")
+    batch_size = whole("batch_size", batch_size, minimum=1)
+    epochs, start = whole("epochs", epochs, minimum=1), whole("start", start)
+    like = method.parameters[0]
+    data = Task(task.x.to(like), _to(task.y, like), columns=task.columns)
+    method.use(optimizer)
+    per_epoch = -(-len(data) // batch_size)
+    model.train()
+    done, times = start, StepTimes()
+    for epoch in range(start // per_epoch, epochs):
+        rest = data.batches(
+            batch_size, random_state=random_state, epoch=epoch, start=done - epoch * per_epoch
+        )
+        for x, y in rest:
+            with times.step():
+                loss = method.step(x, y, method.criterion, optimizer)
+            done += 1
+            yield Step(done, loss, times)
+
+
 def train(
     model: nn.Module,
     task: Task,
@@ -200,32 +265,28 @@ def train(
     lr: float = 0.01,
     batch_size: int = 1,
     epochs: int = 1,
-    criterion: Criterion | None = None,
     optimizer: torch.optim.Optimizer | None = None,
     random_state: int | None = None,
-    start: int = 0,
-    callback: Callable[[int, Tensor], object] | None = None,
-) -> None:
+) -> StepTimes:
     """Train a network on one task, between ``before_task`` and ``after_task``.
 
     Parameters
     ----------
     model, task, method
-        What learns what how; ``method`` was made for ``model``.
+        What learns what how; ``method`` was made for ``model``, and the loss is its criterion.
     lr
         Learning rate of plain gradient descent.
     batch_size, epochs
         Rows per step and passes over the task.
-    criterion
-        ``criterion(output, y)``: mean loss; that of the method if None.
     optimizer
         Instead of plain gradient descent at ``lr``.
     random_state
         Shuffles each pass; None keeps the order of the rows.
-    start
-        Number of steps that were made already: to continue from a checkpoint.
-    callback
-        Called with the number of steps made and the loss after each step; True ends training.
+
+    Returns
+    -------
+    StepTimes
+        Processor time of the steps.
 
     Examples
     --------
@@ -234,37 +295,25 @@ def train(
     >>> method = EWC(model, strength=10.0)
     >>> for shift in (0.0, 1.0):
     ...     method.before_task()
-    ...     train(model, Task(torch.randn(8, 2) + shift, torch.arange(8) % 2), method)
+    ...     times = train(model, Task(torch.randn(8, 2) + shift, torch.arange(8) % 2), method)
     ...     method.after_task()
-    >>> method.tasks_done
-    2
+    >>> method.tasks_done, times.made
+    (2, 8)
     """
-    if method.model is not model:
-        raise ArgumentError("method: was made for another network than model; make one for model")
-    if not method.in_task:
-        raise ArgumentError("method: no task has begun; call method.before_task() first")
-    batch_size = whole("batch_size", batch_size, minimum=1)
-    epochs, start = whole("epochs", epochs, minimum=1), whole("start", start)
     if optimizer is None:
-        rate = number("lr", lr, exclusive=True)
-        optimizer = torch.optim.SGD(method.parameters, lr=rate)
-    criterion = method.criterion if criterion is None else criterion
-    like = method.parameters[0]
-    data = Task(task.x.to(like), _to(task.y, like), columns=task.columns)
-    method.use(optimizer)
-    per_epoch = -(-len(data) // batch_size)
-    model.train()
-    done = start
-    for epoch in range(start // per_epoch, epochs):
-        rest = data.batches(
-            batch_size, random_state=random_state, epoch=epoch, start=done - epoch * per_epoch
-        )
-        for x, y in rest:
-            with one_step():
-                loss = method.step(x, y, criterion, optimizer)
-            done += 1
-            if callback is not None and callback(done, loss) is True:
-                return
+        optimizer = torch.optim.SGD(method.parameters, lr=number("lr", lr, exclusive=True))
+    times = StepTimes()
+    for step in steps(
+        model,
+        task,
+        method,
+        optimizer=optimizer,
+        batch_size=batch_size,
+        epochs=epochs,
+        random_state=random_state,
+    ):
+        times = step.times
+    return times
 
 
 def _to(y: Tensor, like: Tensor) -> Tensor:

@@ -138,7 +138,7 @@ def _learn(
     Divergences are those of a method that watches them. An interrupted stream goes on where its
     last checkpoint was written, in the midst of a task as well; ``stage`` names its file.
     """
-    from vntransfer.continual import load_checkpoint, save_checkpoint, score, train
+    from vntransfer.continual import load_checkpoint, save_checkpoint, score, steps
     from vntransfer.continual.descent import Descent
 
     method = _make(name, hyper, settings, tasks, seed)
@@ -153,7 +153,7 @@ def _learn(
         learned, start = place["learned"], place["step"]
         yield from learned
 
-    def keep(step: int, loss: object = None) -> None:
+    def keep(step: int) -> None:
         if file is not None and file.pace.due():
             place = {"learned": learned, "step": step}
             save_checkpoint(file.path, method.model, method, position=place)
@@ -161,7 +161,7 @@ def _learn(
     for i in range(len(learned), len(tasks)):
         if not start:
             method.before_task()
-        train(
+        for step in steps(
             method.model,
             tasks[i],
             method,
@@ -170,8 +170,8 @@ def _learn(
             epochs=epochs,
             random_state=seed if epochs > 1 else None,  # a single pass keeps the order of the rows
             start=start,
-            callback=keep,
-        )
+        ):
+            keep(step.made)
         method.after_task()
         start = 0
         accuracies = [100 * score(method.model, seen) for seen in tasks[: i + 1]]
