@@ -33,7 +33,7 @@ def charts(name: str = "") -> dict[str, Any]:
     matrix = matrix + matrix.T
     np.fill_diagonal(matrix, np.nan)
     distances = linkage(matrix[np.triu_indices(6, 1)], "average")
-    tree = Dendrogram(names, distances, title=f"tree{name}", label=f"distance{name}")
+    tree = Dendrogram(names, distances)
 
     def axis(text: str, **options: Any) -> Axis:
         return Axis(f"{text}{name}", **options)
@@ -45,7 +45,7 @@ def charts(name: str = "") -> dict[str, Any]:
     reference = Series(f"reference{name}", x, 1 / x, color=MUTED, marks=False)
     return {
         "lines": Lines([*curves(9), reference], axis("epoch"), axis("loss"), title=f"t{name}"),
-        "log": Lines(curves(2), axis("n", log=True), axis("error", log=True), band=True),
+        "log": Lines(curves(2), axis("n", log=True), axis("error", log=True)),
         "bars": Bars(names, curves_at(curves(2), 6), axis("weight"), rules=[0.2]),
         "scatter": Scatter(curves(3), axis("true"), axis("guess"), diagonal=True),
         "histogram": histogram({n: rng.random(50) for n in names[:2]}, x=axis("y"), bins=5),
@@ -59,8 +59,7 @@ def charts(name: str = "") -> dict[str, Any]:
             ]
         ),
         "clustered": Heatmap(names, names, matrix, label=f"distance{name}", tree=tree),
-        "diverging": Heatmap(names[:1], names[:3], [[-1.0, 0.5, 0.0]], diverging=True),
-        "tree": tree,
+        "negative": Heatmap(names[:1], names[:3], [[-1.0, 0.5, 0.0]]),
     }
 
 

@@ -210,7 +210,6 @@ def test_a_tree_reorders_its_map() -> None:
 def test_limits_of_colors() -> None:
     assert Heatmap(["a"], ["b"], [[3.0]]).limits == (0, 3)
     assert Heatmap(["a"], ["b", "c"], [[-2.0, 3.0]]).limits == (-2, 3)
-    assert Heatmap(["a"], ["b", "c"], [[-2.0, 3.0]], diverging=True).limits == (-3, 3)
     assert Heatmap(["a"], ["b"], [[None]]).limits == (0, 1)
     assert Heatmap(["a"], ["b"], [[5.0]], low=5, high=5).limits == (5, 6)
 

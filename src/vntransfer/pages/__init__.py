@@ -23,7 +23,8 @@ from vntransfer.pages.charts import (
     Series,
     histogram,
 )
-from vntransfer.pages.document import Page, Section, TableCell
+from vntransfer.pages.document import Page, Section
+from vntransfer.pages.table import TableCell
 
 __all__ = [
     "MUTED",

@@ -7,7 +7,6 @@ import numpy as np
 from vntransfer.pages.charts import (
     Bars,
     Chart,
-    Dendrogram,
     Heatmap,
     Histogram,
     Intervals,
@@ -62,12 +61,6 @@ def _(panel: Heatmap) -> str:
     i, j = divmod(int(np.nanargmax(panel.values)), len(panel.columns))
     most = f"largest: {panel.rows[i]}, {panel.columns[j]}"
     return f"{_head(panel)}{shape}, {_range(panel.values)}; {most}."
-
-
-@_summary.register
-def _(panel: Dendrogram) -> str:
-    heights = np.array([float(row[2]) for row in panel.merges])
-    return f"{_head(panel)}tree of {len(panel.names)} leaves, joined at {_range(heights)}."
 
 
 @_summary.register
@@ -128,17 +121,6 @@ def _(panel: Heatmap) -> Numbers:
         for name, row in zip(panel.rows, panel.values, strict=True)
     ]
     return ["", *panel.columns], rows
-
-
-@numbers.register
-def _(panel: Dendrogram) -> Numbers:
-    n, named = len(panel.names), list(panel.names)
-    rows = []
-    for i, (a, b, height, *_) in enumerate(panel.merges):
-        named.append(f"merge {i + 1}")
-        rows.append([f"merge {i + 1}", named[int(a)], named[int(b)], number(float(height))])
-    assert len(named) == 2 * n - 1
-    return ["", "one", "other", panel.label or "height"], rows
 
 
 @numbers.register

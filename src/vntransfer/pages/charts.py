@@ -105,13 +105,12 @@ class Series:
 
 @dataclass(frozen=True)
 class Lines:
-    """Values along an axis, with error bars (or, ``band``, a shaded band) where they have ends."""
+    """Values along an axis, with error bars where they have ends."""
 
     series: Sequence[Series]
     x: Axis = field(default_factory=Axis)
     y: Axis = field(default_factory=Axis)
     title: str = ""
-    band: bool = False
     rules: Sequence[float] = ()
 
 
@@ -183,7 +182,7 @@ class Intervals:
 
 @dataclass(frozen=True)
 class Dendrogram:
-    """A tree of merges, as `scipy.cluster.hierarchy.linkage` gives it.
+    """A tree above a heat map, as `scipy.cluster.hierarchy.linkage` gives it.
 
     Parameters
     ----------
@@ -192,8 +191,6 @@ class Dendrogram:
     merges
         Rows (a, b, height, ...): the two clusters that are merged, leaves being 0 to n - 1 and
         the i-th merge n + i.
-    title, label
-        Above the tree, and what heights measure.
 
     Examples
     --------
@@ -203,8 +200,6 @@ class Dendrogram:
 
     names: Sequence[str]
     merges: Any
-    title: str = ""
-    label: str = ""
 
     def __post_init__(self) -> None:
         if len(self.merges) != len(self.names) - 1:
@@ -235,12 +230,7 @@ class Heatmap:
     title, row_label, column_label, label
         Above the panel, beside the rows, below the columns, and what the colors measure.
     low, high
-        Ends of the colors; by default 0 (or the smallest value) to the largest, and for diverging
-        ones as far below ``middle`` as above it.
-    diverging
-        Two colors away from ``middle``.
-    middle
-        Where diverging colors part.
+        Ends of the colors; by default 0 (or the smallest value) to the largest.
     numbers
         Whether to write the values into the map.
     tree
@@ -261,8 +251,6 @@ class Heatmap:
     label: str = ""
     low: float | None = None
     high: float | None = None
-    diverging: bool = False
-    middle: float = 0.0
     numbers: bool = True
     tree: Dendrogram | None = None
 
@@ -286,12 +274,7 @@ class Heatmap:
         """Ends of the colors."""
         known = self.values[np.isfinite(self.values)]
         low, high = (float(known.min()), float(known.max())) if len(known) else (0.0, 1.0)
-        if self.diverging:
-            reach = max(high - self.middle, self.middle - low) or 1.0
-            low, high = self.middle - reach, self.middle + reach
-        else:
-            low = min(0.0, low)
-        low = low if self.low is None else self.low
+        low = min(0.0, low) if self.low is None else self.low
         high = high if self.high is None else self.high
         return low, high if high > low else low + 1.0
 
@@ -318,7 +301,7 @@ def reordered(tree: Dendrogram) -> Dendrogram:
     return replace(tree, names=[tree.names[i] for i in tree.order], merges=merges)
 
 
-Panel = Lines | Bars | Scatter | Histogram | Intervals | Heatmap | Dendrogram
+Panel = Lines | Bars | Scatter | Histogram | Intervals | Heatmap
 
 
 @dataclass(frozen=True)

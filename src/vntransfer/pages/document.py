@@ -8,20 +8,16 @@ from html import escape
 from importlib import resources
 from pathlib import Path
 
-from vntransfer.errors import ArgumentError
+from vntransfer.checks import one_of
 from vntransfer.pages import palette
 from vntransfer.pages.charts import Chart
 from vntransfer.pages.figure import figure
-from vntransfer.pages.scales import number
+from vntransfer.pages.table import NOTES, Value, html_table
 from vntransfer.storage.files import atomic_write
-
-NOTES = {"good": "Better", "bad": "Worse", "neutral": "", "warning": "Note"}
-"""Kinds of notes and the word that says the same as their color."""
 
 LONG = 25
 """Rows from which on a table scrolls in its own box."""
 
-_WRAPPED = 48  # letters from which on a text may break in a table
 _THEMES = {
     "light": {
         "--back": "#ffffff",
@@ -48,41 +44,6 @@ _THEMES = {
         "--warning": "#e0b55a",
     },
 }
-
-
-@dataclass(frozen=True)
-class TableCell:
-    """A value of a table that reads otherwise than it sorts.
-
-    Parameters
-    ----------
-    text
-        What is shown.
-    value
-        What the column is sorted by; None sorts by the text.
-    tone
-        One of `NOTES`: the color.
-
-    Examples
-    --------
-    >>> TableCell("0.51 ± 0.02", 0.51).value
-    0.51
-    """
-
-    text: str
-    value: float | None = None
-    tone: str = "neutral"
-
-    def __post_init__(self) -> None:
-        _check_tone(self.tone)
-
-
-Value = str | int | float | TableCell | None
-
-
-def _check_tone(tone: str) -> None:
-    if tone not in NOTES:
-        raise ArgumentError(f"kind: expected one of {', '.join(NOTES)}, got {tone!r}")
 
 
 @dataclass
@@ -112,7 +73,7 @@ class Section:
         head
             Its first words; by default those of the kind.
         """
-        _check_tone(kind)
+        one_of("kind", kind, NOTES)
         word = NOTES[kind] if head is None else head
         first = f"<b>{escape(word)}</b> " if word else ""
         self.parts.append(f'<p class="note {kind}">{first}{escape(text)}</p>')
@@ -149,29 +110,17 @@ class Section:
         notes
             Lines below it.
         """
-        for row in rows:
-            if len(row) != len(header):
-                raise ArgumentError(
-                    f"rows: {len(row)} values for {len(header)} columns in {list(row)!r:.80}"
-                )
         anchor = f"{self.anchor}-{len(self.entries) + 1}"
         if caption:
             self.entries.append((anchor, caption))
-        texts = [all(_is_text(row[j]) for row in rows) for j in range(len(header))]
-        head = "".join(_heading(name, text) for name, text in zip(header, texts, strict=True))
-        body = "".join(
-            "<tr>" + "".join(_cell(v, j, texts[j]) for j, v in enumerate(row)) + "</tr>"
-            for row in rows
-        )
-        name = escape(caption or "Table")
+        name = caption or "Table"
         long = " long" if len(rows) > LONG else ""
         listed = "".join(f"<li>{escape(note)}</li>" for note in notes)
         self.parts.append(
             f'<div class="table" id="{anchor}">'
             + (f"<h3>{escape(caption)}</h3>" if caption else "")
-            + f'<div class="scroll{long}" tabindex="0" role="region" aria-label="{name}">'
-            + f'<table aria-label="{name}"><thead><tr>{head}</tr></thead>'
-            + f"<tbody>{body}</tbody></table></div>"
+            + f'<div class="scroll{long}" tabindex="0" role="region" aria-label="{escape(name)}">'
+            + f"{html_table(header, rows, label=name, sorts=True)}</div>"
             + (f'<ul class="notes">{listed}</ul>' if listed else "")
             + "</div>"
         )
@@ -191,38 +140,6 @@ class Section:
         head = f'<section id="{self.anchor}" aria-labelledby="{self.anchor}-h">'
         title = f'<h2 id="{self.anchor}-h">{escape(self.title)}</h2>'
         return f"{head}{title}{''.join(self.parts)}</section>"
-
-
-def _is_text(value: Value) -> bool:
-    return (
-        value is None
-        or isinstance(value, str)
-        or (isinstance(value, TableCell) and value.value is None)
-    )
-
-
-def _heading(name: str, text: bool) -> str:
-    kind = ' class="text"' if text else ""
-    return (
-        f'<th scope="col" aria-sort="none"{kind}><button type="button">{escape(name) or "&nbsp;"}'
-        "</button></th>"
-    )
-
-
-def _cell(value: Value, column: int, text: bool) -> str:
-    if isinstance(value, TableCell):
-        shown, by, tone = value.text, value.value, value.tone
-    else:
-        by = float(value) if isinstance(value, int | float) else None
-        shown, tone = (value if isinstance(value, str) else number(by)), "neutral"
-    names = [tone] if tone != "neutral" else []
-    names += ["text"] if text and column else []
-    names += ["wrap"] if len(shown) > _WRAPPED and column else []
-    kind = f' class="{" ".join(names)}"' if names else ""
-    order = f' data-v="{by:.10g}"' if by is not None and by == by else ""
-    if column == 0:
-        return f'<th scope="row"{kind}{order} title="{escape(shown)}">{escape(shown)}</th>'
-    return f"<td{kind}{order}>{escape(shown)}</td>"
 
 
 class Page:

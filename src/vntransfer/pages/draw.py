@@ -14,7 +14,6 @@ from vntransfer.pages.charts import (
     Axis,
     Bars,
     Chart,
-    Dendrogram,
     Heatmap,
     Histogram,
     Intervals,
@@ -23,7 +22,7 @@ from vntransfer.pages.charts import (
     Scatter,
     Series,
 )
-from vntransfer.pages.draw_grid import draw_dendrogram, draw_heatmap
+from vntransfer.pages.draw_grid import draw_heatmap
 from vntransfer.pages.layout import colors, finite
 from vntransfer.pages.palette import SERIES
 from vntransfer.pages.panel_frame import PanelFrame, frame
@@ -83,11 +82,6 @@ def _draw(panel: Panel, places: dict[str, int], size: _Size) -> tuple[str, float
 @_draw.register
 def _(panel: Heatmap, places: dict[str, int], size: _Size) -> tuple[str, float, float]:
     return draw_heatmap(panel)
-
-
-@_draw.register
-def _(panel: Dendrogram, places: dict[str, int], size: _Size) -> tuple[str, float, float]:
-    return draw_dendrogram(panel)
 
 
 @_draw.register
@@ -254,12 +248,6 @@ def _group(
 def _line(box: PanelFrame, s: Series, place: int, panel: Lines) -> str:
     shown = _shown(box, s)
     parts = []
-    lows, highs = finite(s.low), finite(s.high)
-    if panel.band and len(lows) and len(highs):
-        inside = [(k, x) for k, (x, _) in shown if np.isfinite([lows[k], highs[k]]).all()]
-        there = [(x, box.y(min(highs[k], box.y.high))) for k, x in inside]
-        back = [(x, box.y(max(lows[k], box.y.low))) for k, x in reversed(inside)]
-        parts.append(tag("path", d=path(there + back) + "Z", class_="band") if inside else "")
     if s.dash != "none":
         runs: list[list[tuple[float, float]]] = []
         for i, (k, point) in enumerate(shown):
@@ -269,8 +257,7 @@ def _line(box: PanelFrame, s: Series, place: int, panel: Lines) -> str:
                 runs.append([point])
         stroke = f"line {s.dash}".strip()
         parts.append(tag("path", d="".join(map(path, runs)), class_=stroke))
-    if not panel.band:
-        parts.append("".join(_whisker(box, s, k, x) for k, (x, _) in shown))
+    parts += [_whisker(box, s, k, x) for k, (x, _) in shown]
     if s.marks and place != MUTED:
         shapes = "".join(mark(place, *point) for _, point in shown)
         parts.append(tag("path", d=shapes, class_="mark"))

@@ -7,7 +7,7 @@ import numpy as np
 
 from vntransfer.pages.charts import Dendrogram, Heatmap
 from vntransfer.pages.palette import LEVELS
-from vntransfer.pages.scales import Scale, number, tick_text
+from vntransfer.pages.scales import number, tick_text
 from vntransfer.pages.svg import (
     LONGEST,
     fitted,
@@ -88,7 +88,6 @@ def draw_heatmap(chart: Heatmap) -> tuple[str, float, float]:
 
 def _cells(chart: Heatmap, left: float, top: float, side: float) -> list[str]:
     low, high = chart.limits
-    letter = "d" if chart.diverging else "q"
     known = np.abs(chart.values[np.isfinite(chart.values)])
     largest = float(known.max()) if len(known) else 1.0
     written = chart.numbers and side >= 22 and largest < 1000
@@ -101,7 +100,7 @@ def _cells(chart: Heatmap, left: float, top: float, side: float) -> list[str]:
             size = side - gap
             if not math.isfinite(value):
                 continue
-            own = f"{letter}{level(float(value), low, high)}"
+            own = f"q{level(float(value), low, high)}"
             shapes.append(
                 tag("rect", x=x, y=y, width=size, height=size, class_=own, data_j=str(j),
                     data_v=number(float(value)))
@@ -152,42 +151,15 @@ def _names(
 def color_bar(chart: Heatmap) -> tuple[str, float, float]:
     """SVG content, width and height of the scale of a heat map."""
     low, high = chart.limits
-    letter = "d" if chart.diverging else "q"
     ends = tick_text(low), tick_text(high)
     margin = max(map(text_width, ends)) + 6
     wide = 132.0
     parts = [text(ends[0], margin - 5, 11, text_anchor="end")]
     for i in range(LEVELS):
         x = margin + wide * i / LEVELS
-        parts.append(
-            tag("rect", x=x, y=2, width=wide / LEVELS + 0.4, height=10, class_=f"{letter}{i}")
-        )
+        parts.append(tag("rect", x=x, y=2, width=wide / LEVELS + 0.4, height=10, class_=f"q{i}"))
     parts.append(text(ends[1], margin + wide + 5, 11))
     return "".join(parts), 2 * margin + wide, 14
-
-
-def draw_dendrogram(tree: Dendrogram) -> tuple[str, float, float]:
-    """SVG content, width and height of a tree: leaves below, heights to the left."""
-    step = max(14.0, min(46.0, 620.0 / max(1, len(tree.names))))
-    deep, top = 150.0, 24.0 if tree.title else 8.0
-    high = max((float(row[2]) for row in tree.merges), default=1.0) or 1.0
-    scale = Scale(0, high, top + deep, top + 4)
-    left = 34.0 + (16 if tree.label else 0)
-    names = [tree.names[i] for i in tree.order]
-    slanted, room = room_below(names, step)
-    parts = [text(tree.title, left, 14, class_="title")] if tree.title else []
-    for tick in scale.ticks(4):
-        y = scale(tick)
-        grid = f"M{left:.1f} {y:.1f}H{left + step * len(names):.1f}"
-        parts.append(tag("path", d=grid, class_="grid"))
-        parts.append(text(tick_text(tick), left - 5, y + 4, text_anchor="end"))
-    if tree.label:
-        parts.append(upright(tree.label, top + deep / 2))
-    parts.append(_branches(tree, left, top + deep, step, deep - 4))
-    for i, name in enumerate(names):
-        x = left + step * (i + 0.5)
-        parts.append(name_below(name, x, top + deep, slanted=slanted))
-    return "".join(parts), left + step * len(names) + 8, top + deep + room + 2
 
 
 def _branches(tree: Dendrogram, left: float, foot: float, step: float, deep: float) -> str:

@@ -9,6 +9,7 @@ from vntransfer.pages.draw import classes, draw
 from vntransfer.pages.draw_grid import color_bar
 from vntransfer.pages.layout import colors, panels
 from vntransfer.pages.svg import mark, tag
+from vntransfer.pages.table import html_table
 
 
 def file_name(title: str) -> str:
@@ -76,7 +77,7 @@ def _legend(chart: Chart, shown: list[Panel]) -> str:
     """Names of the series (when there is more than one), or the scale of the heat maps."""
     maps = [panel for panel in shown if isinstance(panel, Heatmap)]
     if maps:
-        bars = dict.fromkeys((panel.limits, panel.diverging, panel.label) for panel in maps)
+        bars = dict.fromkeys((panel.limits, panel.label) for panel in maps)
         if len(bars) > 1:  # each panel has its own colors: the numbers are in its cells
             return ""
         content, width, height = color_bar(maps[0])
@@ -119,19 +120,12 @@ def _details(shown: list[Panel]) -> str:
     tables = []
     for panel in shown:
         header, rows = numbers(panel)
-        head = "".join(f'<th scope="col" class="plain">{escape(name)}</th>' for name in header)
-        body = "".join(
-            f'<tr><th scope="row">{escape(row[0])}</th>'
-            + "".join(f"<td>{escape(value)}</td>" for value in row[1:])
-            + "</tr>"
-            for row in rows[:MOST_ROWS]
-        )
         more = len(rows) - MOST_ROWS
         left = f"<p>{more} further rows are left out.</p>" if more > 0 else ""
         name = f"<p><b>{escape(panel.title)}</b></p>" if panel.title else ""
         label = escape(f"Numbers: {panel.title}" if panel.title else "Numbers")
         tables.append(
             f'{name}<div class="scroll" tabindex="0" role="region" aria-label="{label}">'
-            f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>{left}"
+            f"{html_table(header, rows[:MOST_ROWS])}</div>{left}"
         )
     return f"<details><summary>Numbers</summary>{''.join(tables)}</details>"

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from html import escape
 
-from vntransfer.pages.svg import tag
+from vntransfer.pages.table import html_table
 
 MOST = 20
 """Rows that are shown."""
@@ -31,17 +31,8 @@ def fragment(
     '<div><p>A &amp; B</p><table>...<tbody><tr><th scope="row">&lt;b&gt;</th></tr></tbody>...'
     """
     shown = rows[:MOST]
-    body = "".join(
-        tag("tr", "".join(_cell(text, j) for j, text in enumerate(row))) for row in shown
-    )
-    head = "".join(tag("th", escape(name) or " ", scope="col") for name in header)
-    parts = [tag("p", escape(text)) for text in lead if text]
-    parts.append(tag("table", tag("thead", tag("tr", head)) + (tag("tbody", body) if body else "")))
+    parts = [f"<p>{escape(text)}</p>" for text in lead if text]
+    parts.append(html_table(header, shown))
     if total > len(shown):
-        parts.append(tag("p", f"{len(shown)} of {total:,} rows"))
-    return tag("div", "".join(parts))
-
-
-def _cell(text: str, column: int) -> str:
-    content = escape(text) or " "
-    return tag("td", content) if column else tag("th", content, scope="row")
+        parts.append(f"<p>{len(shown)} of {total:,} rows</p>")
+    return f"<div>{''.join(parts)}</div>"

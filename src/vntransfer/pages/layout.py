@@ -11,7 +11,6 @@ from vntransfer.pages.charts import (
     Axis,
     Bars,
     Chart,
-    Dendrogram,
     Heatmap,
     Histogram,
     Intervals,
@@ -97,7 +96,7 @@ def _along(panel: Panel, name: str) -> Iterator[Numbers | None]:
     if isinstance(panel, Intervals):
         yield from (panel.values, panel.low, panel.high, [panel.reference])
         return
-    if isinstance(panel, Heatmap | Dendrogram):
+    if isinstance(panel, Heatmap):
         return
     if isinstance(panel, Histogram) and name == "x":
         yield panel.edges

@@ -1,8 +1,7 @@
 """Colors of both themes: readable on their ground, distinct for the color-blind.
 
-Charts name colors by class (``s0`` to ``s6`` for series, ``q0`` to ``q32`` for a sequential and
-``d0`` to ``d32`` for a diverging scale); this module gives the classes their values, once per
-theme, as CSS variables.
+Charts name colors by class (``s0`` to ``s6`` for series, ``q0`` to ``q32`` for the scale of heat
+maps); this module gives the classes their values, once per theme, as CSS variables.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,10 +29,6 @@ SERIES = {
 _SEQUENTIAL = {
     "light": ("#f2f6fa", "#a9cbe6", "#3f86bd", "#0b3c6b"),
     "dark": ("#20262d", "#1f4f7a", "#3f8fca", "#cfe8fb"),
-}
-_DIVERGING = {
-    "light": ("#0b4d86", "#6aa7d4", "#f4f3f1", "#e08b4e", "#9c3d00"),
-    "dark": ("#8cc8f5", "#2f6fa6", "#24282e", "#a4551c", "#f7b27e"),
 }
 
 # linear RGB -> cone responses -> OKLab (Björn Ottosson's matrices)
@@ -109,9 +104,9 @@ def _luminance(color: str) -> float:
     return float(linear(color) @ (0.2126, 0.7152, 0.0722))
 
 
-def scales(theme: str) -> dict[str, list[str]]:
-    """Colors of the scales of a theme: ``q`` sequential, ``d`` diverging."""
-    return {"q": mix(_SEQUENTIAL[theme]), "d": mix(_DIVERGING[theme])}
+def shades(theme: str) -> list[str]:
+    """Colors of the scale of a theme, from little to much."""
+    return mix(_SEQUENTIAL[theme])
 
 
 def on(color: str) -> str:
@@ -135,9 +130,8 @@ def variables(theme: str) -> dict[str, str]:
     """
     found = {"--ground": GROUND[theme], "--ink": INK[theme]}
     found |= {f"--s{i}": color for i, color in enumerate(SERIES[theme])}
-    for letter, colors in scales(theme).items():
-        for level, color in enumerate(colors):
-            found |= {f"--{letter}{level}": color, f"--{letter}t{level}": on(color)}
+    for level, color in enumerate(shades(theme)):
+        found |= {f"--q{level}": color, f"--qt{level}": on(color)}
     return found
 
 
@@ -153,14 +147,10 @@ def declarations(values: Mapping[str, str]) -> str:
 
 
 def classes() -> str:
-    """CSS rules that give the classes of series and scales their variables."""
-    rules = []
-    for i in range(len(SERIES["light"])):
-        rules.append(f".s{i}{{--c:var(--s{i})}}")
-    for letter in ("q", "d"):
-        for level in range(LEVELS):
-            own = f"{letter}{level}"
-            rules.append(
-                f"rect.{own}{{fill:var(--{own})}}text.{own}{{fill:var(--{letter}t{level})}}"
-            )
+    """CSS rules that give the classes of series and shades their variables."""
+    rules = [f".s{i}{{--c:var(--s{i})}}" for i in range(len(SERIES["light"]))]
+    rules += [
+        f"rect.q{level}{{fill:var(--q{level})}}text.q{level}{{fill:var(--qt{level})}}"
+        for level in range(LEVELS)
+    ]
     return "".join(rules)

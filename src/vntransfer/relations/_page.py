@@ -7,7 +7,7 @@ import numpy as np
 
 from vntransfer._version import __version__
 from vntransfer.pages import Axis, Dendrogram, Heatmap, Intervals, Page, TableCell
-from vntransfer.pages.document import Value
+from vntransfer.pages.table import Value
 from vntransfer.relations._bootstrap import of_features
 from vntransfer.relations.explain import explanation, verdict
 from vntransfer.relations.result import LEVEL, Relation

@@ -14,7 +14,6 @@ from vntransfer.pages.charts import (
     Axis,
     Bars,
     Chart,
-    Dendrogram,
     Heatmap,
     Histogram,
     Intervals,
@@ -156,15 +155,11 @@ def _plot(panel: Panel, ax: "Axes", places: dict[str, int]) -> None:
 def _(panel: Lines, ax: "Axes", places: dict[str, int]) -> None:
     for s in panel.series:
         style = _style(s, places[s.name])
-        reach = None if panel.band else _reach(s)
+        reach = _reach(s)
         if reach is None:
             ax.plot(finite(s.x), finite(s.y), **style)
         else:
             ax.errorbar(finite(s.x), finite(s.y), yerr=reach, capsize=2, **style)
-        if panel.band and s.low is not None and s.high is not None:
-            ax.fill_between(
-                finite(s.x), finite(s.low), finite(s.high), color=style["color"], alpha=0.15
-            )
     for value in panel.rules:
         ax.axhline(value, color=GRAY, linestyle=":", linewidth=1)
     _axis(ax, panel.x, "x")
@@ -230,14 +225,12 @@ def _(panel: Heatmap, ax: "Axes", places: dict[str, int]) -> None:
     low, high = panel.limits
     ax.grid(visible=False)
     ax.set_facecolor("#eeeeee")
-    colors_of = "RdBu_r" if panel.diverging else "Blues"
-    ax.imshow(panel.values, cmap=colors_of, vmin=low, vmax=high, aspect="auto")
+    ax.imshow(panel.values, cmap="Blues", vmin=low, vmax=high, aspect="auto")
     if panel.numbers and panel.values.size <= 400:
         small = np.nanmax(np.abs(panel.values), initial=0) <= 1
         for (i, j), value in np.ndenumerate(panel.values):
             if np.isfinite(value):
-                far = abs(value - panel.middle) if panel.diverging else value - low
-                color = "white" if far > 0.6 * (high - low) else "#333333"
+                color = "white" if value - low > 0.6 * (high - low) else "#333333"
                 label = f"{value:.2f}".removeprefix("0") if small else f"{value:.3g}"
                 ax.text(j, i, label, ha="center", va="center", fontsize=6, color=color)
     turned = {"rotation": 90} if max(map(len, panel.columns), default=0) > 4 else {}
@@ -245,17 +238,6 @@ def _(panel: Heatmap, ax: "Axes", places: dict[str, int]) -> None:
     ax.set_yticks(range(len(panel.rows)), panel.rows)
     ax.set_xlabel(panel.column_label, fontsize=8)
     ax.set_ylabel(panel.row_label, fontsize=8)
-
-
-@_plot.register(Dendrogram)
-def _(panel: Dendrogram, ax: "Axes", places: dict[str, int]) -> None:
-    at = {leaf: (float(i), 0.0) for i, leaf in enumerate(panel.order)}
-    for k, (a, b, height, *_) in enumerate(panel.merges):
-        (x1, y1), (x2, y2) = at[int(a)], at[int(b)]
-        ax.plot([x1, x1, x2, x2], [y1, height, height, y2], color="#555555", linewidth=1)
-        at[len(panel.names) + k] = (x1 + x2) / 2, float(height)
-    ax.set_xticks(range(len(panel.names)), [panel.names[i] for i in panel.order], rotation=90)
-    ax.set_ylabel(panel.label, fontsize=8)
 
 
 def draw(folder: str | Path, to: str | Path, view: View = EVERYTHING) -> list[Path]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from vntransfer.pages import Page, Section, TableCell
-from vntransfer.pages.document import Value as Shown
+from vntransfer.pages.table import Value as Shown
 from vntransfer_lab.reports.cost_figures import cost_drawings
 from vntransfer_lab.reports.costs import cost_table
 from vntransfer_lab.reports.data_pictures import domain_drawings

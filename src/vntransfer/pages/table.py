@@ -1,0 +1,111 @@
+"""The one table of HTML: on pages, below charts and in notebooks."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+
+from vntransfer.checks import one_of
+from vntransfer.errors import ArgumentError
+from vntransfer.pages.scales import number
+
+NOTES = {"good": "Better", "bad": "Worse", "neutral": "", "warning": "Note"}
+"""Tones of notes and values, and the word that says the same as their color."""
+
+_WRAPPED = 48  # letters from which on a text may break in a table
+_FITS = 20  # letters of a row's name that a page never cuts
+
+
+@dataclass(frozen=True)
+class TableCell:
+    """A value of a table that reads otherwise than it sorts.
+
+    Parameters
+    ----------
+    text
+        What is shown.
+    value
+        What the column is sorted by; None sorts by the text.
+    tone
+        One of `NOTES`: the color.
+
+    Examples
+    --------
+    >>> TableCell("0.51 ± 0.02", 0.51).value
+    0.51
+    """
+
+    text: str
+    value: float | None = None
+    tone: str = "neutral"
+
+    def __post_init__(self) -> None:
+        one_of("tone", self.tone, NOTES)
+
+
+Value = str | int | float | TableCell | None
+
+
+def html_table(
+    header: Sequence[str], rows: Sequence[Sequence[Value]], *, label: str = "", sorts: bool = False
+) -> str:
+    """Table whose first column names the rows; every text is escaped.
+
+    Parameters
+    ----------
+    header
+        Names of the columns.
+    rows
+        One value per column: texts, numbers, None for nothing, or `TableCell`.
+    label
+        What the table holds, for those who cannot see it.
+    sorts
+        Whether the headings are buttons: for the script and the style of a page. Without, the
+        table is plain.
+
+    Examples
+    --------
+    >>> html_table(["place"], [["<b>"]])  # doctest: +ELLIPSIS
+    '<table>...<tbody><tr><th scope="row">&lt;b&gt;</th></tr></tbody></table>'
+    """
+    for row in rows:
+        if len(row) != len(header):
+            raise ArgumentError(
+                f"rows: {len(row)} values for {len(header)} columns in {list(row)!r:.80}"
+            )
+    cells = [[_cell(value) for value in row] for row in rows]
+    texts = [all(row[j].value is None for row in cells) for j in range(len(header))]
+    head = "".join(_heading(*both, sorts) for both in zip(header, texts, strict=True))
+    body = "".join(
+        f"<tr>{''.join(_data(cell, j, texts[j], sorts) for j, cell in enumerate(row))}</tr>"
+        for row in cells
+    )
+    name = f' aria-label="{escape(label)}"' if label else ""
+    return f"<table{name}><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _cell(value: Value) -> TableCell:
+    if isinstance(value, TableCell):
+        return value
+    if value is None or isinstance(value, str):
+        return TableCell(value or "")
+    return TableCell(number(value), float(value))
+
+
+def _heading(name: str, text: bool, sorts: bool) -> str:
+    shown = escape(name) or "&nbsp;"
+    if not sorts:
+        return f'<th scope="col">{shown}</th>'
+    kind = ' class="text"' if text else ""
+    return f'<th scope="col" aria-sort="none"{kind}><button type="button">{shown}</button></th>'
+
+
+def _data(cell: TableCell, column: int, text: bool, sorts: bool) -> str:
+    shown, by, marks = escape(cell.text), cell.value, ""
+    if sorts:
+        names = [cell.tone] if cell.tone != "neutral" else []
+        names += ["text"] if text and column else []
+        names += ["wrap"] if len(cell.text) > _WRAPPED and column else []
+        marks += f' class="{" ".join(names)}"' if names else ""
+        marks += f' data-v="{by:.10g}"' if by is not None and by == by else ""
+        marks += f' title="{shown}"' if len(cell.text) > _FITS and not column else ""
+    return f"<td{marks}>{shown}</td>" if column else f'<th scope="row"{marks}>{shown}</th>'
