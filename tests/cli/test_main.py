@@ -103,6 +103,7 @@ def test_expected_errors_are_a_sentence_with_exit_code_2(
 def test_signals_unwind_and_become_exit_codes(number: int, code: int, install: Any) -> None:
     install(stop="vnt_echo:plain")
     cleaned = []
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # jobs in the background
 
     def stop() -> None:
         try:
@@ -114,7 +115,10 @@ def test_signals_unwind_and_become_exit_codes(number: int, code: int, install: A
     own = typer.Typer(cls=plugins.PluginGroup)
     own.command("stop")(stop)
     own.command("other")(lambda: None)
-    assert CliRunner().invoke(own, ["stop"]).exit_code == code
+    try:
+        assert CliRunner().invoke(own, ["stop"]).exit_code == code
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert cleaned
 
 

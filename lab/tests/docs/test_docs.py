@@ -7,20 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from lab_helpers.docs_code import PAGES, ROOT, code_of, load_tool, parse
-
-
-def test_code_of_the_page_on_adaptation_runs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    names: dict[str, object] = {}
-    for kind, code in code_of(ROOT / "docs" / "adaptation.md"):
-        assert kind == "python"
-        exec(compile(code, "adaptation.md", "exec"), names)
-    weights = names["model"].source_weights_  # type: ignore[attr-defined]
-    assert min(weights, key=weights.__getitem__) == "c"
-    assert (tmp_path / "model" / "model.json").exists()
+from lab_helpers.docs_code import PAGES, ROOT, load_tool, parse
+from vntransfer.continual import METHODS
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -65,6 +53,12 @@ def test_commands_of_pictures_are_there(commands: list[str]) -> None:
             assert f"\n{second}:" in (ROOT / "Makefile").read_text(encoding="utf-8")
         else:
             assert (first, (ROOT / second).exists()) == ("python", True)
+
+
+def test_every_continual_method_is_on_its_page() -> None:
+    text = (ROOT / "docs" / "continual.md").read_text(encoding="utf-8")
+    for name, method in METHODS.items():
+        assert f"| `{name}` | `{method.__name__}` |" in text
 
 
 def test_api_page_is_up_to_date() -> None:

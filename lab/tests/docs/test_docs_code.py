@@ -24,13 +24,9 @@ from vntransfer_lab.runner.preset import shipped
 
 # pages with a test of their own, which checks more than that they run
 ELSEWHERE = {
-    "docs/adaptation.md": (("python",), "lab/tests/docs/test_docs.py"),
     "docs/adapt.md": (("python",), "lab/tests/docs/test_page_code.py"),
     "docs/tutorial.md": (("python",), "lab/tests/docs/test_page_code.py"),
     "docs/continual-tables.md": (RUNNABLE, "lab/tests/docs/test_page_code.py"),
-    "docs/continual.md": (("python",), "lab/tests/docs/test_continual_page.py"),
-    "docs/relate.md": (("python",), "lab/tests/docs/test_relate_page.py"),
-    "docs/ecosystem.md": (("python",), "lab/tests/docs/test_page_code.py"),
     "docs/data/*.md": (("python",), "lab/tests/data/test_plots.py"),
 }
 # README.md is the first thing that people see as plain text: its marks are here

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import sklearn
 from typer.testing import CliRunner, Result
 
 import vntransfer
@@ -69,19 +68,3 @@ def test_the_page_on_tasks_says_what_happens(
     shutil.rmtree("network")
     exec(compile(code, "continual-tables.md", "exec"), names)
     assert names["model"].matrix.shape == (6, 6)
-
-
-def test_code_of_the_page_on_other_libraries_runs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    page = ROOT / "docs" / "ecosystem.md"
-    names: dict[str, Any] = {}
-    with sklearn.config_context():
-        for code in re.findall(r"^```python\n(.*?)^```", page.read_text("utf-8"), re.M | re.S):
-            exec(compile(code, page.name, "exec"), names)
-    assert names["scores"].shape == (4,)
-    assert names["search"].best_params_ == {"weightedsourceregressor__sharpness": 3.0}
-    for scores in ("test_supervised", "test_weighted"):
-        assert np.isfinite(names["found"][scores]).all()
-    assert names["da"][-1].get_estimator().source_weights_.keys() == {1, 2, 3, 4}

@@ -7,12 +7,10 @@ import pytest
 
 from lab_helpers.docs_code import ROOT
 from vntransfer.adaptation import METHODS
-from vntransfer.adaptation._selection import EFFORT
 from vntransfer_lab.runner.preset import Preset, check, read_preset
 
 PAGE = (ROOT / "docs" / "protocol.md").read_text("utf-8")
 ROW = re.compile(r"^\| `(\w+)` \| (μ = .*) \|$", re.M)
-TITLE = "The candidates beside source-only"
 
 
 def preset(name: str) -> Preset:
@@ -37,17 +35,6 @@ def test_candidates_are_those_of_the_code(method: str, said: str) -> None:
     options = preset("protocol-adaptation").methods[method]
     assert said == "; ".join(written(dict(one)) for one in METHODS[method].make()._candidates())
     assert (options["epochs"], options["members"]) == (20, 5)
-
-
-def test_sizes_are_those_of_the_presets() -> None:
-    protocol, streams = preset("protocol-adaptation"), preset("table3")
-    assert (len(protocol.data), "| data | twelve sets." in PAGE) == (12, True)
-    assert f"| seeds | {', '.join(map(str, protocol.seeds))} (" in PAGE
-    assert f"at most {protocol.settings['rows']} rows of each domain" in PAGE
-    assert (EFFORT, "20 epochs and 10 where a source plays the" in PAGE) == (0.5, True)
-    tasks, rows = streams.settings["n_tasks"], streams.settings["n_train"]
-    assert (tasks, f"ten tasks of {rows} samples" in PAGE) == (10, True)
-    assert f"| seeds | {streams.seeds[0]} to {streams.seeds[-1]}, of the stream" in PAGE
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ import re
 import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -127,6 +128,7 @@ def run(page: list[Block], names: dict[str, Any], kinds: tuple[str, ...] = RUNNA
         printed = out.getvalue()
 
 
+@cache
 def load_tool(name: str) -> ModuleType:
     spec = importlib.util.spec_from_file_location(name, ROOT / "tools" / f"{name}.py")
     assert spec is not None
