@@ -16,7 +16,7 @@ from torch import Tensor
 from core import plain, sample, step
 from measure import side_by_side
 from vntransfer import covariance, response_divergence
-from vntransfer.continual._relatedness import GroupBlocks
+from vntransfer.continual._relatedness import GroupBlocks, StackedMatrices
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "benchmarks" / "complexity.md"
 UNITS, SAMPLES = 400, 200
@@ -61,7 +61,7 @@ def of_groups() -> list[str]:
         blocks = GroupBlocks(torch.arange(UNITS) % groups, 1, ridge=1e-3)
         past = blocks.stack([blocks.take(whole)])
 
-        def run(blocks: GroupBlocks = blocks, past: list[Tensor] = past) -> Tensor:
+        def run(blocks: GroupBlocks = blocks, past: list[StackedMatrices] = past) -> Tensor:
             return blocks.divergence(blocks.take(covariance(*now)), past)
 
         runs.append(run)
