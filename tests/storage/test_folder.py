@@ -18,7 +18,7 @@ from hypothesis.extra import numpy as arrays
 from helpers.saved import contents, edit
 from vntransfer.errors import ArgumentError, DataError
 from vntransfer.storage.folder import load_folder, save_folder
-from vntransfer.storage.record import Saved, pack, unpack
+from vntransfer.storage.record import SavedModel, pack, unpack
 
 PLAIN = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text("aä\n\"'")
 KEYS = st.text("ab/_") | st.integers(-3, 3)
@@ -31,20 +31,20 @@ NUMBERS = arrays.arrays(
 )
 MODELS = st.recursive(
     st.builds(
-        Saved,
+        SavedModel,
         st.just("A"),
         st.dictionaries(st.text("xyz"), VALUES),
         st.dictionaries(st.sampled_from(["net/0", "offset", "0"]), NUMBERS),
         st.dictionaries(st.sampled_from(["a.skops", "b.txt"]), st.binary(max_size=9)),
     ),
     lambda inner: st.builds(
-        Saved, st.just("B"), parts=st.dictionaries(st.text("pq/"), inner), record=st.just({})
+        SavedModel, st.just("B"), parts=st.dictionaries(st.text("pq/"), inner), record=st.just({})
     ),
     max_leaves=4,
 )
 
 
-def same(one: Saved, two: Saved) -> None:
+def same(one: SavedModel, two: SavedModel) -> None:
     assert (one.kind, one.record, one.files) == (two.kind, two.record, two.files)
     assert set(one.arrays) == set(two.arrays)
     for name, value in one.arrays.items():
@@ -57,7 +57,7 @@ def same(one: Saved, two: Saved) -> None:
 
 @given(MODELS)
 def test_what_is_saved_comes_back_with_the_same_bytes(
-    tmp_path_factory: pytest.TempPathFactory, model: Saved
+    tmp_path_factory: pytest.TempPathFactory, model: SavedModel
 ) -> None:
     place = tmp_path_factory.mktemp("any")
     save_folder(place / "one", model)
@@ -72,9 +72,11 @@ def test_plain_values_survive_json(value: Any) -> None:
     assert unpack(json.loads(json.dumps(pack(value)))) == value
 
 
-def example(number: int = 0) -> Saved:
-    inner = Saved("Inner", {"n": number}, {"x": np.full(1000, number)}, {"a.txt": b"%d" % number})
-    return Saved("Outer", {"n": number}, {"x": np.arange(3)}, parts={"inner": inner})
+def example(number: int = 0) -> SavedModel:
+    inner = SavedModel(
+        "Inner", {"n": number}, {"x": np.full(1000, number)}, {"a.txt": b"%d" % number}
+    )
+    return SavedModel("Outer", {"n": number}, {"x": np.arange(3)}, parts={"inner": inner})
 
 
 def test_every_changed_byte_is_found(tmp_path: Path) -> None:
@@ -172,7 +174,7 @@ def test_an_older_model_is_replaced_as_a_whole(tmp_path: Path) -> None:
 
 
 def test_a_save_that_fails_leaves_what_was_there(tmp_path: Path) -> None:
-    unfit = Saved("Outer", {"n": object()}, {"x": np.arange(9)})
+    unfit = SavedModel("Outer", {"n": object()}, {"x": np.arange(9)})
     with pytest.raises(TypeError, match="not JSON serializable"):
         save_folder(tmp_path / "new", unfit)
     assert not (tmp_path / "new").exists()
@@ -180,7 +182,9 @@ def test_a_save_that_fails_leaves_what_was_there(tmp_path: Path) -> None:
     before = contents(tmp_path / "m")
     with pytest.raises(TypeError):
         save_folder(tmp_path / "m", unfit)
-    half = Saved("Outer", {"n": "\ud800"}, {"x": np.arange(9)})  # fails when the record is written
+    half = SavedModel(
+        "Outer", {"n": "\ud800"}, {"x": np.arange(9)}
+    )  # fails when the record is written
     for place in ("m", "new"):
         with pytest.raises(UnicodeEncodeError):
             save_folder(tmp_path / place, half)

@@ -288,7 +288,7 @@ def test_targets_that_cannot_be_are_named(both: TableModel, model: TableModel) -
     three = adapt(towns(), **{**QUICK, "target": ["new", "east", "west"]})
     with pytest.raises(DataError, match=r"'west' is none of the given targets \['new', 'east'\]"):
         three.predict(rows_of("new", "east", "west"), target=["new", "east"])
-    known = r"target: expected one of \['new', 'east'\], got 'old'"
+    known = "target: expected one of new, east, got 'old'"
     for bad in ("old", ["old"], ["new", "old"]):
         with pytest.raises(ArgumentError, match=known):
             both.predict(rows_of("new"), target=bad)

@@ -256,4 +256,4 @@ def test_predict_takes_several_targets(tmp_path: Path) -> None:
     done = vnt("predict", tmp_path / "m", path, "--target", "new")
     assert done.exit_code == 0, done.output
     done = vnt("predict", tmp_path / "m", path, "--target", "old")
-    assert "target: expected one of ['new', 'east'], got 'old'" in done.output
+    assert "target: expected one of new, east, got 'old'" in done.output

@@ -15,7 +15,7 @@ from vntransfer.adaptation._scaling import Scaler
 from vntransfer.adaptation._selection import Selection
 from vntransfer.errors import ArgumentError
 from vntransfer.storage.folder import Savable
-from vntransfer.storage.record import Saved
+from vntransfer.storage.record import SavedModel
 from vntransfer.storage.skops_files import read_skops, write_skops
 
 GIVEN = ("extractor", "head")
@@ -52,7 +52,7 @@ class SavableNetwork(Savable):
 
     _state: State
 
-    def _saved(self) -> Saved:
+    def _saved(self) -> SavedModel:
         record = common_record(self, ("callback", "checkpoint", *GIVEN))
         record["options"]["device"] = str(record["options"]["device"])
         state, ensemble = self._state, self._state.ensemble
@@ -74,10 +74,12 @@ class SavableNetwork(Savable):
             "selection": None if state.selection is None else vars(state.selection),
             "labels": ensemble.labels,
         }
-        return Saved(type(self).__name__, record, arrays)
+        return SavedModel(type(self).__name__, record, arrays)
 
     @classmethod
-    def _restored(cls, saved: Saved, parts: Mapping[str, Any], given: Mapping[str, Any]) -> Self:
+    def _restored(
+        cls, saved: SavedModel, parts: Mapping[str, Any], given: Mapping[str, Any]
+    ) -> Self:
         record = saved.record
         if sorted(set(given) - {"device"}) != sorted(record["given"]):
             raise ArgumentError(
@@ -131,14 +133,18 @@ class SavableWrapper(Savable):
         named = {"estimator": None if own else self.estimator, "own_estimator": own}
         return {**common_record(self, ("estimator",)), **named}
 
-    def _saved(self) -> Saved:
+    def _saved(self) -> SavedModel:
         kind, record = type(self).__name__, self.fitted_record()
         if isinstance(self.estimator_, SavableNetwork):
-            return Saved(kind, record, parts={"estimator": self.estimator_._saved()})
-        return Saved(kind, record, files={"estimator.skops": write_skops(self.estimator_, kind)})
+            return SavedModel(kind, record, parts={"estimator": self.estimator_._saved()})
+        return SavedModel(
+            kind, record, files={"estimator.skops": write_skops(self.estimator_, kind)}
+        )
 
     @classmethod
-    def _restored(cls, saved: Saved, parts: Mapping[str, Any], given: Mapping[str, Any]) -> Self:
+    def _restored(
+        cls, saved: SavedModel, parts: Mapping[str, Any], given: Mapping[str, Any]
+    ) -> Self:
         record = saved.record
         fitted = parts.get("estimator")
         if fitted is None:

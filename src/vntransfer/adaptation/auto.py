@@ -20,7 +20,7 @@ from vntransfer.display import listed, one_line
 from vntransfer.domains import Groups, Name, Rows, Target
 from vntransfer.errors import ArgumentError
 from vntransfer.storage.folder import Savable
-from vntransfer.storage.record import Saved
+from vntransfer.storage.record import SavedModel
 
 Floats = NDArray[np.float64]
 Folds = tuple[list[Floats], list[Floats]]
@@ -303,13 +303,15 @@ class AutoTransferRegressor(Savable, RegressorMixin, BaseEstimator):  # type: ig
             start=np.zeros(X.shape[0]),
         )
 
-    def _saved(self) -> Saved:
+    def _saved(self) -> SavedModel:
         record = {**common_record(self), "selection": vars(self.selection_)}
         parts = {name: model._saved() for name, model in self.models_.items()}
-        return Saved(type(self).__name__, record, parts=parts)
+        return SavedModel(type(self).__name__, record, parts=parts)
 
     @classmethod
-    def _restored(cls, saved: Saved, parts: Mapping[str, Any], given: Mapping[str, Any]) -> Self:
+    def _restored(
+        cls, saved: SavedModel, parts: Mapping[str, Any], given: Mapping[str, Any]
+    ) -> Self:
         model = cls(**saved.record["options"])
         restore_common(model, saved.record)
         chosen = saved.record["selection"]

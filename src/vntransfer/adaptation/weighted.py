@@ -32,7 +32,7 @@ from vntransfer.checks import number
 from vntransfer.divergences import DIVERGENCES
 from vntransfer.domains import Groups, Rows, Target
 from vntransfer.errors import ArgumentError
-from vntransfer.storage.record import Saved
+from vntransfer.storage.record import SavedModel
 
 CANDIDATES = (0.0, 1.0, 3.0)
 """Sharpnesses among which "auto" chooses; the first one, pooling, is the safe one."""
@@ -196,7 +196,9 @@ class _WeightedSource(SavableWrapper, BaseEstimator):  # type: ignore[misc]
         return {**super().fitted_record(), **chosen}
 
     @classmethod
-    def _restored(cls, saved: Saved, parts: Mapping[str, Any], given: Mapping[str, Any]) -> Self:
+    def _restored(
+        cls, saved: SavedModel, parts: Mapping[str, Any], given: Mapping[str, Any]
+    ) -> Self:
         model = super()._restored(saved, parts, given)
         model.divergences_ = saved.record["divergences"]
         model.selection_ = SharpnessSelection.from_record(saved.record["selection"])
@@ -361,7 +363,9 @@ class WeightedSourceClassifier(ClassifierMixin, _WeightedSource):  # type: ignor
         return len(np.unique(y)) > 1
 
     @classmethod
-    def _restored(cls, saved: Saved, parts: Mapping[str, Any], given: Mapping[str, Any]) -> Self:
+    def _restored(
+        cls, saved: SavedModel, parts: Mapping[str, Any], given: Mapping[str, Any]
+    ) -> Self:
         model = super()._restored(saved, parts, given)
         model.classes_ = model.estimator_.classes_  # fitted to the rows of all sources
         return model

@@ -40,7 +40,7 @@ from vntransfer.storage.places import (
     format_of,
     read_json,
 )
-from vntransfer.storage.record import Saved, pack, unpack
+from vntransfer.storage.record import SavedModel, pack, unpack
 
 FORMAT = 2
 """Version of the layout of a folder; 1 is that of 0.1.0.dev0, see `old_format`."""
@@ -67,11 +67,13 @@ class Savable:
         """
         save_folder(folder, self._saved())
 
-    def _saved(self) -> Saved:
+    def _saved(self) -> SavedModel:
         raise NotImplementedError
 
     @classmethod
-    def _restored(cls, saved: Saved, parts: Mapping[str, Any], given: Mapping[str, Any]) -> Self:
+    def _restored(
+        cls, saved: SavedModel, parts: Mapping[str, Any], given: Mapping[str, Any]
+    ) -> Self:
         """Make the model again.
 
         Parameters
@@ -86,14 +88,14 @@ class Savable:
         raise NotImplementedError
 
 
-def save_folder(folder: str | Path, saved: Saved) -> None:
+def save_folder(folder: str | Path, saved: SavedModel) -> None:
     """Write a model; after an error the folder is as it was.
 
     Examples
     --------
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as place:
-    ...     save_folder(place, Saved("Line", {"slope": 2}, {"x": np.arange(3)}))
+    ...     save_folder(place, SavedModel("Line", {"slope": 2}, {"x": np.arange(3)}))
     ...     again = load_folder(place)
     >>> again.kind, again.record, again.arrays["x"]
     ('Line', {'slope': 2}, array([0, 1, 2]))
@@ -129,7 +131,7 @@ def save_folder(folder: str | Path, saved: Saved) -> None:
     _remove(folder, (before | _left_behind(folder)) - set(files) - {RECORD})
 
 
-def load_folder(folder: str | Path) -> Saved:
+def load_folder(folder: str | Path) -> SavedModel:
     """Read a folder; format and digests are checked before anything is used."""
     folder = Path(folder)
     while True:
@@ -144,7 +146,10 @@ def load_folder(folder: str | Path) -> Saved:
 
 
 def restore(
-    saved: Saved, kinds: Mapping[str, type[Savable]], given: Mapping[str, Any], folder: str | Path
+    saved: SavedModel,
+    kinds: Mapping[str, type[Savable]],
+    given: Mapping[str, Any],
+    folder: str | Path,
 ) -> Any:
     """Make a model again, and those inside it before.
 
@@ -191,7 +196,7 @@ def _read_text(folder: Path) -> str:
         raise _damaged(folder, error) from None
 
 
-def _read(folder: Path, text: str) -> Saved:
+def _read(folder: Path, text: str) -> SavedModel:
     """Check a record and read what it names."""
     content = json.loads(text)
     known = format_of(content)
@@ -227,7 +232,7 @@ def _read(folder: Path, text: str) -> Saved:
     return _undescribed(content, {name: np.array(value) for name, value in arrays.items()}, read)
 
 
-def _described(saved: Saved) -> dict[str, Any]:
+def _described(saved: SavedModel) -> dict[str, Any]:
     """Give the plain values of a model and those inside it, with the digests of their files."""
     return {
         "kind": saved.kind,
@@ -241,14 +246,14 @@ def _undescribed(
     node: Mapping[str, Any],
     arrays: Mapping[str, NDArray[Any]],
     read: Callable[[str, str], bytes],
-) -> Saved:
+) -> SavedModel:
     """Undo `_described`."""
     parts = {}
     for i, (name, part) in enumerate(node["parts"].items()):
         start = f"part{i}/"
         inside = {k.removeprefix(start): v for k, v in arrays.items() if k.startswith(start)}
         parts[name] = _undescribed(part, inside, read)
-    return Saved(
+    return SavedModel(
         str(node["kind"]),
         unpack(node["record"]),
         {name: value for name, value in arrays.items() if not name.startswith("part")},

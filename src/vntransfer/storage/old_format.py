@@ -11,7 +11,7 @@ from safetensors.numpy import load as read_arrays
 
 from vntransfer.errors import DataError
 from vntransfer.storage.places import RECORD
-from vntransfer.storage.record import Saved, unpack
+from vntransfer.storage.record import SavedModel, unpack
 from vntransfer.storage.skops_files import SCHEMA, read_skops, unzipped, write_skops, zipped
 
 TABLE, TASKS = "vntransfer table model", "vntransfer continual model"
@@ -31,7 +31,7 @@ ADVERSARIAL = (
 """Options that `MDDRegressor` has and `MomentAlignmentRegressor` has not."""
 
 
-def read_old(folder: Path) -> Saved:
+def read_old(folder: Path) -> SavedModel:
     """Read a folder of 0.1.0.dev0 as what would be saved of the same model today."""
     record = unpack(json.loads((folder / RECORD).read_text(encoding="utf-8")))
     if "class" in record:
@@ -44,8 +44,8 @@ def read_old(folder: Path) -> Saved:
     if record.get("kind") == TASKS:
         if "centre" in arrays:
             arrays["center"] = arrays.pop("centre")
-        return Saved("ContinualModel", record, arrays)
-    return Saved(*_renamed_method(record), arrays)
+        return SavedModel("ContinualModel", record, arrays)
+    return SavedModel(*_renamed_method(record), arrays)
 
 
 def _checked(folder: Path, name: str, digest: Any) -> bytes:
@@ -60,22 +60,22 @@ def _arrays(folder: Path, digest: Any) -> dict[str, NDArray[Any]]:
     return {name: np.array(value) for name, value in arrays.items()}
 
 
-def _table(folder: Path, record: dict[str, Any]) -> Saved:
+def _table(folder: Path, record: dict[str, Any]) -> SavedModel:
     for name, digest in record["sha256"].items():
         _checked(folder, name, digest)
     parts = {name: read_old(folder / f"estimator{i}") for i, name in enumerate(record["targets"])}
     arrays = _arrays(folder, record["sha256"][NUMBERS])
-    return Saved("TableModel", record, arrays, parts=parts)
+    return SavedModel("TableModel", record, arrays, parts=parts)
 
 
-def _auto(folder: Path, record: dict[str, Any]) -> Saved:
+def _auto(folder: Path, record: dict[str, Any]) -> SavedModel:
     for name, digest in record["sha256"].items():
         _checked(folder, name, digest)
     chosen = record["selection"]
     chosen["candidates"] = [_candidate(name) for name in chosen["candidates"]]
     chosen["shares"] = {_candidate(name): share for name, share in chosen["shares"].items()}
     parts = {_candidate(n): read_old(folder / f"part{i}") for i, n in enumerate(record["parts"])}
-    return Saved(AUTO, record, parts=parts)
+    return SavedModel(AUTO, record, parts=parts)
 
 
 def _candidate(name: str) -> str:
@@ -97,15 +97,15 @@ def _renamed_method(record: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     return "MDDRegressor" if paper else "MomentAlignmentRegressor", {**record, "options": options}
 
 
-def _learner(folder: Path, record: dict[str, Any]) -> Saved:
+def _learner(folder: Path, record: dict[str, Any]) -> SavedModel:
     """Read a model that skops wrote as a whole, apart from a network inside it."""
     model = read_skops(_renamed_types(_checked(folder, SKOPS, record["sha256"])))
     kind = type(model).__name__
     if NETWORK not in record:
         files = {"estimator.skops": write_skops(model.estimator_, kind)}
-        return Saved(kind, model.fitted_record(), files=files)
+        return SavedModel(kind, model.fitted_record(), files=files)
     _checked(folder / NETWORK, RECORD, record[NETWORK])
-    return Saved(kind, model.fitted_record(), parts={"estimator": read_old(folder / NETWORK)})
+    return SavedModel(kind, model.fitted_record(), parts={"estimator": read_old(folder / NETWORK)})
 
 
 def _renamed_types(content: bytes) -> bytes:

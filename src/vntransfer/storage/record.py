@@ -11,7 +11,7 @@ PAIRS = "__pairs__"
 
 
 @dataclass(frozen=True, eq=False)
-class Saved:
+class SavedModel:
     """A model as plain data, between the object and its folder.
 
     Parameters
@@ -32,9 +32,9 @@ class Saved:
     record: Mapping[str, Any]
     arrays: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     files: Mapping[str, bytes] = field(default_factory=dict)
-    parts: Mapping[str, "Saved"] = field(default_factory=dict)
+    parts: Mapping[str, "SavedModel"] = field(default_factory=dict)
 
-    def walk(self, prefix: str = "") -> Iterator[tuple[str, "Saved"]]:
+    def walk(self, prefix: str = "") -> Iterator[tuple[str, "SavedModel"]]:
         """Give this model and all inside it, each with the prefix of its arrays."""
         yield prefix, self
         for i, part in enumerate(self.parts.values()):

@@ -21,7 +21,7 @@ from vntransfer.continual.networks import dense
 from vntransfer.display import counted, data_frame, one_line, rounded, short
 from vntransfer.errors import ArgumentError
 from vntransfer.storage.folder import Savable
-from vntransfer.storage.record import Saved
+from vntransfer.storage.record import SavedModel
 from vntransfer.tables.encoder import Findings, TableEncoder
 from vntransfer.tables.files import Column
 from vntransfer.tables.frame import read_frame
@@ -184,7 +184,7 @@ class ContinualModel(Savable):
             return {"predicted": np.array(self.classes, dtype=object)[output.argmax(1)]}
         return {"predicted": np.asarray(output[:, 0] * self.unit[1] + self.unit[0])}
 
-    def _saved(self) -> Saved:
+    def _saved(self) -> SavedModel:
         arrays = {f"net/{k}": v.contiguous().numpy() for k, v in self.net.state_dict().items()}
         arrays |= {name: np.ascontiguousarray(getattr(self, name)) for name in ARRAYS}
         layers = [layer for layer in self.net.modules() if isinstance(layer, nn.Linear)]
@@ -193,10 +193,12 @@ class ContinualModel(Savable):
             "sizes": [layers[0].in_features, *(layer.out_features for layer in layers)],
             **{name: getattr(self, name) for name in PLAIN},
         }
-        return Saved(type(self).__name__, record, arrays)
+        return SavedModel(type(self).__name__, record, arrays)
 
     @classmethod
-    def _restored(cls, saved: Saved, parts: Mapping[str, Any], given: Mapping[str, Any]) -> Self:
+    def _restored(
+        cls, saved: SavedModel, parts: Mapping[str, Any], given: Mapping[str, Any]
+    ) -> Self:
         record, arrays = saved.record, saved.arrays
         if record["classes"] and len(record["classes"]) != record["sizes"][-1]:
             raise ValueError("classes")

@@ -8,12 +8,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from vntransfer.checks import Names
+from vntransfer.checks import Names, one_of
 from vntransfer.checks import names as check_names
 from vntransfer.display import listed, one_line, plus_minus, rounded, short
-from vntransfer.errors import ArgumentError, DataError
+from vntransfer.errors import DataError
 from vntransfer.storage.folder import Savable
-from vntransfer.storage.record import Saved
+from vntransfer.storage.record import SavedModel
 from vntransfer.tables.encoder import Findings, TableEncoder
 from vntransfer.tables.files import Column
 from vntransfer.tables.frame import read_frame
@@ -124,8 +124,8 @@ class TableModel(Savable):
         """
         notes = self.encoder.compare(names, self.names)
         asked = self._asked(target)
-        if unknown := [name for name in asked if name not in self.estimators]:
-            raise ArgumentError(f"target: expected one of {self.targets}, got {unknown[0]!r}")
+        for name in asked:
+            one_of("target", name, self.targets)
         if len(asked) > 1 and self.names[0] not in names:
             whose = "the model has" if target is None else "target: names"
             raise DataError(
@@ -193,7 +193,7 @@ class TableModel(Savable):
 
         return write_page(self, path)
 
-    def _saved(self) -> Saved:
+    def _saved(self) -> SavedModel:
         arrays: dict[str, NDArray[Any]] = {}
         for i, name in enumerate(self.targets):
             if (own := self.calibrations.get(name)) is not None:
@@ -206,10 +206,12 @@ class TableModel(Savable):
             "notes": self.notes,
         }
         parts = {name: model._saved() for name, model in self.estimators.items()}
-        return Saved(type(self).__name__, record, arrays, parts=parts)
+        return SavedModel(type(self).__name__, record, arrays, parts=parts)
 
     @classmethod
-    def _restored(cls, saved: Saved, parts: Mapping[str, Any], given: Mapping[str, Any]) -> Self:
+    def _restored(
+        cls, saved: SavedModel, parts: Mapping[str, Any], given: Mapping[str, Any]
+    ) -> Self:
         record, arrays = saved.record, saved.arrays
         domain, response = map(str, record["names"])
         outcomes = zip(parts, record["outcomes"], strict=True)
