@@ -6,13 +6,13 @@ import hypothesis
 import pytest
 import torch
 
+# Property tests explore: other examples on every run, also where the variable CI is set. To search
+# longer: pytest --hypothesis-profile=explore.
+EXPLORING = {"deadline": None, "derandomize": False, "print_blob": True}
+TOO_SLOW = [hypothesis.HealthCheck.too_slow]
+hypothesis.settings.register_profile("vntransfer", **EXPLORING, suppress_health_check=TOO_SLOW)
 hypothesis.settings.register_profile(
-    "vntransfer",
-    max_examples=15,
-    deadline=None,
-    derandomize=True,
-    database=None,
-    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+    "explore", hypothesis.settings.get_profile("vntransfer"), max_examples=1000
 )
 hypothesis.settings.load_profile("vntransfer")
 torch.set_num_threads(1)

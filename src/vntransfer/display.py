@@ -76,7 +76,7 @@ def plus_minus(value: float, spread: float) -> str:
     >>> plus_minus(18.8567, 1.3412), plus_minus(1234.5, 56.7), plus_minus(2.0, math.nan)
     ('18.9 ± 1.3', '1,234 ± 57', '2')
     """
-    if not (math.isfinite(value) and 1e-4 <= spread < 1e9):
+    if not (abs(value) < 1e15 and 1e-4 <= spread < 1e9):  # beyond, digits would be invented
         return rounded(value)
     decimals = _decimals(spread, 2)
     return f"{value:,.{decimals}f} ± {spread:,.{decimals}f}"

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
@@ -29,7 +29,6 @@ def test_projection_is_the_nearest_point(v: np.ndarray) -> None:
     assert max((v - w) @ (vertex - w) for vertex in np.eye(len(v))) <= 1e-9 * (1 + np.abs(v).max())
 
 
-@settings(max_examples=50)
 @given(vectors)
 def test_darn_weights_are_the_minimum(g: np.ndarray) -> None:
     a = darn_weights(torch.from_numpy(g)).numpy()

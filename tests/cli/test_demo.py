@@ -2,16 +2,28 @@
 
 import re
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
+import pytest
 from typer.testing import CliRunner
 
-from vntransfer import load
+from vntransfer import example_table, load
 from vntransfer.cli import app
 from vntransfer.cli.heat_maps import heat_map
 
 
-def test_demo_relates_adapts_predicts_and_learns(tmp_path: Path) -> None:
+def test_demo_relates_adapts_predicts_and_learns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fewer_houses(name: Literal["houses", "answers"] = "houses") -> Path:
+        """Give every third row: `make demo` runs the whole."""
+        head, *rows = example_table(name).read_text("utf-8").splitlines(keepends=True)
+        path = tmp_path / f"few_{name}.csv"
+        path.write_text("".join((head, *rows[::3])), encoding="utf-8")
+        return path
+
+    monkeypatch.setattr("vntransfer.tables.example.example_table", fewer_houses)
     result = CliRunner().invoke(app, ["demo", "--out", str(tmp_path), "--seed", "3"])
     assert result.exit_code == 0, result.output
     for step in ("1. Relate", "2. Adapt", "3. Predict", "4. Learn"):

@@ -71,7 +71,7 @@ def test_files_that_are_no_tables_of_places(tmp_path: Path) -> None:
         assert message in done.stderr
 
 
-@given(any_table(), st.sampled_from(["csv", "parquet"]))
+@given(any_table(), st.sampled_from(["csv", "parquet"]))  # few: each tests relations, and writes
 @settings(max_examples=15, suppress_health_check=list(HealthCheck))
 def test_any_table_is_related_or_refused(
     tmp_path_factory: pytest.TempPathFactory, table: dict[str, list[str]], kind: str

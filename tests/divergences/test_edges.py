@@ -51,7 +51,7 @@ def test_the_gradient_of_bures_keeps_its_digits_near_equality() -> None:
     torch.testing.assert_close(one.grad.diagonal(), exact, rtol=1e-5, atol=0)
 
 
-@pytest.mark.parametrize("n", [1000, 1999, 2000])
+@pytest.mark.parametrize("n", [500, 1999])
 def test_the_median_gap_looks_at_all_columns(n: int) -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(n, 2)) * [1e-3, 1.0]

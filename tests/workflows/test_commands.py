@@ -56,11 +56,11 @@ def test_rows_that_were_not_learned_are_compared(tmp_path: Path) -> None:
     assert "made for" not in done.output
 
 
-@pytest.mark.parametrize("written", ["tab", r"\t", "\t"])
-def test_tables_with_tabs(written: str, tmp_path: Path) -> None:
+def test_tables_with_tabs(tmp_path: Path) -> None:
     path = write(tmp_path / "a.tsv.csv", towns(), delimiter="\t")
-    done = vnt("relate", path, *ROLES[:4], "--delimiter", written)
-    assert done.exit_code == 0, done.output
+    for written in ("tab", r"\t", "\t"):
+        done = vnt("relate", path, *ROLES[:4], "--delimiter", written, "--resamples", "19")
+        assert done.exit_code == 0, done.output
     done = vnt("relate", path, *ROLES[:4])
     assert r"is '\t' the delimiter" in done.stderr
 
@@ -154,21 +154,21 @@ def test_bad_tables(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("options", "named"),
     [
-        (["--target", "nwe"], "has no place 'nwe'; did you mean 'new'?"),
-        (["--method", "magic"], "method: unknown 'magic'"),
-        (["--features", "size,prise"], "has no column 'prise'; did you mean 'price'?"),
-        (["--features", "town"], "'town' is also the response or the domain"),
-        (["--drop", "price"], "drop: 'price' is the response"),
-        (["--category", "nothing"], "category: 'nothing' is not among the features"),
+        (["--target", "nwe"], ["'nwe'", "did you mean 'new'?"]),
+        (["--method", "magic"], ["method: ", "'magic'"]),
+        (["--features", "size,prise"], ["'prise'", "did you mean 'price'?"]),
+        (["--features", "town"], ["'town'"]),
+        (["--drop", "price"], ["drop: ", "'price'"]),
+        (["--category", "nothing"], ["category: ", "'nothing'"]),
     ],
 )
-def test_bad_options(options: list[str], message: str, tmp_path: Path) -> None:
+def test_bad_options(options: list[str], named: list[str], tmp_path: Path) -> None:
     path = write(tmp_path / "a.csv", towns())
     done = vnt("adapt", path, *QUICK, *options, "--save", tmp_path / "m")
     assert done.exit_code == 2
-    assert message in done.stderr
+    assert all(part in done.stderr for part in named), done.stderr
     assert not (tmp_path / "m").exists()
 
 
@@ -190,20 +190,20 @@ def test_outputs_that_cannot_be(command: str, tmp_path: Path) -> None:
         run = partial(vnt, command, path, *COMMANDS[command])
     before = sorted(file.name for file in tmp_path.iterdir()), path.read_bytes()
     for options, message in (
-        (["--out", path], "a.csv is the table that is read; name another file"),
-        (["--out", tmp_path], "is a folder; name a file"),
-        (["--out", path / "page.csv"], "is not a folder that one can write into"),
-        (["--delimiter", ";;"], "delimiter: expected one character"),
+        (["--out", path], "name another file"),
+        (["--out", tmp_path], "name a file"),
+        (["--out", path / "page.csv"], "folder"),
+        (["--delimiter", ";;"], "delimiter: "),
     ):
         done = run(*options)
         assert done.exit_code == 2, (options, done.output, done.exception)
         assert message in done.stderr
     if command in ("adapt", "learn"):
         for options, message in (
-            (["--save", path], "is a file; name a folder"),
-            (["--save", path / "m"], "is not a folder that one can write into"),
-            (["--save", tmp_path], "holds 'a.csv', which is not part of a vntransfer"),
-            (["--features", ""], "no column is left as a feature"),
+            (["--save", path], "name a folder"),
+            (["--save", path / "m"], "folder"),
+            (["--save", tmp_path], "'a.csv'"),
+            (["--features", ""], "feature"),
         ):
             done = run(*options)
             assert done.exit_code == 2, (options, done.output)
@@ -221,7 +221,7 @@ def test_bytes_that_are_no_text_and_files_that_are_no_files(tmp_path: Path) -> N
     assert vnt("predict", tmp_path, path).exit_code == 2
 
 
-@given(any_table())
+@given(any_table())  # few examples: each fits a model and writes files
 @settings(max_examples=25, suppress_health_check=list(HealthCheck))
 def test_any_table_gives_a_model_or_a_sentence(
     tmp_path_factory: pytest.TempPathFactory, table: dict[str, list[str]]

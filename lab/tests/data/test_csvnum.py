@@ -162,7 +162,7 @@ def test_wrappings_without_text_or_damaged(tmp_path: Path) -> None:
             read_numbers(tmp_path / name, columns=4)
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     arrays(
         np.float64,

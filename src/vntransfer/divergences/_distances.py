@@ -13,13 +13,8 @@ from vntransfer.linalg import log_of, once, safe_sqrt, spectrum
 def jensen_von_neumann(sigma: Array, rho: Array) -> Array:
     """Square root of the quantum Jensen-Shannon divergence, √(½ D(σ‖μ) + ½ D(ρ‖μ)), μ = (σ+ρ)/2.
 
-    The metric nearest in kind to √J: the same entropies, symmetrized over the midpoint. A metric
-    on all positive semidefinite matrices (Virosztek 2021, Sra 2021).
-
-    Parameters
-    ----------
-    sigma, rho
-        SPD matrices (..., n, n).
+    Of SPD matrices (..., n, n), the metric nearest in kind to √J: the same entropies, symmetrized
+    over the midpoint. A metric on all positive semidefinite matrices (Virosztek 2021, Sra 2021).
 
     Examples
     --------
@@ -35,12 +30,7 @@ def jensen_von_neumann(sigma: Array, rho: Array) -> Array:
 
 
 def log_euclidean(sigma: Array, rho: Array) -> Array:
-    """Log-Euclidean distance ‖log σ - log ρ‖_F.
-
-    Parameters
-    ----------
-    sigma, rho
-        SPD matrices (..., n, n).
+    """Log-Euclidean distance ‖log σ - log ρ‖_F of SPD matrices (..., n, n).
 
     Examples
     --------
@@ -91,14 +81,9 @@ def half_slope(upstream: Tensor, distance: Tensor) -> Tensor:
 
 
 def affine_invariant(sigma: Array, rho: Array) -> Array:
-    """Affine-invariant Riemannian distance ‖log(ρ^-½ σ ρ^-½)‖_F.
+    """Affine-invariant Riemannian distance ‖log(ρ^-½ σ ρ^-½)‖_F of SPD matrices (..., n, n).
 
     Invariant under any common invertible linear map of the columns, rescaling included.
-
-    Parameters
-    ----------
-    sigma, rho
-        SPD matrices (..., n, n).
 
     Examples
     --------
@@ -141,15 +126,10 @@ class _BuresWasserstein(torch.autograd.Function):
 
 
 def bures_wasserstein(sigma: Array, rho: Array) -> Array:
-    """Bures-Wasserstein distance √(tr σ + tr ρ - 2 tr (σ^½ ρ σ^½)^½).
+    """Bures-Wasserstein distance √(tr σ + tr ρ - 2 tr (σ^½ ρ σ^½)^½) of SPD matrices (..., n, n).
 
     The optimal-transport distance of centered Gaussians. Computed as a norm of a difference, which
     keeps all digits near equality.
-
-    Parameters
-    ----------
-    sigma, rho
-        SPD matrices (..., n, n).
 
     Examples
     --------

@@ -108,16 +108,11 @@ def directions(
 
 
 def von_neumann(sigma: Array, rho: Array) -> Array:
-    """Von Neumann divergence D(σ‖ρ) = tr(σ log σ - σ log ρ - σ + ρ).
+    """Von Neumann divergence D(σ‖ρ) = tr(σ log σ - σ log ρ - σ + ρ) of SPD matrices (..., n, n).
 
     Not symmetric. Scaling both matrices by c scales it by c. Its gradient with respect to ρ is
     I - L_ρ[σ], L_ρ the derivative of the logarithm at ρ; the paper's I - σρ⁻¹ is right only for
     commuting matrices.
-
-    Parameters
-    ----------
-    sigma, rho
-        SPD matrices (..., n, n).
 
     Examples
     --------
@@ -245,15 +240,10 @@ class _LogDet(torch.autograd.Function):
 
 
 def log_det(sigma: Array, rho: Array) -> Array:
-    """LogDet divergence tr(σρ⁻¹) - log det(σρ⁻¹) - n.
+    """LogDet divergence tr(σρ⁻¹) - log det(σρ⁻¹) - n of SPD matrices (..., n, n).
 
     Twice the Kullback-Leibler divergence of centered Gaussians. Not symmetric; invariant under any
     common invertible linear map of the columns.
-
-    Parameters
-    ----------
-    sigma, rho
-        SPD matrices (..., n, n).
 
     Examples
     --------
@@ -272,16 +262,12 @@ def _log_det(both: Pair) -> Tensor:
 def conditional_log_det(
     sigma: Array, rho: Array, n_response: int = 1, symmetric: bool = True
 ) -> Array:
-    """Conditional form of `log_det`: joint minus features, as `conditional_von_neumann`.
+    """Conditional form of `log_det`: joint minus features.
 
     Parameters
     ----------
-    sigma, rho
-        SPD matrices (..., n, n) of [features, response], responses last.
-    n_response
-        Number of response columns.
-    symmetric
-        Mean of both directions or one direction.
+    sigma, rho, n_response, symmetric
+        As in `conditional_von_neumann`.
 
     Examples
     --------

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from vntransfer.arrays import Array, check_finite, from_numpy, take
 from vntransfer.bordered import NotFiniteError, bordered_jeffreys
-from vntransfer.checks import number
+from vntransfer.checks import number, one_of
 from vntransfer.divergences._matrix import jeffreys
 from vntransfer.errors import ArgumentError
 from vntransfer.linalg import safe_sqrt
@@ -66,10 +66,7 @@ def response_divergence(
     >>> round(float(response_divergence(x, y, 2 * y)), 3)     # ... the dependence is
     0.987
     """
-    if method not in ("auto", "features", "gram", "exact"):
-        raise ArgumentError(
-            f"method: expected 'auto', 'features', 'gram' or 'exact', got {method!r}"
-        )
+    one_of("method", method, Method)
     fixed: float | Tensor | None
     if isinstance(ridge, np.ndarray):
         ridge = from_numpy(np.atleast_1d(ridge))
@@ -141,7 +138,9 @@ def _exact(z: Tensor, a: Tensor, b: Tensor, ridge: float | Tensor | None) -> Ten
             mean_square = z.mean(-2).square().mean(-1)
             offset = auto_ridge(spread.mean(-1), response_sum, mean_square)
         else:
-            offset = torch.as_tensor(ridge).to(spread).expand(spread.shape[:1])
+            # with its dtype from the start: a Python number would pass through float32
+            offset = torch.as_tensor(ridge, dtype=spread.dtype, device=spread.device)
+            offset = offset.expand(spread.shape[:1])
     eye = torch.eye(z.shape[-1] + a.shape[-1], dtype=torch.float64, device=z.device)
     sigma, rho = (covariance(join(z, y)) + offset[:, None, None] * eye for y in (a, b))
     return jeffreys(sigma, rho)
