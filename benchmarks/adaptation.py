@@ -17,7 +17,14 @@ import numpy as np
 import scipy.sparse
 import torch
 
-from measure import lifted_peak, live_peak, profile_table, resident, side_by_side
+from measure import (
+    growth_picture,
+    lifted_peak,
+    live_peak,
+    profile_table,
+    resident,
+    side_by_side,
+)
 from vntransfer import SourceOnlyRegressor, response_divergence, stack
 from vntransfer.adaptation import METHODS
 from vntransfer.adaptation._objective import (
@@ -216,20 +223,14 @@ def report_memory(name: str) -> None:
 
 def growth_plot() -> list[str]:
     """Cost against the number of sources and the width of features."""
-    from matplotlib.backends.backend_svg import FigureCanvasSVG
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(9, 3.2), layout="constrained")
-    FigureCanvasSVG(figure)
     sweeps = {
         "sources (24 features wide)": [TABLE._replace(sources=k) for k in (2, 4, 8, 16, 32)],
         "width of the features (5 sources)": [
             TABLE._replace(width=d) for d in (8, 16, 32, 64, 128, 256)
         ],
     }
-    for axis, (title, shapes), field in zip(
-        figure.subplots(1, 2, sharey=True), sweeps.items(), ("sources", "width"), strict=True
-    ):
+    panels = {}
+    for (title, shapes), field in zip(sweeps.items(), ("sources", "width"), strict=True):
         curves: dict[str, list[tuple[int, float]]] = {}
         for shape in (s._replace(steps=20) for s in shapes):
             data = world(shape)
@@ -241,14 +242,8 @@ def growth_plot() -> list[str]:
             for name, seconds in zip(named, times, strict=True):
                 point = getattr(shape, field), 1e3 * seconds / shape.steps
                 curves.setdefault(name, []).append(point)
-        for name, points in curves.items():
-            axis.loglog(*zip(*points, strict=True), marker="o", label=name)
-        axis.set_xlabel(title)
-        axis.grid(alpha=0.3, which="both")
-    figure.axes[0].set_ylabel("step, ms")
-    figure.axes[0].legend()
-    (DOCS / "img").mkdir(parents=True, exist_ok=True)
-    figure.savefig(DOCS / "img" / "adaptation_growth.svg", metadata={"Date": None})
+        panels[title] = curves
+    growth_picture(panels, "step, ms", DOCS / "img" / "adaptation_growth.svg")
     return ["![cost of a step against sources and width, log-log](img/adaptation_growth.svg)"]
 
 

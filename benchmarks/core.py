@@ -14,7 +14,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from measure import lifted_peak, profile_table, side_by_side
+from measure import growth_picture, lifted_peak, profile_table, side_by_side
 from vntransfer import conditional_von_neumann, pairwise, response_divergence
 
 DOCS = Path(__file__).resolve().parent.parent / "docs" / "benchmarks"
@@ -154,12 +154,6 @@ def profile_lines(n: int = 300, d: int = 500) -> list[str]:
 
 
 def growth_plot() -> list[str]:
-    from matplotlib.backends.backend_svg import FigureCanvasSVG
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(10, 3.2), layout="constrained")
-    FigureCanvasSVG(figure)
-    axes = figure.subplots(1, 3, sharey=True)
     sweeps = {
         "samples (100 features, 7 domains)": [
             (n, 100, 7) for n in (32, 64, 128, 256, 512, 1024, 2048)
@@ -169,7 +163,8 @@ def growth_plot() -> list[str]:
         ],
         "domains (300 samples, 100 features)": [(300, 100, k) for k in (1, 2, 4, 8, 16, 32)],
     }
-    for axis, (title, cases), position in zip(axes, sweeps.items(), (0, 1, 2), strict=True):
+    panels = {}
+    for position, (title, cases) in enumerate(sweeps.items()):
         curves: dict[str, list[tuple[int, float]]] = {"plain": [], "vntransfer": []}
         for case in cases:
             arrays = sample(*case[:2], torch.float32, case[2])
@@ -179,14 +174,8 @@ def growth_plot() -> list[str]:
             times = side_by_side(runs, 0.5)
             for name, seconds in zip(("vntransfer", "plain"), times, strict=False):
                 curves[name].append((case[position], 1e3 * seconds))
-        for name, points in curves.items():
-            axis.loglog(*zip(*points, strict=True), marker="o", label=name)
-        axis.set_xlabel(title)
-        axis.grid(alpha=0.3, which="both")
-    axes[0].set_ylabel("forward + backward, ms")
-    axes[0].legend()
-    (DOCS / "img").mkdir(parents=True, exist_ok=True)
-    figure.savefig(DOCS / "img" / "core_growth.svg", metadata={"Date": None})
+        panels[title] = curves
+    growth_picture(panels, "forward + backward, ms", DOCS / "img" / "core_growth.svg")
     return ["![cost against samples, features and domains, log-log](img/core_growth.svg)"]
 
 

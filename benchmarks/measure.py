@@ -3,13 +3,18 @@
 import re
 import time
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
+
+from vntransfer.pages import Axis, Lines, Panels, Series
+from vntransfer.pages.picture import write_picture
+
+Curves = Mapping[str, Sequence[tuple[int, float]]]
 
 
 def side_by_side(
@@ -99,3 +104,16 @@ def profile_table(run: Callable[[], object], calls: int = 5, rows: int = 5) -> l
         lines.append(f"| `{row.key}` | {share:.0%} | {row.count / calls:.0f} |")
         print(lines[-1], flush=True)
     return lines
+
+
+def growth_picture(panels: Mapping[str, Curves], measured: str, path: Path) -> None:
+    """Draw times against sizes, log-log: what is varied -> name -> size and time."""
+    charts = [
+        Lines(
+            [Series(name, [n for n, _ in own], [t for _, t in own]) for name, own in some.items()],
+            Axis(varied, log=True),
+            Axis(measured, log=True),
+        )
+        for varied, some in panels.items()
+    ]
+    write_picture(Panels(charts, share=False), f"{measured}, against sizes", path)

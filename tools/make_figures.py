@@ -1,18 +1,23 @@
-"""Draw the figures of README and docs that need no benchmark (`make docs`)."""
+"""Draw the figures of README and docs: of the archived results and of short computations."""
 
 import io
 import re
+import shutil
+import tempfile
 from pathlib import Path
 
 import torch
-from matplotlib.backends.backend_svg import FigureCanvasSVG
-from matplotlib.figure import Figure
 from rich.console import Console
 
 from vntransfer import example_table, relate, response_divergence
 from vntransfer.cli.relate import show
+from vntransfer.pages import MUTED, Axis, Lines, Series
+from vntransfer.pages.picture import write_picture
+from vntransfer_lab.reports.drawings import draw
 
-IMAGES = Path(__file__).resolve().parent.parent / "docs" / "img"
+ROOT = Path(__file__).resolve().parent.parent
+IMAGES = ROOT / "docs" / "img"
+FIGURES = ROOT / "docs" / "experiments" / "figures"
 
 
 def draw_demo() -> None:
@@ -29,9 +34,7 @@ def draw_ridge() -> None:
     """Plot √J against the ridge for full-rank and rank-deficient features."""
     generator = torch.Generator().manual_seed(0)
     ridges = torch.logspace(-9, 1, 41)
-    figure = Figure(figsize=(6.4, 3.6), layout="constrained")
-    FigureCanvasSVG(figure)
-    axis = figure.subplots()
+    series = []
     for samples, features in ((1000, 20), (300, 200), (300, 500), (50, 500)):
         z = torch.randn(samples, features, generator=generator, dtype=torch.float64).relu()
         heads = torch.randn(2, features, generator=generator, dtype=torch.float64) / features**0.5
@@ -41,17 +44,29 @@ def draw_ridge() -> None:
         values = [
             float(response_divergence(z, a, b, ridge=float(r) * mean, sqrt=True)) for r in ridges
         ]
-        axis.loglog(ridges, values, label=f"{samples} samples, {features} features")
-    axis.axvline(1e-3, color="gray", linestyle=":", label="ridge='auto'")
-    axis.set_xlabel("ridge / mean eigenvalue of the feature covariance")
-    axis.set_ylabel("√J of two noisy linear responses")
-    axis.grid(alpha=0.3)
-    axis.legend(fontsize=8)
-    figure.savefig(IMAGES / "ridge.svg", metadata={"Date": None})
+        name = f"{samples} samples, {features} features"
+        series.append(Series(name, ridges.numpy(), values, marks=False))
+    ends = [end(end(s.y) for s in series) for end in (min, max)]
+    series.append(Series("ridge='auto'", [1e-3, 1e-3], ends, color=MUTED, marks=False))
+    x = Axis("ridge / mean eigenvalue of the feature covariance", log=True)
+    chart = Lines(series, x, Axis("√J of two noisy linear responses", log=True))
+    write_picture(chart, "√J against the ridge", IMAGES / "ridge.svg")
+
+
+def draw_results() -> None:
+    """Draw those figures of the archived results again that a page shows."""
+    shown = {path.name for path in FIGURES.glob("*.svg")}
+    for folder in sorted(ROOT.glob("lab/results/*")):
+        if any(name.startswith(f"{folder.name}-") for name in shown):
+            with tempfile.TemporaryDirectory() as place:
+                for path in draw(folder, place):
+                    if path.name in shown:
+                        shutil.copy(path, FIGURES)
 
 
 if __name__ == "__main__":
     IMAGES.mkdir(parents=True, exist_ok=True)
     draw_demo()
     draw_ridge()
-    print("wrote docs/img")
+    draw_results()
+    print("wrote docs/img and docs/experiments/figures")

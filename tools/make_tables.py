@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from vntransfer_lab.reports.report import Report, View, load_report
-from vntransfer_lab.reports.tables import ReportTable, render, text
+from vntransfer_lab.reports.tables import Number, ReportTable, render, text
 from vntransfer_lab.runner.provenance import command_line
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -51,9 +51,9 @@ def find(folder: str, title: str, view: View = WHOLE) -> ReportTable:
     """Return the table of a report by what follows the colon of its title."""
     tables = report(folder, view).tables()
     for table in tables:
-        if table.title.rpartition(": ")[2] == title:
+        if table.title == title:
             return table
-    known = ", ".join(table.title.rpartition(": ")[2] for table in tables)
+    known = ", ".join(table.title for table in tables)
     raise SystemExit(f"{folder}: no table {title!r}; there are: {known}")
 
 
@@ -128,7 +128,7 @@ def runs() -> ReportTable:
                 run["cells"],
                 spans(run["preset"]["seeds"]),
                 size(run["preset"]),
-                f"{run['hours']:.1f}",
+                Number(run["hours"], ".1f"),
                 run["preset"]["selection"],
                 f"`{run['sha256'][:12]}`",
             ]

@@ -12,8 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from matplotlib import rc_context
-from matplotlib.figure import Figure
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
@@ -27,9 +25,10 @@ from vntransfer import (
     source_weights,
     stack,
 )
+from vntransfer.pages import Heatmap, Panels
+from vntransfer.pages.picture import write_picture
 from vntransfer_lab.data import Domains as Loaded
 from vntransfer_lab.data import load
-from vntransfer_lab.data.plots import STYLE
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 Domains = Mapping[str, tuple[Any, Any]]
@@ -150,25 +149,16 @@ def draw_landmine(domains: Domains, terrain: Mapping[str, str]) -> str:
     same = kinds[:, None] == kinds[None, :]
     np.fill_diagonal(same, False)
     even = (same.sum(1) / (len(names) - 1)).mean()
-    figure = Figure(figsize=(7.4, 3.3), layout="constrained")
-    axes = figure.subplots(1, 2)
-    said = []
-    for axis, a in zip(axes, (1.0, 3.0), strict=True):
+    charts, said = [], []
+    fields = [str(i + 1) for i in range(len(names))]
+    for a in (1.0, 3.0):
         table = weight_table(domains, a)
         share = np.nansum(np.where(same, table, 0.0), axis=1).mean()
         said.append(f"sharpness {a:g}: {share:.0%} of the weight on the target's own terrain")
-        picture = axis.imshow(table, cmap="viridis", vmin=0.0)
-        border = (kinds == kinds[0]).sum() - 0.5
-        axis.axhline(border, color="white", linewidth=1)
-        axis.axvline(border, color="white", linewidth=1)
-        axis.set_title(f"a = {a:g}: {share:.0%} on the own terrain")
-        axis.set_xlabel("source field (1 to 15 foliated, 16 to 29 bare)")
-        axis.set_ylabel("target field")
-        ticks = [0, 4, 9, 14, 19, 24, 28]
-        axis.set_xticks(ticks, [str(t + 1) for t in ticks])
-        axis.set_yticks(ticks, [str(t + 1) for t in ticks])
-        figure.colorbar(picture, ax=axis, shrink=0.75, label="weight")
-    figure.savefig(DOCS / "img" / "landmine_weights.svg", metadata={"Date": None})
+        title = f"a = {a:g}: {share:.0%} on the target's own terrain"
+        sides: dict[str, Any] = {"row_label": "target field", "column_label": "source field"}
+        charts.append(Heatmap(fields, fields, table, title, label="weight", low=0.0, **sides))
+    write_picture(Panels(charts), "Weights of all fields", DOCS / "img" / "landmine_weights.svg")
     return "; ".join(said) + f" (pooling: {even:.0%})."
 
 
@@ -228,6 +218,5 @@ PARTS: dict[str, Callable[[Domains, Mapping[str, str]], str]] = {
 
 if __name__ == "__main__":
     landmine = domains_of("landmine")
-    with rc_context(STYLE):
-        for part in sys.argv[1:] or PARTS:
-            fill(DOCS / "weights.md", part, PARTS[part](landmine, landmine.extras["terrain"]))
+    for part in sys.argv[1:] or PARTS:
+        fill(DOCS / "weights.md", part, PARTS[part](landmine, landmine.extras["terrain"]))

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from lab_helpers.docs_code import ROOT, load_tool
-from vntransfer_lab.reports.statistics import Estimate
+from vntransfer_lab.reports.tables import sort_key
 
 # page, and the numbers that one of its paragraphs (or rows of a table) has, in any words: result;
 # table; row; column; digits. Rows are named by their first cell, or the first two with a slash.
@@ -151,8 +151,7 @@ def number(place: str) -> str:
         if row in (tool.text(own[0]), "/".join(tool.text(cell) for cell in own[:2]))
     )
     cell = found[table.header.index(column)]
-    value = cell.mean if isinstance(cell, Estimate) else float(str(cell).split()[0])
-    written = f"{value:.{digits}f}".replace("-", "−")
+    written = f"{sort_key(cell):.{digits}f}".replace("-", "−")
     return re.sub(r"^(−?)0\.", r"\1.", written)
 
 

@@ -16,7 +16,7 @@ from vntransfer.pages.layout import panels
 from vntransfer_lab.errors import PresetError
 from vntransfer_lab.experiments import counting
 from vntransfer_lab.experiments import counting_report as drawn
-from vntransfer_lab.reports.matplotlib_figures import draw
+from vntransfer_lab.reports.drawings import draw
 from vntransfer_lab.reports.report import report
 from vntransfer_lab.runner.cells import Cell, expand
 from vntransfer_lab.runner.kinds import load_kind

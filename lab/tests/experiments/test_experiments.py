@@ -14,7 +14,7 @@ from vntransfer.errors import DataError
 from vntransfer_lab.data.regression import NOISE, two_d_planes
 from vntransfer_lab.errors import PresetError
 from vntransfer_lab.experiments import convergence, robustness
-from vntransfer_lab.reports.matplotlib_figures import draw
+from vntransfer_lab.reports.drawings import draw
 from vntransfer_lab.reports.report import load_report
 from vntransfer_lab.runner.kinds import load_kind
 from vntransfer_lab.runner.preset import read_preset
@@ -97,11 +97,7 @@ def test_robustness_tables_and_figures(tmp_path: Path) -> None:
     assert first.header[-3:] == ["vs mse", "vs huber", "vs absolute"]
     assert len(second.rows) == 2 + 4
     names = sorted(path.name for path in draw(folder, tmp_path / "figures"))
-    assert names == [
-        f"robustness-{unit}.{suffix}"
-        for unit in ("raw", "standardized")
-        for suffix in ("png", "svg")
-    ]
+    assert names == ["robustness-raw.svg", "robustness-standardized.svg"]
 
 
 def test_label_noise_flips_the_share_it_says_and_tells_right_from_wrong(tmp_path: Path) -> None:
@@ -111,7 +107,7 @@ def test_label_noise_flips_the_share_it_says_and_tells_right_from_wrong(tmp_path
     clean, wrong = (record.metrics["accuracy"][30] for record in load_report(folder).records)
     assert clean > 0.85
     assert wrong < clean - 0.2
-    assert len(draw(folder, tmp_path / "figures")) == 2
+    assert len(draw(folder, tmp_path / "figures")) == 1
 
 
 @pytest.mark.parametrize("family", convergence.FAMILIES)
@@ -135,7 +131,7 @@ def test_convergence_errors_shrink_and_are_reported(tmp_path: Path) -> None:
     assert all(slope < -0.25 for slope in slopes.values())
     assert slopes["equal", "von_neumann"] < -0.8  # second order at Σ = Θ
     assert len(bounds.rows) == 5
-    assert len(draw(folder, tmp_path / "figures")) == 4
+    assert len(draw(folder, tmp_path / "figures")) == 2
 
 
 def test_convergence_refuses_singular_covariances() -> None:

@@ -1,6 +1,5 @@
 """Tables and figures of ``adaptation``, against calculations from the raw records."""
 
-import io
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from lab_helpers.runs import changed, finished
 from vntransfer.errors import ArgumentError
 from vntransfer.pages import Heatmap, Intervals, Lines
 from vntransfer.pages.layout import colors, panels
+from vntransfer.pages.picture import picture
 from vntransfer_lab.experiments import adaptation_figures as drawn
 from vntransfer_lab.experiments.adaptation_report import (
     choice_table,
@@ -28,10 +28,9 @@ from vntransfer_lab.experiments.adaptation_weights import (
     closeness,
     collect,
 )
-from vntransfer_lab.reports.matplotlib_figures import plot
 from vntransfer_lab.reports.report import Report, View, load_report, value_table
 from vntransfer_lab.reports.statistics import Estimate
-from vntransfer_lab.reports.tables import ReportTable, render
+from vntransfer_lab.reports.tables import Number, NumberPair, ReportTable, render, sort_key
 from vntransfer_lab.runner.cells import IDENTITY, expand
 from vntransfer_lab.runner.kinds import load_kind
 from vntransfer_lab.runner.preset import check, override, read_preset
@@ -82,8 +81,8 @@ def test_summary_shows_means_ranks_and_ratios(loaded: Report) -> None:
         ]
     )
     for j, size in enumerate(SIZES):
-        shown = [str(text).split(" ")[0] for text in column(table, f"synthetic, rows={size}")]
-        assert [float(text) for text in shown] == pytest.approx(errors[:, j], abs=1e-3)
+        shown = [sort_key(value) for value in column(table, f"synthetic, rows={size}")]
+        assert shown == pytest.approx(errors[:, j])
     assert column(table, "rank") == pytest.approx(rankdata(errors, axis=0).mean(1))
     ratios = np.exp(np.log(errors / errors[METHODS.index("source_only")]).mean(1))
     assert column(table, "ratio") == pytest.approx(ratios)
@@ -104,11 +103,9 @@ def test_summary_marks_agree_with_the_tests(loaded: Report) -> None:
     ]
     table = summary_table(Report(loaded.preset, loaded.kind, records))
     rows = dict(zip(column(table, "method"), column(table, "synthetic, rows=60"), strict=True))
-    assert rows["constant"].endswith(" [-]")
-    assert rows["darn"].endswith(" [+]")
-    assert "[" not in rows["source_only"]
+    assert [rows[m].verdict for m in ("constant", "darn", "source_only")] == ["worse", "better", ""]
     counts = dict(zip(column(table, "method"), column(table, "better/worse"), strict=True))
-    assert (counts["darn"], counts["source_only"]) == ("1/0", "")
+    assert (counts["darn"], counts["source_only"]) == (NumberPair(1, 0, "/"), None)
 
 
 def test_a_method_that_lacks_a_target_has_no_mean_and_no_rank(loaded: Report) -> None:
@@ -121,7 +118,7 @@ def test_a_method_that_lacks_a_target_has_no_mean_and_no_rank(loaded: Report) ->
 
 def test_all_tables_have_every_form(loaded: Report) -> None:
     found = tables(loaded)
-    assert [table.title.split(": ")[1] for table in found] == [
+    assert [table.title for table in found] == [
         "all data sets",
         "errors relative to source_only",
         "synthetic",
@@ -129,14 +126,14 @@ def test_all_tables_have_every_form(loaded: Report) -> None:
         "wins and losses against source_only",
         "weights of the sources",
     ]
-    for form in ("terminal", "markdown", "latex", "csv"):
+    for form in ("terminal", "markdown", "csv"):
         assert render(found, form).count("darn") >= 4
 
 
 def test_a_view_keeps_methods_and_tests_against_another(loaded: Report, folder: Path) -> None:
     seen = load_report(folder, View("darn", ("mdd_paper",)))
     assert list(seen.preset.methods) == ["mdd_paper", "darn"]
-    titles = [table.title.split(": ")[1] for table in seen.tables()]
+    titles = [table.title for table in seen.tables()]
     assert "difference to darn" in titles
     whole = value_table(loaded, "synthetic")
     shown = value_table(seen, "synthetic")
@@ -145,9 +142,9 @@ def test_a_view_keeps_methods_and_tests_against_another(loaded: Report, folder: 
         "source_only",  # which the preset compares with
         "darn",
     ]
-    with pytest.raises(ArgumentError, match="baseline: 'boosting' is not in this run; it has"):
+    with pytest.raises(ArgumentError, match=r"baseline: expected one of .*darn.*, got 'boosting'"):
         load_report(folder, View("boosting"))
-    with pytest.raises(ArgumentError, match="methods: 'dan' is not in this run"):
+    with pytest.raises(ArgumentError, match=r"methods: expected one of .*, got 'dan'"):
         load_report(folder, View(methods=("dan",)))
 
 
@@ -160,7 +157,7 @@ def test_papers_numbers_stand_beside_ours_in_their_unit(tmp_path: Path) -> None:
     assert [row[1] for row in raw_unit.rows[:3]] == ["ours", "paper", "difference"]
     ours, theirs, gap = (row[2] for row in raw_unit.rows[:3])
     assert isinstance(ours, Estimate)
-    assert (theirs, gap) == (50.0, pytest.approx(ours.mean - 50))
+    assert (theirs, sort_key(gap)) == (50.0, pytest.approx(ours.mean - 50))
 
 
 def test_weights_are_collected_from_methods_that_learn_them(loaded: Report) -> None:
@@ -243,16 +240,16 @@ def chosen_report(shares: list[dict[str, float]]) -> Report:
 def test_choice_table_counts_and_averages() -> None:
     table = choice_table(chosen_report([{"so": 0.8, "0.1": 0.2}, {"so": 0.3, "0.1": 0.7}]))
     candidates = "so: 1 times, 0.55; 0.1: 1 times, 0.45"
-    outcome = "0.500 (1/0)"
-    assert table.rows == [["synthetic", "darn", "1 of 2", outcome, outcome, candidates]]
+    outcome, often = Number(0.5, ".3f", won=1, lost=0), NumberPair(1, 2, " of ")
+    assert table.rows == [["synthetic", "darn", often, outcome, outcome, candidates]]
     (row,) = choice_table(chosen_report([{"so": 0.8, "0.1": 0.2}])).rows
-    assert row[2:5] == ["0 of 1", None, outcome]
+    assert row[2:5] == [NumberPair(0, 1, " of "), None, outcome]
 
 
 def test_relative_errors_count_targets() -> None:
     table = relative_table(chosen_report([{"so": 0.8, "0.1": 0.2}, {"so": 0.3, "0.1": 0.7}]))
     assert table.header == ["method", "synthetic"]
-    assert table.rows == [["darn", "0.500 (1/0)"]]
+    assert table.rows == [["darn", Number(0.5, ".3f", won=1, lost=0)]]
 
 
 def test_figures_of_a_run(loaded: Report) -> None:
@@ -263,8 +260,8 @@ def test_figures_of_a_run(loaded: Report) -> None:
         expected |= {f"{kind}-{group}" for kind in ("weights", "changes")}
         expected |= {f"epochs-{group}-{method}" for method in ("mdd_paper", "darn")}
     assert set(found) == expected
-    for name in ("errors", "weights-synthetic-rows=30"):
-        plot(found[name].chart).savefig(io.BytesIO(), format="png", dpi=40)
+    for drawing in found.values():
+        assert picture(drawing.chart, drawing.title).count("<svg") == 1
 
 
 def test_one_data_set_is_drawn_per_target(loaded: Report) -> None:

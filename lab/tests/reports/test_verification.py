@@ -99,7 +99,7 @@ def test_the_help_names_the_tolerance() -> None:
 def test_what_cannot_be_computed_is_said(packed: Path, tmp_path: Path) -> None:
     with pytest.raises(PresetError, match="did you mean 'ridge'"):
         verify(packed, methods=["rige"])
-    with pytest.raises(ArgumentError, match="cells: expected 1"):
+    with pytest.raises(ArgumentError, match=r"cells: .* 1 on, got 0"):
         verify(packed, cells=0)
     other = rewritten(packed, tmp_path / "other", lambda i, row: {"version": "0.0"})
     with pytest.raises(StoreError, match="none of the 3 cells can be computed here"):

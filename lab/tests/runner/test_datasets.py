@@ -10,7 +10,7 @@ from vntransfer import example_table
 from vntransfer.errors import ArgumentError, DataError
 from vntransfer_lab import run
 from vntransfer_lab.errors import PresetError
-from vntransfer_lab.reports.matplotlib_figures import draw
+from vntransfer_lab.reports.drawings import draw
 from vntransfer_lab.runner.cells import Cell, expand
 from vntransfer_lab.runner.datasets import load_data, parse_data
 
@@ -74,12 +74,11 @@ def test_a_table_of_ones_own_is_named_by_its_file(tmp_path: Path) -> None:
 
 
 def test_figures_of_a_table_have_names_that_files_can_have(tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
     settings = {"data": f"{example_table()}:domain=town,response=price", "rows": 40}
     chosen = {"methods": ["constant", "weighted"], "seeds": [11]}
     run("protocol-adaptation", settings=settings, out=tmp_path / "run", **chosen)
     names = [path.name for path in draw(tmp_path / "run", tmp_path / "figures")]
-    assert sum("houses.csv-domain-town-response-price" in name for name in names) >= 2
+    assert sum("houses.csv-domain-town-response-price" in name for name in names) >= 1
     assert sorted(names) == sorted(path.name for path in (tmp_path / "figures").iterdir())
 
 

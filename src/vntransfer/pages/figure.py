@@ -73,47 +73,56 @@ def _x_label(panel: Panel) -> str | None:
     return axis.label or None if axis is not None and not axis.names else None
 
 
-def _legend(chart: Chart, shown: list[Panel]) -> str:
-    """Names of the series (when there is more than one), or the scale of the heat maps."""
+def common_scale(shown: list[Panel]) -> Heatmap | None:
+    """One of the heat maps, if all have the same colors; otherwise the cells have the numbers."""
     maps = [panel for panel in shown if isinstance(panel, Heatmap)]
-    if maps:
-        bars = dict.fromkeys((panel.limits, panel.label) for panel in maps)
-        if len(bars) > 1:  # each panel has its own colors: the numbers are in its cells
-            return ""
-        content, width, height = color_bar(maps[0])
+    scales = {(panel.limits, panel.label) for panel in maps}
+    return maps[0] if len(scales) == 1 else None
+
+
+def legend_entries(chart: Chart, shown: list[Panel]) -> list[tuple[str, str, int]]:
+    """Name, swatch and its width of every series; none where there is a single one."""
+    places = colors(chart)
+    every = [s for panel in shown for s in getattr(panel, "series", ()) if not s.thin]
+    known = {s.name: s for s in reversed(every)}  # as the first panel draws them
+    names = [name for name in places if name in known]
+    if len(names) < 2:
+        return []
+    solid, points = isinstance(shown[0], Bars | Histogram), isinstance(shown[0], Scatter)
+    wide = 14 if solid else 24
+    return [(name, _swatch(known[name], places[name], solid, points), wide) for name in names]
+
+
+def _legend(chart: Chart, shown: list[Panel]) -> str:
+    legend = ""
+    if scale := common_scale(shown):
+        content, width, height = color_bar(scale)
         box = f"0 0 {width:.0f} {height:.0f}"
         size = {"width": width, "height": height}
         bar = tag("svg", content, viewBox=box, aria_hidden="true", **size)
-        name = f'<span class="name word">{escape(maps[0].label)}</span>' if maps[0].label else ""
-        return f'<div class="legend">{name}{bar}</div>'
-    places = colors(chart)
-    known = {s.name: s for panel in shown for s in getattr(panel, "series", ()) if not s.thin}
-    names = [name for name in places if name in known]
-    if len(names) < 2:
-        return ""
-    solid = isinstance(shown[0], Bars | Histogram)
-    entries = []
-    for name in names:
-        swatch = _swatch(known[name], places[name], solid, isinstance(shown[0], Scatter))
-        entries.append(
-            f'<button type="button" aria-pressed="false" data-n="{escape(name)}">{swatch}'
-            f'<span class="word">{escape(name)}</span></button>'
-        )
-    return f'<div class="legend" role="group" aria-label="Series">{"".join(entries)}</div>'
+        name = f'<span class="name word">{escape(scale.label)}</span>' if scale.label else ""
+        legend = f'<div class="legend">{name}{bar}</div>'
+    entries = [
+        f'<button type="button" aria-pressed="false" data-n="{escape(name)}">'
+        + tag("svg", swatch, width=wide, height=12, viewBox=f"0 0 {wide} 12", aria_hidden="true")
+        + f'<span class="word">{escape(name)}</span></button>'
+        for name, swatch, wide in legend_entries(chart, shown)
+    ]
+    if entries:
+        legend += f'<div class="legend" role="group" aria-label="Series">{"".join(entries)}</div>'
+    return legend
 
 
 def _swatch(series: Series, place: int, solid: bool, points: bool) -> str:
     if solid:
         content = tag("rect", x=1, y=2, width=12, height=8, class_="bar")
-        wide = 14
     else:
-        content, wide = "", 24
+        content = ""
         if series.dash != "none" and not points:
             content = tag("path", d="M1 6H23", class_=f"line {series.dash}".strip())
         if place >= 0 and series.marks:
             content += tag("path", d=mark(place, 12, 6), class_="mark")
-    inner = tag("g", content, class_=classes(place))
-    return tag("svg", inner, width=wide, height=12, viewBox=f"0 0 {wide} 12", aria_hidden="true")
+    return tag("g", content, class_=classes(place))
 
 
 def _details(shown: list[Panel]) -> str:

@@ -285,9 +285,18 @@ class Relation:
         return fragment([short(text, 300) for text in verdict(self)], header, rows, len(self.names))
 
     def plot(self, *, axes: Any = None) -> Any:
-        """Draw the heat map in clustered order with matplotlib; gives the axes."""
+        """Draw the heat map in clustered order with matplotlib, in a page's colors; give the axes.
+
+        Parameters
+        ----------
+        axes
+            Axes of matplotlib to draw on; by default new ones.
+        """
+        from vntransfer.pages.palette import on, shades
+
         try:
             import matplotlib.pyplot as plt
+            from matplotlib.colors import ListedColormap
         except ImportError as error:
             raise ArgumentError(
                 "plot: needs matplotlib: run `pip install 'vntransfer[plots]'`"
@@ -295,13 +304,15 @@ class Relation:
         order = [name for name in self.order if name in self.labeled]
         at = [self.at(name) for name in order]
         axes = plt.subplots()[1] if axes is None else axes
-        shown = axes.imshow(self.divergences[np.ix_(at, at)], cmap="viridis")
+        colors = shades("light")
+        shown = axes.imshow(self.divergences[np.ix_(at, at)], cmap=ListedColormap(colors))
         axes.set_xticks(range(len(order)), order, rotation=90)
         axes.set_yticks(range(len(order)), order)
         for i, one in enumerate(order):
             for j, other in enumerate(order):
                 if i != j and self.mark(one, other) == "≠":
-                    axes.text(j, i, "≠", ha="center", va="center", color="white")
+                    level = int(shown.norm(self.divergences[at[i], at[j]]) * (len(colors) - 1))
+                    axes.text(j, i, "≠", ha="center", va="center", color=on(colors[level]))
         axes.figure.colorbar(shown, label=self.settings["divergence"])
         axes.set_title("≠: different relation at 5 %")
         return axes

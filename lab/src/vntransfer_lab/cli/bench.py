@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from vntransfer.checks import one_of
 from vntransfer.cli.common import FAILED, signals_as_exit_codes, split
 from vntransfer.errors import ArgumentError
 from vntransfer_lab.errors import PresetError
@@ -177,13 +178,13 @@ def watch(
 def report(
     folder: _Folder,
     form: Annotated[
-        str, typer.Option("--format", help="terminal, markdown, latex, csv or html (a page).")
+        str, typer.Option("--format", help="terminal, markdown, csv or html (a page).")
     ] = "terminal",
     out: Annotated[
         Path | None, typer.Option(help="File of the page; by default report.html in DIR.")
     ] = None,
     figures: Annotated[
-        Path | None, typer.Option(help="Also draw the figures into this folder (SVG and PNG).")
+        Path | None, typer.Option(help="Also draw the figures into this folder, as SVG.")
     ] = None,
     times: Annotated[bool, typer.Option("--times", help="Add how long the cells took.")] = False,
     domains: Annotated[
@@ -201,9 +202,7 @@ def report(
     from vntransfer_lab.reports.report import report as tables
     from vntransfer_lab.reports.tables import FORMATS
 
-    if form not in (*FORMATS, "html"):
-        known = ", ".join((*FORMATS, "html"))
-        raise ArgumentError(f"--format: expected one of {known}, got {form!r}")
+    one_of("--format", form, (*FORMATS, "html"))
     view = View(baseline, split(methods) or ())
     if form == "html":
         from vntransfer_lab.reports.page import write_page
@@ -216,7 +215,7 @@ def report(
     else:
         typer.echo(tables(folder, form, times=times, view=view))
     if figures is not None:
-        from vntransfer_lab.reports.matplotlib_figures import draw
+        from vntransfer_lab.reports.drawings import draw
 
         for path in draw(folder, figures, view):
             typer.echo(f"wrote {path}", err=True)

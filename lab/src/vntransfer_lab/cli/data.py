@@ -173,14 +173,14 @@ def verify(
 @app.command()
 def plot(
     name: Name,
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="Default NAME.png.")] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Default NAME.svg.")] = None,
     folder: From = None,
     parameters: Parameters = None,
 ) -> None:
     """Draw a set: its domains and responses, or samples of its tasks."""
     from vntransfer_lab.data.plots import plot as draw
 
-    place = out or Path(f"{name}.png")
+    place = out or Path(f"{name}.svg")
     with _plain_warnings(), progress(of_bytes=True):
         draw(name, place, folder=folder, **_parse(parameters))
     typer.echo(str(place))

@@ -6,11 +6,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-MAX_POINTS = 1200
-
 
 def embed(
-    domains: Mapping[str, tuple[Any, NDArray[Any]]], n_points: int = MAX_POINTS, *, seed: int = 0
+    domains: Mapping[str, tuple[Any, NDArray[Any]]], n_points: int, *, seed: int = 0
 ) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
     """t-SNE of a random sample of all rows, shape (n, 2), and the number of each row's domain."""
     from scipy.sparse import issparse, vstack

@@ -1,4 +1,4 @@
-"""Decode pictures (the only place that needs Pillow) and change their size."""
+"""Decode and encode pictures (the only place that needs Pillow) and change their size."""
 
 from functools import lru_cache
 from io import BytesIO
@@ -27,6 +27,13 @@ def decode(content: bytes, where: str, *, mode: str) -> NDArray[np.uint8]:
             return np.asarray(picture.convert(mode), dtype=np.uint8)
     except (OSError, SyntaxError, ValueError) as error:
         raise DataError(f"{where}: not a readable picture ({error})") from error
+
+
+def encode(pixels: NDArray[np.uint8]) -> bytes:
+    """PNG of gray pixels (height, width)."""
+    box = BytesIO()
+    _pillow("picture").fromarray(pixels).save(box, "png", optimize=True)
+    return box.getvalue()
 
 
 def area_resize(pixels: NDArray[Any], height: int, width: int) -> NDArray[np.float32]:

@@ -1,52 +1,64 @@
-"""One picture per data set: ``plot(name, path)``; matplotlib without global state."""
+"""One picture per data set: ``plot(name, path)``, in SVG."""
 
+import base64
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from vntransfer.errors import ArgumentError, DataError
+import numpy as np
+from numpy.typing import NDArray
+
+from vntransfer.errors import ArgumentError
+from vntransfer.pages import (
+    Axis,
+    Bars,
+    Chart,
+    Dendrogram,
+    Heatmap,
+    Lines,
+    Panels,
+    Scatter,
+    Series,
+    histogram,
+)
+from vntransfer.pages.palette import GROUND, INK
+from vntransfer.pages.picture import write_picture
+from vntransfer.pages.svg import tag, text, text_width
 from vntransfer.storage.files import atomic_write
 from vntransfer_lab.data import load
 from vntransfer_lab.data.base import Domains, TaskStream
+from vntransfer_lab.data.cameras import CameraTree
+from vntransfer_lab.data.embedding import embed
+from vntransfer_lab.data.pictures import area_resize, encode
+from vntransfer_lab.data.regression import NOISE, NoiseMixture, mixture_noise
 
-FORMATS = (".svg", ".png", ".pdf")
-STYLE = {
-    "font.size": 8.5,
-    "axes.titlesize": 9,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.linewidth": 0.6,
-    "svg.fonttype": "none",
-    "svg.hashsalt": "vntransfer",  # equal pictures are equal files
-}
+MOST_DOMAINS = 14
+"""Domains that are drawn: more cannot be distinguished."""
+
+POINTS = 600
+"""Rows of a t-SNE."""
+
+_CLASSES, _PERMUTED = 10, 5  # columns of a stream's picture, and tasks of a permuted one
+_SIDE = 42.0  # of one of its pictures on the screen
 
 
 def plot(
-    name: str,
-    path: str | Path,
-    *,
-    folder: str | Path | None = None,
-    samples: bool = False,
-    **parameters: Any,
+    name: str, path: str | Path, *, folder: str | Path | None = None, **parameters: Any
 ) -> Path:
     """Draw a data set and save the picture.
 
-    Domains: t-SNE of their rows and histograms of their responses, as in the paper's supplement;
-    streams: the same pictures in every task; the synthetic set: its first two dimensions and a
-    block of its covariance; TRANCOS: distances, dendrogram and sizes of the cameras, mean masks
-    and densities of the domains; tables: their response and the paper's
-    noise.
+    Domains: t-SNE of their rows and histograms of their responses; streams: test pictures of every
+    task; TRANCOS: distances and clustering of the cameras, sizes and mean densities of the domains;
+    tables: their response and the paper's noise.
 
     Parameters
     ----------
     name
         A name of the registry.
     path
-        Where to save; its ending (.svg, .png, .pdf) is the format.
+        Where to save; ends in .svg.
     folder
         Where the data files are, as in `vntransfer_lab.data.load`.
-    samples
-        TRANCOS only: a photograph, density and mask per domain instead. Look at them, but do not
-        publish them.
     parameters
         Those of the set.
 
@@ -61,39 +73,157 @@ def plot(
     >>> plot("synthetic", Path(tempfile.mkdtemp()) / "six.svg", n_samples=50).name
     'six.svg'
     """
-    path = Path(path)
-    if path.suffix not in FORMATS:
-        raise ArgumentError(f"path: expected an ending of {', '.join(FORMATS)}, got {str(path)!r}")
-    try:
-        from matplotlib import rc_context
-    except ImportError as error:
-        raise DataError(
-            "plot: drawing needs matplotlib; install it with pip install ./lab"
-        ) from error
+    if Path(path).suffix != ".svg":
+        raise ArgumentError(f"path: expected a name that ends in .svg, got {str(path)!r}")
     loaded = load(name, folder=folder, **parameters)
-    with rc_context(STYLE), atomic_write(path) as file:
-        figure = _draw(name, loaded, samples, parameters)
-        metadata = {"Date": None} if path.suffix == ".svg" else None
-        figure.savefig(file, format=path.suffix[1:], dpi=100, metadata=metadata)
-    return path
+    if isinstance(loaded, Domains):
+        return write_picture(chart(loaded), f"The data set {name}", path)
+    with atomic_write(path, "w") as file:
+        file.write(stream_picture(loaded))
+    return Path(path)
 
 
-def _draw(
-    name: str, loaded: Domains | TaskStream, samples: bool, parameters: dict[str, Any]
-) -> Any:
-    """Figure of a set: its own, or that of its kind."""
-    from vntransfer_lab.data import figures, figures_trancos
-
-    if isinstance(loaded, TaskStream):
-        return figures.draw_stream(loaded)
-    if name == "synthetic":
-        covariance = {k: v for k, v in parameters.items() if k in ("diagonal", "far_pair")}
-        return figures.draw_synthetic(loaded, **covariance)
-    if name == "trancos":
-        draw = figures_trancos.draw_samples if samples else figures_trancos.draw_trancos
-        return draw(loaded)
-    if name == "landmine":
-        return figures.draw_fields(loaded)
+def chart(loaded: Domains) -> Chart:
+    """Chart of a set: its own, or that of its kind."""
+    if "cameras" in loaded.extras:
+        return camera_chart(loaded)
+    if "terrain" in loaded.extras:
+        return field_chart(loaded)
     if len(loaded) == 1:
-        return figures.draw_table(loaded)
-    return figures.draw_domains(loaded)
+        return table_chart(loaded)
+    return domain_chart(loaded.domains, loaded.response_name)
+
+
+def domain_chart(
+    domains: Mapping[str, tuple[Any, Any]], response: str = "response", points: int = POINTS
+) -> Panels:
+    """t-SNE of the rows beside histograms of the responses, each domain by itself.
+
+    Parameters
+    ----------
+    domains
+        Name -> (X, y).
+    response
+        What y is; years are drawn on a log scale, as in the paper.
+    points
+        Rows of the t-SNE, of all domains together.
+    """
+    shown = dict(list(domains.items())[:MOST_DOMAINS])
+    responses = {name: np.asarray(y, dtype=np.float64) for name, (_, y) in shown.items()}
+    y = Axis("share of the rows", log=response == "year")
+    right = histogram(responses, bins=_bins(responses), x=Axis(response), y=y, title="responses")
+    return Panels([_embedded(shown, list(shown), points), right], share=False)
+
+
+def _embedded(domains: Mapping[str, tuple[Any, Any]], groups: list[str], points: int) -> Scatter:
+    """t-SNE of the rows, colored by the group of each domain."""
+    places, owner = embed(domains, points)
+    group = np.array(groups)[owner]
+    series = [Series(name, *places[group == name].T) for name in dict.fromkeys(groups)]
+    return Scatter(series, Axis(hidden=True), Axis(hidden=True), title="t-SNE of the rows")
+
+
+def _bins(responses: Mapping[str, NDArray[np.float64]]) -> int | NDArray[np.float64]:
+    """Bins of a response: one per value where there are few."""
+    values = np.unique(np.concatenate(list(responses.values())))
+    if len(values) > 12:
+        return 30
+    gap = float(np.diff(values).min()) if len(values) > 1 else 1.0
+    return np.arange(values[0] - gap / 2, values[-1] + gap, gap)
+
+
+def field_chart(loaded: Domains) -> Panels:
+    """Landmine: t-SNE by terrain, and the distances of the fields' means."""
+    terrain: dict[str, str] = loaded.extras["terrain"]
+    rows = [x for x, _ in loaded.values()]
+    means = np.stack([x.mean(axis=0) for x in rows]) / np.concatenate(rows).std(axis=0)
+    distances = np.linalg.norm(means[:, None] - means, axis=2)
+    numbers = [str(i + 1) for i in range(len(rows))]
+    sides: dict[str, Any] = {"row_label": "field", "column_label": "field", "label": "distance"}
+    title = "distance of the fields' means"
+    left = _embedded(loaded.domains, [terrain[name] for name in loaded], POINTS)
+    return Panels([left, Heatmap(numbers, numbers, distances, title, **sides)], share=False)
+
+
+def table_chart(loaded: Domains) -> Panels:
+    """Response of a single table with and without the paper's noise, and that noise."""
+    ((_, y),) = loaded.values()
+    noise = NOISE[loaded.name]
+    responses = {"clean": y, "with noise, λ = 1": y + mixture_noise(noise, len(y))}
+    axes = {"x": Axis(loaded.response_name), "y": Axis("share of the rows")}
+    left = histogram(responses, bins=60, title=f"{len(y)} rows", **axes)
+    grid = np.linspace(-6, 14, 400)
+    density = Series("with noise, λ = 1", grid, mixture_density(noise, grid), marks=False)
+    right = Lines(
+        [density], Axis("noise"), Axis("density", low=0), title="label noise of the paper"
+    )
+    return Panels([left, right], share=False)
+
+
+def mixture_density(mixture: NoiseMixture, at: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Density of a mixture of Gaussians whose spreads are standard deviations."""
+    weights = np.array(mixture.weights) / np.sum(mixture.weights)
+    means, deviations = np.array(mixture.means), np.array(mixture.spreads)
+    bells = np.exp(-0.5 * ((at[:, None] - means) / deviations) ** 2)
+    return np.asarray((bells / (deviations * np.sqrt(2 * np.pi))) @ weights)
+
+
+def camera_chart(loaded: Domains) -> Panels:
+    """TRANCOS: distances and clustering of the cameras, sizes and mean densities of the domains."""
+    tree: CameraTree = loaded.extras["cameras"]
+    label = "distance of the mean masks"
+    merges = Dendrogram(tree.names, tree.linkage)
+    cameras = Heatmap(tree.names, tree.names, tree.distances, label, numbers=False, tree=merges)
+    names = list(loaded)
+    sizes = Series("pictures", range(len(names)), [len(y) for _, y in loaded.values()])
+    charts: list[Any] = [cameras, Bars(names, [sizes], Axis("pictures", low=0))]
+    for name, (_, y) in loaded.items():
+        density = area_resize(np.mean(np.asarray(loaded.extras["density"][name]), axis=0), 9, 12)
+        rows, columns = ([str(i + 1) for i in range(n)] for n in density.shape)
+        title = f"{name}: {y.mean():.0f} vehicles"
+        charts.append(Heatmap(rows, columns, density, title, numbers=False))
+    return Panels(charts, share=False)
+
+
+def stream_picture(stream: TaskStream) -> str:
+    """Test pictures of every task as SVG, one row per task, one column per class.
+
+    Of permuted streams the pictures as they were come first and only some tasks follow.
+    """
+    maps = None if "angles" in stream.extras else stream.extras.get("maps")
+    strips = {}
+    for t, task in enumerate(stream[: _PERMUTED if maps else len(stream)]):
+        _, first = np.unique(task.y_test, return_index=True)
+        x = task.x_test[first[:_CLASSES]].reshape(len(first[:_CLASSES]), -1)
+        if maps and not t:
+            strips["as they were"] = _strip(x[:, np.argsort(maps[0])])
+        strips[task.name.replace("_", " ")] = _strip(x)
+    pixels = np.rint(255 * (1 - np.concatenate(list(strips.values())).clip(0, 1)))
+    data = base64.b64encode(encode(pixels.astype(np.uint8))).decode()
+    left = max(map(text_width, strips)) + 16
+    width, height = _SIDE * _CLASSES, _SIDE * len(strips)
+    names = [
+        text(name, left - 6, 24 + _SIDE * (i + 0.5), text_anchor="end")
+        for i, name in enumerate(strips)
+    ]
+    title = text(f"{stream.name}: test pictures of each task", left, 14)
+    href = f"data:image/png;base64,{data}"
+    image = tag("image", x=left, y=20, width=width, height=height, href=href)
+    style = (
+        f"text{{font:11px sans-serif;fill:{INK['light']}}}.ground{{fill:{GROUND['light']}}}"
+        "image{image-rendering:pixelated}@media (prefers-color-scheme:dark)"
+        f"{{text{{fill:{INK['dark']}}}.ground{{fill:{GROUND['dark']}}}}}"
+    )
+    ground = tag("rect", width="100%", height="100%", class_="ground")
+    content = f"<style>{style}</style>{ground}{title}{''.join(names)}{image}"
+    size = {"width": left + width + 8, "height": height + 28}
+    return tag("svg", content, xmlns="http://www.w3.org/2000/svg", role="img", **size) + "\n"
+
+
+def _strip(x: NDArray[Any]) -> NDArray[np.float64]:
+    """Pictures (n, pixels) side by side with a gray rim each."""
+    side = round(x[0].size ** 0.5)
+    cells = np.zeros((_CLASSES, side, side))
+    cells[: len(x)] = x.reshape(-1, side, side)
+    rimmed = np.pad(cells, ((0, 0), (1, 1), (1, 1)), constant_values=0.4)
+    return np.concatenate(list(rimmed), axis=1)

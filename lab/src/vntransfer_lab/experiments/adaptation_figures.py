@@ -14,8 +14,8 @@ from vntransfer_lab.experiments.adaptation_weights import (
     collect,
     smooth,
 )
-from vntransfer_lab.reports.drawings import Drawing, ends, group_label, spread, standard
-from vntransfer_lab.reports.report import Group, Report, condition_text
+from vntransfer_lab.reports.drawings import Drawing, ends, spread, standard
+from vntransfer_lab.reports.report import Group, Report, condition_text, label_of
 from vntransfer_lab.reports.statistics import Estimate, estimate
 
 WINDOW = 5
@@ -42,7 +42,7 @@ def figures(loaded: Report) -> Iterator[Drawing]:
         yield from standard(loaded)
     for group in loaded.chosen:
         data, condition = group
-        label = group_label(group)
+        label = label_of(*group)
         weights = collect(loaded, data, condition)
         name = "-".join(filter(None, (data, condition_text(condition).replace(", ", "-"))))
         if not weights:
@@ -78,15 +78,7 @@ def figures(loaded: Report) -> Iterator[Drawing]:
 
 
 def error_panels(means: Mapping[str, Mapping[Group, Estimate]], baseline: str) -> Panels:
-    """Mean error per method, one panel per data set; a dotted line at the baseline's.
-
-    Parameters
-    ----------
-    means
-        Method -> data set -> mean error and its standard error.
-    baseline
-        Method with the line; empty for none.
-    """
+    """Mean error per method, one panel per data set; a dotted line at that of the baseline."""
     groups = list(dict.fromkeys(group for by_group in means.values() for group in by_group))
     charts = []
     for group in groups:
@@ -97,7 +89,7 @@ def error_panels(means: Mapping[str, Mapping[Group, Estimate]], baseline: str) -
                 [e.mean for e in found.values()],
                 **ends(list(found.values())),
                 x=Axis("error"),
-                title=group_label(group),
+                title=label_of(*group),
                 reference=found[baseline].mean if baseline in found else None,
                 highlight=baseline,
             )
@@ -106,15 +98,7 @@ def error_panels(means: Mapping[str, Mapping[Group, Estimate]], baseline: str) -
 
 
 def heat_maps(maps: Mapping[str, Array], domains: Sequence[str]) -> Panels:
-    """Weight matrices side by side: rows are targets, columns sources, one color scale.
-
-    Parameters
-    ----------
-    maps
-        Method -> matrix (targets, sources), NaN where there is no weight.
-    domains
-        Names of rows and columns.
-    """
+    """Weight matrices side by side: rows are targets, columns sources, one color scale."""
     return Panels(
         [
             Heatmap(
@@ -133,15 +117,7 @@ def heat_maps(maps: Mapping[str, Array], domains: Sequence[str]) -> Panels:
 
 
 def epoch_curves(curves: Curves, *, window: int = WINDOW) -> Panels:
-    """Weights over epochs, one panel per target: thin as they are, thick as a moving average.
-
-    Parameters
-    ----------
-    curves
-        Target -> source -> weights per epoch.
-    window
-        Epochs of the moving average.
-    """
+    """Weights over epochs, one panel per target: thin as they are, thick as a moving average."""
     names = sorted({source for by_source in curves.values() for source in by_source})
     charts = []
     for target, by_source in curves.items():
@@ -157,13 +133,7 @@ def epoch_curves(curves: Curves, *, window: int = WINDOW) -> Panels:
 
 
 def change_curves(curves: Mapping[str, Mapping[int, Curves]]) -> Lines:
-    """Share of the weight that changes hands from one epoch to the next, one line per method.
-
-    Parameters
-    ----------
-    curves
-        Method -> seed -> target -> source -> weights per epoch.
-    """
+    """Share of the weight that changes hands from one epoch to the next, one line per method."""
     series = []
     for method, by_seed in curves.items():
         steps = [changes(found) for found in by_seed.values()]

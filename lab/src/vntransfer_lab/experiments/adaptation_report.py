@@ -13,17 +13,17 @@ from vntransfer_lab.experiments.adaptation_weights import (
     closeness,
     collect,
 )
-from vntransfer_lab.reports.drawings import group_label
 from vntransfer_lab.reports.report import (
     Group,
     Report,
     against_baseline,
     comparison_tables,
+    label_of,
     mean_over_targets,
     value_table,
 )
 from vntransfer_lab.reports.statistics import Estimate, estimate
-from vntransfer_lab.reports.tables import ReportTable, Value, text
+from vntransfer_lab.reports.tables import Number, NumberPair, ReportTable, Value
 
 ORDERED = ("synthetic",)
 """Data sets whose domains lie in a row, so that |i - j| says how far two of them are apart."""
@@ -31,7 +31,6 @@ ORDERED = ("synthetic",)
 UNRANKED = ("oracle",)
 """Methods that see the target's responses."""
 
-_MARKS = {"better": " [+]", "worse": " [-]"}
 _SHARE = "share/"
 
 
@@ -77,8 +76,8 @@ def summary_table(loaded: Report) -> ReportTable:
             else {}
         )
         cells: list[Value] = [
-            text(by_group[group]) + _MARKS.get(verdicts.get(group, ""), "")
-            if group in by_group
+            Number(mean.mean, error=mean.error, verdict=verdicts.get(group, ""))
+            if (mean := by_group.get(group)) is not None
             else None
             for group in groups
         ]
@@ -94,8 +93,8 @@ def summary_table(loaded: Report) -> ReportTable:
         "[+] better, [-] worse than the baseline at the 5 % level (paired over targets and seeds, "
         "Holm-corrected over data sets)",
     ]
-    header = ["method", *map(group_label, groups), "ratio", "rank", "better/worse"]
-    return ReportTable(f"{preset.title}: all data sets", header, rows, notes + loaded.notes())
+    header = ["method", *(label_of(*group) for group in groups), "ratio", "rank", "better/worse"]
+    return loaded.table("all data sets", header, rows, notes)
 
 
 def relative_table(loaded: Report) -> ReportTable:
@@ -122,10 +121,9 @@ def relative_table(loaded: Report) -> ReportTable:
     notes = [
         f"geometric mean over targets of the error divided by that of {baseline}, lower is better; "
         f"and on how many targets it was lower / higher; means over seeds",
-        *loaded.notes(),
     ]
-    header = ["method", *map(group_label, groups)]
-    return ReportTable(f"{loaded.preset.title}: errors relative to {baseline}", header, rows, notes)
+    header = ["method", *(label_of(*group) for group in groups)]
+    return loaded.table(f"errors relative to {baseline}", header, rows, notes)
 
 
 def mean_ranks(values: Mapping[str, list[float]]) -> dict[str, float]:
@@ -154,9 +152,9 @@ def _mean_ratio(
     return geometric_mean(a / b for a, b in pairs)
 
 
-def _won(verdicts: Mapping[Group, str]) -> str:
+def _won(verdicts: Mapping[Group, str]) -> NumberPair | None:
     found = list(verdicts.values())
-    return f"{found.count('better')}/{found.count('worse')}" if found else ""
+    return NumberPair(found.count("better"), found.count("worse"), "/") if found else None
 
 
 def choice_table(loaded: Report) -> ReportTable:
@@ -177,10 +175,12 @@ def choice_table(loaded: Report) -> ReportTable:
                 rival = cells.get((baseline, target, seed), {}).get(metric, 0.0)
                 if rival > 0:
                     ratios[bool(cell["adapted"])].append(cell[metric] / rival)
-            often = f"{sum(cell['adapted'] for cell in own.values()):.0f} of {len(own)}"
+            often = NumberPair(
+                round(sum(cell["adapted"] for cell in own.values())), len(own), " of "
+            )
             outcome = [_outcome(ratios[adapted]) for adapted in (True, False)]
             found = _candidates(list(own.values()))
-            rows.append([group_label(group), method, often, *outcome, found])
+            rows.append([label_of(*group), method, often, *outcome, found])
     of_auto = "; of auto, candidates that weight or align sources had more than half"
     notes = [
         "adapted: another candidate than the safe one had the largest share in the prediction"
@@ -189,18 +189,16 @@ def choice_table(loaded: Report) -> ReportTable:
         f"many targets and seeds it was lower / higher",
         "candidates: how often each had the largest share, and its mean share over targets and "
         "seeds",
-        *loaded.notes(),
     ]
     header = ["data", "method", "adapted", "where adapted", "where not", "candidates"]
-    title = f"{loaded.preset.title}: what was chosen without labels of the target"
-    return ReportTable(title, header, rows, notes)
+    return loaded.table("what was chosen without labels of the target", header, rows, notes)
 
 
 def _outcome(ratios: list[float]) -> Value:
-    if not ratios:
+    if not ratios or min(ratios) <= 0:
         return None
     lower, higher = sum(r < 1 for r in ratios), sum(r > 1 for r in ratios)
-    return f"{geometric_mean(ratios):.3f} ({lower}/{higher})" if min(ratios) > 0 else None
+    return Number(geometric_mean(ratios), ".3f", won=lower, lost=higher)
 
 
 def _candidates(cells: list[dict[str, float]]) -> str:
@@ -221,17 +219,16 @@ def weight_table(loaded: Report) -> ReportTable:
     rows: list[list[Value]] = []
     for group in loaded.chosen:
         for method, weights in collect(loaded, *group).items():
-            rows.append([group_label(group), method, *_measures(group[0], weights)])
+            rows.append([label_of(*group), method, *_measures(group[0], weights)])
     notes = [
         "closeness: Spearman correlation of a target's weights with -|i - j|, mean over targets "
         "(± standard error over seeds; ties keep it below 0.975 for six domains in a row)",
         "asymmetry: mean |H - H'|; run to run: mean correlation of the weights of two seeds; "
         "change: share of the weight that changes hands from one epoch to the next, mean over "
         "epochs, targets and seeds",
-        *loaded.notes(),
     ]
     header = ["data", "method", "largest", "closeness", "asymmetry", "run to run", "change"]
-    return ReportTable(f"{loaded.preset.title}: weights of the sources", header, rows, notes)
+    return loaded.table("weights of the sources", header, rows, notes)
 
 
 def _measures(data: str, weights: Weights) -> list[Value]:

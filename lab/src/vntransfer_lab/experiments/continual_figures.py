@@ -1,6 +1,5 @@
 """Drawings of the experiment ``continual``: what is retained, task by task."""
 
-import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -8,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vntransfer.pages import Axis, Heatmap, Lines, Panels, Scatter, Series
+from vntransfer_lab.experiments.continual_methods import VARIANTS
 from vntransfer_lab.experiments.continual_report import (
     methods_of,
     seeds_of,
@@ -15,8 +15,8 @@ from vntransfer_lab.experiments.continual_report import (
     sweep_grid,
     sweeps,
 )
-from vntransfer_lab.reports.drawings import Drawing, group_label, spread
-from vntransfer_lab.reports.report import Condition, Group, Report, condition_text
+from vntransfer_lab.reports.drawings import Drawing, spread
+from vntransfer_lab.reports.report import Condition, Group, Report, condition_text, label_of
 from vntransfer_lab.runner.records import Record
 
 MOST_METHODS = 6
@@ -25,8 +25,6 @@ MOST_METHODS = 6
 PREFERRED = ("sgd", "ewc", "rsp", "rsp_untuned", "mer", "agem", "covp")
 MOST_TASKS = 7
 """Tasks with a curve of their own, evenly spread over the stream."""
-
-_GROUPS = re.compile(r"rsp_(\d+)_groups")
 
 
 def figures(loaded: Report) -> Iterator[Drawing]:
@@ -43,7 +41,7 @@ def figures(loaded: Report) -> Iterator[Drawing]:
         "Accuracy on a task 0, 1, 2, ... tasks after it was learned, mean over tasks ± standard "
         "error over seeds.",
     )
-    if any(_GROUPS.fullmatch(method) for method in methods_of(loaded)):
+    if _group_numbers(loaded):
         yield _groups(loaded)
     for group in loaded.chosen:
         yield from _by_task(loaded, group)
@@ -58,7 +56,7 @@ def _forgetting(loaded: Report, data: str, condition: Condition) -> Lines:
             points.setdefault(method, {}).setdefault(float(lag), []).append(value)
     series = [spread(m, points[m]) for m in methods_of(loaded) if m in points]
     x, y = Axis("tasks since it was learned", whole=True), Axis("accuracy, %")
-    return Lines(series, x, y, title=group_label((data, condition)))
+    return Lines(series, x, y, title=label_of(data, condition))
 
 
 def _curve(record: Record) -> list[float]:
@@ -101,7 +99,7 @@ def _by_task(loaded: Report, group: Group) -> Iterator[Drawing]:
     found = accuracies(loaded, group)
     if not found or max(map(len, found.values())) < 2:
         return
-    label = group_label(group)
+    label = label_of(*group)
     name = "-".join(filter(None, (group[0], condition_text(group[1]).replace(", ", "-"))))
     left_out = len({m for m, _, _ in loaded.chosen[group]}) - len(found)
     more = f" {left_out} further methods are not drawn." if left_out else ""
@@ -126,24 +124,26 @@ def _by_task(loaded: Report, group: Group) -> Iterator[Drawing]:
     yield Drawing(f"tasks-{name}", title, Panels(curves), caption)
 
 
+def _group_numbers(loaded: Report) -> dict[int, str]:
+    """Give number of groups -> the method that has it as a fixed option."""
+    options = {name: VARIANTS[name].options for name in methods_of(loaded) if name in VARIANTS}
+    return {own["groups"]: name for name, own in options.items() if "groups" in own}
+
+
 def _groups(loaded: Report) -> Drawing:
     """RA against the number of groups of RSP, beside the paper's."""
     charts = []
     for group in loaded.chosen:
         data, condition = group
         found = seeds_of(loaded, data, condition, "ra")
-        numbers = {
-            int(match[1]): method
-            for method in methods_of(loaded)
-            if (match := _GROUPS.fullmatch(method))
-        }
+        numbers = _group_numbers(loaded)
         series = [spread("ours", {float(n): found[m] for n, m in numbers.items() if m in found})]
         paper = loaded.preset.paper.get("values", {}).get(data, {}).get(data, {})
         theirs = {n: paper[m]["ra"] for n, m in numbers.items() if "ra" in paper.get(m, {})}
         if theirs:
             series.append(Series("paper", list(theirs), list(theirs.values()), dash="dashed"))
         charts.append(
-            Lines(series, Axis("groups", whole=True), Axis("RA, %"), title=group_label(group))
+            Lines(series, Axis("groups", whole=True), Axis("RA, %"), title=label_of(*group))
         )
     caption = "Retained accuracy, mean ± standard error over seeds."
     return Drawing("groups", "Number of groups", Panels(charts, share=False), caption)
@@ -168,7 +168,7 @@ def _divergences(loaded: Report) -> Drawing:
             if pairs
         ]
         axes = Axis("divergence of the modules"), Axis("accuracy lost, points")
-        charts.append(Scatter(series, *axes, title=group_label(group)))
+        charts.append(Scatter(series, *axes, title=label_of(*group)))
     caption = "One mark per pair of an earlier and a later task, and seed."
     title = "Divergence and forgetting"
     return Drawing("divergence", title, Panels(charts, share=False), caption)

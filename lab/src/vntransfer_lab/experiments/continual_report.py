@@ -2,16 +2,17 @@
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from vntransfer_lab.reports.report import (
     Condition,
     Report,
     comparison_tables,
-    condition_text,
+    label_of,
     value_table,
 )
 from vntransfer_lab.reports.statistics import Estimate, estimate
-from vntransfer_lab.reports.tables import ReportTable, Signed, Value
+from vntransfer_lab.reports.tables import SIGNED, Number, ReportTable, Value
 from vntransfer_lab.runner.records import Record
 
 METRICS = ("ra", "la", "bt")
@@ -75,26 +76,24 @@ def _stream_table(loaded: Report, data: str, condition: Condition) -> ReportTabl
     for method in methods_of(loaded):
         if method not in found["ra"]:
             continue
-        ours: list[Value] = [estimate(found[metric][method]) for metric in METRICS]
+        ours = [estimate(found[metric][method]) for metric in METRICS]
         row: list[Value] = [method, *ours]
         if paper:
             known = paper.get(method, {})
             gap = known.get("ra")
             row += [known.get(metric) for metric in METRICS]
-            row.append(None if gap is None else Signed(estimate(found["ra"][method]).mean - gap))
+            row.append(None if gap is None else Number(ours[0].mean - gap, SIGNED))
         rows.append([*row, _configuration(loaded, data, condition, method)])
     header = ["method", "RA", "LA", "BT"]
     header += ["paper RA", "LA", "BT", "difference of RA"] if paper else []
-    title = ", ".join(filter(None, (data, condition_text(condition))))
     runs = sorted({len(values) for values in found["ra"].values()})
     notes = [
         "percent, mean ± standard error over seeds; BT = RA - LA",
         f"seeds: {' to '.join(map(str, runs))} of {len(preset.seeds)}",
         *([f"paper: {preset.paper['source']}"] if paper and "source" in preset.paper else []),
-        *loaded.notes(),
-        *_trials(loaded),
     ]
-    return ReportTable(f"{preset.title}: {title}", [*header, "setting"], rows, notes)
+    table = loaded.table(label_of(data, condition), [*header, "setting"], rows, notes)
+    return replace(table, notes=[*table.notes, *_trials(loaded)])
 
 
 def _trials(loaded: Report) -> list[str]:
@@ -131,7 +130,7 @@ def _chosen(record: Record, step: int) -> dict[str, float]:
 def _mean_table(loaded: Report) -> ReportTable:
     """RA of each stream and, over seeds, of their mean."""
     groups = list(loaded.chosen)
-    labels = [", ".join(filter(None, (data, condition_text(c)))) for data, c in groups]
+    labels = [label_of(*group) for group in groups]
     rows: list[list[Value]] = []
     for method in methods_of(loaded):
         per: list[dict[int, float]] = []
@@ -145,8 +144,8 @@ def _mean_table(loaded: Report) -> ReportTable:
         if common:
             mean = estimate([sum(one[s] for one in per) / len(per) for s in sorted(common)])
         rows.append([method, *(estimate(list(v.values())) if v else None for v in per), mean])
-    notes = ["RA in percent, mean ± standard error over seeds", *loaded.notes()]
-    return ReportTable(f"{loaded.preset.title}: RA", ["method", *labels, "mean"], rows, notes)
+    notes = ["RA in percent, mean ± standard error over seeds"]
+    return loaded.table("RA", ["method", *labels, "mean"], rows, notes)
 
 
 def sweep_grid(loaded: Report, data: str, method: str) -> dict[tuple[float, float], list[float]]:
@@ -164,10 +163,10 @@ def _sweep_table(loaded: Report, data: str, method: str) -> ReportTable:
     found = sweep_grid(loaded, data, method)
     rates, strengths = (sorted({key[i] for key in found}) for i in (0, 1))
     rows: list[list[Value]] = [
-        [f"{rate:g}", *(_estimate(found.get((rate, s))) for s in strengths)] for rate in rates
+        [Number(rate, "g"), *(_estimate(found.get((rate, s))) for s in strengths)] for rate in rates
     ]
     header = ["lr \\ strength", *(f"{s:g}" for s in strengths)]
-    return ReportTable(f"{loaded.preset.title}: RA of {method} on {data}", header, rows)
+    return ReportTable(f"RA of {method} on {data}", header, rows, of=loaded.preset.title)
 
 
 def _estimate(values: Sequence[float] | None) -> Value:
@@ -186,7 +185,7 @@ def _sensitivity_table(loaded: Report) -> ReportTable:
                 middle = sum(means) / len(means)
                 rows.append([data, method, best, middle, min(means), 100 * near])
     header = ["data", "method", "best RA", "mean RA", "worst RA", f"% within {NEAR:g} of best"]
-    return ReportTable(f"{loaded.preset.title}: summary", header, rows, loaded.notes())
+    return loaded.table("summary", header, rows)
 
 
 def _every(loaded: Report) -> Iterator[tuple[Record, int]]:
@@ -203,25 +202,24 @@ def _ends_table(loaded: Report) -> ReportTable:
     """Tell the final accuracy on the oldest and the newest tasks of long streams."""
     rows: list[list[Value]] = []
     for (data, condition), found in loaded.chosen.items():
-        label = ", ".join(filter(None, (data, condition_text(condition))))
         for method in methods_of(loaded):
             own = [_final(*one) for (name, _, _), one in found.items() if name == method]
             ends = [(tasks[:END], tasks[END:-END], tasks[-END:]) for tasks in own if tasks]
             if ends:
                 places = [[sum(part) / len(part) for part in parts if part] for parts in ends]
                 oldest, *middle, newest = (estimate(values) for values in zip(*places, strict=True))
+                label = label_of(data, condition)
                 rows.append([label, method, oldest, middle[0] if middle else None, newest])
     header = ["data", "method", f"first {END}", "between", f"last {END}"]
-    notes = ["accuracy at the end in percent, mean ± standard error over seeds", *loaded.notes()]
-    return ReportTable(f"{loaded.preset.title}: oldest and newest tasks", header, rows, notes)
+    notes = ["accuracy at the end in percent, mean ± standard error over seeds"]
+    return loaded.table("oldest and newest tasks", header, rows, notes)
 
 
 def _correlation_table(loaded: Report) -> ReportTable:
     rows: list[list[Value]] = []
     for data, condition in loaded.chosen:
-        label = ", ".join(filter(None, (data, condition_text(condition))))
         for method in methods_of(loaded):
-            row: list[Value] = [label, method]
+            row: list[Value] = [label_of(data, condition), method]
             for metric in ("correlation", "correlation/next"):
                 found = [
                     record.metrics[metric][step]
@@ -234,7 +232,6 @@ def _correlation_table(loaded: Report) -> ReportTable:
         "Spearman's correlation, over pairs of an earlier and a later task, between the mean "
         "divergence of their modules and the accuracy that the earlier one loses while the later "
         "one is learned; below zero: similar tasks overwrite each other more, as the paper says",
-        *loaded.notes(),
     ]
     header = ["data", "method", "all pairs", "next neighbors"]
-    return ReportTable(f"{loaded.preset.title}: divergence and forgetting", header, rows, notes)
+    return loaded.table("divergence and forgetting", header, rows, notes)

@@ -9,7 +9,7 @@ from vntransfer.pages import MUTED, Axis, Lines, Panels, Series
 from vntransfer_lab.reports.drawings import Drawing
 from vntransfer_lab.reports.report import Report
 from vntransfer_lab.reports.statistics import Estimate
-from vntransfer_lab.reports.tables import ReportTable, Value
+from vntransfer_lab.reports.tables import Number, ReportTable, Value
 from vntransfer_lab.runner.records import Record
 
 
@@ -63,14 +63,13 @@ def _rate_table(loaded: Report, groups: dict[tuple[str, int, str], list[Record]]
         row: list[Value] = [family, d, method, 0.0 if small else true, errors[last]]
         rows.append([*row, None if small else errors[last] / true, *slopes, _verdict(slopes[1])])
     header = ["family", "d", "divergence", "true", "error at largest n", "relative"]
-    return ReportTable(
-        f"{loaded.preset.title}: rates",
+    return loaded.table(
+        "rates",
         [*header, "exponent", "exponent, larger n", "verdict"],
         rows,
         [
             f"root mean square error over {len(loaded.preset.seeds)} seeds; exponents: slope of "
             "its logarithm over log n (± standard error), over all sizes and over the larger half",
-            *loaded.notes(),
         ],
     )
 
@@ -101,7 +100,7 @@ def _bound_table(loaded: Report, groups: dict[tuple[str, int, str], list[Record]
         ratio = float(np.median(ratios)) if ratios else None
         rows.append([family, d, *shares, ratio, float(np.mean(first) / np.mean(size))])
     return ReportTable(
-        f"{loaded.preset.title}: Proposition 1 (von Neumann divergence)",
+        "Proposition 1 (von Neumann divergence)",
         [
             "family",
             "d",
@@ -116,12 +115,13 @@ def _bound_table(loaded: Report, groups: dict[tuple[str, int, str], list[Record]
             "shares of all draws and sizes; the last two columns at the largest n: median ratio of "
             "error and bound; mean |first-order prediction - error| over mean error",
         ],
+        loaded.preset.title,
     )
 
 
-def _share(flags: Iterator[bool]) -> str:
+def _share(flags: Iterator[bool]) -> Number:
     values = list(flags)
-    return f"{100 * sum(values) / len(values):.0f} %"
+    return Number(100 * sum(values) / len(values), ".0f", unit=" %")
 
 
 def figures(loaded: Report) -> Iterator[Drawing]:

@@ -85,15 +85,7 @@ def as_map(values: Mapping[str, float]) -> NDArray[np.float64]:
 def count_panels(
     counts: Mapping[str, Mapping[str, tuple[list[float], list[float]]]], order: Sequence[str]
 ) -> Panels:
-    """Predicted against true counts, a panel per target and a mark per picture.
-
-    Parameters
-    ----------
-    counts
-        Target -> method -> true and predicted counts.
-    order
-        All methods: one has the color of its place, as in other figures.
-    """
+    """Predicted against true counts, a panel per target; a method has the color of its place."""
     x, y = Axis("vehicles"), Axis("predicted")
     return Panels(
         [
@@ -113,13 +105,7 @@ def count_panels(
 
 
 def map_panels(means: Mapping[str, Mapping[str, NDArray[np.float64]]]) -> Panels:
-    """Mean vehicles in each part of a picture: a row per target, the truth first, one color scale.
-
-    Parameters
-    ----------
-    means
-        Target -> "true" or method -> map.
-    """
+    """Mean vehicles in each part of a picture: a row per target, the truth first."""
     charts = []
     for target, maps in means.items():
         for name, values in maps.items():

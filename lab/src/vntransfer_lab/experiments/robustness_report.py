@@ -9,7 +9,7 @@ from vntransfer.pages import Axis, Lines, Panels
 from vntransfer_lab.reports.drawings import Drawing, spread
 from vntransfer_lab.reports.report import Condition, Report, Values, value_table
 from vntransfer_lab.reports.statistics import difference, verdict
-from vntransfer_lab.reports.tables import ReportTable, Value
+from vntransfer_lab.reports.tables import NumberPair, ReportTable, Value, Verdict
 
 # name -> (metric of √J, metric of the other losses)
 BIASES = {
@@ -50,13 +50,12 @@ def _reading_tables(loaded: Report) -> list[ReportTable]:
         f"of {total} combinations of data set and λ > 0: √J better / worse, at the 5 % level "
         "(paired over seeds, Holm-corrected over the combinations)",
         "RMSE on clean test rows; clean labels: the bias uses labels that nobody has in practice",
-        *loaded.notes(),
     ]
     header = ["noise on", "second parameter", "response", "bias from", *(f"vs {r}" for r in rivals)]
-    return [ReportTable(f"{loaded.preset.title}: √J against the others", header, rows, notes)]
+    return [loaded.table("√J against the others", header, rows, notes)]
 
 
-def _count(loaded: Report, groups: list[tuple[str, Condition]], bias: str, rival: str) -> str:
+def _count(loaded: Report, groups: list[tuple[str, Condition]], bias: str, rival: str) -> Value:
     found = []
     for data, condition in groups:
         values = _values(loaded, data, condition, bias)
@@ -64,10 +63,10 @@ def _count(loaded: Report, groups: list[tuple[str, Condition]], bias: str, rival
         if result is not None and result.p is not None:
             found.append((result, result.p))
     if not found:
-        return "too few runs"
+        return Verdict("too few runs")
     corrected = holm([p for _, p in found]).tolist()
     verdicts = [verdict(result, p) for (result, _), p in zip(found, corrected, strict=True)]
-    return f"{verdicts.count('better')} / {verdicts.count('worse')}"
+    return NumberPair(verdicts.count("better"), verdicts.count("worse"), "/")
 
 
 def _settings(loaded: Report, condition: Condition) -> Mapping[str, Any]:

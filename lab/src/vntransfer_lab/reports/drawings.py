@@ -1,12 +1,19 @@
-"""Drawings: the charts of a report as data, drawn on its page and by matplotlib alike."""
+"""Drawings: the charts of a report as data, for its page and as SVG files."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+from vntransfer.errors import VnError
 from vntransfer.pages import Axis, Chart, Lines, Panels, Series
-from vntransfer_lab.reports.report import Group, Report, condition_text
+from vntransfer.pages.picture import write_picture
+from vntransfer_lab.reports.report import EVERYTHING, Report, View, label_of, load_report
 from vntransfer_lab.reports.statistics import Estimate, estimate
+
+POINTS = 400
+"""Rows of a t-SNE on a page."""
 
 
 @dataclass(frozen=True)
@@ -17,17 +24,6 @@ class Drawing:
     title: str
     chart: Chart
     caption: str = ""
-
-
-def group_label(group: Group) -> str:
-    """Name a data set and, where the preset has several, the condition.
-
-    Examples
-    --------
-    >>> group_label(("bike", (("rows", 100),)))
-    'bike, rows=100'
-    """
-    return ", ".join(filter(None, (group[0], condition_text(group[1]))))
 
 
 def ends(values: Sequence[Estimate]) -> dict[str, Any]:
@@ -76,7 +72,58 @@ def standard(loaded: Report) -> Iterator[Drawing]:
             shift = 0.7 * ((index + 0.5) / len(methods) - 0.5)
             series.append(spread(method, points, shift=shift, dash="none"))
         y = Axis(loaded.kind.metric, low=0)
-        panels.append(Lines(series, Axis(names=targets), y, title=group_label(group)))
+        panels.append(Lines(series, Axis(names=targets), y, title=label_of(*group)))
     direction = "higher" if loaded.kind.higher_is_better else "lower"
     caption = f"{loaded.kind.metric}, {direction} is better; mean ± standard error over seeds."
     yield Drawing("values", "Values per target", Panels(panels, share=False), caption)
+
+
+def drawings_of(loaded: Report) -> list[Drawing]:
+    """Return the drawings of this kind of experiment; none before a cell is done."""
+    return list((loaded.kind.figures or standard)(loaded)) if loaded.chosen else []
+
+
+def domain_drawings(loaded: Report) -> Iterator[Drawing]:
+    """t-SNE of the rows and histograms of the responses of each data set that is at hand.
+
+    Kinds without domains give nothing, nor do data that are not on this machine.
+    """
+    from vntransfer_lab.data.plots import domain_chart
+
+    load = loaded.kind.domains
+    if load is None:
+        return
+    for data in loaded.preset.data:
+        try:
+            domains = load(data, loaded.preset.settings)
+        except VnError:  # the results are shown anyway
+            continue
+        caption = (
+            f"t-SNE of at most {POINTS} rows, drawn at random with a fixed seed: distances between "
+            "clusters mean nothing; histograms of y, each domain by itself."
+        )
+        chart = domain_chart(domains, points=POINTS)
+        yield Drawing(f"domains-{data}", f"Domains of {data}", chart, caption)
+
+
+def draw(folder: str | Path, to: str | Path, view: View = EVERYTHING) -> list[Path]:
+    """Draw the figures of a run folder into another folder, as SVG files; return their paths."""
+    loaded = load_report(folder, view)
+    files: dict[Path, Drawing] = {}
+    for drawing in drawings_of(loaded):
+        name = file_name(f"{loaded.preset.name}-{drawing.name}")
+        while (path := Path(to) / f"{name}.svg") in files:
+            name += "-"  # names that differ in other characters alone
+        files[path] = drawing
+    return [write_picture(own.chart, own.title, path) for path, own in files.items()]
+
+
+def file_name(text: str) -> str:
+    """Keep letters, digits, dots, dashes and underscores of a name of data or of a place.
+
+    Examples
+    --------
+    >>> file_name("weights-data/houses.csv:domain=town,response=price")
+    'weights-data-houses.csv-domain-town-response-price'
+    """
+    return re.sub(r"[^\w.-]+", "-", text)

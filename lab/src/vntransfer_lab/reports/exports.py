@@ -12,15 +12,13 @@ from vntransfer_lab.runner.store import read_records
 if TYPE_CHECKING:
     import pandas as pd
 
-_TABLES_MISSING = "{}: {} is not installed; pip install ./lab"
 
-
-def _columns(rows: list[dict[str, Any]]) -> list[str]:
-    names: dict[str, None] = {}
-    for row in rows:
-        names.update(dict.fromkeys(row))
+def _rows(folder: str | Path) -> tuple[list[dict[str, Any]], list[str]]:
+    """All rows, and the names of their columns: metric, step and value are the last."""
+    rows = list(flat_rows(read_records(folder)[1]))
     last = ("metric", "step", "value")
-    return [name for name in names if name not in last] + list(last)
+    names = dict.fromkeys(name for row in rows for name in row if name not in last)
+    return rows, [*names, *last]
 
 
 def results(folder: str | Path) -> "pd.DataFrame":
@@ -37,21 +35,14 @@ def results(folder: str | Path) -> "pd.DataFrame":
         Columns of the cell (data, target, method, seed, ``settings.*``, ``hyper.*``, ...), then
         metric, step, value. Cells that failed or wait have one row with an empty metric.
     """
-    try:
-        import pandas as pd
-    except ImportError:
-        raise ArgumentError(_TABLES_MISSING.format("results", "pandas")) from None
-    rows = list(flat_rows(read_records(folder)[1]))
-    return pd.DataFrame(rows, columns=_columns(rows))
+    import pandas as pd
+
+    rows, columns = _rows(folder)
+    return pd.DataFrame(rows, columns=columns)
 
 
 def export(folder: str | Path, file: str | Path) -> int:
-    """Write all rows of a run folder to a ``.csv`` or ``.parquet`` file.
-
-    Returns
-    -------
-    int
-        Number of rows.
+    """Write all rows of a run folder to a ``.csv`` or ``.parquet`` file; return their number.
 
     Examples
     --------
@@ -64,19 +55,16 @@ def export(folder: str | Path, file: str | Path) -> int:
         raise ArgumentError(
             f"file: expected a name that ends in .csv or .parquet, got {path.name!r}"
         )
-    rows = list(flat_rows(read_records(folder)[1]))
-    columns = _columns(rows)
+    rows, columns = _rows(folder)
     if path.suffix == ".csv":
         with atomic_write(path, "w") as text:
             writer = csv.DictWriter(text, columns, lineterminator="\n")
             writer.writeheader()
             writer.writerows(rows)
     else:
-        try:
-            import pyarrow as pa
-            import pyarrow.parquet as pq
-        except ImportError:
-            raise ArgumentError(_TABLES_MISSING.format("file", "pyarrow")) from None
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
         table = pa.table({name: [row.get(name) for row in rows] for name in columns})
         with atomic_write(path) as binary:
             pq.write_table(table, binary)

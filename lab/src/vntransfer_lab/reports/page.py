@@ -1,6 +1,5 @@
 """The page of a report: verdicts first, then tables, figures, data, costs; all in one file."""
 
-import re
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -8,14 +7,12 @@ from typing import Any
 
 from vntransfer.pages import Page, Section, TableCell
 from vntransfer.pages.table import Value as Shown
-from vntransfer_lab.reports.cost_figures import cost_drawings
-from vntransfer_lab.reports.costs import cost_table
-from vntransfer_lab.reports.data_pictures import domain_drawings
-from vntransfer_lab.reports.drawings import Drawing, standard
+from vntransfer_lab.reports.costs import cost_drawings, cost_table
+from vntransfer_lab.reports.drawings import Drawing, domain_drawings, drawings_of
 from vntransfer_lab.reports.report import EVERYTHING, Report, View, load_report
 from vntransfer_lab.reports.run_facts import footer
-from vntransfer_lab.reports.statistics import VERDICTS, Estimate
-from vntransfer_lab.reports.tables import IntervalValue, ReportTable, Value, text
+from vntransfer_lab.reports.statistics import VERDICTS
+from vntransfer_lab.reports.tables import Number, ReportTable, Value, Verdict, sort_key, text
 from vntransfer_lab.reports.verdicts import paper_words, sentences, tally
 from vntransfer_lab.runner.provenance import read_provenance
 
@@ -24,8 +21,6 @@ MOST_FAILURES = 100
 """Failed cells that are listed."""
 
 _TONES = {"better": "good", "worse": "bad"}
-# A number at the start, alone or before what explains it: "0.51 ± 0.02", "3/1", "40 %", "< 0.0001"
-_LEADING = re.compile(r"^<?\s*([+-]?\d+(?:\.\d+)?(?:e[+-]?\d+)?)(?=$|[\s/%])")
 
 
 def write_page(
@@ -68,17 +63,9 @@ def make_page(
     *,
     domains: bool = True,
 ) -> Page:
-    """Put the page of a report together.
+    """Put the page of a report together; `write_page` explains the options.
 
-    Parameters
-    ----------
-    loaded
-        The run.
-    invocations, command
-        What made the run (see `vntransfer_lab.read_provenance`) and what makes the page, for its
-        foot.
-    domains
-        Also show the data.
+    ``invocations`` and ``command`` say what made the run and the page, for its foot.
     """
     preset = loaded.preset
     lead = f"{loaded.kind.summary[:1].upper()}{loaded.kind.summary[1:]}."
@@ -86,17 +73,17 @@ def make_page(
     _summarise(loaded, page.section("Summary"))
     _add_failures(loaded, page)
     part = page.section("Tables")
-    claim = f"paper: {preset.paper.get('claim')}"  # it stands in the summary
+    # what stands in the summary
+    claims = [remark.text for remark in loaded.remarks() if remark.kind == "paper"]
     for table in loaded.tables():
-        if table.header != ["method", *VERDICTS]:  # so does this
-            _add_table(part, table, preset.title, claim)
-    drawings = list((loaded.kind.figures or standard)(loaded)) if loaded.chosen else []
-    _add_drawings(page, "Figures", drawings)
+        if not table.tally:
+            _add_table(part, table, claims)
+    _add_drawings(page, "Figures", drawings_of(loaded))
     if domains:
         _add_drawings(page, "Data", list(domain_drawings(loaded)))
     if costs := list(cost_drawings(loaded)):
         _add_drawings(page, "Cost", costs)
-        _add_table(page.sections[-1], cost_table(loaded), preset.title)
+        _add_table(page.sections[-1], cost_table(loaded))
     return page
 
 
@@ -129,10 +116,9 @@ def _summarise(loaded: Report, part: Section) -> None:
         part.note("No baseline is named: nothing is tested here, the tables compare.")
     if words := paper_words(loaded):
         part.note(" ".join(words), head="Paper")
-    for remark in loaded.notes():
-        if not remark.startswith("paper: "):
-            warned = remark.startswith(("selection: oracle", *"0123456789"))
-            part.note(remark, kind="warning" if warned else "neutral", head="")
+    for remark in loaded.remarks():
+        if remark.kind != "paper":
+            part.note(remark.text, kind=remark.kind, head="")
     if found and len(loaded.chosen) > 1:
         rows: list[list[Shown]] = []
         for method, own in found.items():
@@ -168,36 +154,25 @@ def _add_failures(loaded: Report, page: Page) -> None:
 
 
 def cell(value: Value) -> Shown:
-    """Value of a table for a page: read as in every form, sorted by what it is worth.
+    """Value of a table for a page: read as in every form, sorted by its number.
 
     Examples
     --------
-    >>> cell(Estimate(0.51234, 0.00234, 5))
+    >>> cell(Number(0.51234, error=0.00234))
     TableCell(text='0.5123 ± 0.0023', value=0.51234, tone='neutral')
-    >>> cell("0.51 ± 0.02 [+]").value, cell("better").tone, cell("2dplanes")
-    (0.51, 'good', '2dplanes')
+    >>> cell(Number(0.5, verdict="worse")).tone, cell(Verdict("better")).tone, cell("2dplanes")
+    ('bad', 'good', '2dplanes')
     """
-    if isinstance(value, Estimate):
-        return TableCell(text(value), value.mean)
-    if isinstance(value, IntervalValue):
-        return TableCell(text(value), value.low)
-    if isinstance(value, str):
-        if value in _TONES:
-            return TableCell(value, tone=_TONES[value])
-        marks = {" [+]": "good", " [-]": "bad"}
-        tone = next((marks[mark] for mark in marks if value.endswith(mark)), "neutral")
-        leading = _LEADING.match(value)
-        return TableCell(value, float(leading[1]), tone) if leading else value
-    return value if value is None else TableCell(text(value), float(value))
+    if value is None or (isinstance(value, str) and not isinstance(value, Verdict)):
+        return value
+    verdict = value.verdict if isinstance(value, Number) else value
+    tone = _TONES.get(verdict, "neutral") if isinstance(verdict, str) else "neutral"
+    return TableCell(text(value), sort_key(value), tone)
 
 
-def _add_table(part: Section, table: ReportTable, title: str, claim: str = "") -> None:
-    rows = [
-        [row[0] if isinstance(row[0], str) else cell(row[0]), *map(cell, row[1:])]
-        for row in table.rows
-    ]
-    notes = [note for note in table.notes if note != claim]
-    part.table(table.header, rows, table.title.removeprefix(f"{title}: "), notes)
+def _add_table(part: Section, table: ReportTable, known: Sequence[str] = ()) -> None:
+    rows = [[cell(value) for value in row] for row in table.rows]
+    part.table(table.header, rows, table.title, [note for note in table.notes if note not in known])
 
 
 def _add_drawings(page: Page, title: str, drawings: list[Drawing]) -> None:

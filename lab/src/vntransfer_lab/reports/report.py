@@ -4,11 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from vntransfer.errors import ArgumentError
+from vntransfer.checks import one_of
 from vntransfer.holm import holm
-from vntransfer_lab.reports.costs import cost_table
 from vntransfer_lab.reports.statistics import (
     VERDICTS,
     Difference,
@@ -18,11 +17,13 @@ from vntransfer_lab.reports.statistics import (
     verdict,
 )
 from vntransfer_lab.reports.tables import (
-    IntervalValue,
-    Probability,
+    PROBABILITY,
+    SIGNED,
+    Number,
+    NumberPair,
     ReportTable,
-    Signed,
     Value,
+    Verdict,
     render,
 )
 from vntransfer_lab.runner.kinds import Kind, load_kind
@@ -53,9 +54,7 @@ class View:
         """Return the preset as if it had asked for just this."""
         named = [("baseline", self.baseline)] if self.baseline else []
         for argument, name in (*named, *(("methods", name) for name in self.methods)):
-            if name not in preset.methods:
-                known = ", ".join(preset.methods)
-                raise ArgumentError(f"{argument}: {name!r} is not in this run; it has {known}")
+            one_of(argument, name, preset.methods)
         baseline = self.baseline or preset.baseline
         methods = {
             name: given
@@ -66,6 +65,13 @@ class View:
 
 
 EVERYTHING = View()
+
+
+class Remark(NamedTuple):
+    """What must stand under every table; ``kind`` is paper, warning or neutral."""
+
+    text: str
+    kind: str = "neutral"
 
 
 @dataclass(frozen=True)
@@ -111,23 +117,38 @@ class Report:
             found.setdefault(method, {}).setdefault(target, {})[seed] = value
         return found
 
-    def notes(self) -> list[str]:
+    def remarks(self) -> list[Remark]:
         """Return what must stand under every table."""
         rule = self.preset.selection
-        notes = [f"selection: {rule} ({RULES[rule][1]})", *self._trials()]
+        kind = "warning" if rule == "oracle" else "neutral"
+        found = [Remark(f"selection: {rule} ({RULES[rule][1]})", kind)]
+        found += map(Remark, self._trials())
         if claim := self.preset.paper.get("claim"):
-            notes.append(f"paper: {claim}")
-        for status, text in (("failed", "failed"), ("pending", "are not computed yet")):
-            count = sum(record.status == status for record in self.records)
-            if count:
-                notes.append(f"{count} of {len(self.records)} cells {text}")
-        warned = sum(record.warnings is not None for record in self.records)
-        if warned:
-            notes.append(f"{warned} cells gave warnings (column 'warnings' of the export)")
-        notes += self._superseded()
+            found.append(Remark(f"paper: {claim}", "paper"))
+        counts = dict.fromkeys(("failed", "pending", "warned"), 0)
+        for record in self.records:
+            counts["warned"] += record.warnings is not None
+            if record.status in counts:
+                counts[record.status] += 1
+        total = len(self.records)
+        said = [
+            (counts["failed"], f"of {total} cells failed"),
+            (counts["pending"], f"of {total} cells are not computed yet"),
+            (counts["warned"], "cells gave warnings (column 'warnings' of the export)"),
+        ]
+        found += [Remark(f"{count} {text}", "warning") for count, text in said if count]
+        found += map(Remark, self._superseded())
         if self.unplanned:
-            notes.append(f"{self.unplanned} finished cells of other settings are not shown")
-        return notes
+            text = f"{self.unplanned} finished cells of other settings are not shown"
+            found.append(Remark(text, "warning"))
+        return found
+
+    def table(
+        self, title: str, header: list[str], rows: list[list[Value]], notes: Sequence[str] = ()
+    ) -> ReportTable:
+        """Make a table of this report, with its remarks under the notes."""
+        remarks = [remark.text for remark in self.remarks()]
+        return ReportTable(title, header, rows, [*notes, *remarks], self.preset.title)
 
     def _superseded(self) -> list[str]:
         """Name methods whose cells an earlier version of the method computed."""
@@ -189,12 +210,14 @@ def report(
     folder
         The run folder.
     form
-        terminal, markdown, latex or csv.
+        terminal, markdown or csv.
     times
         Add how long the cells took: the one table that differs between equal runs.
     view
         Which methods, against which baseline.
     """
+    from vntransfer_lab.reports.costs import cost_table
+
     loaded = load_report(folder, view)
     return render(loaded.tables() + ([cost_table(loaded)] if times else []), form)
 
@@ -210,6 +233,17 @@ def standard(loaded: Report) -> list[ReportTable]:
 def condition_text(condition: Condition) -> str:
     """``a=1, b=2``."""
     return ", ".join(f"{name}={value}" for name, value in condition)
+
+
+def label_of(name: str, condition: Condition) -> str:
+    """Name a data set or target and, where the preset has several, the condition.
+
+    Examples
+    --------
+    >>> label_of("bike", (("rows", 100),))
+    'bike, rows=100'
+    """
+    return ", ".join(filter(None, (name, condition_text(condition))))
 
 
 def value_table(
@@ -239,7 +273,7 @@ def value_table(
             dict.fromkeys(target for method in methods for target in values.get(method, {}))
         )
         for target in targets:
-            label = ", ".join(filter(None, (target, condition_text(condition))))
+            label = label_of(target, condition)
             ours = {
                 method: estimate(list(values[method][target].values()))
                 for method in methods
@@ -250,9 +284,8 @@ def value_table(
             if target in paper:
                 rows += _paper_rows(label, methods, ours, paper[target])
         if len(targets) > 1:
-            label = ", ".join(filter(None, ("mean", condition_text(condition))))
             means = [mean_over_targets(values.get(method, {}), targets) for method in methods]
-            rows.append([label, "ours", *means])
+            rows.append([label_of("mean", condition), "ours", *means])
     header = ["target", "", *methods]
     if not paper:
         header, rows = ["target", *methods], [[row[0], *row[2:]] for row in rows]
@@ -264,7 +297,7 @@ def value_table(
     if short:
         notes.append(f"FEWER SEEDS than planned: {'; '.join(short)}")
     name = data if metric == loaded.kind.metric else f"{data}, {metric}"
-    return ReportTable(f"{preset.title}: {name}", header, rows, notes + loaded.notes())
+    return loaded.table(name, header, rows, notes)
 
 
 def _paper_values(preset: Preset, data: str, metric: str) -> dict[str, dict[str, float]]:
@@ -283,7 +316,7 @@ def _paper_rows(
     gaps = [ours[m].mean - paper[m] if m in paper and m in ours else None for m in methods]
     return [
         [label, "paper", *(paper.get(method) for method in methods)],
-        [label, "difference", *(None if gap is None else Signed(gap) for gap in gaps)],
+        [label, "difference", *(None if gap is None else Number(gap, SIGNED) for gap in gaps)],
     ]
 
 
@@ -309,11 +342,13 @@ def comparison_tables(loaded: Report) -> list[ReportTable]:
             continue
         verdicts = []
         for group, (d, p, found) in against_baseline(loaded, method).items():
-            label = ", ".join(filter(None, (group[0], condition_text(group[1]))))
             verdicts.append(found)
-            interval = None if d.low is None or d.high is None else IntervalValue(d.low, d.high)
-            numbers = (Signed(d.mean), interval, _p(d.p), _p(p), f"{d.won}/{d.lost}")
-            rows.append([label, method, *numbers, verdicts[-1]])
+            interval = None
+            if d.low is not None and d.high is not None:
+                interval = NumberPair(d.low, d.high, " to ", SIGNED)
+            counts = NumberPair(d.won, d.lost, "/")
+            numbers = [Number(d.mean, SIGNED), interval, _p(d.p), _p(p), counts]
+            rows.append([label_of(*group), method, *numbers, Verdict(found)])
         tally.append([method, *map(verdicts.count, VERDICTS)])
     notes = [
         "seeds averaged first; 95 % interval: Student's t with the standard error of the "
@@ -321,17 +356,10 @@ def comparison_tables(loaded: Report) -> list[ReportTable]:
         "method"
     ]
     header = ["data", "method", "difference", "95 % interval", "p", "p (Holm)", "won/lost"]
-    tables = [
-        ReportTable(
-            f"{preset.title}: difference to {preset.baseline}",
-            [*header, "verdict"],
-            rows,
-            notes + loaded.notes(),
-        )
-    ]
+    tables = [loaded.table(f"difference to {preset.baseline}", [*header, "verdict"], rows, notes)]
     if len(rows) > len(tally):
-        title = f"{preset.title}: wins and losses against {preset.baseline}"
-        tables.append(ReportTable(title, ["method", *VERDICTS], tally))
+        title = f"wins and losses against {preset.baseline}"
+        tables.append(ReportTable(title, ["method", *VERDICTS], tally, of=preset.title, tally=True))
     return tables
 
 
@@ -356,4 +384,4 @@ def against_baseline(
 
 
 def _p(value: float | None) -> Value:
-    return None if value is None else Probability(value)
+    return None if value is None else Number(value, PROBABILITY)

@@ -1,37 +1,79 @@
-"""Tables as values, and their four forms: terminal, markdown, latex, csv."""
+"""Tables as values, and their printers: terminal, Markdown and csv; `page` has that for HTML."""
 
 import csv
 import io
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
-from vntransfer.errors import ArgumentError
+from vntransfer.checks import one_of
 from vntransfer_lab.reports.statistics import Estimate
 
+SIGNED = "+.4g"
+"""Form of a difference: it shows its sign."""
 
-class Signed(float):
-    """A number that shows its sign: a difference."""
+PROBABILITY = "p"
+"""Form of a number from 0 to 1 of which the order of magnitude matters."""
 
 
-class Probability(float):
-    """A number from 0 to 1 of which the order of magnitude matters."""
+class Verdict(str):
+    """A word of `vntransfer_lab.reports.statistics.VERDICTS`, colored on a page."""
+
+    __slots__ = ()
 
 
 @dataclass(frozen=True)
-class IntervalValue:
-    """Two ends of an interval."""
+class Number:
+    """A number with what belongs to it; a printer says how it reads.
 
-    low: float
-    high: float
+    Parameters
+    ----------
+    value
+        The number.
+    form
+        `SIGNED`, `PROBABILITY` or any format of a number; "" shows four digits.
+    error
+        Its standard error.
+    unit
+        What stands behind it.
+    won, lost
+        Counts behind it.
+    verdict
+        Of its comparison with the baseline: a mark behind it, and its color on a page.
+    """
+
+    value: float
+    form: str = ""
+    error: float | None = None
+    unit: str = ""
+    won: int | None = None
+    lost: int | None = None
+    verdict: str = ""
 
 
-Value = str | int | float | Estimate | IntervalValue | None
+_ENDINGS = {" to ": (" low", " high"), "/": (" won", " lost"), " of ": ("", " of")}
+
+
+@dataclass(frozen=True)
+class NumberPair:
+    """Two numbers that are read together: ends of an interval, won and lost, some of all."""
+
+    first: float
+    second: float
+    joint: Literal[" to ", "/", " of "]
+    form: str = ""
+
+
+Value = str | int | float | Estimate | Number | NumberPair | None
 
 
 @dataclass(frozen=True)
 class ReportTable:
     """Title, header, rows and notes; a row has one value per column.
+
+    ``of`` names the report in front of the title, and a ``tally`` is shown by a page with its
+    verdicts instead of among the tables.
 
     Examples
     --------
@@ -48,6 +90,13 @@ class ReportTable:
     header: list[str]
     rows: list[list[Value]]
     notes: list[str] = field(default_factory=list)
+    of: str = ""
+    tally: bool = False
+
+    @property
+    def full_title(self) -> str:
+        """Title behind the name of the report."""
+        return f"{self.of}: {self.title}" if self.of else self.title
 
 
 def decimals(value: float) -> int | None:
@@ -58,6 +107,12 @@ def decimals(value: float) -> int | None:
     return None if magnitude < -3 or magnitude > 5 else max(0, min(4, 3 - magnitude))
 
 
+def _written(value: float, form: str) -> str:
+    if form == PROBABILITY:
+        return "< 0.0001" if value < 1e-4 else f"{value:.4f}"
+    return format(value, form)
+
+
 def text(value: Value) -> str:
     """How a value reads in a table.
 
@@ -65,23 +120,56 @@ def text(value: Value) -> str:
     --------
     >>> text(12.3456), text(Estimate(0.51234, 0.00234, 5)), text(None), text(1e-7)
     ('12.35', '0.5123 ± 0.0023', '', '1.00e-07')
-    >>> text(Signed(0.51234)), text(IntervalValue(-1, 0.25)), text(Probability(1e-7))
-    ('+0.5123', '-1 to +0.25', '< 0.0001')
+    >>> text(Number(0.51234, SIGNED)), text(Number(1e-7, PROBABILITY))
+    ('+0.5123', '< 0.0001')
+    >>> text(Number(0.9, ".3f", won=3, lost=1)), text(Number(0.5, error=0.01, verdict="better"))
+    ('0.900 (3/1)', '0.5000 ± 0.0100 [+]')
+    >>> text(NumberPair(-1, 0.25, " to ", SIGNED)), text(NumberPair(3, 4, " of "))
+    ('-1 to +0.25', '3 of 4')
     """
     if value is None:
         return ""
     if isinstance(value, str | int):
         return str(value)
-    if isinstance(value, Signed):
-        return f"{value:+.4g}"
-    if isinstance(value, IntervalValue):
-        return f"{value.low:+.4g} to {value.high:+.4g}"
-    if isinstance(value, Probability):
-        return "< 0.0001" if value < 1e-4 else f"{value:.4f}"
-    mean, error = (value.mean, value.error) if isinstance(value, Estimate) else (value, None)
-    places = decimals(mean)
-    form = ".2e" if places is None else f".{places}f"
-    return format(mean, form) + ("" if error is None else f" ± {format(error, form)}")
+    if isinstance(value, NumberPair):
+        return value.joint.join(_written(end, value.form) for end in (value.first, value.second))
+    if isinstance(value, Estimate):
+        value = Number(value.mean, error=value.error)
+    elif isinstance(value, float):
+        value = Number(value)
+    places = decimals(value.value)
+    form = value.form or (".2e" if places is None else f".{places}f")
+    shown = _written(value.value, form) + value.unit
+    shown += "" if value.error is None else f" ± {_written(value.error, form)}"
+    shown += "" if value.won is None else f" ({value.won}/{value.lost})"
+    return shown + {"better": " [+]", "worse": " [-]"}.get(value.verdict, "")
+
+
+def parts(value: Value) -> dict[str, str | float | None]:
+    """Numbers of a value at full precision, by the ending of their column.
+
+    The first number is the one to sort by.
+
+    Examples
+    --------
+    >>> parts(Estimate(0.5, 0.01, 5)), parts(NumberPair(3, 1, "/")), parts("ridge")
+    ({'': 0.5, ' se': 0.01}, {' won': 3, ' lost': 1}, {'': 'ridge'})
+    """
+    if isinstance(value, Estimate):
+        return {"": value.mean, " se": value.error}
+    if isinstance(value, NumberPair):
+        return dict(zip(_ENDINGS[value.joint], (value.first, value.second), strict=True))
+    if isinstance(value, Number):
+        more = {" se": value.error, " won": value.won, " lost": value.lost}
+        known = {end: one for end, one in more.items() if one is not None}
+        return {"": value.value, **known} | ({" verdict": value.verdict} if value.verdict else {})
+    return {"": value}
+
+
+def sort_key(value: Value) -> float | None:
+    """Return what a value is sorted by; None of texts and empty places."""
+    first = next(iter(parts(value).values()))
+    return None if first is None or isinstance(first, str) else float(first)
 
 
 def render(tables: Sequence[ReportTable], form: str = "terminal") -> str:
@@ -92,11 +180,10 @@ def render(tables: Sequence[ReportTable], form: str = "terminal") -> str:
     tables
         The tables.
     form
-        A key of `FORMATS`: terminal, markdown, latex or csv.
+        A key of `FORMATS`: terminal, markdown or csv.
     """
-    if form not in FORMATS:
-        raise ArgumentError(f"format: expected one of {', '.join(FORMATS)}, got {form!r}")
-    return "\n\n".join(FORMATS[form](table) for table in tables)
+    printer = FORMATS[one_of("format", form, FORMATS)]
+    return "\n\n".join(map(printer, tables))
 
 
 def _terminal(table: ReportTable) -> str:
@@ -107,7 +194,7 @@ def _terminal(table: ReportTable) -> str:
 
     drawn = RichTable(box=box.SIMPLE_HEAD)
     for i, name in enumerate(table.header):
-        numbers = any(not isinstance(row[i], str | None) for row in table.rows)
+        numbers = any(sort_key(row[i]) is not None for row in table.rows)
         drawn.add_column(Text(name), justify="right" if numbers else "left", no_wrap=True)
     for row in table.rows:
         drawn.add_row(*(Text(text(value)) for value in row))
@@ -117,7 +204,7 @@ def _terminal(table: ReportTable) -> str:
         console.print(drawn)
     lines = [line.rstrip() for line in capture.get().splitlines()]
     notes = [f"  {note}" for note in table.notes]
-    return "\n".join([table.title, *filter(None, lines), *notes])
+    return "\n".join([table.full_title, *filter(None, lines), *notes])
 
 
 def _markdown(table: ReportTable) -> str:
@@ -125,78 +212,30 @@ def _markdown(table: ReportTable) -> str:
         return "| " + " | ".join(v.replace("|", r"\|") for v in values) + " |"
 
     rows = [line([text(value) for value in row]) for row in table.rows]
-    head = [f"**{table.title}**", "", line(table.header), line(["---"] * len(table.header))]
+    head = [f"**{table.full_title}**", "", line(table.header), line(["---"] * len(table.header))]
     notes = [f"- {note}" for note in table.notes]
     return "\n".join(head + rows + ([""] if notes else []) + notes)
 
 
-_LATEX = str.maketrans(
-    {
-        "\\": r"\textbackslash{}",
-        "±": r"$\pm$",
-        "√": r"$\surd$",
-        "λ": r"$\lambda$",
-        "−": "$-$",
-        "≤": r"$\le$",
-        "~": r"\textasciitilde{}",
-        "^": r"\textasciicircum{}",
-        "<": "$<$",
-        ">": "$>$",
-        **{c: f"\\{c}" for c in "&%$#_{}"},
-    }
-)
-
-
-def _latex(table: ReportTable) -> str:
-    def line(values: Sequence[str]) -> str:
-        return "  " + " & ".join(v.translate(_LATEX) for v in values) + r" \\"
-
-    rows = [line([text(value) for value in row]) for row in table.rows]
-    notes = "".join(f"\n% {note}" for note in table.notes)
-    return "\n".join(
-        [
-            r"\begin{table}",
-            rf"  \caption{{{table.title.translate(_LATEX)}}}",
-            rf"  \begin{{tabular}}{{{'l' * len(table.header)}}}",
-            r"  \toprule",
-            line(table.header),
-            r"  \midrule",
-            *rows,
-            r"  \bottomrule",
-            r"  \end{tabular}",
-            rf"\end{{table}}{notes}",
-        ]
-    )
-
-
 def _csv(table: ReportTable) -> str:
-    """Full precision; an estimate and an interval take two columns."""
-    endings = {Estimate: ("", " se"), IntervalValue: (" low", " high")}
-    columns: list[tuple[str, ...]] = []
-    for i in range(len(table.header)):
-        kinds = {type(row[i]) for row in table.rows}
-        columns.append(next((ends for kind, ends in endings.items() if kind in kinds), ("",)))
-    header = [name + end for name, ends in zip(table.header, columns, strict=True) for end in ends]
+    """Full precision: every number has its own column."""
+    endings = [
+        list(dict.fromkeys(end for row in table.rows for end in parts(row[i]))) or [""]
+        for i in range(len(table.header))
+    ]
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(header)
+    named = zip(table.header, endings, strict=True)
+    writer.writerow([name + end for name, ends in named for end in ends])
     for row in table.rows:
-        cells: list[str | int | float | None] = []
-        for value, ends in zip(row, columns, strict=True):
-            if isinstance(value, Estimate):
-                cells += [value.mean, value.error]
-            elif isinstance(value, IntervalValue):
-                cells += [value.low, value.high]
-            else:
-                cells += [value, None][: len(ends)]
-        writer.writerow(cells)
-    comments = "".join(f"# {line}\n" for line in [table.title, *table.notes])
+        cells = zip(map(parts, row), endings, strict=True)
+        writer.writerow([cell.get(end) for cell, ends in cells for end in ends])
+    comments = "".join(f"# {line}\n" for line in [table.full_title, *table.notes])
     return comments + buffer.getvalue().rstrip("\n")
 
 
 FORMATS: dict[str, Callable[[ReportTable], str]] = {
     "terminal": _terminal,
     "markdown": _markdown,
-    "latex": _latex,
     "csv": _csv,
 }

@@ -1,9 +1,8 @@
 """A report in a few sentences: who is better than the baseline, and what the paper says."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
-from vntransfer_lab.reports.drawings import group_label
-from vntransfer_lab.reports.report import Report, against_baseline
+from vntransfer_lab.reports.report import Report, against_baseline, label_of
 from vntransfer_lab.reports.statistics import VERDICTS, estimate
 
 Tally = dict[str, dict[str, list[str]]]  # method -> verdict -> data sets
@@ -19,7 +18,7 @@ def tally(loaded: Report) -> Tally:
         if method != baseline:
             own: dict[str, list[str]] = {verdict: [] for verdict in VERDICTS}
             for group, (_, _, verdict) in against_baseline(loaded, method).items():
-                own[verdict].append(group_label(group))
+                own[verdict].append(label_of(*group))
             if any(own.values()):
                 found[method] = own
     return found
@@ -65,24 +64,11 @@ def sentences(found: Tally, baseline: str) -> list[tuple[str, str]]:
     return [(kind, text.format(", ".join(named))) for kind, text, named in said if named]
 
 
-@dataclass(frozen=True)
-class Agreement:
-    """How our numbers compare with the paper's where both exist.
+class Agreement(NamedTuple):
+    """How our numbers compare with the paper's, value by value and target by target.
 
-    Parameters
-    ----------
-    pairs
-        Number of values that both give.
-    closer_than_tenth
-        How many differ by less than a tenth of the paper's.
-    better
-        How many of ours are better than the paper's.
-    rows
-        Number of targets where both give at least two methods.
-    same_best
-        On how many of them the paper's best method is ours, too.
-    rank
-        Mean Spearman correlation of the methods' order, None without rows.
+    ``rows`` counts the targets where both give at least two methods, and ``rank`` is the mean
+    Spearman correlation of the order of the methods, None without such targets.
     """
 
     pairs: int

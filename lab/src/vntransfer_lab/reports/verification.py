@@ -3,14 +3,15 @@
 import math
 import random
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import stdev
 
+from vntransfer import checks
 from vntransfer.errors import ArgumentError
 from vntransfer_lab.errors import StoreError
-from vntransfer_lab.reports.tables import ReportTable, Signed, Value
+from vntransfer_lab.reports.tables import SIGNED, Number, NumberPair, ReportTable, Value
 from vntransfer_lab.runner.cells import IDENTITY, Cell, Identity, canonical_json, expand
 from vntransfer_lab.runner.display import Watcher
 from vntransfer_lab.runner.kinds import load_kind
@@ -33,20 +34,10 @@ Numbers = dict[tuple[str, int], float]
 class Checked:
     """A cell as it was kept, and as it came out now.
 
-    Parameters
-    ----------
-    label
-        Which cell it is.
-    metric, before, now
-        The experiment's metric at the last step; ``now`` is None if the cell failed.
-    equal, numbers
-        How many of all its numbers are equal to the last digit, and how many there are.
-    spread
-        Standard deviation of the metric over the seeds of the run; 0 with a single one.
-    problem
-        Why it could not be computed, otherwise empty.
-    remark
-        That the data here have another hash than those of the run, otherwise empty.
+    The metric is the experiment's, at the last step; ``now`` is None if the cell failed, and
+    ``problem`` says why. Of all its ``numbers`` so many are ``equal`` to the last digit. ``spread``
+    is the standard deviation of the metric over the seeds of the run, 0 with a single one. A
+    ``remark`` says that the data here have another hash than those of the run.
     """
 
     label: str
@@ -119,7 +110,15 @@ def verify(
             f"{folder}: its trials follow from each other, so that none can be computed alone; run "
             f"the search again into another folder and compare"
         )
-    drawn = _draw(folder, records, cells, data, targets, methods, seed)
+    checks.whole("cells", cells, minimum=1)
+    left = [record for record in records if record.status == "done"]
+    for name, values in (("data", data), ("target", targets), ("method", methods)):
+        if values:
+            check_names(values, {getattr(record, name) for record in left}, name)
+            left = [record for record in left if getattr(record, name) in values]
+    if not left:
+        raise StoreError(f"{folder}: no finished cell fits; see vnt bench report {folder}")
+    drawn = random.Random(seed).sample(left, min(cells, len(left)))
     known = _known(preset, drawn)
     if not known:
         raise StoreError(
@@ -128,16 +127,7 @@ def verify(
     with tempfile.TemporaryDirectory(prefix="vnt-verify-") as place:
         found = compute_cells(preset, list(known.values()), Path(place), jobs=jobs, watcher=watcher)
     metric = load_kind(preset.experiment).metric
-    checked = []
-    for record in drawn:
-        cell = known.get(record.key)
-        missing = CellOutcome(error="it was not computed" if cell else _others(record))
-        outcome = missing if cell is None else found.get(cell.key, missing)
-        one = _compare(record, outcome, metric, _spread(record, records, metric))
-        if cell is not None:
-            one = replace(one, label=cell.label, remark=_remark(record, cell))
-        checked.append(one)
-    return checked
+    return [_compare(one, known.get(one.key), found, metric, records) for one in drawn]
 
 
 def as_table(checked: Sequence[Checked]) -> ReportTable:
@@ -148,9 +138,9 @@ def as_table(checked: Sequence[Checked]) -> ReportTable:
             one.metric,
             one.before,
             one.now if one.now is not None else "not computed",
-            Signed(one.now - one.before) if one.now is not None else None,
+            Number(one.now - one.before, SIGNED) if one.now is not None else None,
             one.spread,
-            f"{one.equal} of {one.numbers}",
+            NumberPair(one.equal, one.numbers, " of "),
         ]
         for one in checked
     ]
@@ -159,29 +149,6 @@ def as_table(checked: Sequence[Checked]) -> ReportTable:
         f"{one.label}: {text}" for one in checked for text in (one.problem, one.remark) if text
     ]
     return ReportTable("cells computed again", header, rows, ["equal: to the last digit", *notes])
-
-
-def _draw(
-    folder: str | Path,
-    records: Sequence[Record],
-    cells: int,
-    data: Sequence[str] | None,
-    targets: Sequence[str] | None,
-    methods: Sequence[str] | None,
-    seed: int,
-) -> list[Record]:
-    """Draw finished records among those that are wanted."""
-    if cells < 1:
-        raise ArgumentError(f"cells: expected 1 or more, got {cells}")
-    wanted = {"data": data, "target": targets, "method": methods}
-    left = [record for record in records if record.status == "done"]
-    for name, values in wanted.items():
-        if values:
-            check_names(values, {getattr(record, name) for record in left}, name)
-            left = [record for record in left if getattr(record, name) in values]
-    if not left:
-        raise StoreError(f"{folder}: no finished cell fits; see vnt bench report {folder}")
-    return random.Random(seed).sample(left, min(cells, len(left)))
 
 
 def _known(preset: Preset, drawn: Sequence[Record]) -> dict[str, Cell]:
@@ -211,31 +178,40 @@ def _others(record: Record) -> str:
     )
 
 
-def _remark(record: Record, cell: Cell) -> str:
-    if record.data_hash == cell.data_hash:
-        return ""
-    return (
-        f"the data here have the hash {cell.data_hash[:40]}..., those of the run "
-        f"{record.data_hash[:40]}...: packed otherwise, read by another version, or others"
-    )
-
-
-def _compare(record: Record, outcome: CellOutcome, metric: str, spread: float) -> Checked:
-    before = _numbers(record)
-    now = {(name, s): v for s, name, v in outcome.rows}
-    equal = sum(now.get(place) == value for place, value in before.items())
-    kept, found = _last(before, metric), _last(now, metric)
+def _compare(
+    record: Record,
+    cell: Cell | None,
+    found: Mapping[str, CellOutcome],
+    metric: str,
+    records: Sequence[Record],
+) -> Checked:
+    outcome = None if cell is None else found.get(cell.key)
+    if outcome is None:
+        outcome = CellOutcome(error="it was not computed" if cell else _others(record))
+    before, now = _numbers(record), {(name, s): v for s, name, v in outcome.rows}
+    kept = _last(before, metric)
     assert kept is not None  # a finished cell has its metric
-    label = f"{record.data} {record.target} {record.method} seed {record.seed}"
-    return Checked(label, metric, kept, found, equal, len(before), spread, outcome.error)
-
-
-def _spread(record: Record, records: Sequence[Record], metric: str) -> float:
-    """Give the standard deviation of the metric over the seeds of a cell."""
     own = _apart_from("seed", record)
-    alike = [one for one in records if _apart_from("seed", one) == own]
-    values = [v for one in alike if (v := _last(_numbers(one), metric)) is not None]
-    return stdev(values) if len(values) > 1 else 0.0
+    alike = [_last(_numbers(one), metric) for one in records if _apart_from("seed", one) == own]
+    values = [value for value in alike if value is not None]
+    remark = ""
+    if cell is not None and record.data_hash != cell.data_hash:
+        remark = (
+            f"the data here have the hash {cell.data_hash[:40]}..., those of the run "
+            f"{record.data_hash[:40]}...: packed otherwise, read by another version, or others"
+        )
+    label = f"{record.data} {record.target} {record.method} seed {record.seed}"
+    return Checked(
+        label if cell is None else cell.label,
+        metric,
+        kept,
+        _last(now, metric),
+        sum(now.get(place) == value for place, value in before.items()),
+        len(before),
+        stdev(values) if len(values) > 1 else 0.0,
+        outcome.error,
+        remark,
+    )
 
 
 def _numbers(record: Record) -> Numbers:

@@ -1,0 +1,111 @@
+"""A chart as one SVG file: all panels and the legend, in light and dark, without a page."""
+
+import re
+from html import escape
+from pathlib import Path
+
+from vntransfer.pages import palette
+from vntransfer.pages.alt_text import summary
+from vntransfer.pages.charts import Chart, Panels
+from vntransfer.pages.document import _THEMES, _resource
+from vntransfer.pages.draw import draw
+from vntransfer.pages.draw_grid import color_bar
+from vntransfer.pages.figure import common_scale, legend_entries
+from vntransfer.pages.layout import panels
+from vntransfer.pages.svg import number, tag, text, text_width
+from vntransfer.storage.files import atomic_write
+
+WIDEST = 960.0
+"""Width that panels are set side by side in, unless the chart says how many."""
+
+_RIM, _GAP, _LINE = 10.0, 14.0, 18.0
+_SPOKEN = re.compile(r' data-[a-z]+="[^"]*"')  # what only the script of a page reads
+
+
+def picture(chart: Chart, title: str) -> str:
+    """SVG of a chart: panels in rows below one legend.
+
+    Parameters
+    ----------
+    chart
+        What to draw.
+    title
+        Its name for who cannot see it.
+
+    Examples
+    --------
+    >>> from vntransfer.pages import Lines, Series
+    >>> shown = picture(Lines([Series("a", [0, 1], [2, 3])], title="t"), "Errors")
+    >>> shown.count("<svg"), "<title>Errors</title>" in shown, "prefers-color-scheme" in shown
+    (1, True, True)
+    """
+    shown = panels(chart)
+    drawn = [draw(panel, chart, alone=len(shown) == 1) for panel in shown]
+    rows: list[list[tuple[str, float, float]]] = [[]]
+    most = chart.columns if isinstance(chart, Panels) else None
+    for one in drawn:
+        used = sum(width + _GAP for _, width, _ in rows[-1])
+        full = len(rows[-1]) >= most if most else used + one[1] > WIDEST
+        if rows[-1] and full:
+            rows.append([])
+        rows[-1].append(one)
+    wide = max(sum(width + _GAP for _, width, _ in row) - _GAP for row in rows)
+    parts, top, reach = _legend(chart, wide)
+    wide = max(wide, reach)
+    for row in rows:
+        left = _RIM
+        for content, width, _ in row:
+            parts.append(_at(left, top, _SPOKEN.sub("", content)))
+            left += width + _GAP
+        top += max(height for _, _, height in row) + _GAP
+    size = {"width": f"{wide + 2 * _RIM:.0f}", "height": f"{top - _GAP + _RIM:.0f}"}
+    ground = tag("rect", width="100%", height="100%", class_="ground")
+    head = f"<title>{escape(title)}</title><desc>{escape(summary(chart))}</desc>"
+    inner = f"{head}<style>{_style()}</style>{ground}{''.join(parts)}"
+    names = {"xmlns": "http://www.w3.org/2000/svg", "role": "img"}
+    return tag("svg", inner, viewBox=f"0 0 {' '.join(size.values())}", **size, **names) + "\n"
+
+
+def write_picture(chart: Chart, title: str, path: str | Path) -> Path:
+    """Write the SVG of a chart, whole or not at all, and return its path."""
+    with atomic_write(path, "w") as file:
+        file.write(picture(chart, title))
+    return Path(path)
+
+
+def _at(left: float, top: float, content: str) -> str:
+    return tag("g", content, transform=f"translate({number(left)} {number(top)})")
+
+
+def _legend(chart: Chart, wide: float) -> tuple[list[str], float, float]:
+    """Scale of the heat maps and names of the series in lines, where they end below and right."""
+    shown = panels(chart)
+    parts, left, top, reach = [], _RIM, _RIM, 0.0
+    if scale := common_scale(shown):
+        bar, reach, height = color_bar(scale)
+        if scale.label:
+            parts.append(text(scale.label, left, top + 11))
+            left += text_width(scale.label) + 8
+        parts.append(_at(left, top, bar))
+        left, top, reach = _RIM, top + height + 10, reach + left - _RIM
+    entries = legend_entries(chart, shown)
+    for name, swatch, space in entries:
+        room = space + 5 + text_width(name, 11.5)
+        if left > _RIM and left + room > _RIM + wide:
+            left, top = _RIM, top + _LINE
+        parts.append(_at(left, top, swatch))
+        parts.append(text(name, left + space + 5, top + 10))
+        reach = max(reach, left + room - _RIM)
+        left += room + 16
+    return parts, top + (_LINE + 6 if entries else 0), reach
+
+
+def _style() -> str:
+    light, dark = (
+        palette.declarations(palette.variables(theme) | _THEMES[theme])
+        for theme in ("light", "dark")
+    )
+    return (
+        f"svg{{{light}}}@media (prefers-color-scheme:dark){{svg{{{dark}}}}}"
+        f".ground{{fill:var(--ground)}}{_resource('chart.css')}{palette.classes()}"
+    )
