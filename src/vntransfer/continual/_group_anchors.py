@@ -14,12 +14,8 @@ class Owned(Saved):
     """Parameters that belong to groups of units, with a copy of their values after every task.
 
     A group owns the weights that go out from its units; the bias of the next layer, which is
-    nobody's, has the mean weight of the groups before it.
-
-    Parameters
-    ----------
-    layers
-        A chain; the units are those between its layers.
+    nobody's, has the mean weight of the groups before it. The units are those between the layers,
+    which form a chain.
 
     Examples
     --------
@@ -58,13 +54,7 @@ class Owned(Saved):
         self._packed = {}
 
     def collapse(self, r: list[Tensor]) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-        """Each parameter with R = Σ_A r_A and Σ_A r_A θ_A / R.
-
-        Parameters
-        ----------
-        r
-            Weights (tasks, groups) of each layer of units.
-        """
+        """Each parameter with R = Σ_A r_A and Σ_A r_A θ_A / R, for r (tasks, groups) per layer."""
         for k, (p, (axis, c)) in enumerate(zip(self.parameters, self._weights(r), strict=True)):
             total, weighted = self._weigh(k, axis, c)
             R = torch.zeros_like(p) + total

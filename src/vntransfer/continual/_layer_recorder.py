@@ -16,11 +16,6 @@ class Tape:
     Records only between `start` and `take`, and only passes that are differentiated: evaluation
     and the gradients that other methods take by themselves leave no trace.
 
-    Parameters
-    ----------
-    layers
-        Whose inputs and slopes.
-
     Examples
     --------
     >>> from vntransfer.continual._layers import find_layers

@@ -45,6 +45,34 @@ class LowRank(NamedTuple):
         return torch.addmm(self.tail * a, (a @ self.V) * self.e, self.V.mT)
 
 
+class TwoSided(NamedTuple):
+    """What becomes of a change (outputs, p) of a layer, in directions V of outputs and U of inputs.
+
+    The part along v_j u_k' is multiplied by e_j + E_jk, and what is outside of the directions U by
+    e_j. Where U has all directions, nothing is outside, and e is zero.
+
+    Examples
+    --------
+    >>> V, U = torch.eye(2), torch.tensor([[1.0], [0.0]])
+    >>> both = TwoSided(V, U, torch.tensor([[-0.5], [-0.9]]), torch.ones(2))
+    >>> both.damped(torch.ones(2, 2))
+    tensor([[0.5000, 1.0000],
+            [0.1000, 1.0000]])
+    """
+
+    V: Tensor
+    U: Tensor
+    E: Tensor
+    e: Tensor
+
+    def damped(self, change: Tensor) -> Tensor:
+        """Damp a change."""
+        V, U, E, e = self
+        turned = V.mT @ change
+        inside = (turned @ U).mul_(E) @ U.mT
+        return V @ (inside if U.shape[1] == len(U) else inside.addcmul_(e[:, None], turned))
+
+
 class Projected(ContinualMethod):
     """A method that turns the gradient d a' of each layer into d (Pa)', P = I + Q.
 

@@ -95,16 +95,8 @@ class GroupBlocks:
     """The covariance of [group, response] for every group of a layer, cut out of the layer's.
 
     Groups of similar size are padded with units of variance one that are independent of all others;
-    these change no divergence.
-
-    Parameters
-    ----------
-    labels
-        Group (units,) of every unit.
-    n_response
-        Number of response columns, which follow the units.
-    ridge
-        Added to the diagonals.
+    these change no divergence. The response columns follow the units; the ridge is added to the
+    diagonals.
 
     Examples
     --------

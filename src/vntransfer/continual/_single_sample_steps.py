@@ -21,15 +21,8 @@ class DenseSteps:
     With single samples nearly all of a step's time is overhead of building a graph and walking it
     back. For this one kind of network the gradient of a layer is an outer product, δ hᵀ, and goes
     straight into the weights (one BLAS call per layer): the same step to rounding, about seven
-    times as fast. The arrays are views of the network's own parameters.
-
-    Parameters
-    ----------
-    layers
-        The dense layers, with ReLU between them; cross-entropy of the last one's outputs is the
-        loss.
-    lr
-        Learning rate.
+    times as fast. The arrays are views of the network's own parameters. Between the layers are
+    ReLUs, and the loss is the cross-entropy of the last one's outputs.
 
     Examples
     --------

@@ -126,17 +126,13 @@ def find_groups(
     ----------
     incoming, outgoing
         Absolute weights (units, before) and (units, after).
-    groups
-        Number of groups at most.
-    grouping
-        "communities" (the best of several starts of EM in which not all units came together) or
-        "random" (of equal size).
+    groups, grouping
+        Number of groups at most: "communities" (the best of several starts of EM in which not all
+        units came together) or "random" ones of equal size.
     threshold
         A weight above it is a bond: a number, or "median" of each side's weights.
-    starts
-        Starts of EM.
-    generator
-        Of all that is random.
+    starts, generator
+        Starts of EM, and what they are drawn by.
 
     Examples
     --------

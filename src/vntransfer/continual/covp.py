@@ -1,7 +1,7 @@
 """Covariance projection: learning is damped along the directions that earlier tasks use."""
 
 from collections.abc import Sequence
-from typing import ClassVar, Literal, NamedTuple
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
@@ -10,7 +10,14 @@ from vntransfer.checks import fraction, number, one_of, whole
 from vntransfer.continual._base import Criterion, refuse_infinite
 from vntransfer.continual._layers import Layer
 from vntransfer.continual._memory import SampleReservoir
-from vntransfer.continual._projection import BUFFER, Full, LowRank, Projected, SecondMoments
+from vntransfer.continual._projection import (
+    BUFFER,
+    Full,
+    LowRank,
+    Projected,
+    SecondMoments,
+    TwoSided,
+)
 from vntransfer.errors import ArgumentError
 
 IMAGES = 8
@@ -38,34 +45,6 @@ def damping(values: Tensor, strength: float, filter: Filter) -> Tensor:
     tensor([1.0000, 0.5000])
     """
     return 1 / (1 + strength * values) if filter == "inverse" else (-strength * values).exp()
-
-
-class TwoSided(NamedTuple):
-    """What becomes of a change (outputs, p) of a layer, in directions V of outputs and U of inputs.
-
-    The part along v_j u_k' is multiplied by e_j + E_jk, and what is outside of the directions U by
-    e_j. Where U has all directions, nothing is outside, and e is zero.
-
-    Examples
-    --------
-    >>> V, U = torch.eye(2), torch.tensor([[1.0], [0.0]])
-    >>> both = TwoSided(V, U, torch.tensor([[-0.5], [-0.9]]), torch.ones(2))
-    >>> both.damped(torch.ones(2, 2))
-    tensor([[0.5000, 1.0000],
-            [0.1000, 1.0000]])
-    """
-
-    V: Tensor
-    U: Tensor
-    E: Tensor
-    e: Tensor
-
-    def damped(self, change: Tensor) -> Tensor:
-        """Damp a change."""
-        V, U, E, e = self
-        turned = V.mT @ change
-        inside = (turned @ U).mul_(E) @ U.mT
-        return V @ (inside if U.shape[1] == len(U) else inside.addcmul_(e[:, None], turned))
 
 
 class CovarianceProjection(Projected):

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from vntransfer.divergences import DIVERGENCES, pairwise
+from vntransfer.divergences import pairwise
 from vntransfer.relations._smoother import Matrix
 from vntransfer.relations.summaries import MomentBlocks
 
@@ -27,11 +27,6 @@ def of_features(divergence: str) -> str:
     """
     base = divergence.removeprefix("conditional_")
     return "jeffreys" if base == "von_neumann" else base
-
-
-def is_conditional(divergence: str) -> bool:
-    """Whether a divergence compares response given features."""
-    return DIVERGENCES[divergence].conditional
 
 
 def resampled_covariances(

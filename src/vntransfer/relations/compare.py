@@ -7,15 +7,10 @@ from typing import Any
 import numpy as np
 import torch
 
+from vntransfer.divergences import DIVERGENCES
 from vntransfer.errors import DataError, DomainError
 from vntransfer.progress import Progress
-from vntransfer.relations._bootstrap import (
-    bootstrap,
-    divergences,
-    interval,
-    is_conditional,
-    of_features,
-)
+from vntransfer.relations._bootstrap import bootstrap, divergences, interval, of_features
 from vntransfer.relations._domains import LEAST, MOST, named_pairs, read_pair
 from vntransfer.relations._pairwise_tests import relation_test
 from vntransfer.relations._smoother import Matrix
@@ -89,7 +84,7 @@ def compare(
         *([f"{constant} columns of numbers are constant: left out"] if constant else []),
         *_notes_on_tests(made, known, tested, n_resamples),
     ]
-    if not is_conditional(conditional):
+    if not DIVERGENCES[conditional].conditional:
         said.append(
             f"{conditional} compares features and response together, not the response given the "
             f"features; conditional_von_neumann does"

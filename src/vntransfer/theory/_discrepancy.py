@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from vntransfer.arrays import take
-from vntransfer.checks import number, whole
+from vntransfer.checks import number, one_of, whole
 from vntransfer.display import counted, one_line, rounded
 from vntransfer.divergences import DIVERGENCES, jeffreys
 from vntransfer.errors import ArgumentError, DomainError
@@ -91,12 +91,8 @@ def distance_of(divergence: str) -> Callable[[Tensor, Tensor], Tensor]:
     """√J, or a metric of the registry, between matrices."""
     if divergence == "jeffreys":
         return lambda sigma, rho: jeffreys(sigma, rho, sqrt=True)
-    if divergence not in DIVERGENCES or not DIVERGENCES[divergence].metric:
-        metrics = [name for name, entry in DIVERGENCES.items() if entry.metric]
-        raise ArgumentError(
-            f"divergence: expected 'jeffreys' (for √J) or a metric ({', '.join(metrics)}), got "
-            f"{divergence!r}"
-        )
+    metrics = (name for name, entry in DIVERGENCES.items() if entry.metric)
+    one_of("divergence", divergence, ["jeffreys", *metrics])
     return DIVERGENCES[divergence].function
 
 

@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from vntransfer.checks import number, one_of, whole
+from vntransfer.checks import fraction, one_of, whole
 from vntransfer.continual import METHODS, Task, accuracy_matrix
 from vntransfer.continual.metrics import score
 from vntransfer.continual.networks import dense
@@ -174,7 +174,7 @@ def check_options(method: str, kind: str, order: str, held_out: float) -> None:
     one_of("method", method, METHODS)
     one_of("kind", kind, Kind)
     one_of("order", order, Order)
-    if not 0 < number("held_out", held_out) < 1:
+    if fraction("held_out", held_out) in (0, 1):
         raise ArgumentError(f"held_out: expected a share between 0 and 1, got {held_out!r}")
 
 
