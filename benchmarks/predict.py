@@ -62,10 +62,11 @@ def prepare(folder: Path) -> None:
 
 def read(file: Path) -> None:
     """Read all columns piece by piece, as `vnt predict` does, and nothing else."""
-    from vntransfer.tables.files import chunks, header
+    from vntransfer.tables.files import chunks, open_table
 
-    for _ in chunks(file, header(file)):
-        pass
+    with open_table(file) as table:
+        for _ in chunks(table, table.names):
+            pass
 
 
 def predict(file: Path) -> None:

@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from vntransfer.relations import Relation as Relation
     from vntransfer.relations import RelationTest as RelationTest
     from vntransfer.relations import relation_test as relation_test
+    from vntransfer.tables import ReadOptions as ReadOptions
     from vntransfer.tables import example_table as example_table
     from vntransfer.theory import Ascent as Ascent
     from vntransfer.theory import bound_terms as bound_terms
@@ -129,7 +130,7 @@ _EXPORTS = {
         "RelationTest",
         "relation_test",
     ),
-    "tables": ("example_table",),
+    "tables": ("ReadOptions", "example_table"),
     "theory": (
         "Ascent",
         "bound_terms",

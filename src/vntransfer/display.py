@@ -112,7 +112,5 @@ def data_frame(name: str, columns: Mapping[str, Any], index: Any = None) -> Any:
     try:
         import pandas
     except ImportError as error:
-        raise ArgumentError(
-            f"{name}: needs pandas: run `pip install 'vntransfer[tables]'`"
-        ) from error
+        raise ArgumentError(f"{name}: needs pandas: run `pip install pandas`") from error
     return pandas.DataFrame(dict(columns), index=index)

@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-HEAVY = {"torch", "matplotlib", "pandas", "dask", "pooch", "sklearn", "scipy"}
+HEAVY = {"torch", "matplotlib", "pandas", "pyarrow", "dask", "pooch", "sklearn", "scipy"}
 
 
 def loaded_after(code: str) -> set[str]:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 import torch
 from hypothesis import given
@@ -15,6 +16,7 @@ from vntransfer.errors import DataError
 from vntransfer.relations import RelateSettings
 from vntransfer.relations._bootstrap import bootstrap, divergences, interval
 from vntransfer.relations.summaries import BLOCKS, MomentBlocks, RowReservoir, Summaries, pooled
+from vntransfer.tables.options import DEFAULTS
 from vntransfer.tables.prefetch import ahead
 from vntransfer.workflows.relate_tables import (
     FilePart,
@@ -23,8 +25,6 @@ from vntransfer.workflows.relate_tables import (
     read_table,
     summarize,
 )
-
-pa = pytest.importorskip("pyarrow")
 
 
 @given(st.lists(st.integers(1, 700), min_size=1, max_size=6), st.integers(0, 99))
@@ -207,7 +207,7 @@ def test_numbers_take_the_short_way_and_gaps_the_long_one(tmp_path: Path) -> Non
     path = tmp_path / "gap.parquet"
     holes = np.where(np.arange(500) == 77, np.nan, x)
     pq.write_table(pa.table(table | {"x": pa.array(holes, from_pandas=True)}), path)
-    made = summarize(ReadingPlan("town", "y", plan, ",", 0), FilePart(path, (0,), 0))
+    made = summarize(ReadingPlan("town", "y", plan, DEFAULTS, 0), FilePart(path, (0,), 0))
     filled = np.where(np.isnan(holes), np.median(x), x)
     ours = pooled([own.joint for _, own in made.items()]).covariance()
     np.testing.assert_allclose(ours, np.cov(filled, table["y"]), rtol=1e-9)
@@ -220,16 +220,17 @@ def test_large_csv_by_arrow_is_the_plain_one(tmp_path: Path) -> None:
     table = {"town": ["a", "b", "c"] * 300, "x": x.tolist(), "y": y.tolist()}
     path = write_csv(tmp_path / "t.csv", table)
     made, encoder, _ = read_table(path, RelateSettings(domain="town", response="y"))
-    quick = _quick_csv(ReadingPlan("town", "y", encoder, ",", 0), FilePart(path, None, 0))
+    quick = _quick_csv(ReadingPlan("town", "y", encoder, DEFAULTS, 0), FilePart(path, None, 0))
     assert quick is not None
     for name, own in quick.items():
         ours, theirs = own.joint.total(), made.domains[name].joint.total()
         np.testing.assert_allclose(ours.covariance(), theirs.covariance(), rtol=1e-9)
-    for not_plain in ("town,x,y\na,1,2\nb,many,3\n", "town, x, y\na,1,2\n"):
+    plan = ReadingPlan("town", "y", encoder, DEFAULTS, 0)
+    for not_plain in ("town,x,y\na,1,2\nb,many,3\n", "town,x,y\na,1,2\n,2,3\n"):
         path.write_text(not_plain)
-        assert (
-            _quick_csv(ReadingPlan("town", "y", encoder, ",", 0), FilePart(path, None, 0)) is None
-        )
+        assert _quick_csv(plan, FilePart(path, None, 0)) is None
+    path.write_text("town, x, y\na,1,2\n")
+    assert _quick_csv(plan, FilePart(path, None, 0)) is not None
 
 
 def test_reading_ahead_keeps_order_hands_on_errors_and_ends() -> None:

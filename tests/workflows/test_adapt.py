@@ -10,7 +10,7 @@ from helpers.saved import contents, edit
 from helpers.towns import towns, write
 from vntransfer import TableModel, adapt, load
 from vntransfer.errors import ArgumentError, DataError, DomainError
-from vntransfer.tables import Findings
+from vntransfer.workflows import predict
 from vntransfer.workflows.adapt_page import write_page
 from vntransfer.workflows.load import load_predictor
 from vntransfer.workflows.predict import predict_file
@@ -181,8 +181,7 @@ def test_new_tables_are_compared_with_the_old_one(model: TableModel) -> None:
         "columns not used: 'extra'",
         "the columns come in another order; they are matched by their names",
     ]
-    found = Findings()
-    model.predict(table, findings=found)
+    found = model.predict(table).findings
     assert "never seen in training ('barn')" in found.lines()[0]
     with pytest.raises(DataError, match=r"columns missing.*: 'garden', 'kind'"):
         model.predict({"size": [1.0]})
@@ -194,14 +193,14 @@ def test_new_tables_are_compared_with_the_old_one(model: TableModel) -> None:
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 def test_pieces_of_a_file_are_predicted_as_the_whole(
-    model: TableModel, tmp_path: Path, kind: str
+    model: TableModel, tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pytest.importorskip("pyarrow")
+    monkeypatch.setattr(predict, "CHUNK", 7)
     pandas = pytest.importorskip("pandas")
     table = {**towns(), "note": ["=HYPERLINK(1)", "-3", "+x", "@y", "plain"] * 25}
     table["town"] = ["new"] * 125  # nothing is compared with what was learned
     path, out = write(tmp_path / "a.csv", table), tmp_path / f"out.{kind}"
-    done = predict_file(model, path, out, size=7, escape_formulas=True)
+    done = predict_file(model, path, out, escape_formulas=True)
     assert (done.rows, done.labeled, done.learned) == (125, 100, 0)
     read = pandas.read_csv(out) if kind == "csv" else pandas.read_parquet(out)
     assert read.columns[-3:].tolist() == ["price predicted", "price low", "price high"]
@@ -221,13 +220,16 @@ def test_pieces_of_a_file_are_predicted_as_the_whole(
         assert ",=HYPERLINK(1)," in plain.read_text()
 
 
-def test_nothing_is_left_of_a_file_that_fails_half_way(model: TableModel, tmp_path: Path) -> None:
+def test_nothing_is_left_of_a_file_that_fails_half_way(
+    model: TableModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(predict, "CHUNK", 10)
     table = towns()
     table["size"][-1] = "big"
     path = write(tmp_path / "a.csv", table)
     for out in (tmp_path / "out.csv", tmp_path / "out.parquet"):
         with pytest.raises(DataError, match="row 126, column 'size'"):
-            predict_file(model, path, out, size=10)
+            predict_file(model, path, out)
     assert [file.name for file in tmp_path.iterdir()] == ["a.csv"]
     with pytest.raises(ArgumentError, match=r"should end in \.csv or \.parquet"):
         predict_file(model, path, tmp_path / "out.xlsx")

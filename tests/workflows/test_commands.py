@@ -61,8 +61,12 @@ def test_tables_with_tabs(tmp_path: Path) -> None:
     for written in ("tab", r"\t", "\t"):
         done = vnt("relate", path, *ROLES[:4], "--delimiter", written, "--resamples", "19")
         assert done.exit_code == 0, done.output
+        assert "detected" not in done.output
     done = vnt("relate", path, *ROLES[:4])
-    assert r"is '\t' the delimiter" in done.stderr
+    assert done.exit_code == 0, done.output
+    assert r"separated by '\t' (detected; override with --delimiter)" in done.output
+    done = vnt("relate", path, *ROLES[:4], "--delimiter", ",")
+    assert r"is '\t' the delimiter, not ','?" in done.stderr
 
 
 def test_nothing_is_written_into_the_folder_of_a_model(tmp_path: Path) -> None:

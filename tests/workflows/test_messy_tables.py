@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner, Result
 
@@ -18,10 +20,8 @@ from vntransfer import adapt, learn_tasks, load
 from vntransfer.cli import app
 from vntransfer.errors import ArgumentError, DataError, DomainError
 from vntransfer.tables.frame import read_frame
+from vntransfer.workflows import predict
 from vntransfer.workflows.predict import predict_file
-
-pa = pytest.importorskip("pyarrow")
-pq = pytest.importorskip("pyarrow.parquet")
 
 FEW = ["--domain", "town", "--response", "price", "--resamples", "99"]
 ROLES: dict[str, Any] = {"domain": "town", "response": "price"}
@@ -353,11 +353,14 @@ def test_copies_of_parquet_in_csv_lose_nothing(model: Path, tmp_path: Path) -> N
     assert {name: row[name] for name in kinds} == {name: own[2] for name, own in kinds.items()}
 
 
-def test_copied_categories_of_parquet_stay_categories(model: Path, tmp_path: Path) -> None:
+def test_copied_categories_of_parquet_stay_categories(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(predict, "CHUNK", 7)
     color = pa.array(["red", "blue", None, "red", "red"] * 25).dictionary_encode()
     path, out = tmp_path / "a.parquet", tmp_path / "out.parquet"
     pq.write_table(pa.table({**towns(), "color": color}), path)
-    predict_file(load(model), path, out, size=7)
+    predict_file(load(model), path, out)
     found = pq.read_table(out).column("color")
     assert pa.types.is_dictionary(found.type)
     assert found.to_pylist() == color.to_pylist()

@@ -10,12 +10,14 @@ from typer.testing import CliRunner
 from vntransfer import adapt, example_table
 from vntransfer.cli import app
 from vntransfer.errors import DataError
+from vntransfer.tables import ReadOptions
 from vntransfer_lab import run
 from vntransfer_lab.reports.report import View
 
 TABLE = str(example_table())
 ROLES = ["--domain", "town", "--response", "price"]
 COLUMNS = ["--features", "area,kind", "--drop", "garden", "--category", "kind"]
+FLAGS = ["--use-target-labels", "--decimal", ","]
 READ = {"features": ["area", "kind"], "drop": ["garden"], "category": ["kind"]}
 
 
@@ -55,8 +57,8 @@ def seen(
     [
         (
             "vntransfer.tables.problem.read_problem",
-            ["adapt", TABLE, *ROLES, *COLUMNS, "--target", "Saltby", "--use-target-labels"],
-            {**READ, "use_target_labels": True, "targets": ["Saltby"]},
+            ["adapt", TABLE, *ROLES, *COLUMNS, "--target", "Saltby", *FLAGS],
+            {"use_target_labels": True, "targets": ["Saltby"], "options": ReadOptions(decimal=",")},
         ),
         (
             "vntransfer.workflows.adapt.fit_problem",
@@ -87,6 +89,7 @@ def seen(
                 *("relate", TABLE, *ROLES, *COLUMNS, "--null", "joint", "--noise", "own"),
                 *("--divergence", "jeffreys", "--resamples", "99", "--seed", "5"),
                 *("--engine", "dask", "--scheduler", "tcp://here", "--delimiter", "tab"),
+                *("--thousands", " ", "--encoding", "latin-1", "--month-first", "--unit", "€"),
             ],
             {
                 **READ,
@@ -97,7 +100,7 @@ def seen(
                 "random_state": 5,
                 "engine": "dask",
                 "scheduler": "tcp://here",
-                "delimiter": "\t",
+                "read_options": ReadOptions("\t", None, " ", "latin-1", False, ("€",)),
             },
         ),
         (

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from vntransfer.errors import ArgumentError, DataError, DomainError
-from vntransfer.tables.files import chunks
+from vntransfer.tables.files import chunks, open_table
 from vntransfer_lab.data import table
 
 GOOD = "room,t,wind,load\nhall,20,1,1.5\nhall,21,2,2\nattic,25,3,3\nattic,24,4,2.5\n"
@@ -20,8 +20,9 @@ def write(folder: Path, content: str | bytes, name: str = "a.csv") -> Path:
 
 
 def write_parquet(folder: Path, name: str = "a.parquet", **columns: list[object]) -> Path:
-    arrow = pytest.importorskip("pyarrow")
-    parquet = pytest.importorskip("pyarrow.parquet")
+    import pyarrow as arrow
+    from pyarrow import parquet
+
     parquet.write_table(arrow.table(columns), folder / name)
     return folder / name
 
@@ -92,7 +93,7 @@ def test_an_unlabeled_domain(tmp_path: Path) -> None:
 
 def test_quotes_byte_order_mark_blank_lines_and_semicolons(tmp_path: Path) -> None:
     text = '\ufeffroom;"t, inside";load\n\nhall;"20";1\r\n"hall";21;2\n'
-    rooms = table(write(tmp_path, text), domain="room", response="load", delimiter=";")
+    rooms = table(write(tmp_path, text), domain="room", response="load")
     np.testing.assert_array_equal(rooms["hall"][0], [[20], [21]])
 
 
@@ -148,13 +149,6 @@ def test_parquet_with_an_unlabeled_domain(tmp_path: Path) -> None:
     assert np.isnan(rooms["2"][1]).all()
 
 
-def test_parquet_without_pyarrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = write_parquet(tmp_path, x=[1, 2], y=[1, 2])
-    monkeypatch.setitem(__import__("sys").modules, "pyarrow.parquet", None)
-    with pytest.raises(DataError, match=r"pip install 'vntransfer\[tables\]'"):
-        table(path, response="y")
-
-
 def test_wrong_arguments(tmp_path: Path) -> None:
     path = write(tmp_path, GOOD)
     with pytest.raises(DataError, match="path: no file"):
@@ -168,13 +162,15 @@ def test_wrong_arguments(tmp_path: Path) -> None:
 
 
 def test_parquet_is_held_one_row_group_at_a_time(tmp_path: Path) -> None:
-    arrow = pytest.importorskip("pyarrow")
-    parquet = pytest.importorskip("pyarrow.parquet")
+    import pyarrow as arrow
+    from pyarrow import parquet
+
     x = np.random.default_rng(0).standard_normal(100_000)
     parquet.write_table(arrow.table({"x": x}), tmp_path / "a.parquet", row_group_size=5_000)
     before, most, seen = arrow.total_allocated_bytes(), 0, []
-    for chunk in chunks(tmp_path / "a.parquet", ["x"], size=1_000):
-        most = max(most, arrow.total_allocated_bytes() - before)
-        seen.append(chunk.columns["x"].numbers())
+    with open_table(tmp_path / "a.parquet") as opened:
+        for chunk in chunks(opened, ["x"], size=1_000):
+            most = max(most, arrow.total_allocated_bytes() - before)
+            seen.append(chunk.columns["x"].numbers())
     np.testing.assert_array_equal(np.concatenate(seen), x)
     assert most < x.nbytes / 4  # all of them, if row groups are kept

@@ -50,7 +50,6 @@ def test_candidates_are_those_of_the_code(method: str, said: str) -> None:
 def test_verdicts_by_percentiles_are_those_of_the_page(
     method: str, baseline: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pytest.importorskip("pyarrow")
     monkeypatch.syspath_prepend(ROOT / "benchmarks")
     percentiles = importlib.import_module("percentiles")
     found = percentiles.line(ROOT / "lab" / "results" / "protocol-adaptation", method, baseline)

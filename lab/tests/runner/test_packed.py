@@ -9,8 +9,6 @@ from vntransfer_lab import pack, read_provenance, report, results, run
 from vntransfer_lab.errors import StoreError
 from vntransfer_lab.runner.packed import CELLS_NAME, RUN_NAME
 
-pytest.importorskip("pyarrow")
-
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -6,7 +6,6 @@ import typer
 
 from vntransfer.cli.common import (
     Category,
-    Delimiter,
     Domain,
     Drop,
     Features,
@@ -19,12 +18,15 @@ from vntransfer.cli.common import (
     progress,
     split,
 )
+from vntransfer.cli.read_options import with_read_options
 
 if TYPE_CHECKING:
+    from vntransfer.tables.options import ReadOptions
     from vntransfer.workflows.table_model import TableModel
     from vntransfer.workflows.target_fit import TargetOutcome
 
 
+@with_read_options
 def command(
     file: File,
     domain: Domain,
@@ -50,8 +52,9 @@ def command(
     compare: Annotated[
         bool, typer.Option("--compare/--no-compare", help="Judge boosting and source-only too.")
     ] = True,
-    delimiter: Delimiter = ",",
     seed: Seed = 0,
+    *,
+    read_options: "ReadOptions",
 ) -> None:
     """Train on the labeled places of a table for a place without labels.
 
@@ -63,7 +66,7 @@ def command(
     with plain_errors():
         from vntransfer.storage.places import check_file, check_place
         from vntransfer.tables.files import expand
-        from vntransfer.tables.problem import read_problem
+        from vntransfer.tables.problem import TableColumns, read_problem
         from vntransfer.workflows.adapt import fit_problem
         from vntransfer.workflows.target_fit import COMPARED, check_method, check_savable
 
@@ -75,14 +78,10 @@ def command(
             check_savable(method)
         problem = read_problem(
             file,
-            domain=domain,
-            response=response,
+            TableColumns(domain, response, split(features), drop or (), category or ()),
             targets=target,
-            features=split(features),
-            drop=drop or (),
-            category=category or (),
             use_target_labels=use_target_labels,
-            delimiter=delimiter,
+            options=read_options,
         )
         screen = common.console()
         found = (f"target: {line}" for line in problem.findings.lines())

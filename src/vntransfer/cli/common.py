@@ -23,12 +23,14 @@ BAD = 2
 FAILED = 3
 """Exit code for cells that failed, and for archived numbers that do not reproduce."""
 
-File = Annotated[Path, typer.Argument(metavar="FILE", help="A csv, csv.gz or parquet file.")]
+File = Annotated[
+    Path, typer.Argument(metavar="FILE", help="A csv or parquet file; csv may be packed (.gz).")
+]
 Domain = Annotated[str, typer.Option("--domain", help="Column: where each row comes from.")]
 Response = Annotated[str, typer.Option("--response", help="Column: what is to be predicted.")]
 Features = Annotated[
     str | None,
-    typer.Option("--features", help="Columns to predict from, by commas; default all others."),
+    typer.Option("--features", help="Comma-separated feature columns. Default: all others."),
 ]
 Drop = Annotated[
     list[str] | None, typer.Option("--drop", help="Leave a column out; may be repeated.")
@@ -39,18 +41,6 @@ Category = Annotated[
 ]
 
 
-def _delimiter(text: str) -> str:
-    from vntransfer.tables.files import as_delimiter
-
-    return as_delimiter(text)
-
-
-Delimiter = Annotated[
-    str,
-    typer.Option(
-        "--delimiter", help="Between the cells of a csv file; 'tab' too.", callback=_delimiter
-    ),
-]
 Save = Annotated[
     Path | None, typer.Option("--save", help="Folder for what was learned, for `vnt predict`.")
 ]

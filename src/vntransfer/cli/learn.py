@@ -6,7 +6,6 @@ import typer
 
 from vntransfer.cli.common import (
     Category,
-    Delimiter,
     Drop,
     Features,
     File,
@@ -18,11 +17,14 @@ from vntransfer.cli.common import (
     progress,
     split,
 )
+from vntransfer.cli.read_options import with_read_options
 
 if TYPE_CHECKING:
+    from vntransfer.tables.options import ReadOptions
     from vntransfer.workflows.continual_model import ContinualModel
 
 
+@with_read_options
 def command(
     file: File,
     task: Annotated[str, typer.Option("--task", help="Column: which task a row is of.")],
@@ -46,8 +48,9 @@ def command(
     category: Category = None,
     save: Save = None,
     out: Out = None,
-    delimiter: Delimiter = ",",
     seed: Seed = 0,
+    *,
+    read_options: "ReadOptions",
 ) -> None:
     """Learn tasks in their order with one network, and see what is forgotten."""
     from vntransfer.cli import common
@@ -55,7 +58,7 @@ def command(
     with plain_errors():
         from vntransfer.storage.places import check_file, check_place
         from vntransfer.tables.files import expand
-        from vntransfer.tables.problem import read_features
+        from vntransfer.tables.problem import TableColumns
         from vntransfer.workflows.learn import check_options, learn_tasks
         from vntransfer.workflows.learn_page import write_page
 
@@ -66,7 +69,8 @@ def command(
             check_file(out, expand(file), save)
         if save is not None:
             check_place(save)
-        frame, _ = read_features(file, task, response, split(features), drop or (), delimiter)
+        columns = TableColumns(task, response, split(features), drop or (), category or ())
+        frame, _ = columns.read(file, read_options)
         models: dict[str, ContinualModel] = {}
         with progress() as report:
             for name in names:

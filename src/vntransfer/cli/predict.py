@@ -2,15 +2,20 @@
 
 import re
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vntransfer.cli.common import Delimiter, File, plain_errors, progress
+from vntransfer.cli.common import File, plain_errors, progress
+from vntransfer.cli.read_options import with_read_options
 
-_ENDING = re.compile(r"\.(csv|parquet|pq)(\.gz)?$", re.IGNORECASE)
+if TYPE_CHECKING:
+    from vntransfer.tables.options import ReadOptions
+
+_ENDING = re.compile(r"\.(csv|parquet|pq)(\.(gz|bz2|zst))?$", re.IGNORECASE)
 
 
+@with_read_options
 def command(
     folder: Annotated[
         Path, typer.Argument(metavar="DIR", help="Saved by `vnt adapt` or `vnt learn`.")
@@ -34,7 +39,8 @@ def command(
         bool,
         typer.Option("--escape-formulas", help="Make texts such as =1+1 harmless in spreadsheets."),
     ] = False,
-    delimiter: Delimiter = ",",
+    *,
+    read_options: "ReadOptions",
 ) -> None:
     """Predict the rows of a table, piece by piece; columns are matched by name."""
     with plain_errors():
@@ -52,7 +58,7 @@ def command(
                 level=level,
                 columns=not only,
                 escape_formulas=escape_formulas,
-                delimiter=delimiter,
+                read_options=read_options,
                 progress=report,
             )
         for note in (*done.notes, *done.findings.lines()):

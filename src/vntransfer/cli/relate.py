@@ -6,7 +6,6 @@ import typer
 
 from vntransfer.cli.common import (
     Category,
-    Delimiter,
     Domain,
     Drop,
     Features,
@@ -19,14 +18,17 @@ from vntransfer.cli.common import (
     split,
     table,
 )
+from vntransfer.cli.read_options import with_read_options
 
 if TYPE_CHECKING:
     from vntransfer.relations import Relation
+    from vntransfer.tables.options import ReadOptions
 
 WIDE = 12
 """Places up to which the matrix is printed in full."""
 
 
+@with_read_options
 def command(
     files: Annotated[
         list[str], typer.Argument(metavar="FILE...", help="csv or parquet files, or patterns.")
@@ -55,7 +57,6 @@ def command(
         int | None, typer.Option("--resamples", min=19, help="Per pair; default: enough.")
     ] = None,
     out: Out = None,
-    delimiter: Delimiter = ",",
     seed: Seed = 0,
     engine: Annotated[
         str, typer.Option("--engine", help="'local', or 'dask' for many files on workers.")
@@ -63,6 +64,8 @@ def command(
     scheduler: Annotated[
         str | None, typer.Option("--scheduler", help="Address of a Dask cluster; default own.")
     ] = None,
+    *,
+    read_options: "ReadOptions",
 ) -> None:
     """Tell which places behave alike: how response depends on features, pair by pair.
 
@@ -88,7 +91,7 @@ def command(
                 null=null,  # type: ignore[arg-type]
                 noise=noise,  # type: ignore[arg-type]
                 n_resamples=resamples,
-                delimiter=delimiter,
+                read_options=read_options,
                 random_state=seed,
                 engine=engine,  # type: ignore[arg-type]
                 scheduler=scheduler,

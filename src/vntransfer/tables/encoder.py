@@ -3,14 +3,14 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vntransfer.errors import ArgumentError, DataError
-from vntransfer.tables.files import Column
-from vntransfer.tables.schema import Field, booleans, date_parts, days, describe, without_marks
+from vntransfer.tables.columns import Column
+from vntransfer.tables.schema import HOW, Field, almost_number, date_parts, describe
 
 Floats = NDArray[np.float64]
 
@@ -18,7 +18,7 @@ LARGEST = 1e100
 """Numbers beyond it overflow where they are squared and added up."""
 
 
-@dataclass
+@dataclass(frozen=True)
 class Findings:
     """What was unusual in rows that were encoded; it adds up over pieces of a table.
 
@@ -38,6 +38,17 @@ class Findings:
     unseen: dict[str, Counter[str]] = field(default_factory=dict)
     filled: Counter[str] = field(default_factory=Counter)
     outside: Counter[str] = field(default_factory=Counter)
+
+    def __add__(self, other: "Findings") -> "Findings":
+        unseen = dict(self.unseen)
+        for name, counts in other.unseen.items():
+            unseen[name] = unseen.get(name, Counter()) + counts
+        return Findings(
+            self.rows + other.rows,
+            unseen,
+            self.filled + other.filled,
+            self.outside + other.outside,
+        )
 
     def lines(self) -> list[str]:
         """Sentences for people to read, the worst first.
@@ -62,6 +73,13 @@ class Findings:
         return out
 
 
+class Encoded(NamedTuple):
+    """Rows as a matrix (n, p) of finite numbers, and what was unusual in them."""
+
+    X: Floats
+    findings: Findings
+
+
 @dataclass(frozen=True)
 class TableEncoder:
     """Turn columns into numbers, the same way for training rows and all later ones.
@@ -79,11 +97,11 @@ class TableEncoder:
     Examples
     --------
     >>> columns = {"rooms": Column("number", np.array([2.0, np.nan, 4.0])),
-    ...            "kind": Column("text", np.array(["flat", "house", "flat"], dtype=object))}
+    ...            "kind": Column.of_texts(["flat", "house", "flat"])}
     >>> encoder = TableEncoder.fit(columns)
     >>> encoder.names
     ['rooms', 'rooms is missing', 'kind=flat', 'kind=house']
-    >>> encoder.transform(columns)
+    >>> encoder.encode(columns).X
     array([[2., 0., 1., 0.],
            [3., 1., 0., 1.],
            [4., 0., 1., 0.]])
@@ -134,7 +152,7 @@ class TableEncoder:
         made = cls(fields)
         if not made.names:
             reasons = "; ".join(f"{f.name!r}: {f.note}" for f in fields)
-            raise DataError(f"features: no column says anything ({reasons}); add one that does")
+            raise DataError(f"features: no usable column ({reasons}); add one that varies")
         return made
 
     @property
@@ -174,13 +192,8 @@ class TableEncoder:
             notes.append("the columns come in another order; they are matched by their names")
         return notes
 
-    def transform(
-        self,
-        columns: Mapping[str, Column],
-        rows: Sequence[int] | None = None,
-        findings: Findings | None = None,
-    ) -> Floats:
-        """Encode rows as a matrix (n, p) of finite numbers.
+    def encode(self, columns: Mapping[str, Column], rows: Sequence[int] | None = None) -> Encoded:
+        """Encode rows.
 
         Parameters
         ----------
@@ -188,20 +201,21 @@ class TableEncoder:
             At least those of `needed`, in any order.
         rows
             Their numbers in the file, for messages.
-        findings
-            Takes note of what was unusual.
         """
         n = len(columns[self.needed[0]])
         numbers = range(2, n + 2) if rows is None else rows
-        found = Findings() if findings is None else findings
-        found.rows += n
         blocks: list[Floats] = []
+        found = Findings(n)
         for own in self.fields:
+            if own.kind == "left out":
+                continue
             if own.kind == "category":
-                blocks += _categories(own, columns[own.name], found)
-            elif own.kind != "left out":
-                blocks += _values(own, columns[own.name], numbers, found)
-        return np.column_stack(blocks).astype(np.float64)
+                made, unusual = _categories(own, columns[own.name])
+            else:
+                made, unusual = _values(own, columns[own.name], numbers)
+            blocks += made
+            found += unusual
+        return Encoded(np.column_stack(blocks).astype(np.float64), found)
 
     def summary(self) -> list[tuple[str, str, str]]:
         """Name, kind and treatment of every column."""
@@ -218,53 +232,60 @@ class TableEncoder:
             raise DataError("schema: damaged; expected a list of columns")
         made = cls(tuple(Field.from_json(own) for own in values))
         if not made.names:
-            raise DataError("schema: damaged; no column says anything")
+            raise DataError("schema: damaged; no usable column")
         return made
 
 
-def _values(own: Field, column: Column, rows: Sequence[int], found: Findings) -> list[Floats]:
-    read = {"boolean": booleans, "date": days}.get(own.kind, _numbers)
-    values = read(column)
+def _values(own: Field, column: Column, rows: Sequence[int]) -> tuple[list[Floats], Findings]:
+    values = _read(own, column)
     if (bad := np.isinf(values)).any():
         i = int(bad.argmax())
+        cell = column.take([i]).texts()[0]
         expected = {"boolean": "yes or no", "date": "a date such as 2024-03-31"}
         raise DataError(
-            f"row {rows[i]}, column {own.name!r}: {column.texts()[i][:40]!r} is not "
-            f"{expected.get(own.kind, 'a number')}, which the column held in training; mend it"
+            f"row {rows[i]}, column {own.name!r}: {cell[:40]!r} is not "
+            f"{expected.get(own.kind, 'a number')}, which the column held in training; "
+            f"{HOW if own.kind == 'number' and almost_number(cell) else 'fix it'}"
         )
     if (huge := np.abs(values) > LARGEST).any():
         i = int(huge.argmax())
         raise DataError(
-            f"row {rows[i]}, column {own.name!r}: {values[i]:g} is too large to compute with; mend "
+            f"row {rows[i]}, column {own.name!r}: {values[i]:g} is too large to compute with; fix "
             f"it, rescale the column or leave it out"
         )
     gaps = np.isnan(values)
-    if gaps.any() and not own.missing:
-        found.filled[own.name] += int(gaps.sum())
     width = own.high - own.low
-    if far := int(((values < own.low - 1e-9 * width) | (values > own.high + 1e-9 * width)).sum()):
-        found.outside[own.name] += far
+    far = int(((values < own.low - 1e-9 * width) | (values > own.high + 1e-9 * width)).sum())
+    unusual = Findings(
+        filled=Counter({own.name: int(gaps.sum())} if gaps.any() and not own.missing else {}),
+        outside=Counter({own.name: far} if far else {}),
+    )
     full = np.where(gaps, own.fill, values)
     if own.kind == "date":
         out = date_parts(full, own.parts)
     else:
         out = [full] if own.low < own.high else []
-    return [*out, gaps.astype(np.float64)] if own.missing else out
+    return ([*out, gaps.astype(np.float64)] if own.missing else out), unusual
 
 
-def _numbers(column: Column) -> Floats:
-    return without_marks(column).numbers()
+def _read(own: Field, column: Column) -> Floats:
+    if own.kind == "date":
+        return column.days(day_first=own.day_first)
+    return column.booleans() if own.kind == "boolean" else column.without_marks().numbers()
 
 
-def _categories(own: Field, column: Column, found: Findings) -> list[Floats]:
-    texts = column.texts()
-    out = [np.asarray(texts == name, dtype=np.float64) for name in own.categories]
-    empty = np.asarray(texts == "", dtype=np.float64)
+def _categories(own: Field, column: Column) -> tuple[list[Floats], Findings]:
+    codes, texts = column.coded()
+    place = {text: k for k, text in enumerate(texts)}
+    out = [(codes == place.get(name, -1)).astype(np.float64) for name in own.categories]
+    empty = (codes == place.get("", -1)).astype(np.float64)
     others = 1.0 - empty - sum(out)
-    known = set(own.others)
-    if new := Counter(text for text in texts[others > 0] if text not in known):
-        found.unseen[own.name] = found.unseen.get(own.name, Counter()) + new
-    if empty.any() and not own.missing:
-        found.filled[own.name] += int(empty.sum())
+    known = {"", *own.categories, *own.others}
+    counts = np.bincount(codes, minlength=len(texts)).tolist()
+    new = {text: n for text, n in zip(texts, counts, strict=True) if text not in known}
+    unusual = Findings(
+        unseen={own.name: Counter(new)} if new else {},
+        filled=Counter({own.name: int(empty.sum())} if empty.any() and not own.missing else {}),
+    )
     out += [others] if own.others else []
-    return [*out, empty] if own.missing else out
+    return ([*out, empty] if own.missing else out), unusual

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Literal
 
-from vntransfer.errors import ArgumentError
+from vntransfer.checks import one_of
 
 FOLDER = Path(__file__).with_name("examples")
 FILES = {"houses": "houses.csv", "answers": "houses_saltby.csv"}
@@ -29,6 +29,4 @@ def example_table(which: Literal["houses", "answers"] = "houses") -> Path:
     >>> len(frame), sorted(set(frame.columns["town"].texts()))[-2:]
     (1190, ['Saltby', 'Thornbury'])
     """
-    if which not in FILES:
-        raise ArgumentError(f"which: expected one of {list(FILES)}, got {which!r}")
-    return FOLDER / FILES[which]
+    return FOLDER / FILES[one_of("which", which, FILES)]

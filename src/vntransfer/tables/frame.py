@@ -1,15 +1,15 @@
-"""A table of one's own in memory: its columns, as they are written in files or frames."""
+"""A table in memory: its columns, as they are written in files or frames."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from vntransfer.errors import DataError
-from vntransfer.storage.files import file_hash
-from vntransfer.tables.files import Column, Stored, chunks, expand, header, need
+from vntransfer.tables.columns import Column, Stored, join
+from vntransfer.tables.files import chunks, expand, need, open_table
+from vntransfer.tables.options import DEFAULTS, ReadOptions
 
 Pick = Callable[[str, list[str]], Sequence[str]]
 
@@ -28,32 +28,38 @@ class Frame:
         File -> hash of what was read.
     name
         For messages.
+    options
+        How it was read.
+    notes
+        Sentences on what was detected.
     """
 
     columns: dict[str, Column]
     rows: Sequence[int]
     sha256: Mapping[str, str] = field(default_factory=dict)
     name: str = "table"
+    options: ReadOptions = DEFAULTS
+    notes: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.rows)
 
 
 def read_frame(
-    data: Any, *, columns: Sequence[str] | Pick | None = None, delimiter: str = ","
+    data: Any, *, columns: Sequence[str] | Pick | None = None, options: ReadOptions | None = None
 ) -> Frame:
     """Read a table.
 
     Parameters
     ----------
     data
-        A csv, csv.gz or parquet file, several files or a pattern; or a table in memory: a mapping
-        of columns, a pandas or a polars frame.
+        A csv or parquet file, several files or a pattern (csv may be packed: .gz, .bz2, .zst); or
+        a table in memory: a mapping of columns, a pandas or a polars frame.
     columns
         Those to read, or a function that picks them, given the table's name and all its columns;
         None: all. Others may be of any type.
-    delimiter
-        Between the cells of a csv file.
+    options
+        How it is written. What the first file leaves open is detected, for all files.
 
     Examples
     --------
@@ -61,25 +67,31 @@ def read_frame(
     >>> len(frame), frame.columns["rooms"].numbers()
     (2, array([ 3., nan]))
     """
+    options = options or DEFAULTS
     if isinstance(data, Frame):
         return data
     if isinstance(data, Mapping) or hasattr(data, "columns"):
-        return _in_memory(data, columns)
+        return _in_memory(data, columns, options)
     files = expand(data)
     parts: dict[str, list[Column]] = {}
     rows: list[int] = []
+    hashes, notes = dict[str, str](), list[str]()
     for file in files:
-        names = header(file, delimiter)
-        wanted = list(parts) or _picked(columns, str(file), names)
-        need(file, names, wanted)
-        for chunk in chunks(file, wanted, delimiter=delimiter):
-            rows += chunk.rows
-            for name, cells in chunk.columns.items():
-                parts.setdefault(name, []).append(cells)
+        with open_table(file, options, hashed=True) as table:
+            options = table.options
+            wanted = list(parts) or _picked(columns, str(file), table.names)
+            for chunk in chunks(table, wanted):
+                rows += chunk.rows
+                for name, cells in chunk.columns.items():
+                    parts.setdefault(name, []).append(cells)
+            hashes[file.name] = table.sha256()
+            notes += table.notes
+            if table.empty_rows:
+                notes.append(f"{table.empty_rows} empty rows of {file.name} are left out")
     if not rows:
         raise DataError(f"{files[0]}: has a header but no rows; fill it")
-    joined = {name: _join(name, own) for name, own in parts.items()}
-    return Frame(joined, rows, {file.name: file_hash(file) for file in files}, str(files[0]))
+    joined = {name: join(name, own) for name, own in parts.items()}
+    return Frame(joined, rows, hashes, str(files[0]), options, tuple(notes))
 
 
 def _picked(columns: Sequence[str] | Pick | None, table: str, every: list[str]) -> list[str]:
@@ -88,41 +100,21 @@ def _picked(columns: Sequence[str] | Pick | None, table: str, every: list[str]) 
     return list(columns(table, every) if callable(columns) else columns)
 
 
-def _join(name: str, parts: Sequence[Column]) -> Column:
-    if len(stored := {own.stored for own in parts}) > 1:
-        raise DataError(f"column {name!r}: {' and '.join(sorted(stored))} in different files")
-    values = np.concatenate([own.values for own in parts])
-    if not any(own.rounded for own in parts):
-        return Column(parts[0].stored, values)
-    import pyarrow
-
-    for kind in (pyarrow.int64(), pyarrow.uint64()):
-        try:
-            exact = pyarrow.concat_arrays([own.arrow.cast(kind) for own in parts])
-        except pyarrow.ArrowInvalid:
-            continue
-        return Column(parts[0].stored, values, exact)
-    raise DataError(
-        f"column {name!r}: whole numbers below zero beside some that 63 bits do not hold; save it "
-        f"as text"
-    )
-
-
-def _in_memory(data: Any, columns: Sequence[str] | Pick | None) -> Frame:
+def _in_memory(data: Any, columns: Sequence[str] | Pick | None, options: ReadOptions) -> Frame:
     keys = list(data if isinstance(data, Mapping) else data.columns)
     names = [str(key) for key in keys]
-    if repeated := [name for name in dict.fromkeys(names) if names.count(name) > 1]:
-        raise DataError(f"table: column {repeated[0]!r} is there twice; rename one")
+    need("table", names, ())
     wanted = _picked(columns, "table", names)
-    need(Path("table"), names, wanted)
-    made = {name: as_column(name, data[keys[names.index(name)]]) for name in wanted}
+    need("table", names, wanted)
+    options = replace(options, decimal=options.decimal or ".")
+    made = {name: as_column(name, data[keys[names.index(name)]], options) for name in wanted}
     sizes = {len(own) for own in made.values()}
     if len(sizes) != 1 or 0 in sizes:
         raise DataError(f"table: expected columns of one length with rows, got {sorted(sizes)}")
-    return Frame(made, range(2, sizes.pop() + 2))
+    return Frame(made, range(2, sizes.pop() + 2), options=options)
 
 
-def as_column(name: str, values: Any) -> Column:
+def as_column(name: str, values: Any, options: ReadOptions | None = None) -> Column:
     """Make a column of an array, a list or a column of a frame.
 
     Examples
@@ -145,9 +137,7 @@ def as_column(name: str, values: Any) -> Column:
     if kinds and kinds <= {int, float, bool}:
         stored = "boolean" if kinds == {bool} else "number"
         return Column(stored, np.array([np.nan if c is None else float(c) for c in plain]))
-    texts = np.empty(len(plain), dtype=object)
-    texts[:] = ["" if cell is None else str(cell).strip() for cell in plain]
-    return Column("text", texts)
+    return Column.of_texts(["" if cell is None else str(cell) for cell in plain], options)
 
 
 def _missing(cell: Any) -> bool:

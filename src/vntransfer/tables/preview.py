@@ -1,80 +1,98 @@
 """A first look at files: some rows of each, from which one sees what the columns hold."""
 
 from collections.abc import Iterator, Sequence
-from itertools import accumulate
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-import numpy as np
 
 from vntransfer.errors import DataError
-from vntransfer.tables.files import Column, chunks, is_parquet, open_parquet, parquet_column
+from vntransfer.tables.columns import Column, join
+from vntransfer.tables.files import Chunk, ParquetFile, chunks, open_table, parquet_columns
+from vntransfer.tables.frame import Frame
+from vntransfer.tables.options import ReadOptions
 
 LOOK, CELLS = 200_000, 2_000_000
 """Rows, and cells, of all files from which the kinds of the columns are found out."""
 
 
+@dataclass(frozen=True, eq=False)
+class Preview:
+    """Rows of some files.
+
+    Parameters
+    ----------
+    columns
+        Their columns, all files together.
+    where
+        Where each row is, for messages.
+    frames
+        The rows of each file.
+    complete
+        Whether these are all rows.
+    options
+        How the files are written.
+    notes
+        Sentences on what was detected.
+    """
+
+    columns: dict[str, Column]
+    where: list[str]
+    frames: list[Frame]
+    complete: bool
+    options: ReadOptions
+    notes: tuple[str, ...]
+
+
 def look(
-    files: Sequence[Path], names: Sequence[str], delimiter: str
-) -> tuple[dict[str, Column], list[str], bool]:
-    """Rows from all files (of parquet from all over), where they are, whether they are all."""
-    each = max(2000, min(LOOK, CELLS // len(names)) // len(files))
-    found: dict[str, list[Column]] = {name: [] for name in names}
-    complete, where = True, list[str]()
+    files: Sequence[Path], features: Sequence[str], roles: Sequence[str], options: ReadOptions
+) -> Preview:
+    """Read rows from all files, of parquet from all over the file."""
+    names = [*features, *roles]
+    each = max(2000, min(LOOK, CELLS // len(features)) // len(files))
+    frames, notes, complete = list[Frame](), list[str](), True
     for file in files:
-        seen, end = 0, f" of {file}" if len(files) > 1 else ""
-        for rows, columns in _some_rows(file, names, delimiter, each):
-            seen += len(rows)
-            where += [f"{row}{end}" for row in rows]
-            for name in names:
-                found[name].append(columns[name])
-            if seen >= each:
-                complete = False
-                break
-        if is_parquet(file):
-            with open_parquet(file) as opened:
-                complete = complete and opened.metadata.num_rows <= seen
-    if not any(map(len, found[names[0]])):
-        raise DataError(f"{files[0]}: has a header but no rows; fill it")
-    if len(where) == 1:
-        raise DataError(f"{files[0]}: has one row; at least two places with two rows are needed")
-    return {name: _join(parts) for name, parts in found.items()}, where, complete
-
-
-def _some_rows(
-    file: Path, names: Sequence[str], delimiter: str, each: int
-) -> Iterator[tuple[Sequence[int], dict[str, Column]]]:
-    if not is_parquet(file):
-        for chunk in chunks(file, names, delimiter=delimiter):
-            yield chunk.rows, chunk.columns
-        return
-    with open_parquet(file) as opened:
-        groups = range(opened.metadata.num_row_groups)
-        spread = groups[:: max(1, len(groups) // 8)]
-        size = max(1000, each // max(1, len(spread)))
-        whole = opened.metadata.num_rows <= each
-        first = first_rows(opened)
-        for group in groups if whole else spread:
-            row = first[group]
-            for batch in opened.iter_batches(size, columns=list(names), row_groups=[group]):
-                yield (
-                    range(row, row + batch.num_rows),
-                    {name: parquet_column(file, name, batch.column(name)) for name in names},
-                )
-                row += batch.num_rows
-                if not whole:
+        with open_table(file, options) as table:
+            options = table.options
+            notes += table.notes
+            found, rows = list[Chunk](), 0
+            pieces = _spread(table, names, each) if isinstance(table, ParquetFile) else None
+            for chunk in pieces or chunks(table, names):
+                found.append(chunk)
+                rows += len(chunk.rows)
+                if rows >= each:
+                    complete = False
                     break
+            if isinstance(table, ParquetFile):
+                complete = complete and table.file.metadata.num_rows <= rows
+            if table.empty_rows:
+                notes.append(f"{table.empty_rows} empty rows of {file.name} are left out")
+        if found:
+            columns = {name: join(name, [own.columns[name] for own in found]) for name in names}
+            frames.append(
+                Frame(columns, [row for own in found for row in own.rows], name=str(file))
+            )
+    if not sum(map(len, frames)):
+        raise DataError(f"{files[0]}: has a header but no rows; fill it")
+    if sum(map(len, frames)) == 1:
+        raise DataError(f"{files[0]}: has one row; at least two places with two rows are needed")
+    end = {own.name: f" of {own.name}" if len(files) > 1 else "" for own in frames}
+    return Preview(
+        {name: join(name, [own.columns[name] for own in frames]) for name in names},
+        [f"{row}{end[own.name]}" for own in frames for row in own.rows],
+        frames,
+        complete,
+        options,
+        tuple(notes),
+    )
 
 
-def first_rows(opened: Any) -> list[int]:
-    """Numbers of the first rows of a parquet file's groups (as if row 1 were a header), and end."""
-    held = opened.metadata
-    sizes = (held.row_group(k).num_rows for k in range(held.num_row_groups))
-    return list(accumulate(sizes, initial=2))
-
-
-def _join(parts: Sequence[Column]) -> Column:
-    """One column of several; as text where files store it differently (csv knows text alone)."""
-    if len({own.stored for own in parts}) == 1:
-        return Column(parts[0].stored, np.concatenate([own.values for own in parts]))
-    return Column("text", np.concatenate([own.texts() for own in parts]))
+def _spread(table: ParquetFile, names: Sequence[str], each: int) -> Iterator[Chunk]:
+    """Rows of a parquet file: all, or the first ones of some row groups."""
+    groups = range(table.file.metadata.num_row_groups)
+    whole = table.file.metadata.num_rows <= each
+    spread = groups[:: max(1, len(groups) // 8)]
+    size = max(1000, each // max(1, len(spread)))
+    for group in groups if whole else spread:
+        for rows, batch in table.batches(names, size, [group]):
+            yield Chunk(rows, parquet_columns(table, batch))
+            if not whole:
+                break

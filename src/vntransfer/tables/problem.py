@@ -1,19 +1,19 @@
-"""Who is who in a table of one's own: sources with a response, targets without."""
+"""Who is who in a table: sources with a response, targets without."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from vntransfer.checks import meant
 from vntransfer.errors import ArgumentError, DataError, DomainError
 from vntransfer.tables.encoder import Findings, TableEncoder
 from vntransfer.tables.files import need
 from vntransfer.tables.frame import Frame, read_frame
-from vntransfer.tables.schema import almost_number, without_marks
+from vntransfer.tables.options import ReadOptions
+from vntransfer.tables.schema import HOW, almost_number
 
 LEAST = 10
 """Labeled rows that are needed at least."""
@@ -22,6 +22,68 @@ LABELED = " (labeled)"
 """Ends the name of the source that a target's labeled rows make."""
 
 Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class TableColumns:
+    """Which columns of a table are used, and for what.
+
+    Parameters
+    ----------
+    domain, response
+        Columns that say where a row comes from, and what is to be predicted.
+    features
+        Columns to predict from; None: all others.
+    drop
+        Columns to leave out.
+    category
+        Columns that hold categories even if they look like numbers.
+    """
+
+    domain: str
+    response: str
+    features: Sequence[str] | None = None
+    drop: Sequence[str] = ()
+    category: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        for what in ("features", "drop", "category"):
+            if isinstance(named := getattr(self, what), str):
+                raise ArgumentError(f"{what}: expected a list of columns, got {named!r}")
+
+    def choose(self, table: str, every: Sequence[str]) -> list[str]:
+        """Name the columns to predict from, among all of a table, checking those that were named.
+
+        Examples
+        --------
+        >>> TableColumns("town", "price", drop=["id"]).choose("a.csv", ["id", "town", "x", "price"])
+        ['x']
+        """
+        domain, response, features = self.domain, self.response, self.features
+        need(table, every, [domain, response, *(features or ()), *self.drop])
+        if domain == response:
+            raise ArgumentError(f"response: {response!r} is also the domain; name another column")
+        roles = {domain, response}
+        if doubled := roles & set(features or ()):
+            raise ArgumentError(f"features: {doubled.pop()!r} is also the response or the domain")
+        if doubled := roles & set(self.drop):
+            raise ArgumentError(f"drop: {doubled.pop()!r} is the response or the domain")
+        wanted = every if features is None else features
+        names = [n for n in wanted if n not in roles and n not in self.drop]
+        if not names:
+            raise DataError(f"{table}: no column is left as a feature; it has {', '.join(every)}")
+        return list(dict.fromkeys(names))
+
+    def read(self, data: Any, options: ReadOptions | None = None) -> tuple[Frame, list[str]]:
+        """Read a table but for the columns that are not used; name those to predict from."""
+
+        def pick(table: str, every: list[str]) -> list[str]:
+            names.extend(self.choose(table, every))
+            return [*names, self.domain, self.response]
+
+        names: list[str] = []
+        frame = read_frame(data, columns=pick, options=options)
+        return frame, names or self.choose(frame.name, list(frame.columns))
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +110,8 @@ class Problem:
         The columns of place and response.
     sha256
         Of the files.
+    options
+        How they were read.
     """
 
     X: Floats
@@ -59,6 +123,7 @@ class Problem:
     notes: tuple[str, ...]
     names: tuple[str, str]
     sha256: Mapping[str, str]
+    options: ReadOptions
 
     @property
     def sources(self) -> list[str]:
@@ -74,32 +139,22 @@ class Problem:
 
 def read_problem(
     data: Any,
+    columns: TableColumns,
     *,
-    domain: str,
-    response: str,
     targets: Sequence[str] = (),
-    features: Sequence[str] | None = None,
-    drop: Sequence[str] = (),
-    category: Sequence[str] = (),
     use_target_labels: bool = False,
-    delimiter: str = ",",
+    options: ReadOptions | None = None,
 ) -> Problem:
     """Read a table and encode its columns, learning the encoding from labeled rows alone.
 
     Parameters
     ----------
-    data, delimiter
+    data, options
         See `read_frame`.
-    domain, response
-        Columns that say where a row comes from, and what is to be predicted.
+    columns
+        Which columns are used, and for what.
     targets
         Places to predict for; their responses are not read.
-    features
-        Columns to predict from; None: all others.
-    drop
-        Columns to leave out.
-    category
-        Columns that hold categories even if they look like numbers.
     use_target_labels
         Whether rows of targets that have a response become a source, "NAME (labeled)".
 
@@ -108,17 +163,18 @@ def read_problem(
     >>> town = ["A"] * 6 + ["B"] * 6 + ["C"] * 3
     >>> rooms, price = [*range(1, 16)], [*range(10, 22), None, None, None]
     >>> table = {"town": town, "rooms": rooms, "garden": [True, False, True] * 5, "price": price}
-    >>> problem = read_problem(table, domain="town", response="price", targets=["C"])
+    >>> problem = read_problem(table, TableColumns("town", "price"), targets=["C"])
     >>> problem.sources, problem.targets, problem.encoder.names, problem.X.shape
     (['A', 'B'], ('C',), ['rooms', 'garden'], (15, 2))
     """
-    frame, names = read_features(data, domain, response, features, drop, delimiter)
+    domain, response = columns.domain, columns.response
+    frame, names = columns.read(data, options)
     places = read_places(frame, domain)
     _check_targets(frame, places, targets)
     aimed = np.isin(places, targets)
     y = read_responses(frame, response, unread=None if use_target_labels else aimed)
     known = ~np.isnan(y)
-    notes: list[str] = []
+    notes = list(frame.notes)
     if use_target_labels:
         own = aimed & known
         for name in targets:
@@ -141,25 +197,24 @@ def read_problem(
     notes += _left_out(places, aimed, known)
     labeled = known & ~aimed
     _check_labeled(frame, response, y, labeled, places)
-    rows = np.flatnonzero(labeled)
-    columns = {name: frame.columns[name] for name in names}
-    numbers = np.asarray(frame.rows)
+    cells, numbers = {name: frame.columns[name] for name in names}, np.asarray(frame.rows)
+    taken = [
+        ({name: own.take(rows) for name, own in cells.items()}, numbers[rows].tolist())
+        for rows in (labeled, aimed)
+    ]
     encoder = TableEncoder.fit(
-        {name: column.take(rows) for name, column in columns.items()},
-        numbers[rows].tolist(),
-        wanted=features or (),
-        category=category,
+        *taken[0],
+        wanted=columns.features or (),
+        category=columns.category,
         called="labeled rows",
     )
-    used, findings = np.flatnonzero(labeled | aimed), Findings()
-    X = encoder.transform(
-        {name: column.take(used) for name, column in columns.items()}, numbers[used].tolist()
-    )
+    X, findings = np.empty((len(frame), len(encoder.names))), Findings()
+    X[labeled] = encoder.encode(*taken[0]).X
     if aimed.any():
-        taken = {name: column.take(aimed) for name, column in columns.items()}
-        encoder.transform(taken, numbers[aimed].tolist(), findings)
+        X[aimed], findings = encoder.encode(*taken[1])
+    used = np.flatnonzero(labeled | aimed)
     return Problem(
-        X,
+        X[used],
         np.where(aimed, np.nan, y)[used],
         places[used],
         tuple(dict.fromkeys(targets)),
@@ -168,53 +223,8 @@ def read_problem(
         tuple(notes),
         (domain, response),
         frame.sha256,
+        frame.options,
     )
-
-
-def read_features(
-    data: Any,
-    domain: str,
-    response: str,
-    features: Sequence[str] | None,
-    drop: Sequence[str],
-    delimiter: str = ",",
-) -> tuple[Frame, list[str]]:
-    """Read a table but for the columns that are left out, and name those to predict from."""
-
-    def pick(table: str, every: list[str]) -> list[str]:
-        names.extend(choose_features(table, every, domain, response, features, drop))
-        return [*names, domain, response]
-
-    names: list[str] = []
-    frame = read_frame(data, columns=pick, delimiter=delimiter)
-    return frame, names or pick(frame.name, list(frame.columns))[:-2]
-
-
-def choose_features(
-    table: str,
-    every: Sequence[str],
-    domain: str,
-    response: str,
-    features: Sequence[str] | None,
-    drop: Sequence[str],
-) -> list[str]:
-    """Name the columns to predict from, among all of a table, checking those that were named."""
-    for what, named in (("features", features), ("drop", drop)):
-        if isinstance(named, str):
-            raise ArgumentError(f"{what}: expected a list of columns, got {named!r}")
-    need(Path(table), every, [domain, response, *(features or ()), *drop])
-    if domain == response:
-        raise ArgumentError(f"response: {response!r} is also the domain; name another column")
-    roles = {domain, response}
-    if doubled := roles & set(features or ()):
-        raise ArgumentError(f"features: {doubled.pop()!r} is also the response or the domain")
-    if doubled := roles & set(drop):
-        raise ArgumentError(f"drop: {doubled.pop()!r} is the response or the domain")
-    wanted = every if features is None else features
-    names = [n for n in wanted if n not in roles and n not in drop]
-    if not names:
-        raise DataError(f"{table}: no column is left as a feature; it has {', '.join(every)}")
-    return list(dict.fromkeys(names))
 
 
 def read_places(frame: Frame, domain: str) -> NDArray[Any]:
@@ -233,17 +243,17 @@ def read_responses(frame: Frame, response: str, unread: NDArray[np.bool_] | None
 
     Rows of ``unread`` may have anything there, which counts as infinity.
     """
-    column = without_marks(frame.columns[response])
+    column = frame.columns[response].without_marks()
     y = column.numbers()
     bad = np.isinf(y) if unread is None else np.isinf(y) & ~unread
     if bad.any():
         i = int(bad.argmax())
-        cell = column.texts()[i]
+        cell = column.take([i]).texts()[0]
         how = "code classes as 0 and 1, or leave the cell empty where it is unknown"
         raise DataError(
             f"{frame.name}: row {frame.rows[i]}, column {response!r}: {cell[:40]!r} is not a "
             f"finite number; the response must be one "
-            f"({'write numbers as 1234.5, without commas and %' if almost_number(cell) else how})"
+            f"({HOW if almost_number(cell) else how})"
         )
     return y
 
@@ -252,9 +262,8 @@ def _check_targets(frame: Frame, places: NDArray[Any], targets: Sequence[str]) -
     every = list(dict.fromkeys(places.tolist()))
     for name in targets:
         if name not in every:
-            close = get_close_matches(name, every, 1)
-            hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(every[:20])}"
-            raise DomainError(f"target: {frame.name} has no place {name!r}; {hint}")
+            hint = meant(name, every) or f"; there are {', '.join(every[:20])}"
+            raise DomainError(f"target: {frame.name} has no place {name!r}{hint}")
     if len(every) < 2:
         raise DomainError(
             f"domain: {frame.name} has one place, {every[0]!r}; at least two are needed, one of "

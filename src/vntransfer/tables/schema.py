@@ -1,24 +1,17 @@
 """What a column holds, and what is recorded of it: plain values that fit into JSON."""
 
 import re
-from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
-from typing import Any, Literal, NoReturn, Self, get_args
+from typing import Any, Literal, NamedTuple, NoReturn, Self, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vntransfer.errors import DataError
-from vntransfer.tables.files import Column
+from vntransfer.tables.columns import ISO, NUMERIC_DATE, Column
 
 Kind = Literal["number", "boolean", "date", "category", "left out"]
-
-MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "?", "-")
-"""What stands for nothing among numbers, booleans and dates; among texts only "" does."""
-
-TRUE, FALSE = ("true", "yes", "t", "y"), ("false", "no", "f", "n")
 
 KEPT = 30
 """Categories with a column of their own, the most frequent ones; the others share one."""
@@ -29,12 +22,17 @@ MANY = 1000
 FEW = 20
 """Distinct texts up to which a column is one of categories however few rows there are."""
 
-_ISO = re.compile(r"\d{4}-\d{2}-\d{2}([T ]|$)")
 _DATE = re.compile(r"\d{1,4}[./-]\d{1,2}[./-]\d{1,4}")
 _CODE = re.compile(r"0\d+")
 _ALMOST = re.compile(
-    r"[-+]?(\d*,\d+|\d{1,3}(,\d{3})+(\.\d+)?|\d{1,3}(\.\d{3})+,\d+|\d+([.,]\d+)?\s?%)"
+    r"[-+]?(\d*,\d+|\d{1,3}(,\d{3})+(\.\d+)?|\d{1,3}(\.\d{3})+,\d+|\d[\d.,]*\s?[%$€£¥]"
+    r"|[$€£¥]\s?[-+]?\d[\d.,]*)"
 )
+HOW = (
+    "write numbers as 1234.5, without commas and %, or say how they are written with --decimal, "
+    "--thousands or --unit (ReadOptions)"
+)
+"""What to do about numbers that are written in another way."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +60,8 @@ class Field:
         Of dates: columns made of them.
     note
         What was done, in words; of a column that is left out, why.
+    day_first
+        Whether dates such as 01/02/2020 were read day first.
 
     Examples
     --------
@@ -79,6 +79,7 @@ class Field:
     others: tuple[str, ...] = ()
     parts: tuple[str, ...] = ()
     note: str = ""
+    day_first: bool = False
 
     def outputs(self) -> list[str]:
         """Name the columns of numbers that it becomes."""
@@ -110,83 +111,27 @@ class Field:
             if field.kind not in get_args(Kind) or not np.isfinite(numbers).all():
                 raise ValueError(f"kind {field.kind!r} or a number that is not finite")
             plain = all(type(v) in (int, float) for v in (field.fill, field.low, field.high))
-            if not all(isinstance(t, str) for t in texts) or type(field.missing) is not bool:
+            flags = field.missing, field.day_first
+            if not all(isinstance(t, str) for t in texts) or {*map(type, flags)} != {bool}:
                 raise TypeError("a value of the wrong type")
             if not plain:
-                raise TypeError("a number that is none")
+                raise TypeError("not a number")
         except (TypeError, ValueError, KeyError) as error:
             raise DataError(f"schema: damaged record of a column ({error})") from None
         return field
 
 
 def almost_number(text: str) -> bool:
-    """Whether a text is a number to people: with a decimal comma, commas at thousands, or a %.
+    """Whether a text is a number to people: with a decimal comma, commas at thousands, a sign.
 
     Examples
     --------
     >>> [almost_number(text) for text in ("1,3", "-12,345.6", "1.234,5", "45 %", "1.5", "1,2,3")]
     [True, True, True, True, False, False]
+    >>> almost_number("$1,200")
+    True
     """
     return _ALMOST.fullmatch(text) is not None
-
-
-def without_marks(column: Column) -> Column:
-    """Empty the cells of a text column that stand for nothing.
-
-    Examples
-    --------
-    >>> without_marks(Column("text", np.array(["3", "NA"], dtype=object))).numbers()
-    array([ 3., nan])
-    """
-    if column.stored != "text":
-        return column
-    marked = np.isin(column.values.astype(str), MISSING)
-    return Column("text", np.where(marked, "", column.values))
-
-
-def booleans(column: Column) -> NDArray[np.float64]:
-    """As 1 and 0: NaN where empty, infinity where something else is written.
-
-    Examples
-    --------
-    >>> booleans(Column("text", np.array(["Yes", "no", "", "perhaps"], dtype=object)))
-    array([ 1.,  0., nan, inf])
-    """
-    if column.stored != "text":
-        values = column.numbers()
-        return np.where(np.isnan(values) | np.isin(values, (0.0, 1.0)), values, np.inf)
-    known = {"": np.nan, **dict.fromkeys(TRUE, 1.0), **dict.fromkeys(FALSE, 0.0)}
-    known |= {"1": 1.0, "0": 0.0}
-    return np.array([known.get(cell.lower(), np.inf) for cell in without_marks(column).values])
-
-
-def days(column: Column) -> NDArray[np.float64]:
-    """Dates as days since 1970 (UTC): NaN where empty, infinity where something else is written.
-
-    Examples
-    --------
-    >>> days(Column("text", np.array(["1970-01-02", "1970-01-01T12:00", "soon"], dtype=object)))
-    array([1. , 0.5, inf])
-    """
-    if column.stored == "date":
-        since = (column.values - np.datetime64(0, "us")) / np.timedelta64(1, "D")
-        return np.asarray(since, dtype=np.float64)
-    if column.stored != "text":
-        return np.where(column.empty(), np.nan, np.inf)
-    return np.array([_day(cell) for cell in without_marks(column).values], dtype=np.float64)
-
-
-def _day(cell: str) -> float:
-    if not cell:
-        return np.nan
-    try:
-        if not _ISO.match(cell):
-            return np.inf
-        when = datetime.fromisoformat(cell)
-    except ValueError:
-        return np.inf
-    when = when.replace(tzinfo=UTC) if when.tzinfo is None else when
-    return (when - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds() / 86400
 
 
 PERIODS = {"season": 365.2425, "weekday": 7.0, "hour": 1.0}
@@ -233,7 +178,7 @@ def describe(
     called
         What the rows are in messages.
     """
-    marked = without_marks(column)
+    marked = column.without_marks()
     if bool(marked.empty().all()):
         raise DataError(
             f"column {name!r}: empty in all {len(column)} {called}; fill it, or leave it out "
@@ -243,11 +188,11 @@ def describe(
         field = None if category else _typed(name, marked, rows, wanted)
         return field or _categories(name, column, wanted or category)
     if column.stored == "date":
-        return _dates(name, days(column))
+        return _dates(name, column.days())
     values = column.numbers()
     if np.isinf(values).any():
         row = rows[int(np.isinf(values).argmax())]
-        raise DataError(f"row {row}, column {name!r}: infinite; mend it")
+        raise DataError(f"row {row}, column {name!r}: infinite; fix it")
     return _numbers(name, values, column.stored == "boolean", wanted)
 
 
@@ -256,33 +201,67 @@ def _typed(name: str, marked: Column, rows: Any, wanted: bool) -> Field | None:
     values = marked.numbers()
     full = ~marked.empty()
     fine = np.isfinite(values[full])
+    codes, names = marked.coded()
     if fine.all():
-        if any(map(_CODE.fullmatch, marked.values)):  # 01234 is the name of something
+        if any(map(_CODE.fullmatch, names)):  # 01234 is the name of something
             return None
         return _numbers(name, values, False, wanted)
     if fine.mean() >= 0.5:
         _refuse(name, marked, rows, full, fine, "a number")
-    texts = marked.values[full]
-    meant = {text: almost_number(text) for text in set(texts)}
-    plain = fine | np.array([meant[text] for text in texts])
+    plain = fine | np.array([almost_number(text) for text in names])[codes[full]]
     if plain.mean() >= 0.5:
         at = int(np.flatnonzero(full)[(plain & ~fine).argmax()])
         raise DataError(
-            f"row {rows[at]}, column {name!r}: {marked.values[at][:40]!r} is not read as a number; "
-            f"write numbers as 1234.5, without commas and %, or say that the column holds "
-            f"categories with --category {name!r} (category=)"
+            f"row {rows[at]}, column {name!r}: {names[codes[at]][:40]!r} is not read as a number; "
+            f"{HOW}; or say that the column holds categories with --category {name!r} (category=)"
         )
-    flags = booleans(marked)
+    flags = marked.booleans()
     if np.isfinite(flags[full]).all():
         return _numbers(name, flags, True, False)
-    if any(map(_ISO.match, meant)):
-        when = days(marked)
+    if any(ISO.match(text) or NUMERIC_DATE.fullmatch(text) for text in names):
+        order = _date_order(names, marked.options.day_first)
+        when = marked.days(day_first=order.day_first)
         fine = np.isfinite(when[full])
         if fine.all():
-            return _dates(name, when)
+            return _dates(name, when, order)
         if fine.mean() >= 0.5:
             _refuse(name, marked, rows, full, fine, "a date such as 2024-03-31")
     return None
+
+
+class _DateOrder(NamedTuple):
+    """How dates such as 01/02/2020 are read, and a sentence on it."""
+
+    day_first: bool = False
+    note: str = ""
+
+
+ISO_DATES = _DateOrder()
+
+
+def _date_order(texts: Sequence[str], asked: bool | None) -> _DateOrder:
+    """Decide by the dates of a column, unless it is said, whether the day comes first.
+
+    Examples
+    --------
+    >>> _date_order(["31/01/2020", "01/02/2020"], None)
+    _DateOrder(day_first=True, note='; read day first')
+    """
+    found = [match for text in texts if (match := NUMERIC_DATE.fullmatch(text))]
+    if not found:
+        return ISO_DATES
+    first, second = ([int(match[k]) for match in found] for k in (1, 3))
+    votes = sum(part > 12 for part in first), sum(part > 12 for part in second)
+    if asked is not None or any(votes):
+        day_first = votes[0] > votes[1] if asked is None else asked
+        return _DateOrder(day_first, f"; read {'day' if day_first else 'month'} first")
+    day_first = found[0][2] == "."
+    return _DateOrder(
+        day_first,
+        f"; {found[0].string!r} could be read either way and is read "
+        f"{'day' if day_first else 'month'} first (override with "
+        f"--{'month' if day_first else 'day'}-first)",
+    )
 
 
 def _refuse(
@@ -291,8 +270,8 @@ def _refuse(
     """Name the first cell that is not what most of a column are."""
     at = int(np.flatnonzero(full)[(~fine).argmax()])
     raise DataError(
-        f"row {rows[at]}, column {name!r}: {marked.values[at][:40]!r} is not {what}, "
-        f"{int(fine.sum())} others of the column are; mend it, or say that it holds categories "
+        f"row {rows[at]}, column {name!r}: {marked.texts()[at][:40]!r} is not {what}, "
+        f"{int(fine.sum())} others of the column are; fix it, or say that it holds categories "
         f"with --category {name!r} (category=)"
     )
 
@@ -314,7 +293,7 @@ def _numbers(name: str, values: NDArray[np.float64], boolean: bool, wanted: bool
     return Field(name, kind, fill, low, high, bool(gaps), note=what + filled)
 
 
-def _dates(name: str, t: NDArray[np.float64]) -> Field:
+def _dates(name: str, t: NDArray[np.float64], order: _DateOrder = ISO_DATES) -> Field:
     seen = t[~np.isnan(t)]
     gaps = len(t) - len(seen)
     varies = np.ptp(np.array(date_parts(seen, ALL_PARTS)), axis=1) > 1e-6
@@ -323,18 +302,28 @@ def _dates(name: str, t: NDArray[np.float64]) -> Field:
     if not parts and not gaps:
         return Field(name, "left out", note=f"constant, {first} everywhere")
     filled = "; missing ones filled with the median, a column says where" if gaps else ""
-    note = f"date from {first} to {last}, as {', '.join(parts)}{filled}"
+    note = f"date from {first} to {last}, as {', '.join(parts)}{filled}{order.note}"
     fill, low, high = float(np.median(seen)), float(seen.min()), float(seen.max())
-    return Field(name, "date", fill, low, high, bool(gaps), parts=parts, note=note)
+    return Field(
+        name,
+        "date",
+        fill,
+        low,
+        high,
+        bool(gaps),
+        parts=parts,
+        note=note,
+        day_first=order.day_first,
+    )
 
 
 def _categories(name: str, column: Column, wanted: bool) -> Field:
-    texts = column.texts()
-    counts = Counter(text for text in texts if text)
-    n, gaps = len(texts), int((texts == "").sum())
+    codes, texts = column.coded()
+    counts = dict(zip(texts, np.bincount(codes, minlength=len(texts)).tolist(), strict=True))
+    n, gaps = len(codes), counts.pop("", 0)
     first = next(iter(counts))
     hint = ""
-    if _DATE.match(first) and not _ISO.match(first):
+    if _DATE.match(first) and not ISO.match(first):
         hint = f" ({first[:20]!r} looks like a date: write dates as 2024-03-31)"
     if len(counts) > MANY and not wanted:
         raise DataError(

@@ -5,7 +5,8 @@ from typing import Any
 
 from vntransfer.checks import Names
 from vntransfer.checks import names as check_names
-from vntransfer.tables.problem import Problem, read_problem
+from vntransfer.tables.options import ReadOptions
+from vntransfer.tables.problem import Problem, TableColumns, read_problem
 from vntransfer.workflows.table_model import TableModel
 from vntransfer.workflows.target_fit import COMPARED, check_method, fit_target
 
@@ -24,28 +25,32 @@ def adapt(
     candidates: Sequence[str] | None = None,
     compare: Sequence[str] = COMPARED,
     random_state: int = 0,
-    delimiter: str = ",",
+    read_options: ReadOptions | None = None,
 ) -> TableModel:
     """Train on the labeled places of a table for one, or several, without labels.
 
     Parameters
     ----------
-    data, delimiter
-        A csv, csv.gz or parquet file, or a table in memory; see `read_frame`.
+    data
+        A csv or parquet file, or a table in memory; see `read_frame`.
     domain, response
         Columns that say where a row comes from, and what is to be predicted.
     target
         The place, or places, to predict for.
     method
         "auto" or an id of ``METHODS``.
-    features, drop, category, use_target_labels
-        See `read_problem`.
+    features, drop, category
+        See `TableColumns`.
+    use_target_labels
+        Whether labeled rows of the target become one more source.
     candidates
         Of "auto"; None: all.
     compare
         Methods that are judged beside a method other than "auto".
     random_state
         Seed.
+    read_options
+        How the file is written; None: detected.
 
     Examples
     --------
@@ -64,14 +69,10 @@ def adapt(
     check_method(method)
     problem = read_problem(
         data,
-        domain=domain,
-        response=response,
+        TableColumns(domain, response, features, drop, category),
         targets=check_names("target", target),
-        features=features,
-        drop=drop,
-        category=category,
         use_target_labels=use_target_labels,
-        delimiter=delimiter,
+        options=read_options,
     )
     return fit_problem(
         problem, method=method, candidates=candidates, compare=compare, random_state=random_state
@@ -106,4 +107,5 @@ def fit_problem(
         {n: own.calibration for n, own in fitted.items() if own.calibration is not None},
         {"method": method, "random_state": random_state, "files": dict(problem.sha256)},
         problem.notes,
+        problem.options,
     )

@@ -22,9 +22,11 @@ from vntransfer.display import counted, data_frame, one_line, rounded, short
 from vntransfer.errors import ArgumentError
 from vntransfer.storage.folder import Savable
 from vntransfer.storage.record import SavedModel
-from vntransfer.tables.encoder import Findings, TableEncoder
-from vntransfer.tables.files import Column
+from vntransfer.tables.columns import Column
+from vntransfer.tables.encoder import TableEncoder
 from vntransfer.tables.frame import read_frame
+from vntransfer.tables.options import DEFAULTS, ReadOptions
+from vntransfer.workflows.predictions import Answers, later_options
 
 Floats = NDArray[np.float64]
 
@@ -57,7 +59,9 @@ class ContinualModel(Savable):
     method
         Its id.
     notes
-        Sentences on rows that were left out.
+        Sentences on how the table was read, and on rows that were left out.
+    read_options
+        How the table was written.
     """
 
     encoder: TableEncoder
@@ -73,6 +77,7 @@ class ContinualModel(Savable):
     initial: Floats
     method: str
     notes: tuple[str, ...] = ()
+    read_options: ReadOptions = DEFAULTS
 
     gives: ClassVar = ("predicted",)
     sources: ClassVar[frozenset[str]] = frozenset()
@@ -148,15 +153,16 @@ class ContinualModel(Savable):
         """Mean score on a task 0, 1, 2, ... tasks after it was learned."""
         return forgetting_curve(self.matrix)
 
-    def predict(self, data: Any, *, delimiter: str = ",") -> NDArray[Any]:
+    def predict(self, data: Any, *, read_options: ReadOptions | None = None) -> NDArray[Any]:
         """Predict the rows of a table: numbers, or names of classes."""
 
         def needed(table: str, every: list[str]) -> list[str]:
             self.check(every, None)
             return self.encoder.needed
 
-        frame = read_frame(data, columns=needed, delimiter=delimiter)
-        return self.answers(frame.columns, frame.rows)["predicted"]
+        options = later_options(self.read_options, read_options)
+        frame = read_frame(data, columns=needed, options=options)
+        return self.answers(frame.columns, frame.rows).columns["predicted"]
 
     def check(self, names: Sequence[str], target: Names | None) -> list[str]:
         """Compare the columns of a table with those of the training table, and give notes."""
@@ -174,15 +180,17 @@ class ContinualModel(Savable):
         *,
         target: Names | None = None,
         level: float = 0.9,
-        findings: Findings | None = None,
-    ) -> dict[str, NDArray[Any]]:
+    ) -> Answers:
         """Predict rows that were read and checked; which task they are of is not asked."""
-        X = scaled(self.encoder.transform(columns, rows, findings), self.center, self.scale)
+        encoded = self.encoder.encode(columns, rows)
+        X = scaled(encoded.X, self.center, self.scale)
         with torch.no_grad():
             output = self.net(torch.from_numpy(X).float()).double().numpy()
         if self.classes:
-            return {"predicted": np.array(self.classes, dtype=object)[output.argmax(1)]}
-        return {"predicted": np.asarray(output[:, 0] * self.unit[1] + self.unit[0])}
+            found: NDArray[Any] = np.array(self.classes, dtype=object)[output.argmax(1)]
+        else:
+            found = np.asarray(output[:, 0] * self.unit[1] + self.unit[0])
+        return Answers({"predicted": found}, encoded.findings)
 
     def _saved(self) -> SavedModel:
         arrays = {f"net/{k}": v.contiguous().numpy() for k, v in self.net.state_dict().items()}
@@ -190,6 +198,7 @@ class ContinualModel(Savable):
         layers = [layer for layer in self.net.modules() if isinstance(layer, nn.Linear)]
         record = {
             "schema": self.encoder.as_json(),
+            "reading": self.read_options.as_json(),
             "sizes": [layers[0].in_features, *(layer.out_features for layer in layers)],
             **{name: getattr(self, name) for name in PLAIN},
         }
@@ -211,6 +220,7 @@ class ContinualModel(Savable):
         others |= {name: tuple(map(str, record[name])) for name in ("classes", "names", "notes")}
         return cls(
             encoder=TableEncoder.from_json(record["schema"]),
+            read_options=ReadOptions.from_json(record.get("reading", {})),
             net=net.eval(),
             unit=(mean, spread),
             **others,

@@ -1,6 +1,7 @@
 """Tasks of a table, learned one after another by one network, and what is kept of them."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import chain
 from typing import Any, Literal
 
@@ -15,11 +16,12 @@ from vntransfer.continual.metrics import score
 from vntransfer.continual.networks import dense
 from vntransfer.errors import ArgumentError, DataError, DivergedError, DomainError
 from vntransfer.progress import Progress, silent
+from vntransfer.tables.columns import MISSING, Column
 from vntransfer.tables.encoder import TableEncoder
-from vntransfer.tables.files import Column
 from vntransfer.tables.frame import Frame
-from vntransfer.tables.problem import read_features, read_places
-from vntransfer.tables.schema import MISSING, almost_number, without_marks
+from vntransfer.tables.options import ReadOptions
+from vntransfer.tables.problem import TableColumns, read_places
+from vntransfer.tables.schema import HOW, almost_number
 from vntransfer.workflows.continual_model import ContinualModel as ContinualModel
 from vntransfer.workflows.continual_model import scaled as scaled
 
@@ -47,7 +49,7 @@ def learn_tasks(
     lr: float = 0.01,
     batch_size: int = 4,
     random_state: int = 0,
-    delimiter: str = ",",
+    read_options: ReadOptions | None = None,
     progress: Progress | None = None,
 ) -> ContinualModel:
     """Learn the tasks of a table one after another, and score held-out rows of all after each.
@@ -57,7 +59,7 @@ def learn_tasks(
 
     Parameters
     ----------
-    data, delimiter
+    data
         A file, or a table in memory; see `read_frame`.
     task, response
         Columns that say which task a row is of, and what is to be learned.
@@ -70,13 +72,15 @@ def learn_tasks(
     epochs
         Passes over each task.
     features, drop, category
-        See `read_problem`.
+        See `TableColumns`.
     held_out
         Share of each task's rows that are scored and not learned.
     hidden, lr, batch_size
         Of the network and its training.
     random_state
         Seed.
+    read_options
+        How the file is written; None: detected.
     progress
         Called with the method's name, how many tasks are learned, and how many there are.
 
@@ -92,7 +96,7 @@ def learn_tasks(
     """
     check_options(method, kind, order, held_out)
     random_state, sizes = whole("random_state", random_state), _sizes(hidden)
-    frame, columns = read_features(data, task, response, features, drop, delimiter)
+    frame, columns = TableColumns(task, response, features, drop, category).read(data, read_options)
     kind = _kind(frame.columns[response], kind)
     frame, notes = _labeled(frame, task, response, kind)
     places = read_places(frame, task)
@@ -113,7 +117,7 @@ def learn_tasks(
         category=category,
         called="training rows",
     )
-    X = encoder.transform(cells, frame.rows)
+    X = encoder.encode(cells, frame.rows).X
     center, scale = X[train].mean(0), X[train].std(0)
     scale[scale == 0] = 1.0
     X = scaled(X, center, scale)
@@ -166,6 +170,7 @@ def learn_tasks(
         initial,
         method,
         notes,
+        frame.options,
     )
 
 
@@ -218,8 +223,9 @@ def _kind(column: Column, kind: Kind) -> Kind:
         return kind
     if column.stored != "text":
         return "regression" if column.stored == "number" else "classification"
-    texts = [text for text in without_marks(column).texts() if text]
-    numbers = Column("text", np.array(texts, dtype=object)).numbers()
+    marked = column.without_marks()
+    full = ~marked.empty()
+    texts, numbers = marked.texts()[full], marked.numbers()[full]
     meant = [bool(np.isfinite(x)) or almost_number(t) for x, t in zip(numbers, texts, strict=True)]
     return "regression" if 2 * sum(meant) >= len(meant) else "classification"
 
@@ -227,9 +233,9 @@ def _kind(column: Column, kind: Kind) -> Kind:
 def _labeled(frame: Frame, task: str, response: str, kind: Kind) -> tuple[Frame, tuple[str, ...]]:
     """Keep the rows that have a response, and say which are left out; None may be a class."""
     column = frame.columns[response]
-    gaps = (without_marks(column) if kind == "regression" else column).empty()
+    gaps = (column.without_marks() if kind == "regression" else column).empty()
     if not gaps.any():
-        return frame, ()
+        return frame, frame.notes
     if gaps.all():
         raise DataError(f"{frame.name}: column {response!r} is empty in all rows; fill it")
     places, kept = read_places(frame, task), np.flatnonzero(~gaps)
@@ -239,20 +245,22 @@ def _labeled(frame: Frame, task: str, response: str, kind: Kind) -> tuple[Frame,
         for name in dict.fromkeys(places[gaps].tolist())
     )
     columns = {name: own.take(kept) for name, own in frame.columns.items()}
-    return Frame(columns, np.asarray(frame.rows)[kept].tolist(), frame.sha256, frame.name), notes
+    rows = np.asarray(frame.rows)[kept].tolist()
+    return replace(frame, columns=columns, rows=rows), (*frame.notes, *notes)
 
 
 def _labels(frame: Frame, response: str, kind: Kind) -> tuple[NDArray[Any], tuple[str, ...]]:
     """Responses, and names of classes if they are classes."""
     column = frame.columns[response]
     if kind == "regression":
-        values = without_marks(column).numbers()
+        values = column.without_marks().numbers()
         bad = ~np.isfinite(values)
         if bad.any():
             i = int(bad.argmax())
+            cell = column.take([i]).texts()[0]
             raise DataError(
-                f"{frame.name}: row {frame.rows[i]}, column {response!r}: "
-                f"{column.texts()[i][:40]!r} is not a finite number; mend it, or ask for "
+                f"{frame.name}: row {frame.rows[i]}, column {response!r}: {cell[:40]!r} is not a "
+                f"finite number; {HOW if almost_number(cell) else 'fix it'}, or ask for "
                 f"classification"
             )
         return values, ()

@@ -15,15 +15,16 @@ from vntransfer.errors import ArgumentError, DataError
 from vntransfer.progress import Progress, silent
 from vntransfer.storage.files import atomic_write
 from vntransfer.storage.places import check_file
+from vntransfer.tables.columns import MISSING, Column
 from vntransfer.tables.encoder import Findings, TableEncoder
-from vntransfer.tables.files import CHUNK, Chunk, Column, chunks, expand, header
-from vntransfer.tables.schema import MISSING, without_marks
+from vntransfer.tables.files import CHUNK, Chunk, chunks, expand, is_parquet, open_table
+from vntransfer.tables.options import ReadOptions
+from vntransfer.workflows.predictions import Answers, later_options
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """With these a spreadsheet takes a cell for a formula."""
 
 Write = Callable[[Sequence[Any]], None]
-Answers = Mapping[str, NDArray[Any]]
 
 
 class Predictor(Protocol):
@@ -49,6 +50,10 @@ class Predictor(Protocol):
     def sources(self) -> frozenset[str]:
         """Places with which nothing is compared, since their responses were learned."""
 
+    @property
+    def read_options(self) -> ReadOptions:
+        """How the training table was written."""
+
     def made_for(self, target: Names | None) -> str | None:
         """Name the place that all rows are predicted for; None: what each row says."""
 
@@ -62,7 +67,6 @@ class Predictor(Protocol):
         *,
         target: Names | None,
         level: float,
-        findings: Findings,
     ) -> Answers:
         """Predict rows: numbers, or texts for classes."""
 
@@ -104,7 +108,7 @@ class Written:
     def count(
         self,
         response: Column,
-        found: Answers,
+        found: Mapping[str, NDArray[Any]],
         classes: Sequence[str] = (),
         learned: NDArray[Any] | bool = False,
     ) -> None:
@@ -128,7 +132,7 @@ class Written:
             known = ~np.isin(truth, [mark for mark in MISSING if mark not in classes])
             gap = np.asarray(truth != value, dtype=np.float64)
         else:
-            truth = without_marks(response).numbers()
+            truth = response.without_marks().numbers()
             known = np.isfinite(truth)
             gap = np.abs(truth - value)
         self.learned += int((known & learned).sum())
@@ -172,8 +176,7 @@ def predict_file(
     level: float = 0.9,
     columns: bool = True,
     escape_formulas: bool = False,
-    delimiter: str = ",",
-    size: int = CHUNK,
+    read_options: ReadOptions | None = None,
     progress: Progress | None = None,
 ) -> Written:
     """Predict the rows of a file and write them to another.
@@ -183,7 +186,7 @@ def predict_file(
     model
         What `adapt` or `learn_tasks` gave.
     path
-        A csv, csv.gz or parquet file.
+        A csv or parquet file.
     out
         A csv or parquet file, written whole or not at all; None: nothing is written.
     target
@@ -195,10 +198,9 @@ def predict_file(
         Whether the file's own columns are written too.
     escape_formulas
         Whether texts that a spreadsheet would take for formulas get an apostrophe in front (csv).
-    delimiter
-        Of the csv file that is read, and written.
-    size
-        Rows at a time.
+    read_options
+        How the file is written; what is not given is as in the training table, but for the
+        delimiter, which is detected. A csv file is written with the same delimiter.
     progress
         Called with "rows" and how many are written; how many there are is not known.
     """
@@ -207,37 +209,45 @@ def predict_file(
         raise ArgumentError(f"path: {1 + len(more)} files, such as {more[0]}; predict one by one")
     if out is not None:
         check_file(out, [file])
-    names = header(file, delimiter)
-    done = Written(notes=model.check(names, target))
-    domain, response = model.roles
-    wanted = names if columns else [n for n in names if n in {*model.encoder.needed, *model.roles}]
-    added = [f"{response} {what}" for what in model.gives]
-    if taken := [name for name in added if name in names]:
-        raise DataError(f"{file}: has a column {taken[0]!r} already; rename it or drop it")
-    shown = wanted if columns else [n for n in (domain,) if n in names]
-    copied = {*names} - {*model.encoder.needed, *model.roles}
-    written = [_free_name(shown), *shown, *added]
-    place, elsewhere = model.made_for(target) if target is None else None, 0
-    with _writer(out, written, delimiter, escape_formulas) as write:
-        for chunk in chunks(file, wanted, delimiter=delimiter, size=size, copied=copied):
-            found = model.answers(
-                chunk.columns, chunk.rows, target=target, level=level, findings=done.findings
+    options = later_options(model.read_options, read_options)
+    with open_table(file, options) as table:
+        done = Written(notes=[*table.notes, *model.check(table.names, target)])
+        asked = None if read_options is None else read_options.encoding
+        if asked is None and table.options.encoding is not None:
+            done.notes.append(
+                f"read as {table.options.encoding}, as in training; override with --encoding"
             )
-            done.rows += len(chunk.rows)
-            places = chunk.columns[domain].texts() if domain in chunk.columns else None
-            if place is not None and places is not None:
-                elsewhere += int((places != place).sum())
-            if response in chunk.columns:
-                learned = False if places is None else np.isin(places, [*model.sources])
-                done.count(chunk.columns[response], found, model.classes, learned)
-            write(_written(chunk, shown, found))
-            (progress or silent)("rows", done.rows, None)
-        if not done.rows:
-            raise DataError(f"{file}: has a header but no rows; nothing to predict")
+        names, (domain, response) = table.names, model.roles
+        added = [f"{response} {what}" for what in model.gives]
+        if taken := [name for name in added if name in names]:
+            raise DataError(f"{file}: has a column {taken[0]!r} already; rename it or drop it")
+        shown = names if columns else [n for n in (domain,) if n in names]
+        needed = {*model.encoder.needed, *model.roles}
+        # of csv all is read: a row is empty only if every cell is
+        wanted = [n for n in names if columns or n in needed or not is_parquet(file)]
+        written = [_free_name(shown), *shown, *added]
+        place, elsewhere = model.made_for(target) if target is None else None, 0
+        with _writer(out, written, table.options.delimiter or ",", escape_formulas) as write:
+            for chunk in chunks(table, wanted, size=CHUNK, copied={*names} - needed):
+                found = model.answers(chunk.columns, chunk.rows, target=target, level=level)
+                done.findings += found.findings
+                done.rows += len(chunk.rows)
+                places = chunk.columns[domain].texts() if domain in chunk.columns else None
+                if place is not None and places is not None:
+                    elsewhere += int((places != place).sum())
+                if response in chunk.columns:
+                    learned = False if places is None else np.isin(places, [*model.sources])
+                    done.count(chunk.columns[response], found.columns, model.classes, learned)
+                write(_written(chunk, shown, found.columns))
+                (progress or silent)("rows", done.rows, None)
+            if not done.rows:
+                raise DataError(f"{file}: has a header but no rows; nothing to predict")
+    if table.empty_rows:
+        done.notes.append(f"{table.empty_rows} empty rows are left out")
     if elsewhere:
         done.notes.append(
             f"{elsewhere} of {done.rows} rows are not of {place!r}, which the model is made for, "
-            f"and are predicted all the same"
+            f"and are predicted anyway"
         )
     if done.learned:
         done.notes.append(
@@ -264,7 +274,7 @@ def _as_classes(texts: NDArray[Any], classes: Sequence[str]) -> NDArray[Any]:
 
 def _plain(text: str) -> str:
     """Write booleans and numbers in one way."""
-    value = Column("text", np.array([text], dtype=object)).numbers()[0]
+    value = Column.of_texts([text]).numbers()[0]
     if np.isfinite(value):
         return repr(float(value))
     return text.lower() if text.lower() in ("true", "false") else text
@@ -284,9 +294,11 @@ def _free_name(taken: Sequence[str]) -> str:
     return name
 
 
-def _written(chunk: Chunk, shown: list[str], found: Answers) -> list[Any]:
+def _written(chunk: Chunk, shown: list[str], found: Mapping[str, NDArray[Any]]) -> list[Any]:
     """Columns in the order in which they are written: row numbers, the file's own, answers."""
-    values = [Column("text", own) if own.dtype == object else own for own in found.values()]
+    values = [
+        Column.of_texts(own.tolist()) if own.dtype == object else own for own in found.values()
+    ]
     return [np.asarray(chunk.rows), *(chunk.columns[name] for name in shown), *values]
 
 
@@ -317,7 +329,7 @@ def _cells(columns: Any, escape: bool) -> Iterator[tuple[str, ...]]:
         if not isinstance(own, Column):
             made.append(["" if value != value else f"{value:.10g}" for value in own.tolist()])
         elif escape and own.stored == "text":
-            made.append([_escaped(text) for text in own.values])
+            made.append([_escaped(text) for text in own.texts()])
         else:
             made.append(own.copies().tolist())
     return zip(*made, strict=True)
@@ -358,18 +370,14 @@ class _Parquet:
         import pyarrow
         import pyarrow.parquet
 
-        kinds = {"number": pyarrow.float64(), "boolean": pyarrow.bool_(), "text": pyarrow.string()}
         arrays = []
         for own in columns:
             if not isinstance(own, Column):
                 arrays.append(pyarrow.array(own, from_pandas=True))
-                continue
-            if own.arrow is not None:
-                arrays.append(own.arrow)
-                continue
-            values = own.values.astype(bool) if own.stored == "boolean" else own.values
-            kind = kinds.get(own.stored, pyarrow.timestamp("us"))
-            arrays.append(pyarrow.array(values, type=kind, mask=own.empty()))
+            elif own.original is None:  # texts of a csv file
+                arrays.append(pyarrow.array(own.texts(), pyarrow.string(), mask=own.empty()))
+            else:
+                arrays.append(own.original)
         table = pyarrow.Table.from_arrays(arrays, names=self.names)
         if self.writer is None:
             self.writer = pyarrow.parquet.ParquetWriter(self.file, table.schema)

@@ -1,20 +1,42 @@
 """Predicted responses of a table, with their intervals."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vntransfer.display import counted, data_frame, one_line, rounded
+from vntransfer.tables.encoder import Findings
+from vntransfer.tables.options import DEFAULTS, ReadOptions
 
 Floats = NDArray[np.float64]
+
+
+class Answers(NamedTuple):
+    """Predicted columns of some rows: numbers, or texts for classes; what was unusual in them."""
+
+    columns: Mapping[str, NDArray[Any]]
+    findings: Findings
+
+
+def later_options(trained: ReadOptions, given: ReadOptions | None) -> ReadOptions:
+    """Read a later file as the training table was, but for what is given and the delimiter.
+
+    Examples
+    --------
+    >>> later_options(ReadOptions(delimiter=";", decimal=","), None)
+    ReadOptions(delimiter=None, decimal=',', thousands=None, encoding=None, day_first=None, units=())
+    """  # noqa: E501
+    return (given or DEFAULTS).over(replace(trained, delimiter=None))
 
 
 @dataclass(frozen=True, eq=False)
 class Predictions:
     """Predicted responses (n,) with the ends of their intervals, NaN where there are none.
+
+    ``findings`` says what was unusual in the rows.
 
     Examples
     --------
@@ -32,6 +54,7 @@ class Predictions:
     value: Floats
     low: Floats
     high: Floats
+    findings: Findings = field(default_factory=Findings)
 
     def to_frame(self) -> Any:
         """Give a pandas data frame with the columns ``predicted``, ``low`` and ``high``."""

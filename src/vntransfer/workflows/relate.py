@@ -6,6 +6,7 @@ from typing import Any
 from vntransfer.progress import Progress
 from vntransfer.relations import RIDGE, Engine, Noise, Null, RelateSettings, Relation
 from vntransfer.relations.compare import compare, summarize_domains
+from vntransfer.tables.options import ReadOptions
 from vntransfer.workflows.relate_tables import read_table
 
 
@@ -17,7 +18,7 @@ def relate(
     features: Sequence[str] | None = None,
     drop: Sequence[str] = (),
     category: Sequence[str] = (),
-    delimiter: str = ",",
+    read_options: ReadOptions | None = None,
     divergence: str = "conditional_von_neumann",
     null: Null = "relation",
     noise: Noise = "wild",
@@ -44,8 +45,8 @@ def relate(
     features, drop, category
         Columns of the table to use (None: all others), not to use, and to take for categories
         even if they look like numbers.
-    delimiter
-        Between the cells of a csv file.
+    read_options
+        How the files are written; None: detected.
     divergence
         An id of `DIVERGENCES`; the mean of both directions is taken.
     null, noise
@@ -100,5 +101,5 @@ def relate(
     )
     if settings.domain is None:
         return compare(summarize_domains(data, settings.random_state), settings, progress=progress)
-    made, encoder, notes = read_table(data, settings, delimiter=delimiter, progress=progress)
+    made, encoder, notes = read_table(data, settings, options=read_options, progress=progress)
     return compare(made, settings, notes=notes, treatment=encoder.summary(), progress=progress)

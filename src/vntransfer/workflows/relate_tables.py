@@ -1,6 +1,6 @@
 """Tables of any size become summaries: read once, piece by piece, here or on several workers."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,21 +12,20 @@ from vntransfer.errors import DataError
 from vntransfer.progress import Progress, silent
 from vntransfer.relations import RelateSettings
 from vntransfer.relations.summaries import Summaries
-from vntransfer.tables import Findings, Frame, TableEncoder, read_frame
+from vntransfer.tables import Frame, ReadOptions, TableColumns, TableEncoder, read_frame
+from vntransfer.tables.columns import MISSING, from_arrow
+from vntransfer.tables.csv_files import opened_csv
 from vntransfer.tables.files import (
-    Column,
+    ParquetFile,
     chunks,
     expand,
-    header,
     is_parquet,
-    need,
-    open_parquet,
-    parquet_column,
+    open_table,
+    parquet_columns,
 )
 from vntransfer.tables.prefetch import ahead
-from vntransfer.tables.preview import first_rows, look
-from vntransfer.tables.problem import choose_features, read_places, read_responses
-from vntransfer.tables.schema import MISSING
+from vntransfer.tables.preview import look
+from vntransfer.tables.problem import read_places, read_responses
 
 ROWS, STEP = 65_536, 4_000_000
 """Rows, and cells, per step."""
@@ -38,7 +37,6 @@ MOST = 200
 """Places from which on the column is hardly the one that was meant."""
 
 _FAST_CSV = 32 * 2**20
-_CSV_BLOCK = 2 * 2**20  # Arrow reads many ahead: with 16 MiB each they alone hold half a GB
 
 
 @dataclass(frozen=True)
@@ -48,7 +46,7 @@ class ReadingPlan:
     domain: str
     response: str
     encoder: TableEncoder
-    delimiter: str
+    options: ReadOptions
     random_state: int
 
     @property
@@ -75,56 +73,51 @@ class FilePart:
     file: Path
     groups: tuple[int, ...] | None
     number: int
-    first: int = 2
 
 
 def read_table(
     data: Any,
     settings: RelateSettings,
     *,
-    delimiter: str = ",",
+    options: ReadOptions | None = None,
     progress: Progress | None = None,
 ) -> tuple[Summaries, TableEncoder, list[str]]:
     """Summaries of the domains of a table, how its columns were encoded, and notes.
 
     See `relate` for the arguments; the settings name the columns of domains and responses.
     """
-    domain, response = settings.domain or "", settings.response or ""
-    features, drop, category = settings.features, settings.drop, settings.category
+    columns = TableColumns(
+        settings.domain or "",
+        settings.response or "",
+        settings.features,
+        settings.drop,
+        settings.category,
+    )
     random_state, report = settings.random_state, progress or silent
     if isinstance(data, Frame) or hasattr(data, "columns") or hasattr(data, "keys"):
-        frame = read_frame(data)
-        names = choose_features(frame.name, list(frame.columns), domain, response, features, drop)
+        frame = read_frame(data, options=options)
+        names = columns.choose(frame.name, list(frame.columns))
         encoder = TableEncoder.fit(
             {name: frame.columns[name] for name in names},
-            wanted=features or (),
-            category=category,
+            wanted=columns.features or (),
+            category=columns.category,
         )
-        plan = ReadingPlan(domain, response, encoder, delimiter, random_state)
+        plan = ReadingPlan(columns.domain, columns.response, encoder, frame.options, random_state)
         made = Summaries(len(encoder.names))
-        _add(
-            made,
-            plan,
-            Path(frame.name),
-            frame.rows,
-            frame.columns,
-            np.random.default_rng(random_state),
-        )
+        _add(made, plan, frame, np.random.default_rng(random_state))
         return made, encoder, _notes(made, encoder)
     files = expand(data)
-    first = header(files[0], delimiter)
-    names = choose_features(str(files[0]), first, domain, response, features, drop)
-    for file in files[1:]:
-        need(file, header(file, delimiter), [*names, response, domain])
-    looked, rows, all_seen = look(files, names, delimiter)
+    with open_table(files[0], options) as first:
+        names = columns.choose(str(files[0]), first.names)
+    seen = look(files, names, [columns.domain, columns.response], options or ReadOptions())
     encoder = TableEncoder.fit(
-        looked,
-        rows,
-        wanted=features or (),
-        category=category,
-        called="rows" if all_seen else "rows that were looked at",
+        {name: seen.columns[name] for name in names},
+        seen.where,
+        category=columns.category,
+        wanted=columns.features or (),
+        called="rows" if seen.complete else "rows that were looked at",
     )
-    plan = ReadingPlan(domain, response, encoder, delimiter, random_state)
+    plan = ReadingPlan(columns.domain, columns.response, encoder, seen.options, random_state)
     parts = _parts(files)
     if settings.engine == "dask":
         from vntransfer.workflows.relate_dask import over_workers
@@ -132,14 +125,15 @@ def read_table(
         made = over_workers(plan, parts, settings.scheduler)
     else:
         made = Summaries(len(encoder.names))
+        held = {own.name: own for own in seen.frames} if seen.complete else {}
         for part in parts:
             report(part.file.name, part.number, len(parts))
-            made.merge(summarize(plan, part))
+            made.merge(summarize(plan, part, held.get(str(part.file))))
         report(files[-1].name, len(parts), len(parts))
-    notes = _notes(made, encoder)
-    if not all_seen:
+    notes = [*seen.notes, *_notes(made, encoder)]
+    if not seen.complete:
         notes.append(
-            f"what the columns hold was judged by {len(rows):,} rows from all over the files"
+            f"what the columns hold was judged by {len(seen.where):,} rows from all over the files"
         )
     return made, encoder, notes
 
@@ -151,103 +145,88 @@ def _parts(files: Sequence[Path]) -> list[FilePart]:
         if not is_parquet(file):
             parts.append(FilePart(file, None, len(parts)))
             continue
-        with open_parquet(file) as opened:
-            first = first_rows(opened)
+        with open_table(file) as table:
+            assert isinstance(table, ParquetFile)
+            first = table.first_rows()
         groups: list[int] = []
         for k in range(len(first) - 1):
             groups.append(k)
             if first[k + 1] - first[groups[0]] >= PART or k == len(first) - 2:
-                parts.append(FilePart(file, tuple(groups), len(parts), first[groups[0]]))
+                parts.append(FilePart(file, tuple(groups), len(parts)))
                 groups = []
     return parts
 
 
-def summarize(plan: ReadingPlan, part: FilePart) -> Summaries:
-    """Read one part once. Runs wherever its file can be read."""
+def summarize(plan: ReadingPlan, part: FilePart, held: Frame | None = None) -> Summaries:
+    """Read one part once, unless its rows are held; runs wherever its file can be read."""
     made = Summaries(len(plan.encoder.names))
     rng = np.random.default_rng([plan.random_state, part.number])
     if part.groups is not None:
-        with open_parquet(part.file) as opened:
-            batches = (
-                batch
-                for group in part.groups  # one at a time: several at once are held in memory
-                for batch in opened.iter_batches(
-                    plan.rows, columns=plan.columns, row_groups=[group]
-                )
-            )
-            _add_batches(made, plan, part, batches, rng)
+        with open_table(part.file, plan.options) as table:
+            assert isinstance(table, ParquetFile)
+            batches = table.batches(plan.columns, plan.rows, part.groups)
+            with ahead(batches) as coming:  # the next ones are read meanwhile
+                for rows, batch in coming:
+                    if not _add_numbers(made, plan, batch, rng):
+                        frame = Frame(parquet_columns(table, batch), rows, name=str(part.file))
+                        _add(made, plan, frame, rng)
         return made
-    if plan.plain and part.file.suffix == ".csv" and part.file.stat().st_size > _FAST_CSV:
+    if held is not None:
+        for at in range(0, len(held), plan.rows):
+            some = slice(at, at + plan.rows)
+            columns = {name: held.columns[name].take(some) for name in plan.columns}
+            _add(made, plan, Frame(columns, held.rows[some], name=held.name), rng)
+        return made
+    large = part.file.suffix == ".csv" and part.file.stat().st_size > _FAST_CSV
+    if large and plan.plain and plan.options.thousands is None and not plan.options.units:
         quick = _quick_csv(plan, part)
         if quick is not None:
             return quick
-    for chunk in chunks(part.file, plan.columns, delimiter=plan.delimiter, size=plan.rows):
-        _add(made, plan, part.file, chunk.rows, chunk.columns, rng)
+    with open_table(part.file, plan.options) as table:
+        for chunk in chunks(table, plan.columns, size=plan.rows):
+            _add(made, plan, Frame(chunk.columns, chunk.rows, name=str(part.file)), rng)
     return made
 
 
 def _quick_csv(plan: ReadingPlan, part: FilePart) -> Summaries | None:
-    """Read a large csv of numbers by Arrow; None if a cell does not fit: `chunks` says which."""
-    try:
-        import pyarrow as pa
-        import pyarrow.csv
-    except ImportError:
-        return None
+    """Let Arrow convert a large csv of numbers; None if a cell does not fit."""
+    import pyarrow as pa
+
     types = dict.fromkeys(plan.columns, pa.float64()) | {plan.domain: pa.string()}
     made = Summaries(len(plan.encoder.names))
     rng = np.random.default_rng([plan.random_state, part.number])
-    try:
-        reader = pa.csv.open_csv(
-            part.file,
-            read_options=pa.csv.ReadOptions(block_size=_CSV_BLOCK),
-            parse_options=pa.csv.ParseOptions(delimiter=plan.delimiter),
-            convert_options=pa.csv.ConvertOptions(
-                column_types=types, include_columns=plan.columns, null_values=list(MISSING)
-            ),
-        )
-        _add_batches(made, plan, part, reader, rng)
-    except (pa.ArrowInvalid, KeyError):  # a KeyError: blanks around the names of columns
-        return None
+    with opened_csv(part.file, plan.options) as file:
+        try:
+            with ahead(file.number_batches(types, MISSING)) as coming:
+                for batch in coming:
+                    if not _add_numbers(made, plan, batch, rng):
+                        return None
+        except pa.ArrowInvalid:
+            return None
     return made
 
 
-def _add_batches(
-    made: Summaries,
-    plan: ReadingPlan,
-    part: FilePart,
-    batches: Iterable[Any],
-    rng: np.random.Generator,
-) -> None:
-    """Take in Arrow batches, the next ones being read meanwhile."""
-    row = part.first
-    with ahead(batches) as coming:
-        for batch in coming:
-            _add_batch(made, plan, part.file, row, batch, rng)
-            row += batch.num_rows
-
-
-def _add_batch(
-    made: Summaries, plan: ReadingPlan, file: Path, row: int, batch: Any, rng: np.random.Generator
-) -> None:
-    """Take in an Arrow batch; numbers go straight into a matrix, everything else is encoded."""
+def _add_numbers(made: Summaries, plan: ReadingPlan, batch: Any, rng: np.random.Generator) -> bool:
+    """Take in an Arrow batch of numbers as a matrix; False if a cell has to be encoded."""
     import pyarrow
 
     numeric = [*plan.encoder.needed, plan.response]
     types = [batch.column(name).type for name in numeric]
     fits = pyarrow.types.is_floating, pyarrow.types.is_integer
-    if plan.plain and all(any(fit(kind) for fit in fits) for kind in types):
-        Z = [batch.column(name).to_numpy(zero_copy_only=False) for name in numeric]
-        if any(own.dtype != np.float32 for own in Z):
-            Z = [own.astype(np.float64, copy=False) for own in Z]
-        with np.errstate(invalid="ignore", over="ignore"):
-            clean = all(np.isfinite(own.sum()) for own in Z[:-1]) and not np.isinf(Z[-1]).any()
-        if clean:
-            codes, names = _codes(batch.column(plan.domain))
-            if "" not in names:
-                _into(made, plan, codes, names, Z, rng)
-                return
-    columns = {name: parquet_column(file, name, batch.column(name)) for name in plan.columns}
-    _add(made, plan, file, range(row, row + batch.num_rows), columns, rng)
+    if not plan.plain or not all(any(fit(kind) for fit in fits) for kind in types):
+        return False
+    Z = [batch.column(name).to_numpy(zero_copy_only=False) for name in numeric]
+    if any(own.dtype != np.float32 for own in Z):
+        Z = [own.astype(np.float64, copy=False) for own in Z]
+    with np.errstate(invalid="ignore", over="ignore"):
+        clean = all(np.isfinite(own.sum()) for own in Z[:-1]) and not np.isinf(Z[-1]).any()
+    if not clean:
+        return False
+    codes, names = _codes(batch.column(plan.domain))
+    if "" in names:
+        return False
+    _into(made, plan, codes, names, Z, rng)
+    return True
 
 
 def _codes(cells: Any) -> tuple[NDArray[np.intp], list[str]]:
@@ -256,7 +235,7 @@ def _codes(cells: Any) -> tuple[NDArray[np.intp], list[str]]:
 
     if not pyarrow.types.is_dictionary(cells.type):
         cells = cells.dictionary_encode()
-    values = parquet_column(Path(), "", cells.dictionary).texts()
+    values = from_arrow("", cells.dictionary).texts()
     codes = cells.indices.fill_null(len(values)).to_numpy(zero_copy_only=False)
     names = [str(value) for value in values] + ([""] if cells.null_count else [])
     distinct = list(dict.fromkeys(names))
@@ -264,22 +243,13 @@ def _codes(cells: Any) -> tuple[NDArray[np.intp], list[str]]:
     return same[codes], distinct
 
 
-def _add(
-    made: Summaries,
-    plan: ReadingPlan,
-    file: Path,
-    rows: Sequence[int],
-    columns: dict[str, Column],
-    rng: np.random.Generator,
-) -> None:
+def _add(made: Summaries, plan: ReadingPlan, frame: Frame, rng: np.random.Generator) -> None:
     """Encode rows of any kind and take them in."""
-    frame = Frame(columns, rows, name=str(file))
     places, y = read_places(frame, plan.domain), read_responses(frame, plan.response)
-    findings = Findings()
     try:
-        X = plan.encoder.transform(columns, list(rows), findings)
+        X, findings = plan.encoder.encode(frame.columns, list(frame.rows))
     except DataError as error:
-        raise DataError(f"{file}: {error}") from None
+        raise DataError(f"{frame.name}: {error}") from None
     for name, n in findings.filled.items():
         _count(made, f"{name!r}: missing values, filled with the middle of the others", n)
     for name, counts in findings.unseen.items():

@@ -14,11 +14,13 @@ from vntransfer.display import listed, one_line, plus_minus, rounded, short
 from vntransfer.errors import DataError
 from vntransfer.storage.folder import Savable
 from vntransfer.storage.record import SavedModel
-from vntransfer.tables.encoder import Findings, TableEncoder
-from vntransfer.tables.files import Column
+from vntransfer.tables.columns import Column
+from vntransfer.tables.encoder import TableEncoder
 from vntransfer.tables.frame import read_frame
+from vntransfer.tables.options import DEFAULTS, ReadOptions
 from vntransfer.tables.problem import LABELED
 from vntransfer.workflows.prediction_intervals import Calibration, check_level
+from vntransfer.workflows.predictions import Answers, later_options
 from vntransfer.workflows.predictions import Predictions as Predictions
 from vntransfer.workflows.target_fit import TargetOutcome
 
@@ -45,7 +47,9 @@ class TableModel(Savable):
     provenance
         Files, versions, seed: plain values.
     notes
-        Sentences on the rows of the training table.
+        Sentences on the rows of the training table, and on how it was read.
+    read_options
+        How the training table was written.
     """
 
     encoder: TableEncoder
@@ -55,6 +59,7 @@ class TableModel(Savable):
     calibrations: Mapping[str, Calibration]
     provenance: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    read_options: ReadOptions = DEFAULTS
 
     gives: ClassVar = ("predicted", "low", "high")
     classes: ClassVar[tuple[str, ...]] = ()
@@ -90,32 +95,31 @@ class TableModel(Savable):
         *,
         target: Names | None = None,
         level: float = 0.9,
-        delimiter: str = ",",
-        findings: Findings | None = None,
+        read_options: ReadOptions | None = None,
     ) -> Predictions:
         """Predict the rows of a table.
 
         Parameters
         ----------
-        data, delimiter
+        data
             A file, or a table in memory; see `read_frame`.
         target
             Which one all rows are of; several: the column of places says which of them each row is
             of. None: the only one, or any of the model's.
         level
             Of the intervals.
-        findings
-            Takes note of what was unusual.
+        read_options
+            How the file is written; what is not given is as in the training table, but for the
+            delimiter, which is detected.
         """
 
         def needed(table: str, every: list[str]) -> list[str]:
             self.check(every, target)
             return [name for name in every if name in {*self.encoder.needed, *self.roles}]
 
-        frame = read_frame(data, columns=needed, delimiter=delimiter)
-        return self.predict_columns(
-            frame.columns, frame.rows, target=target, level=level, findings=findings
-        )
+        options = later_options(self.read_options, read_options)
+        frame = read_frame(data, columns=needed, options=options)
+        return self.predict_columns(frame.columns, frame.rows, target=target, level=level)
 
     def check(self, names: Sequence[str], target: Names | None) -> list[str]:
         """Compare the columns of a table with those of the training table, and give notes.
@@ -141,11 +145,11 @@ class TableModel(Savable):
         *,
         target: Names | None,
         level: float,
-        findings: Findings,
-    ) -> dict[str, NDArray[Any]]:
+    ) -> Answers:
         """Predict rows that were read and checked, as columns of a file."""
-        found = self.predict_columns(columns, rows, target=target, level=level, findings=findings)
-        return dict(zip(self.gives, (found.value, found.low, found.high), strict=True))
+        found = self.predict_columns(columns, rows, target=target, level=level)
+        made = dict(zip(self.gives, (found.value, found.low, found.high), strict=True))
+        return Answers(made, found.findings)
 
     def predict_columns(
         self,
@@ -154,12 +158,12 @@ class TableModel(Savable):
         *,
         target: Names | None = None,
         level: float = 0.9,
-        findings: Findings | None = None,
     ) -> Predictions:
         """Predict rows that were read and checked."""
         check_level(level)
-        X = self.encoder.transform(columns, rows, findings)
-        out = Predictions(*(np.full(len(X), np.nan) for _ in range(3)))
+        X, findings = self.encoder.encode(columns, rows)
+        value, low, high = np.full((3, len(X)), np.nan)
+        out = Predictions(value, low, high, findings)
         for name, own in self._split(columns, rows, target):
             value = np.asarray(self.estimators[name].predict(X[own]), dtype=np.float64)
             half = np.nan
@@ -204,6 +208,7 @@ class TableModel(Savable):
             "outcomes": [asdict(self.outcomes[name]) for name in self.targets],
             "provenance": self.provenance,
             "notes": self.notes,
+            "reading": self.read_options.as_json(),
         }
         parts = {name: model._saved() for name, model in self.estimators.items()}
         return SavedModel(type(self).__name__, record, arrays, parts=parts)
@@ -227,6 +232,7 @@ class TableModel(Savable):
             },
             dict(record["provenance"]),
             tuple(map(str, record["notes"])),
+            ReadOptions.from_json(record.get("reading", {})),
         )
 
     def summary(self) -> str:

@@ -2,18 +2,18 @@
 
 import gzip
 import io
-import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from vntransfer.errors import DataError
+from vntransfer.errors import DataError, VnError
 from vntransfer.progress import report
 from vntransfer.storage.files import atomic_write
+from vntransfer.tables.numbers import misfit, number_blocks
 from vntransfer_lab.data.archives import archive_stem, members
 from vntransfer_lab.data.derived import derived_path, mapped
 
@@ -64,23 +64,22 @@ def read_numbers(
     place = derived_path("parsed", path, options)
     if (parsed := mapped(place)) is not None:
         return parsed
-    with _open(path) as (name, stream, total):
-        reader = _Reader(name, stream, columns, header, delimiter, np.dtype(dtype))
-        try:
-            with atomic_write(place) as out:
-                _write(reader, out, total)
-        except OSError as error:
-            raise DataError(
-                f"{place.parent}: cannot hold the parsed numbers ({error}); make room, or set "
-                "VNT_CACHE to another folder"
-            ) from error
+    text = _Text(path, columns, header, delimiter)
+    try:
+        with atomic_write(place) as out:
+            _write(text, out, np.dtype(dtype))
+    except OSError as error:
+        raise DataError(
+            f"{place.parent}: cannot hold the parsed numbers ({error}); make room, or set "
+            "VNT_CACHE to another folder"
+        ) from error
     parsed = mapped(place)
     assert parsed is not None  # just written
     return parsed
 
 
 @contextmanager
-def _open(path: Path) -> Iterator[tuple[str, IO[bytes], int | None]]:
+def _open(path: Path) -> Iterator[tuple[str, io.BufferedIOBase, int | None]]:
     """Name, bytes and size (if known) of the text in a file, archive or folder."""
     if path.is_dir():
         inside = sorted(p for p in path.rglob("*") if p.suffix.lower() in _ENDINGS)
@@ -90,12 +89,12 @@ def _open(path: Path) -> Iterator[tuple[str, IO[bytes], int | None]]:
     if archive_stem(path.name) is not None:
         for name, stream in members(path):
             if name.lower().endswith(_ENDINGS):
-                yield f"{path}:{name}", stream, None
+                yield f"{path}:{name}", io.BufferedReader(cast(io.RawIOBase, stream)), None
                 return
         raise _nothing(path)
     if path.suffix == ".gz":
         with gzip.open(path) as packed:
-            yield str(path), io.BufferedReader(packed), None
+            yield str(path), packed, None
     else:
         with open(path, "rb") as plain:
             yield str(path), plain, path.stat().st_size
@@ -105,107 +104,72 @@ def _nothing(path: Path) -> DataError:
     return DataError(f"{path}: holds no file that ends in {', '.join(_ENDINGS)}; fetch it again")
 
 
-class _Reader:
-    """Blocks of parsed rows of one stream."""
+class _Text(NamedTuple):
+    """Where numbers are written, and how."""
 
-    def __init__(
-        self,
-        name: str,
-        stream: IO[bytes],
-        columns: int,
-        header: bool,
-        delimiter: str,
-        dtype: np.dtype[Any],
-    ) -> None:
-        self.name, self.stream, self.columns = name, stream, columns
-        self.header, self.delimiter, self.dtype = header, delimiter, dtype
-        self.line, self.bytes = 1, 0
+    path: Path
+    columns: int
+    header: bool
+    delimiter: str
 
-    def blocks(self) -> Iterator[NDArray[Any]]:
-        """Yield arrays (rows, columns) of whole lines, about `BLOCK` bytes of text each."""
-        rest = b""
+    def blocks(self) -> Iterator[NDArray[np.float64]]:
+        """Give arrays (rows, columns); a line that does not fit is named."""
+        with _open(self.path) as (name, stream, total):
+            self._skip_header(name, stream)
+            try:
+                for rows in number_blocks(
+                    stream, self.columns, delimiter=self.delimiter, block=BLOCK
+                ):
+                    yield rows
+                    if stream.seekable():  # a member of an archive does not know how far it is
+                        report(self.path.name, stream.tell(), total)
+                return
+            except VnError:
+                raise
+            except (OSError, EOFError) as error:
+                raise DataError(f"{name}: damaged file ({error}); fetch it again") from error
+            except ValueError as error:  # pyarrow.ArrowInvalid is one
+                why = f"cannot be read as numbers ({error})"
+        with _open(self.path) as (name, stream, _):
+            self._skip_header(name, stream)
+            found = misfit(
+                stream,
+                self.columns,
+                delimiter=self.delimiter,
+                first=1 + self.header,
+                longest=16 * BLOCK,
+            )
+        raise DataError(f"{name}: {found or why}")
+
+    def _skip_header(self, name: str, stream: io.BufferedIOBase) -> None:
         if self.header:
-            first = self.stream.readline(BLOCK)
-            names = first.decode("utf-8", "replace").strip().split(self.delimiter)
+            names = stream.readline(BLOCK).decode("utf-8", "replace").strip().split(self.delimiter)
             if len(names) != self.columns:
                 raise DataError(
-                    f"{self.name}: the header has {len(names)} names, expected {self.columns}"
+                    f"{name}: the header has {len(names)} names, expected {self.columns}"
                 )
-            self.line, self.bytes = 2, len(first)
-        while piece := self._read():
-            self.bytes += len(piece)
-            whole, newline, rest = (rest + piece).rpartition(b"\n")
-            if not newline and len(rest) > 16 * BLOCK:
-                raise DataError(f"{self.name}: line {self.line} never ends; not a csv file")
-            if newline:
-                yield self._parse(whole)
-        if rest.strip():
-            yield self._parse(rest)
-
-    def _read(self) -> bytes:
-        try:
-            return self.stream.read(BLOCK)
-        except (OSError, EOFError) as error:
-            raise DataError(f"{self.name}: damaged file ({error}); fetch it again") from error
-
-    def _parse(self, block: bytes) -> NDArray[Any]:
-        try:
-            text = io.StringIO(block.decode("ascii"))
-            rows = np.loadtxt(text, self.dtype, comments=None, delimiter=self.delimiter, ndmin=2)
-        except ValueError:  # UnicodeDecodeError is one
-            raise self._diagnose(block) from None
-        if rows.shape[1] != self.columns or not np.isfinite(rows).all():
-            raise self._diagnose(block)
-        self.line += block.count(b"\n") + 1
-        return rows
-
-    def _diagnose(self, block: bytes) -> DataError:
-        """Find the first line of a block that does not fit."""
-        for at, line in enumerate(block.split(b"\n"), start=self.line):
-            cells = line.decode("ascii", "backslashreplace").strip().split(self.delimiter)
-            if cells == [""]:
-                continue
-            if len(cells) != self.columns:
-                return DataError(
-                    f"{self.name}: line {at} has {len(cells)} columns, expected {self.columns}"
-                )
-            for column, cell in enumerate(cells, start=1):
-                if not _is_number(cell):
-                    return DataError(
-                        f"{self.name}: line {at}, column {column}: {cell[:40]!r} is not a finite "
-                        "number; mend or drop that line"
-                    )
-        return DataError(f"{self.name}: lines from {self.line} on cannot be read as numbers")
+        if not stream.peek(1):  # type: ignore[attr-defined]
+            raise DataError(f"{name}: has no rows; fetch it again")
 
 
-def _is_number(cell: str) -> bool:
-    try:
-        return math.isfinite(float(cell))
-    except ValueError:
-        return False
-
-
-def _write(reader: _Reader, out: IO[bytes], total: int | None) -> None:
+def _write(text: _Text, out: IO[bytes], dtype: np.dtype[Any]) -> None:
     """Append the blocks as one ``.npy`` array whose header is completed at the end."""
+    start = _write_header(out, dtype, (0, text.columns))
     rows = 0
-    start = _write_header(out, reader, rows)
-    for block in reader.blocks():
-        out.write(np.ascontiguousarray(block).data)
+    for block in text.blocks():
+        out.write(np.ascontiguousarray(block, dtype=dtype).data)
         rows += len(block)
-        report(Path(reader.name).name, reader.bytes, total)
-    if not rows:
-        raise DataError(f"{reader.name}: has no rows; fetch it again")
     out.seek(0)
-    if _write_header(out, reader, rows) != start:
-        raise DataError(f"{reader.name}: {rows} rows are too many for one array")
+    if _write_header(out, dtype, (rows, text.columns)) != start:
+        raise DataError(f"{text.path}: {rows} rows are too many for one array")
 
 
-def _write_header(out: IO[bytes], reader: _Reader, rows: int) -> int:
+def _write_header(out: IO[bytes], dtype: np.dtype[Any], shape: tuple[int, int]) -> int:
     """Write the header (numpy leaves room for the rows to grow); return where the data start."""
     described = {
-        "descr": np.lib.format.dtype_to_descr(reader.dtype),
+        "descr": np.lib.format.dtype_to_descr(dtype),
         "fortran_order": False,
-        "shape": (rows, reader.columns),
+        "shape": shape,
     }
     np.lib.format.write_array_header_1_0(out, described)
     return out.tell()

@@ -1,6 +1,6 @@
 """Names of data sets in presets, with parameters of the set: ``cal_housing:k=5,seed=3``.
 
-A table of one's own is named by its file: ``houses.csv:domain=town,response=price``, where need be
+A table of your own is named by its file: ``houses.csv:domain=town,response=price``, where need be
 with ``delimiter=;`` (or tab) and ``drop=COLUMN|COLUMN``.
 """
 
@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from vntransfer.tables.files import as_delimiter
 from vntransfer_lab.data import Domains, TaskStream, load
 from vntransfer_lab.errors import PresetError
 
@@ -104,11 +103,11 @@ def _own_table(file: str, parameters: dict[str, str]) -> Domains:
 
     Columns are encoded as `vntransfer.tables` does it, learned from the inputs of all these rows.
     """
-    from vntransfer.tables import TableEncoder
-    from vntransfer.tables.problem import read_features, read_places, read_responses
+    from vntransfer.tables import ReadOptions, TableColumns, TableEncoder
+    from vntransfer.tables.problem import read_places, read_responses
 
     domain, response = (parameters.pop(key, "") for key in ("domain", "response"))
-    delimiter, drop = parameters.pop("delimiter", ","), parameters.pop("drop", None)
+    delimiter, drop = parameters.pop("delimiter", None), parameters.pop("drop", None)
     if not domain or not response or parameters:
         raise PresetError(
             f"data: a table is named FILE:domain=COLUMN,response=COLUMN (and delimiter=;, "
@@ -116,13 +115,13 @@ def _own_table(file: str, parameters: dict[str, str]) -> Domains:
             + "".join(f" and {key!r}" for key in parameters)
         )
     left = () if drop is None else [name.strip("'") for name in drop.split("|")]
-    frame, names = read_features(file, domain, response, None, left, as_delimiter(delimiter))
+    frame, names = TableColumns(domain, response, drop=left).read(file, ReadOptions(delimiter))
     places, y = read_places(frame, domain), read_responses(frame, response)
     rows = np.flatnonzero(~np.isnan(y))
     columns = {name: frame.columns[name].take(rows) for name in names}
     numbers = np.asarray(frame.rows)[rows].tolist()
     encoder = TableEncoder.fit(columns, numbers, called="labeled rows")
-    X, y, places = encoder.transform(columns, numbers), y[rows], places[rows]
+    X, y, places = encoder.encode(columns, numbers).X, y[rows], places[rows]
     own = {name: places == name for name in dict.fromkeys(places.tolist())}
     return Domains(
         Path(file).name,

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from vntransfer import __version__
-from vntransfer.errors import ArgumentError
 from vntransfer.storage.files import atomic_write, file_hash
+from vntransfer.tables.files import parquet_rows
 from vntransfer_lab.errors import StoreError
 from vntransfer_lab.runner.cells import IDENTITY, canonical_json
 from vntransfer_lab.runner.preset import Preset, restore
@@ -24,17 +24,6 @@ RUN_NAME = "run.json"
 CELLS_NAME = "cells.parquet"
 _FORMAT = 1
 _COLUMNS = ("key", *IDENTITY, "status", "seconds", "error", "warnings", "made_by")
-
-
-def _pyarrow() -> tuple[Any, Any]:
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ImportError:
-        raise ArgumentError(
-            "packed results need pyarrow, which is not installed; pip install ./lab"
-        ) from None
-    return pa, pq
 
 
 def pack(folder: str | Path, out: str | Path) -> int:
@@ -57,10 +46,12 @@ def pack(folder: str | Path, out: str | Path) -> int:
     StoreError
         Cells are missing or failed: half a run is no result.
     """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
     from vntransfer_lab.runner.provenance import read_provenance
     from vntransfer_lab.runner.store import read_costs, read_records
 
-    pa, pq = _pyarrow()
     preset, records, _ = read_records(folder)
     unfinished = sum(record.status != "done" for record in records)
     if unfinished:
@@ -103,7 +94,6 @@ def read_packed(folder: str | Path) -> tuple[Preset, list[Record]]:
     StoreError
         The two files are damaged, do not belong together or are of a newer format.
     """
-    _, pq = _pyarrow()
     described = read_description(folder)
     path = Path(folder, CELLS_NAME)
     if not path.is_file():
@@ -115,7 +105,7 @@ def read_packed(folder: str | Path) -> tuple[Preset, list[Record]]:
             "not belong together: take both anew"
         )
     records = []
-    for row in pq.read_table(path).to_pylist():
+    for row in parquet_rows(path):
         row.pop("cost", None)
         metrics: dict[str, dict[int, float]] = {}
         for item in row.pop("metrics"):
@@ -127,12 +117,8 @@ def read_packed(folder: str | Path) -> tuple[Preset, list[Record]]:
 
 def read_packed_costs(folder: str | Path) -> dict[str, Cost]:
     """Costs of the cells of packed results, by their keys; older results do not tell."""
-    _, pq = _pyarrow()
-    path = Path(folder, CELLS_NAME)
-    if "cost" not in pq.read_schema(path).names:
-        return {}
-    rows = pq.read_table(path, columns=["key", "cost"]).to_pylist()
-    return {row["key"]: Cost(**row["cost"]) for row in rows if row["cost"] is not None}
+    rows = parquet_rows(Path(folder, CELLS_NAME), ["key", "cost"])
+    return {row["key"]: Cost(**row["cost"]) for row in rows if row.get("cost") is not None}
 
 
 def read_description(folder: str | Path) -> dict[str, Any]:

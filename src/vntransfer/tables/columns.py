@@ -1,0 +1,359 @@
+"""Cells of one column, as a file or a frame has them, and what they are read as."""
+
+import math
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vntransfer.errors import DataError
+from vntransfer.tables.options import DEFAULTS, ReadOptions
+
+Stored = Literal["text", "number", "boolean", "date"]
+
+MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "?", "-")
+"""What stands for nothing among numbers, booleans and dates; among texts only "" does."""
+
+ISO = re.compile(r"\d{4}-\d{2}-\d{2}([T ]|$)")
+NUMERIC_DATE = re.compile(r"(\d{1,2})([./-])(\d{1,2})\2(\d{4})(?:[T ](.+))?")
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """Cells as a file stores them: csv knows text alone, parquet has types.
+
+    Parameters
+    ----------
+    stored
+        "text", "number", "boolean" or "date".
+    values
+        Texts as an Arrow array without nulls, without surrounding blanks, "" where empty; numbers
+        and booleans (1, 0) as float64, NaN where empty; dates as datetime64[us], NaT where empty.
+    original
+        The Arrow array of a parquet file that it was made of, for copies that lose nothing.
+    options
+        How numbers are written in texts.
+
+    Examples
+    --------
+    >>> Column.of_texts(["1.5", "", "many"]).numbers()
+    array([1.5, nan, inf])
+    """
+
+    stored: Stored
+    values: Any
+    original: Any = None
+    options: ReadOptions = DEFAULTS
+
+    @classmethod
+    def of_texts(cls, texts: Iterable[str], options: ReadOptions | None = None) -> "Column":
+        """Make a column of texts."""
+        import pyarrow
+
+        made = pyarrow.array([text.strip() for text in texts], pyarrow.large_string())
+        return cls("text", made, options=options or DEFAULTS)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def empty(self) -> NDArray[np.bool_]:
+        """Where nothing is written.
+
+        Examples
+        --------
+        >>> Column.of_texts(["a", ""]).empty()
+        array([False,  True])
+        """
+        if self.stored == "text":
+            return _equal(self.values, "")
+        return np.asarray(np.isnat(self.values) if self.stored == "date" else np.isnan(self.values))
+
+    def without_marks(self) -> "Column":
+        """Empty the cells of a text column that stand for nothing.
+
+        Examples
+        --------
+        >>> Column.of_texts(["3", "NA"]).without_marks().numbers()
+        array([ 3., nan])
+        """
+        if self.stored != "text":
+            return self
+        import pyarrow
+        import pyarrow.compute as pc
+
+        marks = pyarrow.array(MISSING, pyarrow.large_string())
+        kept = pc.if_else(pc.is_in(self.values, value_set=marks), "", self.values)
+        return replace(self, values=kept, original=None)
+
+    def numbers(self) -> NDArray[np.float64]:
+        """As numbers: NaN where empty, infinity where something else is written.
+
+        Examples
+        --------
+        >>> prices = Column.of_texts(["€1.234,50", "12,345"], ReadOptions(
+        ...     decimal=",", thousands=".", units=("€",)))
+        >>> prices.numbers()
+        array([1234.5  ,   12.345])
+        """
+        if self.stored == "text":
+            return _numbers(self.values, self.options)
+        if self.stored == "date":
+            return np.where(self.empty(), math.nan, math.inf)
+        return np.asarray(self.values, dtype=np.float64)
+
+    def booleans(self) -> NDArray[np.float64]:
+        """As 1 and 0: NaN where empty, infinity where something else is written.
+
+        Examples
+        --------
+        >>> Column.of_texts(["Yes", "no", "", "perhaps"]).booleans()
+        array([ 1.,  0., nan, inf])
+        """
+        if self.stored == "text":
+            codes, names = self.without_marks().coded()
+            return np.array([_TRUTH.get(name.lower(), np.inf) for name in names])[codes]
+        values = self.numbers()
+        return np.where(np.isnan(values) | np.isin(values, (0.0, 1.0)), values, np.inf)
+
+    def days(self, *, day_first: bool = False) -> NDArray[np.float64]:
+        """Dates as days since 1970 (UTC): NaN where empty, infinity where something else is.
+
+        Examples
+        --------
+        >>> Column.of_texts(["1970-01-02", "1970-01-01T12:00", "01/03/1970", "soon"]).days()
+        array([1. , 0.5, 2. , inf])
+        """
+        if self.stored == "date":
+            since = (self.values - np.datetime64(0, "us")) / np.timedelta64(1, "D")
+            return np.asarray(since, dtype=np.float64)
+        if self.stored != "text":
+            return np.where(self.empty(), np.nan, np.inf)
+        codes, names = self.without_marks().coded()
+        return np.array([_day(name, day_first) for name in names], dtype=np.float64)[codes]
+
+    def texts(self) -> NDArray[Any]:
+        """As texts, "" where empty; whole numbers have no decimal point.
+
+        Examples
+        --------
+        >>> Column("number", np.array([1.0, 2.5, np.nan])).texts().tolist()
+        ['1', '2.5', '']
+        """
+        if self.stored == "text":
+            return np.asarray(self.values.to_numpy(zero_copy_only=False), dtype=object)
+        if self.rounded:
+            return _objects(["" if c is None else str(c) for c in self.original.to_pylist()])
+        pairs = zip(self.values, self.empty(), strict=True)
+        return _objects(["" if empty else self._text(value) for value, empty in pairs])
+
+    def coded(self) -> tuple[NDArray[np.intp], list[str]]:
+        """As texts: the number of each row's text, and the texts in the order they appear.
+
+        Examples
+        --------
+        >>> Column.of_texts(["b", "a", "b"]).coded()
+        (array([0, 1, 0]), ['b', 'a'])
+        """
+        own = self.values if self.stored == "text" else Column.of_texts(self.texts()).values
+        found = own.dictionary_encode()
+        return found.indices.to_numpy().astype(np.intp), found.dictionary.to_pylist()
+
+    def copies(self) -> NDArray[Any]:
+        """As texts that lose nothing of what a parquet file holds: no digit, no zone of time.
+
+        Examples
+        --------
+        >>> import pyarrow
+        >>> from_arrow("x", pyarrow.array([0.1, 2], pyarrow.float32())).copies()
+        array(['0.1', '2'], dtype=object)
+        """
+        if self.original is None or self.stored in ("text", "boolean"):
+            return self.texts()
+        pairs = zip(self.original.cast("string").to_pylist(), self.empty(), strict=True)
+        return _objects(["" if empty else text for text, empty in pairs])
+
+    def _text(self, value: Any) -> str:
+        if self.stored == "boolean":
+            return "true" if value else "false"
+        return str(value) if self.stored == "date" else repr(float(value)).removesuffix(".0")
+
+    @property
+    def rounded(self) -> bool:
+        """Whether there are whole numbers, such as ids, that only ``original`` holds exactly.
+
+        Examples
+        --------
+        >>> import pyarrow
+        >>> ids = from_arrow("id", pyarrow.array([2**53 + 1, None]))
+        >>> ids.rounded, ids.take([0, 1]).texts().tolist()
+        (True, ['9007199254740993', ''])
+        """
+        if self.original is None or not str(self.original.type).startswith(("int", "uint")):
+            return False
+        return bool((np.abs(self.values) >= 2**53).any())
+
+    def take(self, rows: Any) -> "Column":
+        """Keep some of the rows: their numbers, a mask or a slice."""
+        at = np.arange(len(self))[rows]
+        original = self.original.take(at) if self.rounded else None
+        values = self.values.take(at) if self.stored == "text" else self.values[at]
+        return replace(self, values=values, original=original)
+
+
+_TRUTH = {
+    "": math.nan,
+    **dict.fromkeys(("true", "yes", "t", "y", "1"), 1.0),
+    **dict.fromkeys(("false", "no", "f", "n", "0"), 0.0),
+}
+
+
+def join(name: str, parts: Sequence[Column]) -> Column:
+    """Put the pieces of a column together; as text if files store it differently."""
+    import pyarrow
+
+    stored = {own.stored for own in parts}
+    if len(stored) > 1:
+        parts = [own if own.stored == "text" else Column.of_texts(own.texts()) for own in parts]
+    first = parts[0]
+    if first.stored == "text":
+        return replace(
+            first, values=pyarrow.concat_arrays([p.values for p in parts]), original=None
+        )
+    values = np.concatenate([own.values for own in parts])
+    if not any(own.rounded for own in parts):
+        return Column(first.stored, values)
+    for kind in (pyarrow.int64(), pyarrow.uint64()):
+        try:
+            exact = pyarrow.concat_arrays([own.original.cast(kind) for own in parts])
+        except pyarrow.ArrowInvalid:
+            continue
+        return Column(first.stored, values, exact)
+    raise DataError(
+        f"column {name!r}: whole numbers below zero beside some that 63 bits do not hold; save it "
+        f"as text"
+    )
+
+
+def from_arrow(
+    name: str, cells: Any, options: ReadOptions | None = None, *, copied: bool = False
+) -> Column:
+    """Make a column of an Arrow array; of any type, as text, if it is only copied."""
+    import pyarrow
+
+    types, whole = pyarrow.types, cells
+    if types.is_dictionary(cells.type):
+        cells = cells.dictionary_decode()
+    kind, options = cells.type, options or DEFAULTS
+    if types.is_boolean(kind) or types.is_integer(kind) or types.is_floating(kind):
+        stored: Stored = "boolean" if types.is_boolean(kind) else "number"
+        return Column(stored, cells.to_numpy(zero_copy_only=False).astype(np.float64), cells)
+    if types.is_decimal(kind):
+        numbers = cells.cast(pyarrow.float64()).to_numpy(zero_copy_only=False)
+        return Column("number", numbers, cells)
+    if types.is_date(kind) or types.is_timestamp(kind):
+        dates = cells.cast(pyarrow.timestamp("us"), safe=False)
+        return Column("date", dates.to_numpy(zero_copy_only=False).astype("datetime64[us]"), cells)
+    if types.is_string(kind) or types.is_large_string(kind) or types.is_null(kind):
+        return replace(text_column(cells, options), original=whole)
+    if copied:
+        made = Column.of_texts(["" if cell is None else str(cell) for cell in cells.to_pylist()])
+        return replace(made, original=whole)
+    raise DataError(
+        f"column {name!r} has the type {kind}; expected numbers, text, booleans or dates: convert "
+        f"it or leave it out"
+    )
+
+
+def text_column(cells: Any, options: ReadOptions) -> Column:
+    """Make a column of an Arrow array of texts."""
+    import pyarrow
+    import pyarrow.compute as pc
+
+    texts = pc.fill_null(cells.cast(pyarrow.large_string()), "")
+    return Column("text", pc.utf8_trim_whitespace(texts), options=options)
+
+
+def _objects(cells: Sequence[str]) -> NDArray[Any]:
+    values = np.empty(len(cells), dtype=object)
+    values[:] = cells
+    return values
+
+
+def _equal(texts: Any, text: str) -> NDArray[np.bool_]:
+    import pyarrow.compute as pc
+
+    return np.asarray(pc.equal(texts, text).to_numpy(zero_copy_only=False), dtype=bool)
+
+
+def _numbers(texts: Any, options: ReadOptions) -> NDArray[np.float64]:
+    """Read all cells at once; one by one, but equal ones only once, if some are not numbers."""
+    import pyarrow
+    import pyarrow.compute as pc
+
+    if not options.plain:
+        texts = _as_plain(texts, options)
+    filled = pc.if_else(pc.equal(texts, ""), None, texts)
+    try:
+        cells = filled.cast(pyarrow.float64())
+    except pyarrow.ArrowInvalid:
+        found = texts.dictionary_encode()
+        values = np.array([_number(cell) for cell in found.dictionary.to_pylist()])
+        return np.asarray(values[found.indices.to_numpy()])
+    values = np.array(cells.to_numpy(zero_copy_only=False), dtype=np.float64)
+    odd = np.flatnonzero(np.isnan(values) & ~_equal(texts, ""))  # Arrow takes nan(1) for NaN
+    values[odd] = [_number(cell) for cell in texts.take(odd).to_pylist()]
+    return values
+
+
+def _as_plain(texts: Any, options: ReadOptions) -> Any:
+    """Write numbers as 1234.5; what is not written as the options say is marked as no number."""
+    import pyarrow.compute as pc
+
+    if options.units:
+        sign = f"(?:{'|'.join(map(re.escape, options.units))})"
+        around = rf"^([-+]?)\s*{sign}?\s*([-+]?[0-9.,].*?)\s*{sign}?$"
+        texts = pc.replace_substring_regex(texts, around, r"\1\2")
+    point, whole = re.escape(options.decimal or "."), "[0-9]+"
+    if options.thousands is not None:
+        # a blank between thousands is often one that does not break
+        blank = options.thousands == " "
+        group = r"[ \x{a0}\x{2009}\x{202f}]" if blank else re.escape(options.thousands)
+        whole = f"(?:[0-9]{{1,3}}(?:{group}[0-9]{{3}})+|[0-9]+)"
+    fits = pc.match_substring_regex(
+        texts, rf"^[-+]?(?:{whole}(?:{point}[0-9]*)?|{point}[0-9]+)(?:[eE][-+]?[0-9]+)?$"
+    )
+    made = texts
+    if options.thousands is not None:
+        made = pc.replace_substring_regex(made, group, "")
+    if options.decimal == ",":
+        made = pc.replace_substring(made, ",", ".")
+    return pc.if_else(fits, made, pc.if_else(pc.equal(texts, ""), "", "not a number"))
+
+
+def _number(cell: str) -> float:
+    """Read a number as people write it: an underscore belongs to a code."""
+    try:
+        return math.nan if not cell else math.inf if "_" in cell else float(cell)
+    except ValueError:
+        return math.inf
+
+
+def _day(cell: str, day_first: bool) -> float:
+    if not cell:
+        return math.nan
+    if found := NUMERIC_DATE.fullmatch(cell):
+        first, _, second, year, time = found.groups()
+        day, month = (first, second) if day_first else (second, first)
+        cell = f"{year}-{month:0>2}-{day:0>2}" + (f"T{time}" if time else "")
+    try:
+        when = datetime.fromisoformat(cell) if ISO.match(cell) else None
+    except ValueError:
+        when = None
+    if when is None:
+        return math.inf
+    when = when.replace(tzinfo=UTC) if when.tzinfo is None else when
+    return (when - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds() / 86400

@@ -1,0 +1,298 @@
+"""Read csv files with Arrow, once; Python's csv module says what is wrong where Arrow refuses."""
+
+import codecs
+import csv
+import hashlib
+import io
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vntransfer.errors import DataError
+from vntransfer.tables.options import DELIMITERS, Detected, ReadOptions, detect
+
+BLOCK = 2 * 2**20
+"""Bytes per batch of numbers; of texts, which take more memory, half as many. Arrow reads many
+batches ahead: with 16 MiB each they alone hold half a GB."""
+
+SAMPLE = 2**16
+"""Bytes from which delimiter and decimal mark are detected."""
+
+PACKED = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
+"""Endings of packed files, and how they are packed."""
+
+_LONGEST = 16 * BLOCK
+
+
+class _Hashed(io.RawIOBase):
+    """A file whose hash grows while it is read."""
+
+    def __init__(self, path: Path) -> None:
+        self.file, self.digest = path.open("rb"), hashlib.sha256()
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        piece = self.file.read(len(buffer))
+        self.digest.update(piece)
+        buffer[: len(piece)] = piece
+        return len(piece)
+
+    def close(self) -> None:
+        self.file.close()
+        super().close()
+
+
+class _Utf8(io.RawIOBase):
+    """The text of a file as UTF-8; ``doubtful`` if it has quotes that Arrow reads too kindly."""
+
+    def __init__(self, source: Any, encoding: str | None) -> None:
+        codec = codecs.lookup(encoding or "utf-8")
+        self.source = source
+        self.decoder = None if codec.name == "utf-8" else codec.incrementaldecoder()
+        self.quotes, self.doubtful, self.pattern = 0, False, re.compile(b"(?!)")
+        self.pending = b""
+        while len(self.pending) < SAMPLE or not re.search(b"[\r\n]", self.pending[-SAMPLE:]):
+            piece = self._next(SAMPLE)
+            self.pending += piece
+            if not piece or len(self.pending) > _LONGEST:
+                break
+        self.sample = self.pending
+
+    def expect(self, delimiter: str) -> None:
+        """Watch for closing quotes that are followed by something else than a delimiter."""
+        end = re.escape(delimiter.encode())
+        self.pattern = re.compile(rb'(?:^|[%b\r\n])"[^"]*+(?:""[^"]*+)*+"[^%b\r\n"]' % (end, end))
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = self.pending
+        while len(data) < len(buffer) and (more := self._next(len(buffer) - len(data))):
+            data += more
+        piece, self.pending = data[: len(buffer)], data[len(buffer) :]
+        if quotes := piece.count(b'"'):
+            self.quotes += quotes
+            self.doubtful = self.doubtful or self.pattern.search(piece) is not None
+        if not piece:
+            self.doubtful = self.doubtful or self.quotes % 2 == 1
+        buffer[: len(piece)] = piece
+        return len(piece)
+
+    def _next(self, size: int) -> bytes:
+        piece: bytes = self.source.read(size)
+        if self.decoder is None:
+            return piece
+        text = self.decoder.decode(piece, not piece)
+        while piece and not text:  # half a character
+            piece = self.source.read(size)
+            text = self.decoder.decode(piece, not piece)
+        return text.encode()
+
+
+class CsvFile:
+    r"""A csv file that is open: its columns, how it is written, its rows.
+
+    Parameters
+    ----------
+    path
+        The file, which may be packed (.gz, .bz2, .zst).
+    options
+        How it is written; gaps are filled by `detect`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp(), "a.csv")
+    >>> _ = path.write_text("town;rooms\nA;3\n\nB;\n")
+    >>> with opened_csv(path, ReadOptions()) as file:
+    ...     [(rows.tolist(), batch.to_pydict()) for rows, batch in file.batches(["rooms"])]
+    [([2], {'rooms': ['3']})]
+    >>> file.names, file.options.delimiter
+    (['town', 'rooms'], ';')
+    """
+
+    def __init__(self, path: Path, options: ReadOptions) -> None:
+        self.path, self.options = path, options
+        self.raw = _Hashed(path)
+        try:
+            with self._refusals():
+                self.text = _Utf8(_unpacked(self.raw, path), options.encoding)
+                self.names, (self.options, self.notes) = self._header()
+        except BaseException:
+            self.close()
+            raise
+        assert self.options.delimiter is not None
+        self.text.expect(self.options.delimiter)
+        self.empty_rows = 0
+
+    def close(self) -> None:
+        """Close the file."""
+        self.raw.close()
+
+    def sha256(self) -> str:
+        """Read what is left, and give the hash of the whole file."""
+        while self.raw.read(BLOCK):
+            pass
+        return self.raw.digest.hexdigest()
+
+    def batches(self, columns: Sequence[str]) -> Iterator[tuple[NDArray[np.int64], Any]]:
+        """Give batches of texts, and the numbers of their rows; empty rows are left out.
+
+        The header is row 1. Rows are empty if all ``columns`` are: blank lines, and lines of
+        delimiters alone, which spreadsheets write.
+        """
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        if not self._has_rows():
+            return
+        types = dict.fromkeys(columns, pa.large_string())
+        row = 2
+        with self._refusals():
+            for batch in self._arrow(types, nulls=("",), texts=True):
+                rows = np.arange(row, row := row + batch.num_rows)
+                full = np.zeros(batch.num_rows, dtype=bool)
+                for cells in batch.columns:
+                    full |= pc.is_valid(cells).to_numpy(zero_copy_only=False)
+                if not full.all():
+                    self.empty_rows += int((~full).sum())
+                    rows, batch = rows[full], batch.filter(pa.array(full))
+                yield rows, batch
+        self._check_quotes()
+
+    def number_batches(self, columns: Mapping[str, Any], missing: Sequence[str]) -> Iterator[Any]:
+        """Give batches of columns that Arrow converts to these types; it raises if one does not."""
+        if self._has_rows():
+            yield from self._arrow(columns, nulls=missing, texts=False)
+            self._check_quotes()
+
+    def _arrow(
+        self, types: Mapping[str, Any], *, nulls: Sequence[str], texts: bool
+    ) -> Iterator[Any]:
+        import pyarrow.csv as arrow
+
+        with arrow.open_csv(
+            self.text,
+            read_options=arrow.ReadOptions(
+                block_size=BLOCK // 2 if texts else BLOCK,
+                column_names=self.names,
+                skip_rows_after_names=1,
+            ),
+            parse_options=arrow.ParseOptions(
+                delimiter=self.options.delimiter,
+                newlines_in_values=True,
+                ignore_empty_lines=not texts,
+            ),
+            convert_options=arrow.ConvertOptions(
+                column_types=types,
+                include_columns=list(types),
+                null_values=list(nulls),
+                strings_can_be_null=texts,
+                quoted_strings_can_be_null=not texts,
+                decimal_point=self.options.decimal or ".",
+            ),
+        ) as reader:
+            yield from reader
+
+    def _check_quotes(self) -> None:
+        """Raise where Python's reader refuses quotes that Arrow has read somehow."""
+        if self.text.doubtful and (error := _diagnosis(self.path, self.options, len(self.names))):
+            raise error
+
+    def _has_rows(self) -> bool:
+        """Whether there is a line after the header, without which Arrow refuses to begin."""
+        return len(self.lines) > 1 or len(self.text.sample) >= SAMPLE
+
+    def _header(self) -> tuple[list[str], Detected]:
+        sample, whole = self.text.sample, len(self.text.sample) < SAMPLE
+        if not sample:
+            raise DataError(f"{self.path}: is empty; expected a line with the names of the columns")
+        text = codecs.getincrementaldecoder("utf-8-sig")().decode(sample, whole)
+        self.lines = list(io.StringIO(text, newline=""))
+        full = self.lines if whole or len(self.lines) == 1 else self.lines[:-1]
+        found = detect(full, self.options)
+        delimiter = found.options.delimiter or ","
+        first = next(csv.reader(full, delimiter=delimiter, strict=True))
+        if not first:
+            raise DataError(
+                f"{self.path}: begins with an empty line; expected a line with the names of the "
+                f"columns"
+            )
+        names = [name.strip() for name in first]
+        other = max(DELIMITERS, key=names[0].count)
+        if self.options.delimiter is not None and len(names) == 1 and other in names[0]:
+            raise DataError(
+                f"{self.path}: the header is one cell, {names[0][:60]!r}; is {other!r} the "
+                f"delimiter, not {delimiter!r}?"
+            )
+        return names, found
+
+    @contextmanager
+    def _refusals(self) -> Iterator[None]:
+        """Find out why a file was refused: what is wrong, and where."""
+        import pyarrow
+
+        try:
+            yield
+        except (pyarrow.ArrowInvalid, UnicodeError, csv.Error) as error:
+            width = len(getattr(self, "names", ()))
+            found = _diagnosis(self.path, self.options, width)
+            raise found or DataError(f"{self.path}: cannot be read as csv ({error})") from None
+        except OSError as error:
+            if (packed := PACKED.get(self.path.suffix.lower())) is None:
+                raise
+            raise DataError(f"{self.path}: damaged {packed} ({error}); get it again") from None
+
+
+@contextmanager
+def opened_csv(path: Path, options: ReadOptions) -> Iterator[CsvFile]:
+    """Open a csv file, and close it in the end."""
+    file = CsvFile(path, options)
+    try:
+        yield file
+    finally:
+        file.close()
+
+
+def _unpacked(raw: Any, path: Path) -> Any:
+    if (packed := PACKED.get(path.suffix.lower())) is None:
+        return raw
+    import pyarrow
+
+    return pyarrow.CompressedInputStream(raw, packed)
+
+
+def _diagnosis(path: Path, options: ReadOptions, width: int) -> DataError | None:
+    """Read a file row by row until something is wrong with it."""
+    encoding = options.encoding or "utf-8-sig"
+    delimiter = options.delimiter or ","
+    with path.open("rb") as raw:
+        text = io.TextIOWrapper(_unpacked(raw, path), encoding=encoding, newline="")
+        reader = csv.reader(text, delimiter=delimiter, strict=True)
+        try:
+            for row, line in enumerate(reader, start=1):
+                if width and line and len(line) != width:
+                    return DataError(
+                        f"{path}: row {row} has {len(line)} cells, the header {width}; is "
+                        f"{delimiter!r} the delimiter?"
+                    )
+        except UnicodeDecodeError as error:
+            name = "UTF-8" if options.encoding is None else options.encoding
+            return DataError(
+                f"{path}: not {name} text (byte {error.object[error.start]:#04x} after row "
+                f"{reader.line_num}); save it as UTF-8, or name its encoding with --encoding "
+                f"(such as latin-1)"
+            )
+        except UnicodeError as error:  # such as UTF-16 without a byte order mark
+            return DataError(f"{path}: not {encoding} text ({error}); name another --encoding")
+        except csv.Error as error:
+            return DataError(f"{path}: malformed csv near row {reader.line_num}: {error}")
+    return None

@@ -1,0 +1,182 @@
+"""How files are written: delimiter, encoding, and what numbers and dates look like."""
+
+import codecs
+import csv
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from typing import Any, NamedTuple, Self
+
+from vntransfer.checks import one_of
+from vntransfer.errors import ArgumentError, DataError
+
+DELIMITERS = ";\t|,"
+"""What is tried as a delimiter. The comma is last: it also occurs inside texts and numbers."""
+
+THOUSANDS = (",", ".", " ", "'", "’")
+
+_COMMA = re.compile(r"[-+]?(\d{1,3}(\.\d{3})+|\d*),\d+")
+_POINT = re.compile(r"[-+]?\d*\.\d+")
+_GROUP = re.compile(r"[-+]?\d{1,3}[.,]\d{3}")
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    r"""How a table is written; what is None is detected, and the result says what was detected.
+
+    Parameters
+    ----------
+    delimiter
+        Between the cells of a csv file: one character, or "tab". None: detected among
+        semicolon, tab, bar and comma.
+    decimal
+        Decimal mark of numbers that are written as text, "." or ",". None: a comma if no other
+        reading is possible, else a point.
+    thousands
+        Mark between groups of three digits, such as "," or " ".
+    encoding
+        Of a csv file, such as "latin-1". None: UTF-8, which is checked.
+    day_first
+        Whether 01/02/2020 is February 1. None: decided by the column's other dates; if they leave
+        it open, month first, and day first with points (01.02.2020).
+    units
+        Signs beside numbers that are ignored, such as "€" or "%": 45 % is read as 45.
+
+    Examples
+    --------
+    >>> ReadOptions(delimiter="tab", decimal=",").delimiter
+    '\t'
+    >>> ReadOptions(decimal=";")
+    Traceback (most recent call last):
+    vntransfer.errors.ArgumentError: decimal: expected one of ., ,, got ';'
+    """
+
+    delimiter: str | None = None
+    decimal: str | None = None
+    thousands: str | None = None
+    encoding: str | None = None
+    day_first: bool | None = None
+    units: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.delimiter in ("tab", "\\t"):  # a tab is hard to type
+            object.__setattr__(self, "delimiter", "\t")
+        delimiter = self.delimiter
+        if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n'):
+            raise ArgumentError(f"delimiter: expected one character such as ; got {delimiter!r}")
+        if self.decimal is not None:
+            one_of("decimal", self.decimal, (".", ","))
+        if self.thousands is not None:
+            one_of("thousands", self.thousands, THOUSANDS)
+            if self.thousands == (self.decimal or "."):
+                raise ArgumentError(
+                    f"thousands: {self.thousands!r} is also the decimal mark; name another one "
+                    f"with --decimal (decimal=)"
+                )
+        if self.encoding is not None:
+            try:
+                codecs.lookup(self.encoding)
+            except (LookupError, TypeError, ValueError):
+                raise ArgumentError(
+                    f"encoding: unknown {self.encoding!r}; expected a name such as utf-8, latin-1 "
+                    f"or cp1252"
+                ) from None
+        if self.day_first not in (None, True, False):
+            raise ArgumentError(f"day_first: expected True or False, got {self.day_first!r}")
+        if isinstance(self.units, str):
+            object.__setattr__(self, "units", (self.units,))
+        for sign in self.units:
+            if not isinstance(sign, str) or not sign.strip() or re.search(r"[\d.,+-]", sign):
+                raise ArgumentError(f"units: expected signs such as € or %, got {sign!r}")
+        object.__setattr__(self, "units", tuple(sign.strip() for sign in self.units))
+
+    @property
+    def plain(self) -> bool:
+        """Whether numbers are written as 1234.5."""
+        return self.decimal in (None, ".") and self.thousands is None and not self.units
+
+    def over(self, others: "ReadOptions") -> "ReadOptions":
+        """Take what is not said here from other options.
+
+        Examples
+        --------
+        >>> ReadOptions(decimal=",").over(ReadOptions(decimal=".", encoding="latin-1")).encoding
+        'latin-1'
+        """
+        return replace(others, **{k: v for k, v in asdict(self).items() if v not in (None, ())})
+
+    def as_json(self) -> dict[str, Any]:
+        """Give plain values."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> Self:
+        """Undo `as_json`, checking every value."""
+        try:
+            return cls(**{**values, "units": tuple(values.get("units", ()))})
+        except (TypeError, AttributeError, ArgumentError) as error:
+            raise DataError(f"reading: damaged record ({error})") from None
+
+
+DEFAULTS = ReadOptions()
+
+
+class Detected(NamedTuple):
+    """Options without gaps, and sentences on what was detected."""
+
+    options: ReadOptions
+    notes: tuple[str, ...]
+
+
+def detect(sample: Sequence[str], options: ReadOptions) -> Detected:
+    r"""Fill the gaps in options from the first lines of a csv file.
+
+    Examples
+    --------
+    >>> found = detect(["town;size\n", "A;1,5\n", "B;12\n"], ReadOptions())
+    >>> found.options.delimiter, found.options.decimal, len(found.notes)
+    (';', ',', 2)
+    """
+    notes = []
+    delimiter = options.delimiter
+    if delimiter is None:
+        delimiter = _delimiter(sample)
+        if delimiter != ",":
+            notes.append(
+                f"cells are separated by {delimiter!r} (detected; override with --delimiter)"
+            )
+    decimal, thousands = options.decimal, options.thousands
+    if decimal is None and delimiter != "," and thousands != ",":
+        cells = [cell.strip() for row in _rows(sample, delimiter)[1:] for cell in row]
+        with_comma = [cell for cell in cells if _COMMA.fullmatch(cell)]
+        sure = [cell for cell in with_comma if not _GROUP.fullmatch(cell)]
+        if sure and not any(
+            _POINT.fullmatch(cell) and not _GROUP.fullmatch(cell) for cell in cells
+        ):
+            decimal = ","
+            said = f"numbers such as {sure[0]!r} have a decimal comma"
+            if thousands is None and (grouped := [cell for cell in sure if "." in cell]):
+                thousands = "."
+                said = (
+                    f"numbers such as {grouped[0]!r} have a decimal comma and points at thousands"
+                )
+            notes.append(f"{said} (detected; override with --decimal)")
+    found = replace(options, delimiter=delimiter, decimal=decimal or ".", thousands=thousands)
+    return Detected(found, tuple(notes))
+
+
+def _rows(sample: Sequence[str], delimiter: str) -> list[list[str]]:
+    """Rows of the sample, as many as are well formed; blank lines are left out."""
+    rows: list[list[str]] = []
+    with suppress(csv.Error):
+        rows.extend(row for row in csv.reader(sample, delimiter=delimiter) if row)
+    return rows
+
+
+def _delimiter(sample: Sequence[str]) -> str:
+    """Find the delimiter that makes rows of equal length; else the one the header has most of."""
+    widths = {mark: [len(row) for row in _rows(sample, mark)] or [1] for mark in DELIMITERS}
+    equal = [mark for mark, own in widths.items() if own[0] > 1 and len(set(own)) == 1]
+    split = [mark for mark, own in widths.items() if own[0] > 1]
+    return max(equal or split or [","], key=lambda mark: widths[mark][0])
