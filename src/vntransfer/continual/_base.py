@@ -65,7 +65,7 @@ def predictions(output: Tensor, y: Tensor) -> Tensor:
     return output.reshape(y.shape)
 
 
-class Saved:
+class Stateful:
     """Something with a state that checkpoints hold, and options that they must agree with.
 
     ``saved`` and ``fixed`` name the attributes. A state holds tensors, numbers, strings, None,
@@ -73,7 +73,7 @@ class Saved:
 
     Examples
     --------
-    >>> class Counter(Saved):
+    >>> class Counter(Stateful):
     ...     saved = ("count",)
     ...     count = 3
     >>> other = Counter()
@@ -148,7 +148,7 @@ def _shown(value: object) -> str:
     return short(repr(value) if name is None else name, 40)
 
 
-class ContinualMethod(Saved):
+class ContinualMethod(Stateful):
     """A method of continual learning, to be called by anybody's training loop.
 
     The hooks, in the order of a loop::
@@ -289,7 +289,7 @@ class ContinualMethod(Saved):
         parts = {
             f"{part}.{name}": value
             for part, own in vars(self).items()
-            for name, value in (own.options() if isinstance(own, Saved) else {}).items()
+            for name, value in (own.options() if isinstance(own, Stateful) else {}).items()
         }
         found = parts | {
             name: value

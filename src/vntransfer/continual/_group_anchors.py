@@ -6,11 +6,11 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from vntransfer.continual._base import Saved
+from vntransfer.continual._base import Stateful
 from vntransfer.continual._layers import Layer
 
 
-class Owned(Saved):
+class Owned(Stateful):
     """Parameters that belong to groups of units, with a copy of their values after every task.
 
     A group owns the weights that go out from its units; the bias of the next layer, which is

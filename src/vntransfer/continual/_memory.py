@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from vntransfer.checks import whole
-from vntransfer.continual._base import ContinualMethod, Criterion, Saved, seeded
+from vntransfer.continual._base import ContinualMethod, Criterion, Stateful, seeded
 from vntransfer.errors import ArgumentError
 
 
@@ -17,7 +17,7 @@ class Samples(NamedTuple):
     y: Tensor
 
 
-class Pending(Saved):
+class Pending(Stateful):
     """The first samples of the current task, kept until it ends.
 
     None for a limit keeps all that are observed; ``name`` is what a method calls this option.
@@ -67,7 +67,7 @@ class Pending(Saved):
         self.count = sum(map(len, self.x))
 
 
-class TaskMemory(Saved):
+class TaskMemory(Stateful):
     """The last samples of every task.
 
     Examples
@@ -113,7 +113,7 @@ class TaskMemory(Saved):
         self.tasks = [Samples(*task) for task in self.tasks]
 
 
-class SampleReservoir(Saved):
+class SampleReservoir(Stateful):
     """Uniform sample of all that was seen: each of n samples is in it with chance size / n.
 
     Examples

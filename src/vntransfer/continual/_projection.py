@@ -6,7 +6,7 @@ from typing import Any, ClassVar, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from vntransfer.continual._base import ContinualMethod, Criterion, Saved
+from vntransfer.continual._base import ContinualMethod, Criterion, Stateful
 from vntransfer.continual._layer_recorder import Tape
 from vntransfer.continual._layers import Layer, find_layers
 from vntransfer.errors import ArgumentError
@@ -173,7 +173,7 @@ class Projected(ContinualMethod):
         return eye + self.Q[k].times(eye) if self.Q[k] else eye
 
 
-class SecondMoments(Saved):
+class SecondMoments(Stateful):
     """Mean of aa' over the rows of the present task, one matrix per layer.
 
     Single rows wait in a buffer until there are enough for one product.

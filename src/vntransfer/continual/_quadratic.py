@@ -14,14 +14,14 @@ import torch
 from torch import Tensor
 
 from vntransfer.checks import number, one_of
-from vntransfer.continual._base import ContinualMethod, Saved, gradients
+from vntransfer.continual._base import ContinualMethod, Stateful, gradients
 from vntransfer.errors import ArgumentError
 
 Update = Literal["proximal", "explicit"]
 Form = Literal["separate", "online"]
 
 
-class Quadratic(Saved):
+class Quadratic(Stateful):
     """Penalty λ Σ_i R_i (θ_i - a_i)² and its two ways into a training step.
 
     "explicit" adds 2 λ R (θ - a) to the gradient; plain descent at rate η then diverges as soon as

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, NamedTuple
 import torch
 from torch import Tensor
 
-from vntransfer.continual._base import Saved, refuse_infinite
+from vntransfer.continual._base import Stateful, refuse_infinite
 from vntransfer.moments import Moments
 
 STEP = 4
@@ -16,7 +16,7 @@ LONGEST = 100
 """Batches that wait at most before they enter the moments."""
 
 
-class RunningMoments(Saved):
+class RunningMoments(Stateful):
     """Moments of [activations, response] of the present task, for several layers.
 
     Rows wait until the covariances are asked for.
