@@ -30,8 +30,6 @@ from vntransfer.adaptation import METHODS
 from vntransfer.adaptation._objective import (
     NETWORK,
     Batch,
-    Objective,
-    Setup,
     SourceLoss,
     Step,
     source_errors,
@@ -70,10 +68,8 @@ class SeesTarget(SourceLoss):
 class SeeingRegressor(SourceOnlyRegressor):
     """Source-only whose batches hold the target too."""
 
-    _uses_target = True
-
-    def _objective(self, setup: Setup) -> Objective:
-        return SeesTarget(setup, self.loss)
+    _needs_target = True
+    _steps = SeesTarget
 
 
 def world(shape: Shape) -> tuple[Any, ...]:

@@ -133,8 +133,12 @@ RESULTS: dict[str, Callable[[str], Any]] = {
     "no predictions": lambda name: Predictions(value[:0], value[:0], value[:0]),
     "classes": lambda name: continual(name, True),
     "numbers": lambda name: continual(name, False),
-    "selection": lambda name: Selection((name, "b"), ({}, {}), {name: 0.3, "b": 0.7}, reason=name),
-    "auto": lambda name: AutoSelection((name,), {name: 1.0}, reason=name, left_out={name: 3.0}),
+    "selection": lambda name: Selection(
+        candidates=(name, "b"), options=({}, {}), shares={name: 0.3, "b": 0.7}, reason=name
+    ),
+    "auto": lambda name: AutoSelection(
+        candidates=(name,), shares={name: 1.0}, reason=name, left_out={name: 3.0}
+    ),
     "bound": lambda name: bound(True),
     "bound without labels": lambda name: bound(False),
     "convergence": lambda name: convergence(),

@@ -9,13 +9,13 @@ import copy
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from numbers import Integral
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state, vmap
 
-from vntransfer.checks import number
+from vntransfer.checks import number, one_of
 from vntransfer.errors import ArgumentError
 
 Activation = Literal["leaky_relu", "relu", "elu", "tanh"]
@@ -142,10 +142,7 @@ def mlp(
     >>> net(torch.zeros(2, 10, 3)).shape
     torch.Size([1, 2, 10, 5])
     """
-    if activation not in ACTIVATIONS:
-        raise ArgumentError(
-            f"activation: expected one of {', '.join(get_args(Activation))}, got {activation!r}"
-        )
+    one_of("activation", activation, ACTIVATIONS)
     if isinstance(hidden, int | str):
         raise ArgumentError(
             f"hidden: expected sizes of hidden layers such as (64,), got {hidden!r}"

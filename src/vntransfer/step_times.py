@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass
 from time import process_time
 
@@ -44,39 +43,12 @@ class StepTimes:
         """Measure one step of a loop; a step that raises does not count."""
         start = process_time()
         yield
-        seconds, listener = process_time() - start, _listener.get()
-        self._add(seconds)
-        if listener is not None:
-            listener._add(seconds)
-
-    def _add(self, seconds: float) -> None:
         if self.made:
             self.timed += 1
-            self.seconds += seconds
+            self.seconds += process_time() - start
         self.made += 1
 
     def __add__(self, other: "StepTimes") -> "StepTimes":
         return StepTimes(
             self.made + other.made, self.timed + other.timed, self.seconds + other.seconds
         )
-
-
-_listener: ContextVar[StepTimes | None] = ContextVar("steps", default=None)
-
-
-@contextmanager
-def step_times() -> Iterator[StepTimes]:
-    """Learn of the training steps that are made inside the block."""
-    times = StepTimes()
-    token = _listener.set(times)
-    try:
-        yield times
-    finally:
-        _listener.reset(token)
-
-
-@contextmanager
-def one_step() -> Iterator[None]:
-    """Mark one step of a training loop."""
-    with StepTimes().step():
-        yield

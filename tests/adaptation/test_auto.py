@@ -268,7 +268,7 @@ def test_a_constant_is_taken_where_columns_mislead() -> None:
 def test_bad_options_are_named() -> None:
     X, y, domain, _ = world(linear)
     for options, message in (
-        ({"candidates": ["boostin"]}, "'boostin' is not known"),
+        ({"candidates": ["boostin"]}, "candidates: .*got 'boostin'; did you mean 'boosting'"),
         ({"candidates": []}, "expected different names"),
         ({"candidates": "ridge"}, "candidates: expected a list of names, got 'ridge'"),
         ({"combine": "vote"}, r"combine: expected one of .*, got 'vote'"),

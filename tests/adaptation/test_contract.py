@@ -167,11 +167,14 @@ def test_integers_and_names_are_the_same(method: str) -> None:
 
 
 @every_method
-def test_adaptation_with_early_stopping_and_callback(method: str) -> None:
+def test_adaptation_with_early_stopping_and_progress(method: str) -> None:
     X, y, domain = easy()
-    records: list[Any] = []
-    model = short(method, epochs=12, patience=2, callback=records.append).fit(X, y, domain)
-    assert records == model.history_
+    told: list[Any] = []
+    model = short(method, epochs=12, patience=2)
+    model.fit(X, y, domain, progress=lambda *seen: told.append(seen))
+    assert told == [("epochs", i + 1, 12) for i, _ in enumerate(model.history_)]
+    assert model.step_times_.made == 8 * len(told)
+    assert model.step_times_.timed == model.step_times_.made - 1
     best = min(record["validation"] for record in model.history_)
     scaled = [record["validation"] for record in model.history_]
     assert len(scaled) == 12 or scaled[-3] == best
@@ -206,13 +209,13 @@ def test_unlabeled_source_rows_are_refused() -> None:
         ("source_only", {"epochs": 0}, "epochs: expected a whole number"),
         ("source_only", {"batch_size": 1}, "batch_size: expected a whole number"),
         ("source_only", {"lr": 0}, "lr: expected a finite number above 0"),
-        ("source_only", {"average": 2}, "average: expected a share"),
+        ("source_only", {"average": 2}, "average: expected a number"),
         ("mdd_paper", {"weight_update": "adam"}, "weight_update: expected one of"),
         ("mdd_paper", {"trade_off": -1}, "trade_off: expected a finite number"),
         ("mdan_max", {"index": "three"}, "index: expected one of"),
         ("ahd_msda", {"sources": "some"}, "sources: expected one of"),
         ("darn", {"sharpness": 0}, "sharpness: expected"),
-        ("dare_gram", {"share": 1.0}, "share: expected a share below 1"),
+        ("dare_gram", {"share": 1.0}, "share: expected a number below 1"),
     ],
 )
 def test_wrong_options_are_named(method: str, options: dict[str, Any], message: str) -> None:
@@ -245,19 +248,20 @@ def test_classical_learners_keep_to_the_rules_too(method: str, tmp_path: Any) ->
 
 def test_the_whole_of_the_default_is_reproducible_and_blind_to_the_target() -> None:
     X, y, domain = easy()
-    records: list[Any] = []
+    told: list[Any] = []
     poison = np.where(domain == "target", np.resize([1e300, np.nan], len(y)), y)
     make = METHODS["align"].make
-    one = make(**SHORT, callback=records.append).fit(X, y, domain)
+    one = make(**SHORT).fit(X, y, domain, progress=lambda *seen: told.append(seen))
     two = make(**SHORT).fit(X, poison, domain)
     assert parameters(one) == parameters(two)
     assert one.selection_ == two.selection_
-    assert {record["stage"] for record in records} == {"selection", "training"}
+    assert told == [("epochs", i, 4) for i in (1, 2, 3, 4)]  # two of the selection, half each
+    assert one.step_times_.made >= 4 * SHORT["steps"]
 
 
 def test_the_retired_id_names_both_methods() -> None:
     for use in (lambda: METHODS["mdd"], lambda: METHODS["mdd"].make(epochs=1)):
         with pytest.raises(ArgumentError, match=r"'mdd'.*'align'.*'mdd_paper'"):
             use()
-    with pytest.raises(ArgumentError, match="unknown 'nothing'; expected one of source_only"):
+    with pytest.raises(ArgumentError, match=r"method: expected one of .*got 'nothing'"):
         METHODS["nothing"]

@@ -15,7 +15,7 @@ from vntransfer.adaptation._training_loop import train
 from vntransfer.adaptation.counting import Album, DensityCounter, Pictures, inputs, train_counter
 from vntransfer.adaptation.hourglass import decoder, hourglass, to_patches
 from vntransfer.divergences import response_divergence
-from vntransfer.errors import ArgumentError, DataError, DomainError
+from vntransfer.errors import ArgumentError, DomainError
 
 H, W, BLOCKS, CHANNELS = 16, 24, 2, 4
 CELLS, PIXELS = 24, 16
@@ -51,7 +51,7 @@ def make(name: str, **options: Any) -> Any:
 
 
 def fit(name: str, target: Pictures | None = TARGET, **options: Any) -> DensityCounter:
-    shape = {k: options.pop(k) for k in ("checkpoint", "random_state", "scale") if k in options}
+    shape = {k: options.pop(k) for k in ("random_state", "scale") if k in options}
     method = make(name, **options)
     return train_counter(method, SOURCES, target, blocks=BLOCKS, channels=CHANNELS, **shape)
 
@@ -231,13 +231,14 @@ def test_one_step_lowers_the_loss_of_its_batch() -> None:
         scale=case.batch.scale,
     )
     options = make("source_only", steps=1, epochs=4)._training(4, 2, 1.0)
-    history = train(
+    history, times = train(
         case.net,
         case.objective,
         lambda skip: iter([batch] * 4),
         options,
         shares=torch.ones(1).double(),
     )
+    assert times.made == 4
     losses = [record["loss"] for record in history]
     assert losses == sorted(losses, reverse=True)
     assert losses[1] < losses[0]
@@ -276,21 +277,22 @@ def test_the_same_seed_gives_the_same_network_and_no_global_state_is_touched() -
 
 
 def test_training_goes_on_from_its_checkpoint_with_the_same_numbers(tmp_path: Path) -> None:
-    def stop(record: dict[str, Any]) -> None:
-        if record["epoch"] == 1:
+    def stop(what: str, done: int, total: int | None) -> None:
+        assert (what, total) == ("epochs", 3)
+        if done == 2:
             raise KeyboardInterrupt
 
-    file = tmp_path / "counter.safetensors"
     options: dict[str, Any] = {"blocks": BLOCKS, "channels": CHANNELS}
-    method = make("mdd_paper", epochs=3)
-    whole = train_counter(method, SOURCES, TARGET, **options)
+    whole = train_counter(make("mdd_paper", epochs=3), SOURCES, TARGET, **options)
+    method = make("mdd_paper", epochs=3, checkpoint=tmp_path)
     with pytest.raises(KeyboardInterrupt):
-        train_counter(method, SOURCES, TARGET, checkpoint=file, progress=stop, **options)
-    again = train_counter(method, SOURCES, TARGET, checkpoint=file, **options)
+        train_counter(method, SOURCES, TARGET, progress=stop, **options)
+    again = train_counter(method, SOURCES, TARGET, **options)
     assert again.history == whole.history
+    assert 3 * again.step_times.made == whole.step_times.made
     assert all(torch.equal(value, state(again)[key]) for key, value in state(whole).items())
-    with pytest.raises(DataError, match="belongs to another fit"):
-        train_counter(method, SOURCES, TARGET, checkpoint=file, random_state=1, **options)
+    train_counter(method, SOURCES, TARGET, random_state=1, **options)
+    assert len(list(tmp_path.iterdir())) == 2  # another fit has a file of its own
 
 
 def test_merged_sources_fill_a_batch_as_several_do() -> None:

@@ -13,7 +13,7 @@ from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 
 from helpers.worlds import easy, hard
-from vntransfer import DIVERGENCES, source_weights
+from vntransfer import DIVERGENCES, WeightedSourceRegressor, source_weights
 from vntransfer.adaptation.divergence_weights import divergence_table, embed, sharpen
 from vntransfer.domains import group, stack
 from vntransfer.errors import ArgumentError, DomainError
@@ -52,11 +52,14 @@ def test_the_near_source_weighs_most_and_weights_are_a_simplex(
     spread = {"near": 1.0, "wide": 2.0, "wider": 4.0}
     parts = {name: (rng.normal(s, s, size=(100, 3)), np.zeros(100)) for name, s in spread.items()}
     world = stack(parts, target=rng.normal(1.0, 1.1, size=(80, 3)))
-    weights = source_weights(*world, divergence=divergence, moments=moments, sharpness=3.0)
+    model = WeightedSourceRegressor("ridge", divergence=divergence, moments=moments, sharpness=3.0)
+    weights = model.fit(*world).source_weights_
     assert max(weights, key=weights.__getitem__) == "near"
     assert weights["near"] > 0.5
     assert sum(weights.values()) == pytest.approx(1)
     assert min(weights.values()) >= 0
+    if moments == "second":
+        assert source_weights(*world, divergence=divergence, sharpness=3.0) == weights
 
 
 def test_no_sharpness_is_plain_pooling() -> None:
@@ -97,12 +100,13 @@ def test_duplicates_get_equal_weights() -> None:
 
 
 def test_sparse_rows_give_what_dense_rows_give() -> None:
-    X, y, domain = easy()
+    X, _, domain = easy()
     X = np.hstack((X, np.random.default_rng(0).normal(size=(len(X), 30)))) * (X[:, :1] > 0)
-    dense = source_weights(X, y, domain, components=5)
+    groups = group(domain, len(X))
+    dense = divergence_table(X, groups, components=5)
     for p in (X, np.hstack((X, np.zeros((len(X), 2000))))):  # the second takes the iterative way
-        sparse = source_weights(scipy.sparse.csr_matrix(p), y, domain, components=5)
-        assert sparse == pytest.approx(dense, rel=1e-6)
+        sparse = divergence_table(scipy.sparse.csr_matrix(p), groups, components=5)
+        np.testing.assert_allclose(sparse, dense, rtol=1e-6, atol=1e-9)
 
 
 def test_wide_sparse_rows_stay_sparse() -> None:
@@ -177,7 +181,7 @@ def test_table_is_symmetric_with_the_target_last() -> None:
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"divergence": "euclid"}, "divergence: unknown"),
+        ({"divergence": "euclid"}, "divergence: expected one of .*got 'euclid'"),
         ({"divergence": "conditional_von_neumann"}, "labeled="),
         ({"divergence": "conditional_von_neumann", "labeled": [0]}, "labeled: expected"),
         (
@@ -189,12 +193,8 @@ def test_table_is_symmetric_with_the_target_last() -> None:
             r"y: expected 240 responses .* got shape \(9,\)",
         ),
         ({"labeled": [200]}, "sees no labels"),
-        ({"moments": "third"}, "moments:"),
         ({"prior": "best"}, "prior:"),
-        ({"components": 0}, "components:"),
-        ({"components": 2.5}, "components:"),
         ({"sharpness": -1.0}, "sharpness:"),
-        ({"ridge": "auto"}, "ridge:"),
     ],
 )
 def test_bad_options_are_named(options: dict[str, Any], says: str) -> None:
@@ -203,11 +203,20 @@ def test_bad_options_are_named(options: dict[str, Any], says: str) -> None:
         source_weights(X, **{"y": y, "sample_domain": domain, **options})
 
 
+@pytest.mark.parametrize(
+    "option", [("moments", "third"), ("components", 0), ("components", 2.5), ("ridge", "auto")]
+)
+def test_bad_options_of_the_table_are_named(option: tuple[str, Any]) -> None:
+    X, _, domain = easy()
+    with pytest.raises(ArgumentError, match=f"{option[0]}: "):
+        divergence_table(X, group(domain, len(X)), **dict([option]))
+
+
 def test_no_target_is_named() -> None:
     with pytest.raises(DomainError, match="no target among"):
         source_weights(np.ones((4, 1)), sample_domain=[0, 1, 0, 1])
     with pytest.raises(DomainError, match="moments='second'"):
-        source_weights(np.eye(4), sample_domain=[0, 1, 1, -1], moments="covariance")
+        divergence_table(np.eye(4), group([0, 1, 1, -1], 4), moments="covariance")
 
 
 def test_several_targets_are_weighted_as_if_each_were_alone() -> None:

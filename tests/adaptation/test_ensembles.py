@@ -110,8 +110,7 @@ class Breaking(CovarianceAlignment):
 
 
 class BreakingRegressor(DeepCORALRegressor):
-    def _objective(self, setup: Setup) -> Breaking:
-        return Breaking(setup, self)
+    _steps = Breaking
 
 
 def test_a_candidate_that_fails_is_left_out() -> None:
@@ -236,11 +235,11 @@ def test_an_interrupted_fit_leaves_the_old_model() -> None:
     model = SourceOnlyRegressor(**SHORT).fit(X, y, domain)
     before = model.predict(X)
 
-    def stop(record: dict[str, Any]) -> None:
+    def stop(what: str, done: int, total: int | None) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        model.set_params(callback=stop).fit(100 * X, 100 * y, domain)
+        model.fit(100 * X, 100 * y, domain, progress=stop)
     np.testing.assert_array_equal(model.predict(X), before)
 
 
@@ -267,8 +266,8 @@ def test_selection_is_forgotten_by_a_fit_without_one() -> None:
         ({"members": 0}, "members: expected a whole number"),
         ({"members": 2.0}, "members: expected a whole number"),
         ({"hidden": 64}, "hidden: expected sizes of"),
-        ({"dropout": 1}, "dropout: expected a share below 1"),
-        ({"validation_fraction": 5, "patience": 1}, "validation_fraction: expected a share"),
+        ({"dropout": 1}, "dropout: expected a number below 1"),
+        ({"validation_fraction": 5, "patience": 1}, "validation_fraction: expected a number"),
         ({"patience": 1.5}, "patience: expected a whole number from 1 on, got 1.5"),
         ({"betas": (2, 3)}, r"betas: expected two shares below 1, got \(2, 3\)"),
         ({"betas": (0.9,)}, "betas: expected two shares below 1"),

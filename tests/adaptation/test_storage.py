@@ -104,16 +104,17 @@ def test_training_goes_on_bit_for_bit(method: str, patience: int | None, tmp_pat
         options["weight_update"] = "adam"  # whose moments are kept, too
     whole = METHODS[method].make(**options).fit(X, y, domain)
 
-    def stop(record: dict[str, Any]) -> None:
-        if record["epoch"] == 2:
+    def stop(what: str, done: int, total: int | None) -> None:
+        if done == 3:
             raise Stopped
 
     options["checkpoint"] = tmp_path
     with pytest.raises(Stopped):
-        METHODS[method].make(**options, callback=stop).fit(X, y, domain)
+        METHODS[method].make(**options).fit(X, y, domain, progress=stop)
     seen: list[Any] = []
-    again = METHODS[method].make(**options, callback=seen.append).fit(X, y, domain)
-    assert [record["epoch"] for record in seen] == [r["epoch"] for r in again.history_][3:]
+    again = METHODS[method].make(**options)
+    again.fit(X, y, domain, progress=lambda *told: seen.append(told))
+    assert len(seen) == len(again.history_) - 3
     for one, two in zip(whole.net_.parameters(), again.net_.parameters(), strict=True):
         assert torch.equal(one, two)
     assert whole.history_ == again.history_
@@ -124,12 +125,12 @@ def test_selection_goes_on_too(tmp_path: Path) -> None:
     X, y, domain = easy()
     whole = METHODS["align"].make(**SHORT).fit(X, y, domain)
 
-    def stop(record: dict[str, Any]) -> None:
+    def stop(what: str, done: int, total: int | None) -> None:
         if len(list(tmp_path.iterdir())) == 2:
             raise Stopped
 
     with pytest.raises(Stopped):
-        METHODS["align"].make(**SHORT, checkpoint=tmp_path, callback=stop).fit(X, y, domain)
+        METHODS["align"].make(**SHORT, checkpoint=tmp_path).fit(X, y, domain, progress=stop)
     again = METHODS["align"].make(**SHORT, checkpoint=tmp_path).fit(X, y, domain)
     assert again.selection_ == whole.selection_
     np.testing.assert_array_equal(again.predict(X), whole.predict(X))

@@ -15,6 +15,7 @@ from lab_helpers.runs import changed, final
 from vntransfer.adaptation import METHODS, AdaptationMethod
 from vntransfer.adaptation.auto import AutoSelection
 from vntransfer.domains import stack
+from vntransfer.step_times import StepTimes
 from vntransfer_lab.data import Domains, load
 from vntransfer_lab.errors import PresetError
 from vntransfer_lab.experiments import adaptation
@@ -129,6 +130,7 @@ class Memory(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any, sample_domain: Any = None) -> Self:
         self.known_ = {row.tobytes(): value for row, value in zip(X, y, strict=True)}
+        self.step_times_ = StepTimes()
         return self
 
     def predict(self, X: Any) -> Any:
@@ -211,7 +213,7 @@ def test_a_mean_of_learners_adapted_if_weights_or_alignment_are_most_of_it() -> 
         ((0.3, 0, 0, 0.7, 0), 0.0),
         ((0.4, 0, 0.3, 0, 0.3), 1.0),
     ):
-        selection = AutoSelection(names, dict(zip(names, shares, strict=True)))
+        selection = AutoSelection(candidates=names, shares=dict(zip(names, shares, strict=True)))
         found = adaptation.selection_record(SimpleNamespace(selection_=selection))
         assert found["adapted"] == adapted
 

@@ -13,6 +13,7 @@ from vntransfer.adaptation import METHODS
 from vntransfer.adaptation.hourglass import grid_of
 from vntransfer.pages import Heatmap, Scatter
 from vntransfer.pages.layout import panels
+from vntransfer.step_times import StepTimes
 from vntransfer_lab.errors import PresetError
 from vntransfer_lab.experiments import counting
 from vntransfer_lab.experiments import counting_report as drawn
@@ -132,6 +133,7 @@ def test_the_oracle_is_never_scored_on_pictures_it_was_trained_on(
     class Memory:
         def __init__(self, known: Any) -> None:
             self.known = {picture.tobytes() for picture in known.density}
+            self.step_times = StepTimes()
 
         def density(self, asked: Any) -> Any:
             seen = [picture.tobytes() in self.known for picture in asked.density]

@@ -2,45 +2,49 @@
 
 import math
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.base import RegressorMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
 
 from vntransfer._version import __version__
 from vntransfer.adaptation._batches import Data, predict
 from vntransfer.adaptation._checkpoint import Checkpoint
-from vntransfer.adaptation._ensemble import Checkpoints, fit_ensemble
-from vntransfer.adaptation._fit_rows import FitRows, read_table
+from vntransfer.adaptation._ensemble import fit_ensemble
+from vntransfer.adaptation._estimator import TransferEstimator
+from vntransfer.adaptation._fit_rows import FitRows
 from vntransfer.adaptation._fitted_state import State
-from vntransfer.adaptation._member_training import Start
-from vntransfer.adaptation._objective import Error, Objective, Setup, choose
+from vntransfer.adaptation._member_training import Checkpoints, FitRun, Start
+from vntransfer.adaptation._objective import Error, Objective, Setup, SourceLoss
 from vntransfer.adaptation._saving import SavableNetwork
 from vntransfer.adaptation._scaling import Scaler
-from vntransfer.adaptation._selection import select
-from vntransfer.adaptation._training_loop import Record, Schedule, Training
-from vntransfer.checks import number, whole
-from vntransfer.domains import Name, Target, group, target_names
+from vntransfer.adaptation._selection import EFFORT, select
+from vntransfer.adaptation._training_loop import EpochCounter, Schedule, Training
+from vntransfer.checks import fraction, number, whole
+from vntransfer.domains import Name
 from vntransfer.errors import ArgumentError, DataWarning, DomainError
 from vntransfer.networks import Activation, Net
+from vntransfer.progress import Progress
 from vntransfer.storage.files import fingerprint
 from vntransfer.storage.pacing import paced
 
 MIN_STEPS = 25
 """Fewest batches of an epoch, so that small tables are trained too."""
 
+POSITIVE = ("lr", "clip", "validation_fraction", "ridge", "sharpness")
+BELOW_ONE = ("dropout", "validation_fraction", "share")
+
 OUTSIDE = 0.05
 """Share of a target's values beyond what can be learned from, above which a warning is given."""
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class DomainRegressor(SavableNetwork, RegressorMixin, BaseEstimator):  # type: ignore[misc]
+class DomainRegressor(SavableNetwork, RegressorMixin, TransferEstimator):  # type: ignore[misc]
     """What all regressors of this package share.
 
     Inputs are standardized on all rows (sources and target), responses on the rows of the sources.
@@ -99,8 +103,6 @@ class DomainRegressor(SavableNetwork, RegressorMixin, BaseEstimator):  # type: i
         modules are told apart by their ``repr``. `vntransfer.storage.Paced` writes less often.
     random_state
         Seed; no global random state of torch is used.
-    callback
-        Called with the record of each epoch; its "stage" is "selection" or "training".
 
     Attributes
     ----------
@@ -112,6 +114,8 @@ class DomainRegressor(SavableNetwork, RegressorMixin, BaseEstimator):  # type: i
         Per epoch: losses, weights, the discrepancy of what is aligned, the error on held-out rows.
     net_ : Net
         The trained networks (on standardized data), all members side by side.
+    step_times_ : StepTimes
+        Number and processor time of the training steps; not saved.
     """
 
     loss: Error = "mixed"
@@ -139,16 +143,15 @@ class DomainRegressor(SavableNetwork, RegressorMixin, BaseEstimator):  # type: i
     warm_start: bool = False
     checkpoint: Any = None
     random_state: Any = None
-    callback: Callable[[Record], None] | None = None
 
-    __metadata_request__fit: ClassVar[dict[str, bool]] = {"sample_domain": True}
-
-    _uses_target: ClassVar[bool] = True
+    _needs_target: ClassVar[bool] = True
+    _several: ClassVar[bool] = True
+    _steps: ClassVar[type[Objective]] = SourceLoss
     _trade_offs: ClassVar[tuple[float, ...]] = ()
 
     def _objective(self, setup: Setup) -> Objective:
         """Make the method's objective."""
-        raise NotImplementedError
+        return self._steps(setup, self)
 
     def _error(self) -> Error:
         """Name the error of a source that the method minimizes."""
@@ -162,54 +165,22 @@ class DomainRegressor(SavableNetwork, RegressorMixin, BaseEstimator):  # type: i
         """Whether all sources are one to this method."""
         return False
 
-    def fit(
-        self,
-        X: Any,
-        y: Any,
-        sample_domain: Any = None,
-        target: Target = None,
-        sample_weight: Any = None,
-    ) -> Self:
-        """Train on labeled sources and the unlabeled target, or several targets.
-
-        Parameters
-        ----------
-        X
-            Rows of all domains (n, p), dense or sparse; see `stack`.
-        y
-            Responses (n,) or (n, m); those of the target are never read and can be NaN.
-        sample_domain
-            Domain of each row: integers (0 and above are sources, below 0 targets) or names. None:
-            all rows are one source, and there is no target.
-        target
-            With names: which one is the target, "target" if not given, or a list: each gets its own
-            weights and networks, on the same sources and initial parameters. An empty list: train
-            on the sources alone and `adapt` later.
-        sample_weight
-            Weights (n,) by which rows of the sources are drawn; those of targets are not read.
-        """
-        X = validate_data(
-            self, X, accept_sparse="csr", dtype=(np.float64, np.float32), ensure_min_samples=2
-        )
-        groups = group(sample_domain, X.shape[0], target=target, several=True)
-        later = target_names(target) == []
-        if not groups.targets and sample_domain is not None and self._uses_target and not later:
-            raise DomainError(
-                f"sample_domain: no target among {list(groups.sources)}; mark its rows by an "
-                f"integer below 0, or say target=... with names (target=[] to adapt later)"
-            )
-        table = read_table(type(self).__name__, X, y, groups, sample_weight)
+    def _fit_rows(self, rows: FitRows, progress: Progress | None) -> Self:
         old = self._state if self.warm_start and hasattr(self, "net_") else None
         if old is not None:
-            for name, given, scaler in (("X", X, old.x_scaler), ("y", table.y, old.y_scaler)):
-                if given.shape[1] != len(scaler.mean):
+            m = 1 if rows.y.ndim == 1 else rows.y.shape[1]
+            for name, given, scaler in (
+                ("X", rows.x.shape[1], old.x_scaler),
+                ("y", m, old.y_scaler),
+            ):
+                if given != len(scaler.mean):
                     raise ArgumentError(
-                        f"{name}: {given.shape[1]} column(s), but the fitted networks have "
+                        f"{name}: {given} column(s), but the fitted networks have "
                         f"{len(scaler.mean)}; fit anew with warm_start=False"
                     )
-        return self._fit(table, old)
+        return self._fit(replace(rows, weights=_drawing_weights(rows)), old, progress)
 
-    def adapt(self, X: Any) -> Self:
+    def adapt(self, X: Any, progress: Progress | None = None) -> Self:
         """Adapt to a target given later; the networks trained so far are the start.
 
         Inputs stay scaled as in the fit. A fitted model holds the rows of its sources for this; a
@@ -219,20 +190,21 @@ class DomainRegressor(SavableNetwork, RegressorMixin, BaseEstimator):  # type: i
         ----------
         X
             Rows (n, p) of the new target.
+        progress
+            See `fit`.
         """
-        check_is_fitted(self)
+        X = self._new_rows(X)
         old = self._state
         if old.sources is None:
             raise DomainError(
                 "adapt: the rows of the sources are not saved with a model; fit it here, or fit "
                 "with all rows and warm_start=True"
             )
-        X = validate_data(self, X, accept_sparse="csr", dtype=(np.float64, np.float32), reset=False)
-        return self._fit(old.sources.with_target(X), old)
-
-    def _fit(self, table: FitRows, old: State | None) -> Self:
-        """Fit; what was there before stays as it is until the end."""
         self._check_options()
+        return self._fit(old.sources.with_target(X), old, progress)
+
+    def _fit(self, table: FitRows, old: State | None, progress: Progress | None) -> Self:
+        """Fit; what was there before stays as it is until the end."""
         groups, own = table.groups, table.groups.source_rows
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         kept = None if table.weights is None else table.weights[own]
@@ -247,35 +219,32 @@ class DomainRegressor(SavableNetwork, RegressorMixin, BaseEstimator):  # type: i
                     f"X: {share:.0%} of the values of target {name!r} lie outside of what the "
                     f"sources have in these columns and are cut there",
                     DataWarning,
-                    stacklevel=3,
+                    stacklevel=4,
                 )
-        y_scaler = Scaler.fit(table.y[own], kept) if old is None else old.y_scaler
-        scaled = torch.from_numpy(((table.y - y_scaler.mean) / y_scaler.scale).astype(np.float32))
+        y = table.y.reshape(len(table.y), -1)
+        y_scaler = Scaler.fit(y[own], kept) if old is None else old.y_scaler
+        scaled = torch.from_numpy(((y - y_scaler.mean) / y_scaler.scale).astype(np.float32))
         used = scaled[torch.from_numpy(drawn)]
         limits = (used.amin(0), used.amax(0)) if self.bounded else None
         data = Data(
             table.x, x_scaler, scaled, weights=table.weights, limits=limits, device=self.device
         )
-        adapts = self._uses_target and bool(groups.targets)
         selection, virtual = None, None
-        files = self._checkpoints(table, seed)
-        if adapts and getattr(self, "trade_off", None) == "auto":
+        chooses = bool(groups.targets) and getattr(self, "trade_off", None) == "auto"
+        total = self.epochs + (2 * math.ceil(EFFORT * self.epochs) if chooses else 0)
+        run = FitRun(seed, EpochCounter(progress, total), self._checkpoints(table, seed))
+        if chooses:
             known = old is not None and old.selection is not None and old.knows(groups)
             selection = old.selection if old is not None and known else None
             if selection is None:
-                selection, virtual = select(self, data, groups, seed, files)
-        ensemble = fit_ensemble(
-            self,
-            data,
-            groups,
-            seed=seed,
-            selection=selection,
-            start=None if old is None else Start(old.ensemble.net, old.ensemble.labels),
-            checkpoints=files,
-            callback=self.callback,
-        )
-        one, sources = table.one_column, table.sources()
+                selection, virtual = select(self, data, groups, run)
+        start = None if old is None else Start(old.ensemble.net, old.ensemble.labels)
+        ensemble = fit_ensemble(self, data, groups, run, selection, start)
+        one, sources = table.y.ndim == 1, table.sources()
         self._publish(State(x_scaler, y_scaler, limits, one, ensemble, selection, sources, virtual))
+        self.step_times_ = ensemble.step_times
+        if virtual is not None:
+            self.step_times_ += virtual.step_times
         return self
 
     def _publish(self, state: State) -> None:
@@ -290,11 +259,7 @@ class DomainRegressor(SavableNetwork, RegressorMixin, BaseEstimator):  # type: i
             del self.selection_
 
     def _checkpoints(self, table: FitRows, seed: int) -> Checkpoints | None:
-        """Make the file of each stage of training, if there is a folder for them.
-
-        Its name has a hash of all that the result depends on, the initial network included: how it
-        is written, what of it is trained, and its values.
-        """
+        """Make the file of each stage of training, if there is a folder for them."""
         if self.checkpoint is None:
             return None
         if not isinstance(self.random_state, int | np.integer):
@@ -302,42 +267,27 @@ class DomainRegressor(SavableNetwork, RegressorMixin, BaseEstimator):  # type: i
                 f"random_state: expected a whole number together with checkpoint, so that the same "
                 f"fit can be told from another, got {self.random_state!r}"
             )
-        code = ("callback", "checkpoint", "extractor", "head")
-        options = {k: v for k, v in self.get_params().items() if k not in code}
         named = {**table.groups.sources, **table.groups.targets}
-        versions = __version__, torch.__version__
         arrays = *table.inputs(), table.y, table.weights, *named.values()
-        key = fingerprint(type(self).__name__, options, versions, seed, list(named), *arrays)
-
-        def make(stage: str, net: Net, generators: dict[str, torch.Generator]) -> Checkpoint:
-            start = [value.cpu().numpy() for value in net.state_dict().values()]
-            moved = [name for name, p in net.named_parameters() if p.requires_grad]
-            own = fingerprint(key, stage, net, moved, *start)
-            place = paced(self.checkpoint) / f"{stage}-{own[:16]}.safetensors"
-            return Checkpoint(place, own, generators)
-
-        return make
+        return checkpoint_files(self, seed, list(named), *arrays)
 
     def _check_options(self, rows: int = 2) -> None:
-        """Raise if an option that all methods share is impossible; ``rows`` are a batch's least."""
+        """Raise if an option is impossible; ``rows`` are a batch's least."""
         for name, low in {"epochs": 1, "batch_size": rows, "members": 1}.items():
             whole(name, getattr(self, name), minimum=low)
         for name in ("steps", "patience"):
             if (value := getattr(self, name)) is not None:
                 whole(name, value, minimum=1)
+        for name in POSITIVE:
+            if hasattr(self, name):
+                number(name, getattr(self, name), exclusive=True)
+        fraction("average", self.average)
         if np.shape(self.betas) != (2,) or not all(0 <= number("betas", b) < 1 for b in self.betas):
             raise ArgumentError(f"betas: expected two shares below 1, got {self.betas!r}")
-        choose("loss", self._error(), Error)
-        choose("schedule", self.schedule, Schedule)
-        if not 0 <= number("dropout", self.dropout) < 1:
-            raise ArgumentError(f"dropout: expected a share below 1, got {self.dropout!r}")
-        if not 0 <= number("average", self.average) <= 1:
-            raise ArgumentError(f"average: expected a share from 0 to 1, got {self.average!r}")
-        if not 0 < number("validation_fraction", self.validation_fraction) < 1:
-            raise ArgumentError(
-                f"validation_fraction: expected a share between 0 and 1, got "
-                f"{self.validation_fraction!r}"
-            )
+        for name in BELOW_ONE:
+            if fraction(name, value := getattr(self, name, 0)) == 1:
+                raise ArgumentError(f"{name}: expected a number below 1, got {value!r}")
+        super()._check_options()
         try:
             torch.zeros(1, device=self.device)
         except (RuntimeError, TypeError, AssertionError) as error:
@@ -350,9 +300,9 @@ class DomainRegressor(SavableNetwork, RegressorMixin, BaseEstimator):  # type: i
         return Training(
             epochs=math.ceil(effort * self.epochs),
             steps=int(steps),
-            lr=number("lr", self.lr, exclusive=True),
-            weight_decay=number("weight_decay", self.weight_decay),
-            clip=number("clip", self.clip, exclusive=True),
+            lr=float(self.lr),
+            weight_decay=float(self.weight_decay),
+            clip=float(self.clip),
             average=self.average,
             patience=self.patience,
             betas=(float(self.betas[0]), float(self.betas[1])),
@@ -373,8 +323,7 @@ class DomainRegressor(SavableNetwork, RegressorMixin, BaseEstimator):  # type: i
         target
             Of several targets, the one that the rows are of; a list of one will do.
         """
-        check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", dtype=(np.float64, np.float32), reset=False)
+        X = self._new_rows(X)
         state = self._state
         data = Data(X, state.x_scaler, torch.zeros(0, 0), limits=state.limits, device=self.device)
         shares = state.ensemble.shares_for(target)
@@ -385,6 +334,36 @@ class DomainRegressor(SavableNetwork, RegressorMixin, BaseEstimator):  # type: i
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
         tags.target_tags.multi_output = True
         return tags
+
+
+def _drawing_weights(rows: FitRows) -> NDArray[np.float64] | None:
+    """Weights by which rows are drawn from each source; None if all are drawn alike."""
+    weights = rows.weights
+    if weights is None:
+        return None
+    for name, places in rows.groups.sources.items():
+        if weights[places].sum() == 0:
+            raise ArgumentError(f"sample_weight: the weights of domain {name!r} are all zero")
+    return None if np.ptp(weights[rows.groups.source_rows]) == 0 else weights
+
+
+def checkpoint_files(model: DomainRegressor, *given: Any) -> Checkpoints:
+    """Make the files of a fit's stages, in the folder of the ``checkpoint`` option.
+
+    Their names have a hash of all that the result depends on: options, versions, what is given, and
+    the initial network (how it is written, what of it is trained, and its values).
+    """
+    code = ("checkpoint", "extractor", "head")
+    options = {k: v for k, v in model.get_params().items() if k not in code}
+    key = fingerprint(type(model).__name__, options, __version__, torch.__version__, *given)
+
+    def make(stage: str, net: Net, generators: dict[str, torch.Generator]) -> Checkpoint:
+        start = [value.cpu().numpy() for value in net.state_dict().values()]
+        moved = [name for name, p in net.named_parameters() if p.requires_grad]
+        own = fingerprint(key, stage, net, moved, *start)
+        place = paced(model.checkpoint) / f"{stage}-{own[:16]}.safetensors"
+        return Checkpoint(place, own, generators)
+
+    return make

@@ -1,8 +1,7 @@
 """A fitted ensemble: which member serves which target with which share, and how it is trained."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,19 +10,17 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from vntransfer.adaptation._batches import Data
-from vntransfer.adaptation._checkpoint import Checkpoint
-from vntransfer.adaptation._member_training import Start, Trained, TrainingPlan, train_members
+from vntransfer.adaptation._member_training import FitRun, Start, TrainingPlan, train_members
 from vntransfer.adaptation._selection import SAFE, Selection, label
 from vntransfer.adaptation._training_loop import Record
+from vntransfer.checks import one_of
 from vntransfer.domains import Groups, Name
 from vntransfer.errors import ArgumentError
 from vntransfer.networks import Net, join_members
+from vntransfer.step_times import StepTimes
 
 if TYPE_CHECKING:
     from vntransfer.adaptation._base import DomainRegressor
-
-Checkpoints = Callable[[str, Net, dict[str, torch.Generator]], Checkpoint]
-"""Makes the file of a stage from its initial network and its generators."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +41,8 @@ class Ensemble:
         Per epoch.
     labels
         Who the members are.
+    step_times
+        Of all their trainings; not saved.
     """
 
     net: Net
@@ -52,6 +51,7 @@ class Ensemble:
     source_weights: dict[Any, Any]
     history: list[Record]
     labels: tuple[str, ...]
+    step_times: StepTimes = field(default_factory=StepTimes)
 
     def shares_for(self, target: Name | Sequence[Name] | None) -> Tensor:
         """Shares (M,) for the rows of a target."""
@@ -65,8 +65,8 @@ class Ensemble:
             target = named[0]
         if target is None and len(known) > 1:
             raise ArgumentError(f"target: say whose rows these are, one of {known}")
-        if target is not None and target not in known:
-            raise ArgumentError(f"target: expected one of {known}, got {target!r}")
+        if target is not None:
+            one_of("target", target, known)
         return self.shares[known[0] if target is None and known else target]
 
 
@@ -74,33 +74,41 @@ def fit_ensemble(
     model: "DomainRegressor",
     data: Data,
     groups: Groups,
-    *,
-    seed: int,
+    run: FitRun,
     selection: Selection | None,
     start: Start | None = None,
-    checkpoints: Checkpoints | None = None,
-    callback: Callable[[Record], None] | None = None,
 ) -> Ensemble:
     """Train the members of every candidate that has a share, for every target.
 
     Members of the source-only candidate serve all targets alike.
     """
-    adapts = model._uses_target and bool(groups.targets)
+    adapts = model._needs_target and bool(groups.targets)
     merged = groups.merged() if model._merges() else groups
     size = model.batch_size * (len(groups.sources) if model._merges() else 1)
     domains = [*merged.sources.values(), *(merged.targets.values() if adapts else ())]
     k, n = len(merged.sources), model.members
-    plans: dict[str, TrainingPlan] = {}
+    plans: list[TrainingPlan] = []
     options: list[Mapping[str, Any]] = [{}] * n
+    chosen = [({}, 1.0)] if selection is None else _chosen(selection)
     safe = float(not adapts) if selection is None else selection.shares[SAFE]
     if safe > 0:
         order = np.tile(np.arange(k), (n, 1))
         labels = [f"source/{i}" for i in range(n)]
         shares = np.full(n, safe / n)
-        plans["source"] = TrainingPlan(
-            domains[:k], order, options, False, size, shares, n, labels=labels
+        plans.append(
+            TrainingPlan(
+                "source",
+                domains[:k],
+                order,
+                options,
+                False,
+                size,
+                shares,
+                n,
+                labels=labels,
+                counted=not (adapts and chosen),
+            )
         )
-    chosen = [({}, 1.0)] if selection is None else _chosen(selection)
     if adapts and chosen:
         t = len(groups.targets)
         every = [(j, *own, i) for j in range(t) for own in chosen for i in range(n)]
@@ -110,29 +118,20 @@ def fit_ensemble(
         names = list(groups.targets)
         labels = [f"adapted/{names[j]}/{label(own)}/{i}" for j, own, _, i in every]
         starts = len(chosen) * n
-        plans["adapted"] = TrainingPlan(
-            domains, order, options, True, size, shares, starts, labels=labels
+        plans.append(
+            TrainingPlan(
+                "adapted", domains, order, options, True, size, shares, starts, labels=labels
+            )
         )
-    trained: dict[str, Trained] = {}
-    for stage, plan in plans.items():
-        tell = partial(_tell, callback=callback, model=model, groups=groups, plan=plan)
-        trained[stage] = train_members(
-            model,
-            data,
-            plan,
-            seed=seed,
-            start=start,
-            checkpoint=None if checkpoints is None else partial(checkpoints, stage),
-            progress=tell if stage == list(plans)[-1] else None,
-        )
-    members = list(trained.values())
+    members = [train_members(model, data, plan, run, start) for plan in plans]
     return Ensemble(
         join_members([one.net for one in members]),
         torch.cat([one.offset for one in members]),
         _shares(plans, groups, k),
-        named_weights(model, groups, plan, members[-1].weights.numpy()),
-        [_named(record, model, groups, plan) for record in members[-1].history],
-        tuple(label for plan in plans.values() for label in plan.labels),
+        named_weights(model, groups, plans[-1], members[-1].weights.numpy()),
+        [_named(record, model, groups, plans[-1]) for record in members[-1].history],
+        tuple(label for plan in plans for label in plan.labels),
+        sum((one.step_times for one in members), StepTimes()),
     )
 
 
@@ -146,7 +145,7 @@ def _chosen(selection: Selection) -> list[tuple[Mapping[str, Any], float]]:
     ]
 
 
-def _shares(plans: Mapping[str, TrainingPlan], groups: Groups, k: int) -> dict[Name | None, Tensor]:
+def _shares(plans: Sequence[TrainingPlan], groups: Groups, k: int) -> dict[Name | None, Tensor]:
     """Shares of all members for each target."""
     targets: list[Name | None] = list(groups.targets) or [None]
     shares: dict[Name | None, Tensor] = {}
@@ -155,7 +154,7 @@ def _shares(plans: Mapping[str, TrainingPlan], groups: Groups, k: int) -> dict[N
             plan.shares * len(targets) * (plan.order[:, -1] == k + j)
             if plan.adapts
             else plan.shares
-            for plan in plans.values()
+            for plan in plans
         ]
         shares[target] = torch.from_numpy(np.concatenate(parts))
     return shares
@@ -188,15 +187,3 @@ def _named(record: Record, model: "DomainRegressor", groups: Groups, plan: Train
     """Give a record with weights by name instead of by member."""
     weights = named_weights(model, groups, plan, np.array(record["weights"]))
     return {"stage": "training", **record, "weights": weights}
-
-
-def _tell(
-    record: Record,
-    *,
-    callback: Callable[[Record], None] | None,
-    model: "DomainRegressor",
-    groups: Groups,
-    plan: TrainingPlan,
-) -> None:
-    if callback is not None:
-        callback(_named(record, model, groups, plan))

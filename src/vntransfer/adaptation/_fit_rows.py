@@ -24,20 +24,17 @@ class FitRows:
     x
         Inputs (n, p), dense or sparse.
     y
-        Responses (n, m), zero in rows of targets.
+        Responses (n,) or (n, m); a source's in rows of targets.
     groups
         Rows of each domain.
     weights
-        Weights (n,) by which rows are drawn; None: all alike.
-    one_column
-        Whether responses were given, and are predicted, as (n,).
+        Weights (n,) of rows, one for targets; None: all alike.
     """
 
     x: Any
-    y: Floats
+    y: NDArray[Any]
     groups: Groups
-    weights: Floats | None
-    one_column: bool
+    weights: Floats | None = None
 
     def inputs(self) -> tuple[Any, ...]:
         """Give what the inputs are made of, of sparse ones shape and arrays."""
@@ -49,7 +46,7 @@ class FitRows:
         rows = self.groups.source_rows
         own = {name: np.searchsorted(rows, r) for name, r in self.groups.sources.items()}
         weights = None if self.weights is None else self.weights[rows]
-        return FitRows(self.x[rows], self.y[rows], Groups(own), weights, self.one_column)
+        return FitRows(self.x[rows], self.y[rows], Groups(own), weights)
 
     def with_target(self, x: Any) -> "FitRows":
         """Give the rows of the sources and those of a target."""
@@ -62,46 +59,27 @@ class FitRows:
         rows = np.arange(len(own.y), len(own.y) + n)
         return FitRows(
             stacked([own.x, x]),
-            np.vstack([own.y, np.zeros((n, own.y.shape[1]))]),
+            np.concatenate([own.y, np.repeat(own.y[:1], n, axis=0)]),
             Groups(own.groups.sources, {name: rows}),
             None if own.weights is None else np.concatenate((own.weights, np.ones(n))),
-            self.one_column,
         )
 
 
-def read_table(estimator: str, x: Any, y: Any, groups: Groups, sample_weight: Any) -> FitRows:
-    """Check responses and weights for networks; of targets neither is read.
-
-    Rows are drawn by their weights from each source, which therefore needs a weight above zero.
-    """
-    n, rows = x.shape[0], groups.source_rows
-    own = read_responses(estimator, y, groups, n)
-    labels = np.zeros((n, 1 if own.ndim == 1 else own.shape[1]))
-    labels[rows] = own.reshape(len(rows), -1)
-    weights = read_weights(sample_weight, groups, n)
-    if weights is not None:
-        for name, places in groups.sources.items():
-            if weights[places].sum() == 0:
-                raise ArgumentError(f"sample_weight: the weights of domain {name!r} are all zero")
-        weights = None if np.ptp(weights[rows]) == 0 else weights
-    return FitRows(x, labels, groups, weights, own.ndim == 1)
-
-
 def read_responses(
-    estimator: str, y: Any, groups: Groups, n: int, *, numeric: bool = True
+    estimator: str, y: Any, groups: Groups, n: int, *, numeric: bool
 ) -> NDArray[Any]:
-    """Responses of the sources' rows as numbers, (n_s,) or (n_s, m), or their classes (n_s,).
+    """Responses of all rows, those of targets replaced by a source's without being looked at.
 
     Parameters
     ----------
     estimator
         Name of who asks.
     y
-        Responses of all n rows; those of targets are not looked at.
+        Responses of all n rows.
     groups, n
         Rows of each domain, and their number.
     numeric
-        Whether responses are numbers; otherwise classes of any kind, in one column.
+        Whether responses are numbers, (n,) or (n, m); otherwise classes of any kind, (n,).
     """
     if y is None:
         raise ArgumentError(f"y: {estimator} requires y to be passed, but the target y is None")
@@ -109,7 +87,10 @@ def read_responses(
     if not numeric:
         own = column_or_1d(own, warn=True)
     kind: Any = np.float64 if numeric else None
-    return np.asarray(check_array(own, ensure_2d=False, dtype=kind, input_name="y"))
+    own = np.asarray(check_array(own, ensure_2d=False, dtype=kind, input_name="y"))
+    labels = np.repeat(own[:1], n, axis=0)
+    labels[groups.source_rows] = own
+    return labels
 
 
 def one_per_row(y: Any, n: int) -> NDArray[Any]:

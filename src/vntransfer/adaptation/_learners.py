@@ -15,11 +15,10 @@ from sklearn.linear_model import RidgeCV
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import has_fit_parameter, validate_data
+from sklearn.utils.validation import has_fit_parameter
 from threadpoolctl import threadpool_limits
 
-from vntransfer.adaptation._fit_rows import read_responses, read_weights
-from vntransfer.domains import Groups, Target, group
+from vntransfer.checks import one_of
 from vntransfer.errors import ArgumentError
 
 REDUCED = 100
@@ -186,12 +185,7 @@ LEARNERS = {"ridge": ridge, "boosting": boosting, "constant": constant}
 def learner(estimator: Any, random_state: Any = None) -> Any:
     """Give a new, unfitted estimator from a name of `LEARNERS` or a copy of the one given."""
     if isinstance(estimator, str):
-        if estimator not in LEARNERS:
-            raise ArgumentError(
-                f"estimator: unknown name {estimator!r}; one of {', '.join(LEARNERS)}, or an "
-                f"estimator"
-            )
-        return LEARNERS[estimator](random_state)
+        return LEARNERS[one_of("estimator", estimator, LEARNERS)](random_state)
     if not hasattr(estimator, "fit") or inspect.isclass(estimator):
         raise ArgumentError(
             f"estimator: expected a scikit-learn estimator or one of {', '.join(LEARNERS)}, got "
@@ -235,29 +229,3 @@ def fit_weighted(estimator: Any, X: Any, y: Any, weights: NDArray[np.float64] | 
         )
     with config_context(enable_metadata_routing=False):  # the step that takes them is known
         return estimator.fit(X, y, **{key: weights})
-
-
-def read(
-    owner: Any,
-    X: Any,
-    y: Any,
-    sample_domain: Any,
-    target: Target,
-    sample_weight: Any,
-    *,
-    numeric: bool,
-    several: bool = False,
-) -> tuple[Any, NDArray[Any], Groups, NDArray[np.float64] | None]:
-    """Check what ``fit`` was given, reading no response of the target.
-
-    Returns rows, responses (those of the target are replaced by one of a source), groups and
-    sample weights, if any.
-    """
-    X = validate_data(
-        owner, X, accept_sparse="csr", dtype=(np.float64, np.float32), ensure_min_samples=2
-    )
-    groups = group(sample_domain, X.shape[0], target=target, several=several)
-    own = read_responses(type(owner).__name__, y, groups, X.shape[0], numeric=numeric)
-    labels = np.repeat(own[:1], X.shape[0], axis=0)
-    labels[groups.source_rows] = own
-    return X, labels, groups, read_weights(sample_weight, groups, X.shape[0])

@@ -1,9 +1,10 @@
 """Members of an ensemble, or of several virtual ensembles, trained as one batched network."""
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
@@ -13,16 +14,25 @@ from torch import Tensor, nn
 from vntransfer.adaptation._batches import Data, predict
 from vntransfer.adaptation._checkpoint import Checkpoint
 from vntransfer.adaptation._objective import Setup, SourceLoss
-from vntransfer.adaptation._training_loop import Record, train
+from vntransfer.adaptation._training_loop import EpochCounter, Record, train
 from vntransfer.domains import Rows
 from vntransfer.errors import ArgumentError, DomainError
 from vntransfer.networks import Linear, Net, Stacked, mlp
+from vntransfer.step_times import StepTimes
 
 if TYPE_CHECKING:
     from vntransfer.adaptation._base import DomainRegressor
 
+Checkpoints = Callable[[str, Net, dict[str, torch.Generator]], Checkpoint]
+"""Makes the file of a stage from its initial network and its generators."""
 
-MakeCheckpoint = Callable[[Net, dict[str, torch.Generator]], Checkpoint]
+
+class FitRun(NamedTuple):
+    """What all trainings of a fit share."""
+
+    seed: int  # of initial parameters, dropout and batches
+    epochs: EpochCounter
+    checkpoints: Checkpoints | None = None
 
 
 @dataclass(frozen=True)
@@ -52,6 +62,8 @@ class TrainingPlan:
 
     Parameters
     ----------
+    stage
+        Name of this training among those of a fit.
     domains
         Rows of D domains.
     order
@@ -70,8 +82,13 @@ class TrainingPlan:
         Share of the epochs.
     labels
         Who each member is, so that another fit can start from it.
+    strict
+        Whether a member whose loss is not finite is an error.
+    counted
+        Whether its epochs are reported.
     """
 
+    stage: str
     domains: Sequence[Rows]
     order: NDArray[np.intp]
     options: Sequence[Mapping[str, Any]]
@@ -81,6 +98,8 @@ class TrainingPlan:
     starts: int
     effort: float = 1.0
     labels: Sequence[str] = ()
+    strict: bool = True
+    counted: bool = True
 
     @property
     def n_sources(self) -> int:
@@ -95,12 +114,13 @@ class TrainingPlan:
 
 @dataclass(frozen=True)
 class Trained:
-    """The members after training: network, weights of sources (M, K), mean residuals, history."""
+    """The members after training: network, weights of sources (M, K), mean residuals, records."""
 
     net: Net
     weights: Tensor
     offset: Tensor  # (M, 1, m)
     history: list[Record]
+    step_times: StepTimes
 
     def predict(self, data: Data, rows: Rows) -> Tensor:
         """Scaled predictions (M, n, m)."""
@@ -111,12 +131,8 @@ def train_members(
     model: "DomainRegressor",
     data: Data,
     plan: TrainingPlan,
-    *,
-    seed: int,
+    run: FitRun,
     start: Start | None = None,
-    checkpoint: MakeCheckpoint | None = None,
-    progress: Callable[[Record], None] | None = None,
-    strict: bool = True,
 ) -> Trained:
     """Train the members of a plan.
 
@@ -128,80 +144,72 @@ def train_members(
         Rows.
     plan
         Who is trained on what.
-    seed
-        Of initial parameters, dropout and batches.
+    run
+        What all trainings of the fit share.
     start
         Members to start from, by their labels.
-    checkpoint
-        Makes the file of this training from its initial network and generators.
-    progress
-        Called with the record of each epoch.
-    strict
-        Whether a member whose loss is not finite is an error.
     """
-    device = torch.device(data.device)
+    seed = run.seed
+    with own_random_state(seed, torch.device(data.device)):
+        held, domains = hold_out(model, plan, seed)
+        generator = torch.Generator().manual_seed(seed)
+        n_members, n_responses = len(plan.order), data.y.shape[1]
+        sizes = data.x.shape[1], n_responses
+        net = build(model, *sizes, n_members, generator).to(data.device)
+        first = list(range(plan.starts))
+        copy_members(*((net, first) if start is None else start.of(plan.labels)), net)
+        net.eval()
+        width = net.extractor(data.inputs(domains[0][:1])[None]).shape[-1]
+        mass = torch.stack([data.mass(rows).sum() for rows in domains]).to(data.device)
+        rows_of = mass[torch.from_numpy(plan.order[:, : plan.n_sources]).to(data.device)]
+        setup = Setup(
+            plan.n_sources,
+            width,
+            n_responses,
+            generator,
+            plan.options,
+            (rows_of / rows_of.sum(1, keepdim=True)).float(),
+            data.device,
+        )
+        objective = model._objective(setup) if plan.adapts else SourceLoss(setup, model)
+        objective.to(data.device)
+        largest = max(len(domains[i]) for i in plan.sources)
+        generators = {"own": generator, "torch": torch.default_generator}
+        make = run.checkpoints
+        history, times = train(
+            net,
+            objective,
+            lambda skip: data.batches(
+                domains,
+                plan.order,
+                plan.n_sources,
+                size=plan.batch_size,
+                random_state=seed,
+                skip=skip,
+            ),
+            replace(model._training(largest, plan.batch_size, plan.effort), strict=plan.strict),
+            shares=torch.from_numpy(plan.shares / plan.shares.sum()).float(),
+            validate=(lambda: validation(model, net, data, plan, held)) if held else None,
+            after_epoch=run.epochs if plan.counted else None,
+            checkpoint=None if make is None else make(plan.stage, net, generators),
+        )
+        offset = torch.zeros(n_members, 1, n_responses)
+        if model._error() == "jeffreys":  # which does not see the mean
+            weighed = {i: data.mass(domains[i])[:, None] for i in plan.sources}
+            sums = {i: (w * residuals(net, data, domains[i])).sum(1) for i, w in weighed.items()}
+            for m, own in enumerate(plan.order[:, : plan.n_sources].tolist()):
+                offset[m] = sum(sums[i][m] for i in own) / sum(weighed[i].sum() for i in own)
+        return Trained(net, objective.weights.detach().cpu(), offset, history, times)
+
+
+@contextmanager
+def own_random_state(seed: int, device: torch.device) -> Iterator[None]:
+    """Seed torch's own state, for modules that draw from it, and put it back afterwards."""
     with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
-        # for modules that draw from torch's own state
         torch.default_generator.manual_seed(seed)
         if device.type == "cuda":
             torch.cuda.manual_seed(seed)
-        return _train_members(model, data, plan, seed, start, checkpoint, progress, strict)
-
-
-def _train_members(
-    model: "DomainRegressor",
-    data: Data,
-    plan: TrainingPlan,
-    seed: int,
-    start: Start | None,
-    checkpoint: MakeCheckpoint | None,
-    progress: Callable[[Record], None] | None,
-    strict: bool,
-) -> Trained:
-    held, domains = hold_out(model, plan, seed)
-    generator = torch.Generator().manual_seed(seed)
-    n_members, n_responses = len(plan.order), data.y.shape[1]
-    sizes = data.x.shape[1], n_responses
-    net = build(model, *sizes, n_members, generator).to(data.device)
-    first = list(range(plan.starts))
-    copy_members(*((net, first) if start is None else start.of(plan.labels)), net)
-    net.eval()
-    width = net.extractor(data.inputs(domains[0][:1])[None]).shape[-1]
-    mass = torch.stack([data.mass(rows).sum() for rows in domains]).to(data.device)
-    rows_of = mass[torch.from_numpy(plan.order[:, : plan.n_sources]).to(data.device)]
-    setup = Setup(
-        plan.n_sources,
-        width,
-        n_responses,
-        generator,
-        plan.options,
-        (rows_of / rows_of.sum(1, keepdim=True)).float(),
-        data.device,
-    )
-    objective = model._objective(setup) if plan.adapts else SourceLoss(setup, model._error())
-    objective.to(data.device)
-    largest = max(len(domains[i]) for i in plan.sources)
-    generators = {"own": generator, "torch": torch.default_generator}
-    history = train(
-        net,
-        objective,
-        lambda skip: data.batches(
-            domains, plan.order, plan.n_sources, size=plan.batch_size, random_state=seed, skip=skip
-        ),
-        model._training(largest, plan.batch_size, plan.effort),
-        shares=torch.from_numpy(plan.shares / plan.shares.sum()).float(),
-        validate=(lambda: validation(model, net, data, plan, held)) if held else None,
-        progress=progress,
-        checkpoint=None if checkpoint is None else checkpoint(net, generators),
-        strict=strict,
-    )
-    offset = torch.zeros(n_members, 1, n_responses)
-    if model._error() == "jeffreys":  # which does not see the mean
-        weighed = {i: data.mass(domains[i])[:, None] for i in plan.sources}
-        sums = {i: (w * residuals(net, data, domains[i])).sum(1) for i, w in weighed.items()}
-        for m, own in enumerate(plan.order[:, : plan.n_sources].tolist()):
-            offset[m] = sum(sums[i][m] for i in own) / sum(weighed[i].sum() for i in own)
-    return Trained(net, objective.weights.detach().cpu(), offset, history)
+        yield
 
 
 def build(

@@ -1,17 +1,19 @@
 """What a method adds to the training loop: an objective, and the parts objectives are made of."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from vntransfer.checks import number
+from vntransfer.checks import number, one_of
 from vntransfer.divergences import response_divergence
-from vntransfer.errors import ArgumentError
 from vntransfer.linalg import safe_sqrt
 from vntransfer.networks import Linear, Net
+
+if TYPE_CHECKING:
+    from vntransfer.adaptation._base import DomainRegressor
 
 Error = Literal["mixed", "mse", "rmse", "huber", "jeffreys"]
 Auto = Literal["auto"]
@@ -142,12 +144,16 @@ class Objective(nn.Module):
         Weights of the sources (M, K).
     seen : dict
         Values (M,) of the last batch that belong into the history.
+    method, error : DomainRegressor, str
+        The estimator, of which only options are read, and the error of a source that it minimizes.
     """
 
     weights: Tensor
 
-    def __init__(self, setup: Setup) -> None:
+    def __init__(self, setup: Setup, method: "DomainRegressor") -> None:
         super().__init__()
+        self.method: Any = method
+        self.error = method._error()
         shape = (len(setup.members), setup.n_sources)
         even = torch.full(shape, 1 / setup.n_sources, device=setup.device)
         self.register_buffer("weights", even)
@@ -168,15 +174,19 @@ class Objective(nn.Module):
 class SourceLoss(Objective):
     """Mean error of the sources: what remains of every method without a target."""
 
-    def __init__(self, setup: Setup, error: Error) -> None:
-        super().__init__(setup)
-        self.error = error
-
     def forward(self, net: Net, batch: Batch) -> Iterator[Step]:
         """Give the one step of a batch."""
         loss = source_errors(self.error, batch, net.head(batch.features(net))).mean(-1)
         self.note(loss=loss)
         yield NETWORK, loss
+
+
+class Alignment(Objective):
+    """An objective with a ``trade_off`` (M,) between the error of the sources and another term."""
+
+    def __init__(self, setup: Setup, method: "DomainRegressor") -> None:
+        super().__init__(setup, method)
+        self.trade_off = setup.option(method, "trade_off")
 
 
 def source_errors(kind: Error, batch: Batch, prediction: Tensor) -> Tensor:
@@ -190,7 +200,7 @@ def source_errors(kind: Error, batch: Batch, prediction: Tensor) -> Tensor:
     >>> source_errors("mse", batch, torch.tensor([[[[1.0], [3.0]]]]))
     tensor([[5.]])
     """
-    choose("kind", kind, Error)
+    one_of("kind", kind, Error)
     if kind == "jeffreys":
         k = prediction.shape[1]
         x = batch.x[None] if batch.order is None else batch.x[batch.order]
@@ -263,9 +273,3 @@ def frozen(module: nn.Module) -> Callable[[Tensor], Tensor]:
         return out
 
     return call
-
-
-def choose(name: str, value: str, allowed: Any) -> None:
-    """Raise unless an option is one of a Literal's values."""
-    if value not in get_args(allowed):
-        raise ArgumentError(f"{name}: expected one of {list(get_args(allowed))}, got {value!r}")

@@ -17,6 +17,7 @@ from vntransfer.adaptation.mdd import MDDRegressor
 from vntransfer.adaptation.pooled import PooledRegressor
 from vntransfer.adaptation.source_only import SourceOnlyRegressor
 from vntransfer.adaptation.weighted import WeightedSourceRegressor
+from vntransfer.checks import one_of
 from vntransfer.errors import ArgumentError
 
 
@@ -50,7 +51,7 @@ class MethodRegistry(dict[str, AdaptationMethod]):
     def __missing__(self, name: object) -> AdaptationMethod:
         if name in RETIRED:
             raise ArgumentError(f"method: {RETIRED[str(name)]}")
-        raise ArgumentError(f"method: unknown {name!r}; expected one of {', '.join(self)}")
+        return self[one_of("method", name, self)]  # which raises
 
 
 RETIRED = {

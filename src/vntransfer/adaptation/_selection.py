@@ -2,22 +2,20 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vntransfer.adaptation._batches import Data
-from vntransfer.adaptation._member_training import TrainingPlan, train_members
-from vntransfer.adaptation._training_loop import Record
+from vntransfer.adaptation._member_training import FitRun, TrainingPlan, train_members
 from vntransfer.adaptation.guarded_choice import guard
 from vntransfer.display import listed, one_line, short
 from vntransfer.domains import Groups, Name, Rows
+from vntransfer.step_times import StepTimes
 
 if TYPE_CHECKING:
     from vntransfer.adaptation._base import DomainRegressor
-    from vntransfer.adaptation._ensemble import Checkpoints
 
 SAFE = "source_only"
 LEAST = 0.01
@@ -46,32 +44,26 @@ def virtual_targets(sources: Mapping[Name, Rows]) -> dict[Name, Rows]:
     return dict(every[i * len(every) // count] for i in range(count))
 
 
-@dataclass(frozen=True)
-class Selection:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Choice:
     """What was chosen, and why.
 
     Parameters
     ----------
     candidates
-        Names, "source_only" first.
-    options
-        Options of each.
+        Names, the safe one first.
     shares
         Share of each in the mean of predictions.
     scores
-        Mean log ratio of its error to that of source-only over virtual targets, plus one standard
-        error: below 0 is better than source-only. Empty if there was nothing to compare on.
-    ratios
-        The log ratios: virtual target -> candidate -> value.
+        Mean log ratio of its error to that of the safe candidate over virtual targets, plus one
+        standard error: below 0 is better. Empty if there was nothing to compare on.
     reason
         One sentence.
     """
 
     candidates: tuple[str, ...]
-    options: tuple[Mapping[str, Any], ...]
     shares: dict[str, float]
     scores: dict[str, float] = field(default_factory=dict)
-    ratios: dict[Name, dict[str, float]] = field(default_factory=dict)
     reason: str = ""
 
     @property
@@ -84,9 +76,26 @@ class Selection:
         return "\n".join((sentence(self.reason), f"Weights: {shares_text(self.shares, 9)}."))
 
     def __repr__(self) -> str:
-        return one_line(
-            f"Selection among {len(self.candidates)} candidates: {shares_text(self.shares)}"
-        )
+        n, name = len(self.candidates), type(self).__name__
+        return one_line(f"{name} among {n} candidates: {shares_text(self.shares)}")
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Selection(Choice):
+    """What ``trade_off="auto"`` chose, and why; source-only is the safe candidate.
+
+    Parameters
+    ----------
+    candidates, shares, scores, reason
+        See `Choice`.
+    options
+        Options of each candidate.
+    ratios
+        The log ratios: virtual target -> candidate -> value.
+    """
+
+    options: tuple[Mapping[str, Any], ...]
+    ratios: dict[Name, dict[str, float]] = field(default_factory=dict)
 
 
 def shares_text(shares: Mapping[str, float], most: int = 2) -> str:
@@ -125,10 +134,13 @@ class Virtual:
         Rows of each virtual target that were predicted.
     predictions
         Scaled and bounded predictions (1 + C, n, m) for each, source-only's first.
+    step_times
+        Of the trainings.
     """
 
     rows: tuple[Rows, ...]
     predictions: tuple[NDArray[np.float32], ...]
+    step_times: StepTimes
 
     def errors(self, data: Data) -> NDArray[np.float64]:
         """Mean absolute errors (V, 1 + C)."""
@@ -157,8 +169,7 @@ def select(
     model: "DomainRegressor",
     data: Data,
     groups: Groups,
-    seed: int,
-    checkpoints: "Checkpoints | None" = None,
+    run: FitRun,
 ) -> tuple[Selection, Virtual | None]:
     """Compare the method's candidates with source-only on virtual targets.
 
@@ -169,23 +180,27 @@ def select(
     options: list[Mapping[str, Any]] = [{}, *model._candidates()]
     names = (SAFE, *map(label, options[1:]))
     if len(groups.sources) < 2:
-        safe = dict(zip(names, np.eye(len(names))[0].tolist(), strict=True))
-        reason = "source-only: with one source there is none to leave out"
-        return Selection(names, tuple(options), safe, reason=reason), None
-    virtual = virtual_predictions(model, data, groups, options[1:], seed, checkpoints)
+        alone = Selection(
+            candidates=names,
+            options=tuple(options),
+            shares={name: float(name == SAFE) for name in names},
+            reason="source-only: with one source there is none to leave out",
+        )
+        return alone, None
+    virtual = virtual_predictions(model, data, groups, options[1:], run)
     found = guard(virtual.errors(data))
     shares = np.where(found.shares < LEAST, 0.0, found.shares)
     shares /= shares.sum()
     chosen = Selection(
-        names,
-        tuple(options),
-        dict(zip(names, shares.tolist(), strict=True)),
-        dict(zip(names, found.scores.tolist(), strict=True)),
-        {
+        candidates=names,
+        options=tuple(options),
+        shares=dict(zip(names, shares.tolist(), strict=True)),
+        scores=dict(zip(names, found.scores.tolist(), strict=True)),
+        ratios={
             name: dict(zip(names, row.tolist(), strict=True))
             for name, row in zip(virtual_targets(groups.sources), found.ratios, strict=True)
         },
-        _reason(names, found.scores, shares, len(found.ratios)),
+        reason=_reason(names, found.scores, shares, len(found.ratios)),
     )
     return chosen, virtual
 
@@ -212,8 +227,7 @@ def virtual_predictions(
     data: Data,
     groups: Groups,
     options: Sequence[Mapping[str, Any]],
-    seed: int,
-    checkpoints: "Checkpoints | None" = None,
+    run: FitRun,
 ) -> Virtual:
     """Train source-only and candidates with each virtual target, and predict that source."""
     domains = list(groups.sources.values())
@@ -226,57 +240,42 @@ def virtual_predictions(
     if model._merges():
         sources = [np.sort(np.concatenate([domains[i] for i in own])) for own in others]
         order, size = np.array([[i, len(played) + v] for i, v in enumerate(played)]), (k - 1) * size
-    every = [*sources, *targets]
-    found = _predictions(model, data, every, order, options, size, seed, checkpoints)
-    return Virtual(tuple(_tested(domains[v]) for v in played), tuple(found))
+    every, v, c = [*sources, *targets], len(order), len(options)
+    plain = TrainingPlan(
+        "selection-source",
+        every[: 1 + order[:, :-1].max()],
+        order[:, :-1],
+        [{}] * v,
+        False,
+        size,
+        np.full(v, 1 / v),
+        1,
+        EFFORT,
+    )
+    full = TrainingPlan(
+        "selection-adapted",
+        every,
+        order.repeat(c, 0),
+        [option for _ in range(v) for option in options],
+        True,
+        size,
+        np.full(v * c, 1 / (v * c)),
+        1,
+        EFFORT,
+        strict=False,
+    )
+    found: list[list[NDArray[np.float32]]] = [[] for _ in range(v)]
+    times = StepTimes()
+    for plan in (plain, full):
+        trained = train_members(model, data, plan, run)
+        times += trained.step_times
+        for i, target in enumerate(order[:, -1]):
+            own = data.bound(trained.predict(data, _tested(every[target]))).numpy()
+            found[i].append(own.reshape(v, -1, *own.shape[1:])[i])
+    rows = tuple(_tested(domains[v]) for v in played)
+    return Virtual(rows, tuple(np.concatenate(parts) for parts in found), times)
 
 
 def _tested(rows: Rows) -> Rows:
     """Rows of a virtual target on which candidates are compared."""
     return rows[:: -(-len(rows) // TESTED)]
-
-
-def _predictions(
-    model: "DomainRegressor",
-    data: Data,
-    domains: Sequence[Any],
-    order: NDArray[np.intp],
-    options: Sequence[Mapping[str, Any]],
-    size: int,
-    seed: int,
-    checkpoints: "Checkpoints | None",
-) -> list[NDArray[np.float32]]:
-    """Predictions (1 + C, n, m) of the targets of problems ``order`` (V, K + 1)."""
-    v, c = len(order), len(options)
-    sources = domains[: 1 + order[:, :-1].max()]
-    plain = TrainingPlan(
-        sources, order[:, :-1], [{}] * v, False, size, np.full(v, 1 / v), 1, EFFORT
-    )
-    own = [option for _ in range(v) for option in options]
-    full = TrainingPlan(
-        domains, order.repeat(c, 0), own, True, size, np.full(v * c, 1 / (v * c)), 1, EFFORT
-    )
-    tested = [_tested(domains[target]) for target in order[:, -1]]
-    found: list[list[NDArray[np.float32]]] = [[] for _ in tested]
-    for plan in (plain, full):
-        stage = "selection-adapted" if plan.adapts else "selection-source"
-        trained = train_members(
-            model,
-            data,
-            plan,
-            seed=seed,
-            checkpoint=None if checkpoints is None else partial(checkpoints, stage),
-            progress=partial(_tell, model),
-            strict=not plan.adapts,
-        )
-        for i, rows in enumerate(tested):
-            every = data.bound(trained.predict(data, rows)).numpy()
-            found[i].append(every.reshape(v, -1, *every.shape[1:])[i])
-    return [np.concatenate(parts) for parts in found]
-
-
-def _tell(model: "DomainRegressor", record: Record) -> None:
-    """Tell that selection goes on; weights of virtual targets say nothing."""
-    if model.callback is not None:
-        told = {name: value for name, value in record.items() if name != "weights"}
-        model.callback({"stage": "selection", **told})

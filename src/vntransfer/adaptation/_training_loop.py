@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -12,7 +12,8 @@ from vntransfer.adaptation._checkpoint import Checkpoint
 from vntransfer.adaptation._objective import Batch, Block, Objective
 from vntransfer.errors import DivergedError
 from vntransfer.networks import Net
-from vntransfer.step_times import one_step
+from vntransfer.progress import Progress
+from vntransfer.step_times import StepTimes
 
 Record = dict[str, Any]
 Schedule = Literal["cosine", "constant"]
@@ -34,6 +35,7 @@ class Training:
     patience: int | None
     betas: tuple[float, float] = (0.9, 0.99)
     schedule: Schedule = "cosine"
+    strict: bool = True  # a loss that is not finite is an error; otherwise its member is lost
 
     def share(self, done: int, total: int) -> float:
         """Share of the learning rate after some of the steps.
@@ -52,6 +54,35 @@ class Training:
         return 0.5 * (1 + math.cos(math.pi * (done - warm) / (total - warm)))
 
 
+class TrainingResult(NamedTuple):
+    """Records of the epochs, and the times of the steps."""
+
+    history: list[Record]
+    step_times: StepTimes
+
+
+@dataclass
+class EpochCounter:
+    """Counts the epochs of all trainings of a fit, and reports them.
+
+    Examples
+    --------
+    >>> count = EpochCounter(print, total=2)
+    >>> count()
+    epochs 1 2
+    """
+
+    progress: Progress | None
+    total: int
+    done: int = 0
+
+    def __call__(self) -> None:
+        """Count an epoch; early stopping leaves some out."""
+        self.done = min(self.done + 1, self.total)
+        if self.progress is not None:
+            self.progress("epochs", self.done, self.total)
+
+
 def train(
     net: Net,
     objective: Objective,
@@ -60,10 +91,9 @@ def train(
     *,
     shares: Tensor,
     validate: Callable[[], Tensor] | None = None,
-    progress: Callable[[Record], None] | None = None,
+    after_epoch: Callable[[], None] | None = None,
     checkpoint: Checkpoint | None = None,
-    strict: bool = True,
-) -> list[Record]:
+) -> TrainingResult:
     """Train all members in place and give the history, one record per epoch.
 
     Parameters
@@ -78,12 +108,10 @@ def train(
         Shares (M,) of the members in the values that the history tells.
     validate
         Error (M,) of the members on held-out rows.
-    progress
-        Called with the record of each epoch.
+    after_epoch
+        Called after each epoch.
     checkpoint
         Where the state is kept after each epoch, and from where training goes on.
-    strict
-        Whether a loss that is not finite is an error; otherwise only its member is lost.
     """
     parts: dict[Block, nn.Module]
     parts = {"extractor": net.extractor, "head": net.head, "adversary": objective}
@@ -111,6 +139,7 @@ def train(
     total = options.epochs * options.steps
     kept = Kept(net, objective, total - math.ceil(options.average * total), options.patience)
     history: list[Record] = []
+    times = StepTimes()
     if checkpoint is not None:
         checkpoint.watch(net=net, objective=objective, kept=kept, **optimizers)
         history = checkpoint.resume()
@@ -125,7 +154,7 @@ def train(
         sums: dict[str, Tensor] = {}
         for _ in range(options.steps):
             before = objective.weights.clone()
-            with one_step():
+            with times.step():
                 for optimizer in optimizers.values():
                     optimizer.param_groups[0]["lr"] = options.lr * options.share(done, total)
                 for names, loss in objective(net, next(stream)):
@@ -146,14 +175,14 @@ def train(
         if validate is not None:
             record["validation"] = float(shares @ record["validation"])
         history.append(record)
-        if strict:
+        if options.strict:
             check(record)
         if checkpoint is not None:
             checkpoint.save(history, last=over())
-        if progress is not None:
-            progress(record)
+        if after_epoch is not None:
+            after_epoch()
     kept.restore()
-    return history
+    return TrainingResult(history, times)
 
 
 def trainable(module: nn.Module) -> list[Tensor]:

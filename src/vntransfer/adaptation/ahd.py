@@ -10,37 +10,34 @@ from torch import Tensor
 from vntransfer.adaptation._base import DomainRegressor
 from vntransfer.adaptation._objective import (
     NETWORK,
+    Alignment,
     Auto,
     Batch,
     Objective,
     Setup,
     Step,
-    choose,
     dot,
     mean_square,
     source_errors,
 )
 from vntransfer.adaptation._weights import UPDATES, adam_slope
-from vntransfer.checks import number
 from vntransfer.networks import Net
 
 Sources = Literal["merged", "weighted"]
 Update = Literal["simplex", "clamp", "l1", "adam"]
 
 
-class HypothesisDiscrepancy(Objective):
+class HypothesisDiscrepancy(Alignment):
     """The steps of `AHDRegressor`: four passes, each with a fresh forward pass."""
 
     slope: Tensor
     moments: Tensor
     done: Tensor
 
-    def __init__(self, setup: Setup, method: "AHDRegressor") -> None:
-        super().__init__(setup)
+    def __init__(self, setup: Setup, method: DomainRegressor) -> None:
+        super().__init__(setup, method)
         self.adversary = setup.second_head()
-        self.trade_off = setup.option(method, "trade_off")
-        self.method = method
-        if method.weight_update == "adam":
+        if self.method.weight_update == "adam":
             self.register_buffer("moments", self.weights.new_zeros(2, *self.weights.shape))
             self.register_buffer("done", torch.zeros((), device=setup.device))
 
@@ -49,7 +46,7 @@ class HypothesisDiscrepancy(Objective):
         w = self.weights
 
         z = batch.features(net)
-        error = dot(w, source_errors(self.method.loss, batch, net.head(z[:, :-1])))
+        error = dot(w, source_errors(self.error, batch, net.head(z[:, :-1])))
         yield NETWORK, error
 
         with torch.no_grad():
@@ -117,12 +114,10 @@ class AHDRegressor(DomainRegressor):
     Examples
     --------
     >>> import numpy as np
-    >>> from vntransfer import AHDRegressor, stack
-    >>> rng = np.random.default_rng(0)
-    >>> a, b, new = (rng.normal(m, 1, size=(50, 2)) for m in (0, 1, 2))
-    >>> X, y, domain = stack({"a": (a, a[:, 0]), "b": (b, b[:, 0])}, target=new)
-    >>> AHDRegressor(epochs=2, random_state=0).fit(X, y, domain).predict(new).shape
-    (50,)
+    >>> X, domain = np.random.default_rng(0).normal(size=(150, 2)), np.repeat([0, 1, -1], 50)
+    >>> model = AHDRegressor(epochs=2, random_state=0).fit(X, X[:, 0], domain)
+    >>> sorted(model.source_weights_), model.predict(X[domain < 0]).shape
+    ([0, 1], (50,))
     """
 
     sources: Sources = "weighted"
@@ -131,14 +126,8 @@ class AHDRegressor(DomainRegressor):
     weight_penalty: float = 0.01
     weight_update: Update = "simplex"
 
+    _steps: ClassVar[type[Objective]] = HypothesisDiscrepancy
     _trade_offs: ClassVar[tuple[float, ...]] = (0.0, 0.1, 0.3, 1.0)
-
-    def _objective(self, setup: Setup) -> Objective:
-        choose("sources", self.sources, Sources)
-        choose("weight_update", self.weight_update, Update)
-        for name in ("weight_rate", "weight_penalty"):
-            number(name, getattr(self, name))
-        return HypothesisDiscrepancy(setup, self)
 
     def _merges(self) -> bool:
         return self.sources == "merged"

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor
@@ -12,20 +12,19 @@ from torch.nn.functional import pad
 from vntransfer.adaptation._base import DomainRegressor
 from vntransfer.adaptation._objective import (
     NETWORK,
+    Alignment,
     Auto,
     Batch,
     Error,
     Objective,
     Setup,
     Step,
-    choose,
     dot,
     frozen,
     source_errors,
 )
-from vntransfer.checks import number
+from vntransfer.checks import one_of
 from vntransfer.divergences import DIVERGENCES
-from vntransfer.errors import ArgumentError
 from vntransfer.linalg import Spectrum
 from vntransfer.networks import Net
 from vntransfer.ridge import AUTO_RIDGE
@@ -108,25 +107,23 @@ class _Known(torch.autograd.Function):
         return whole[..., : ctx.width], whole[..., ctx.width :], None, None
 
 
-class MomentAlignment(Objective):
+class MomentAlignment(Alignment):
     """The steps of `MomentAlignmentRegressor`."""
 
     prior: Tensor
     done: Tensor
 
-    def __init__(self, setup: Setup, method: "MomentAlignmentRegressor") -> None:
-        super().__init__(setup)
-        self.error, self.warm_up, self.ridge = method._error(), method.warm_up, method.ridge
-        self.rate, self.pull = method.weight_rate, method.weight_pull
+    def __init__(self, setup: Setup, method: DomainRegressor) -> None:
+        super().__init__(setup, method)
+        self.ridge, divergence = self.method.ridge, self.method.divergence
         self.slopes = jeffreys_slopes
-        if method.divergence != "von_neumann":
-            self.slopes = partial(metric_slopes, DIVERGENCES[method.divergence].function)
+        if divergence != "von_neumann":
+            self.slopes = partial(metric_slopes, DIVERGENCES[divergence].function)
         prior = self.weights if setup.prior is None else setup.prior
         self.register_buffer("prior", prior.to(self.weights).clone())
         self.register_buffer("done", torch.zeros((), device=setup.device))
-        trade_off = setup.option(method, "trade_off")
-        self.aligned = trade_off.nonzero()[:, 0]
-        self.strength = trade_off[self.aligned]
+        self.aligned = self.trade_off.nonzero()[:, 0]
+        self.strength = self.trade_off[self.aligned]
         self.learned = setup.flag(method, "learn_weights").nonzero()[:, 0]
         raw = setup.flag(method, "standardize").logical_not()[:, None]
         self.raw = raw if bool(raw.any()) else None
@@ -148,7 +145,7 @@ class MomentAlignment(Objective):
                     self.move_weights(moments)
             if self.aligned.numel():
                 J = self.discrepancy(z, h, moments)
-                ramp = min(1.0, (done + 1) / max(self.warm_up, 1))
+                ramp = min(1.0, (done + 1) / max(self.method.warm_up, 1))
                 aligned = self.among_all(ramp * self.strength * J)
                 seen["discrepancy"] = self.among_all(J)
         loss = dot(self.weights, error)
@@ -204,8 +201,10 @@ class MomentAlignment(Objective):
         g = turned.mul_(c[:, :-1]).sum((-2, -1)) / c.shape[-2]
         g = (g + (torch.bmm(sources, S) * sources).sum(-1)).double()
         log_w = w.double().clamp_min(1e-12).log()
-        step = g - g.mean(-1, keepdim=True) + self.pull * (log_w - self.prior[own].log())
-        self.weights[own] = (log_w - self.rate * step).softmax(-1).to(self.weights)
+        step = (
+            g - g.mean(-1, keepdim=True) + self.method.weight_pull * (log_w - self.prior[own].log())
+        )
+        self.weights[own] = (log_w - self.method.weight_rate * step).softmax(-1).to(self.weights)
 
     def after_step(self) -> None:
         """Count the steps."""
@@ -277,7 +276,51 @@ class FeatureMoments:
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class MomentAlignmentRegressor(DomainRegressor):
+class DivergenceRegressor(DomainRegressor):
+    """What the methods share that compare covariances of features by a divergence.
+
+    Parameters
+    ----------
+    trade_off
+        μ, the weight of the divergence beside the errors e_i of the sources. "auto": chosen by
+        leaving one source out at a time.
+    first_term
+        e_i: "rmse", or "jeffreys" (√J between response and prediction on the inputs, with the mean
+        residual of the sources added to predictions afterwards); None: ``loss``.
+    learn_weights
+        Whether the weights w of the sources are learned; otherwise all sources count equally.
+    weight_rate
+        Rate of the steps on w.
+    divergence
+        "von_neumann" (J), or a metric: "jensen_von_neumann", "log_euclidean", "affine_invariant",
+        "bures_wasserstein".
+    ridge
+        Added to the diagonals of covariances, relative to their mean.
+    warm_up
+        Steps over which μ rises to its value.
+
+    All further options are those of `DomainRegressor`.
+    """
+
+    trade_off: float | Auto = 0.1
+    first_term: FirstTerm | None = None
+    learn_weights: bool = True
+    weight_rate: float = 0.05
+    divergence: str = "von_neumann"
+    ridge: float = AUTO_RIDGE
+    warm_up: int = 150
+
+    def _check_options(self, rows: int = 2) -> None:
+        super()._check_options(rows)
+        metrics = (name for name, entry in DIVERGENCES.items() if entry.metric)
+        one_of("divergence", self.divergence, ["von_neumann", *metrics])
+
+    def _error(self) -> Error:
+        return self.loss if self.first_term is None else self.first_term
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class MomentAlignmentRegressor(DivergenceRegressor):
     """Alignment of moments with learned source weights: the paper's idea without an adversary.
 
     With q = [z, h(z)], features and prediction, weights w of the sources and e_i their errors::
@@ -293,28 +336,12 @@ class MomentAlignmentRegressor(DomainRegressor):
 
     Parameters
     ----------
-    trade_off
-        μ. "auto": chosen by leaving one source out at a time.
-    first_term
-        e_i: "rmse", or "jeffreys" (√J between response and prediction on the inputs, with the mean
-        residual of the sources added to predictions afterwards); None: ``loss``.
-    learn_weights
-        Whether w is learned; otherwise all sources count equally.
-    weight_rate
-        Rate of the steps on w.
     weight_pull
         Weight of KL(w ‖ the sources' shares of rows) in what w descends.
     standardize
         Whether q is divided by its standard deviation over all domains before it is aligned.
-    divergence
-        "von_neumann" (J), or a metric: "jensen_von_neumann", "log_euclidean", "affine_invariant",
-        "bures_wasserstein".
-    ridge
-        Added to the diagonals of covariances, relative to their mean.
-    warm_up
-        Steps over which μ rises to its value.
 
-    All further options are those of `DomainRegressor`.
+    All further options are those of `DivergenceRegressor`.
 
     Examples
     --------
@@ -331,14 +358,11 @@ class MomentAlignmentRegressor(DomainRegressor):
 
     members: int = 5
     trade_off: float | Auto = "auto"
-    first_term: FirstTerm | None = None
-    learn_weights: bool = True
     weight_rate: float = 0.04
     weight_pull: float = 10.0
     standardize: bool = True
-    divergence: str = "von_neumann"
-    ridge: float = AUTO_RIDGE
-    warm_up: int = 150
+
+    _steps: ClassVar[type[Objective]] = MomentAlignment
 
     def _candidates(self) -> Sequence[Mapping[str, Any]]:
         return [
@@ -347,22 +371,3 @@ class MomentAlignmentRegressor(DomainRegressor):
             {"trade_off": 1.0},
             {"trade_off": 10.0},
         ]
-
-    def _objective(self, setup: Setup) -> Objective:
-        if self.first_term is not None:
-            choose("first_term", self.first_term, FirstTerm)
-        check_divergence(self.divergence)
-        for name in ("weight_rate", "weight_pull", "warm_up"):
-            number(name, getattr(self, name))
-        number("ridge", self.ridge, exclusive=True)
-        return MomentAlignment(setup, self)
-
-    def _error(self) -> Error:
-        return self.loss if self.first_term is None else self.first_term
-
-
-def check_divergence(divergence: str) -> None:
-    """Raise unless features can be aligned by a divergence: J, or a metric."""
-    known = ["von_neumann", *(name for name, entry in DIVERGENCES.items() if entry.metric)]
-    if divergence not in known:
-        raise ArgumentError(f"divergence: expected one of {known}, got {divergence!r}")

@@ -2,80 +2,78 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Literal, Self, get_args
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.base import RegressorMixin
 from sklearn.utils import check_random_state, column_or_1d
-from sklearn.utils.validation import check_is_fitted, validate_data
 
-from vntransfer.adaptation._learners import read
+from vntransfer.adaptation._estimator import TransferEstimator
+from vntransfer.adaptation._fit_rows import FitRows
 from vntransfer.adaptation._saving import common_record, restore_common
-from vntransfer.adaptation._selection import LEAST, sentence, shares_text, virtual_targets
+from vntransfer.adaptation._selection import LEAST, Choice, virtual_targets
 from vntransfer.adaptation._stacking import stack
 from vntransfer.adaptation.candidates import CANDIDATES, Tried, adapts, attempt
 from vntransfer.adaptation.guarded_choice import guard
-from vntransfer.display import listed, one_line
-from vntransfer.domains import Groups, Name, Rows, Target
+from vntransfer.display import listed
+from vntransfer.domains import Groups, Name, Rows
 from vntransfer.errors import ArgumentError
+from vntransfer.progress import Progress
+from vntransfer.step_times import StepTimes
 from vntransfer.storage.folder import Savable
 from vntransfer.storage.record import SavedModel
 
 Floats = NDArray[np.float64]
-Folds = tuple[list[Floats], list[Floats]]
 Combine = Literal["stack", "mean", "best"]
 
 
-@dataclass(frozen=True)
-class AutoSelection:
-    """What was chosen, and why.
+@dataclass(frozen=True, kw_only=True, repr=False)
+class AutoSelection(Choice):
+    """What `AutoTransferRegressor` chose, and why; the first candidate is the safe one.
 
     Parameters
     ----------
-    candidates
-        Names, the safe one first.
-    shares
-        Share of each in the mean of predictions.
-    scores
-        Mean log ratio of its error to that of the safe candidate over virtual targets, plus one
-        standard error: below 0 is better. Empty if there was nothing to compare on.
+    candidates, shares, scores, reason
+        See `Choice`.
     errors
         Mean absolute errors: virtual target -> candidate -> value.
-    reason
-        One sentence.
     left_out
         Candidates of which no virtual target is an example: how many times as far from the safe one
         they are on the target as on the virtual target where they are farthest.
     """
 
-    candidates: tuple[str, ...]
-    shares: dict[str, float]
-    scores: dict[str, float] = field(default_factory=dict)
     errors: dict[Name, dict[str, float]] = field(default_factory=dict)
-    reason: str = ""
     left_out: dict[str, float] = field(default_factory=dict)
-
-    @property
-    def chosen(self) -> str:
-        """The candidate with the largest share."""
-        return max(self.shares, key=self.shares.__getitem__)
 
     def summary(self) -> str:
         """Say in words what was chosen and why."""
-        lines = [sentence(self.reason), f"Weights: {shares_text(self.shares, 9)}."]
-        if self.left_out:
-            lines.append(f"Excluded: {listed(self.left_out, 9)} (unlike any held-out source).")
-        return "\n".join(lines)
+        if not self.left_out:
+            return super().summary()
+        excluded = f"Excluded: {listed(self.left_out, 9)} (unlike any held-out source)."
+        return f"{super().summary()}\n{excluded}"
 
-    def __repr__(self) -> str:
-        return one_line(
-            f"AutoSelection among {len(self.candidates)} candidates: {shares_text(self.shares)}"
-        )
+
+class Folds(NamedTuple):
+    """Predictions (C, n) and responses (n,) of each virtual target."""
+
+    predictions: list[Floats]
+    truth: list[Floats]
+
+    def errors(self) -> Floats:
+        """Mean absolute errors (V, C)."""
+        return np.array([np.abs(p - own).mean(1) for p, own in zip(*self, strict=True)])
+
+
+class _Chosen(NamedTuple):
+    """A selection, and for each virtual target the shares (V, C) that predict it."""
+
+    selection: AutoSelection
+    held_out: Floats
 
 
 @dataclass(eq=False, repr=False)
-class AutoTransferRegressor(Savable, RegressorMixin, BaseEstimator):  # type: ignore[misc]
+class AutoTransferRegressor(Savable, RegressorMixin, TransferEstimator):  # type: ignore[misc]
     """Ridge, boosting and networks, with or without weights and alignment, by what sources say.
 
     Each source plays the target once, and every candidate predicts it from the others; no label of
@@ -139,38 +137,14 @@ class AutoTransferRegressor(Savable, RegressorMixin, BaseEstimator):  # type: ig
     ('ridge', True)
     """
 
-    __metadata_request__fit: ClassVar[dict[str, bool]] = {"sample_domain": True}
-
     candidates: Sequence[str] | None = None
     combine: Combine = "stack"
     temperature: float = 0.02
     n_jobs: int | None = None
     random_state: Any = None
 
-    def fit(
-        self,
-        X: Any,
-        y: Any,
-        sample_domain: Any = None,
-        target: Target = None,
-        sample_weight: Any = None,
-    ) -> Self:
-        """Try the candidates on virtual targets and fit those that have a share.
-
-        Parameters
-        ----------
-        X
-            Rows of all domains (n, p), dense or sparse; see `stack`.
-        y
-            Responses (n,); those of the target are never read and can be NaN.
-        sample_domain
-            Domain of each row: integers (0 and above are sources, below 0 is the target) or names.
-            None: all rows are one source, and the safe candidate is fitted.
-        target
-            With names: which one is the target (a list of one will do), "target" if not given.
-        sample_weight
-            Weights (n,) of the rows.
-        """
+    def _check_options(self) -> None:
+        super()._check_options()
         if isinstance(self.candidates, str):
             raise ArgumentError(f"candidates: expected a list of names, got {self.candidates!r}")
         if self.candidates is not None and (
@@ -179,23 +153,33 @@ class AutoTransferRegressor(Savable, RegressorMixin, BaseEstimator):  # type: ig
             raise ArgumentError(
                 f"candidates: expected different names, got {list(self.candidates)}"
             )
-        if self.combine not in get_args(Combine):
-            raise ArgumentError(
-                f"combine: expected one of {get_args(Combine)}, got {self.combine!r}"
-            )
-        X, y, groups, weights = read(self, X, y, sample_domain, target, sample_weight, numeric=True)
+
+    def _fit_rows(self, rows: FitRows, progress: Progress | None) -> Self:
+        """Try the candidates on virtual targets and fit those that have a share."""
+        y, groups = rows.y, rows.groups
         if y.ndim > 1 and y.shape[1] != 1:
             raise ArgumentError(f"y: expected one response per row, got shape {y.shape}")
         y = column_or_1d(y, warn=True)
         names = self._names(groups)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        tried = attempt(names, X, y, groups, weights, random_state=seed, n_jobs=self.n_jobs)
+        tried = attempt(
+            names,
+            rows.x,
+            y,
+            groups,
+            rows.weights,
+            random_state=seed,
+            n_jobs=self.n_jobs,
+            progress=progress,
+        )
         self.candidates_held_out_ = tried.held_out
-        self.selection_ = self._within_evidence(names, tried, X, y, groups)
-        self.held_out_ = self._held_out(names, tried, y, groups)
+        self.selection_, shares = self._within_evidence(names, tried, replace(rows, y=y))
+        self.held_out_ = _held_out(names, tried, groups, shares, len(y))
         kept = [name for name in names if self.selection_.shares[name] > 0]
         self.models_ = {name: tried.model(name) for name in kept}
         self.source_weights_ = self._weights(groups)
+        steps = (getattr(own, "step_times_", StepTimes()) for own in tried.fitted.values())
+        self.step_times_ = sum(steps, tried.step_times)
         return self
 
     def _names(self, groups: Groups) -> tuple[str, ...]:
@@ -203,89 +187,55 @@ class AutoTransferRegressor(Savable, RegressorMixin, BaseEstimator):  # type: ig
             return tuple(self.candidates)
         return tuple(n for n in CANDIDATES if len(groups.sources) != 2 or not adapts(n))
 
-    def _within_evidence(
-        self, names: tuple[str, ...], tried: Tried, X: Any, y: Floats, groups: Groups
-    ) -> AutoSelection:
+    def _within_evidence(self, names: tuple[str, ...], tried: Tried, rows: FitRows) -> _Chosen:
         """Select, leaving out candidates that do on the target what they never did before."""
-        if len(groups.sources) < 2:
+        sources, target = rows.groups.sources, rows.groups.target
+        if len(sources) < 2:
             safe = {name: float(name == names[0]) for name in names}
             reason = f"{names[0]}: with one source there is none to leave out"
-            return AutoSelection(names, safe, reason=reason)
-        folds = _folds(names, tried.held_out, y, virtual_targets(groups.sources))
+            alone = AutoSelection(candidates=names, shares=safe, reason=reason)
+            return _Chosen(alone, np.zeros((0, len(names))))
+        folds = _folds(names, tried.held_out, rows.y, virtual_targets(sources))
         far: dict[str, float] = {}
         while True:
-            chosen = self._select(names, folds, groups, far)
-            kept = [name for name in names if chosen.shares[name] > 0]
-            new = {} if groups.target is None else _far(names, kept, tried, X[groups.target], folds)
+            found = self._select(names, folds, rows.groups, far)
+            kept = [name for name in names if found.selection.shares[name] > 0]
+            new = {} if target is None else _far(names, kept, tried, rows.x[target], folds)
             if not new:
-                return replace(chosen, left_out=far)
+                return found._replace(selection=replace(found.selection, left_out=far))
             far |= new
 
     def _select(
         self, names: tuple[str, ...], folds: Folds, groups: Groups, far: Mapping[str, float]
-    ) -> AutoSelection:
-        errors = np.array([np.abs(p - own).mean(1) for p, own in zip(*folds, strict=True)])
+    ) -> _Chosen:
+        errors = folds.errors()
         judged = np.where([name in far for name in names], np.inf, errors)
         found = guard(judged, temperature=self.temperature)
         failed = ~np.isfinite(found.scores)
-        reason = _reason(names, found.scores, len(errors))
+        reason, others = _reason(names, found.scores, len(errors)), None
         if self.combine == "stack":
-            shares, reason = self._stacked(names, folds, failed)
+            shares, others, reason = _stacked(names, folds, failed)
         elif self.combine == "best":
             shares = np.eye(len(names))[found.best]
         else:
             shares = found.shares
         shares = np.where(shares < LEAST, 0.0, shares)
+        shares /= shares.sum()
         if self.candidates is None and len(groups.sources) == 2:
             reason += "; weights and alignment cannot be judged with two sources"
         if far:
             reason += f"; left out, too far from {names[0]} on the target: {', '.join(far)}"
-        return AutoSelection(
-            names,
-            dict(zip(names, (shares / shares.sum()).tolist(), strict=True)),
-            dict(zip(names, found.scores.tolist(), strict=True)),
-            {
+        chosen = AutoSelection(
+            candidates=names,
+            shares=dict(zip(names, shares.tolist(), strict=True)),
+            scores=dict(zip(names, found.scores.tolist(), strict=True)),
+            errors={
                 source: dict(zip(names, own.tolist(), strict=True))
                 for source, own in zip(virtual_targets(groups.sources), errors, strict=True)
             },
-            reason,
+            reason=reason,
         )
-
-    def _stacked(
-        self, names: tuple[str, ...], folds: Folds, failed: NDArray[np.bool_]
-    ) -> tuple[Floats, str]:
-        """Shares (C,) of a stack, or boosting alone if that is worse, and why."""
-        stacked = stack([p[~failed] for p in folds[0]], folds[1])
-        n = len(folds[1])
-        self._others = np.tile(np.eye(len(names))[0], (n, 1))
-        apart, spread = (100 * np.expm1(x) for x in (stacked.ratio, stacked.standard_error))
-        if stacked.worse:
-            return self._others[0], (
-                f"{names[0]}: means of candidates have errors {apart:.1f} % higher over {n} "
-                f"virtual targets, with a standard error of {spread:.1f} %"
-            )
-        self._others[:, ~failed] = stacked.held_out
-        shares = np.zeros(len(names))
-        shares[~failed] = stacked.weights
-        return shares, (
-            f"a mean of candidates, {names[int(shares.argmax())]} first: error {abs(apart):.1f} % "
-            f"{'below' if apart < 0 else 'above'} that of {names[0]} over {n} virtual targets, "
-            f"with a standard error of {spread:.1f} %"
-        )
-
-    def _held_out(self, names: tuple[str, ...], tried: Tried, y: Floats, groups: Groups) -> Floats:
-        """Predictions of each source with shares that the other sources give."""
-        out = np.full(len(y), np.nan)
-        if len(groups.sources) < 2:
-            return out
-        every = np.array([tried.held_out[name] for name in names])
-        shares = np.array(list(self.selection_.shares.values()))
-        for v, rows in enumerate(virtual_targets(groups.sources).values()):
-            own = self._others[v] if self.combine == "stack" else shares
-            own = np.where(own < LEAST, 0.0, own)
-            used = own > 0
-            out[rows] = own[used] / own.sum() @ every[np.ix_(used, rows)]
-        return out
+        return _Chosen(chosen, np.tile(shares, (len(errors), 1)) if others is None else others)
 
     def _weights(self, groups: Groups) -> dict[Name, float]:
         total = np.zeros(len(groups.sources))
@@ -295,8 +245,7 @@ class AutoTransferRegressor(Savable, RegressorMixin, BaseEstimator):  # type: ig
 
     def predict(self, X: Any) -> Floats:
         """Predict responses (n,)."""
-        check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", dtype=(np.float64, np.float32), reset=False)
+        X = self._new_rows(X)
         shares: Mapping[str, float] = self.selection_.shares
         return sum(
             (shares[name] * np.asarray(model.predict(X)) for name, model in self.models_.items()),
@@ -319,10 +268,45 @@ class AutoTransferRegressor(Savable, RegressorMixin, BaseEstimator):  # type: ig
         model.models_ = dict(parts)
         return model
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
+
+def _stacked(
+    names: tuple[str, ...], folds: Folds, failed: NDArray[np.bool_]
+) -> tuple[Floats, Floats, str]:
+    """Shares (C,) of a stack, those (V, C) that other virtual targets give each, and why.
+
+    The safe candidate alone if the stack is worse.
+    """
+    stacked = stack([p[~failed] for p in folds.predictions], folds.truth)
+    n = len(folds.truth)
+    others = np.tile(np.eye(len(names))[0], (n, 1))
+    apart, spread = (100 * np.expm1(x) for x in (stacked.ratio, stacked.standard_error))
+    if stacked.worse:
+        reason = (
+            f"{names[0]}: means of candidates have errors {apart:.1f} % higher over {n} "
+            f"virtual targets, with a standard error of {spread:.1f} %"
+        )
+        return others[0], others, reason
+    others[:, ~failed] = stacked.held_out
+    shares = np.zeros(len(names))
+    shares[~failed] = stacked.weights
+    reason = (
+        f"a mean of candidates, {names[int(shares.argmax())]} first: error {abs(apart):.1f} % "
+        f"{'below' if apart < 0 else 'above'} that of {names[0]} over {n} virtual targets, "
+        f"with a standard error of {spread:.1f} %"
+    )
+    return shares, others, reason
+
+
+def _held_out(names: Sequence[str], tried: Tried, groups: Groups, shares: Floats, n: int) -> Floats:
+    """Predictions (n,) of each virtual target with its own shares."""
+    out = np.full(n, np.nan)
+    every = np.array([tried.held_out.get(name, out) for name in names])
+    played = list(virtual_targets(groups.sources).values()) if len(shares) else []
+    for own, rows in zip(shares, played, strict=True):
+        own = np.where(own < LEAST, 0.0, own)
+        used = own > 0
+        out[rows] = own[used] / own.sum() @ every[np.ix_(used, rows)]
+    return out
 
 
 def _folds(
@@ -333,7 +317,7 @@ def _folds(
     made = ~np.isnan(every)  # networks predict a part of a large source's rows
     common = made[made.any(1)].all(0)
     rows = [own[common[own]] for own in targets.values()]
-    return [every[:, own] for own in rows], [y[own] for own in rows]
+    return Folds([every[:, own] for own in rows], [y[own] for own in rows])
 
 
 def _far(
@@ -350,7 +334,7 @@ def _far(
     for i, name in ((names.index(name), name) for name in kept):
         errors = [np.abs(p[[0, i]] - y).mean(1) for p, y in zip(*folds, strict=True)]
         better = min(base / own if own > 0 else np.inf for base, own in errors)
-        there = max(1.0, better) * max(float(np.abs(p[i] - p[0]).mean()) for p in folds[0])
+        there = max(1.0, better) * max(float(np.abs(p[i] - p[0]).mean()) for p in folds.predictions)
         here = float(np.abs(np.asarray(tried.model(name).predict(X)) - safe).mean())
         if here > there:
             found[name] = here / there if there > 0 else float("inf")

@@ -3,24 +3,27 @@
 import math
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
 from vntransfer.adaptation._base import DomainRegressor
+from vntransfer.adaptation._fit_rows import FitRows
 from vntransfer.adaptation._selection import EFFORT, SAFE, virtual_targets
 from vntransfer.adaptation.alignment import MomentAlignmentRegressor
 from vntransfer.adaptation.guarded_choice import guard
 from vntransfer.adaptation.pooled import PooledRegressor
 from vntransfer.adaptation.source_only import SourceOnlyRegressor
 from vntransfer.adaptation.weighted import WeightedSourceRegressor
+from vntransfer.checks import one_of
 from vntransfer.domains import Groups, Rows
-from vntransfer.errors import ArgumentError, NumericalWarning
-from vntransfer.progress import report
+from vntransfer.errors import NumericalWarning
+from vntransfer.progress import Progress
+from vntransfer.step_times import StepTimes
 
 Floats = NDArray[np.float64]
 Make = Callable[..., Any]
@@ -68,11 +71,14 @@ class Tried:
         responses; NaN in rows that were not predicted, infinite where a candidate failed.
     make
         Fits a candidate on all sources.
+    step_times
+        Training steps on held-out sources.
     """
 
-    fitted: dict[str, Any]
-    held_out: dict[str, Floats]
     make: Callable[[str], Any]
+    fitted: dict[str, Any] = field(default_factory=dict)
+    held_out: dict[str, Floats] = field(default_factory=dict)
+    step_times: StepTimes = field(default_factory=StepTimes)
 
     def model(self, name: str) -> Any:
         """Give a candidate fitted on all sources."""
@@ -87,10 +93,9 @@ def maker(name: str) -> Make:
 
     if name in CANDIDATES:
         return CANDIDATES[name]
-    if name in METHODS and name != "auto":
-        return METHODS[name].make
-    known = [*CANDIDATES, *(key for key in METHODS if key not in CANDIDATES and key != "auto")]
-    raise ArgumentError(f"candidates: {name!r} is not known; expected some of {known}")
+    others = [key for key in METHODS if key != "auto"]
+    one_of("candidates", name, dict.fromkeys((*CANDIDATES, *others)))
+    return METHODS[name].make
 
 
 def attempt(
@@ -102,6 +107,7 @@ def attempt(
     *,
     random_state: int,
     n_jobs: int | None = None,
+    progress: Progress | None = None,
 ) -> Tried:
     """Judge candidates with each source as the target once (twenty of them, if there are more).
 
@@ -118,37 +124,46 @@ def attempt(
         Of everything.
     n_jobs
         Virtual targets tried at once (joblib).
+    progress
+        Called with a description, the number done and the total.
     """
-    makers = {name: maker(name) for name in names}
-    ids = _codes(groups, len(y))
-    fit = partial(_fit, makers, X, y, ids, weights, random_state)
-    tried = Tried({}, {}, fit)
+    rows, ids = FitRows(X, y, groups, weights), _codes(groups, len(y))
+    makers = {name: partial(maker(name), random_state=random_state) for name in names}
+
+    def fit(name: str) -> Any:
+        told = None if progress is None else partial(_tell, progress, name)
+        return makers[name]().fit(X, y, ids, None, weights, told)
+
+    tried = Tried(fit)
     if len(groups.sources) < 2:
         return tried
     folds = list(virtual_targets(groups.sources).values())
     batched = [name for name in (SAFE, ALIGN) if ALIGN in names and name in names]
     if batched:
-        tried.fitted[ALIGN] = fit(ALIGN)
-        own = _held_out_by_alignment(tried.fitted[ALIGN], y)
+        own = _held_out_by_alignment(tried.model(ALIGN), y)
         tried.held_out.update({name: own[name] for name in batched})
-    rest = [name for name in names if name not in batched]
-    jobs = [(name, rows) for name in rest for rows in folds]
+    jobs = [(name, held) for name in names if name not in batched for held in folds]
     found = Parallel(n_jobs=n_jobs, return_as="generator")(
-        delayed(_predict_fold)(
-            makers[name], X, y, groups, ids, rows, weights, random_state, needed=name == names[0]
-        )
-        for name, rows in jobs
+        delayed(_predict_fold)(makers[name](), rows, ids, held, needed=name == names[0])
+        for name, held in jobs
     )
-    for (name, rows), predicted in zip(_counted(jobs, "leave-one-source-out"), found, strict=True):
-        tried.held_out.setdefault(name, np.full(len(y), np.nan))[rows] = predicted
-    return tried
+    times = StepTimes()
+    for (name, held), fold in zip(_counted(jobs, progress), found, strict=True):
+        tried.held_out.setdefault(name, np.full(len(y), np.nan))[held] = fold.predicted
+        times += fold.step_times
+    return replace(tried, step_times=times)
 
 
-def _counted(jobs: Sequence[Any], what: str) -> Iterator[Any]:
+def _counted(jobs: Sequence[Any], progress: Progress | None) -> Iterator[Any]:
+    report = progress or (lambda what, done, total: None)
     for i, job in enumerate(jobs):
-        report(what, i, len(jobs))
+        report("leave-one-source-out", i, len(jobs))
         yield job
-    report(what, len(jobs), len(jobs))
+    report("leave-one-source-out", len(jobs), len(jobs))
+
+
+def _tell(progress: Progress, name: str, what: str, done: int, total: int | None) -> None:
+    progress(f"{name}: {what}", done, total)
 
 
 def _codes(groups: Groups, n: int) -> NDArray[np.intp]:
@@ -159,57 +174,29 @@ def _codes(groups: Groups, n: int) -> NDArray[np.intp]:
     return ids
 
 
-def _fit(
-    makers: dict[str, Make], X: Any, y: Floats, ids: Any, weights: Any, seed: int, name: str
-) -> Any:
-    model = makers[name](random_state=seed)
-    if isinstance(model, DomainRegressor):
-        told = _Epochs(name, model)
-        model.set_params(callback=told)
-        model.fit(X, y, ids, None, weights)
-        return model.set_params(callback=None)
-    return model.fit(X, y, ids, None, weights)
+class _Fold(NamedTuple):
+    """Predictions of a source that played the target, and the steps that it took."""
 
-
-class _Epochs:
-    """Tells how far the training of a network is."""
-
-    def __init__(self, name: str, model: DomainRegressor) -> None:
-        chosen = getattr(model, "trade_off", None) == "auto"
-        self.name, self.done = name, 0
-        self.total = model.epochs + (2 * math.ceil(EFFORT * model.epochs) if chosen else 0)
-
-    def __call__(self, record: Any) -> None:
-        self.done += 1
-        report(f"{self.name}: epochs", min(self.done, self.total), self.total)
+    predicted: Floats
+    step_times: StepTimes
 
 
 def _predict_fold(
-    make: Make,
-    X: Any,
-    y: Floats,
-    groups: Groups,
-    ids: NDArray[np.intp],
-    rows: Rows,
-    weights: Floats | None,
-    seed: int,
-    *,
-    needed: bool,
-) -> Floats:
+    model: Any, rows: FitRows, ids: NDArray[np.intp], held: Rows, *, needed: bool
+) -> _Fold:
     """Predict a source by the others, its rows being the target's.
 
     A candidate that cannot predicts infinity, unless it is needed.
     """
-    model = make(random_state=seed)
     if isinstance(model, DomainRegressor):
         model.set_params(epochs=math.ceil(EFFORT * model.epochs))
-    used = groups.source_rows
+    used, weights = rows.groups.source_rows, rows.weights
     relabeled = ids.copy()
-    relabeled[rows] = -1
+    relabeled[held] = -1
     own = None if weights is None else weights[used]
     try:
-        model.fit(X[used], y[used], relabeled[used], None, own)
-        predicted = np.asarray(model.predict(X[rows]), dtype=np.float64).ravel()
+        model.fit(rows.x[used], rows.y[used], relabeled[used], None, own)
+        predicted = np.asarray(model.predict(rows.x[held]), dtype=np.float64).ravel()
     except (ArithmeticError, ValueError) as error:
         if needed:
             raise
@@ -218,8 +205,11 @@ def _predict_fold(
             NumericalWarning,
             stacklevel=2,
         )
-        return np.full(len(rows), np.inf)
-    return predicted if needed else np.where(np.isfinite(predicted), predicted, np.inf)
+        return _Fold(np.full(len(held), np.inf), StepTimes())
+    times = getattr(model, "step_times_", StepTimes())
+    return _Fold(
+        predicted if needed else np.where(np.isfinite(predicted), predicted, np.inf), times
+    )
 
 
 def _held_out_by_alignment(model: Any, y: Floats) -> dict[str, Floats]:

@@ -4,27 +4,36 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
+from torch import Tensor
+
 from vntransfer.adaptation._base import DomainRegressor
-from vntransfer.adaptation._batch_matrices import covariance
 from vntransfer.adaptation._objective import (
     NETWORK,
+    Alignment,
     Auto,
     Batch,
     Objective,
-    Setup,
     Step,
     source_errors,
 )
 from vntransfer.networks import Net
 
 
-class CovarianceAlignment(Objective):
-    """The steps of `DeepCORALRegressor`."""
+def covariance(z: Tensor) -> Tensor:
+    """Unbiased covariance of rows, (..., B, d) -> (..., d, d); nothing is checked.
 
-    def __init__(self, setup: Setup, method: "DeepCORALRegressor") -> None:
-        super().__init__(setup)
-        self.trade_off = setup.option(method, "trade_off")
-        self.error = method.loss
+    Examples
+    --------
+    >>> import torch
+    >>> covariance(torch.tensor([[1.0], [3.0]]))
+    tensor([[2.]])
+    """
+    centered = z - z.mean(-2, keepdim=True)
+    return centered.mT @ centered / (z.shape[-2] - 1)
+
+
+class CovarianceAlignment(Alignment):
+    """The steps of `DeepCORALRegressor`."""
 
     def forward(self, net: Net, batch: Batch) -> Iterator[Step]:
         """Give the one step of a batch."""
@@ -54,17 +63,13 @@ class DeepCORALRegressor(DomainRegressor):
     Examples
     --------
     >>> import numpy as np
-    >>> from vntransfer import DeepCORALRegressor, stack
-    >>> rng = np.random.default_rng(0)
-    >>> a, b, new = (rng.normal(m, 1, size=(50, 2)) for m in (0, 1, 2))
-    >>> X, y, domain = stack({"a": (a, a[:, 0]), "b": (b, b[:, 0])}, target=new)
-    >>> DeepCORALRegressor(epochs=2, random_state=0).fit(X, y, domain).predict(new).shape
-    (50,)
+    >>> X, domain = np.random.default_rng(0).normal(size=(150, 2)), np.repeat([0, 1, -1], 50)
+    >>> model = DeepCORALRegressor(epochs=2, random_state=0).fit(X, X[:, 0], domain)
+    >>> sorted(model.source_weights_), model.predict(X[domain < 0]).shape
+    ([0, 1], (50,))
     """
 
     trade_off: float | Auto = 1.0
 
+    _steps: ClassVar[type[Objective]] = CovarianceAlignment
     _trade_offs: ClassVar[tuple[float, ...]] = (0.1, 1.0, 10.0, 100.0)
-
-    def _objective(self, setup: Setup) -> Objective:
-        return CovarianceAlignment(setup, self)

@@ -7,10 +7,9 @@ a cell is the number of vehicles under it, the sum of its patch of the density i
 errors of the sources are those of the density's pixels. An adversary is a second decoder.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,18 +17,16 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from vntransfer._version import __version__
-from vntransfer.adaptation._base import DomainRegressor
-from vntransfer.adaptation._checkpoint import Checkpoint
+from vntransfer.adaptation._base import DomainRegressor, checkpoint_files
 from vntransfer.adaptation._objective import Batch, Objective, Setup, SourceLoss
-from vntransfer.adaptation._training_loop import Record, train
+from vntransfer.adaptation._training_loop import EpochCounter, Record, train
 from vntransfer.adaptation.hourglass import decoder, grid_of, hourglass, to_maps, to_patches
 from vntransfer.checks import number, whole
 from vntransfer.domains import TARGET, Rows, balanced
 from vntransfer.errors import ArgumentError, DomainError
 from vntransfer.networks import Net
-from vntransfer.storage.files import fingerprint
-from vntransfer.storage.pacing import Paced, paced
+from vntransfer.progress import Progress
+from vntransfer.step_times import StepTimes
 
 CHUNK = 8
 """Pictures that are predicted at once."""
@@ -121,21 +118,7 @@ class Album:
         random_state: int,
         skip: int = 0,
     ) -> Iterator[Batch]:
-        """Endless batches after the first ``skip``; densities are read of the sources alone.
-
-        Parameters
-        ----------
-        domains
-            Places of the pictures of each domain, sources first.
-        n_sources
-            K.
-        size
-            Pictures of each domain in a batch.
-        random_state
-            Of the draws.
-        skip
-            Batches that are left out.
-        """
+        """Endless batches of pictures, see `Data.batches`; densities are read of sources alone."""
         for chosen in islice(balanced(domains, size, random_state=random_state), skip, None):
             x = inputs(self._take("photographs", chosen), self.device)
             mask = self._patches("mask", chosen)
@@ -173,6 +156,8 @@ class DensityCounter:
         Height and width of the pictures that it was trained on, and of all that it counts.
     device
         Where the network lives.
+    step_times
+        Number and processor time of the training steps.
     """
 
     net: Net
@@ -181,6 +166,7 @@ class DensityCounter:
     history: list[Record]
     size: tuple[int, int]
     device: str = "cpu"
+    step_times: StepTimes = field(default_factory=StepTimes)
 
     def __repr__(self) -> str:
         size = " x ".join(map(str, self.size))
@@ -220,8 +206,7 @@ def train_counter(
     channels: int = 32,
     scale: float = 100.0,
     random_state: int = 0,
-    checkpoint: str | Path | Paced | None = None,
-    progress: Callable[[Record], None] | None = None,
+    progress: Progress | None = None,
 ) -> DensityCounter:
     """Train an hourglass on labeled sources and an unlabeled target by a method's objective.
 
@@ -230,8 +215,8 @@ def train_counter(
     method
         A method of `vntransfer.adaptation.METHODS` that trains networks: its objective, error,
         ``epochs``, ``steps``, ``batch_size`` (pictures per domain), ``lr``, ``weight_decay``,
-        ``clip`` and ``device`` are used. Parameters are not averaged: the statistics of batch
-        normalization would not fit their mean.
+        ``clip``, ``device`` and ``checkpoint`` are used. Parameters are not averaged: the
+        statistics of batch normalization would not fit their mean.
     sources
         Name -> pictures with their densities.
     target
@@ -242,11 +227,8 @@ def train_counter(
         What densities are multiplied by for the network.
     random_state
         Of initial parameters and batches.
-    checkpoint
-        File in which the state is kept after each epoch, or as often as `vntransfer.storage.Paced`
-        says: the same call continues from there.
     progress
-        Called with the record of each epoch.
+        Called with a description, the number of epochs done and the total.
 
     Examples
     --------
@@ -266,7 +248,7 @@ def train_counter(
     grid = grid_of(height, width, blocks)
     if target is not None:
         target = Pictures(target.photographs, target.mask)
-    adapts = target is not None and method._uses_target
+    adapts = target is not None and method._needs_target
     scale = number("scale", scale, exclusive=True)
     device = method.device
     parts = [*sources.values(), *([target] if target is not None and adapts else [])]
@@ -291,27 +273,27 @@ def train_counter(
         make_head=lambda: decoder(grid, **shape),
     )
     objective: Objective
-    objective = method._objective(setup) if adapts else SourceLoss(setup, method._error())
+    objective = method._objective(setup) if adapts else SourceLoss(setup, method)
     objective.to(device)
-    kept = None
-    if checkpoint is not None:
-        key = _key(method, sources, target, blocks, channels, scale, random_state)
-        kept = Checkpoint(paced(checkpoint), key, {"own": generator})
-    history = train(
+    make = None
+    if method.checkpoint is not None:
+        given = (list(sources), blocks, channels, scale, random_state)
+        make = checkpoint_files(method, *given, *_arrays(parts))
+    history, times = train(
         net,
         objective,
         lambda skip: album.batches(domains, k, size=size, random_state=random_state, skip=skip),
         replace(method._training(max(map(len, domains[:k])), size, 1.0), average=0.0),
         shares=torch.ones(1),
-        progress=progress,
-        checkpoint=kept,
+        after_epoch=EpochCounter(progress, method.epochs),
+        checkpoint=None if make is None else make("counting", net, {"own": generator}),
     )
     w = objective.weights[0].tolist()
     if method._merges():
         total = sum(map(len, sources.values()))
         w = [len(own) / total for own in sources.values()]
     weights = dict(zip(sources, w, strict=True))
-    return DensityCounter(net, scale, weights, history, (height, width), device)
+    return DensityCounter(net, scale, weights, history, (height, width), device, times)
 
 
 def _check(
@@ -355,17 +337,7 @@ def _check(
     return first[0], first[1]
 
 
-def _key(
-    method: DomainRegressor,
-    sources: Mapping[str, Pictures],
-    target: Pictures | None,
-    *options: Any,
-) -> str:
-    """Hash of all that the result depends on."""
-    given = {k: v for k, v in method.get_params().items() if k not in ("callback", "checkpoint")}
-    arrays = []
-    for own in (*sources.values(), *([] if target is None else [target])):
-        arrays += [np.asarray(own.photographs[:]), np.asarray(own.mask[:])]
-        arrays += [] if own.density is None else [np.asarray(own.density[:])]
-    name = type(method).__name__
-    return fingerprint(name, given, __version__, torch.__version__, options, list(sources), *arrays)
+def _arrays(parts: Sequence[Pictures]) -> list[NDArray[Any]]:
+    """Give all arrays of pictures."""
+    every = [a for own in parts for a in (own.photographs, own.mask, own.density) if a is not None]
+    return [np.asarray(values[:]) for values in every]

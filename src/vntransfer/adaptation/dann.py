@@ -4,10 +4,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
+from torch import Tensor, nn
+
 from vntransfer.adaptation._base import DomainRegressor
-from vntransfer.adaptation._domain_heads import DomainHeads
 from vntransfer.adaptation._objective import (
     EVERYTHING,
+    Alignment,
     Auto,
     Batch,
     Objective,
@@ -16,17 +18,43 @@ from vntransfer.adaptation._objective import (
     reverse,
     source_errors,
 )
-from vntransfer.networks import Net
+from vntransfer.networks import Linear, Net
 
 
-class DomainAdversarial(Objective):
+class DomainHeads(nn.Module):
+    """Losses d_i = loss(source i → 1) + loss(target → 0) of K heads: (M, K + 1, B, d) -> (M, K).
+
+    All heads start alike, so that the place of a source does not matter.
+
+    Examples
+    --------
+    >>> import torch
+    >>> heads = DomainHeads(Setup(3, 5, 1, torch.Generator().manual_seed(0)))
+    >>> heads(torch.zeros(1, 4, 10, 5)).shape
+    torch.Size([1, 3])
+    """
+
+    def __init__(self, setup: Setup) -> None:
+        super().__init__()
+        head = Linear(setup.width, 1, setup.generator, members=len(setup.members))
+        weight, bias = head.weight.detach().mT, head.bias.detach()[:, 0]
+        self.weight = nn.Parameter(weight.repeat(1, setup.n_sources, 1))  # (M, K, d)
+        self.bias = nn.Parameter(bias.repeat(1, setup.n_sources))  # (M, K)
+
+    def forward(self, z: Tensor) -> Tensor:
+        """Sum of both sides' mean losses, per source."""
+        own = (z[:, :-1] @ self.weight.unsqueeze(-1)).squeeze(-1) + self.bias[..., None]
+        target = self.weight @ z[:, -1].mT + self.bias[..., None]
+        softplus = nn.functional.softplus
+        return softplus(-own).mean(-1) + softplus(target).mean(-1)
+
+
+class DomainAdversarial(Alignment):
     """The steps of `DANNRegressor`."""
 
-    def __init__(self, setup: Setup, method: "DANNRegressor") -> None:
-        super().__init__(setup)
+    def __init__(self, setup: Setup, method: DomainRegressor) -> None:
+        super().__init__(setup, method)
         self.heads = DomainHeads(setup)
-        self.trade_off = setup.option(method, "trade_off")
-        self.error = method.loss
 
     def forward(self, net: Net, batch: Batch) -> Iterator[Step]:
         """Give the one step of a batch."""
@@ -59,20 +87,16 @@ class DANNRegressor(DomainRegressor):
     Examples
     --------
     >>> import numpy as np
-    >>> from vntransfer import DANNRegressor, stack
-    >>> rng = np.random.default_rng(0)
-    >>> a, b, new = (rng.normal(m, 1, size=(50, 2)) for m in (0, 1, 2))
-    >>> X, y, domain = stack({"a": (a, a[:, 0]), "b": (b, b[:, 0])}, target=new)
-    >>> DANNRegressor(epochs=2, random_state=0).fit(X, y, domain).predict(new).shape
-    (50,)
+    >>> X, domain = np.random.default_rng(0).normal(size=(150, 2)), np.repeat([0, 1, -1], 50)
+    >>> model = DANNRegressor(epochs=2, random_state=0).fit(X, X[:, 0], domain)
+    >>> sorted(model.source_weights_), model.predict(X[domain < 0]).shape
+    ([0, 1], (50,))
     """
 
     trade_off: float | Auto = 0.01
 
+    _steps: ClassVar[type[Objective]] = DomainAdversarial
     _trade_offs: ClassVar[tuple[float, ...]] = (0.001, 0.01, 0.1, 1.0)
-
-    def _objective(self, setup: Setup) -> Objective:
-        return DomainAdversarial(setup, self)
 
     def _merges(self) -> bool:
         return True

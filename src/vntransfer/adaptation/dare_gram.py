@@ -8,18 +8,16 @@ import torch
 from torch import Tensor, nn
 
 from vntransfer.adaptation._base import DomainRegressor
-from vntransfer.adaptation._batch_matrices import gram
 from vntransfer.adaptation._objective import (
     NETWORK,
+    Alignment,
     Auto,
     Batch,
     Objective,
-    Setup,
     Step,
     source_errors,
 )
-from vntransfer.checks import number
-from vntransfer.errors import ArgumentError
+from vntransfer.adaptation.darn import gram
 from vntransfer.networks import Net
 
 TINY = 1e-6
@@ -80,18 +78,13 @@ def inverse_gram_gaps(z: Tensor, share: float) -> tuple[Tensor, Tensor]:
     return (1 - cosine).abs().mean(-1), distance / k.squeeze(-1)
 
 
-class InverseGramAlignment(Objective):
+class InverseGramAlignment(Alignment):
     """The steps of `DAREGRAMRegressor`."""
-
-    def __init__(self, setup: Setup, method: "DAREGRAMRegressor") -> None:
-        super().__init__(setup)
-        self.trade_off = setup.option(method, "trade_off")
-        self.method = method
 
     def forward(self, net: Net, batch: Batch) -> Iterator[Step]:
         """Give the one step of a batch."""
         z = batch.features(net)
-        error = source_errors(self.method.loss, batch, net.head(z[:, :-1])).mean(-1)
+        error = source_errors(self.error, batch, net.head(z[:, :-1])).mean(-1)
         angle, scale = (gap.mean(-1) for gap in inverse_gram_gaps(z, self.method.share))
         self.note(loss=error, angle=angle, scale=scale)
         aligned = self.method.angle * angle + self.method.scale * scale
@@ -123,12 +116,10 @@ class DAREGRAMRegressor(DomainRegressor):
     Examples
     --------
     >>> import numpy as np
-    >>> from vntransfer import DAREGRAMRegressor, stack
-    >>> rng = np.random.default_rng(0)
-    >>> a, b, new = (rng.normal(m, 1, size=(50, 2)) for m in (0, 1, 2))
-    >>> X, y, domain = stack({"a": (a, a[:, 0]), "b": (b, b[:, 0])}, target=new)
-    >>> DAREGRAMRegressor(epochs=2, random_state=0).fit(X, y, domain).predict(new).shape
-    (50,)
+    >>> X, domain = np.random.default_rng(0).normal(size=(150, 2)), np.repeat([0, 1, -1], 50)
+    >>> model = DAREGRAMRegressor(epochs=2, random_state=0).fit(X, X[:, 0], domain)
+    >>> sorted(model.source_weights_), model.predict(X[domain < 0]).shape
+    ([0, 1], (50,))
     """
 
     trade_off: float | Auto = 1.0
@@ -136,11 +127,5 @@ class DAREGRAMRegressor(DomainRegressor):
     scale: float = 0.001
     share: float = 0.9
 
+    _steps: ClassVar[type[Objective]] = InverseGramAlignment
     _trade_offs: ClassVar[tuple[float, ...]] = (0.1, 1.0, 10.0, 100.0)
-
-    def _objective(self, setup: Setup) -> Objective:
-        for name in ("angle", "scale", "share"):
-            number(name, getattr(self, name))
-        if self.share >= 1:
-            raise ArgumentError(f"share: expected a share below 1, got {self.share!r}")
-        return InverseGramAlignment(setup, self)

@@ -5,32 +5,39 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
+from torch import Tensor
+from torch.nn.functional import pad
 
 from vntransfer.adaptation._base import DomainRegressor
-from vntransfer.adaptation._batch_matrices import gram
 from vntransfer.adaptation._objective import (
     NETWORK,
+    Alignment,
     Auto,
     Batch,
     Objective,
-    Setup,
     Step,
     dot,
     source_errors,
 )
 from vntransfer.adaptation._weights import darn_weights
-from vntransfer.checks import number
 from vntransfer.networks import Net
 
 
-class SpectralAggregation(Objective):
-    """The steps of `DARNRegressor`."""
+def gram(z: Tensor) -> Tensor:
+    """Gram matrix of [z, 1], the sum over rows: (..., B, d) -> (..., d + 1, d + 1).
 
-    def __init__(self, setup: Setup, method: "DARNRegressor") -> None:
-        super().__init__(setup)
-        self.trade_off = setup.option(method, "trade_off")[:, None]
-        self.sharpness = number("sharpness", method.sharpness, exclusive=True)
-        self.error = method.loss
+    Examples
+    --------
+    >>> gram(torch.tensor([[1.0], [3.0]]))
+    tensor([[10.,  4.],
+            [ 4.,  2.]])
+    """
+    phi = pad(z, (0, 1), value=1.0)
+    return phi.mT @ phi
+
+
+class SpectralAggregation(Alignment):
+    """The steps of `DARNRegressor`."""
 
     def forward(self, net: Net, batch: Batch) -> Iterator[Step]:
         """Give the one step of a batch."""
@@ -38,7 +45,7 @@ class SpectralAggregation(Objective):
         error = source_errors(self.error, batch, net.head(z[:, :-1]))
         M = gram(z) / z.shape[-2]
         discrepancy = torch.linalg.eigvalsh(M[:, -1:] - M[:, :-1]).abs().amax(-1)
-        g = self.sharpness * (error + self.trade_off * discrepancy)
+        g = self.method.sharpness * (error + self.trade_off[:, None] * discrepancy)
         self.weights = darn_weights(g.detach())
         self.note(loss=dot(self.weights, error), discrepancy=dot(self.weights, discrepancy))
         yield NETWORK, dot(self.weights, g) + self.weights.norm(dim=-1)
@@ -69,18 +76,14 @@ class DARNRegressor(DomainRegressor):
     Examples
     --------
     >>> import numpy as np
-    >>> from vntransfer import DARNRegressor, stack
-    >>> rng = np.random.default_rng(0)
-    >>> a, b, new = (rng.normal(m, 1, size=(50, 2)) for m in (0, 1, 2))
-    >>> X, y, domain = stack({"a": (a, a[:, 0]), "b": (b, b[:, 0])}, target=new)
-    >>> DARNRegressor(epochs=2, random_state=0).fit(X, y, domain).predict(new).shape
-    (50,)
+    >>> X, domain = np.random.default_rng(0).normal(size=(150, 2)), np.repeat([0, 1, -1], 50)
+    >>> model = DARNRegressor(epochs=2, random_state=0).fit(X, X[:, 0], domain)
+    >>> sorted(model.source_weights_), model.predict(X[domain < 0]).shape
+    ([0, 1], (50,))
     """
 
     trade_off: float | Auto = 0.01
     sharpness: float = 1.0
 
+    _steps: ClassVar[type[Objective]] = SpectralAggregation
     _trade_offs: ClassVar[tuple[float, ...]] = (0.0, 0.01, 0.1, 1.0)
-
-    def _objective(self, setup: Setup) -> Objective:
-        return SpectralAggregation(setup, self)

@@ -1,6 +1,6 @@
 """How much each source has to say about the target: weights from matrix divergences."""
 
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse
@@ -9,9 +9,10 @@ from numpy.typing import NDArray
 from sklearn.decomposition import PCA
 from sklearn.utils.validation import check_array
 
+from vntransfer.adaptation._estimator import need_target
 from vntransfer.adaptation._fit_rows import one_per_row
 from vntransfer.adaptation._scaling import Scaler
-from vntransfer.checks import number
+from vntransfer.checks import number, one_of, whole
 from vntransfer.divergences import DIVERGENCES, pairwise
 from vntransfer.domains import Groups, Rows, Target, group
 from vntransfer.errors import ArgumentError, DomainError
@@ -36,16 +37,13 @@ def source_weights(
     target: Target = None,
     sharpness: float = 1.0,
     divergence: str = "jeffreys",
-    moments: Matrix = "second",
-    components: int = 20,
-    ridge: float = 0.01,
     prior: Prior = "rows",
     labeled: Any = None,
 ) -> dict[Any, Any]:
     """Weight sources by their closeness to the target, without any label.
 
-    With z the leading principal components of the standardized inputs, on one common scale, and
-    M_i the mean of v v' over source i, v = [1, z]::
+    With z the 20 leading principal components of the standardized inputs, on one common scale, M_i
+    the mean of v v' over source i, v = [1, z], and ε 1 % of the mean diagonal entry of all M::
 
         D_i = J(M_i + εI : M_t + εI),   w_i ∝ n_i exp(-a (D_i - min D) / median(D - min D))
 
@@ -71,12 +69,6 @@ def source_weights(
         a.
     divergence
         An id of `DIVERGENCES`; of an asymmetric one the source is the first argument.
-    moments
-        "second": second moments of [1, z], which see means and covariances; "covariance": of z.
-    components
-        Largest number of principal components.
-    ridge
-        ε relative to the mean diagonal entry of all matrices.
     prior
         "rows": n_i as above. "equal": without n_i, a = 0 gives all sources the same weight.
     labeled
@@ -98,12 +90,6 @@ def source_weights(
     """
     X = check_array(X, accept_sparse="csr", dtype=np.float64)
     groups = group(sample_domain, X.shape[0], target=target, several=True)
-    options: dict[str, Any] = {
-        "divergence": divergence,
-        "moments": moments,
-        "components": components,
-        "ridge": ridge,
-    }
     if len(groups.targets) > 1:
         ids, known = np.asarray(sample_domain), None
         if labeled is not None:
@@ -119,33 +105,22 @@ def source_weights(
                 ids[own],
                 target=name if isinstance(name, str) else None,
                 sharpness=sharpness,
+                divergence=divergence,
                 prior=prior,
                 labeled=None if known is None else known[own],
-                **options,
             )
         return found
     if len(groups.sources) == 1:
         return dict.fromkeys(groups.sources, 1.0)
     a = number("sharpness", sharpness)
-    table = divergence_table(X, need_target(groups), y, labeled=labeled, **options)
+    table = divergence_table(X, need_target(groups), y, divergence=divergence, labeled=labeled)
     weights = sharpen(table[:-1, -1], a, masses(groups, prior))
     return dict(zip(groups.sources, weights.tolist(), strict=True))
 
 
-def need_target(groups: Groups) -> Groups:
-    """Raise if there is no target."""
-    if groups.target is None:
-        raise DomainError(
-            f"sample_domain: no target among {list(groups.sources)}; mark its rows by an integer "
-            f"below 0, or say target=... with names"
-        )
-    return groups
-
-
 def masses(groups: Groups, prior: Prior, weights: NDArray[np.float64] | None = None) -> Table:
     """Weights of the sources before any divergence is seen: their rows' total weight, or one."""
-    if prior not in get_args(Prior):
-        raise ArgumentError(f"prior: expected one of {get_args(Prior)}, got {prior!r}")
+    one_of("prior", prior, Prior)
     own = [
         float(len(rows) if weights is None else weights[rows].sum())
         for rows in groups.sources.values()
@@ -183,11 +158,21 @@ def divergence_table(
     ridge: float = 0.01,
     labeled: Any = None,
 ) -> Table:
-    """Divergences between all sources and, in the last row and column, the target if any."""
-    if divergence not in DIVERGENCES:
-        raise ArgumentError(f"divergence: unknown id {divergence!r}; one of {list(DIVERGENCES)}")
-    if moments not in get_args(Matrix):
-        raise ArgumentError(f"moments: expected one of {get_args(Matrix)}, got {moments!r}")
+    """Divergences between all sources and, in the last row and column, the target if any.
+
+    Parameters
+    ----------
+    X, groups, y, divergence, labeled
+        As of `source_weights`.
+    moments
+        "second": second moments of [1, z], which see means and covariances; "covariance": of z.
+    components
+        Largest number of principal components.
+    ridge
+        ε relative to the mean diagonal entry of all matrices.
+    """
+    one_of("divergence", divergence, DIVERGENCES)
+    one_of("moments", moments, Matrix)
     v = embed(X, components)
     domains = [*groups.sources.values(), *([] if groups.target is None else [groups.target])]
     n_response = 1
@@ -224,10 +209,7 @@ def embed(X: Any, components: int) -> NDArray[np.float64]:
 
     A common factor, not whitening: directions in which the inputs hardly vary count little.
     """
-    if isinstance(components, bool) or not isinstance(components, int | np.integer):
-        raise ArgumentError(f"components: expected a whole number, got {components!r}")
-    if components < 1:
-        raise ArgumentError(f"components: expected at least 1, got {components}")
+    whole("components", components, minimum=1)
     n, p = X.shape
     scaler = Scaler.fit(X)
     if scipy.sparse.issparse(X):

@@ -8,38 +8,36 @@ import torch
 from torch import Tensor
 
 from vntransfer.adaptation._base import DomainRegressor
-from vntransfer.adaptation._domain_heads import DomainHeads
 from vntransfer.adaptation._objective import (
     EVERYTHING,
+    Alignment,
     Auto,
     Batch,
     Objective,
     Setup,
     Step,
-    choose,
     reverse,
     source_errors,
 )
-from vntransfer.checks import number
+from vntransfer.adaptation.dann import DomainHeads
 from vntransfer.networks import Net
 
 Aggregation = Literal["max", "dynamic"]
 Index = Literal["one", "two"]
 
 
-class MultiDomainAdversarial(Objective):
+class MultiDomainAdversarial(Alignment):
     """The steps of `MDANRegressor`."""
 
-    def __init__(self, setup: Setup, method: "MDANRegressor") -> None:
-        super().__init__(setup)
+    def __init__(self, setup: Setup, method: DomainRegressor) -> None:
+        super().__init__(setup, method)
         self.heads = DomainHeads(setup)
-        self.trade_off = setup.option(method, "trade_off")[:, None]
-        self.method = method
+        self.trade_off = self.trade_off[:, None]
 
     def forward(self, net: Net, batch: Batch) -> Iterator[Step]:
         """Give the one step of a batch."""
         z = batch.features(net)
-        error = source_errors(self.method.loss, batch, net.head(z[:, :-1]))
+        error = source_errors(self.error, batch, net.head(z[:, :-1]))
         domain = self.heads(reverse(z))
         self.note(loss=error.mean(-1), domain=domain.mean(-1))
         yield EVERYTHING, self.aggregate(error, domain)
@@ -90,12 +88,10 @@ class MDANRegressor(DomainRegressor):
     Examples
     --------
     >>> import numpy as np
-    >>> from vntransfer import MDANRegressor, stack
-    >>> rng = np.random.default_rng(0)
-    >>> a, b, new = (rng.normal(m, 1, size=(50, 2)) for m in (0, 1, 2))
-    >>> X, y, domain = stack({"a": (a, a[:, 0]), "b": (b, b[:, 0])}, target=new)
-    >>> MDANRegressor(epochs=2, random_state=0).fit(X, y, domain).predict(new).shape
-    (50,)
+    >>> X, domain = np.random.default_rng(0).normal(size=(150, 2)), np.repeat([0, 1, -1], 50)
+    >>> model = MDANRegressor(epochs=2, random_state=0).fit(X, X[:, 0], domain)
+    >>> sorted(model.source_weights_), model.predict(X[domain < 0]).shape
+    ([0, 1], (50,))
     """
 
     aggregation: Aggregation = "dynamic"
@@ -103,10 +99,5 @@ class MDANRegressor(DomainRegressor):
     sharpness: float = 10.0
     index: Index = "one"
 
+    _steps: ClassVar[type[Objective]] = MultiDomainAdversarial
     _trade_offs: ClassVar[tuple[float, ...]] = (0.0, 0.01, 0.1, 1.0)
-
-    def _objective(self, setup: Setup) -> Objective:
-        choose("aggregation", self.aggregation, Aggregation)
-        choose("index", self.index, Index)
-        number("sharpness", self.sharpness, exclusive=True)
-        return MultiDomainAdversarial(setup, self)

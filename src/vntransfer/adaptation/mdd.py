@@ -11,51 +11,43 @@ from vntransfer.adaptation._base import DomainRegressor
 from vntransfer.adaptation._objective import (
     EVERYTHING,
     NETWORK,
-    Auto,
+    Alignment,
     Batch,
-    Error,
     Objective,
     Setup,
     Step,
-    choose,
     climbing,
     dot,
     frozen,
     source_errors,
 )
 from vntransfer.adaptation._weights import UPDATES, Update
-from vntransfer.adaptation.alignment import FirstTerm, check_divergence
-from vntransfer.checks import number
+from vntransfer.adaptation.alignment import DivergenceRegressor
 from vntransfer.divergences import DIVERGENCES, response_divergence
 from vntransfer.moments import covariance
 from vntransfer.networks import Net
-from vntransfer.ridge import AUTO_RIDGE
 
 Absolute = Literal["aggregated", "per_source"]
 Adversary = Literal["simultaneous", "alternating"]
 
 
-class MatrixDiscrepancy(Objective):
+class MatrixDiscrepancy(Alignment):
     """The steps of `MDDRegressor`."""
 
     slope: Tensor
-
-    def __init__(self, setup: Setup, method: "MDDRegressor") -> None:
-        super().__init__(setup)
-        self.adversary = setup.second_head()
-        self.trade_off = setup.option(method, "trade_off")
-        self.rate = number("weight_rate", method.weight_rate)
-        self.method = method
-        self.register_buffer("done", torch.zeros(()))
-
     done: Tensor
+
+    def __init__(self, setup: Setup, method: DomainRegressor) -> None:
+        super().__init__(setup, method)
+        self.adversary = setup.second_head()
+        self.register_buffer("done", torch.zeros(()))
 
     def forward(self, net: Net, batch: Batch) -> Iterator[Step]:
         """Give the one step of a batch, or two if the adversary moves first."""
         m = self.method
         ramp = min(1.0, (float(self.done) + 1) / max(m.warm_up, 1))
         z = batch.features(net)
-        error = dot(self.weights, source_errors(m._error(), batch, net.head(z[:, :-1])))
+        error = dot(self.weights, source_errors(self.error, batch, net.head(z[:, :-1])))
         h = net.head if m.predictor_sees_discrepancy else frozen(net.head)
         anchor: Tensor | float = 0.0
         if m.anchor:
@@ -101,12 +93,12 @@ class MatrixDiscrepancy(Objective):
         """Step w by -η ∂D/∂w, and back to the simplex."""
         self.done += 1
         if self.method.learn_weights:
-            moved = self.weights - self.rate * self.slope
+            moved = self.weights - self.method.weight_rate * self.slope
             self.weights = UPDATES[self.method.weight_update](moved)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class MDDRegressor(DomainRegressor):
+class MDDRegressor(DivergenceRegressor):
     """Matrix-based discrepancy (MDD), the paper's method; *not* Margin Disparity Discrepancy.
 
     Eq. 8: with an adversary h' beside the predictor h, weights w of the sources and e_i their
@@ -124,26 +116,10 @@ class MDDRegressor(DomainRegressor):
 
     Parameters
     ----------
-    trade_off
-        μ; the paper has 1. "auto": chosen by leaving one source out at a time.
-    first_term
-        e_i: "rmse", or "jeffreys" (√J between response and prediction on the inputs, with the mean
-        residual of the sources added to predictions afterwards); None: ``loss``.
-    learn_weights
-        Whether w is learned; otherwise all sources count equally.
-    weight_rate
-        Rate of the steps on w.
     weight_update
         What follows the gradient step on w: "simplex" (projection), "clamp" (to
         [1/(10K), 1 - 1/(10K)], then divided by the sum) or "l1" (the paper's; w can leave the
         simplex).
-    divergence
-        "von_neumann" (J), or a metric: "jensen_von_neumann", "log_euclidean", "affine_invariant",
-        "bures_wasserstein".
-    ridge
-        Added to the diagonals of covariances, relative to their mean.
-    warm_up
-        Steps over which μ rises to its value.
     predictor_sees_discrepancy
         Whether h descends D too (Eq. 8) or only the first term (Algorithm 1).
     absolute
@@ -154,7 +130,7 @@ class MDDRegressor(DomainRegressor):
         Strength by which the adversary is also fitted to the sources' responses, which keeps it
         from running away; the paper has 0.
 
-    All further options are those of `DomainRegressor`.
+    All further options are those of `DivergenceRegressor`; the paper has a ``trade_off`` of 1.
 
     Examples
     --------
@@ -168,32 +144,11 @@ class MDDRegressor(DomainRegressor):
     (['far', 'near'], (100,))
     """
 
-    trade_off: float | Auto = 0.1
-    first_term: FirstTerm | None = None
-    learn_weights: bool = True
-    weight_rate: float = 0.05
     weight_update: Update = "simplex"
-    divergence: str = "von_neumann"
-    ridge: float = AUTO_RIDGE
-    warm_up: int = 150
     predictor_sees_discrepancy: bool = False
     absolute: Absolute = "aggregated"
     adversary_steps: Adversary = "simultaneous"
     anchor: float = 1.0
 
+    _steps: ClassVar[type[Objective]] = MatrixDiscrepancy
     _trade_offs: ClassVar[tuple[float, ...]] = (0.0, 0.1, 0.3, 1.0)
-
-    def _objective(self, setup: Setup) -> Objective:
-        if self.first_term is not None:
-            choose("first_term", self.first_term, FirstTerm)
-        choose("weight_update", self.weight_update, Update)
-        choose("absolute", self.absolute, Absolute)
-        choose("adversary_steps", self.adversary_steps, Adversary)
-        check_divergence(self.divergence)
-        for name in ("anchor", "warm_up"):
-            number(name, getattr(self, name))
-        number("ridge", self.ridge, exclusive=True)
-        return MatrixDiscrepancy(setup, self)
-
-    def _error(self) -> Error:
-        return self.loss if self.first_term is None else self.first_term

@@ -5,17 +5,44 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.base import RegressorMixin
 from sklearn.utils import get_tags
-from sklearn.utils.validation import check_is_fitted, validate_data
 
-from vntransfer.adaptation._learners import fit_weighted, learner, read
+from vntransfer.adaptation._estimator import TransferEstimator
+from vntransfer.adaptation._fit_rows import FitRows
+from vntransfer.adaptation._learners import fit_weighted, learner
 from vntransfer.adaptation._saving import SavableWrapper
-from vntransfer.domains import Target
+from vntransfer.progress import Progress
 
 
 @dataclass(eq=False, repr=False)
-class PooledRegressor(SavableWrapper, RegressorMixin, BaseEstimator):  # type: ignore[misc]
+class SourceLearner(SavableWrapper, TransferEstimator):
+    """A scikit-learn estimator, fitted to rows of the sources as ``estimator_``."""
+
+    estimator: Any = None
+
+    def _learner(self) -> Any:
+        """Give a new learner."""
+        raise NotImplementedError
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Predict responses (n,) or (n, m)."""
+        rows = self._new_rows(X)
+        return np.asarray(self.estimator_.predict(rows))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        inner = get_tags(self._learner())
+        named = self.estimator is None or isinstance(self.estimator, str)
+        tags.input_tags.sparse = named or inner.input_tags.sparse
+        tags.target_tags.multi_output = inner.target_tags.multi_output
+        if inner.classifier_tags is not None and tags.classifier_tags is not None:
+            tags.classifier_tags.multi_class = inner.classifier_tags.multi_class
+        return tags
+
+
+@dataclass(eq=False, repr=False)
+class PooledRegressor(RegressorMixin, SourceLearner):  # type: ignore[misc]
     """Any scikit-learn regressor on the pooled rows of all sources; the target is passed over.
 
     A method that adapts and loses to this helps nobody: with a table, boosting on all that is
@@ -52,59 +79,18 @@ class PooledRegressor(SavableWrapper, RegressorMixin, BaseEstimator):  # type: i
     estimator: Any = "boosting"
     random_state: Any = None
 
-    __metadata_request__fit: ClassVar[dict[str, bool]] = {"sample_domain": True}
+    _several: ClassVar[bool] = True
 
-    def fit(
-        self,
-        X: Any,
-        y: Any,
-        sample_domain: Any = None,
-        target: Target = None,
-        sample_weight: Any = None,
-    ) -> Self:
-        """Fit the estimator to the rows of the sources.
+    def _learner(self) -> Any:
+        return learner(self.estimator, self.random_state)
 
-        Parameters
-        ----------
-        X
-            Rows of all domains (n, p), dense or sparse; see `stack`.
-        y
-            Responses (n,) or (n, m); those of the target are never read and can be NaN.
-        sample_domain
-            Domain of each row: integers (0 and above are sources, below 0 targets) or names. None:
-            all rows are one source.
-        target
-            With names: the target, or a list of them; "target" if not given.
-        sample_weight
-            Weights (n,) of the rows, for estimators that take them.
-        """
-        X, y, groups, weights = read(
-            self, X, y, sample_domain, target, sample_weight, numeric=True, several=True
-        )
-        rows = groups.source_rows
-        self.estimator_ = fit_weighted(
-            learner(self.estimator, self.random_state),
-            X[rows],
-            y[rows],
-            None if weights is None else weights[rows],
-        )
-        mass = np.ones(len(y)) if weights is None else weights
-        total = mass[rows].sum()
+    def _fit_rows(self, rows: FitRows, progress: Progress | None) -> Self:
+        own, weights = rows.groups.source_rows, rows.weights
+        given = None if weights is None else weights[own]
+        self.estimator_ = fit_weighted(self._learner(), rows.x[own], rows.y[own], given)
+        mass = np.ones(len(rows.y)) if weights is None else weights
+        total = mass[own].sum()
         self.source_weights_ = {
-            name: float(mass[own].sum() / total) for name, own in groups.sources.items()
+            name: float(mass[places].sum() / total) for name, places in rows.groups.sources.items()
         }
         return self
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Predict responses (n,) or (n, m)."""
-        check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", dtype=(np.float64, np.float32), reset=False)
-        return np.asarray(self.estimator_.predict(X))
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        inner = get_tags(learner(self.estimator))
-        named = isinstance(self.estimator, str)
-        tags.input_tags.sparse = named or inner.input_tags.sparse
-        tags.target_tags.multi_output = inner.target_tags.multi_output
-        return tags

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from vntransfer.adaptation._base import DomainRegressor
-from vntransfer.adaptation._objective import Objective, Setup, SourceLoss
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -30,7 +29,4 @@ class SourceOnlyRegressor(DomainRegressor):
     True
     """
 
-    _uses_target: ClassVar[bool] = False
-
-    def _objective(self, setup: Setup) -> Objective:
-        return SourceLoss(setup, self.loss)
+    _needs_target: ClassVar[bool] = False

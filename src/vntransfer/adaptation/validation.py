@@ -16,8 +16,8 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.metadata_routing import MetadataRequest
 from sklearn.utils.validation import check_array
 
-from vntransfer.adaptation.divergence_weights import need_target
-from vntransfer.checks import number
+from vntransfer.adaptation._estimator import need_target
+from vntransfer.checks import number, one_of
 from vntransfer.domains import TARGET, Groups, Name, Rows, Target, group
 from vntransfer.errors import ArgumentError, DomainError, NumericalWarning
 
@@ -178,8 +178,18 @@ def zero_one_error(truth: NDArray[Any], predicted: NDArray[Any]) -> NDArray[np.f
 LOSSES: dict[str, Loss] = {"absolute": absolute_error, "zero_one": zero_one_error}
 
 
+class _DomainScorer:
+    """A scorer that asks scikit-learn for ``sample_domain``."""
+
+    def get_metadata_routing(self) -> MetadataRequest:
+        """Name the metadata that the score needs."""
+        request = MetadataRequest(owner=self)
+        request.score.add_request(param="sample_domain", alias=True)
+        return request
+
+
 @dataclass(frozen=True)
-class SourceScorer:
+class SourceScorer(_DomainScorer):
     """Minus the mean error on the sources' rows, each source counting the same.
 
     A scorer in scikit-learn's sense, for rows that the model was not fitted on. It knows nothing of
@@ -210,13 +220,9 @@ class SourceScorer:
         own = [_errors(self.loss, estimator, X, y, rows) for rows in found.sources.values()]
         return -float(np.mean([errors.mean() for errors in own]))
 
-    def get_metadata_routing(self) -> MetadataRequest:
-        """Ask scikit-learn for ``sample_domain``."""
-        return _request(self)
-
 
 @dataclass(frozen=True)
-class ImportanceWeightedScorer:
+class ImportanceWeightedScorer(_DomainScorer):
     """Minus the error on the sources' rows, weighted to look like the target's.
 
     A logistic classifier tells target rows from source rows; its odds, times the ratio of their
@@ -272,32 +278,18 @@ class ImportanceWeightedScorer:
 
     def ratios(self, X: Any, groups: Groups) -> NDArray[np.float64]:
         """Clipped density ratios of the sources' rows, in the order of the table."""
-        if groups.target is None:
-            raise ArgumentError("groups: there is no target")
         clip = number("clip", self.clip, exclusive=True)
-        rows = groups.source_rows
-        both = np.concatenate((rows, groups.target))
+        rows, (target, *_) = groups.source_rows, need_target(groups).targets.values()
+        both = np.concatenate((rows, target))
         Z = check_array(X, accept_sparse="csr", dtype=np.float64)[both]
         which = np.arange(len(both)) >= len(rows)
         model = make_pipeline(StandardScaler(with_mean=False), LogisticRegression(max_iter=1000))
         odds = np.exp(model.fit(Z, which).decision_function(Z[: len(rows)]).clip(-50, 50))
-        return np.asarray(np.minimum(odds * len(rows) / len(groups.target), clip))
-
-    def get_metadata_routing(self) -> MetadataRequest:
-        """Ask scikit-learn for ``sample_domain``."""
-        return _request(self)
-
-
-def _request(owner: Any) -> MetadataRequest:
-    request = MetadataRequest(owner=owner)
-    request.score.add_request(param="sample_domain", alias=True)
-    return request
+        return np.asarray(np.minimum(odds * len(rows) / len(target), clip))
 
 
 def _errors(loss: Loss | Kind, estimator: Any, X: Any, y: Any, rows: Rows) -> NDArray[np.float64]:
-    if isinstance(loss, str) and loss not in LOSSES:
-        raise ArgumentError(f"loss: expected one of {list(LOSSES)} or a function, got {loss!r}")
-    function = LOSSES[loss] if isinstance(loss, str) else loss
+    function = LOSSES[one_of("loss", loss, LOSSES)] if isinstance(loss, str) else loss
     whole = scipy.sparse.issparse(X) or hasattr(X, "columns")  # names of columns are kept
     own = _safe_indexing(X if whole else np.asarray(X), rows)
     errors = np.asarray(function(np.asarray(y)[rows], estimator.predict(own)), dtype=np.float64)

@@ -7,31 +7,29 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss, roc_auc_score
 from sklearn.pipeline import make_pipeline
-from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
 
-from vntransfer.adaptation._learners import DenseScaler, fit_weighted, learner, read
-from vntransfer.adaptation._saving import SavableWrapper
+from vntransfer.adaptation._fit_rows import FitRows
+from vntransfer.adaptation._learners import DenseScaler, fit_weighted, learner
 from vntransfer.adaptation.divergence_weights import (
     Matrix,
     Prior,
     divergence_table,
     masses,
-    need_target,
     sharpen,
 )
 from vntransfer.adaptation.guarded_choice import SharpnessSelection, guard
+from vntransfer.adaptation.pooled import SourceLearner
 from vntransfer.adaptation.source_only import SourceOnlyRegressor
-from vntransfer.checks import number
 from vntransfer.divergences import DIVERGENCES
-from vntransfer.domains import Groups, Rows, Target
+from vntransfer.domains import Rows
 from vntransfer.errors import ArgumentError
+from vntransfer.progress import Progress
 from vntransfer.storage.record import SavedModel
 
 CANDIDATES = (0.0, 1.0, 3.0)
@@ -41,10 +39,9 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(eq=False, repr=False)
-class _WeightedSource(SavableWrapper, BaseEstimator):  # type: ignore[misc]
+class _WeightedSource(SourceLearner):
     """What regressor and classifier share."""
 
-    estimator: Any = None
     sharpness: float | Literal["auto"] = "auto"
     divergence: str = "jeffreys"
     moments: Matrix = "second"
@@ -54,47 +51,15 @@ class _WeightedSource(SavableWrapper, BaseEstimator):  # type: ignore[misc]
     n_jobs: int | None = None
     random_state: Any = None
 
-    __metadata_request__fit: ClassVar[dict[str, bool]] = {"sample_domain": True}
-
-    _numeric: ClassVar[bool] = True
-
-    def _learner(self) -> Any:
-        raise NotImplementedError
+    _needs_target: ClassVar[bool] = True
 
     def _error(self, model: Any, X: Any, y: NDArray[Any]) -> float:
         """Error of a model on a virtual target; NaN if it cannot be told there."""
         raise NotImplementedError
 
-    def fit(
-        self,
-        X: Any,
-        y: Any,
-        sample_domain: Any = None,
-        target: Target = None,
-        sample_weight: Any = None,
-    ) -> Self:
-        """Weight the sources and fit the estimator to their rows.
-
-        Parameters
-        ----------
-        X
-            Rows of all domains (n, p), dense or sparse; see `stack`.
-        y
-            Responses (n,); those of the target are never read and can be NaN.
-        sample_domain
-            Domain of each row: integers (0 and above are sources, below 0 is the target) or names.
-            None: all rows are one source, and the estimator is fitted as it is.
-        target
-            With names: which one is the target (a list of one will do), "target" if not given.
-        sample_weight
-            Weights (n,) of rows within their source; divergences do not see them.
-        """
-        X, y, groups, own = read(
-            self, X, y, sample_domain, target, sample_weight, numeric=self._numeric
-        )
-        if sample_domain is not None:
-            need_target(groups)
-        self._check_labels(y[groups.source_rows])
+    def _fit_rows(self, rows: FitRows, progress: Progress | None) -> Self:
+        groups, own = rows.groups, rows.weights
+        self._check_labels(rows.y[groups.source_rows])
         table = np.full((2, 2), np.nan)  # one source and nothing to compare it with
         if groups.target is not None:
             if self.divergence in DIVERGENCES and DIVERGENCES[self.divergence].conditional:
@@ -103,7 +68,7 @@ class _WeightedSource(SavableWrapper, BaseEstimator):  # type: ignore[misc]
                     f"the target's; take another one (source_weights can be given some)"
                 )
             table = divergence_table(
-                X,
+                rows.x,
                 groups,
                 divergence=self.divergence,
                 moments=self.moments,
@@ -111,68 +76,50 @@ class _WeightedSource(SavableWrapper, BaseEstimator):  # type: ignore[misc]
                 ridge=self.ridge,
             )
         mass = masses(groups, self.prior, own)
-        self.selection_ = self._select(X, y, groups, own, table, mass)
+        self.selection_ = self._select(rows, table, mass)
         w = sharpen(table[:-1, -1], self.selection_.sharpness, mass)
         self.divergences_ = dict(zip(groups.sources, table[:-1, -1].tolist(), strict=True))
         self.source_weights_ = dict(zip(groups.sources, w.tolist(), strict=True))
-        self.estimator_ = self._fit_one(X, y, list(groups.sources.values()), own, w)
+        self.estimator_ = self._fit_one(rows, list(groups.sources.values()), w)
         return self
 
     def _check_labels(self, y: NDArray[Any]) -> None:
         """Look at the sources' labels before anything is fitted."""
 
-    def _fit_one(
-        self, X: Any, y: NDArray[Any], rows: list[Rows], own: Floats | None, w: Floats
-    ) -> Any:
+    def _fit_one(self, rows: FitRows, sources: list[Rows], w: Floats) -> Any:
         """Fit a new learner to sources that share the weights w."""
-        order = np.sort(np.concatenate(rows))
-        given = np.ones(len(y)) if own is None else own
-        weights = np.zeros(len(y))
-        for r, share in zip(rows, w, strict=True):
+        order = np.sort(np.concatenate(sources))
+        given = np.ones(len(rows.y)) if rows.weights is None else rows.weights
+        weights = np.zeros(len(rows.y))
+        for r, share in zip(sources, w, strict=True):
             if share > 0:
                 weights[r] = share * given[r] / given[r].sum()
         weights = weights[order] * (given[order].sum() / weights.sum())
-        plain = own is None and np.ptp(weights) <= 1e-12
-        return fit_weighted(self._learner(), X[order], y[order], None if plain else weights)
+        plain = rows.weights is None and np.ptp(weights) <= 1e-12
+        x, y = rows.x[order], rows.y[order]
+        return fit_weighted(self._learner(), x, y, None if plain else weights)
 
-    def _select(
-        self,
-        X: Any,
-        y: NDArray[Any],
-        groups: Groups,
-        own: Floats | None,
-        table: Floats,
-        mass: Floats,
-    ) -> SharpnessSelection:
+    def _select(self, rows: FitRows, table: Floats, mass: Floats) -> SharpnessSelection:
         if self.sharpness != "auto":
-            return SharpnessSelection(number("sharpness", self.sharpness), "given")
-        names = list(groups.sources)
+            return SharpnessSelection(float(self.sharpness), "given")
+        names = list(rows.groups.sources)
         if len(names) < 3:
             return SharpnessSelection(
                 CANDIDATES[0], f"{len(names)} source(s): no virtual target to try on"
             )
-        rows = list(groups.sources.values())
+        sources = list(rows.groups.sources.values())
 
         def errors_on(v: int) -> list[float]:
-            others = [i for i in range(len(rows)) if i != v]
-            if not self._can_train(y[np.concatenate([rows[i] for i in others])]):
+            others = [i for i in range(len(sources)) if i != v]
+            used = [sources[i] for i in others]
+            if not self._can_train(rows.y[np.concatenate(used)]):
                 return [np.nan] * len(CANDIDATES)
-            return [
-                self._error(
-                    self._fit_one(
-                        X,
-                        y,
-                        [rows[i] for i in others],
-                        own,
-                        sharpen(table[others, v], a, mass[others]),
-                    ),
-                    X[rows[v]],
-                    y[rows[v]],
-                )
-                for a in CANDIDATES
-            ]
+            weights = (sharpen(table[others, v], a, mass[others]) for a in CANDIDATES)
+            models = (self._fit_one(rows, used, w) for w in weights)
+            x, y = rows.x[sources[v]], rows.y[sources[v]]
+            return [self._error(model, x, y) for model in models]
 
-        heavy = [v for v in range(len(rows)) if 0 < mass[v] < mass.sum()]
+        heavy = [v for v in range(len(sources)) if 0 < mass[v] < mass.sum()]
         found = np.array(Parallel(n_jobs=self.n_jobs)(delayed(errors_on)(v) for v in heavy))
         scored = np.isfinite(found[:, 0])
         if not scored.any():
@@ -204,28 +151,6 @@ class _WeightedSource(SavableWrapper, BaseEstimator):  # type: ignore[misc]
         model.selection_ = SharpnessSelection.from_record(saved.record["selection"])
         return model
 
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Predict responses (n,)."""
-        rows = self._rows(X)
-        return np.asarray(self.estimator_.predict(rows))
-
-    def _rows(self, X: Any) -> Any:
-        check_is_fitted(self)
-        return validate_data(
-            self, X, accept_sparse="csr", dtype=(np.float64, np.float32), reset=False
-        )
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        inner = get_tags(self._learner())
-        tags.input_tags.sparse = self.estimator is None or (
-            isinstance(self.estimator, str) or inner.input_tags.sparse
-        )
-        tags.target_tags.multi_output = inner.target_tags.multi_output
-        if inner.classifier_tags is not None and tags.classifier_tags is not None:
-            tags.classifier_tags.multi_class = inner.classifier_tags.multi_class
-        return tags
-
 
 @dataclass(eq=False, repr=False)
 class WeightedSourceRegressor(RegressorMixin, _WeightedSource):  # type: ignore[misc]
@@ -247,8 +172,12 @@ class WeightedSourceRegressor(RegressorMixin, _WeightedSource):  # type: ignore[
         a of `source_weights`, or "auto": 0 (pooling), 1 or 3, whichever has the least mean absolute
         error where each source plays the target once (no label of the target is used), if it
         is better than pooling by more than a standard error. That is 3 fits per source.
-    divergence, moments, components, ridge, prior
+    divergence, prior
         See `source_weights`.
+    moments, components, ridge
+        "second": second moments of [1, z], which see means and covariances, or "covariance" of z;
+        the largest number of principal components z; what is added to the diagonals of the
+        matrices, relative to their mean diagonal entry.
     n_jobs
         Virtual targets tried at once (joblib).
     random_state
@@ -307,10 +236,8 @@ class WeightedSourceClassifier(ClassifierMixin, _WeightedSource):  # type: ignor
     sharpness
         a of `source_weights`, or "auto": 0 (pooling), 1 or 3 by leave-one-source-out with a
         standard-error guard.
-    divergence, moments, components, ridge, prior
-        See `source_weights`.
-    n_jobs
-        Virtual targets tried at once (joblib).
+    divergence, moments, components, ridge, prior, n_jobs
+        See `WeightedSourceRegressor`.
     random_state
         Not used by the default estimator.
     scoring
@@ -347,8 +274,6 @@ class WeightedSourceClassifier(ClassifierMixin, _WeightedSource):  # type: ignor
     def _check_labels(self, y: NDArray[Any]) -> None:
         check_classification_targets(y)
         self.classes_ = np.unique(y)
-        if self.scoring not in ("log_loss", "auc"):
-            raise ArgumentError(f"scoring: expected 'log_loss' or 'auc', got {self.scoring!r}")
         if self.sharpness == "auto" and not hasattr(self._learner(), "predict_proba"):
             raise ArgumentError(
                 f"sharpness: 'auto' compares probabilities, and {type(self.estimator).__name__} "
@@ -381,5 +306,5 @@ class WeightedSourceClassifier(ClassifierMixin, _WeightedSource):  # type: ignor
     @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Floats:
         """Probabilities (n, number of classes), in the order of ``classes_``."""
-        rows = self._rows(X)
+        rows = self._new_rows(X)
         return np.asarray(self.estimator_.predict_proba(rows))

@@ -86,12 +86,13 @@ def command(
         screen = common.console()
         found = (f"target: {line}" for line in problem.findings.lines())
         common.print_columns(screen, problem.encoder.summary(), (*problem.notes, *found))
-        with progress():
+        with progress() as moved:
             model = fit_problem(
                 problem,
                 method=method,
                 compare=COMPARED if compare else (),
                 random_state=seed,
+                progress=moved,
             )
         if save is not None:
             model.save(save)

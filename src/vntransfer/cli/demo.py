@@ -56,9 +56,14 @@ def _adapt_and_predict(out: Path, seed: int) -> Path:
     from vntransfer.workflows.adapt import adapt
     from vntransfer.workflows.predict import predict_file
 
-    with progress():
+    with progress() as moved:
         model = adapt(
-            example_table(), domain="town", response="price", target=TARGET, random_state=seed
+            example_table(),
+            domain="town",
+            response="price",
+            target=TARGET,
+            random_state=seed,
+            progress=moved,
         )
     screen = console()
     outcome = model.outcomes[TARGET]

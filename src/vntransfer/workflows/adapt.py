@@ -5,6 +5,7 @@ from typing import Any
 
 from vntransfer.checks import Names
 from vntransfer.checks import names as check_names
+from vntransfer.progress import Progress
 from vntransfer.tables.options import ReadOptions
 from vntransfer.tables.problem import Problem, TableColumns, read_problem
 from vntransfer.workflows.table_model import TableModel
@@ -26,6 +27,7 @@ def adapt(
     compare: Sequence[str] = COMPARED,
     random_state: int = 0,
     read_options: ReadOptions | None = None,
+    progress: Progress | None = None,
 ) -> TableModel:
     """Train on the labeled places of a table for one, or several, without labels.
 
@@ -51,6 +53,8 @@ def adapt(
         Seed.
     read_options
         How the file is written; None: detected.
+    progress
+        Called with a description, the number done and the total while models are fitted.
 
     Examples
     --------
@@ -75,7 +79,12 @@ def adapt(
         options=read_options,
     )
     return fit_problem(
-        problem, method=method, candidates=candidates, compare=compare, random_state=random_state
+        problem,
+        method=method,
+        candidates=candidates,
+        compare=compare,
+        random_state=random_state,
+        progress=progress,
     )
 
 
@@ -86,6 +95,7 @@ def fit_problem(
     candidates: Sequence[str] | None = None,
     compare: Sequence[str] = COMPARED,
     random_state: int = 0,
+    progress: Progress | None = None,
 ) -> TableModel:
     """Fit a model for every target of a table that was read."""
     fitted = {
@@ -96,6 +106,7 @@ def fit_problem(
             candidates=candidates,
             compare=compare,
             random_state=random_state,
+            progress=progress,
         )
         for name in problem.targets
     }

@@ -12,6 +12,7 @@ from vntransfer.adaptation.candidates import attempt
 from vntransfer.adaptation.guarded_choice import guard
 from vntransfer.display import counted, listed, one_line, plus_minus, short
 from vntransfer.domains import group
+from vntransfer.progress import Progress
 from vntransfer.storage.skops_files import need_skops
 from vntransfer.tables.problem import LABELED, Problem
 from vntransfer.workflows.prediction_intervals import Calibration, mean_error
@@ -138,6 +139,7 @@ def fit_target(
     candidates: Sequence[str] | None = None,
     compare: Sequence[str] = COMPARED,
     random_state: int = 0,
+    progress: Progress | None = None,
 ) -> TargetFit:
     """Fit a method on the sources for one target.
 
@@ -155,6 +157,8 @@ def fit_target(
         Methods that are judged beside it.
     random_state
         Seed.
+    progress
+        Called with a description, the number done and the total.
     """
     check_method(method)
     used = np.isin(problem.domain, [*problem.sources, target])
@@ -162,12 +166,12 @@ def fit_target(
     groups = group(domain, len(y), target=target)
     if method == "auto":
         model = AutoTransferRegressor(candidates, random_state=random_state)
-        model.fit(X, y, domain, target)
+        model.fit(X, y, domain, target, progress=progress)
         every = {"auto": model.held_out_, **model.candidates_held_out_}
         shares, reason = dict(model.selection_.shares), model.selection_.reason
     else:
         names = list(dict.fromkeys((method, *compare)))
-        tried = attempt(names, X, y, groups, random_state=random_state)
+        tried = attempt(names, X, y, groups, random_state=random_state, progress=progress)
         model, every = tried.model(method), tried.held_out
         chosen = getattr(model, "selection_", None)
         shares, reason = {}, "" if chosen is None else chosen.reason

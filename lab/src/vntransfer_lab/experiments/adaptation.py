@@ -16,7 +16,7 @@ settings get their criterion (see `adaptation_validation`).
 """
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from inspect import signature
@@ -29,6 +29,7 @@ from vntransfer.adaptation import METHODS, RETIRED
 from vntransfer.adaptation.auto import AutoSelection
 from vntransfer.adaptation.candidates import adapts
 from vntransfer.domains import stack
+from vntransfer.step_times import StepTimes
 from vntransfer.storage.files import fingerprint
 from vntransfer_lab.data import Domains
 from vntransfer_lab.errors import PresetError
@@ -38,7 +39,7 @@ from vntransfer_lab.experiments.adaptation_validation import criteria
 from vntransfer_lab.runner.cells import Cell
 from vntransfer_lab.runner.checkpoints import scratch
 from vntransfer_lab.runner.datasets import load_data, state
-from vntransfer_lab.runner.kinds import CellMethod, Kind
+from vntransfer_lab.runner.kinds import CellMethod, CellSteps, Kind
 from vntransfer_lab.runner.options import Option, Settings
 from vntransfer_lab.runner.selection import PARTIAL
 
@@ -162,34 +163,45 @@ class CellFit:
     predicted: _Array
     record: dict[str, float] = field(default_factory=dict)
     history: list[dict[str, float]] = field(default_factory=list)
+    step_times: StepTimes = field(default_factory=StepTimes)
 
 
-def _run(cell: Cell) -> Iterator[tuple[int, dict[str, float]]]:
+def _run(cell: Cell) -> CellSteps:
     rows = problem(cell)
+    times = StepTimes()
+
+    def fit(other: CellRows) -> CellFit:
+        nonlocal times
+        found = _fit(cell, other)
+        times += found.step_times
+        return found
+
     judged: dict[str, float] = {}
-    for step, found in criteria(cell, rows, lambda other: _fit(cell, other).predicted):
+    for step, found in criteria(cell, rows, lambda other: fit(other).predicted):
         yield step, found
         judged = {name.removesuffix(PARTIAL): value for name, value in found.items()}
-    fitted = _fit(cell, rows)
+    fitted = fit(rows)
     gap, unit = fitted.predicted - rows.y_test, float(rows.labels.std())
     mae, rmse = float(np.abs(gap).mean()), float(np.sqrt((gap**2).mean()))
     errors = {"mae": mae / unit, "rmse": rmse / unit, "mae_raw": mae, "rmse_raw": rmse} | judged
     shown = fitted.history if cell.settings["history"] else []
     yield from enumerate(shown[:-1], start=1)
     yield max(1, len(fitted.history)), (shown[-1] if shown else {}) | fitted.record | errors
+    return times
 
 
 def _fit(cell: Cell, rows: CellRows) -> CellFit:
     if cell.method == "constant":
         return CellFit(np.full(len(rows.y_test), np.median(rows.labels)))
     if cell.method == "oracle":
-        return CellFit(_oracle(cell, rows))
+        return _oracle(cell, rows)
     x, y, domain = stack(rows.sources, target=rows.x)
     model = _make(_registered(cell.method), cell.hyper, cell.seed).fit(x, y, domain)
     return CellFit(
         model.predict(rows.x_test),
         weight_record(model, rows) | selection_record(model),
         [epoch_record(record) for record in getattr(model, "history_", [])],
+        getattr(model, "step_times_", StepTimes()),
     )
 
 
@@ -198,19 +210,20 @@ def _registered(method: str) -> str:
     return VARIANTS[method].method if method in VARIANTS else method
 
 
-def _oracle(cell: Cell, rows: CellRows) -> _Array:
+def _oracle(cell: Cell, rows: CellRows) -> CellFit:
     """Predict the test rows after training on other rows of the target, with their responses."""
     options = {name: value for name, value in cell.hyper.items() if name != "folds"}
     if cell.settings["held_out"]:
         model = _make(BASELINE, options, cell.seed).fit(rows.x, rows.y)
-        return np.asarray(model.predict(rows.x_test))
+        return CellFit(np.asarray(model.predict(rows.x_test)), step_times=model.step_times_)
     order = np.random.default_rng(cell.seed).permutation(len(rows.y))
-    predicted = np.empty(len(order))
+    predicted, times = np.empty(len(order)), StepTimes()
     for held in np.array_split(order, min(cell.hyper["folds"], len(order))):
         used = np.setdiff1d(order, held)
         model = _make(BASELINE, options, cell.seed).fit(rows.x[used], rows.y[used])
         predicted[held] = model.predict(rows.x[held])
-    return predicted
+        times += model.step_times_
+    return CellFit(predicted, step_times=times)
 
 
 def _make(method: str, options: Settings, seed: int) -> Any:

@@ -14,13 +14,14 @@ once (see `vntransfer_lab.experiments.continual_search`).
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Generator
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from vntransfer.errors import DivergedError
+from vntransfer.step_times import StepTimes
 from vntransfer.storage.files import fingerprint
 from vntransfer_lab.errors import PresetError
 from vntransfer_lab.experiments.continual_figures import figures
@@ -29,7 +30,8 @@ from vntransfer_lab.experiments.continual_report import tables
 from vntransfer_lab.experiments.continual_search import SETTINGS, candidates, choose, first
 from vntransfer_lab.runner.cells import Cell
 from vntransfer_lab.runner.checkpoints import scratch
-from vntransfer_lab.runner.kinds import Kind
+from vntransfer_lab.runner.kinds import CellSteps, Kind
+from vntransfer_lab.runner.metering import TimedRun
 from vntransfer_lab.runner.options import Option, Settings
 
 if TYPE_CHECKING:
@@ -132,7 +134,7 @@ def _learn(
     tasks: "list[Task]",
     seed: int,
     stage: str = "stream",
-) -> Iterator[tuple[list[float], list[float]]]:
+) -> Generator[tuple[list[float], list[float]], None, StepTimes]:
     """After each task: accuracies in percent on all tasks so far, and their divergences from it.
 
     Divergences are those of a method that watches them. An interrupted stream goes on where its
@@ -147,7 +149,7 @@ def _learn(
     kept = scratch()
     file = None if kept is None else kept / f"{stage}.safetensors"
     learned: list[tuple[list[float], list[float]]] = []
-    start = 0
+    start, times = 0, StepTimes()
     if file is not None and file.path.exists():
         place = load_checkpoint(file.path, method.model, method)
         learned, start = place["learned"], place["step"]
@@ -161,6 +163,7 @@ def _learn(
     for i in range(len(learned), len(tasks)):
         if not start:
             method.before_task()
+        spent = StepTimes()
         for step in steps(
             method.model,
             tasks[i],
@@ -172,6 +175,8 @@ def _learn(
             start=start,
         ):
             keep(step.made)
+            spent = step.times
+        times += spent
         method.after_task()
         start = 0
         accuracies = [100 * score(method.model, seen) for seen in tasks[: i + 1]]
@@ -179,6 +184,7 @@ def _learn(
         keep(0)
         yield learned[-1]
     method.close()
+    return times
 
 
 def _final(trial: Cell) -> float:
@@ -193,23 +199,24 @@ def _final(trial: Cell) -> float:
     return float(np.mean(last))
 
 
-def _run(cell: Cell) -> Iterator[tuple[int, dict[str, float]]]:
+def _run(cell: Cell) -> CellSteps:
     try:
-        yield from _stream_of(cell)
+        return (yield from _stream_of(cell))
     except DivergedError:
         if not cell.settings["held_out"]:
             raise
         yield cell.settings["n_tasks"], {"ra": 0.0, "la": 0.0, "bt": 0.0}
+        return StepTimes()
 
 
-def _stream_of(cell: Cell) -> Iterator[tuple[int, dict[str, float]]]:
+def _stream_of(cell: Cell) -> CellSteps:
     """After each task: what was found on all tasks so far, and at the end what it comes to."""
     hyper = choose(cell, _final)
     tasks = _tasks(cell.data, cell.settings, cell.seed)
     T = len(tasks)
     R = np.full((T, T), np.nan)
     pairs: list[tuple[float, float, int]] = []
-    learned = _learn(cell.method, hyper, cell.settings, tasks, cell.seed)
+    learned = TimedRun(_learn(cell.method, hyper, cell.settings, tasks, cell.seed))
     for i, (row, divergences) in enumerate(learned):
         R[i, : i + 1] = row
         found = {f"task/{j}": value for j, value in enumerate(row)}
@@ -221,6 +228,7 @@ def _stream_of(cell: Cell) -> Iterator[tuple[int, dict[str, float]]]:
     last = {"ra": ra, "la": la, "bt": ra - la}
     last |= {f"chosen/{key}": float(hyper[key]) for key in ("lr", *VARIANTS[cell.method].tuned)}
     yield T, last | _correlations(pairs)
+    return learned.step_times
 
 
 def _mean_divergences(method: Any) -> list[float]:

@@ -13,7 +13,6 @@ Recorded at the end, in vehicles: ``mae`` of the counts, ``bias`` (mean of predi
 pictures). With ``history`` the losses and weights of every epoch as well.
 """
 
-from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
@@ -22,6 +21,7 @@ from numpy.typing import NDArray
 
 from vntransfer.adaptation import METHODS, RETIRED
 from vntransfer.adaptation.counting import DensityCounter, Pictures, train_counter
+from vntransfer.step_times import StepTimes
 from vntransfer.storage.files import fingerprint
 from vntransfer_lab.data import Domains, load
 from vntransfer_lab.errors import PresetError
@@ -29,7 +29,7 @@ from vntransfer_lab.experiments.adaptation import NONE, epoch_record, options_of
 from vntransfer_lab.experiments.counting_report import figures, tables
 from vntransfer_lab.runner.cells import Cell
 from vntransfer_lab.runner.checkpoints import scratch
-from vntransfer_lab.runner.kinds import CellMethod, Kind
+from vntransfer_lab.runner.kinds import CellMethod, CellSteps, Kind
 from vntransfer_lab.runner.options import Option, Settings
 
 _Array = NDArray[Any]
@@ -135,15 +135,16 @@ def parts(maps: _Array, n: int) -> NDArray[np.float64]:
     return np.asarray(maps)
 
 
-def _run(cell: Cell) -> Iterator[tuple[int, dict[str, float]]]:
+def _run(cell: Cell) -> CellSteps:
     size, most = _size(cell.settings), cell.settings["pictures"]
     names = [name for name in _domains(cell.data, size) if name != cell.target]
     sources = {name: pictures(cell.data, size, most, name) for name in names}
     target = pictures(cell.data, size, most, cell.target)
     record: dict[str, float] = {}
     history: list[dict[str, float]] = []
+    times = StepTimes()
     if cell.method == "oracle":
-        predicted, train_mae = _oracle(cell, target)
+        predicted, train_mae, times = _oracle(cell, target)
     elif cell.method in ("constant", "area"):
         predicted = _plain(cell.method, sources, target.mask)
         train_mae = _mean_mae(
@@ -156,10 +157,12 @@ def _run(cell: Cell) -> Iterator[tuple[int, dict[str, float]]]:
         train_mae = _mean_mae(sources, {k: counter.density(s) for k, s in sources.items()})
         record = {f"weight/{name}": w for name, w in counter.source_weights.items()}
         history = [_epoch(own, counter) for own in counter.history]
+        times = counter.step_times
     record |= score(target.masked_density(), predicted) | {"train_mae": train_mae}
     shown = history if cell.settings["history"] else []
     yield from enumerate(shown[:-1], start=1)
     yield max(1, len(history)), (shown[-1] if shown else {}) | record
+    return times
 
 
 def score(true: _Array, predicted: _Array) -> dict[str, float]:
@@ -198,36 +201,31 @@ def _plain(method: str, sources: dict[str, Pictures], mask: _Array) -> _Array:
     return np.asarray(counts.sum() / sum(own.mask.sum() for own in sources.values()) * mask)
 
 
-def _oracle(cell: Cell, target: Pictures) -> tuple[_Array, float]:
+def _oracle(cell: Cell, target: Pictures) -> tuple[_Array, float, StepTimes]:
     """Predict each part of the target after training on its other parts, with their densities."""
     order = np.random.default_rng(cell.seed).permutation(len(target))
     predicted = np.empty(target.mask.shape, dtype=np.float32)
-    errors = []
+    errors, times = [], StepTimes()
     folds = np.array_split(order, min(cell.hyper["folds"], len(order)))
-    for fold, held in enumerate(folds):
+    for held in folds:
         used = {cell.target: target.take(np.setdiff1d(order, held))}
-        counter = _train(cell, "source_only", used, stage=f"fold{fold}")
+        counter = _train(cell, "source_only", used)
+        times += counter.step_times
         predicted[held] = counter.density(target.take(held))
         errors.append(_mean_mae(used, {k: counter.density(own) for k, own in used.items()}))
-    return predicted, float(np.mean(errors))
+    return predicted, float(np.mean(errors)), times
 
 
 def _train(
-    cell: Cell,
-    method: str,
-    sources: dict[str, Pictures],
-    target: Pictures | None = None,
-    stage: str = "training",
+    cell: Cell, method: str, sources: dict[str, Pictures], target: Pictures | None = None
 ) -> DensityCounter:
     hyper = {name: None if v == NONE else v for name, v in cell.hyper.items() if name != "folds"}
-    model = METHODS[method].make(**hyper)
+    model = METHODS[method].make(**hyper, checkpoint=scratch())
     if target is None:  # as many pictures per batch as the others have of all sources
         k = len(_domains(cell.data, _size(cell.settings))) - 1
         model.set_params(batch_size=k * model.batch_size)
     shape = {name: cell.settings[name] for name in ("blocks", "channels", "scale")}
-    kept = scratch()
-    file = None if kept is None else kept / f"{stage}.safetensors"
-    return train_counter(model, sources, target, **shape, random_state=cell.seed, checkpoint=file)
+    return train_counter(model, sources, target, **shape, random_state=cell.seed)
 
 
 def _options(method: str) -> dict[str, Option]:

@@ -20,7 +20,7 @@ from vntransfer_lab.errors import PresetError
 from vntransfer_lab.reports.drawings import Drawing, spread
 from vntransfer_lab.reports.report import Report
 from vntransfer_lab.runner.cells import Cell
-from vntransfer_lab.runner.kinds import CellMethod, Kind
+from vntransfer_lab.runner.kinds import CellMethod, CellSteps, Kind
 from vntransfer_lab.runner.options import Option, Settings
 
 CLASSES = 10
@@ -57,7 +57,7 @@ def _loss(method: str) -> Callable[[Any, Any, Any], Any]:
     )
 
 
-def _run(cell: Cell) -> Iterator[tuple[int, dict[str, float]]]:
+def _run(cell: Cell) -> CellSteps:
     import torch
 
     from vntransfer.losses import JeffreysLoss
@@ -73,7 +73,7 @@ def _run(cell: Cell) -> Iterator[tuple[int, dict[str, float]]]:
     rows, given = torch.from_numpy(x[used]), torch.from_numpy(noisy)
     generator = torch.Generator().manual_seed(cell.seed)
     net = mlp([x.shape[1], settings["hidden"], CLASSES], generator)
-    train(
+    times = train(
         net,
         rows,
         given,
@@ -97,6 +97,7 @@ def _run(cell: Cell) -> Iterator[tuple[int, dict[str, float]]]:
             "accuracy_corrected": corrected,
         },
     )
+    return times
 
 
 def _accuracy(scores: Any, labels: NDArray[np.int64]) -> float:

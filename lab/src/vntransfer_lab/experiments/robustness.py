@@ -13,7 +13,7 @@ in units of the clean response's standard deviation (1 = predicting its mean), w
 ``rmse`` is what the paper compares: noisy bias for √J, none for the other losses.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -24,7 +24,7 @@ from vntransfer.storage.files import fingerprint
 from vntransfer_lab.errors import PresetError
 from vntransfer_lab.experiments.robustness_report import figures, tables
 from vntransfer_lab.runner.cells import Cell
-from vntransfer_lab.runner.kinds import CellMethod, Kind
+from vntransfer_lab.runner.kinds import CellMethod, CellSteps, Kind
 from vntransfer_lab.runner.options import Option, Settings
 
 _Array = NDArray[np.float64]
@@ -100,7 +100,7 @@ def _loss(cell: Cell, scale: float) -> Callable[[Any, Any, Any], Any]:
     return lambda x, p, y: plain(p, y)
 
 
-def _run(cell: Cell) -> Iterator[tuple[int, dict[str, float]]]:
+def _run(cell: Cell) -> CellSteps:
     import torch
 
     from vntransfer_lab.experiments.training import mlp, train
@@ -116,7 +116,7 @@ def _run(cell: Cell) -> Iterator[tuple[int, dict[str, float]]]:
         return middle + scale * output.squeeze(-1)
 
     loss = _loss(cell, float(scale))
-    train(
+    times = train(
         net,
         x,
         y,
@@ -142,6 +142,7 @@ def _run(cell: Cell) -> Iterator[tuple[int, dict[str, float]]]:
     }
     found["rmse"] = found["rmse_noisy" if cell.method == "jeffreys" else "rmse_plain"]
     yield settings["epochs"], found
+    return times
 
 
 KIND = Kind(

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from vntransfer.step_times import one_step
+from vntransfer.step_times import StepTimes
 
 
 def mlp(sizes: list[int], generator: torch.Generator) -> nn.Sequential:
@@ -35,8 +35,8 @@ def train(
     batch_size: int,
     rate: float,
     generator: torch.Generator,
-) -> None:
-    """Minimize ``loss(x, net(x), y)`` over shuffled batches by Adam.
+) -> StepTimes:
+    """Minimize ``loss(x, net(x), y)`` over shuffled batches by Adam, and time the steps.
 
     The rate falls to zero along a cosine, so that the last epoch is a fair one to judge by. A
     short last batch is left out: a covariance needs samples.
@@ -44,11 +44,13 @@ def train(
     optimizer = torch.optim.Adam(net.parameters(), lr=rate)
     batches = max(1, len(x) // batch_size)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, epochs * batches)
+    times = StepTimes()
     for _ in range(epochs):
         order = torch.randperm(len(x), generator=generator)
         for rows in order[: batches * batch_size].chunk(batches):
-            with one_step():
+            with times.step():
                 optimizer.zero_grad()
                 loss(x[rows], net(x[rows]), y[rows]).backward()
                 optimizer.step()
                 schedule.step()
+    return times

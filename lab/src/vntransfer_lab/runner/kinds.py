@@ -4,11 +4,12 @@ A kind says which settings and methods a preset may name, how one cell is comput
 results are shown; everything else (presets, cells, store, parallel runs, statistics) is shared.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from vntransfer.step_times import StepTimes
 from vntransfer_lab.errors import PresetError
 from vntransfer_lab.runner.options import Option, Settings, check_names
 
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
     from vntransfer_lab.reports.report import Report
     from vntransfer_lab.reports.tables import ReportTable
     from vntransfer_lab.runner.cells import Cell
+
+CellSteps = Generator[tuple[int, Mapping[str, float]], None, StepTimes]
+"""What a cell that trains yields, and at the end returns."""
 
 # kind -> the module that holds it as KIND
 KINDS = {
@@ -70,7 +74,8 @@ class Kind:
         ``fingerprint(data, settings)``: hash of the data that a cell reads; raises `DataError`
         when the data set is absent.
     run
-        ``run(cell)`` yields ``(step, {metric: value})``, once or once per epoch.
+        ``run(cell)`` yields ``(step, {metric: value})``, once or once per epoch; a generator can
+        return the `StepTimes` of its training, which become the cost of the cell.
     canonical
         ``canonical(data, settings)``: the settings with those that have no effect set to one
         value, so that equal cells get equal keys.
@@ -99,7 +104,7 @@ class Kind:
     methods: Mapping[str, CellMethod]
     targets: Callable[[str, Settings], Sequence[str]]
     fingerprint: Callable[[str, Settings], str]
-    run: "Callable[[Cell], Iterator[tuple[int, Mapping[str, float]]]]"
+    run: "Callable[[Cell], Iterable[tuple[int, Mapping[str, float]]]]"
     canonical: Callable[[str, Settings], Settings] = _unchanged
     tables: "Callable[[Report], list[ReportTable]] | None" = None
     figures: "Callable[[Report], Iterator[Drawing]] | None" = None

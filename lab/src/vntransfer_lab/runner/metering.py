@@ -4,11 +4,12 @@ Neither enters the results: two equal runs have equal tables and unequal costs.
 """
 
 import ctypes
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
-from vntransfer.step_times import step_times
+from vntransfer.step_times import StepTimes
 from vntransfer_lab.runner.cells import Cell
 from vntransfer_lab.runner.records import Cost
 
@@ -20,25 +21,45 @@ _RESET_PEAK = "5"  # what Linux wants to be told to forget the largest size so f
 _warm: set[tuple[str, str]] = set()
 
 
+class TimedRun:
+    """What a generator yields; afterwards ``step_times`` is what it returned.
+
+    Examples
+    --------
+    >>> def run():
+    ...     yield 1
+    ...     return StepTimes(made=5)
+    >>> timed = TimedRun(run())
+    >>> list(timed), timed.step_times.made
+    ([1], 5)
+    """
+
+    def __init__(self, steps: Iterable[Any]) -> None:
+        self._steps: Any = steps
+        self.step_times = StepTimes()
+
+    def __iter__(self) -> Iterator[Any]:
+        self.step_times = (yield from self._steps) or StepTimes()
+
+
 @contextmanager
-def metered(cell: Cell) -> Iterator[Callable[[], Cost]]:
+def metered(cell: Cell) -> Iterator[Callable[[StepTimes], Cost]]:
     """Measure what is done inside the block, which computes a cell.
 
     Yields
     ------
     callable
-        The cost so far.
+        The cost so far, given the times of the steps.
     """
     before = _resident() if (cell.experiment, cell.data) in _warm else None
     _warm.add((cell.experiment, cell.data))
-    with step_times() as times:
 
-        def cost() -> Cost:
-            peak = None if before is None else _status("VmHWM")
-            grown = None if before is None or peak is None else max(0, peak - before)
-            return Cost(times.timed, times.seconds / times.timed if times.timed else None, grown)
+    def cost(times: StepTimes) -> Cost:
+        peak = None if before is None else _status("VmHWM")
+        grown = None if before is None or peak is None else max(0, peak - before)
+        return Cost(times.timed, times.seconds / times.timed if times.timed else None, grown)
 
-        yield cost
+    yield cost
 
 
 def _resident() -> int | None:

@@ -19,7 +19,7 @@ from vntransfer.errors import DataError
 from vntransfer_lab.runner.cells import Cell
 from vntransfer_lab.runner.checkpoints import keeping
 from vntransfer_lab.runner.kinds import load_kind
-from vntransfer_lab.runner.metering import metered
+from vntransfer_lab.runner.metering import TimedRun, metered
 from vntransfer_lab.runner.records import CellOutcome
 from vntransfer_lab.runner.selection import PRUNED
 
@@ -152,7 +152,8 @@ def compute(cell: Cell, checkpoints: Path | None = None) -> CellOutcome:
         warnings.simplefilter("default")
         try:
             kind = load_kind(cell.experiment)
-            for step, values in kind.run(cell):
+            run = TimedRun(kind.run(cell))
+            for step, values in run:
                 rows += [(int(step), name, float(value)) for name, value in values.items()]
                 if cell.stopped(int(step), values):
                     rows.append((int(step), PRUNED, 1.0))
@@ -162,7 +163,9 @@ def compute(cell: Cell, checkpoints: Path | None = None) -> CellOutcome:
             rows, error = [], f"{type(reason).__name__}: {reason}"
             trace = traceback.format_exc()
     messages = sorted({f"{item.category.__name__}: {item.message}" for item in caught})
-    return CellOutcome(rows, spent(), error, trace, messages, None if error else cost())
+    return CellOutcome(
+        rows, spent(), error, trace, messages, None if error else cost(run.step_times)
+    )
 
 
 def _check_rows(rows: list[tuple[int, str, float]], metric: str) -> None:
