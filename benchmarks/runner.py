@@ -12,7 +12,7 @@ from pathlib import Path
 
 from vntransfer_lab import report, run
 from vntransfer_lab.runner.cells import expand
-from vntransfer_lab.runner.preset import check, override, read_preset
+from vntransfer_lab.runner.preset import load_preset
 from vntransfer_lab.runner.records import CellOutcome
 from vntransfer_lab.runner.store import Store, read_records
 
@@ -37,7 +37,7 @@ def own_cost(place: Path) -> float:
 
 def generate(folder: Path) -> tuple[int, int]:
     """Fill a store with finished cells; cells and metric rows."""
-    preset = check(override(read_preset("smoke")[1], seeds=SEEDS), "smoke")
+    preset = load_preset("smoke", seeds=SEEDS)
     cells = expand(preset)
     with Store(folder, write=True) as store:
         store.plan(preset, cells)

@@ -15,9 +15,10 @@ from vntransfer_lab.reports.report import report
 from vntransfer_lab.reports.verification import verify
 from vntransfer_lab.runner.packed import pack
 from vntransfer_lab.runner.provenance import read_provenance
-from vntransfer_lab.runner.run import RunSummary, retry, run
+from vntransfer_lab.runner.run import RunOptions, RunSummary, retry, run
 
 __all__ = [
+    "RunOptions",
     "RunSummary",
     "export",
     "pack",

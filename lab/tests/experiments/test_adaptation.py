@@ -45,9 +45,9 @@ def test_every_method_of_the_registry_takes_part_with_its_defaults() -> None:
     assert set(changed("protocol-adaptation").methods) == {*METHODS, *RIVALS}
     whole = preset(methods=list(METHODS)).methods
     for name in METHODS:
-        made = adaptation._make(name, whole[name], seed=7).get_params()
+        made = adaptation._make(name, whole[name], 7, None).get_params()
         assert made == METHODS[name].make().get_params() | {"random_state": 7}
-        assert "random_state" not in kind.methods[name].options
+        assert "random_state" not in kind.methods[name].options.model_fields
 
 
 def test_the_ablation_leads_from_the_paper_to_ours_and_takes_cells_from_the_big_table() -> None:
@@ -55,9 +55,9 @@ def test_the_ablation_leads_from_the_paper_to_ours_and_takes_cells_from_the_big_
     varied = {name for name in VARIED if name.startswith(("align", "mdd"))}
     assert set(ablation.methods) == {"source_only", "source_only_5", "align", "mdd_paper", *varied}
     for name in VARIED:
-        own, (base, options) = kind.methods[name].options, adaptation.VARIANTS[name]
-        plain = kind.methods[base].options
-        assert {k: o.default for k, o in own.items() if o != plain[k]} == options
+        base, options = adaptation.VARIANTS[name]
+        own, plain = (dict(kind.methods[of].options()) for of in (name, base))
+        assert {k: v for k, v in own.items() if v != plain[k]} == options
     shared: dict[str, Any] = {"methods": ["align", "mdd_paper"], "seeds": [0]}
     shared["settings"] = {"data": "synthetic"}
     keys = [

@@ -12,7 +12,7 @@ import torch
 from lab_helpers.makers import MAKERS, omniglot_files, zipped
 from lab_helpers.runs import TINY_STREAM, changed, finished
 from vntransfer.continual import METHODS, as_tasks, dense, score
-from vntransfer_lab import run
+from vntransfer_lab import RunOptions, run
 from vntransfer_lab.data import load
 from vntransfer_lab.errors import PresetError
 from vntransfer_lab.experiments import continual
@@ -102,7 +102,7 @@ def test_presets_of_the_issue_are_there() -> None:
 
 def test_a_cell_is_what_the_parts_say() -> None:
     (cell,) = cells("streams", methods=["sgd"], seeds=[3], settings={"data": ["mnistP"]})
-    steps = list(continual._run(cell))
+    steps = list(continual._run(cell, None))
     last = {k: v for step, found in steps if step == 3 for k, v in found.items()}
     stream = as_tasks(load("mnistP", n_tasks=3, n_train=20, n_test=10, seed=3))
     model = dense([784, 12, 8, 10], generator=torch.Generator().manual_seed(3))
@@ -128,7 +128,7 @@ def test_passes_of_a_method_are_shuffled_as_those_of_all(own: int, common: int) 
     for settings in ({"epochs": common, "methods.sgd.epochs": own}, {"epochs": own}):
         chosen = {"data": ["mnistP"], **settings}
         (cell,) = cells("streams", methods=["sgd"], seeds=[3], settings=chosen)
-        found.append(list(continual._run(cell)))
+        found.append(list(continual._run(cell, None)))
     assert found[0] == found[1]
 
 
@@ -166,11 +166,11 @@ def test_all_seeds_and_methods_share_the_cells_of_a_search() -> None:
 def test_the_search_takes_the_best_on_its_stream() -> None:
     (cell,) = cells("mnistP", methods=["sgd"], seeds=1)
     settings = {**cell.settings, "n_tasks": 2, "n_train": 10, "n_test": 8, "held_out": True}
-    tasks = continual._tasks("mnistP", settings, 1000)
+    searched = replace(cell, settings=settings, seed=1000)
     scores = []
     for hyper in candidates("sgd", cell.hyper, cell.settings):
-        *_, (last, _) = continual._learn("sgd", hyper, settings, tasks, 1000)
-        scores.append((float(np.mean(last)), hyper["lr"]))
+        *_, last = continual._learn(searched, hyper)
+        scores.append((float(np.mean(last.accuracies)), hyper["lr"]))
     best = next(lr for value, lr in scores if value == max(scores)[0])
     assert choose(cell, continual._final)["lr"] == best
     computed = [compute(trial) for trial in continual.KIND.first(cell)]
@@ -238,7 +238,8 @@ def test_a_cluster_searches_once(tmp_path: Path) -> None:
 
 
 def _search_once(folder: Path, *, seeds: int, engine: str) -> None:
-    summary = run("mnistP", seeds=seeds, jobs=1, engine=engine, out=folder, **FEW)
+    options = RunOptions(engine)
+    summary = run("mnistP", seeds=seeds, jobs=1, out=folder, options=options, **FEW)
     assert (summary.computed, summary.done, summary.failed) == (2 + seeds, 2 + seeds, 0)
     _, records, others = read_records(folder)
     assert [record.seed for record in records] == list(range(seeds))
@@ -335,7 +336,7 @@ def test_omniglot_has_a_head_per_alphabet_and_searches_on_others(tmp_path: Path)
     settings = {"n_tasks": 2, "n_train": 2, "epochs": 2, "channels": 4, "hidden": [6]}
     settings |= {"search_tasks": 2, "search_train": 2}
     for cell in cells("omniglot", methods=["ewc", "mer"], seeds=1, settings=settings):
-        *_, (_, last) = continual._run(cell)
+        *_, (_, last) = continual._run(cell, None)
         assert 0 <= last["ra"] <= 100
     lists = {"methods.ewc.lr": [0.1], "methods.ewc.strength": [1.0, 10.0]}
     (cell,) = cells(

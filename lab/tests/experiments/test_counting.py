@@ -82,8 +82,10 @@ def test_methods_are_those_of_the_registry_that_train_networks() -> None:
     neural = {name for name, method in METHODS.items() if method.neural}
     assert set(kind.methods) == {*neural, "constant", "area", "oracle"}
     for name in neural:
-        assert not {"hidden", "members", "random_state"} & set(kind.methods[name].options)
-    assert kind.methods["align"].options["trade_off"].default == 1.0
+        assert not {"hidden", "members", "random_state"} & set(
+            kind.methods[name].options.model_fields
+        )
+    assert kind.methods["align"].options.model_fields["trade_off"].default == 1.0
 
 
 def test_game_adds_up_absolute_errors_of_parts() -> None:

@@ -1,6 +1,7 @@
 """A store with many finished cells whose numbers are drawn at random, but plausible."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
@@ -91,14 +92,14 @@ def large_report() -> Report:
     """Give what `load_report` reads from that store, and costs of what trains networks."""
     preset = large_preset()
     rng = np.random.default_rng(1)
-    records, costs = [], {}
+    records = []
     for cell, outcome in large_cells(preset):
         metrics: dict[str, dict[int, float]] = {}
         for step, name, value in outcome.rows:
             metrics.setdefault(name, {})[step] = value
         own = {name: getattr(cell, name) for name in IDENTITY}
         done = Record(**own, key=cell.key, status="done", seconds=outcome.seconds, metrics=metrics)
-        records.append(done)
         if cell.method not in ("weighted", "ridge", "boosting", "constant"):
-            costs[cell.key] = Cost(499, *rng.lognormal((-5, 16), 0.3).tolist())
-    return Report(preset, load_kind("adaptation"), records, costs=costs)
+            done = replace(done, cost=Cost(499, *rng.lognormal((-5, 16), 0.3).tolist()))
+        records.append(done)
+    return Report(preset, load_kind("adaptation"), records)

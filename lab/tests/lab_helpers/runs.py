@@ -5,7 +5,7 @@ from typing import Any
 
 from vntransfer_lab.runner.cells import Cell, expand
 from vntransfer_lab.runner.plan import RunPlan
-from vntransfer_lab.runner.preset import Preset, check, override, read_preset
+from vntransfer_lab.runner.preset import Preset, load_preset
 from vntransfer_lab.runner.records import CellOutcome
 from vntransfer_lab.runner.store import Store
 from vntransfer_lab.runner.workers import compute
@@ -24,7 +24,7 @@ TINY_STREAM: dict[str, Any] = {
 
 def changed(name: str, **changes: Any) -> Preset:
     """A shipped preset, see `override`."""
-    return check(override(read_preset(name)[1], **changes), name)
+    return load_preset(name, **changes)
 
 
 def cells(name: str, **changes: Any) -> list[Cell]:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
 from lab_helpers.runs import cells, changed, done
@@ -18,7 +19,7 @@ from vntransfer_lab.runner.cells import expand
 from vntransfer_lab.runner.packed import CELLS_NAME
 from vntransfer_lab.runner.preset import check, override, read_preset
 from vntransfer_lab.runner.records import CellOutcome, Cost
-from vntransfer_lab.runner.store import Store, read_costs
+from vntransfer_lab.runner.store import Store, read_records
 from vntransfer_lab.runner.store_file import STORE_NAME
 from vntransfer_lab.runner.workers import compute
 
@@ -110,10 +111,13 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "run"
 
 
+def costs(folder: Path) -> list[Cost | None]:
+    return [record.cost for record in read_records(folder).records]
+
+
 def test_costs_come_back_and_stay_out_of_results(folder: Path, tmp_path: Path) -> None:
     found = load_report(folder)
-    known = {record.key: COSTS[record.method] for record in found.records}
-    assert read_costs(folder) == {key: cost for key, cost in known.items() if cost is not None}
+    assert [record.cost for record in found.records] == [COSTS[r.method] for r in found.records]
     assert [list(step_seconds(found)["ewc"].values()), list(memory(found))] == [[1, 1], ["sgd"]]
     export(folder, tmp_path / "rows.csv")
     header = (tmp_path / "rows.csv").read_text().splitlines()[0]
@@ -126,9 +130,9 @@ def test_a_cell_that_is_computed_again_has_its_last_cost(folder: Path) -> None:
     key = load_report(folder).records[0].key
     with Store(folder, write=True) as store:
         store.finish(key, CellOutcome(ROWS, 2.0, cost=Cost(7, 0.1, 5)))
-        assert store.costs()[key] == Cost(7, 0.1, 5)
+        assert store.records()[0].cost == Cost(7, 0.1, 5)
         store.finish(key, CellOutcome(error="E: x"))
-        assert key not in store.costs()
+        assert store.records()[0].cost is None
 
 
 def test_the_table_compares_steps_with_plain_training(folder: Path) -> None:
@@ -144,7 +148,7 @@ def test_a_store_from_before_is_read_and_goes_on(folder: Path) -> None:
     with sqlite3.connect(folder / STORE_NAME) as connection:
         connection.execute("DROP TABLE costs")
     connection.close()
-    assert read_costs(folder) == {}
+    assert not any(costs(folder))
     assert cost_table(load_report(folder)).header == [
         "method",
         "cells",
@@ -154,13 +158,12 @@ def test_a_store_from_before_is_read_and_goes_on(folder: Path) -> None:
     with Store(folder, write=True) as store:
         key = store.records()[0].key
         store.finish(key, CellOutcome(ROWS, 2.0, cost=Cost(3, 0.1, 5)))
-        assert store.costs() == {key: Cost(3, 0.1, 5)}
+        assert [one.cost for one in store.records() if one.cost] == [Cost(3, 0.1, 5)]
 
 
 def test_packed_results_carry_costs_if_there_are_any(folder: Path, tmp_path: Path) -> None:
-    parquet = pytest.importorskip("pyarrow.parquet")
     pack(folder, tmp_path / "packed")
-    assert read_costs(tmp_path / "packed") == read_costs(folder)
+    assert costs(tmp_path / "packed") == costs(folder)
     assert report(tmp_path / "packed", times=True) == report(folder, times=True)
     pack(tmp_path / "packed", tmp_path / "again")
     for name in (CELLS_NAME, "run.json"):
@@ -169,8 +172,8 @@ def test_packed_results_carry_costs_if_there_are_any(folder: Path, tmp_path: Pat
         connection.execute("DELETE FROM costs")
     connection.close()
     pack(folder, tmp_path / "before")
-    assert "cost" not in parquet.read_schema(tmp_path / "before" / CELLS_NAME).names
-    assert read_costs(tmp_path / "before") == {}
+    assert "cost" not in pq.read_schema(tmp_path / "before" / CELLS_NAME).names
+    assert not any(costs(tmp_path / "before"))
     assert "per step" not in report(tmp_path / "before", times=True)
 
 
@@ -178,4 +181,4 @@ def test_workers_send_costs_along(tmp_path: Path) -> None:
     settings = {"rows": 30, "common.epochs": 1}
     size: dict[str, Any] = {"methods": ["source_only"], "targets": ["s1", "s2"], "seeds": 1}
     run("demo-synthetic", **size, settings=settings, jobs=1, out=tmp_path)
-    assert [cost.steps for cost in read_costs(tmp_path).values()] == [24, 24]
+    assert [cost.steps for cost in costs(tmp_path) if cost] == [24, 24]

@@ -163,10 +163,11 @@ def test_memory_is_shown_as_it_is(large: Report) -> None:
 
 
 def test_what_is_not_known_of_costs_is_left_out(large: Report) -> None:
-    (only,) = cost_drawings(replace(large, costs={}))
+    unknown = [replace(record, cost=None) for record in large.records]
+    (only,) = cost_drawings(replace(large, records=unknown))
     assert only.title == "Time per cell"
-    undone = [replace(record, status="pending", seconds=None) for record in large.records[:5]]
-    assert list(cost_drawings(replace(large, costs={}, records=undone))) == []
+    undone = [replace(record, status="pending", seconds=None) for record in unknown[:5]]
+    assert list(cost_drawings(replace(large, records=undone))) == []
 
 
 def test_domains_are_drawn_where_the_data_are(loaded: Report, large: Report) -> None:

@@ -19,8 +19,8 @@ from vntransfer.errors import ArgumentError
 from vntransfer_lab import run
 from vntransfer_lab.experiments import continual
 from vntransfer_lab.runner.cells import Cell, expand
-from vntransfer_lab.runner.checkpoints import SECONDS_VARIABLE, keeping, scratch
-from vntransfer_lab.runner.preset import check, override, read_preset
+from vntransfer_lab.runner.checkpoints import SECONDS_VARIABLE, CellCheckpoint
+from vntransfer_lab.runner.preset import load_preset
 from vntransfer_lab.runner.store import read_records
 from vntransfer_lab.runner.workers import compute
 
@@ -35,7 +35,7 @@ import torch._dynamo  # which the first optimizer imports
 from vntransfer_lab.runner.cells import expand
 from vntransfer_lab.runner.kinds import load_kind
 from vntransfer_lab.experiments import continual
-from vntransfer_lab.runner.preset import check, override, read_preset
+from vntransfer_lab.runner.preset import load_preset
 from vntransfer_lab.runner.workers import compute
 from vntransfer.storage.pacing import Pace
 
@@ -54,7 +54,7 @@ for name in ("adaptation", "counting", "continual"):
 for name, changes, folder, left in json.loads(sys.argv[1]):
     child = os.fork()
     if not child:
-        compute(expand(check(override(read_preset(name)[1], **changes), name))[0], Path(folder))
+        compute(expand(load_preset(name, **changes))[0], Path(folder))
         os._exit(0)
     _, status = os.waitpid(child, 0)
     assert os.waitstatus_to_exitcode(status) == -signal.SIGKILL, (name, left, status)
@@ -131,7 +131,7 @@ KINDS: dict[str, tuple[str, dict[str, Any], tuple[int, ...]]] = {
 
 
 def cell_of(name: str, changes: dict[str, Any]) -> Cell:
-    return expand(check(override(read_preset(name)[1], **changes), name))[0]
+    return expand(load_preset(name, **changes))[0]
 
 
 @pytest.fixture(scope="module")
@@ -230,17 +230,14 @@ def test_time_before_an_interruption_counts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(SECONDS_VARIABLE, "0")
-    with keeping(tmp_path, "a") as spent:
-        kept = scratch()
-        assert kept is not None
-        assert kept.pace.due()
-        before = spent()
+    kept = CellCheckpoint(tmp_path, "a")
+    assert kept.place is not None
+    assert kept.place.pace.due()
     (noted,) = tmp_path.glob("a/*/seconds.json")
-    assert 0 < json.loads(noted.read_text()) <= before
+    assert 0 < json.loads(noted.read_text()) <= kept.seconds()
     noted.write_text("100.0")
-    with keeping(tmp_path, "a") as spent:
-        assert spent() > 100
-    assert scratch() is None
+    assert CellCheckpoint(tmp_path, "a").seconds() > 100
+    assert CellCheckpoint(None, "a").place is None
 
 
 @pytest.mark.parametrize("said", ["-1", "nan", "often"])

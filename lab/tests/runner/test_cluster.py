@@ -7,7 +7,6 @@ import subprocess
 import sys
 import threading
 import time
-import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,14 +14,17 @@ from typing import Any
 import pytest
 
 from vntransfer.errors import ArgumentError
-from vntransfer_lab import results, retry, run
+from vntransfer_lab import RunOptions, results, retry, run
 from vntransfer_lab.errors import ClusterError
 from vntransfer_lab.runner import cluster as engine
-from vntransfer_lab.runner.cells import Cell, expand
-from vntransfer_lab.runner.display import Silent
-from vntransfer_lab.runner.preset import check, read_preset
+from vntransfer_lab.runner.cells import expand
+from vntransfer_lab.runner.checkpoints import SECONDS_VARIABLE
+from vntransfer_lab.runner.plan import RunState
+from vntransfer_lab.runner.preset import load_preset
+from vntransfer_lab.runner.provenance import versions
 from vntransfer_lab.runner.records import CellOutcome
 from vntransfer_lab.runner.store import read_records
+from vntransfer_lab.runner.store_file import STORE_NAME
 from vntransfer_lab.runner.workers import variables
 
 distributed = pytest.importorskip("distributed", reason="dask.distributed is not installed")
@@ -94,17 +96,18 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
     found.stop()
 
 
-class After(Silent):
+class After:
     """Does something when a number of cells has ended."""
 
     def __init__(self, count: int, action: Callable[[], None]) -> None:
         self.count, self.action = count, action
         self.ended: list[str] = []
 
-    def end(self, cell: Cell, outcome: CellOutcome) -> None:
-        self.ended.append(cell.key)
-        if len(self.ended) == self.count:
-            self.action()
+    def __call__(self, state: RunState) -> None:
+        if state.ended is not None:
+            self.ended.append(state.ended[0].key)
+            if len(self.ended) == self.count:
+                self.action()
 
 
 def rows(folder: Path) -> list[Any]:
@@ -120,8 +123,8 @@ def test_the_store_is_the_local_one(servers: Servers, tmp_path: Path) -> None:
     settings = {"methods.boosting.rounds": 20}
     size: dict[str, Any] = {"targets": ["s1"], "seeds": 1, "settings": settings}
     run("smoke", **size, jobs=1, out=tmp_path / "local")
-    there = {"engine": "dask", "scheduler": servers.address}
-    summary = run("smoke", **size, **there, out=tmp_path / "dask")
+    there = RunOptions("dask", servers.address)
+    summary = run("smoke", **size, out=tmp_path / "dask", options=there)
     assert (summary.failed, summary.computed) == (0, summary.done)
     assert same(tmp_path / "local", tmp_path / "dask")
     names = sorted(path.name for path in (tmp_path / "dask").iterdir())
@@ -130,17 +133,14 @@ def test_the_store_is_the_local_one(servers: Servers, tmp_path: Path) -> None:
 
 def test_a_search_is_the_local_one(servers: Servers, tunable: Path, tmp_path: Path) -> None:
     """Trials follow from the results before them, which come back in another order here."""
-    pytest.importorskip("optuna")
-    settings = {"seconds": 0.02, "search.pruner": "median"}
-    size: dict[str, Any] = {"targets": ["a"], "settings": settings}
+    size: dict[str, Any] = {"targets": ["a"], "settings": {"seconds": 0.02}}
     run(tunable, **size, jobs=1, out=tmp_path / "local")
     watcher = After(5, lambda: os.kill(servers.worker_pids()[0], signal.SIGKILL))
-    there = {"engine": "dask", "scheduler": servers.address}
-    summary = run(tunable, **size, **there, out=tmp_path / "dask", watcher=watcher)
+    there = RunOptions("dask", servers.address, watcher=watcher)
+    summary = run(tunable, **size, out=tmp_path / "dask", options=there)
     assert (summary.done, summary.failed) == ((8 + 8 + 1) * 2, 0)
     assert len(watcher.ended) == len(set(watcher.ended)) == summary.done
     assert same(tmp_path / "local", tmp_path / "dask")
-    assert "pruned" in set(results(tmp_path / "dask")["metric"])
 
 
 def test_a_killed_worker_loses_and_doubles_no_cell(
@@ -148,8 +148,8 @@ def test_a_killed_worker_loses_and_doubles_no_cell(
 ) -> None:
     size: dict[str, Any] = {"methods": ["fine", "raises"], "seeds": 4, "settings": {"seconds": 0.1}}
     watcher = After(3, lambda: os.kill(servers.worker_pids()[0], signal.SIGKILL))
-    there = {"engine": "dask", "scheduler": servers.address}
-    summary = run(troubled, **size, **there, out=tmp_path / "dask", watcher=watcher)
+    there = RunOptions("dask", servers.address, watcher=watcher)
+    summary = run(troubled, **size, out=tmp_path / "dask", options=there)
     assert (summary.done, summary.failed) == (8, 8)
     assert len(watcher.ended) == len(set(watcher.ended)) == 16
     run(troubled, **size, out=tmp_path / "local")
@@ -158,7 +158,7 @@ def test_a_killed_worker_loses_and_doubles_no_cell(
 
 def test_a_cell_that_kills_its_workers_fails_alone(troubled: Path, tmp_path: Path) -> None:
     size: dict[str, Any] = {"methods": ["dies", "fine"], "targets": ["a"], "seeds": 1, "jobs": 2}
-    summary = run(troubled, **size, engine="dask", out=tmp_path / "run")
+    summary = run(troubled, **size, out=tmp_path / "run", options=RunOptions("dask"))
     assert (summary.done, summary.failed) == (1, 1)
     (guilty,) = [one for one in read_records(tmp_path / "run")[1] if one.status == "failed"]
     assert guilty.method == "dies"
@@ -168,7 +168,8 @@ def test_a_cell_that_kills_its_workers_fails_alone(troubled: Path, tmp_path: Pat
 def test_workers_that_differ_are_named(
     servers: Servers, troubled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    there: dict[str, Any] = {"engine": "dask", "scheduler": servers.address, "methods": ["fine"]}
+    options = RunOptions("dask", servers.address)
+    there: dict[str, Any] = {"options": options, "methods": ["fine"]}
     with monkeypatch.context() as here:
         here.setattr(engine, "versions", lambda: {"vntransfer": "0.0", "numpy": "9"})
         with pytest.raises(
@@ -189,20 +190,24 @@ def test_workers_that_differ_are_named(
         busy.wait(30)
         servers.wait_for_workers(2)
     assert {one.status for one in read_records(tmp_path / "run")[1]} == {"pending"}
-    assert retry(tmp_path / "run", engine="dask", scheduler=servers.address).done == 4
+    assert retry(tmp_path / "run", options=options).done == 4
 
 
 def test_a_worker_that_comes_later_is_asked_with_its_first_cell(
     servers: Servers, troubled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (cell, *_) = expand(check(read_preset(troubled)[1], "troubled"))
-    with engine.Cluster([cell], tmp_path / "c", jobs=None, scheduler=servers.address) as cluster:
-        assert cluster.submit(cell).result(60).rows
+    (cell, *_) = expand(load_preset(troubled))
+    with engine.Cluster(1, tmp_path / "c", jobs=None, scheduler=servers.address) as cluster:
+        cluster.submit(cell)
+        ((_, outcome),) = cluster.finished(60)
+        assert isinstance(outcome, CellOutcome)
+        assert outcome.rows
         monkeypatch.setattr(engine, "versions", lambda: {"torch": "0"})
+        cluster.submit(cell)
         with pytest.raises(
             ClusterError, match=r"worker tcp://\S+: has torch \S+ instead of 0; stop"
         ):
-            cluster.submit(cell).result(60)
+            list(cluster.finished(60))
 
 
 def test_a_cell_goes_on_where_a_killed_worker_left_it(patient: Path, tmp_path: Path) -> None:
@@ -220,7 +225,7 @@ def test_a_cell_goes_on_where_a_killed_worker_left_it(patient: Path, tmp_path: P
 
     killer = threading.Thread(target=kill_one)
     killer.start()
-    summary = run(patient, jobs=2, engine="dask", out=folder)
+    summary = run(patient, jobs=2, out=folder, options=RunOptions("dask"))
     killer.join()
     assert (summary.done, summary.failed) == (2, 0)
     first = [record.metrics["first"][5] for record in read_records(folder)[1]]
@@ -228,23 +233,18 @@ def test_a_cell_goes_on_where_a_killed_worker_left_it(patient: Path, tmp_path: P
 
 
 def test_a_folder_that_workers_do_not_see_has_no_checkpoints(
-    servers: Servers, troubled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    patient: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    elsewhere = tmp_path / "mounted" / "elsewhere"
-    seen = engine.Cluster([], elsewhere, jobs=None, scheduler=servers.address)
-    with seen, warnings.catch_warnings():
-        warnings.simplefilter("error")
-    assert not list(elsewhere.iterdir())
-    made = Path.mkdir
-
-    def not_there(self: Path, *given: Any, **options: Any) -> None:
-        if not self.name.startswith("seen-"):
-            made(self, *given, **options)
-
-    monkeypatch.setattr(Path, "mkdir", not_there)
-    blind = engine.Cluster([], elsewhere, jobs=None, scheduler=servers.address)
-    with pytest.warns(UserWarning, match="2 of 2 workers do not see"), blind:
-        pass
+    monkeypatch.setenv(SECONDS_VARIABLE, "0")
+    patient.with_name("go").touch()
+    (cell, *_) = expand(load_preset(patient))
+    for folder in (tmp_path / "shared", tmp_path / "elsewhere"):
+        if folder.name == "shared":
+            folder.mkdir()
+            (folder / STORE_NAME).touch()
+        outcome = engine.compute_there(cell, versions(), folder / "checkpoints")
+        assert not outcome.error, outcome.traceback
+        assert (folder / "checkpoints").exists() == (folder.name == "shared")
 
 
 def test_a_lost_scheduler_is_an_error_that_keeps_finished_cells(
@@ -254,9 +254,9 @@ def test_a_lost_scheduler_is_an_error_that_keeps_finished_cells(
     try:
         watcher = After(2, short.processes[0].kill)
         size: dict[str, Any] = {"methods": ["fine"], "settings": {"seconds": 0.2}, "seeds": 5}
-        there = {"engine": "dask", "scheduler": short.address}
+        there = RunOptions("dask", short.address, watcher=watcher)
         with pytest.raises(ClusterError, match=r"connection is lost.* finished cells are kept"):
-            run(troubled, **size, **there, out=tmp_path / "run", watcher=watcher)
+            run(troubled, **size, out=tmp_path / "run", options=there)
     finally:
         short.stop()
     assert sum(one.status == "done" for one in read_records(tmp_path / "run")[1]) == 2
@@ -265,7 +265,7 @@ def test_a_lost_scheduler_is_an_error_that_keeps_finished_cells(
 
 def test_impossible_wishes_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ArgumentError, match="engine: expected one of local, dask, got 'ray'"):
-        run("smoke", engine="ray", out=tmp_path / "run")
+        run("smoke", out=tmp_path / "run", options=RunOptions("ray"))
     monkeypatch.setattr(engine, "CONNECT_SECONDS", 1)
     with pytest.raises(ClusterError, match=r"cannot reach tcp://127\.0\.0\.1:9 "):
-        run("smoke", engine="dask", scheduler="tcp://127.0.0.1:9", out=tmp_path / "run")
+        run("smoke", out=tmp_path / "run", options=RunOptions("dask", "tcp://127.0.0.1:9"))

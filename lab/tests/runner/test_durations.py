@@ -18,6 +18,7 @@ from vntransfer_lab.runner.durations import (
     seconds_left,
     seconds_text,
 )
+from vntransfer_lab.runner.plan import RunState
 from vntransfer_lab.runner.records import CellOutcome
 
 
@@ -64,12 +65,11 @@ def test_the_display_shows_the_time_left_once_a_few_cells_are_finished(terminal:
     console = Console(file=out, force_terminal=terminal, width=120)
     cell = cells("smoke", methods=["constant"], targets=["s1"], seeds=1)[0]
     with Display(console, lambda: now[0]) as display:
-        display.begin(10, 2)
+        display(RunState(10, 2))
         now[0] = 100.0  # until workers are there
         for done in range(1, 9):
             now[0] += 7.0
-            display.end(cell, CellOutcome(seconds=7.0))
-            display.running([cell])
+            display(RunState(10, 2 + done, [cell], (cell, CellOutcome(seconds=7.0))))
             if terminal:
                 display._live.refresh()
             assert ("left" in out.getvalue()) == (done >= FEWEST_CELLS)

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from vntransfer.cli import app
 from vntransfer.errors import ArgumentError
-from vntransfer_lab import report, run
+from vntransfer_lab import RunOptions, report, run
 from vntransfer_lab.runner.cells import Cell, expand
 from vntransfer_lab.runner.plan import RunPlan
 from vntransfer_lab.runner.preset import Preset, check, override, read_preset
@@ -174,7 +174,8 @@ def test_a_run_within_a_budget_computes_each_cell_once(tunable: Path, tmp_path: 
     settings = {"seconds": 0.1}
     computed, left = 0, 9
     while left:
-        summary = run(tunable, **size, settings=settings, budget="0.15s", out=tmp_path / "run")
+        options = RunOptions(budget="0.15s")
+        summary = run(tunable, **size, settings=settings, out=tmp_path / "run", options=options)
         assert summary.left is not None
         assert summary.left.cells == left - summary.computed
         computed, left = computed + summary.computed, summary.left.cells
@@ -186,5 +187,5 @@ def test_a_run_within_a_budget_computes_each_cell_once(tunable: Path, tmp_path: 
 def test_wrong_budgets_are_explained_before_anything_happens(tmp_path: Path) -> None:
     for text in ("2 hours", "", "h", "-3m", "0s"):
         with pytest.raises(ArgumentError, match="expected a duration such as 2h, 90m"):
-            run("smoke", budget=text, out=tmp_path / "run")
+            run("smoke", out=tmp_path / "run", options=RunOptions(budget=text))
     assert not (tmp_path / "run").exists()

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from vntransfer_lab.errors import PresetError
 from vntransfer_lab.runner.cells import expand
-from vntransfer_lab.runner.preset import check, override, read_preset, restore, shipped
+from vntransfer_lab.runner.preset import Preset, check, override, read_preset, shipped
 
 SMOKE = read_preset("smoke")[1]
 
@@ -27,62 +27,65 @@ def changed(path: str, value: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("path", "value", "message"),
+    ("path", "value", "named"),
     [
-        ("seed", 3, "smoke: unknown 'seed' (did you mean 'seeds'?)"),
-        ("seeds", 0, "smoke: seeds: expected at least 1, got 0"),
-        ("seeds", "five", "smoke: seeds: expected a non-empty list, got 'five'"),
-        ("seeds", [1, 1], "smoke: seeds: a seed is given twice"),
-        ("seeds", True, "smoke: seeds: expected a non-empty list, got True"),
-        ("experiment", "smok", "experiment: unknown 'smok' (did you mean 'smoke'?)"),
-        ("experiment", 3, "smoke: experiment: expected a string, got 3"),
-        ("experiment", ".smoke", "experiment: unknown '.smoke' (did you mean 'smoke'?)"),
-        ("experiment", "no.such", "experiment: cannot import 'no.such' (No module named 'no')"),
-        ("experiment", "os.path", "experiment: cannot import 'os.path'"),
-        ("selection", "orcale", "smoke: selection: expected one of fixed, last_epoch"),
-        ("selection", "fixed", "smoke: selection 'fixed' cannot choose from the grid of ridge"),
-        ("baseline", "svm", "smoke: baseline: unknown 'svm'; known: boosting, constant, ridge"),
-        ("methods", {}, "smoke: methods: name at least one of"),
-        ("methods.rige", {}, "smoke: methods: unknown 'rige' (did you mean 'ridge'?)"),
-        ("methods.ridge.alfa", 1.0, "smoke: methods.ridge: unknown 'alfa' (did you mean 'alpha'?)"),
-        ("methods.ridge.alpha", "big", "smoke: methods.ridge.alpha: expected a number, got 'big'"),
-        ("methods.ridge.alpha", float("nan"), "expected a finite number"),
-        ("methods.ridge.grid.alpha", 1.0, "grid.alpha: expected a non-empty list of values"),
-        ("methods.boosting.rounds", 2.5, "methods.boosting.rounds: expected an integer, got 2.5"),
-        ("settings.n_sample", 3, "settings: unknown 'n_sample' (did you mean 'n_samples'?)"),
-        ("settings.n_samples", 3, "smoke: settings.n_samples: expected at least 10, got 3"),
-        ("settings", 3, "smoke: settings: expected a table, got 3"),
-        ("grid.n_samples", [], "smoke: grid.n_samples: expected a non-empty list"),
-        ("paper.values.synthetic.s1.svm", 1.0, "paper.values.synthetic.s1: unknown 'svm'"),
-        ("paper.numbers", 1.0, "smoke: paper: unknown 'numbers'"),
-        ("data", [], "smoke: data: expected a non-empty list"),
-        ("targets", ["s1", "s1"], "smoke: targets: a name is given twice"),
+        ("seed", 3, ["smoke: ", "'seed'", "did you mean 'seeds'?"]),
+        ("seeds", 0, ["smoke: seeds: ", "from 1", "got 0"]),
+        ("seeds", "five", ["smoke: seeds: ", "list", "got 'five'"]),
+        ("seeds", [1, 1], ["smoke: seeds: ", "given twice"]),
+        ("seeds", True, ["smoke: seeds: ", "got True"]),
+        ("experiment", "smok", ["experiment: ", "'smok'", "did you mean 'smoke'?"]),
+        ("experiment", 3, ["smoke: experiment: ", "string", "got 3"]),
+        ("experiment", ".smoke", ["experiment: ", "'.smoke'", "did you mean 'smoke'?"]),
+        ("experiment", "no.such", ["experiment: cannot import 'no.such'", "No module named 'no'"]),
+        ("experiment", "os.path", ["experiment: cannot import 'os.path'"]),
+        ("selection", "orcale", ["smoke: selection: ", "'last_epoch'", "did you mean 'oracle'?"]),
+        ("selection", "fixed", ["smoke: ", "'fixed' cannot choose from the grid of ridge"]),
+        ("baseline", "svm", ["smoke: baseline: ", "constant, ridge, boosting", "'svm'"]),
+        ("methods", {}, ["smoke: methods: name at least one of"]),
+        ("methods.rige", {}, ["smoke: methods: ", "'rige'", "did you mean 'ridge'?"]),
+        ("methods.ridge.alfa", 1.0, ["smoke: methods.ridge: ", "'alfa'", "did you mean 'alpha'?"]),
+        ("methods.ridge.alpha", "big", ["smoke: methods.ridge.alpha: ", "number", "got 'big'"]),
+        ("methods.ridge.alpha", float("nan"), ["methods.ridge.alpha: ", "finite number"]),
+        ("methods.ridge.grid.alpha", 1.0, ["methods.ridge.grid.alpha: ", "list", "got 1.0"]),
+        ("methods.ridge.grid.alpha", [-1], ["methods.ridge.grid.alpha: ", "equal to 0", "got -1"]),
+        ("methods.boosting.rounds", 2.5, ["methods.boosting.rounds: ", "integer", "got 2.5"]),
+        ("common.round", 2, ["smoke: common: ", "'round'", "did you mean 'rounds'?"]),
+        ("settings.n_sample", 3, ["settings: ", "'n_sample'", "did you mean 'n_samples'?"]),
+        ("settings.n_samples", 3, ["smoke: settings.n_samples: ", "equal to 10", "got 3"]),
+        ("settings", 3, ["smoke: settings: ", "dictionary", "got 3"]),
+        ("grid.n_samples", [], ["smoke: grid.n_samples: ", "at least 1 item", "got []"]),
+        ("paper.values.synthetic.s1.svm", 1.0, ["paper.values.synthetic.s1: ", "'svm'"]),
+        ("paper.numbers", 1.0, ["smoke: paper: ", "'numbers'"]),
+        ("data", [], ["smoke: data: ", "at least 1 item"]),
+        ("targets", ["s1", "s1"], ["smoke: targets: ", "given twice"]),
     ],
 )
 def test_errors_name_the_key_what_was_seen_and_what_is_allowed(
-    path: str, value: Any, message: str
+    path: str, value: Any, named: list[str]
 ) -> None:
     with pytest.raises(PresetError) as caught:
         check(changed(path, value), "smoke")
-    assert message in str(caught.value)
+    for words in named:
+        assert words in str(caught.value)
 
 
 @pytest.mark.parametrize("key", ["title", "experiment", "data", "methods"])
 def test_missing_keys_are_named(key: str) -> None:
     raw = {name: value for name, value in SMOKE.items() if name != key}
-    with pytest.raises(PresetError, match=f"smoke: '{key}' is missing"):
+    with pytest.raises(PresetError, match=f"smoke: {key}: is missing"):
         check(raw, "smoke")
 
 
 def test_unknown_targets_and_data_are_named_before_anything_runs() -> None:
-    with pytest.raises(PresetError, match=r"targets: unknown 's7'.*known: s1, s2"):
+    with pytest.raises(PresetError, match=r"targets: .* s1, s2.*'s7'"):
         expand(check(changed("targets", ["s7"]), "smoke"))
     with pytest.raises(PresetError, match="smoke knows only 'synthetic', got 'amazon'"):
         expand(check(changed("data", "amazon"), "smoke"))
 
 
 def test_unknown_presets_and_unreadable_files(tmp_path: Path) -> None:
-    with pytest.raises(PresetError, match=r"unknown 'smokes' \(did you mean 'smoke'\?\)"):
+    with pytest.raises(PresetError, match=r"'smokes'; did you mean 'smoke'\?"):
         read_preset("smokes")
     with pytest.raises(PresetError, match="cannot be read"):
         read_preset(tmp_path / "absent.toml")
@@ -97,7 +100,7 @@ def test_unknown_presets_and_unreadable_files(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", shipped())
 def test_shipped_presets_are_valid_and_survive_the_store(name: str) -> None:
     preset = check(read_preset(name)[1], name)
-    assert restore(preset.as_dict()) == preset
+    assert Preset(**preset.as_dict()) == preset
 
 
 def test_override_replaces_and_keeps_the_file_untouched() -> None:
@@ -167,7 +170,7 @@ def test_fuzzed_presets_are_accepted_or_explained(changes: dict[str, Any]) -> No
         preset = check(override(raw, settings=changes), "fuzz")
     except PresetError:
         return
-    assert restore(preset.as_dict()) == preset
+    assert Preset(**preset.as_dict()) == preset
 
 
 def test_a_preset_extends_a_shipped_one(tmp_path: Path) -> None:

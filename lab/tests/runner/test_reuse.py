@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from lab_helpers.runs import TINY_STREAM, changed, finished
-from vntransfer_lab import pack, read_provenance, run
+from vntransfer_lab import RunOptions, pack, read_provenance, run
 from vntransfer_lab.errors import StoreError
 from vntransfer_lab.runner.cells import expand
 from vntransfer_lab.runner.records import CellOutcome
-from vntransfer_lab.runner.store import Store, read_costs, read_records
+from vntransfer_lab.runner.store import Store, read_records
 
 SMALL = {"targets": ["s1"], "seeds": 2}
 
@@ -30,7 +30,8 @@ def test_equal_cells_are_taken_over_and_others_computed(
         source = tmp_path / "packed"
         pack(first, source)
     folder = tmp_path / "second"
-    summary = run("smoke", methods=["ridge"], jobs=1, out=folder, reuse=[source], targets=["s1"])
+    reuse = RunOptions(reuse=[source])
+    summary = run("smoke", methods=["ridge"], jobs=1, out=folder, options=reuse, targets=["s1"])
     conditions = 3
     assert summary.computed == summary.done - 2 * conditions
     whole = tmp_path / "whole"
@@ -39,7 +40,7 @@ def test_equal_cells_are_taken_over_and_others_computed(
     assert [(r.key, r.metrics, r.warnings) for r in one] == [
         (r.key, r.metrics, r.warnings) for r in two
     ]
-    assert read_costs(folder).keys() == read_costs(whole).keys()
+    assert [r.key for r in one if r.cost] == [r.key for r in two if r.cost]
     (told,) = read_provenance(folder)["invocations"]
     name = f"{source.parent.name}/{source.name}"  # nothing of where this machine has it
     assert told["reused"] == {name: 2 * conditions}
@@ -55,9 +56,18 @@ def test_failed_and_foreign_cells_are_left(first: Path, tmp_path: Path) -> None:
         store.plan(preset, expand(preset))
         store.finish(key, CellOutcome(error="no"))
     folder = tmp_path / "next"
-    assert run("smoke", methods=["constant"], jobs=1, out=folder, reuse=[broken], **SMALL).computed
-    again = run("smoke", methods=["constant"], jobs=1, out=folder, reuse=[first], **SMALL)
-    assert again.computed == 0
+    computed = [
+        run(
+            "smoke",
+            methods=["constant"],
+            jobs=1,
+            out=folder,
+            options=RunOptions(reuse=[source]),
+            **SMALL,
+        ).computed
+        for source in (broken, first)
+    ]
+    assert computed == [2, 0]
     assert read_provenance(folder)["invocations"][-1]["reused"] == {
         f"{first.parent.name}/{first.name}": 0
     }
@@ -73,8 +83,8 @@ def test_trials_of_a_search_are_taken_as_well_and_not_made_for_finished_cells(
     pack(source, packed)  # it holds no trials
 
     def again(name: str, reuse: Path, seeds: int) -> tuple[int, int]:
-        options = {"methods": ["l2"], "seeds": seeds, "settings": settings, "jobs": 1}
-        summary = run("mnistP", out=tmp_path / name, reuse=[reuse], **options)
+        size = {"methods": ["l2"], "seeds": seeds, "settings": settings, "jobs": 1}
+        summary = run("mnistP", out=tmp_path / name, options=RunOptions(reuse=[reuse]), **size)
         return summary.done, summary.computed
 
     assert again("b", source, 1) == (3, 0)
@@ -84,5 +94,5 @@ def test_trials_of_a_search_are_taken_as_well_and_not_made_for_finished_cells(
 
 def test_a_folder_that_is_no_run_is_refused(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match=r"reuse: .* is neither a run folder nor packed"):
-        run("smoke", jobs=1, out=tmp_path / "run", reuse=[tmp_path])
+        run("smoke", jobs=1, out=tmp_path / "run", options=RunOptions(reuse=[tmp_path]))
     assert not (tmp_path / "run").exists()

@@ -19,11 +19,9 @@ from vntransfer_lab.errors import PresetError, StoreError
 from vntransfer_lab.runner.cells import Cell, expand
 from vntransfer_lab.runner.preset import check, override, read_preset
 from vntransfer_lab.runner.records import CellOutcome, Record
-from vntransfer_lab.runner.search import STARTUP, Study
-from vntransfer_lab.runner.search_space import Search
-from vntransfer_lab.runner.selection import PRUNED
+from vntransfer_lab.runner.search import Study
+from vntransfer_lab.runner.search_space import Search, size
 from vntransfer_lab.runner.store import read_records
-from vntransfer_lab.runner.workers import compute
 
 VNT = [sys.executable, "-c", "from vntransfer.cli import main; main()"]
 SMOKE = read_preset("smoke")[1]
@@ -39,42 +37,46 @@ def searched(**search: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("changes", "message"),
+    ("changes", "named"),
     [
-        ({"selection": "oracle"}, "search: selection 'oracle' looks at the target's labels"),
-        ({"selection": "fixed"}, "search: selection 'fixed' cannot choose among trials"),
-        ({"selection": "short_stream"}, "searches inside its cells"),
-        ({"methods.ridge.grid.alpha": [1.0]}, "search: ridge has a grid as well"),
-        ({"search.sampler": "genetic"}, "search.sampler: expected one of grid, random, tpe"),
-        ({"search.pruner": "hyper"}, "search.pruner: expected one of none, median"),
-        ({"search.trails": 3}, "unknown 'trails' (did you mean 'trials'?)"),
-        ({"search.trials": 5}, "the space of ridge has 4 points, but every method gets 5 trials"),
-        ({"search.trials": 3}, "has 4 points, but every method gets 3 trials; set trials"),
-        ({"search.sampler": "tpe"}, "search: trials is missing"),
-        ({"search.space.ridge.alfa": [1.0]}, "search.space.ridge: unknown 'alfa'"),
-        ({"search.space.ridge.alpha": [1.0, 1.0]}, "a value is given twice"),
-        ({"search.space.ridge.alpha": []}, "expected a non-empty list of values or {low"),
-        ({"search.space.ridge.alpha": {"low": 1}}, "a range needs low and high"),
-        ({"search.space.ridge.alpha": {"low": 2, "high": 1}}, "expected low < high"),
+        ({"selection": "oracle"}, ["search: selection 'oracle' looks at the target's labels"]),
+        ({"selection": "fixed"}, ["search: selection 'fixed' cannot choose among trials"]),
+        ({"selection": "short_stream"}, ["searches inside its cells"]),
+        ({"methods.ridge.grid.alpha": [1.0]}, ["search", "the grid of ridge"]),
+        ({"search.sampler": "genetic"}, ["search.sampler: ", "'random'", "got 'genetic'"]),
+        ({"search.trails": 3}, ["search: ", "'trails'", "did you mean 'trials'?"]),
+        ({"search.trials": 5}, ["the space of ridge has 4 points, but every method gets 5 trials"]),
+        ({"search.trials": 3}, ["has 4 points, but every method gets 3 trials; set trials"]),
+        ({"search.trials": 0}, ["search.trials: ", "equal to 1", "got 0"]),
+        ({"search.sampler": "tpe"}, ["search: trials is missing"]),
+        ({"search.space.ridge.alfa": [1.0]}, ["search.space.ridge: ", "'alfa'", "'alpha'"]),
+        ({"search.space.rige.alpha": [1.0]}, ["search: ", "'rige'", "did you mean 'ridge'?"]),
+        ({"search.space.ridge.alpha": [1.0, 1.0]}, ["ridge.alpha: ", "given twice"]),
+        ({"search.space.ridge.alpha": []}, ["ridge.alpha: ", "at least 1 item"]),
+        ({"search.space.ridge.alpha": {"low": 1}}, ["ridge.alpha.high: is missing"]),
+        ({"search.space.ridge.alpha": {"low": 2, "high": 1}}, ["expected low < high"]),
         (
             {"search.space.ridge.alpha": {"low": 0, "high": 1, "log": True}},
-            "expected 0 < low < high",
+            ["expected 0 < low < high"],
         ),
         (
             {"search.space.ridge.alpha": {"low": 0.1, "high": 1.0}},
-            "the grid of ridge has a range; give lists, or use 'random'",
+            ["the grid of ridge has a range; give lists, or use 'random'"],
         ),
-        ({"search.space.ridge.alpha": [1.0, -1.0]}, "alpha[1]: expected at least 0, got -1.0"),
-        ({"search.space.boosting": {}}, "search.space.boosting: names no option"),
-        ({"search.fixed": ["boosting"]}, "boosting is both searched and fixed"),
-        ({"search.space": ALPHAS}, "search: boosting has no space; every method gets the same"),
-        ({"search": 3}, "search: expected a table, got 3"),
+        ({"search.space.ridge.alpha": [1.0, -1.0]}, ["ridge.alpha: ", "equal to 0", "got -1.0"]),
+        ({"search.space.boosting": {}}, ["search.space.boosting: names no option"]),
+        ({"search.fixed": ["boosting"]}, ["boosting is both searched and fixed"]),
+        ({"search.space": ALPHAS}, ["search: boosting has no space; every method gets the same"]),
+        ({"search": 3}, ["search: ", "got 3"]),
     ],
 )
-def test_unfair_and_impossible_searches_are_refused(changes: dict[str, Any], message: str) -> None:
+def test_unfair_and_impossible_searches_are_refused(
+    changes: dict[str, Any], named: list[str]
+) -> None:
     with pytest.raises(PresetError) as caught:
         check(override(searched(), settings=changes), "mine")
-    assert message in str(caught.value)
+    for words in named:
+        assert words in str(caught.value)
 
 
 def test_a_grid_counts_its_trials_and_left_out_methods_need_none() -> None:
@@ -164,10 +166,10 @@ def test_a_study_follows_from_the_finished_trials_alone() -> None:
     assert Study(template(), search, "mae", store.get).pending is None
 
 
-def test_failed_and_stopped_trials_count_as_trials() -> None:
+def test_failed_trials_count_as_trials() -> None:
     own = study(sampler="tpe", trials=4)
     own.tell(CellOutcome(error="it broke"))
-    own.tell(CellOutcome([(1, "source_validation", 3.0), (1, PRUNED, 1.0)]))
+    own.tell(CellOutcome(error="it broke again"))
     own.tell(scored(1.0))
     assert own.tell(scored(2.0)) is None
     assert len(own.cells) == 4
@@ -176,40 +178,6 @@ def test_failed_and_stopped_trials_count_as_trials() -> None:
 def test_a_rule_that_a_method_does_not_record_is_named() -> None:
     with pytest.raises(PresetError, match="needs the metric 'source_validation', which ridge"):
         study(sampler="grid", trials=4).tell(CellOutcome([(1, "mae", 1.0)]))
-
-
-def test_the_pruner_stops_at_the_median_of_finished_trials() -> None:
-    space = {"ridge": {"alpha": {"low": 0.0, "high": 1.0, "log": False}}}
-    own = study(sampler="random", trials=9, space=space, pruner="median")
-    for value in (1.0, 2.0, 3.0, 4.0):
-        assert own.pending is not None
-        assert own.pending.limits == ()
-        own.tell(scored(value, 10 * value))
-    assert len(own.cells) == STARTUP + 1
-    assert own.pending is not None
-    assert own.pending.limits == ((1, 25.0), (2, 2.5))
-    assert own.pending.stopped(1, {"source_validation": 25.1, "mae": 0.0})
-    assert own.pending.stopped(1, {"source_validation/partial": 25.1})
-    assert not own.pending.stopped(1, {"source_validation": 25.0})
-    assert not own.pending.stopped(3, {"source_validation": 99.0})
-    own.tell(CellOutcome([(1, "source_validation", 26.0), (1, PRUNED, 1.0)]))
-    assert own.pending.limits == ((1, 25.0), (2, 2.5))  # a stopped trial is no measure
-
-
-def test_a_stopped_cell_ends_at_once_and_is_told_from_whole_ones() -> None:
-    raw = override(SMOKE, methods=["boosting"], targets=["s1"], seeds=1)
-    cell = expand(check(raw, "mine"))[0]
-    stopped = compute(replace(cell, limits=((20, 0.0),)))
-    assert [(step, name) for step, name, _ in stopped.rows] == [
-        (20, "mae"),
-        (20, "source_validation"),
-        (20, PRUNED),
-    ]
-    assert not stopped.error
-    pruning = Search("random", 2, {"boosting": {"rounds": [20, 40, 60]}}, pruner="median")
-    own = Study(cell, pruning, "mae").cells[0]
-    assert own.version != cell.version
-    assert Study(cell, replace(pruning, pruner="none"), "mae").cells[0].version == cell.version
 
 
 def cells_of(folder: Path) -> list[Record]:
@@ -281,19 +249,6 @@ def test_a_killed_search_loses_and_doubles_no_trial(tunable: Path, tmp_path: Pat
     assert rows == 2 * (8 + 8 + 1)
 
 
-def test_pruned_trials_are_shown_and_never_chosen(tunable: Path, tmp_path: Path) -> None:
-    settings = {"search.pruner": "median", "search.trials": 12}
-    run(tunable, settings=settings, methods=["one"], seeds=1, jobs=2, out=tmp_path / "run")
-    records = cells_of(tmp_path / "run")
-    pruned = [record for record in records if PRUNED in record.metrics]
-    assert {record.status for record in records} == {"done"}
-    assert 0 < len(pruned) < len(records) == 24
-    assert f"{len(pruned)} of 24 trials were stopped early (median)" in report(tmp_path / "run")
-    whole = tmp_path / "whole"
-    run(tunable, settings={"search.trials": 12}, methods=["one"], seeds=1, jobs=2, out=whole)
-    assert not {r.key for r in records} & {r.key for r in cells_of(whole)}
-
-
 def test_failed_trials_can_be_retried(tunable: Path, tmp_path: Path) -> None:
     text = tunable.read_text().replace('sampler = "tpe"\ntrials = 8', 'sampler = "grid"')
     text = text.replace("{low = 0.0, high = 1.0}", "[0.1, 0.2, 0.3]")
@@ -305,15 +260,9 @@ def test_failed_trials_can_be_retried(tunable: Path, tmp_path: Path) -> None:
     assert (again.done, again.failed, again.computed) == (24, 4, 4)
 
 
-def test_without_optuna_the_extra_is_named(tunable: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "optuna", None)
-    with pytest.raises(PresetError, match=r"pip install \./lab"):
-        run(tunable, out=tunable.parent / "run")
-
-
 def test_shipped_searches_give_every_method_six_points() -> None:
     raw = read_preset("amazon4-search")[1]
     preset = check(raw, "amazon4-search")
     assert preset.search is not None
-    assert {preset.search.size(method) for method in preset.search.space} == {6}
+    assert {size(own) for own in preset.search.space.values()} == {6}
     assert set(preset.methods) - set(preset.search.space) == {"constant"}

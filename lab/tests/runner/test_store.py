@@ -170,14 +170,14 @@ def test_a_read_only_folder_can_be_reported_but_not_run_in(tmp_path: Path) -> No
     code = f"""
         import os, filelock
         from pathlib import Path
-        from vntransfer_lab.runner.run import _only_writer
+        from vntransfer_lab.runner.lock import only_writer
         from vntransfer_lab.runner.store import Store, read_records
         from vntransfer_lab.errors import StoreError
         folder = Path({str(folder)!r})
         if os.getuid() == 0:
             os.setuid(65534)
         print(len(read_records(folder)[1]))
-        lock = _only_writer(folder)
+        lock = only_writer(folder)
         for attempt in (lambda: Store(folder, write=True), lock.__enter__):
             try:
                 attempt()

@@ -1,6 +1,5 @@
 """Looking at a run from outside: alive, killed, complete, read-only, and where it came from."""
 
-import json
 import os
 import signal
 import sqlite3
@@ -18,18 +17,16 @@ from typer.testing import CliRunner
 from vntransfer.cli import app
 from vntransfer_lab import report, retry, run
 from vntransfer_lab.errors import StoreError
+from vntransfer_lab.runner.lock import only_writer
 from vntransfer_lab.runner.provenance import read_provenance, revision
-from vntransfer_lab.runner.running_cells import read_running
-from vntransfer_lab.runner.snapshot import Snapshot, _times, look
-from vntransfer_lab.runner.store import Store
 from vntransfer_lab.runner.store_file import STORE_NAME
-from vntransfer_lab.runner.watch import headline
+from vntransfer_lab.runner.watch import Snapshot, look
 
 VNT = [sys.executable, "-c", "from vntransfer.cli import main; main()"]
 # Root may write everywhere: the child gives that up once everything is imported.
 UNPRIVILEGED = """
     import os, sys
-    from vntransfer_lab.runner.snapshot import look
+    from vntransfer_lab.runner.watch import look
     if os.getuid() == 0:
         os.setuid(65534)
     seen = look(sys.argv[1])
@@ -141,27 +138,17 @@ def test_time_left_follows_from_the_cells_that_this_invocation_finished(tmp_path
         ended = began + (25 * (i - 3) if i > 3 else -50)  # the first four: an earlier invocation
         connection.execute("UPDATE times SET ended = ? WHERE cell = ?", (ended, cell))
     connection.commit()
-    seen = replace(look(tmp_path), state="running", rate=None)
-    assert seen.seconds_left is None
-    with Store(tmp_path) as store:
-        *_, rate = _times(store)
-    assert rate == pytest.approx(1 / 25)
-    seen = replace(seen, rate=rate, taken=began + 110)
+    assert look(tmp_path).seconds_left is None  # nobody works on it
+    with only_writer(tmp_path):
+        seen = replace(look(tmp_path), taken=began + 110)
+    assert seen.rate == pytest.approx(1 / 25)
     assert seen.seconds_left == pytest.approx(2 * 25 - 10)
-    assert "2.4 cells per minute, about 40 s left" in headline(seen)
+    assert "2.4 cells per minute, about 40 s left" in seen.headline()
     connection.execute("DELETE FROM times WHERE ended > ?", (began + 60,))
     connection.commit()
     connection.close()
-    with Store(tmp_path) as store:
-        assert _times(store)[-1] is None  # two cells say nothing yet
-
-
-def test_runners_of_versions_that_told_more_are_seen(tmp_path: Path) -> None:
-    told = {"pid": 1, "host": "h", "engine": "local", "jobs": 2, "cells": []}
-    (tmp_path / "running.json").write_text(json.dumps(told), "utf-8")
-    seen = read_running(tmp_path)
-    assert seen is not None
-    assert (seen.pid, seen.engine, seen.jobs, seen.cells) == (1, "local", 2, [])
+    with only_writer(tmp_path):
+        assert look(tmp_path).rate is None  # two cells say nothing yet
 
 
 def test_every_invocation_is_recorded(troubled: Path, tmp_path: Path) -> None:

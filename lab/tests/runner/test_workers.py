@@ -22,7 +22,7 @@ def test_workers_have_one_thread_and_no_wider_vectors_than_avx2() -> None:
 
 
 def test_the_pool_gives_them_to_its_processes() -> None:
-    with Pool(1) as pool:
+    with Pool(1, 1) as pool:
         wanted = variables()
         there = {name: pool._executor().submit(os.getenv, name).result() for name in wanted}
     assert there == wanted

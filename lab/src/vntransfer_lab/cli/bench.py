@@ -65,8 +65,8 @@ def _stoppable(folder: Path) -> Iterator[None]:
 def _conclude(summary: "RunSummary") -> None:
     if summary.failed:
         typer.echo(
-            f"{summary.failed} cells failed; their tracebacks are in {summary.folder}. After the "
-            f"cause is mended: vnt bench retry {summary.folder}",
+            f"{summary.failed} cells failed; their tracebacks are in {summary.folder}. After "
+            f"fixing the cause: vnt bench retry {summary.folder}",
             err=True,
         )
     typer.echo(f"{summary.done} cells are done; see: vnt bench report {summary.folder}")
@@ -121,23 +121,19 @@ def run(
     from vntransfer_lab.runner import run as runner
     from vntransfer_lab.runner.display import Display
     from vntransfer_lab.runner.plan import left_text
-    from vntransfer_lab.runner.preset import read_preset
 
-    folder = out or Path("runs", read_preset(preset)[0])
+    folder = out or runner.default_folder(preset)
     with _stoppable(folder), Display() as display:
+        options = runner.RunOptions(engine, scheduler, reuse or (), budget, display)
         summary = runner.run(
             preset,
             methods=split(methods),
             targets=split(targets),
             seeds=seeds,
             settings=_assignments(settings or []),
-            jobs=jobs,
-            engine=engine,
-            scheduler=scheduler,
             out=folder,
-            reuse=reuse or (),
-            watcher=display,
-            budget=budget,
+            jobs=jobs,
+            options=options,
         )
     if budget is not None and summary.left is not None and summary.left.cells:
         typer.echo(left_text(summary.left, budget))
@@ -156,16 +152,15 @@ def retry(
     from vntransfer_lab.runner.display import Display
 
     with Display() as display, _stoppable(folder):
-        summary = runner.retry(
-            folder, jobs=jobs, engine=engine, scheduler=scheduler, watcher=display
-        )
+        options = runner.RunOptions(engine, scheduler, watcher=display)
+        summary = runner.retry(folder, jobs=jobs, options=options)
     _conclude(summary)
 
 
 @app.command()
 def watch(
     folder: _Folder,
-    once: Annotated[bool, typer.Option("--once", help="Print and leave.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Print and exit.")] = False,
 ) -> None:
     """Show how far a run is, from another terminal; ends when nobody works on it any more."""
     from vntransfer_lab.runner.watch import watch as show

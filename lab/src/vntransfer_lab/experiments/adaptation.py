@@ -17,13 +17,14 @@ settings get their criterion (see `adaptation_validation`).
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 from inspect import signature
-from typing import Any, NamedTuple, get_args
+from typing import Annotated, Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
 from vntransfer.adaptation import METHODS, RETIRED
 from vntransfer.adaptation.auto import AutoSelection
@@ -31,17 +32,14 @@ from vntransfer.adaptation.candidates import adapts
 from vntransfer.domains import stack
 from vntransfer.step_times import StepTimes
 from vntransfer.storage.files import fingerprint
+from vntransfer.storage.pacing import Paced
 from vntransfer_lab.data import Domains
 from vntransfer_lab.errors import PresetError
-from vntransfer_lab.experiments.adaptation_figures import figures
-from vntransfer_lab.experiments.adaptation_report import tables
-from vntransfer_lab.experiments.adaptation_validation import criteria
+from vntransfer_lab.experiments.adaptation_validation import criterion
 from vntransfer_lab.runner.cells import Cell
-from vntransfer_lab.runner.checkpoints import scratch
 from vntransfer_lab.runner.datasets import load_data, state
 from vntransfer_lab.runner.kinds import CellMethod, CellSteps, Kind
-from vntransfer_lab.runner.options import Option, Settings
-from vntransfer_lab.runner.selection import PARTIAL
+from vntransfer_lab.runner.schema import Natural, Schema, Settings, schema, words
 
 _Array = NDArray[np.float64]
 
@@ -166,20 +164,17 @@ class CellFit:
     step_times: StepTimes = field(default_factory=StepTimes)
 
 
-def _run(cell: Cell) -> CellSteps:
+def _run(cell: Cell, checkpoint: Paced | None) -> CellSteps:
     rows = problem(cell)
     times = StepTimes()
 
     def fit(other: CellRows) -> CellFit:
         nonlocal times
-        found = _fit(cell, other)
+        found = _fit(cell, other, checkpoint)
         times += found.step_times
         return found
 
-    judged: dict[str, float] = {}
-    for step, found in criteria(cell, rows, lambda other: fit(other).predicted):
-        yield step, found
-        judged = {name.removesuffix(PARTIAL): value for name, value in found.items()}
+    judged = criterion(cell, rows, lambda other: fit(other).predicted)
     fitted = fit(rows)
     gap, unit = fitted.predicted - rows.y_test, float(rows.labels.std())
     mae, rmse = float(np.abs(gap).mean()), float(np.sqrt((gap**2).mean()))
@@ -190,13 +185,14 @@ def _run(cell: Cell) -> CellSteps:
     return times
 
 
-def _fit(cell: Cell, rows: CellRows) -> CellFit:
+def _fit(cell: Cell, rows: CellRows, checkpoint: Paced | None) -> CellFit:
     if cell.method == "constant":
         return CellFit(np.full(len(rows.y_test), np.median(rows.labels)))
     if cell.method == "oracle":
-        return _oracle(cell, rows)
+        return _oracle(cell, rows, checkpoint)
     x, y, domain = stack(rows.sources, target=rows.x)
-    model = _make(_registered(cell.method), cell.hyper, cell.seed).fit(x, y, domain)
+    method = VARIANTS[cell.method].method if cell.method in VARIANTS else cell.method
+    model = _make(method, cell.hyper, cell.seed, checkpoint).fit(x, y, domain)
     return CellFit(
         model.predict(rows.x_test),
         weight_record(model, rows) | selection_record(model),
@@ -205,34 +201,29 @@ def _fit(cell: Cell, rows: CellRows) -> CellFit:
     )
 
 
-def _registered(method: str) -> str:
-    """Id in the registry of a method or of what it is a variant of."""
-    return VARIANTS[method].method if method in VARIANTS else method
-
-
-def _oracle(cell: Cell, rows: CellRows) -> CellFit:
+def _oracle(cell: Cell, rows: CellRows, checkpoint: Paced | None) -> CellFit:
     """Predict the test rows after training on other rows of the target, with their responses."""
     options = {name: value for name, value in cell.hyper.items() if name != "folds"}
     if cell.settings["held_out"]:
-        model = _make(BASELINE, options, cell.seed).fit(rows.x, rows.y)
+        model = _make(BASELINE, options, cell.seed, checkpoint).fit(rows.x, rows.y)
         return CellFit(np.asarray(model.predict(rows.x_test)), step_times=model.step_times_)
     order = np.random.default_rng(cell.seed).permutation(len(rows.y))
     predicted, times = np.empty(len(order)), StepTimes()
     for held in np.array_split(order, min(cell.hyper["folds"], len(order))):
         used = np.setdiff1d(order, held)
-        model = _make(BASELINE, options, cell.seed).fit(rows.x[used], rows.y[used])
+        model = _make(BASELINE, options, cell.seed, checkpoint).fit(rows.x[used], rows.y[used])
         predicted[held] = model.predict(rows.x[held])
         times += model.step_times_
     return CellFit(predicted, step_times=times)
 
 
-def _make(method: str, options: Settings, seed: int) -> Any:
+def _make(method: str, options: Settings, seed: int, checkpoint: Paced | None) -> Any:
     given = {
         name: tuple(value) if isinstance(value, list) else None if value == NONE else value
         for name, value in options.items()
     }
     model = METHODS[method].make(**given)
-    of_the_cell = {"random_state": seed, "checkpoint": scratch()}
+    of_the_cell = {"random_state": seed, "checkpoint": checkpoint}
     known = model.get_params()
     return model.set_params(**{name: v for name, v in of_the_cell.items() if name in known})
 
@@ -289,32 +280,33 @@ def _named(weights: Mapping[str, float]) -> dict[str, float]:
     return {f"weight/{name}": float(weight) for name, weight in weights.items()}
 
 
-def options_of(method: str) -> dict[str, Option]:
-    """Options of a method that a preset can name, with the defaults of the registry.
+def options_of(method: str) -> dict[str, tuple[Any, Any]]:
+    """Types and defaults of the options of a method that a preset can name.
 
     Examples
     --------
-    >>> options_of("mdan_max")["aggregation"].default
-    'max'
+    >>> options_of("mdan_max")["aggregation"]
+    (<class 'str'>, 'max')
     """
     model = METHODS[method].make()
     hints = signature(type(model)).parameters
-    found = {}
+    found: dict[str, tuple[Any, Any]] = {}
     for name, value in model.get_params(deep=False).items():
         if name == "random_state":  # the cell's seed
             continue
         if name == "trade_off" or value == "auto":
-            found[name] = Option(value, low=0, words=("auto",))
+            found[name] = Annotated[float, Field(ge=0), words("auto")], value
         elif value is None and float in get_args(hints[name].annotation):
-            found[name] = Option(NONE, words=(NONE,))
-        elif value is None and (words := _words(hints[name].annotation)):
-            found[name] = Option(NONE, choices=(NONE, *words))
+            found[name] = Annotated[float, words(NONE)], NONE
+        elif value is None and (known := _words(hints[name].annotation)):
+            found[name] = Literal[(NONE, *known)], NONE
         elif isinstance(value, tuple) and value:
-            found[name] = Option(list(value))
+            item: Any = type(value[0])
+            found[name] = Annotated[list[item], Field(min_length=1)], list(value)
         elif isinstance(value, bool | int | str) or (
             isinstance(value, float) and math.isfinite(value)
         ):
-            found[name] = Option(value)
+            found[name] = type(value), value
     return found
 
 
@@ -327,14 +319,22 @@ def _methods() -> dict[str, CellMethod]:
     versions = {"boosting": 2, "weighted_boosting": 2, "auto": 2}
     found = {name: options_of(name) for name in METHODS}
     for name, (method, changed) in VARIANTS.items():
-        options = dict(found[method])
-        options |= {key: replace(options[key], default=value) for key, value in changed.items()}
-        found[name] = options
+        own = found[method]
+        found[name] = own | {key: (own[key][0], value) for key, value in changed.items()}
+    oracle = schema(**found[BASELINE], folds=(int, Field(5, ge=2)))
     return {
         "constant": CellMethod(),
-        **{name: CellMethod(options, versions.get(name, 1)) for name, options in found.items()},
-        "oracle": CellMethod({**found[BASELINE], "folds": Option(5, low=2)}),
+        **{name: CellMethod(schema(**own), versions.get(name, 1)) for name, own in found.items()},
+        "oracle": CellMethod(oracle),
     }
+
+
+class AdaptationSettings(Schema):
+    """Rows per domain (0: all), share of target rows that only the test sees, losses of epochs."""
+
+    rows: Natural = 600
+    held_out: float = Field(0.0, ge=0, le=0.9)
+    history: bool = False
 
 
 KIND = Kind(
@@ -342,17 +342,13 @@ KIND = Kind(
     summary="methods of multi-source adaptation, each domain being target once",
     version=1,
     metric="mae",
-    settings={
-        "rows": Option(600, low=0),
-        "held_out": Option(0.0, low=0, high=0.9),
-        "history": Option(False),
-    },
+    settings=AdaptationSettings,
     methods=_methods(),
     targets=lambda data, settings: list(_domains(data).targets),
     fingerprint=lambda data, settings: _fingerprint(data, state(data)),
     run=_run,
-    tables=tables,
-    figures=figures,
+    tables="vntransfer_lab.experiments.adaptation_report:tables",
+    figures="vntransfer_lab.experiments.adaptation_figures:figures",
     domains=lambda data, settings: _domains(data),
     retired=RETIRED,
 )

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from vntransfer_lab.errors import PresetError
 from vntransfer_lab.runner.cells import Cell
-from vntransfer_lab.runner.selection import PARTIAL, RULES
+from vntransfer_lab.runner.selection import RULES
 
 if TYPE_CHECKING:
     from vntransfer_lab.experiments.adaptation import CellRows
@@ -25,10 +25,10 @@ HELD_OUT = 0.2
 """Share of each source's rows on which candidates are compared."""
 
 
-def criteria(
+def criterion(
     cell: Cell, rows: "CellRows", predict: "Callable[[CellRows], _Array]"
-) -> Iterator[tuple[int, dict[str, float]]]:
-    """Yield what is known so far of the criterion of a cell's rule, and at last the whole of it.
+) -> dict[str, float]:
+    """Give the criterion of a cell's rule by its name; nothing if the rule has none.
 
     Parameters
     ----------
@@ -41,19 +41,17 @@ def criteria(
     """
     rule = cell.selection
     if not RULES[rule][0]:
-        return
+        return {}
     if cell.method == "oracle":
         raise PresetError(
             f"methods.oracle: learns from the target's labels, so {rule!r} has nothing to compare; "
             "leave it out, or use selection = 'last_epoch'"
         )
     unit = float(rows.labels.std())
-    errors: list[float] = []
     if rule == "leave_one_source_out":
-        for step, problem in enumerate(_virtual(rows), start=1):
-            errors.append(float(np.abs(predict(problem) - problem.y_test).mean()) / unit)
-            yield step, {f"{rule}{PARTIAL}": float(np.mean(errors))}
-        return
+        held_out = _virtual(rows)
+        errors = [float(np.abs(predict(own) - own.y_test).mean()) / unit for own in held_out]
+        return {rule: float(np.mean(errors))}
     held = _split(rows, cell.seed)
     gap = np.abs(predict(held) - held.y_test)
     if rule == "weighted_validation":
@@ -61,7 +59,7 @@ def criteria(
     else:
         sizes = np.cumsum([_held(y) for _, y in rows.sources.values()])[:-1]
         error = float(np.mean([part.mean() for part in np.split(gap, sizes)]))
-    yield 1, {f"{rule}{PARTIAL}": error / unit}
+    return {rule: error / unit}
 
 
 def _held(y: _Array) -> int:

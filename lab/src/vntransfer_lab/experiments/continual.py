@@ -16,23 +16,23 @@ once (see `vntransfer_lab.experiments.continual_search`).
 import json
 from collections.abc import Generator
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from pydantic import Field
 
+from vntransfer.checks import one_of
 from vntransfer.errors import DivergedError
 from vntransfer.step_times import StepTimes
 from vntransfer.storage.files import fingerprint
+from vntransfer.storage.pacing import Paced
 from vntransfer_lab.errors import PresetError
-from vntransfer_lab.experiments.continual_figures import figures
 from vntransfer_lab.experiments.continual_methods import VARIANTS, options
-from vntransfer_lab.experiments.continual_report import tables
-from vntransfer_lab.experiments.continual_search import SETTINGS, candidates, choose, first
+from vntransfer_lab.experiments.continual_search import SearchSettings, candidates, choose, first
 from vntransfer_lab.runner.cells import Cell
-from vntransfer_lab.runner.checkpoints import scratch
 from vntransfer_lab.runner.kinds import CellSteps, Kind
 from vntransfer_lab.runner.metering import TimedRun
-from vntransfer_lab.runner.options import Option, Settings
+from vntransfer_lab.runner.schema import Natural, Positive, Settings
 
 if TYPE_CHECKING:
     from vntransfer.continual import Task
@@ -50,16 +50,12 @@ STREAMS = (
 WATCHING = "rsp_watching"
 
 
-def _check(data: str) -> None:
-    if data not in STREAMS:
-        raise PresetError(f"data: continual needs one of {', '.join(STREAMS)}, got {data!r}")
-
-
 def _canonical(data: str, settings: Settings) -> Settings:
     """Set what a stream does not have to one value."""
     unused = {"mnistR": ("size", "channels"), "omniglot": ("n_test", "max_angle")}
     names = unused.get(data, ("size", "channels", "max_angle"))
-    return {**settings, **{name: KIND.settings[name].default for name in names}}
+    fields = StreamSettings.model_fields
+    return {**settings, **{name: fields[name].default for name in names}}
 
 
 @lru_cache(maxsize=8)
@@ -67,7 +63,7 @@ def _files(data: str) -> str:
     """Hashes of the files that a stream is made of; how it is made is the version's matter."""
     from vntransfer_lab.data import TaskStream, load
 
-    _check(data)
+    one_of("data", data, STREAMS, error=PresetError)
     few: dict[str, Any] = {} if data == "omniglot" else {"n_train": 2, "n_test": 2}
     loaded = load(data, n_tasks=1, **few)
     found = loaded.provenance.sha256
@@ -86,29 +82,28 @@ def _stream(data: str, chosen: str) -> "list[Task]":
 
 def _tasks(data: str, settings: Settings, seed: int) -> "list[Task]":
     """Tasks of a stream; the last ones are kept for the next cell."""
-    _check(data)
+    one_of("data", data, STREAMS, error=PresetError)
     own = {"omniglot": ["size"], "mnistR": ["n_test", "max_angle"]}.get(data, ["n_test"])
     names = ("n_tasks", "n_train", "held_out", *own)
     chosen: dict[str, Any] = {name: settings[name] for name in names} | {"seed": seed}
     return _stream(data, json.dumps(chosen, sort_keys=True))
 
 
-def _make(name: str, hyper: Settings, settings: Settings, tasks: "list[Task]", seed: int) -> Any:
+def _make(cell: Cell, hyper: Settings, tasks: "list[Task]") -> Any:
     """Network and method."""
     import torch
 
     from vntransfer.continual import METHODS, Heads, MultiHead, character_cnn, dense
 
-    variant = VARIANTS[name]
+    settings, variant = cell.settings, VARIANTS[cell.method]
     chosen = {**variant.options, **{key: hyper[key] for key in variant.tuned}}
-    memory, fisher = settings["memory"], settings["fisher_samples"]
     if variant.memory == "fisher":
-        chosen["fisher_samples"] = fisher or None
+        chosen["fisher_samples"] = settings["fisher_samples"] or None
     elif variant.memory:
-        chosen["memory"] = memory * (len(tasks) if variant.memory == "stream" else 1)
+        chosen["memory"] = settings["memory"] * (len(tasks) if variant.memory == "stream" else 1)
     if "replay" in chosen:
         chosen["replay"] = round(chosen["replay"])
-    generator = torch.Generator().manual_seed(seed)
+    generator = torch.Generator().manual_seed(cell.seed)
     sizes = [tasks[0].x[0].numel(), *settings["hidden"]]
     if tasks[0].columns is None:
         return METHODS[variant.id](dense([*sizes, 10], generator=generator), **chosen)
@@ -127,32 +122,36 @@ def _make(name: str, hyper: Settings, settings: Settings, tasks: "list[Task]", s
     return METHODS[variant.id](model, criterion=heads, **chosen)
 
 
-def _learn(
-    name: str,
-    hyper: Settings,
-    settings: Settings,
-    tasks: "list[Task]",
-    seed: int,
-    stage: str = "stream",
-) -> Generator[tuple[list[float], list[float]], None, StepTimes]:
-    """After each task: accuracies in percent on all tasks so far, and their divergences from it.
+class Learned(NamedTuple):
+    """After a task: accuracies in percent on all tasks so far, and their divergences from it.
 
-    Divergences are those of a method that watches them. An interrupted stream goes on where its
-    last checkpoint was written, in the midst of a task as well; ``stage`` names its file.
+    Divergences are those of a method that watches them.
+    """
+
+    accuracies: list[float]
+    divergences: list[float]
+
+
+def _learn(
+    cell: Cell, hyper: Settings, file: Paced | None = None
+) -> Generator[Learned, None, StepTimes]:
+    """Learn the stream of a cell, task after task.
+
+    An interrupted stream resumes where its last checkpoint was written to the file, in the middle
+    of a task as well.
     """
     from vntransfer.continual import load_checkpoint, save_checkpoint, score, steps
     from vntransfer.continual.descent import Descent
 
-    method = _make(name, hyper, settings, tasks, seed)
+    settings, tasks = cell.settings, _tasks(cell.data, cell.settings, cell.seed)
+    method = _make(cell, hyper, tasks)
     optimizer = Descent(method.parameters, lr=hyper["lr"])
     epochs = hyper["epochs"] or settings["epochs"]
-    kept = scratch()
-    file = None if kept is None else kept / f"{stage}.safetensors"
-    learned: list[tuple[list[float], list[float]]] = []
+    learned: list[Learned] = []
     start, times = 0, StepTimes()
     if file is not None and file.path.exists():
         place = load_checkpoint(file.path, method.model, method)
-        learned, start = place["learned"], place["step"]
+        learned, start = [Learned(*own) for own in place["learned"]], place["step"]
         yield from learned
 
     def keep(step: int) -> None:
@@ -171,7 +170,8 @@ def _learn(
             optimizer=optimizer,
             batch_size=hyper["batch_size"] or settings["batch_size"],
             epochs=epochs,
-            random_state=seed if epochs > 1 else None,  # a single pass keeps the order of the rows
+            # a single pass keeps the order of the rows
+            random_state=cell.seed if epochs > 1 else None,
             start=start,
         ):
             keep(step.made)
@@ -180,28 +180,28 @@ def _learn(
         method.after_task()
         start = 0
         accuracies = [100 * score(method.model, seen) for seen in tasks[: i + 1]]
-        learned.append((accuracies, _mean_divergences(method) if name == WATCHING and i else []))
+        watched = cell.method == WATCHING and i > 0
+        learned.append(Learned(accuracies, _mean_divergences(method) if watched else []))
         keep(0)
         yield learned[-1]
     method.close()
     return times
 
 
-def _final(trial: Cell) -> float:
+def _final(trial: Cell, checkpoint: Paced | None = None) -> float:
     """RA of a cell of the search, for a cell that was not given it."""
-    tasks = _tasks(trial.data, trial.settings, trial.seed)
     (hyper,) = candidates(trial.method, trial.hyper, trial.settings)
-    stage = f"search-{trial.key}"
+    file = None if checkpoint is None else checkpoint / f"search-{trial.key}.safetensors"
     try:
-        *_, (last, _) = _learn(trial.method, hyper, trial.settings, tasks, trial.seed, stage)
+        *_, last = _learn(trial, hyper, file)
     except DivergedError:
         return 0.0
-    return float(np.mean(last))
+    return float(np.mean(last.accuracies))
 
 
-def _run(cell: Cell) -> CellSteps:
+def _run(cell: Cell, checkpoint: Paced | None) -> CellSteps:
     try:
-        return (yield from _stream_of(cell))
+        return (yield from _stream_of(cell, checkpoint))
     except DivergedError:
         if not cell.settings["held_out"]:
             raise
@@ -209,14 +209,14 @@ def _run(cell: Cell) -> CellSteps:
         return StepTimes()
 
 
-def _stream_of(cell: Cell) -> CellSteps:
+def _stream_of(cell: Cell, checkpoint: Paced | None) -> CellSteps:
     """After each task: what was found on all tasks so far, and at the end what it comes to."""
-    hyper = choose(cell, _final)
-    tasks = _tasks(cell.data, cell.settings, cell.seed)
-    T = len(tasks)
+    hyper = choose(cell, lambda trial: _final(trial, checkpoint))
+    T = len(_tasks(cell.data, cell.settings, cell.seed))
     R = np.full((T, T), np.nan)
     pairs: list[tuple[float, float, int]] = []
-    learned = TimedRun(_learn(cell.method, hyper, cell.settings, tasks, cell.seed))
+    file = None if checkpoint is None else checkpoint / "stream.safetensors"
+    learned = TimedRun(_learn(cell, hyper, file))
     for i, (row, divergences) in enumerate(learned):
         R[i, : i + 1] = row
         found = {f"task/{j}": value for j, value in enumerate(row)}
@@ -256,35 +256,38 @@ def _correlations(pairs: list[tuple[float, float, int]]) -> dict[str, float]:
     return found
 
 
+class StreamSettings(SearchSettings):
+    """Streams, training, and what a method may remember."""
+
+    n_tasks: Positive = 10
+    n_train: int = Field(1000, ge=2)
+    n_test: int = Field(10_000, ge=2)
+    batch_size: Positive = 1
+    epochs: Positive = 1
+    memory: Natural = 10
+    fisher_samples: Natural = 10
+    hidden: list[Positive] = Field([100, 100], min_length=1)
+    max_angle: float = Field(90.0, ge=1, le=360)
+    size: int = Field(28, ge=16, le=105)
+    channels: Positive = 64
+    lr: float = Field(0.0, ge=0)  # 0: the method's own
+    strength: float = Field(0.0, ge=0)
+    held_out: bool = False  # test rows are of the training part; other alphabets
+
+
 KIND = Kind(
     name="continual",
     summary="streams of tasks: retained and learning accuracy, backward transfer",
     version=1,
     metric="ra",
-    settings={
-        "n_tasks": Option(10, low=1),
-        "n_train": Option(1000, low=2),
-        "n_test": Option(10_000, low=2),
-        "batch_size": Option(1, low=1),
-        "epochs": Option(1, low=1),
-        "memory": Option(10, low=0),
-        "fisher_samples": Option(10, low=0),
-        "hidden": Option([100, 100], low=1),
-        "max_angle": Option(90.0, low=1, high=360),
-        "size": Option(28, low=16, high=105),
-        "channels": Option(64, low=1),
-        "lr": Option(0.0, low=0),  # 0: the method's own
-        "strength": Option(0.0, low=0),
-        "held_out": Option(False),  # test rows are of the training part; other alphabets
-        **SETTINGS,
-    },
+    settings=StreamSettings,
     methods=options(),
     targets=lambda data, settings: [data],
     fingerprint=lambda data, settings: _files(data),
     run=_run,
     canonical=_canonical,
-    tables=tables,
-    figures=figures,
+    tables="vntransfer_lab.experiments.continual_report:tables",
+    figures="vntransfer_lab.experiments.continual_figures:figures",
     first=first,
     higher_is_better=True,
 )

@@ -5,10 +5,12 @@ Plain data: a preset is checked without importing torch.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
 
 from vntransfer_lab.runner.kinds import CellMethod
-from vntransfer_lab.runner.options import Option
+from vntransfer_lab.runner.schema import Natural, schema
 
 
 @dataclass(frozen=True)
@@ -96,10 +98,17 @@ VARIANTS: dict[str, ContinualVariant] = {
     "covp_last": ContinualVariant("covp", _COVP, {"history": "last"}),
 }
 
-SHARED = {
-    "lr": Option([0.01], low=0),
-    "batch_size": Option(0, low=0),  # 0: the experiment's
-    "epochs": Option(0, low=0),
+
+def _candidates(value: float) -> Any:
+    """Type and default of a list of numbers like this one: keys of cells tell 10 from 10.0."""
+    kind: Any = Annotated[type(value), Field(ge=0)]
+    return list[kind], Field([value], min_length=1)
+
+
+SHARED: dict[str, Any] = {
+    "lr": _candidates(0.01),
+    "batch_size": (Natural, 0),  # 0: the experiment's
+    "epochs": (Natural, 0),
 }
 
 
@@ -108,12 +117,13 @@ def options() -> dict[str, CellMethod]:
 
     Examples
     --------
-    >>> options()["ewc"].options["strength"].default
+    >>> options()["ewc"].options().strength
     [10.0]
     """
     found = {}
     for name, variant in VARIANTS.items():
-        tuned = {key: Option([value], low=0) for key, value in variant.tuned.items()}
-        extra = {"ewc_strength": Option([10.0], low=0)} if name == "rsp_untuned" else {}
-        found[name] = CellMethod({**SHARED, **tuned, **extra}, version=variant.version)
+        tuned = {key: _candidates(value) for key, value in variant.tuned.items()}
+        extra = {"ewc_strength": _candidates(10.0)} if name == "rsp_untuned" else {}
+        fields = {**SHARED, **tuned, **extra}
+        found[name] = CellMethod(schema(**fields), version=variant.version)
     return found

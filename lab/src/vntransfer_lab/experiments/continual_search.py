@@ -10,21 +10,27 @@ from dataclasses import replace
 from itertools import product
 
 import numpy as np
+from pydantic import Field
 
 from vntransfer_lab.errors import PresetError
-from vntransfer_lab.experiments.continual_methods import SHARED, VARIANTS, options
+from vntransfer_lab.experiments.continual_methods import SHARED, VARIANTS
 from vntransfer_lab.runner.cells import Cell
-from vntransfer_lab.runner.options import Option, Settings
+from vntransfer_lab.runner.schema import Positive, Schema, Settings, resolve
 
 SEARCH_SEED = 1000
 """First seed of the streams on which hyper-parameters are chosen; those of tables start at 0."""
 
-SETTINGS = {
-    "search_tasks": Option(5, low=2),
-    "search_train": Option(300, low=2),
-    "search_test": Option(1000, low=2),
-    "search_streams": Option(1, low=1),
-}
+
+class SearchSettings(Schema):
+    """Size and number of the streams on which hyper-parameters are chosen."""
+
+    search_tasks: int = Field(5, ge=2)
+    search_train: int = Field(300, ge=2)
+    search_test: int = Field(1000, ge=2)
+    search_streams: Positive = 1
+
+
+_DEFAULTS = resolve(SearchSettings, {}, "")
 
 
 def candidates(name: str, hyper: Settings, settings: Settings) -> list[Settings]:
@@ -94,14 +100,14 @@ def _listed(cell: Cell) -> tuple[str, list[Settings]]:
 
 def _trials(cell: Cell, name: str, hyper: Settings) -> list[Cell]:
     """One candidate on every stream of the search; the same cells whoever asks for them."""
-    own, settings = cell.settings, {key: option.default for key, option in SETTINGS.items()}
-    settings = {**own, **settings, "lr": 0.0, "strength": 0.0}
+    own = cell.settings
+    settings = {**own, **_DEFAULTS, "lr": 0.0, "strength": 0.0}
     settings |= {"n_test": own["search_test"], "held_out": True}
     if cell.selection == "short_stream":
         settings |= {"n_tasks": own["search_tasks"], "n_train": own["search_train"]}
     trial = replace(
         cell,
-        version=f"{cell.version.partition('.')[0]}.{options()[name].version}",
+        version=f"{cell.version.partition('.')[0]}.{VARIANTS[name].version}",
         method=name,
         hyper={key: v if key in ("batch_size", "epochs") else [v] for key, v in hyper.items()},
         selection="fixed",

@@ -6,17 +6,17 @@ the von Neumann divergence the terms of the paper's Proposition 1 are recorded b
 """
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
 from vntransfer.storage.files import fingerprint
 from vntransfer_lab.errors import PresetError
-from vntransfer_lab.experiments.convergence_report import figures, tables
 from vntransfer_lab.runner.cells import Cell
 from vntransfer_lab.runner.kinds import CellMethod, Kind
-from vntransfer_lab.runner.options import Option, Settings
+from vntransfer_lab.runner.schema import Schema, Settings
 
 _Array = NDArray[np.float64]
 
@@ -58,7 +58,7 @@ def _covariance(matrix: _Array, n: int, heavy: bool, rng: np.random.Generator) -
     return covariance(x)
 
 
-def _run(cell: Cell) -> Iterator[tuple[int, dict[str, float]]]:
+def _run(cell: Cell, checkpoint: object) -> Iterator[tuple[int, dict[str, float]]]:
     from vntransfer import divergences
     from vntransfer.theory import convergence_terms
 
@@ -100,24 +100,24 @@ def _fingerprint(data: str, settings: Settings) -> str:
     return fingerprint(*(np.round(matrix, 9) for pair in pairs for matrix in pair))
 
 
+class ConvergenceSettings(Schema):
+    """Dimension of the matrices and numbers of samples."""
+
+    dimension: int = Field(5, ge=2, le=500)
+    sizes: list[Annotated[int, Field(ge=3)]] = Field([100, 300, 1000, 3000, 10_000], min_length=1)
+
+
 KIND = Kind(
     name="convergence",
     summary="sample divergence to true divergence as n grows",
     version=1,
     metric="error",
-    settings={
-        "dimension": Option(5, low=2, high=500),
-        "sizes": Option([100, 300, 1000, 3000, 10_000], low=3),
-    },
-    methods={
-        "von_neumann": CellMethod(),
-        "jeffreys": CellMethod(),
-        "conditional_von_neumann": CellMethod(),
-    },
+    settings=ConvergenceSettings,
+    methods=dict.fromkeys(("von_neumann", "jeffreys", "conditional_von_neumann"), CellMethod()),
     targets=lambda data, settings: list(FAMILIES),
     fingerprint=_fingerprint,
     run=_run,
     canonical=_canonical,
-    tables=tables,
-    figures=figures,
+    tables="vntransfer_lab.experiments.convergence_report:tables",
+    figures="vntransfer_lab.experiments.convergence_report:figures",
 )

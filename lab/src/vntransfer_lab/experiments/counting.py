@@ -18,19 +18,19 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
 from vntransfer.adaptation import METHODS, RETIRED
 from vntransfer.adaptation.counting import DensityCounter, Pictures, train_counter
 from vntransfer.step_times import StepTimes
 from vntransfer.storage.files import fingerprint
+from vntransfer.storage.pacing import Paced
 from vntransfer_lab.data import Domains, load
 from vntransfer_lab.errors import PresetError
 from vntransfer_lab.experiments.adaptation import NONE, epoch_record, options_of
-from vntransfer_lab.experiments.counting_report import figures, tables
 from vntransfer_lab.runner.cells import Cell
-from vntransfer_lab.runner.checkpoints import scratch
 from vntransfer_lab.runner.kinds import CellMethod, CellSteps, Kind
-from vntransfer_lab.runner.options import Option, Settings
+from vntransfer_lab.runner.schema import Natural, Positive, Schema, Settings, schema
 
 _Array = NDArray[Any]
 
@@ -78,9 +78,8 @@ def pictures(data: str, size: tuple[int, int], most: int, name: str) -> Pictures
 
 
 def _size(settings: Settings) -> tuple[int, int]:
-    if len(settings["size"]) != 2:
-        raise PresetError(f"settings.size: expected [height, width], got {settings['size']}")
-    return settings["size"][0], settings["size"][1]
+    height, width = settings["size"]
+    return height, width
 
 
 def _fingerprint(data: str, settings: Settings) -> str:
@@ -135,7 +134,7 @@ def parts(maps: _Array, n: int) -> NDArray[np.float64]:
     return np.asarray(maps)
 
 
-def _run(cell: Cell) -> CellSteps:
+def _run(cell: Cell, checkpoint: Paced | None) -> CellSteps:
     size, most = _size(cell.settings), cell.settings["pictures"]
     names = [name for name in _domains(cell.data, size) if name != cell.target]
     sources = {name: pictures(cell.data, size, most, name) for name in names}
@@ -144,7 +143,7 @@ def _run(cell: Cell) -> CellSteps:
     history: list[dict[str, float]] = []
     times = StepTimes()
     if cell.method == "oracle":
-        predicted, train_mae, times = _oracle(cell, target)
+        predicted, train_mae, times = _oracle(cell, target, checkpoint)
     elif cell.method in ("constant", "area"):
         predicted = _plain(cell.method, sources, target.mask)
         train_mae = _mean_mae(
@@ -152,7 +151,7 @@ def _run(cell: Cell) -> CellSteps:
         )
     else:
         unseen = Pictures(target.photographs, target.mask)
-        counter = _train(cell, cell.method, sources, unseen)
+        counter = _train(cell, cell.method, sources, unseen, checkpoint)
         predicted = counter.density(unseen)
         train_mae = _mean_mae(sources, {k: counter.density(s) for k, s in sources.items()})
         record = {f"weight/{name}": w for name, w in counter.source_weights.items()}
@@ -201,7 +200,9 @@ def _plain(method: str, sources: dict[str, Pictures], mask: _Array) -> _Array:
     return np.asarray(counts.sum() / sum(own.mask.sum() for own in sources.values()) * mask)
 
 
-def _oracle(cell: Cell, target: Pictures) -> tuple[_Array, float, StepTimes]:
+def _oracle(
+    cell: Cell, target: Pictures, checkpoint: Paced | None
+) -> tuple[_Array, float, StepTimes]:
     """Predict each part of the target after training on its other parts, with their densities."""
     order = np.random.default_rng(cell.seed).permutation(len(target))
     predicted = np.empty(target.mask.shape, dtype=np.float32)
@@ -209,7 +210,7 @@ def _oracle(cell: Cell, target: Pictures) -> tuple[_Array, float, StepTimes]:
     folds = np.array_split(order, min(cell.hyper["folds"], len(order)))
     for held in folds:
         used = {cell.target: target.take(np.setdiff1d(order, held))}
-        counter = _train(cell, "source_only", used)
+        counter = _train(cell, "source_only", used, None, checkpoint)
         times += counter.step_times
         predicted[held] = counter.density(target.take(held))
         errors.append(_mean_mae(used, {k: counter.density(own) for k, own in used.items()}))
@@ -217,10 +218,14 @@ def _oracle(cell: Cell, target: Pictures) -> tuple[_Array, float, StepTimes]:
 
 
 def _train(
-    cell: Cell, method: str, sources: dict[str, Pictures], target: Pictures | None = None
+    cell: Cell,
+    method: str,
+    sources: dict[str, Pictures],
+    target: Pictures | None,
+    checkpoint: Paced | None,
 ) -> DensityCounter:
     hyper = {name: None if v == NONE else v for name, v in cell.hyper.items() if name != "folds"}
-    model = METHODS[method].make(**hyper, checkpoint=scratch())
+    model = METHODS[method].make(**hyper, checkpoint=checkpoint)
     if target is None:  # as many pictures per batch as the others have of all sources
         k = len(_domains(cell.data, _size(cell.settings))) - 1
         model.set_params(batch_size=k * model.batch_size)
@@ -228,20 +233,32 @@ def _train(
     return train_counter(model, sources, target, **shape, random_state=cell.seed)
 
 
-def _options(method: str) -> dict[str, Option]:
+def _options(method: str) -> dict[str, tuple[Any, Any]]:
     """Options of a method that matter here; its trade-off is a number: nothing is selected."""
     found = {name: own for name, own in options_of(method).items() if name not in UNUSED}
     if "trade_off" in found:
-        given = found["trade_off"].default
-        found["trade_off"] = Option(1.0 if given == "auto" else given, low=0)
+        _, given = found["trade_off"]
+        found["trade_off"] = float, Field(1.0 if given == "auto" else given, ge=0)
     return found
 
 
 def _methods() -> dict[str, CellMethod]:
-    neural = {name: CellMethod(_options(name)) for name, own in METHODS.items() if own.neural}
-    network = _options("source_only")
-    oracle = CellMethod({**network, "folds": Option(2, low=2)})
+    neural = {
+        name: CellMethod(schema(**_options(name))) for name, own in METHODS.items() if own.neural
+    }
+    oracle = CellMethod(schema(**_options("source_only"), folds=(int, Field(2, ge=2))))
     return {"constant": CellMethod(), "area": CellMethod(), **neural, "oracle": oracle}
+
+
+class CountingSettings(Schema):
+    """Height and width, pictures per domain (0: all), the network, losses of epochs."""
+
+    size: list[Positive] = Field([128, 160], min_length=2, max_length=2)
+    pictures: Natural = 50
+    blocks: int = Field(6, ge=1, le=9)
+    channels: Positive = 32
+    scale: float = Field(100.0, ge=1e-6)
+    history: bool = False
 
 
 KIND = Kind(
@@ -249,19 +266,12 @@ KIND = Kind(
     summary="vehicles in pictures by density maps, each domain being target once",
     version=1,
     metric="mae",
-    settings={
-        "size": Option([128, 160], low=1),
-        "pictures": Option(50, low=0),
-        "blocks": Option(6, low=1, high=9),
-        "channels": Option(32, low=1),
-        "scale": Option(100.0, low=1e-6),
-        "history": Option(False),
-    },
+    settings=CountingSettings,
     methods=_methods(),
     targets=lambda data, settings: list(_domains(data, _size(settings))),
     fingerprint=_fingerprint,
     run=_run,
-    tables=tables,
-    figures=figures,
+    tables="vntransfer_lab.experiments.counting_report:tables",
+    figures="vntransfer_lab.experiments.counting_report:figures",
     retired=RETIRED,
 )

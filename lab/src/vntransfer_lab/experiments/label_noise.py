@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
 from vntransfer.pages import Axis, Lines
 from vntransfer.storage.files import fingerprint
@@ -21,7 +22,7 @@ from vntransfer_lab.reports.drawings import Drawing, spread
 from vntransfer_lab.reports.report import Report
 from vntransfer_lab.runner.cells import Cell
 from vntransfer_lab.runner.kinds import CellMethod, CellSteps, Kind
-from vntransfer_lab.runner.options import Option, Settings
+from vntransfer_lab.runner.schema import Positive, Schema, Settings
 
 CLASSES = 10
 
@@ -57,7 +58,7 @@ def _loss(method: str) -> Callable[[Any, Any, Any], Any]:
     )
 
 
-def _run(cell: Cell) -> CellSteps:
+def _run(cell: Cell, checkpoint: object) -> CellSteps:
     import torch
 
     from vntransfer.losses import JeffreysLoss
@@ -124,28 +125,27 @@ def figures(loaded: Report) -> Iterator[Drawing]:
     yield Drawing("accuracy", "Accuracy under label noise", Lines(series, x, y), caption)
 
 
+class LabelNoiseSettings(Schema):
+    """Share of wrong labels, rows and training."""
+
+    flipped: float = Field(0.0, ge=0, le=1)
+    n_train: int = Field(1200, ge=100, le=1700)
+    hidden: Positive = 64
+    epochs: Positive = 50
+    batch_size: int = Field(200, ge=20)
+    rate: float = Field(3e-3, ge=0)
+
+
 KIND = Kind(
     name="label_noise",
     summary="one-hot √J against cross-entropy under label noise",
     version=1,
     metric="accuracy",
     higher_is_better=True,
-    settings={
-        "flipped": Option(0.0, low=0, high=1),
-        "n_train": Option(1200, low=100, high=1700),
-        "hidden": Option(64, low=1),
-        "epochs": Option(50, low=1),
-        "batch_size": Option(200, low=20),
-        "rate": Option(3e-3, low=0),
-    },
-    methods={
-        "jeffreys": CellMethod(),
-        "cross_entropy": CellMethod(),
-        "squared": CellMethod(),
-        "absolute": CellMethod(),
-    },
+    settings=LabelNoiseSettings,
+    methods=dict.fromkeys(("jeffreys", "cross_entropy", "squared", "absolute"), CellMethod()),
     targets=lambda data, settings: [data],
     fingerprint=_fingerprint,
     run=_run,
-    figures=figures,
+    figures="vntransfer_lab.experiments.label_noise:figures",
 )

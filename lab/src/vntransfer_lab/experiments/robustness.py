@@ -15,17 +15,17 @@ in units of the clean response's standard deviation (1 = predicting its mean), w
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
 from vntransfer.storage.files import fingerprint
 from vntransfer_lab.errors import PresetError
-from vntransfer_lab.experiments.robustness_report import figures, tables
 from vntransfer_lab.runner.cells import Cell
 from vntransfer_lab.runner.kinds import CellMethod, CellSteps, Kind
-from vntransfer_lab.runner.options import Option, Settings
+from vntransfer_lab.runner.schema import Positive, Schema, Settings, schema
 
 _Array = NDArray[np.float64]
 
@@ -100,7 +100,7 @@ def _loss(cell: Cell, scale: float) -> Callable[[Any, Any, Any], Any]:
     return lambda x, p, y: plain(p, y)
 
 
-def _run(cell: Cell) -> CellSteps:
+def _run(cell: Cell, checkpoint: object) -> CellSteps:
     import torch
 
     from vntransfer_lab.experiments.training import mlp, train
@@ -145,33 +145,37 @@ def _run(cell: Cell) -> CellSteps:
     return times
 
 
+class RobustnessSettings(Schema):
+    """Which noise, which rows, and training."""
+
+    strength: float = Field(0.0, ge=0)
+    noise_on: Literal["y", "x"] = "y"
+    spread: Literal["std", "variance"] = "std"
+    response: Literal["raw", "standardized"] = "standardized"
+    n_train: int = Field(2000, ge=50)
+    n_test: int = Field(4000, ge=50)
+    hidden: Positive = 64
+    epochs: Positive = 30
+    batch_size: int = Field(200, ge=20)
+    rate: float = Field(3e-3, ge=0)
+
+
 KIND = Kind(
     name="robustness",
     summary="√J with bias correction against MSE, Huber and absolute error under noise",
     version=1,
     metric="rmse",
-    settings={
-        "strength": Option(0.0, low=0),
-        "noise_on": Option("y", choices=("y", "x")),
-        "spread": Option("std", choices=("std", "variance")),
-        "response": Option("standardized", choices=("raw", "standardized")),
-        "n_train": Option(2000, low=50),
-        "n_test": Option(4000, low=50),
-        "hidden": Option(64, low=1),
-        "epochs": Option(30, low=1),
-        "batch_size": Option(200, low=20),
-        "rate": Option(3e-3, low=0),
-    },
+    settings=RobustnessSettings,
     methods={
         "jeffreys": CellMethod(),
         "mse": CellMethod(),
-        "huber": CellMethod({"delta": Option(1.0, low=1e-6)}),
+        "huber": CellMethod(schema(delta=(float, Field(1.0, ge=1e-6)))),
         "absolute": CellMethod(),
     },
     targets=lambda data, settings: [data],
     fingerprint=lambda data, settings: _hash(data),
     run=_run,
     canonical=_canonical,
-    tables=tables,
-    figures=figures,
+    tables="vntransfer_lab.experiments.robustness_report:tables",
+    figures="vntransfer_lab.experiments.robustness_report:figures",
 )

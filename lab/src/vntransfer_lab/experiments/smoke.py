@@ -11,11 +11,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
 from vntransfer.storage.files import fingerprint
 from vntransfer_lab.runner.cells import Cell
 from vntransfer_lab.runner.kinds import CellMethod, Kind
-from vntransfer_lab.runner.options import Option, Settings
+from vntransfer_lab.runner.schema import Positive, Schema, Settings, schema
 
 _Rows = tuple[NDArray[np.float64], NDArray[np.float64]]
 
@@ -45,7 +46,7 @@ def _mae(y: NDArray[np.float64], predicted: NDArray[np.float64]) -> float:
     return float(np.abs(y - predicted).mean())
 
 
-def _run(cell: Cell) -> Iterator[tuple[int, dict[str, float]]]:
+def _run(cell: Cell, checkpoint: object) -> Iterator[tuple[int, dict[str, float]]]:
     domains = _domains(cell.data, cell.settings["n_samples"])
     x_target, y_target = domains[cell.target]
     sources = [rows for name, rows in domains.items() if name != cell.target]
@@ -82,19 +83,23 @@ def _fit(cell: Cell, x: NDArray[np.float64], y: NDArray[np.float64]) -> Iterator
             yield rounds, model.set_params(max_iter=rounds).fit(x, y).predict
 
 
+class SmokeSettings(Schema):
+    """Rows per domain, and the share of source rows that is held out."""
+
+    n_samples: int = Field(300, ge=10, le=100_000)
+    validation: float = Field(0.2, ge=0.05, le=0.5)
+
+
 KIND = Kind(
     name="smoke",
     summary="everyday predictors on the six synthetic domains",
     version=1,
     metric="mae",
-    settings={
-        "n_samples": Option(300, low=10, high=100_000),
-        "validation": Option(0.2, low=0.05, high=0.5),
-    },
+    settings=SmokeSettings,
     methods={
         "constant": CellMethod(),
-        "ridge": CellMethod({"alpha": Option(1.0, low=0)}),
-        "boosting": CellMethod({"rounds": Option(60, low=1), "every": Option(20, low=1)}),
+        "ridge": CellMethod(schema(alpha=(float, Field(1.0, ge=0)))),
+        "boosting": CellMethod(schema(rounds=(Positive, 60), every=(Positive, 20))),
     },
     targets=_targets,
     fingerprint=_fingerprint,

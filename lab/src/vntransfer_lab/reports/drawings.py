@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
 from vntransfer.errors import VnError
@@ -80,7 +81,8 @@ def standard(loaded: Report) -> Iterator[Drawing]:
 
 def drawings_of(loaded: Report) -> list[Drawing]:
     """Return the drawings of this kind of experiment; none before a cell is done."""
-    return list((loaded.kind.figures or standard)(loaded)) if loaded.chosen else []
+    own = resolve_name(loaded.kind.figures) if loaded.kind.figures else standard
+    return list(own(loaded)) if loaded.chosen else []
 
 
 def domain_drawings(loaded: Report) -> Iterator[Drawing]:

@@ -1,9 +1,10 @@
 """Reports: from the store to tables and figures, always the same for the same cells."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any, NamedTuple
 
 from vntransfer.checks import one_of
@@ -28,9 +29,9 @@ from vntransfer_lab.reports.tables import (
 )
 from vntransfer_lab.runner.kinds import Kind, load_kind
 from vntransfer_lab.runner.preset import Preset
-from vntransfer_lab.runner.records import Cost, Record
-from vntransfer_lab.runner.selection import PRUNED, RULES, choose
-from vntransfer_lab.runner.store import read_costs, read_records
+from vntransfer_lab.runner.records import Record
+from vntransfer_lab.runner.selection import RULES, choose
+from vntransfer_lab.runner.store import read_records
 
 Condition = tuple[tuple[str, Any], ...]
 Group = tuple[str, Condition]  # a data set under one condition
@@ -82,7 +83,6 @@ class Report:
     kind: Kind
     records: list[Record]
     unplanned: int = 0
-    costs: Mapping[str, Cost] = field(default_factory=dict)
 
     def condition(self, record: Record) -> Condition:
         """Return the settings of a cell that the preset's grid varies."""
@@ -174,9 +174,6 @@ class Report:
         kept = [method for method in self.preset.methods if method not in search.space]
         note += f"; not searched: {', '.join(kept)}" if kept else ""
         made = [record for record in self.records if record.method in search.space]
-        pruned = sum(PRUNED in record.metrics for record in made)
-        if search.pruner != "none":
-            note += f"; {pruned} of {len(made)} trials were stopped early ({search.pruner})"
         places = {(r.data, self.condition(r), r.target, r.method, r.seed) for r in made}
         ended = sum(record.status != "pending" for record in made)
         short = search.trials * len(places) - ended
@@ -184,7 +181,10 @@ class Report:
 
     def tables(self) -> list[ReportTable]:
         """Return the tables of this kind of experiment."""
-        return (self.kind.tables or standard)(self)
+        found: Callable[[Report], list[ReportTable]] = standard
+        if self.kind.tables:
+            found = resolve_name(self.kind.tables)
+        return found(self)
 
 
 def load_report(folder: str | Path, view: View = EVERYTHING) -> Report:
@@ -193,7 +193,7 @@ def load_report(folder: str | Path, view: View = EVERYTHING) -> Report:
     preset = view.preset(preset)
     kind = load_kind(preset.experiment)
     records = [record for record in records if record.method in preset.methods]
-    return Report(preset, kind, records, unplanned, read_costs(folder))
+    return Report(preset, kind, records, unplanned)
 
 
 def report(

@@ -8,14 +8,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import stdev
 
-from vntransfer import checks
+from vntransfer.checks import one_of, whole
 from vntransfer.errors import ArgumentError
 from vntransfer_lab.errors import StoreError
 from vntransfer_lab.reports.tables import SIGNED, Number, NumberPair, ReportTable, Value
 from vntransfer_lab.runner.cells import IDENTITY, Cell, Identity, canonical_json, expand
-from vntransfer_lab.runner.display import Watcher
 from vntransfer_lab.runner.kinds import load_kind
-from vntransfer_lab.runner.options import check_names
+from vntransfer_lab.runner.plan import Watcher
 from vntransfer_lab.runner.preset import Preset
 from vntransfer_lab.runner.records import CellOutcome, Record
 from vntransfer_lab.runner.run import compute_cells
@@ -110,11 +109,13 @@ def verify(
             f"{folder}: its trials follow from each other, so that none can be computed alone; run "
             f"the search again into another folder and compare"
         )
-    checks.whole("cells", cells, minimum=1)
+    whole("cells", cells, minimum=1)
     left = [record for record in records if record.status == "done"]
     for name, values in (("data", data), ("target", targets), ("method", methods)):
         if values:
-            check_names(values, {getattr(record, name) for record in left}, name)
+            present = sorted({getattr(record, name) for record in left})
+            for value in values:
+                one_of(name, value, present)
             left = [record for record in left if getattr(record, name) in values]
     if not left:
         raise StoreError(f"{folder}: no finished cell fits; see vnt bench report {folder}")

@@ -8,10 +8,11 @@ from functools import cached_property
 from itertools import product
 from typing import Any
 
+from vntransfer.checks import one_of
+from vntransfer_lab.errors import PresetError
 from vntransfer_lab.runner.kinds import load_kind
-from vntransfer_lab.runner.options import Settings, check_names
 from vntransfer_lab.runner.preset import Preset
-from vntransfer_lab.runner.selection import PARTIAL, RULES
+from vntransfer_lab.runner.schema import Settings
 
 
 def canonical_json(value: Any) -> str:
@@ -70,15 +71,11 @@ class Cell(Identity):
     ----------
     condition
         Names of the settings that the preset's grid varies.
-    limits
-        Pairs (step, value) of a search with a pruner: the cell is stopped where its criterion is
-        larger. They follow from the trials before it.
     given
         Pairs (key, metric) of the cells that came first (see `Kind`), without those that failed.
     """
 
     condition: tuple[str, ...] = ()
-    limits: tuple[tuple[int, float], ...] = ()
     given: tuple[tuple[str, float], ...] = ()
 
     @cached_property
@@ -92,12 +89,6 @@ class Cell(Identity):
         """A few words for people: what distinguishes it from its neighbors."""
         varied = [f"{name}={self.settings[name]}" for name in self.condition]
         return " ".join([self.data, self.target, *varied, self.method, f"seed {self.seed}"])
-
-    def stopped(self, step: int, values: Mapping[str, float]) -> bool:
-        """Whether a search stops the cell after this step."""
-        criterion = RULES[self.selection][0]
-        seen = values.get(f"{criterion}{PARTIAL}", values.get(str(criterion)))
-        return seen is not None and any(step == s and seen > limit for s, limit in self.limits)
 
 
 def points(fixed: Settings, grid: Mapping[str, list[Any]]) -> Iterator[Settings]:
@@ -124,11 +115,10 @@ def expand(preset: Preset) -> list[Cell]:
 
     Examples
     --------
-    >>> from vntransfer_lab.runner.preset import check
-    >>> raw = {"title": "t", "experiment": "smoke", "data": "synthetic", "methods": {"ridge": {}}}
-    >>> cells = expand(check(raw | {"seeds": 2, "targets": ["s1"]}, "mine"))
+    >>> from vntransfer_lab.runner.preset import load_preset
+    >>> cells = expand(load_preset("smoke", methods=["constant"], seeds=2, targets=["s1"]))
     >>> [(cell.target, cell.method, cell.seed) for cell in cells]
-    [('s1', 'ridge', 0), ('s1', 'ridge', 1)]
+    [('s1', 'constant', 0), ('s1', 'constant', 1)]
     """
     kind = load_kind(preset.experiment)
     cells: dict[str, Cell] = {}
@@ -159,5 +149,6 @@ def expand(preset: Preset) -> list[Cell]:
                                 condition=tuple(preset.grid),
                             )
                             cells.setdefault(cell.key, cell)
-    check_names(preset.targets, known, "targets")
+    for target in preset.targets:
+        one_of("targets", target, sorted(known), error=PresetError)
     return list(cells.values())

@@ -1,7 +1,7 @@
 """Checkpoints in the middle of cells: a folder of its own for every cell that is computed.
 
 ``DIR/checkpoints/KEY`` exists while a cell is computed or was interrupted; the runner removes it
-when the outcome of the cell is stored. Kinds of experiments that train for long ask `scratch`.
+when the outcome of the cell is stored.
 """
 
 import json
@@ -9,9 +9,8 @@ import math
 import os
 import shutil
 import time
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Container, Iterator
 from contextlib import contextmanager, suppress
-from contextvars import ContextVar
 from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
@@ -25,23 +24,6 @@ FOLDER_NAME = "checkpoints"
 SECONDS_VARIABLE = "VNT_CHECKPOINT_SECONDS"
 SECONDS = 20.0
 """Time between two checkpoints of a cell: shorter cells write none."""
-
-_SPENT = "seconds.json"
-_current: ContextVar[Paced | None] = ContextVar("scratch", default=None)
-
-
-def scratch() -> Paced | None:
-    """Give the place for checkpoints of the cell that is computed here and now, if there is one.
-
-    What a cell finds there is from an earlier, interrupted computation of the same cell by the
-    same versions of vntransfer and torch.
-
-    Examples
-    --------
-    >>> scratch() is None
-    True
-    """
-    return _current.get()
 
 
 def checkpoint_seconds() -> float:
@@ -62,41 +44,38 @@ def checkpoint_seconds() -> float:
     return seconds
 
 
-@contextmanager
-def keeping(folder: Path | None, key: str) -> Iterator[Callable[[], float]]:
-    """Let `scratch` give a cell's place inside the block; without a folder there is none.
+class CellCheckpoint:
+    """Where a cell that is computed keeps its state, and how long it took so far.
 
     Parameters
     ----------
     folder
-        Folder of the checkpoints of all cells.
+        Folder of the checkpoints of all cells; None: the cell keeps nothing.
     key
         Of the cell.
 
-    Yields
-    ------
-    callable
-        Seconds that the cell took so far, those before an interruption included.
+    Attributes
+    ----------
+    place : Paced or None
+        The cell's own folder: ``run(cell, place)`` of its kind writes states there.
     """
-    start = time.perf_counter()
-    if folder is None:
-        yield lambda: time.perf_counter() - start
-        return
-    own = folder / key / _versions()
-    earlier = _spent_before(own)
 
-    def spent() -> float:
-        return earlier + time.perf_counter() - start
+    def __init__(self, folder: Path | None, key: str) -> None:
+        self._start, self._earlier = time.perf_counter(), 0.0
+        self.place: Paced | None = None
+        if folder is not None:
+            own = folder / key / _versions()
+            self._noted = own / "seconds.json"
+            self._earlier = _number(self._noted)
+            self.place = Paced(own, Pace(checkpoint_seconds(), self._note))
 
-    def note() -> None:
-        with atomic_write(own / _SPENT, "w") as file:
-            json.dump(spent(), file)
+    def seconds(self) -> float:
+        """Give the time that the cell took so far, also before an interruption."""
+        return self._earlier + time.perf_counter() - self._start
 
-    token = _current.set(Paced(own, Pace(checkpoint_seconds(), note)))
-    try:
-        yield spent
-    finally:
-        _current.reset(token)
+    def _note(self) -> None:
+        with atomic_write(self._noted, "w") as file:
+            json.dump(self.seconds(), file)
 
 
 @lru_cache(maxsize=1)
@@ -104,9 +83,9 @@ def _versions() -> str:
     return f"vntransfer-{__version__}-torch-{version('torch')}"
 
 
-def _spent_before(own: Path) -> float:
+def _number(file: Path) -> float:
     try:
-        return float(json.loads((own / _SPENT).read_text("utf-8")))
+        return float(json.loads(file.read_text("utf-8")))
     except (OSError, ValueError, TypeError):
         return 0.0
 

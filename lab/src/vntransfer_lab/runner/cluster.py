@@ -9,9 +9,7 @@ import logging
 import os
 import signal
 import time
-import uuid
-import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
@@ -22,36 +20,29 @@ from typing import Any, Self
 
 from vntransfer_lab.errors import ClusterError
 from vntransfer_lab.runner.cells import Cell, canonical_json
+from vntransfer_lab.runner.engines import Engine
 from vntransfer_lab.runner.kinds import load_kind
 from vntransfer_lab.runner.provenance import versions
 from vntransfer_lab.runner.records import CellOutcome
-from vntransfer_lab.runner.running_cells import BEAT_SECONDS
+from vntransfer_lab.runner.running import BEAT_SECONDS
+from vntransfer_lab.runner.store_file import STORE_NAME
 from vntransfer_lab.runner.workers import compute, variables
 
-Data = tuple[str, str, str, str]
-"""Kind of experiment, data set, settings as JSON, hash of what cells read of it."""
-
 CONNECT_SECONDS = 20
-INSPECT_SECONDS = 600
 CLOSE_SECONDS = 30
 NO_WORKER_SECONDS = 60
 """How long a run waits for a new worker when all are gone."""
 
-_KEPT = "finished cells are kept: the same command goes on"
+_KEPT = "finished cells are kept: rerun the same command to resume"
 
 
-def data_of(cell: Cell) -> Data:
-    """Name the data that a cell reads."""
-    return cell.experiment, cell.data, canonical_json(cell.settings), cell.data_hash
-
-
-class Cluster:
+class Cluster(Engine):
     """Workers of a dask cluster.
 
     Parameters
     ----------
-    cells
-        What is to be computed: every worker must have the data and the versions for it.
+    most
+        Number of cells: an own cluster has no more workers.
     checkpoints
         Folder for the checkpoints of cells, used by the workers that see it.
     jobs
@@ -61,13 +52,11 @@ class Cluster:
     """
 
     def __init__(
-        self, cells: Sequence[Cell], checkpoints: Path, *, jobs: int | None, scheduler: str | None
+        self, most: int, checkpoints: Path, *, jobs: int | None, scheduler: str | None
     ) -> None:
-        self._data = sorted({data_of(cell) for cell in cells})
-        self._limit, self._most = jobs, len(cells)
-        self._address = scheduler
+        super().__init__()
+        self._most, self._limit, self._address = most, jobs, scheduler
         self._checkpoints = checkpoints
-        self._token = f"seen-{uuid.uuid4().hex}"
         self._numbers = count()
         self._tasks: dict[Future[CellOutcome], Any] = {}
         self._own: Any = None
@@ -83,7 +72,7 @@ class Cluster:
             ) from None
         address = self._address
         if address is None:
-            self._own = self._start(min(self._limit or os.cpu_count() or 1, self._most))
+            self._own = _start_cluster(min(self._limit or os.cpu_count() or 1, self._most))
             address = self._own.scheduler_address
         try:
             self._client = Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
@@ -100,8 +89,6 @@ class Cluster:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *exception: object) -> None:
-        with suppress(OSError):
-            (self._checkpoints / self._token).rmdir()
         if kind is not None:
             with suppress(Exception):  # a scheduler that is lost cannot be told
                 self._client.cancel(list(self._tasks.values()), force=True)
@@ -114,18 +101,16 @@ class Cluster:
     def jobs(self) -> int:
         """Number of workers, at most as many as were asked for."""
         if time.monotonic() - self._asked > BEAT_SECONDS:  # some may have come or gone
-            self.check()
+            self._check()
         return max(1, min(self._limit or self._workers, self._workers))
 
-    def submit(self, cell: Cell) -> "Future[CellOutcome]":
-        """Start a cell."""
+    def _start(self, cell: Cell) -> "Future[CellOutcome]":
         outcome: Future[CellOutcome] = Future()
         task = self._client.submit(
             compute_there,
             cell,
             versions(),
             self._checkpoints,
-            self._token,
             key=f"{cell.key}-{next(self._numbers)}",
             pure=False,
         )
@@ -133,7 +118,7 @@ class Cluster:
         task.add_done_callback(partial(self._pass_on, outcome))
         return outcome
 
-    def check(self) -> None:
+    def _check(self) -> None:
         """Raise when the scheduler or all workers are gone."""
         now = self._asked = time.monotonic()
         try:
@@ -148,69 +133,22 @@ class Cluster:
                 f"{NO_WORKER_SECONDS} s; start some; {_KEPT}"
             )
 
-    def _start(self, jobs: int) -> Any:
-        """Start a cluster on this machine; a dead worker is judged by the runner, as locally."""
-        import dask
-        from distributed import LocalCluster
-
-        with dask.config.set({"distributed.scheduler.allowed-failures": 0}):
-            return LocalCluster(
-                n_workers=jobs,
-                threads_per_worker=1,
-                processes=True,
-                host="127.0.0.1",
-                dashboard_address="127.0.0.1:0",
-                memory_limit=0,
-                silence_logs=logging.CRITICAL,
-                env=variables(),
-            )
-
     def _inspect(self) -> None:
-        """Refuse workers that would give other results than this machine."""
+        """Wait for the first worker, and refuse those with more than one thread."""
+        address = self._client.scheduler.address
         try:
             self._client.wait_for_workers(1, timeout=CONNECT_SECONDS)
         except TimeoutError:
             raise ClusterError(
-                f"scheduler {self._client.scheduler.address}: has no workers; start some with: "
-                f"dask worker {self._client.scheduler.address} --nthreads 1"
+                f"scheduler {address}: has no workers; start some with: "
+                f"dask worker {address} --nthreads 1"
             ) from None
-        (self._checkpoints / self._token).mkdir(parents=True)
-        threads = self._client.nthreads()
-        self._workers = len(threads)
-        self._alive = self._asked = time.monotonic()
-        tasks = {
-            address: self._client.submit(
-                inspect_worker,
-                self._data,
-                versions(),
-                self._checkpoints / self._token,
-                workers=[address],
-                allow_other_workers=False,
-                key=f"inspect-{address}-{self._token}",
-                pure=False,
-            )
-            for address in threads
-        }
-        amiss, blind = [], []
-        for address, task in tasks.items():
-            try:
-                lacks, sees = task.result(timeout=INSPECT_SECONDS)
-            except Exception as error:
-                lacks, sees = [f"{type(error).__name__}: {error}"], True
-            if threads[address] > 1:
-                lacks = [*lacks, f"has {threads[address]} threads: start it with --nthreads 1"]
-            if lacks:
-                amiss.append(f"worker {address}: {'; '.join(lacks)}")
-            elif not sees:
-                blind.append(address)
-        if amiss:
-            raise ClusterError("\n".join(amiss))
-        if blind:
-            warnings.warn(
-                f"{len(blind)} of {len(threads)} workers do not see {self._checkpoints} (first: "
-                f"{blind[0]}): cells that are interrupted there begin anew",
-                stacklevel=2,
-            )
+        for worker, threads in self._client.nthreads().items():
+            if threads > 1:
+                raise ClusterError(
+                    f"worker {worker}: has {threads} threads: start it with --nthreads 1"
+                )
+        self._check()
 
     def _pass_on(self, outcome: "Future[CellOutcome]", task: Any) -> None:
         """Turn what became of a task into a future of the standard library."""
@@ -255,11 +193,22 @@ class Cluster:
             self._own = None
 
 
-def inspect_worker(
-    data: Sequence[Data], wanted: Mapping[str, str], token: Path
-) -> tuple[list[str], bool]:
-    """Say what this worker lacks, and whether it sees the folder of the run."""
-    return [fault for own in data if (fault := amiss(own))] + differing(wanted), token.is_dir()
+def _start_cluster(jobs: int) -> Any:
+    """Start a cluster on this machine; a dead worker is judged by the runner, as locally."""
+    import dask
+    from distributed import LocalCluster
+
+    with dask.config.set({"distributed.scheduler.allowed-failures": 0}):
+        return LocalCluster(
+            n_workers=jobs,
+            threads_per_worker=1,
+            processes=True,
+            host="127.0.0.1",
+            dashboard_address="127.0.0.1:0",
+            memory_limit=0,
+            silence_logs=logging.CRITICAL,
+            env=variables(),
+        )
 
 
 def differing(wanted: Mapping[str, str]) -> list[str]:
@@ -281,28 +230,27 @@ def differing(wanted: Mapping[str, str]) -> list[str]:
 
 
 @lru_cache(maxsize=256)
-def amiss(data: Data) -> str:
+def _amiss(experiment: str, data: str, settings: str, expected: str) -> list[str]:
     """Say what is wrong with a data set here, or nothing."""
-    experiment, name, settings, expected = data
     try:
-        found = load_kind(experiment).fingerprint(name, json.loads(settings))
+        found = load_kind(experiment).fingerprint(data, json.loads(settings))
     except Exception as error:
-        return f"cannot read {name!r} ({type(error).__name__}: {error})"
-    return "" if found == expected else f"has other data {name!r} than the client"
+        return [f"cannot read {data!r} ({type(error).__name__}: {error})"]
+    return [] if found == expected else [f"has other data {data!r} than the client"]
 
 
-def compute_there(
-    cell: Cell, wanted: Mapping[str, str], checkpoints: Path, token: str
-) -> CellOutcome:
-    """Compute a cell on a worker, which may have come later than the inspection."""
+def compute_there(cell: Cell, wanted: Mapping[str, str], checkpoints: Path) -> CellOutcome:
+    """Compute a cell on a worker that has the versions and the data of the client."""
     import torch
     from distributed import get_worker
     from threadpoolctl import threadpool_limits
 
-    lacks = differing(wanted) or [fault for fault in [amiss(data_of(cell))] if fault]
+    own = (cell.experiment, cell.data, canonical_json(cell.settings), cell.data_hash)
+    lacks = differing(wanted) or _amiss(*own)
     if lacks:
         address = get_worker().address
         raise ClusterError(f"worker {address}: {'; '.join(lacks)}; stop it; {_KEPT}")
     torch.set_num_threads(1)
+    seen = (checkpoints.parent / STORE_NAME).is_file()  # the run folder, on a shared disk
     with threadpool_limits(1):
-        return compute(cell, checkpoints if (checkpoints / token).is_dir() else None)
+        return compute(cell, checkpoints if seen else None)

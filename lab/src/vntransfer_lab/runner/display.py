@@ -2,41 +2,18 @@
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Protocol, Self
+from collections.abc import Callable
+from typing import Self
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.text import Text
 
 from vntransfer_lab.runner.cells import Cell
 from vntransfer_lab.runner.durations import RATE_CELLS, cell_rate, seconds_left, seconds_text
+from vntransfer_lab.runner.plan import RunState
 from vntransfer_lab.runner.records import CellOutcome
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-
-class Watcher(Protocol):
-    """What the runner tells whoever watches it."""
-
-    def begin(self, total: int, finished: int) -> None:
-        """Hear that ``finished`` of ``total`` cells were there already."""
-
-    def running(self, cells: Iterable[Cell]) -> None:
-        """Hear which cells are being computed."""
-
-    def end(self, cell: Cell, outcome: CellOutcome) -> None:
-        """Hear that a cell is done or failed."""
-
-
-class Silent:
-    """Watches without a word."""
-
-    def begin(self, total: int, finished: int) -> None:
-        """Say nothing."""
-
-    def running(self, cells: Iterable[Cell]) -> None:
-        """Say nothing."""
-
-    def end(self, cell: Cell, outcome: CellOutcome) -> None:
-        """Say nothing."""
 
 
 class Display:
@@ -55,18 +32,8 @@ class Display:
     """
 
     def __init__(
-        self, console: "Console | None" = None, clock: Callable[[], float] = time.monotonic
+        self, console: Console | None = None, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        from rich.console import Console
-        from rich.live import Live
-        from rich.progress import (
-            BarColumn,
-            MofNCompleteColumn,
-            Progress,
-            TextColumn,
-            TimeElapsedColumn,
-        )
-
         self._clock = clock
         self._began = clock()
         self._ends = deque[float](maxlen=RATE_CELLS)
@@ -93,44 +60,38 @@ class Display:
         if self._console.is_terminal:
             self._live.stop()
 
-    def begin(self, total: int, finished: int) -> None:
-        """Show how many cells were there already."""
-        self._began = self._clock()
-        self._progress.update(self._task, total=total, completed=finished)
-        if finished:
-            self._console.print(f"{finished} of {total} cells were finished before")
-
-    def running(self, cells: Iterable[Cell]) -> None:
-        """Show the cells that are being computed."""
+    def __call__(self, state: RunState) -> None:
+        """Show how far the run is, and say at once what failed."""
+        task = self._progress.tasks[0]
+        if task.total is None:
+            self._began = self._clock()
+            if state.finished:
+                self._console.print(f"{state.finished} of {state.total} cells were finished before")
+        before = int(task.completed)
+        self._progress.update(self._task, total=state.total, completed=state.finished)
+        if state.ended is not None:
+            self._end(*state.ended)
+            tenths = [done * 10 // state.total for done in (before, state.finished)]
+            if not self._console.is_terminal and tenths[0] < tenths[1]:
+                said = (f"{state.finished} of {state.total} cells", self._left())
+                self._console.print(", ".join(filter(None, said)))
         if self._console.is_terminal:
-            from rich.console import Group
-            from rich.text import Text
-
-            lines = [Text(f"  {cell.label}", style="dim", overflow="ellipsis") for cell in cells]
+            lines = [
+                Text(f"  {cell.label}", style="dim", overflow="ellipsis") for cell in state.running
+            ]
             self._progress.update(self._task, left=self._left())
             self._live.update(Group(self._progress, *lines))
 
-    def end(self, cell: Cell, outcome: CellOutcome) -> None:
-        """Advance, and say at once what failed."""
-        from rich.text import Text
-
+    def _end(self, cell: Cell, outcome: CellOutcome) -> None:
         now = self._clock()
         if not self._ends:  # the start of the workers tells nothing of the rate
             self._began = max(self._began, now - outcome.seconds)
         self._ends.append(now)
-        self._progress.advance(self._task)
         if outcome.error:
             self._failed += 1
             self._progress.update(self._task, description=f"cells ({self._failed} failed)")
             reason = outcome.error.splitlines()[0]
             self._console.print(Text(f"failed: {cell.label}: {reason}", style="red"))
-        task = self._progress.tasks[0]
-        if not self._console.is_terminal and task.total:
-            total, completed = int(task.total), int(task.completed)
-            if completed * 10 // total > (completed - 1) * 10 // total:
-                self._console.print(
-                    ", ".join(filter(None, (f"{completed} of {total} cells", self._left())))
-                )
 
     def _left(self) -> str:
         """Write the time left; empty while too few cells are finished, or none is left."""

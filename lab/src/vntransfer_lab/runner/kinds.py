@@ -4,19 +4,18 @@ A kind says which settings and methods a preset may name, how one cell is comput
 results are shown; everything else (presets, cells, store, parallel runs, statistics) is shared.
 """
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from vntransfer.checks import one_of
 from vntransfer.step_times import StepTimes
+from vntransfer.storage.pacing import Paced
 from vntransfer_lab.errors import PresetError
-from vntransfer_lab.runner.options import Option, Settings, check_names
+from vntransfer_lab.runner.schema import Schema, Settings
 
 if TYPE_CHECKING:
-    from vntransfer_lab.reports.drawings import Drawing
-    from vntransfer_lab.reports.report import Report
-    from vntransfer_lab.reports.tables import ReportTable
     from vntransfer_lab.runner.cells import Cell
 
 CellSteps = Generator[tuple[int, Mapping[str, float]], None, StepTimes]
@@ -39,10 +38,10 @@ class CellMethod:
     """A method of an experiment: its hyper-parameters and the version of its results.
 
     Raise the version whenever a change of the code changes what the method computes: finished
-    cells of the old version are then computed anew.
+    cells of the old version are then computed again.
     """
 
-    options: Mapping[str, Option] = field(default_factory=dict)
+    options: type[Schema] = Schema
     version: int = 1
 
 
@@ -74,16 +73,20 @@ class Kind:
         ``fingerprint(data, settings)``: hash of the data that a cell reads; raises `DataError`
         when the data set is absent.
     run
-        ``run(cell)`` yields ``(step, {metric: value})``, once or once per epoch; a generator can
-        return the `StepTimes` of its training, which become the cost of the cell.
+        ``run(cell, checkpoint)`` yields ``(step, {metric: value})``, once or once per epoch; a
+        generator can return the `StepTimes` of its training, which become the cost of the cell.
+        ``checkpoint`` is the cell's own folder and how often a state is worth writing there; None:
+        an interrupted cell starts from the beginning. What a cell finds in the folder is from an
+        earlier, interrupted computation of the same cell by the same versions of vntransfer and
+        torch.
     canonical
         ``canonical(data, settings)``: the settings with those that have no effect set to one
         value, so that equal cells get equal keys.
     tables
-        ``tables(report)``: the tables of a report; by default those of
-        `vntransfer_lab.reports.report.standard`.
+        ``"module:function"`` that gives the tables of a `vntransfer_lab.reports.report.Report`; by
+        default `vntransfer_lab.reports.report.standard`. Named, not imported: workers need none.
     figures
-        ``figures(report)`` yields `vntransfer_lab.reports.drawings.Drawing`; by default
+        Likewise, yields `vntransfer_lab.reports.drawings.Drawing`; by default
         `vntransfer_lab.reports.drawings.standard`.
     higher_is_better
         Direction of the metric.
@@ -100,14 +103,14 @@ class Kind:
     summary: str
     version: int
     metric: str
-    settings: Mapping[str, Option]
+    settings: type[Schema]
     methods: Mapping[str, CellMethod]
     targets: Callable[[str, Settings], Sequence[str]]
     fingerprint: Callable[[str, Settings], str]
-    run: "Callable[[Cell], Iterable[tuple[int, Mapping[str, float]]]]"
+    run: "Callable[[Cell, Paced | None], Iterable[tuple[int, Mapping[str, float]]]]"
     canonical: Callable[[str, Settings], Settings] = _unchanged
-    tables: "Callable[[Report], list[ReportTable]] | None" = None
-    figures: "Callable[[Report], Iterator[Drawing]] | None" = None
+    tables: str = ""
+    figures: str = ""
     higher_is_better: bool = False
     domains: Callable[[str, Settings], Mapping[str, tuple[Any, Any]]] | None = None
     first: "Callable[[Cell], Sequence[Cell]]" = _none
@@ -126,7 +129,7 @@ def load_kind(name: str) -> Kind:
     vntransfer_lab.errors.PresetError: experiment: cannot import 'my.experiment' (...)
     """
     if "." not in name or name.startswith("."):
-        check_names([name], KINDS, "experiment")
+        one_of("experiment", name, KINDS, error=PresetError)
     try:
         kind = import_module(KINDS.get(name, name)).KIND
     except (ImportError, AttributeError, ValueError) as error:

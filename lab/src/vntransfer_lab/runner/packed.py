@@ -7,17 +7,19 @@ where that is known. Every report reads such a folder as it reads a run folder.
 
 import io
 import json
-from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from vntransfer import __version__
 from vntransfer.storage.files import atomic_write, file_hash
 from vntransfer.tables.files import parquet_rows
 from vntransfer_lab.errors import StoreError
 from vntransfer_lab.runner.cells import IDENTITY, canonical_json
-from vntransfer_lab.runner.preset import Preset, restore
+from vntransfer_lab.runner.preset import Preset
 from vntransfer_lab.runner.records import JSON_COLUMNS, Cost, Record
 
 RUN_NAME = "run.json"
@@ -46,11 +48,8 @@ def pack(folder: str | Path, out: str | Path) -> int:
     StoreError
         Cells are missing or failed: half a run is no result.
     """
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     from vntransfer_lab.runner.provenance import read_provenance
-    from vntransfer_lab.runner.store import read_costs, read_records
+    from vntransfer_lab.runner.store import read_records
 
     preset, records, _ = read_records(folder)
     unfinished = sum(record.status != "done" for record in records)
@@ -59,8 +58,8 @@ def pack(folder: str | Path, out: str | Path) -> int:
             f"{folder}: {unfinished} of {len(records)} cells are not done; finish the run with "
             f"vnt bench retry {folder}"
         )
-    costs = read_costs(folder)
-    table = pa.table(_columns(records, costs), schema=_schema(pa, with_costs=bool(costs)))
+    with_costs = any(record.cost is not None for record in records)
+    table = pa.table(_columns(records), schema=_schema(with_costs))
     buffer = io.BytesIO()
     pq.write_table(table, buffer, compression="zstd", compression_level=19)
     with atomic_write(Path(out, CELLS_NAME)) as file:
@@ -102,23 +101,18 @@ def read_packed(folder: str | Path) -> tuple[Preset, list[Record]]:
     if found != described["sha256"]:
         raise StoreError(
             f"{path}: has sha256 {found}, {RUN_NAME} says {described['sha256']}; the two files do "
-            "not belong together: take both anew"
+            "not belong together: fetch both again"
         )
     records = []
     for row in parquet_rows(path):
-        row.pop("cost", None)
+        cost = row.pop("cost", None)  # older results do not tell
         metrics: dict[str, dict[int, float]] = {}
         for item in row.pop("metrics"):
             metrics.setdefault(item["name"], {})[item["step"]] = item["value"]
         row.update({name: json.loads(row[name]) for name in JSON_COLUMNS})
+        row["cost"] = None if cost is None else Cost(**cost)
         records.append(Record(**row, metrics=metrics))
-    return restore(described["preset"]), records
-
-
-def read_packed_costs(folder: str | Path) -> dict[str, Cost]:
-    """Costs of the cells of packed results, by their keys; older results do not tell."""
-    rows = parquet_rows(Path(folder, CELLS_NAME), ["key", "cost"])
-    return {row["key"]: Cost(**row["cost"]) for row in rows if row.get("cost") is not None}
+    return Preset(**described["preset"]), records
 
 
 def read_description(folder: str | Path) -> dict[str, Any]:
@@ -128,7 +122,7 @@ def read_description(folder: str | Path) -> dict[str, Any]:
         described = json.loads(path.read_text(encoding="utf-8"))
         version = described["format"]
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise StoreError(f"{path}: cannot be read ({error}); take it anew") from None
+        raise StoreError(f"{path}: cannot be read ({error}); fetch it again") from None
     if version != _FORMAT:
         raise StoreError(
             f"{path}: has format {version}, this vntransfer knows {_FORMAT}; use the version that "
@@ -137,7 +131,7 @@ def read_description(folder: str | Path) -> dict[str, Any]:
     return dict(described)
 
 
-def _schema(pa: Any, *, with_costs: bool) -> Any:
+def _schema(with_costs: bool) -> pa.Schema:
     metric = pa.struct([("name", pa.string()), ("step", pa.int32()), ("value", pa.float64())])
     kinds = {"seed": pa.int64(), "seconds": pa.float64()}
     columns = [(name, kinds.get(name, pa.string())) for name in _COLUMNS]
@@ -148,7 +142,7 @@ def _schema(pa: Any, *, with_costs: bool) -> Any:
     return pa.schema(columns)
 
 
-def _columns(records: list[Record], costs: Mapping[str, Cost]) -> dict[str, list[Any]]:
+def _columns(records: list[Record]) -> dict[str, list[Any]]:
     columns: dict[str, list[Any]] = {
         name: [
             canonical_json(getattr(record, name)) if name in JSON_COLUMNS else getattr(record, name)
@@ -159,12 +153,9 @@ def _columns(records: list[Record], costs: Mapping[str, Cost]) -> dict[str, list
     columns["metrics"] = [
         [
             {"name": name, "step": step, "value": value}
-            for name, steps in record.metrics.items()
-            for step, value in steps.items()
+            for step, name, value in record.outcome().rows
         ]
         for record in records
     ]
-    if costs:
-        found = [costs.get(record.key) for record in records]
-        columns["cost"] = [None if cost is None else asdict(cost) for cost in found]
+    columns["cost"] = [None if record.cost is None else asdict(record.cost) for record in records]
     return columns

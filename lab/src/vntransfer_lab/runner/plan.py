@@ -41,6 +41,29 @@ class LeftOut:
     methods: dict[str, int] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class RunState:
+    """What the runner tells whoever watches it.
+
+    Parameters
+    ----------
+    total, finished
+        Number of all cells, and of those that are done or failed.
+    running
+        Cells that are being computed.
+    ended
+        The cell that has just ended, and its outcome; None: others run now, nothing ended.
+    """
+
+    total: int
+    finished: int
+    running: Sequence[Cell] = ()
+    ended: tuple[Cell, CellOutcome] | None = None
+
+
+Watcher = Callable[[RunState], None]
+
+
 class RunPlan:
     """Says which cell comes next and hears what came out of it.
 
@@ -153,6 +176,12 @@ class RunPlan:
         if slot.waiting is not None:
             place = slot.place + len(slot.study.cells) - 1
             self._store.extend(place, slot.waiting)
+
+    def state(
+        self, running: Sequence[Cell] = (), ended: tuple[Cell, CellOutcome] | None = None
+    ) -> RunState:
+        """Tell how far the run is."""
+        return RunState(self.total, self.finished + self.computed, running, ended)
 
     def left_out(self) -> LeftOut:
         """Tell which cells are not finished: at the end of a run those that were not started."""

@@ -5,33 +5,68 @@ The format is described in ``docs/bench.md``; the shipped presets are the best e
 
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic.dataclasses import dataclass
+
+from vntransfer.checks import one_of, whole
 from vntransfer_lab.errors import PresetError
 from vntransfer_lab.runner.kinds import Kind, load_kind
-from vntransfer_lab.runner.options import Option, Settings, check_names, resolve, table
-from vntransfer_lab.runner.search_space import Search, check_search, restore_search
-from vntransfer_lab.runner.selection import RULES
+from vntransfer_lab.runner.schema import Schema, Settings, Values, listed, parse, resolve
+from vntransfer_lab.runner.search_space import Search, SearchTable, check_search
+from vntransfer_lab.runner.selection import RULES, Rule
 
-_KEYS = (
-    "title",
-    "experiment",
-    "data",
-    "targets",
-    "methods",
-    "common",
-    "seeds",
-    "selection",
-    "baseline",
-    "settings",
-    "grid",
-    "search",
-    "paper",
-)
 _MAX_SEEDS = 10_000
+
+
+def _listed_names(value: Any) -> Any:
+    return [value] if isinstance(value, str) else value
+
+
+def _counted_seeds(value: Any) -> Any:
+    if type(value) is not int:
+        return value
+    return list(range(whole("number of seeds", value, minimum=1, maximum=_MAX_SEEDS)))
+
+
+def _different(values: list[Any]) -> list[Any]:
+    if len(set(values)) < len(values):
+        raise ValueError(f"a value is given twice in {values}")
+    return values
+
+
+_Several = [Field(min_length=1), AfterValidator(_different)]
+Names = Annotated[list[str], BeforeValidator(_listed_names), *_Several]
+Seed = Annotated[int, Field(ge=0, le=2**32 - 1)]
+Seeds = Annotated[list[Seed], BeforeValidator(_counted_seeds), *_Several]
+
+
+class _Paper(Schema):
+    source: str = ""
+    claim: str = ""
+    values: dict[str, dict[str, dict[str, Any]]] = Field(default_factory=dict)
+
+
+class PresetTable(Schema):
+    """A preset as it is written; what depends on the kind of experiment is checked later."""
+
+    title: str
+    experiment: str
+    data: Names
+    methods: dict[str, dict[str, Any]]
+    targets: Names | None = None
+    common: Settings = Field(default_factory=dict)
+    seeds: Seeds = Field(5, validate_default=True)
+    selection: Rule = "fixed"
+    baseline: str = ""
+    settings: Settings = Field(default_factory=dict)
+    grid: dict[str, Values] = Field(default_factory=dict)
+    search: SearchTable | None = None
+    paper: _Paper = _Paper()
 
 
 @dataclass(frozen=True)
@@ -46,14 +81,14 @@ class Preset:
         A kind of experiment, see `vntransfer_lab.runner.kinds.load_kind`.
     data
         Names of data sets.
-    targets
-        Names of targets (streams); empty for all of each data set.
     methods
         Method -> its settings; ``grids`` adds values to choose from.
-    grids
-        Method -> setting -> values that the selection rule chooses from.
     seeds
         Seeds of the repetitions.
+    targets
+        Names of targets (streams); empty for all of each data set.
+    grids
+        Method -> setting -> values that the selection rule chooses from.
     selection
         The rule that chooses hyper-parameters and epoch.
     baseline
@@ -62,10 +97,10 @@ class Preset:
         Settings of the experiment.
     grid
         Setting -> values: conditions that are all run and all shown.
-    search
-        Trials of hyper-parameters, in place of ``grids``.
     paper
         ``source``, ``claim`` and ``values`` (data set -> target -> method -> metric -> value).
+    search
+        Trials of hyper-parameters, in place of ``grids``.
     """
 
     name: str
@@ -84,15 +119,8 @@ class Preset:
     search: Search | None = None
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain lists and dictionaries, for the store."""
+        """Plain lists and dictionaries, for the store: ``Preset(**stored)`` reads them."""
         return asdict(self)
-
-
-def restore(stored: Mapping[str, Any]) -> Preset:
-    """Turn what `Preset.as_dict` gave (and JSON made of it) back into a preset."""
-    lists = {key: tuple(stored[key]) for key in ("data", "seeds", "targets")}
-    search = stored.get("search")  # absent in older stores
-    return Preset(**{**stored, **lists, "search": restore_search(search) if search else None})
 
 
 def shipped() -> dict[str, str]:
@@ -111,6 +139,18 @@ def shipped() -> dict[str, str]:
     }
 
 
+def load_preset(name: str | Path, **changes: Any) -> Preset:
+    """Read a shipped preset or a ``.toml`` file, change it (see `override`) and check it.
+
+    Examples
+    --------
+    >>> load_preset("smoke", methods=["ridge"], seeds=2).seeds
+    (0, 1)
+    """
+    called, raw = read_preset(name)
+    return check(override(raw, **changes), called)
+
+
 def read_preset(name: str | Path) -> tuple[str, dict[str, Any]]:
     """Name and raw content of a shipped preset, or of a ``.toml`` file.
 
@@ -122,25 +162,24 @@ def read_preset(name: str | Path) -> tuple[str, dict[str, Any]]:
     'smoke'
     """
     path = Path(name)
+    called = path.stem if path.suffix == ".toml" else str(name)
     if path.suffix == ".toml":
         try:
             text = path.read_text("utf-8")
         except (OSError, UnicodeDecodeError) as error:
             raise PresetError(f"preset {str(path)!r}: cannot be read ({error})") from None
     else:
-        check_names([str(name)], shipped(), "preset (or a file that ends in .toml)")
+        one_of("preset (or a file that ends in .toml)", called, shipped(), error=PresetError)
         text = (resources.files("vntransfer_lab") / "presets" / f"{name}.toml").read_text("utf-8")
     try:
         raw = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise PresetError(f"preset {str(name)!r}: not valid TOML: {error}") from None
-    called = path.stem if path.suffix == ".toml" else str(name)
     if "extends" in raw:
-        base = Option("").check(raw.pop("extends"), f"{called}: extends")
-        check_names([base], shipped(), f"{called}: extends")
+        base = one_of(f"{called}: extends", raw.pop("extends"), shipped(), error=PresetError)
         inherited = read_preset(base)[1]
-        own = table(raw.get("methods", inherited["methods"]), f"{called}: methods")
-        if inherited.get("baseline") not in own:
+        own = raw.get("methods", inherited["methods"])
+        if inherited.get("baseline") not in parse(Settings, own, called, "methods"):
             inherited.pop("baseline", None)  # dropped with its method
         raw = {**inherited, **raw}
     return called, raw
@@ -189,7 +228,8 @@ def override(
     elif seeds is not None:
         changed["seeds"] = list(seeds)
     for key, value in (settings or {}).items():
-        path = key.split(".") if "." in key or key in _KEYS else ["settings", key]
+        top = "." in key or key in PresetTable.model_fields
+        path = key.split(".") if top else ["settings", key]
         if path[0] == "settings" and isinstance(changed.get("grid"), dict):
             changed["grid"].pop(path[-1], None)
         place = changed
@@ -203,6 +243,14 @@ def override(
     return changed
 
 
+def _first(given: Any, count: int) -> int | list[int]:
+    """Take the first seeds of a list, or just their number where the preset has no list."""
+    if not isinstance(given, list) or not all(type(seed) is int for seed in given) or not given:
+        return count
+    after = max(given) + 1
+    return [*given[:count], *range(after, after + count - len(given))] if count > 0 else count
+
+
 def check(raw: Mapping[str, Any], name: str) -> Preset:
     """Check the content of a preset and fill in all defaults.
 
@@ -213,137 +261,78 @@ def check(raw: Mapping[str, Any], name: str) -> Preset:
     {'ridge': {'alpha': 1.0}}
     >>> check(raw | {"seed": 5}, "mine")
     Traceback (most recent call last):
-    vntransfer_lab.errors.PresetError: mine: unknown 'seed' (did you mean 'seeds'?); known: ...
-    """
-    check_names(raw, _KEYS, name)
-    for key in ("title", "experiment", "data", "methods"):
-        if key not in raw:
-            raise PresetError(f"{name}: {key!r} is missing; add it")
-    experiment = Option("").check(raw["experiment"], f"{name}: experiment")
-    kind = load_kind(experiment)
-    shared = table(raw.get("common", {}), f"{name}: common")
-    known = {option for method in kind.methods.values() for option in method.options}
-    check_names(shared, known, f"{name}: common")
-    methods, grids = _methods(raw["methods"], shared, kind, f"{name}: methods")
-    baseline = Option("").check(raw.get("baseline", ""), f"{name}: baseline")
-    if baseline:
-        check_names([baseline], methods, f"{name}: baseline")
-    grid = table(raw.get("grid", {}), f"{name}: grid")
-    check_names(grid, kind.settings, f"{name}: grid")
-    selection = Option("", choices=tuple(RULES)).check(
-        raw.get("selection", "fixed"), f"{name}: selection"
-    )
-    if grids and RULES[selection][0] is None:
+    vntransfer_lab.errors.PresetError: mine: key: expected one of ..., got 'seed'; did you mean 'seeds'?
+    """  # noqa: E501
+    table = parse(PresetTable, raw, name)
+    kind = load_kind(table.experiment)
+    methods, grids = _methods(table, kind, name)
+    if table.baseline:
+        one_of(f"{name}: baseline", table.baseline, methods, error=PresetError)
+    if grids and (table.search is not None or RULES[table.selection][0] is None):
+        other = "a search" if table.search is not None else f"selection {table.selection!r}"
         raise PresetError(
-            f"{name}: selection {selection!r} cannot choose from the grid of "
-            f"{', '.join(grids)}; use another rule or drop the grid"
+            f"{name}: {other} cannot choose from the grid of {', '.join(grids)}; use another rule, "
+            "move the values to search.space or drop the grid"
         )
     search = None
-    if "search" in raw:
-        search = check_search(raw["search"], kind, methods, grids, selection, f"{name}: search")
-    given_settings = table(raw.get("settings", {}), f"{name}: settings")
+    if table.search is not None:
+        search = check_search(table.search, kind, list(methods), table.selection, name)
     return Preset(
         name=name,
-        title=Option("").check(raw["title"], f"{name}: title"),
-        experiment=experiment,
-        data=_names(raw["data"], f"{name}: data"),
-        targets=_names(raw["targets"], f"{name}: targets") if "targets" in raw else (),
+        title=table.title,
+        experiment=table.experiment,
+        data=tuple(table.data),
         methods=methods,
+        seeds=tuple(table.seeds),
+        targets=tuple(table.targets or ()),
         grids=grids,
-        seeds=_seeds(raw.get("seeds", 5), f"{name}: seeds"),
-        selection=selection,
-        baseline=baseline,
-        settings=resolve(kind.settings, given_settings, f"{name}: settings"),
-        grid={
-            key: _values(values, kind.settings[key], f"{name}: grid.{key}")
-            for key, values in grid.items()
-        },
-        paper=_paper(raw.get("paper", {}), kind, f"{name}: paper"),
+        selection=table.selection,
+        baseline=table.baseline,
+        settings=resolve(kind.settings, table.settings, name, "settings"),
+        grid=listed(kind.settings, table.grid, name, "grid"),
+        paper=_paper(table.paper, kind, name),
         search=search,
     )
 
 
-def _names(value: Any, where: str) -> tuple[str, ...]:
-    names = tuple(Option([""]).check([value] if isinstance(value, str) else value, where))
-    if len(set(names)) < len(names):
-        raise PresetError(f"{where}: a name is given twice in {list(names)}")
-    return names
-
-
-def _first(given: Any, count: int) -> int | list[int]:
-    """Take the first seeds of a list, or just their number where the preset has no list."""
-    if not isinstance(given, list) or not all(type(seed) is int for seed in given) or not given:
-        return count
-    after = max(given) + 1
-    return [*given[:count], *range(after, after + count - len(given))] if count > 0 else count
-
-
-def _seeds(value: Any, where: str) -> tuple[int, ...]:
-    if type(value) is int:
-        Option(1, low=1, high=_MAX_SEEDS).check(value, where)
-        return tuple(range(value))
-    seeds = tuple(Option([0], low=0, high=2**32 - 1).check(value, where))
-    if len(set(seeds)) < len(seeds):
-        raise PresetError(f"{where}: a seed is given twice in {list(seeds)}")
-    return seeds
-
-
-def _values(value: Any, option: Option, where: str) -> list[Any]:
-    if not isinstance(value, list) or not value:
-        raise PresetError(f"{where}: expected a non-empty list of values, got {value!r}")
-    return [option.check(item, f"{where}[{i}]") for i, item in enumerate(value)]
-
-
 def _methods(
-    value: Any, shared: Settings, kind: Kind, where: str
+    table: PresetTable, kind: Kind, name: str
 ) -> tuple[dict[str, Settings], dict[str, dict[str, list[Any]]]]:
-    given = table(value, where)
-    for name in kind.retired.keys() & given.keys():
-        raise PresetError(f"{where}: {kind.retired[name]}")
+    """Options of each method, and the values to choose from."""
+    given = dict(table.methods)
+    for method in kind.retired.keys() & given.keys():
+        raise PresetError(f"{name}: methods: {kind.retired[method]}")
     if given.get("all") == {}:
-        check_names(given, [*kind.methods, "all"], where)
-        given = {name: given.get(name, {}) for name in kind.methods}
+        del given["all"]
+        given = {method: given.pop(method, {}) for method in kind.methods} | given
     if not given:
-        raise PresetError(f"{where}: name at least one of {', '.join(kind.methods)}")
-    check_names(given, kind.methods, where)
+        raise PresetError(f"{name}: methods: name at least one of {', '.join(kind.methods)}")
+    known = {option for own in kind.methods.values() for option in own.options.model_fields}
+    for option in table.common:
+        one_of(f"{name}: common", option, sorted(known), error=PresetError)
     methods, grids = {}, {}
-    for name, content in given.items():
-        options = kind.methods[name].options
-        own = {option: shared[option] for option in shared if option in options}
-        fixed = own | table(content, f"{where}.{name}")
-        grid = table(fixed.pop("grid", {}), f"{where}.{name}.grid")
-        check_names(grid, options, f"{where}.{name}.grid")
-        methods[name] = resolve(options, fixed, f"{where}.{name}")
-        if grid:
-            grids[name] = {
-                key: _values(values, options[key], f"{where}.{name}.grid.{key}")
-                for key, values in grid.items()
-            }
+    for method, content in given.items():
+        one_of(f"{name}: methods", method, kind.methods, error=PresetError)
+        options = kind.methods[method].options
+        shared = {k: v for k, v in table.common.items() if k in options.model_fields}
+        fixed = shared | content
+        place = (name, "methods", method)
+        if grid := listed(options, fixed.pop("grid", {}), *place, "grid"):
+            grids[method] = grid
+        methods[method] = resolve(options, fixed, *place)
     return methods, grids
 
 
-def _paper(value: Any, kind: Kind, where: str) -> dict[str, Any]:
-    given = table(value, where)
-    check_names(given, ("source", "claim", "values"), where)
-    checked: dict[str, Any] = {
-        key: Option("").check(given[key], f"{where}.{key}")
-        for key in ("source", "claim")
-        if key in given
-    }
+def _paper(given: _Paper, kind: Kind, name: str) -> dict[str, Any]:
+    """Give the paper's words and values; one number is the experiment's metric."""
     values: dict[str, dict[str, dict[str, dict[str, float]]]] = {}
-    for data, targets in table(given.get("values", {}), f"{where}.values").items():
-        for target, numbers in table(targets, f"{where}.values.{data}").items():
-            place = f"{where}.values.{data}.{target}"
-            row = table(numbers, place)
-            check_names(row, kind.methods, place)
-            values.setdefault(data, {})[target] = {
-                method: _metrics(number, kind.metric, f"{place}.{method}")
-                for method, number in row.items()
-            }
-    return {**checked, "values": values}
-
-
-def _metrics(value: Any, metric: str, where: str) -> dict[str, float]:
-    """One number is the experiment's metric; a table names its metrics."""
-    named = value if isinstance(value, Mapping) else {metric: value}
-    return {name: Option(0.0).check(number, where) for name, number in named.items()}
+    for data, targets in given.values.items():
+        for target, row in targets.items():
+            place = (name, "paper", "values", data, target)
+            found = values.setdefault(data, {}).setdefault(target, {})
+            for method, value in row.items():
+                one_of(f"{name}: {'.'.join(place[1:])}", method, kind.methods, error=PresetError)
+                named = value if isinstance(value, Mapping) else {kind.metric: value}
+                found[method] = parse(dict[str, float], dict(named), *place, method)
+    said: dict[str, Any] = {key: getattr(given, key) for key in given.model_fields_set}
+    return said | {"values": values}

@@ -5,7 +5,6 @@ import os
 import platform
 import shlex
 import subprocess
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
@@ -127,23 +126,15 @@ def recorded(store: Store, detail: Mapping[str, Any]) -> Iterator[None]:
         Goes with it, beside versions, commit and machine.
     """
     here = {"versions": versions(), "revision": revision(_SOURCES), "machine": machine()}
-    whole = json.dumps({**detail, **here}, default=str)
-    with store.transaction() as connection:
-        row = "INSERT INTO invocations (began, detail) VALUES (?, ?)"
-        number = connection.execute(row, (time.time(), whole)).lastrowid
-
-    def end(how: str) -> None:
-        with store.transaction() as connection:
-            query = "UPDATE invocations SET ended = ?, how = ? WHERE id = ?"
-            connection.execute(query, (time.time(), how, number))
-
+    number = store.begin_invocation(json.dumps({**detail, **here}, default=str))
     try:
         yield
     except BaseException as reason:
+        how = "stopped" if isinstance(reason, KeyboardInterrupt) else f"failed: {reason}"
         with suppress(StoreError):  # the reason may be that the disk is full
-            end("stopped" if isinstance(reason, KeyboardInterrupt) else f"failed: {reason}")
+            store.end_invocation(number, how)
         raise
-    end("complete")
+    store.end_invocation(number, "complete")
 
 
 def read_provenance(folder: str | Path) -> dict[str, Any]:
@@ -178,17 +169,12 @@ def read_provenance(folder: str | Path) -> dict[str, Any]:
         described = read_description(folder)
         return {name: described[name] for name in ("invocations",) if name in described}
     with Store(folder) as store:
-        if not store.has("invocations"):
-            return {}
-        rows = store.read("SELECT began, ended, how, detail FROM invocations ORDER BY id")
-    if not rows:
-        return {}
-    return {
-        "invocations": [
-            {**json.loads(detail), "began": _iso(began), "ended": _iso(ended), "how": how}
-            for began, ended, how, detail in rows
+        told = [
+            json.loads(one.detail)
+            | {"began": _iso(one.began), "ended": _iso(one.ended), "how": one.how}
+            for one in store.invocations()
         ]
-    }
+    return {"invocations": told} if told else {}
 
 
 def _iso(seconds: float | None) -> str | None:

@@ -57,7 +57,22 @@ class Record(Identity):
     traceback: str | None = None
     warnings: str | None = None
     made_by: str = ""
+    cost: Cost | None = None
     metrics: dict[str, dict[int, float]] = field(default_factory=dict)
+
+    def outcome(self) -> CellOutcome:
+        """Give what came out of the cell when it was computed."""
+        rows = [
+            (step, name, v) for name, steps in self.metrics.items() for step, v in steps.items()
+        ]
+        return CellOutcome(
+            rows,
+            self.seconds or 0.0,
+            self.error or "",
+            warnings=(self.warnings or "").splitlines(),
+            cost=self.cost,
+            made_by=self.made_by,
+        )
 
 
 def flat_rows(records: Iterable[Record]) -> Iterator[dict[str, Any]]:

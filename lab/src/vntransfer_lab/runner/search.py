@@ -2,30 +2,27 @@
 
 A trial is an ordinary cell with its hyper-parameters in the identity; Optuna only says which comes
 next. A study holds nothing that the store does not: what it asks follows from its seed and from
-the results before, so a run that goes on asks the same questions again and finds the answers in
+the results before, so a run that is resumed asks the same questions again and finds the answers in
 the store. Trials of a study come one after another, whatever the number of workers.
 """
 
-import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, replace
+from dataclasses import replace
 from itertools import pairwise
-from statistics import median
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vntransfer_lab.errors import PresetError
 from vntransfer_lab.runner.cells import Cell, canonical_json, points
 from vntransfer_lab.runner.records import CellOutcome
 from vntransfer_lab.runner.search_space import Search, Space
-from vntransfer_lab.runner.selection import PARTIAL, PRUNED, RULES, best_step
+from vntransfer_lab.runner.selection import best_step, missing_metric
 
 if TYPE_CHECKING:
     import optuna
 
 STARTUP = 4
-"""Finished trials before the pruner stops anything."""
+"""Fewest trials that "tpe" draws at random before it learns from results."""
 
 REPEATS = 20
 """Points in a row that were tried before; then the next untried one is taken."""
@@ -58,10 +55,9 @@ class Study:
         metric: str,
         known: Callable[[str], CellOutcome | None] = lambda key: None,
     ) -> None:
-        self.template, self.search, self.metric = with_pruner(template, search), search, metric
+        self.template, self.search, self.metric = template, search, metric
         self.space = search.space[template.method]
         self.cells: list[Cell] = []
-        self._curves: list[Mapping[int, float]] = []
         self._study = _start(search, self.space, template.seed)
         self._trial: optuna.trial.Trial | None = None
         cell = self.ask()
@@ -86,7 +82,7 @@ class Study:
             hyper = self.template.hyper | _decode(self.space, self._trial.params)
             if canonical_json(hyper) not in tried:
                 break
-            self._study.tell(self._trial, state=_state("FAIL"))
+            self._study.tell(self._trial, state=_failed())
         else:
             hyper = next(
                 point
@@ -95,7 +91,7 @@ class Study:
             )
             self._study.enqueue_trial(_encode(self.space, hyper))
             self._trial = self._study.ask(_distributions(self.space))
-        self.cells.append(replace(self.template, hyper=hyper, limits=self._limits()))
+        self.cells.append(replace(self.template, hyper=hyper))
         return self.cells[-1]
 
     def tell(self, outcome: CellOutcome) -> Cell | None:
@@ -104,62 +100,21 @@ class Study:
         metrics: dict[str, dict[int, float]] = {}
         for step, name, value in outcome.rows:
             metrics.setdefault(name, {})[step] = value
-        criterion = RULES[self.template.selection][0]
-        curve = metrics.get(f"{criterion}{PARTIAL}", metrics.get(str(criterion), {}))
         found = best_step(metrics, self.template.selection, self.metric)
-        if not outcome.error and PRUNED not in metrics and found is None:
-            raise PresetError(
-                f"search: selection {self.template.selection!r} needs the metric {criterion!r}, "
-                f"which {self.template.method} did not record; recorded: "
-                f"{', '.join(sorted(metrics))}"
-            )
+        if not outcome.error and found is None:
+            raise missing_metric(self.template.selection, self.template.method, metrics)
         if len(self.cells) == self.search.trials or trial is None:
             return None  # nobody asks any more, and a grid refuses to hear of its last point
-        if outcome.error or found is None:
-            for step, value in curve.items():
-                trial.report(value, step)
-            self._study.tell(trial, state=_state("FAIL" if outcome.error else "PRUNED"))
+        if found is None:
+            self._study.tell(trial, state=_failed())
         else:
-            self._curves.append(curve)
             self._study.tell(trial, found[0])
         return self.ask()
 
-    def _limits(self) -> tuple[tuple[int, float], ...]:
-        """Medians of the finished trials at every step that all of them have."""
-        if self.search.pruner == "none" or len(self._curves) < STARTUP:
-            return ()
-        steps = sorted(set.intersection(*(set(curve) for curve in self._curves)))
-        return tuple((step, median(curve[step] for curve in self._curves)) for step in steps)
-
-
-def with_pruner(template: Cell, search: Search) -> Cell:
-    """Mark cells whose result depends on the other trials by a hash of the whole search.
-
-    Examples
-    --------
-    >>> from vntransfer_lab.runner.cells import expand
-    >>> from vntransfer_lab.runner.preset import check, read_preset
-    >>> cell = expand(check(read_preset("smoke")[1], "smoke"))[-1]
-    >>> search = Search("random", 2, {"boosting": {"rounds": [20, 60, 90]}})
-    >>> with_pruner(cell, search).key == cell.key
-    True
-    >>> with_pruner(cell, replace(search, pruner="median")).version
-    '1.1 median ...'
-    """
-    if search.pruner == "none":
-        return template
-    said = asdict(search) | {"space": search.space[template.method], "fixed": ()}
-    digest = hashlib.sha256(canonical_json(said).encode()).hexdigest()[:12]
-    return replace(template, version=f"{template.version} {search.pruner} {digest}")
-
 
 def _start(search: Search, space: Space, seed: int) -> "optuna.study.Study":
-    try:
-        import optuna
-    except ImportError:
-        raise PresetError(
-            "search: needs Optuna, which is not installed; pip install ./lab"
-        ) from None
+    import optuna
+
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     drawn = int(np.random.SeedSequence([search.seed, seed]).generate_state(1)[0])
     sampler: optuna.samplers.BaseSampler
@@ -174,10 +129,10 @@ def _start(search: Search, space: Space, seed: int) -> "optuna.study.Study":
     return optuna.create_study(sampler=sampler, direction="minimize")
 
 
-def _state(name: str) -> Any:
+def _failed() -> Any:
     from optuna.trial import TrialState
 
-    return TrialState[name]
+    return TrialState.FAIL
 
 
 def _distributions(space: Space) -> dict[str, Any]:

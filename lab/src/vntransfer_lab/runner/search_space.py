@@ -4,21 +4,38 @@ Plain data; the trials themselves are made in `vntransfer_lab.runner.search`.
 """
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
 
+from pydantic import Field
+from pydantic.dataclasses import dataclass
+
+from vntransfer.checks import one_of
 from vntransfer_lab.errors import PresetError
 from vntransfer_lab.runner.kinds import Kind
-from vntransfer_lab.runner.options import Option, Settings, check_names, table
+from vntransfer_lab.runner.schema import Schema, listed, parse, resolve
 from vntransfer_lab.runner.selection import RULES
-
-SAMPLERS = ("grid", "random", "tpe")
-PRUNERS = ("none", "median")
-_MAX_TRIALS = 10_000
 
 # option -> the values to try, or {"low": ..., "high": ..., "log": ...}
 Space = dict[str, Any]
+
+
+class SearchTable(Schema):
+    """The table ``[search]`` as it is written."""
+
+    sampler: Literal["grid", "random", "tpe"] = "grid"
+    trials: int | None = Field(None, ge=1, le=10_000)
+    seed: int = Field(0, ge=0, le=2**32 - 1)
+    fixed: list[str] = Field(default_factory=list)
+    space: dict[str, dict[str, Any]] = Field(default_factory=dict)
+
+
+class _Range(Schema):
+    """Numbers between two ends, which have the type of the option."""
+
+    low: Any
+    high: Any
+    log: bool = False
 
 
 @dataclass(frozen=True)
@@ -36,28 +53,15 @@ class Search:
         Method -> option -> values.
     seed
         Of the sampler; each repetition (seed of the cells) draws its own points.
-    pruner
-        "median" stops a trial that is worse than the median of the finished ones at the same step.
     fixed
         Methods that are not searched, beside those without options.
-
-    Examples
-    --------
-    >>> search = Search("grid", 2, {"ridge": {"alpha": [0.1, 10.0]}})
-    >>> search.size("ridge")
-    2
     """
 
     sampler: str
     trials: int
     space: dict[str, Space]
     seed: int = 0
-    pruner: str = "none"
     fixed: tuple[str, ...] = ()
-
-    def size(self, method: str) -> float:
-        """Return the number of points in a method's space, infinite for ranges of numbers."""
-        return size(self.space[method])
 
 
 def size(space: Space) -> float:
@@ -80,20 +84,10 @@ def size(space: Space) -> float:
     )
 
 
-def restore_search(stored: Mapping[str, Any]) -> Search:
-    """Turn what JSON made of a search back into one."""
-    return Search(**{**stored, "fixed": tuple(stored["fixed"])})
-
-
 def check_search(
-    value: Any,
-    kind: Kind,
-    methods: Mapping[str, Settings],
-    grids: Mapping[str, Any],
-    selection: str,
-    where: str,
+    given: SearchTable, kind: Kind, methods: Sequence[str], selection: str, name: str
 ) -> Search:
-    """Check the table ``[search]`` of a preset.
+    """Check what the table ``[search]`` of a preset says of the methods of a kind.
 
     Every method gets the same number of different points, so a space that has fewer is refused,
     and so is a method that has options but neither a space nor a place in ``fixed``.
@@ -101,114 +95,91 @@ def check_search(
     Examples
     --------
     >>> from vntransfer_lab.runner.kinds import load_kind
-    >>> smoke, methods = load_kind("smoke"), {"constant": {}, "ridge": {"alpha": 1.0}}
-    >>> given = {"sampler": "grid", "space": {"ridge": {"alpha": [1, 10]}}}
-    >>> check_search(given, smoke, methods, {}, "source_validation", "search").trials
+    >>> smoke, methods = load_kind("smoke"), ["constant", "ridge"]
+    >>> given = SearchTable(space={"ridge": {"alpha": [1, 10]}})
+    >>> check_search(given, smoke, methods, "source_validation", "mine").trials
     2
-    >>> check_search(given, smoke, methods, {}, "oracle", "search")
+    >>> check_search(given, smoke, methods, "oracle", "mine")
     Traceback (most recent call last):
-    vntransfer_lab.errors.PresetError: search: selection 'oracle' looks at the target's labels; ...
+    vntransfer_lab.errors.PresetError: mine: search: selection 'oracle' looks at the target's ...
     """
-    given = table(value, where)
-    check_names(given, ("sampler", "trials", "seed", "pruner", "fixed", "space"), where)
-    _check_rule(selection, where)
-    if grids:
-        raise PresetError(
-            f"{where}: {', '.join(grids)} has a grid as well; move it to search.space or drop one"
-        )
-    sampler = Option("", choices=SAMPLERS).check(given.get("sampler", "grid"), f"{where}.sampler")
-    pruner = Option("", choices=PRUNERS).check(given.get("pruner", "none"), f"{where}.pruner")
-    seed = Option(0, low=0, high=2**32 - 1).check(given.get("seed", 0), f"{where}.seed")
-    fixed = tuple(Option([""]).check(given["fixed"], f"{where}.fixed")) if "fixed" in given else ()
-    check_names(fixed, kind.methods, f"{where}.fixed")
-    fixed = tuple(name for name in fixed if name in methods)  # --methods leaves some out
-    spaces = table(given.get("space", {}), f"{where}.space")
-    check_names(spaces, kind.methods, f"{where}.space")
-    space = {
-        name: _space(content, kind.methods[name].options, f"{where}.space.{name}")
-        for name, content in spaces.items()
-        if name in methods
-    }
-    for name in methods:
-        if (name in space) == (name in fixed) and kind.methods[name].options:
-            raise PresetError(
-                f"{where}: {name} is both searched and fixed; drop one"
-                if name in fixed
-                else f"{where}: {name} has no space; every method gets the same number of trials: "
-                f"add [search.space.{name}], or say fixed = ['{name}'] to take its one setting"
-            )
-    if not space:
-        raise PresetError(f"{where}: nothing to search; add [search.space.METHOD]")
-    trials = _trials(given.get("trials"), sampler, space, where)
-    return Search(sampler, trials, space, seed, pruner, fixed)
-
-
-def _check_rule(selection: str, where: str) -> None:
-    criterion = RULES[selection][0]
-    if criterion == "":
+    where = f"{name}: search"
+    if RULES[selection][0] == "":
         raise PresetError(
             f"{where}: selection {selection!r} looks at the target's labels; a search never does: "
             "use another rule"
         )
-    if criterion is None:
+    if RULES[selection][0] is None:
         raise PresetError(
             f"{where}: selection {selection!r} cannot choose among trials; use a rule with a "
             "criterion such as 'source_validation' (continual learning searches inside its cells: "
             "give lists of candidates to the methods instead)"
         )
+    for method in (*given.fixed, *given.space):
+        one_of(where, method, kind.methods, error=PresetError)
+    # --methods may leave some out
+    fixed = tuple(method for method in given.fixed if method in methods)
+    space = {
+        method: _space(content, kind.methods[method].options, name, "search", "space", method)
+        for method, content in given.space.items()
+        if method in methods
+    }
+    for method in methods:
+        if (method in space) == (method in fixed) and kind.methods[method].options.model_fields:
+            raise PresetError(
+                f"{where}: {method} is both searched and fixed; drop one"
+                if method in fixed
+                else f"{where}: {method} has no space; every method gets the same number of "
+                f"trials: add [search.space.{method}], or say fixed = ['{method}'] to take its one "
+                "setting"
+            )
+    if not space:
+        raise PresetError(f"{where}: nothing to search; add [search.space.METHOD]")
+    return Search(given.sampler, _trials(given, space, where), space, given.seed, fixed)
 
 
-def _space(value: Any, options: Mapping[str, Option], where: str) -> Space:
-    given = table(value, where)
-    check_names(given, options, where)
+def _space(given: Mapping[str, Any], options: type[Schema], name: str, *place: str) -> Space:
     if not given:
-        raise PresetError(f"{where}: names no option; known: {', '.join(options)}")
-    return {key: _values(content, options[key], f"{where}.{key}") for key, content in given.items()}
-
-
-def _values(value: Any, option: Option, where: str) -> Any:
-    if isinstance(value, Mapping):
-        return _range(value, option, where)
-    if not isinstance(value, list) or not value:
         raise PresetError(
-            f"{where}: expected a non-empty list of values or {{low = ..., high = ...}}, "
-            f"got {value!r}"
+            f"{name}: {'.'.join(place)}: names no option; known: {', '.join(options.model_fields)}"
         )
-    checked = [option.check(item, f"{where}[{i}]") for i, item in enumerate(value)]
-    if any(item in checked[:i] for i, item in enumerate(checked)):
-        raise PresetError(f"{where}: a value is given twice in {value}")
-    return checked
+    return {key: _values(key, value, options, name, *place) for key, value in given.items()}
 
 
-def _range(value: Mapping[str, Any], option: Option, where: str) -> dict[str, Any]:
-    check_names(value, ("low", "high", "log"), where)
-    if not {"low", "high"} <= value.keys():
-        raise PresetError(f"{where}: a range needs low and high, got {dict(value)!r}")
-    low, high = (option.check(value[end], f"{where}.{end}") for end in ("low", "high"))
-    log = Option(False).check(value.get("log", False), f"{where}.log")
+def _values(key: str, given: Any, options: type[Schema], name: str, *place: str) -> Any:
+    where = f"{name}: {'.'.join(place)}.{key}"
+    if not isinstance(given, Mapping):
+        values = listed(options, {key: given}, name, *place)[key]
+        if any(value in values[:i] for i, value in enumerate(values)):
+            raise PresetError(f"{where}: a value is given twice in {given}")
+        return values
+    ends = parse(_Range, given, name, *place, key)
+    low, high = (resolve(options, {key: x}, name, *place)[key] for x in (ends.low, ends.high))
     if any(isinstance(end, bool) or not isinstance(end, int | float) for end in (low, high)):
         raise PresetError(f"{where}: a range is of numbers; give a list of values instead")
-    if low >= high or (log and low <= 0):
-        below = "0 < low < high" if log else "low < high"
+    if low >= high or (ends.log and low <= 0):
+        below = "0 < low < high" if ends.log else "low < high"
         raise PresetError(f"{where}: expected {below}, got low = {low}, high = {high}")
-    return {"low": low, "high": high, "log": log}
+    return {"low": low, "high": high, "log": ends.log}
 
 
-def _trials(value: Any, sampler: str, space: Mapping[str, Space], where: str) -> int:
-    sizes = {name: size(own) for name, own in space.items()}
-    if sampler == "grid" and math.inf in sizes.values():
-        names = ", ".join(name for name, n in sizes.items() if n == math.inf)
+def _trials(given: SearchTable, space: Mapping[str, Space], where: str) -> int:
+    sizes = {method: size(own) for method, own in space.items()}
+    if given.sampler == "grid" and math.inf in sizes.values():
+        names = ", ".join(method for method, n in sizes.items() if n == math.inf)
         raise PresetError(f"{where}: the grid of {names} has a range; give lists, or use 'random'")
-    if value is None:
-        if sampler != "grid":
-            raise PresetError(f"{where}: trials is missing; say how many points {sampler!r} tries")
-        value = max(map(int, sizes.values()))
-    trials: int = Option(1, low=1, high=_MAX_TRIALS).check(value, f"{where}.trials")
-    for name, n in sizes.items():
-        if n < trials or (sampler == "grid" and n > trials):
+    trials = given.trials
+    if trials is None:
+        if given.sampler != "grid":
+            raise PresetError(
+                f"{where}: trials is missing; say how many points {given.sampler!r} tries"
+            )
+        trials = max(map(int, sizes.values()))
+    for method, n in sizes.items():
+        if n < trials or (given.sampler == "grid" and n > trials):
             way = "give it as many" if n < trials else "set trials to that, or use 'random'"
             raise PresetError(
-                f"{where}: the space of {name} has {n:g} points, but every method gets {trials} "
+                f"{where}: the space of {method} has {n:g} points, but every method gets {trials} "
                 f"trials; {way}"
             )
     return trials

@@ -4,21 +4,26 @@ No rule but ``oracle`` sees target labels; every table prints its rule.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from vntransfer_lab.errors import PresetError
 
 if TYPE_CHECKING:
     from vntransfer_lab.runner.records import Record
 
-PRUNED = "pruned"
-"""Metric of a cell that a search stopped early: finished, shown and never chosen."""
-
-PARTIAL = "/partial"
-"""After the name of a rule's metric: what is known of it before the cell has ended."""
+Rule = Literal[
+    "fixed",
+    "last_epoch",
+    "short_stream",
+    "full_stream",
+    "source_validation",
+    "weighted_validation",
+    "leave_one_source_out",
+    "oracle",
+]
 
 # rule -> (metric that it minimizes, or None for the last step; sentence for the tables)
-RULES: dict[str, tuple[str | None, str]] = {
+RULES: Mapping[str, tuple[str | None, str]] = {
     "fixed": (None, "hyper-parameters and length fixed beforehand"),
     "last_epoch": (None, "hyper-parameters fixed beforehand, last epoch"),
     "short_stream": (None, "best on another stream of a few short tasks, held-out test rows"),
@@ -47,8 +52,7 @@ def choose(
     Parameters
     ----------
     candidates
-        Finished cells that differ only in hyper-parameters, in the order of the plan; those that
-        were stopped early (`PRUNED`) are passed over.
+        Finished cells that differ only in hyper-parameters, in the order of the plan.
     rule
         A key of `RULES`.
     metric
@@ -57,28 +61,30 @@ def choose(
     higher_is_better
         Direction of ``metric``.
     """
-    criterion = RULES[rule][0]
-    finished = [record for record in candidates if PRUNED not in record.metrics]
-    if not finished:
-        raise PresetError(f"selection: all trials of {candidates[0].method} were stopped early")
-    if criterion is None:
-        if len(finished) > 1:
+    first = candidates[0]
+    if RULES[rule][0] is None:
+        if len(candidates) > 1:
             raise PresetError(
-                f"selection: {rule!r} cannot choose among {len(finished)} hyper-parameter "
-                f"settings of {finished[0].method}; use another rule or one setting"
+                f"selection: {rule!r} cannot choose among {len(candidates)} hyper-parameter "
+                f"settings of {first.method}; use another rule or one setting"
             )
-        return finished[0], max(finished[0].metrics[metric])
+        return first, max(first.metrics[metric])
     best: tuple[float, Record, int] | None = None
-    for record in finished:
+    for record in candidates:
         found = best_step(record.metrics, rule, metric, higher_is_better=higher_is_better)
         if found is not None and (best is None or found[0] < best[0]):
             best = found[0], record, found[1]
     if best is None:
-        raise PresetError(
-            f"selection: {rule!r} needs the metric {criterion!r}, which {finished[0].method} "
-            f"did not record; recorded: {', '.join(sorted(finished[0].metrics))}"
-        )
+        raise missing_metric(rule, first.method, first.metrics)
     return best[1], best[2]
+
+
+def missing_metric(rule: str, method: str, recorded: Mapping[str, object]) -> PresetError:
+    """Say that a method does not record what a rule needs."""
+    return PresetError(
+        f"selection: {rule!r} needs the metric {RULES[rule][0]!r}, which {method} did not record; "
+        f"recorded: {', '.join(sorted(recorded))}"
+    )
 
 
 def best_step(

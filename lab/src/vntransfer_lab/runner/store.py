@@ -10,14 +10,45 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from vntransfer_lab.errors import StoreError
 from vntransfer_lab.runner.cells import IDENTITY, Cell, canonical_json
-from vntransfer_lab.runner.packed import is_packed, read_packed, read_packed_costs
-from vntransfer_lab.runner.preset import Preset, restore
+from vntransfer_lab.runner.packed import is_packed, read_packed
+from vntransfer_lab.runner.preset import Preset
 from vntransfer_lab.runner.records import JSON_COLUMNS, CellOutcome, Cost, Record
 from vntransfer_lab.runner.store_file import StoreFile, UnplannedError
+
+_CELLS = "cells LEFT JOIN makers ON makers.cell = id LEFT JOIN costs ON costs.cell = id"
+_MADE = "makers.version, steps, step_seconds, memory"
+
+
+class CellGroup(NamedTuple):
+    """Numbers of cells of one method on one data set, and the mean time of the finished ones."""
+
+    data: str
+    method: str
+    done: int
+    failed: int
+    pending: int
+    seconds: float | None
+
+
+class Invocation(NamedTuple):
+    """One command that worked on a folder: times in seconds since 1970, detail as JSON."""
+
+    began: float
+    ended: float | None
+    how: str | None
+    detail: str
+
+
+class RunRecords(NamedTuple):
+    """Preset and planned cells of a run, and the number of other finished cells."""
+
+    preset: Preset
+    records: list[Record]
+    unplanned: int
 
 
 class Store(StoreFile):
@@ -101,17 +132,19 @@ class Store(StoreFile):
 
     def outcome(self, key: str) -> CellOutcome | None:
         """Return what came out of a cell, planned or not; None if it is not finished."""
-        query = (
-            "SELECT id, seconds, error, warnings FROM cells WHERE key = ? AND status != 'pending'"
-        )
-        found = self.read(query, key)
-        if not found:
-            return None
-        identity, seconds, error, warnings = found[0]
-        rows = self.read("SELECT step, name, value FROM metrics WHERE cell = ?", identity)
-        said = (warnings or "").splitlines()
-        made_by = self._makers(identity).get(identity, "")
-        return CellOutcome(rows, seconds, error or "", warnings=said, made_by=made_by)
+        query = f"""SELECT id, seconds, error, warnings, {_MADE} FROM {_CELLS}
+            WHERE key = ? AND status != 'pending'"""
+        for cell, seconds, error, warnings, made_by, *cost in self.read(query, key):
+            rows = self.read("SELECT step, name, value FROM metrics WHERE cell = ?", cell)
+            return CellOutcome(
+                rows,
+                seconds,
+                error or "",
+                warnings=(warnings or "").splitlines(),
+                cost=_cost(cost),
+                made_by=made_by or "",
+            )
+        return None
 
     def finish(self, key: str, outcome: CellOutcome) -> None:
         """Record the outcome of a cell, whole or not at all."""
@@ -145,7 +178,7 @@ class Store(StoreFile):
     def preset(self) -> Preset | None:
         """Return the preset of the last run in this folder."""
         row = self.read("SELECT value FROM run WHERE name = 'preset'")
-        return restore(json.loads(row[0][0])) if row else None
+        return Preset(**json.loads(row[0][0])) if row else None
 
     def counts(self) -> dict[str, int]:
         """Return the number of planned cells by status."""
@@ -165,37 +198,72 @@ class Store(StoreFile):
     def records(self) -> list[Record]:
         """Return the planned cells that tables show, with their metrics, in the plan's order."""
         names = ("key", *IDENTITY, "status", "seconds", "error", "traceback", "warnings")
-        query = f"SELECT id, {', '.join(names)} FROM cells WHERE place >= 0 ORDER BY place"
         metrics: dict[int, dict[str, dict[int, float]]] = {}
         for cell, name, step, value in self.read(
             "SELECT cell, name, step, value FROM metrics "
             "JOIN cells ON cells.id = cell WHERE place >= 0 ORDER BY cell, name, step"
         ):
             metrics.setdefault(cell, {}).setdefault(name, {})[step] = value
-        records, makers = [], self._makers()
-        for identity, *values in self.read(query):
-            row: dict[str, Any] = dict(zip(names, values, strict=True))
+        columns = ", ".join(f"cells.{name}" for name in names)
+        query = f"SELECT id, {_MADE}, {columns} FROM {_CELLS} WHERE place >= 0 ORDER BY place"
+        records = []
+        for cell, made_by, *values in self.read(query):
+            row: dict[str, Any] = dict(zip(names, values[3:], strict=True))
             row.update({name: json.loads(row[name]) for name in JSON_COLUMNS})
-            row["made_by"] = makers.get(identity, "")
-            records.append(Record(**row, metrics=metrics.get(identity, {})))
+            found = metrics.get(cell, {})
+            cost = _cost(values[:3])
+            records.append(Record(**row, made_by=made_by or "", cost=cost, metrics=found))
         return records
 
-    def _makers(self, *cell: int) -> dict[int, str]:
-        """Return the version that computed each cell, or one; stores of 0.1.0.dev0 do not tell."""
-        if not self.has("makers"):
-            return {}
-        which = " WHERE cell = ?" if cell else ""
-        return dict(self.read(f"SELECT cell, version FROM makers{which}", *cell))
+    def groups(self) -> list[CellGroup]:
+        """Count the planned cells of each method on each data set, in the plan's order."""
+        query = """SELECT data, method, sum(status = 'done'), sum(status = 'failed'),
+            sum(status = 'pending'), avg(CASE WHEN status != 'pending' THEN seconds END)
+            FROM cells WHERE place IS NOT NULL GROUP BY data, method ORDER BY min(place)"""
+        return [CellGroup(*row) for row in self.read(query)]
 
-    def costs(self) -> dict[str, Cost]:
-        """Return what planned cells cost, by their keys; not all of them know."""
-        if not self.has("costs"):
-            return {}
-        query = (
-            "SELECT key, steps, step_seconds, memory FROM costs "
-            "JOIN cells ON cells.id = cell WHERE place >= 0 ORDER BY place"
-        )
-        return {key: Cost(*values) for key, *values in self.read(query)}
+    def latest_failures(self, count: int) -> list[tuple[str, str]]:
+        """Return label and first line of the error of the latest planned cells that failed."""
+        query = """SELECT data, target, method, seed, error FROM cells
+            LEFT JOIN times ON cell = id WHERE status = 'failed' AND place IS NOT NULL
+            ORDER BY ended DESC, place DESC LIMIT ?"""
+        return [
+            (f"{data} {target} {method} seed {seed}", error.partition("\n")[0])
+            for data, target, method, seed, error in self.read(query, count)
+        ]
+
+    def latest_ends(self, since: float, count: int) -> list[tuple[float, float]]:
+        """Return when cells were finished from a moment on, and what they took; latest last."""
+        query = """SELECT ended, coalesce(seconds, 0) FROM times JOIN cells ON id = cell
+            WHERE ended >= ? ORDER BY ended DESC LIMIT ?"""
+        return self.read(query, since, count)[::-1]
+
+    def begin_invocation(self, detail: str) -> int:
+        """Record that a command begins to work on the folder; returns its number."""
+        with self.transaction() as connection:
+            row = "INSERT INTO invocations (began, detail) VALUES (?, ?)"
+            return connection.execute(row, (time.time(), detail)).lastrowid or 0
+
+    def end_invocation(self, number: int, how: str) -> None:
+        """Record the end of a command; one without an end was killed."""
+        with self.transaction() as connection:
+            query = "UPDATE invocations SET ended = ?, how = ? WHERE id = ?"
+            connection.execute(query, (time.time(), how, number))
+
+    def invocations(self) -> list[Invocation]:
+        """Return all commands that worked on the folder, in order of time."""
+        query = "SELECT began, ended, how, detail FROM invocations ORDER BY id"
+        return [Invocation(*row) for row in self.read(query)]
+
+    def note_running(self, text: str) -> None:
+        """Keep a few words about the cells that are being computed; empty: none are."""
+        with self.transaction() as connection:
+            connection.execute("INSERT OR REPLACE INTO run VALUES ('running', ?)", (text,))
+
+    def running(self) -> str:
+        """Return what was noted last; a runner that was killed leaves it behind."""
+        row = self.read("SELECT value FROM run WHERE name = 'running'")
+        return row[0][0] if row else ""
 
 
 def _cell_value(cell: Cell, name: str) -> Any:
@@ -203,28 +271,31 @@ def _cell_value(cell: Cell, name: str) -> Any:
     return canonical_json(value) if name in JSON_COLUMNS else value
 
 
+def _cost(columns: Sequence[Any]) -> Cost | None:
+    return None if columns[0] is None else Cost(*columns)
+
+
 def _preset_text(preset: Preset) -> str:
     # Not the canonical form: the order of methods and grids is the order of the tables.
     return json.dumps(preset.as_dict(), allow_nan=False)
 
 
-def read_records(folder: str | Path) -> tuple[Preset, list[Record], int]:
-    """Preset, planned cells and number of other finished cells of a run folder.
-
-    A folder of packed results (`vntransfer_lab.runner.packed`) is read alike.
-    """
+def read_records(folder: str | Path) -> RunRecords:
+    """Read a run folder, or a folder of packed results (`vntransfer_lab.runner.packed`)."""
     if is_packed(folder):
-        return *read_packed(folder), 0
+        return RunRecords(*read_packed(folder), 0)
     with Store(folder) as store:
         preset = store.preset()
         if preset is None:
             raise UnplannedError(folder)
-        return preset, store.records(), store.unplanned()
+        return RunRecords(preset, store.records(), store.unplanned())
 
 
-def read_costs(folder: str | Path) -> dict[str, Cost]:
-    """Costs of the cells of a run folder or of packed results, by their keys."""
+def read_outcomes(folder: str | Path, keys: Iterable[str]) -> dict[str, CellOutcome]:
+    """Give what a run folder, or packed results, know of cells that ended without an error."""
     if is_packed(folder):
-        return read_packed_costs(folder)
+        known = {record.key: record.outcome() for record in read_packed(folder)[1]}
+        return {key: known[key] for key in keys if key in known}
     with Store(folder) as store:
-        return store.costs()
+        found = {key: store.outcome(key) for key in keys}
+    return {key: outcome for key, outcome in found.items() if outcome and not outcome.error}

@@ -35,21 +35,18 @@ _SCHEMA = (
         value REAL NOT NULL, PRIMARY KEY (cell, name, step)
     ) WITHOUT ROWID""",
 )
-# Younger than the format, which they leave as it is: stores without them are read, and get them
-# when they are written again.
-_ADDITIONS = (
+# Younger than the format, which they leave as it is: stores without them get them when they are
+# written again, and readers of such a store see empty ones.
+_ADDITIONS = {
     # detail: see vntransfer_lab.runner.provenance
-    """CREATE TABLE IF NOT EXISTS invocations (
-        id INTEGER PRIMARY KEY, began REAL NOT NULL, ended REAL, how TEXT, detail TEXT NOT NULL
-    )""",
-    "CREATE TABLE IF NOT EXISTS times (cell INTEGER PRIMARY KEY, ended REAL NOT NULL)",
+    "invocations": "id INTEGER PRIMARY KEY, began REAL NOT NULL, ended REAL, how TEXT, "
+    "detail TEXT NOT NULL",
+    "times": "cell INTEGER PRIMARY KEY, ended REAL NOT NULL",
     # see vntransfer_lab.runner.records.Cost
-    """CREATE TABLE IF NOT EXISTS costs (
-        cell INTEGER PRIMARY KEY, steps INTEGER NOT NULL, step_seconds REAL, memory INTEGER
-    )""",
+    "costs": "cell INTEGER PRIMARY KEY, steps INTEGER NOT NULL, step_seconds REAL, memory INTEGER",
     # the version of vntransfer that computed a cell
-    "CREATE TABLE IF NOT EXISTS makers (cell INTEGER PRIMARY KEY, version TEXT NOT NULL)",
-)
+    "makers": "cell INTEGER PRIMARY KEY, version TEXT NOT NULL",
+}
 
 
 class UnplannedError(StoreError):
@@ -81,7 +78,7 @@ def _explained(path: Path) -> Iterator[None]:
             free = shutil.disk_usage(folder).free / 1e6
             advice = (
                 f"the disk is full or failing ({free:.0f} MB free); finished cells are kept: make "
-                "room and give the same command again"
+                "room and rerun the same command"
             )
         elif "readonly" in text or "unable to open" in text:
             advice = "the folder cannot be written; check its permissions or choose another --out"
@@ -143,8 +140,9 @@ class StoreFile:
         if empty and write:
             self._log_ahead()
             with self.transaction():
-                for statement in (*_SCHEMA, *_ADDITIONS):
+                for statement in _SCHEMA:
                     execute(statement)
+                self._add_tables("TABLE")
                 execute(f"PRAGMA application_id = {_APPLICATION}")
                 execute(f"PRAGMA user_version = {_FORMAT}")
             return
@@ -166,8 +164,13 @@ class StoreFile:
             state = execute("PRAGMA quick_check(1)").fetchone()[0]
             if state != "ok":
                 raise sqlite3.DatabaseError(state)
-            for statement in _ADDITIONS:
-                execute(statement)
+        self._add_tables("TABLE" if write else "TEMP TABLE")
+
+    def _add_tables(self, kind: str) -> None:
+        known = {name for (name,) in self._connection.execute("SELECT name FROM sqlite_master")}
+        for name, columns in _ADDITIONS.items():
+            if name not in known:
+                self._connection.execute(f"CREATE {kind} {name} ({columns})")
 
     def _log_ahead(self) -> None:
         self._connection.execute("PRAGMA journal_mode = WAL")
@@ -203,7 +206,3 @@ class StoreFile:
         """Give the rows that answer an SQL query."""
         with _explained(self.path):
             return self._connection.execute(query, values).fetchall()
-
-    def has(self, table: str) -> bool:
-        """Say whether the store has a table: older ones lack some."""
-        return bool(self.read("SELECT 1 FROM sqlite_master WHERE name = ?", table))

@@ -2,71 +2,168 @@
 
 import time
 from collections import Counter
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Literal
 
-from vntransfer_lab.runner.durations import seconds_text
-from vntransfer_lab.runner.snapshot import Snapshot, look
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
 
-if TYPE_CHECKING:
-    from rich.console import Console, RenderableType
+from vntransfer_lab.runner.durations import RATE_CELLS, cell_rate, seconds_left, seconds_text
+from vntransfer_lab.runner.lock import is_held
+from vntransfer_lab.runner.running import BEAT_SECONDS, RunningCells, read_running
+from vntransfer_lab.runner.store import CellGroup, Store
 
+State = Literal["complete", "running", "dead", "stopped"]
 
-def moment(seconds: float) -> str:
-    """Write a moment in local time."""
-    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seconds))
+FAILURES = 5
+"""Failures that are shown, the latest ones."""
 
-
-def headline(seen: Snapshot) -> str:
-    """Say in one line whether and how the run goes on."""
-    failed = seen.total("failed")
-    share = f"{seen.total('done') + failed} of {seen.cells} cells"
-    share += f", {failed} failed" if failed else ""
-    life = seen.sign_of_life
-    if seen.state == "complete":
-        return f"complete: {share}"
-    if seen.state != "running":
-        words = "dead: the runner was killed" if seen.state == "dead" else "stopped"
-        last = f", last sign of life {moment(life)}" if life else ""
-        return f"{words}{last}; {share}; the same command goes on"
-    parts = [f"running: {share}"]
-    if seen.began is not None:
-        parts.append(f"for {seconds_text(seen.taken - seen.began)}")
-    if seen.rate:
-        parts.append(f"{60 * seen.rate:.3g} cells per minute")
-    if seen.seconds_left is not None:
-        parts.append(f"about {seconds_text(seen.seconds_left)} left")
-    return ", ".join(parts)
+_COLORS = {"running": "green", "complete": "green", "dead": "red", "stopped": "yellow"}
 
 
-def draw(seen: Snapshot) -> "RenderableType":
+@dataclass(frozen=True)
+class Snapshot:
+    """How far a run is.
+
+    Parameters
+    ----------
+    title
+        What its preset is headed.
+    groups
+        Numbers of cells by data set and method.
+    state
+        "complete"; "running": a runner holds the lock; "dead": a runner was killed; "stopped": one
+        ended before all cells were computed.
+    running
+        What the last runner said, unless it ended in order.
+    began
+        When the last invocation began, in seconds since 1970.
+    last
+        When the last cell was finished.
+    rate
+        Cells per second of the present invocation, once it has finished a few.
+    failures
+        Label and first line of the error of the latest failures.
+    taken
+        When this was seen.
+    """
+
+    title: str
+    groups: list[CellGroup]
+    state: State
+    running: RunningCells | None = None
+    began: float | None = None
+    last: float | None = None
+    rate: float | None = None
+    failures: list[tuple[str, str]] = field(default_factory=list)
+    taken: float = field(default_factory=time.time)
+
+    def total(self, status: Literal["done", "failed", "pending"]) -> int:
+        """Count the cells of a status."""
+        return sum(getattr(group, status) for group in self.groups)
+
+    @property
+    def cells(self) -> int:
+        """Number of all cells of the plan."""
+        return self.total("done") + self.total("failed") + self.total("pending")
+
+    @property
+    def seconds_left(self) -> float | None:
+        """Time for what is pending, at the rate of the cells that this invocation finished."""
+        if self.state != "running" or self.rate is None or self.last is None:
+            return None
+        return seconds_left(self.rate, self.total("pending"), self.taken - self.last)
+
+    def headline(self) -> str:
+        """Say in one line whether the run is at work, and how far it is."""
+        failed = self.total("failed")
+        share = f"{self.total('done') + failed} of {self.cells} cells"
+        share += f", {failed} failed" if failed else ""
+        if self.state == "complete":
+            return f"complete: {share}"
+        if self.state != "running":
+            words = "dead: the runner was killed" if self.state == "dead" else "stopped"
+            seen = [self.last, self.began, self.running.beat if self.running else None]
+            life = max((moment for moment in seen if moment is not None), default=None)
+            last = f", last sign of life {_moment(life)}" if life else ""
+            return f"{words}{last}; {share}; rerun the same command to resume"
+        parts = [f"running: {share}"]
+        if self.began is not None:
+            parts.append(f"for {seconds_text(self.taken - self.began)}")
+        if self.rate:
+            parts.append(f"{60 * self.rate:.3g} cells per minute")
+        if self.seconds_left is not None:
+            parts.append(f"about {seconds_text(self.seconds_left)} left")
+        return ", ".join(parts)
+
+
+def look(folder: str | Path) -> Snapshot:
+    """See how far a run is; works while it is written and on folders that cannot be written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from vntransfer_lab import run
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     _ = run("smoke", methods=["constant"], targets=["s1"], seeds=2, out=place)
+    ...     seen = look(place)
+    >>> seen.state, seen.total("done"), seen.total("pending")
+    ('complete', 2, 0)
+    """
+    # First who runs, then what is done: a run that ends in between is seen as complete.
+    alive = is_held(Path(folder))
+    with Store(folder) as store:
+        running, preset, groups = read_running(store), store.preset(), store.groups()
+        (*_, invocation) = (None, *store.invocations())
+        began = None if invocation is None else invocation.began
+        ends = store.latest_ends(began or 0.0, RATE_CELLS)
+        failures = store.latest_failures(FAILURES)
+    state: State
+    if groups and not any(group.pending for group in groups):
+        state = "complete"
+    elif alive or (alive is None and running and time.time() - running.beat < 4 * BEAT_SECONDS):
+        state = "running"
+    else:
+        killed = running is not None or (invocation is not None and invocation.ended is None)
+        state = "dead" if killed else "stopped"
+    last = ends[-1][0] if ends else None
+    rate = None
+    if began is not None and ends and state == "running":
+        end, seconds = ends[0]
+        rate = cell_rate(max(began, end - seconds), [end for end, _ in ends])
+    title = "" if preset is None else preset.title
+    return Snapshot(title, groups, state, running, began, last, rate, failures)
+
+
+def draw(seen: Snapshot) -> RenderableType:
     """Draw a snapshot: headline, table, running cells, latest failures."""
-    from rich.console import Group as Lines
-    from rich.text import Text
-
-    color = {"running": "green", "complete": "green", "dead": "red", "stopped": "yellow"}
     parts: list[RenderableType] = [
         Text(seen.title, style="bold"),
-        Text(headline(seen), style=color[seen.state]),
+        Text(seen.headline(), style=_COLORS[seen.state]),
+        _table(seen),
     ]
-    parts.append(_table(seen))
     if seen.running is not None and seen.running.cells:
         ran = "running" if seen.state == "running" else "were running"
         parts.append(Text(f"{ran} ({seen.running.engine}, {seen.running.jobs} at once):"))
         until = seen.taken if seen.state == "running" else seen.running.beat
         for cell in seen.running.cells:
-            since = f"since {moment(cell.began)} ({seconds_text(max(0.0, until - cell.began))})"
+            since = f"since {_moment(cell.began)} ({seconds_text(max(0.0, until - cell.began))})"
             parts.append(Text(f"  {cell.label}  {since}", style="dim"))
     if seen.failures:
         parts.append(Text("latest failures:"))
         for label, error in seen.failures:
             parts.append(Text(f"  {label}: {error}", style="red"))
-    return Lines(*parts)
+    return Group(*parts)
 
 
-def _table(seen: Snapshot) -> "RenderableType":
-    from rich.table import Table
+def _moment(seconds: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seconds))
 
+
+def _table(seen: Snapshot) -> RenderableType:
     table = Table(box=None, pad_edge=False, header_style="dim")
     for name in ("data", "method"):
         table.add_column(name)
@@ -84,42 +181,14 @@ def _table(seen: Snapshot) -> "RenderableType":
     return table
 
 
-def watch(
-    folder: str | Path,
-    *,
-    once: bool = False,
-    seconds: float = 1.0,
-    console: "Console | None" = None,
-) -> Snapshot:
-    """Show a run until nobody works on it any more, or once.
-
-    Parameters
-    ----------
-    folder
-        A run folder.
-    once
-        Print and leave.
-    seconds
-        Between two looks.
-    console
-        Of rich; standard output by default.
-
-    Returns
-    -------
-    Snapshot
-        The last one.
-    """
-    from rich.console import Console
-    from rich.live import Live
-
-    console = console or Console()
-    seen = look(folder)
+def watch(folder: str | Path, *, once: bool = False) -> None:
+    """Show a run until nobody works on it any more, or once."""
+    console, seen = Console(), look(folder)
     if not once and seen.state == "running":
         with Live(console=console, auto_refresh=False, transient=True) as live:
             while seen.state == "running":
                 if console.is_terminal:  # a file or a pipe gets the end alone
                     live.update(draw(seen), refresh=True)
-                time.sleep(seconds)
+                time.sleep(1.0)
                 seen = look(folder)
     console.print(draw(seen), soft_wrap=True)
-    return seen

@@ -17,11 +17,11 @@ from typing import Any, Self
 
 from vntransfer.errors import DataError
 from vntransfer_lab.runner.cells import Cell
-from vntransfer_lab.runner.checkpoints import keeping
+from vntransfer_lab.runner.checkpoints import CellCheckpoint
+from vntransfer_lab.runner.engines import Engine
 from vntransfer_lab.runner.kinds import load_kind
 from vntransfer_lab.runner.metering import TimedRun, metered
 from vntransfer_lab.runner.records import CellOutcome
-from vntransfer_lab.runner.selection import PRUNED
 
 # More workers use more cores; more threads per worker only get into each other's way, and the
 # order of sums (so the last digits) would depend on their number.
@@ -34,7 +34,7 @@ _WATCH_SECONDS = 0.5
 _STOPS = (signal.SIGINT, signal.SIGTERM)
 
 
-class Pool:
+class Pool(Engine):
     """Processes that compute cells, on joblib's loky executor.
 
     They stay for the next run of this program, unless what they took over from it when they
@@ -43,13 +43,16 @@ class Pool:
     Parameters
     ----------
     jobs
-        Number of processes.
+        Number of processes; None: one per core.
+    most
+        Number of cells: no more processes are started.
     checkpoints
-        Folder for the checkpoints of cells; None: they begin anew when they are interrupted.
+        Folder for the checkpoints of cells; None: interrupted cells start from the beginning.
     """
 
-    def __init__(self, jobs: int, checkpoints: Path | None = None) -> None:
-        self.jobs, self._checkpoints = jobs, checkpoints
+    def __init__(self, jobs: int | None, most: int, checkpoints: Path | None = None) -> None:
+        super().__init__()
+        self._jobs, self._checkpoints = min(jobs or os.cpu_count() or 1, most), checkpoints
         ours = tuple(sorted(item for item in os.environ.items() if item[0].startswith("VNT_")))
         self._surroundings = tuple(sys.path), os.getcwd(), ours
 
@@ -62,7 +65,12 @@ class Pool:
         if kind is not None:
             self._executor().shutdown(wait=True, kill_workers=True)
 
-    def submit(self, cell: Cell) -> "Future[CellOutcome]":
+    @property
+    def jobs(self) -> int:
+        """Number of processes."""
+        return self._jobs
+
+    def _start(self, cell: Cell) -> "Future[CellOutcome]":
         """Start a cell; a pool whose worker died is replaced."""
         future: Future[CellOutcome]
         with _signals_wait():
@@ -72,14 +80,11 @@ class Pool:
                 future = self._executor().submit(compute, cell, self._checkpoints)
         return future
 
-    def check(self) -> None:
-        """Find nothing amiss: a dead worker shows in its future."""
-
     def _executor(self) -> Any:
         from joblib.externals.loky import get_reusable_executor
 
         return get_reusable_executor(
-            max_workers=self.jobs,
+            max_workers=self._jobs,
             timeout=60,
             initializer=_start_worker,
             initargs=(os.getpid(), self._surroundings),
@@ -132,40 +137,33 @@ def compute(cell: Cell, checkpoints: Path | None = None) -> CellOutcome:
     cell
         The cell.
     checkpoints
-        Folder for the checkpoints of cells: an interrupted cell goes on from there.
+        Folder for the checkpoints of cells: an interrupted cell resumes from there.
 
     Examples
     --------
     >>> from vntransfer_lab.runner.cells import expand
-    >>> from vntransfer_lab.runner.preset import check, read_preset
-    >>> outcome = compute(expand(check(read_preset("smoke")[1], "smoke"))[0])
+    >>> from vntransfer_lab.runner.preset import load_preset
+    >>> outcome = compute(expand(load_preset("smoke"))[0])
     >>> [(step, name) for step, name, value in outcome.rows], outcome.error
     ([(1, 'mae'), (1, 'source_validation')], '')
     """
     rows: list[tuple[int, str, float]] = []
     error = trace = ""
-    with (
-        keeping(checkpoints, cell.key) as spent,
-        metered(cell) as cost,
-        warnings.catch_warnings(record=True) as caught,
-    ):
+    kept = CellCheckpoint(checkpoints, cell.key)
+    with metered(cell) as cost, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("default")
         try:
             kind = load_kind(cell.experiment)
-            run = TimedRun(kind.run(cell))
+            run = TimedRun(kind.run(cell, kept.place))
             for step, values in run:
                 rows += [(int(step), name, float(value)) for name, value in values.items()]
-                if cell.stopped(int(step), values):
-                    rows.append((int(step), PRUNED, 1.0))
-                    break
             _check_rows(rows, kind.metric)
         except Exception as reason:
             rows, error = [], f"{type(reason).__name__}: {reason}"
             trace = traceback.format_exc()
     messages = sorted({f"{item.category.__name__}: {item.message}" for item in caught})
-    return CellOutcome(
-        rows, spent(), error, trace, messages, None if error else cost(run.step_times)
-    )
+    spent = None if error else cost(run.step_times)
+    return CellOutcome(rows, kept.seconds(), error, trace, messages, spent)
 
 
 def _check_rows(rows: list[tuple[int, str, float]], metric: str) -> None:
@@ -176,5 +174,5 @@ def _check_rows(rows: list[tuple[int, str, float]], metric: str) -> None:
         if (step, name) in seen:
             raise DataError(f"{name} was recorded twice at step {step}")
         seen.add((step, name))
-    if not any(name in (metric, PRUNED) for _, name, _ in rows):
+    if not any(name == metric for _, name, _ in rows):
         raise DataError(f"the cell recorded no {metric!r}")

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 
 from vntransfer_lab.runner.cells import Cell
 from vntransfer_lab.runner.kinds import CellMethod, Kind
-from vntransfer_lab.runner.options import Option
+from vntransfer_lab.runner.schema import schema
 
 
-def run(cell: Cell) -> Iterator[tuple[int, dict[str, float]]]:
+def run(cell: Cell, checkpoint: object) -> Iterator[tuple[int, dict[str, float]]]:
     yield 1, {"error": 1.0 + cell.seed}
     if cell.method == "raises":
         raise RuntimeError("this cell always fails")
@@ -36,7 +36,7 @@ KIND = Kind(
     summary="cells that fail",
     version=1,
     metric="error",
-    settings={"seconds": Option(0.0)},
+    settings=schema(seconds=(float, 0.0)),
     methods={
         name: CellMethod()
         for name in ("fine", "raises", "nan", "memory", "dies", "warns", "twice", "mends")

@@ -8,14 +8,14 @@ import time
 from collections.abc import Iterator
 
 from vntransfer.storage.files import atomic_write
+from vntransfer.storage.pacing import Paced
 from vntransfer_lab.runner.cells import Cell
-from vntransfer_lab.runner.checkpoints import scratch
 from vntransfer_lab.runner.kinds import CellMethod, Kind
+from vntransfer_lab.runner.schema import Schema
 
 
-def run(cell: Cell) -> Iterator[tuple[int, dict[str, float]]]:
-    kept = scratch()
-    file = None if kept is None else kept / "step"
+def run(cell: Cell, checkpoint: Paced | None) -> Iterator[tuple[int, dict[str, float]]]:
+    file = None if checkpoint is None else checkpoint / "step"
     known = file is not None and file.path.exists()
     first = int(file.path.read_text().split()[0]) if file is not None and known else 1
     for step in range(first, 6):
@@ -33,7 +33,7 @@ KIND = Kind(
     summary="cells that wait",
     version=1,
     metric="error",
-    settings={},
+    settings=Schema,
     methods={"waits": CellMethod()},
     targets=lambda data, settings: ["a"],
     fingerprint=lambda data, settings: data,

@@ -5,12 +5,12 @@ from collections.abc import Iterator
 
 from vntransfer_lab.runner.cells import Cell
 from vntransfer_lab.runner.kinds import CellMethod, Kind
-from vntransfer_lab.runner.options import Option
+from vntransfer_lab.runner.schema import schema
 
 LABELS = 1000.0  # the target's error is of another size: a rule that looks at it is found out
 
 
-def run(cell: Cell) -> Iterator[tuple[int, dict[str, float]]]:
+def run(cell: Cell, checkpoint: object) -> Iterator[tuple[int, dict[str, float]]]:
     time.sleep(cell.settings["seconds"])
     x = cell.hyper["x"]
     if x == cell.hyper["bad"]:
@@ -25,10 +25,10 @@ KIND = Kind(
     summary="one hyper-parameter",
     version=1,
     metric="error",
-    settings={"seconds": Option(0.0)},
+    settings=schema(seconds=(float, 0.0)),
     methods={
-        **{name: CellMethod({"x": Option(0.5), "bad": Option(-1.0)}) for name in ("one", "two")},
-        "plain": CellMethod({"x": Option(0.5), "bad": Option(-1.0)}),
+        name: CellMethod(schema(x=(float, 0.5), bad=(float, -1.0)))
+        for name in ("one", "two", "plain")
     },
     targets=lambda data, settings: ["a", "b"],
     fingerprint=lambda data, settings: data,
