@@ -13,7 +13,7 @@ from vntransfer.errors import ArgumentError, DataError, DomainError
 from vntransfer.workflows import predict
 from vntransfer.workflows.adapt_page import write_page
 from vntransfer.workflows.load import load_predictor
-from vntransfer.workflows.predict import predict_file
+from vntransfer.workflows.predict import WriteOptions, predict_file
 from vntransfer.workflows.prediction_intervals import Calibration
 
 ROLES: dict[str, Any] = {"domain": "town", "response": "price"}
@@ -200,7 +200,7 @@ def test_pieces_of_a_file_are_predicted_as_the_whole(
     table = {**towns(), "note": ["=HYPERLINK(1)", "-3", "+x", "@y", "plain"] * 25}
     table["town"] = ["new"] * 125  # nothing is compared with what was learned
     path, out = write(tmp_path / "a.csv", table), tmp_path / f"out.{kind}"
-    done = predict_file(model, path, out, escape_formulas=True)
+    done = predict_file(model, path, out, write_options=WriteOptions(escape_formulas=True))
     assert (done.rows, done.labeled, done.learned) == (125, 100, 0)
     read = pandas.read_csv(out) if kind == "csv" else pandas.read_parquet(out)
     assert read.columns[-3:].tolist() == ["price predicted", "price low", "price high"]

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from vntransfer.errors import DataError
-from vntransfer.progress import reporting
 from vntransfer_lab.data import numeric_csv as csvnum
 from vntransfer_lab.data.numeric_csv import read_numbers
 
@@ -93,16 +92,6 @@ def test_a_cache_that_cannot_be_written_is_named(
     monkeypatch.setenv("VNT_CACHE", str(path))
     with pytest.raises(DataError, match="set VNT_CACHE"):
         read_numbers(path, columns=4)
-
-
-def test_progress_grows_to_the_size(tmp_path: Path) -> None:
-    path, seen = tmp_path / "a.csv", list[tuple[str, int, int | None]]()
-    path.write_bytes(text())
-    with reporting(lambda *report: seen.append(report)):
-        read_numbers(path, columns=4)
-    assert len(seen) > 5
-    assert [done for _, done, _ in seen] == sorted(done for _, done, _ in seen)
-    assert seen[-1] == ("a.csv", len(text()), len(text()))
 
 
 @pytest.mark.parametrize(

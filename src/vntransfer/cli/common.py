@@ -104,8 +104,6 @@ def progress(*, of_bytes: bool = False) -> Iterator["Progress | None"]:
     )
     from rich.progress import Progress as Bars
 
-    from vntransfer.progress import reporting
-
     console = Console(stderr=True)
     if not console.is_terminal:  # before rich 14.3, disabled bars end in an empty line
         yield None
@@ -125,8 +123,7 @@ def progress(*, of_bytes: bool = False) -> Iterator["Progress | None"]:
                 tasks[what] = bars.add_task(what, total=total)
             bars.update(tasks[what], completed=done, total=total)
 
-        with reporting(advance):
-            yield advance
+        yield advance
 
 
 def split(text: str | None) -> list[str] | None:

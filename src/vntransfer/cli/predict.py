@@ -45,7 +45,7 @@ def command(
     """Predict the rows of a table, piece by piece; columns are matched by name."""
     with plain_errors():
         from vntransfer.workflows.load import load_predictor
-        from vntransfer.workflows.predict import predict_file
+        from vntransfer.workflows.predict import WriteOptions, predict_file
 
         model = load_predictor(folder)
         place = out or file.with_name(f"{_ENDING.sub('', file.name)}.predicted.csv")
@@ -56,9 +56,8 @@ def command(
                 place,
                 target=target or None,
                 level=level,
-                columns=not only,
-                escape_formulas=escape_formulas,
                 read_options=read_options,
+                write_options=WriteOptions(not only, escape_formulas),
                 progress=report,
             )
         for note in (*done.notes, *done.findings.lines()):

@@ -3,7 +3,7 @@
 import csv
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -167,6 +167,22 @@ class Written:
         return said + f"{self.covered:.1%} inside the interval of {level:.0%}"
 
 
+@dataclass(frozen=True)
+class WriteOptions:
+    """What of a table is written beside its predictions, and how.
+
+    Parameters
+    ----------
+    columns
+        Whether the table's own columns are written too.
+    escape_formulas
+        Whether texts that a spreadsheet would take for formulas get an apostrophe in front (csv).
+    """
+
+    columns: bool = True
+    escape_formulas: bool = False
+
+
 def predict_file(
     model: Predictor,
     path: str | Path,
@@ -174,9 +190,8 @@ def predict_file(
     *,
     target: Names | None = None,
     level: float = 0.9,
-    columns: bool = True,
-    escape_formulas: bool = False,
     read_options: ReadOptions | None = None,
+    write_options: WriteOptions | None = None,
     progress: Progress | None = None,
 ) -> Written:
     """Predict the rows of a file and write them to another.
@@ -194,13 +209,11 @@ def predict_file(
         of. None: the only one, or any of the model's.
     level
         Of the intervals.
-    columns
-        Whether the file's own columns are written too.
-    escape_formulas
-        Whether texts that a spreadsheet would take for formulas get an apostrophe in front (csv).
     read_options
         How the file is written; what is not given is as in the training table, but for the
         delimiter, which is detected. A csv file is written with the same delimiter.
+    write_options
+        What of the file is written, and how; None: all of it, as it is.
     progress
         Called with "rows" and how many are written; how many there are is not known.
     """
@@ -210,6 +223,7 @@ def predict_file(
     if out is not None:
         check_file(out, [file])
     options = later_options(model.read_options, read_options)
+    columns, escape_formulas = astuple(write_options or WriteOptions())
     with open_table(file, options) as table:
         done = Written(notes=[*table.notes, *model.check(table.names, target)])
         asked = None if read_options is None else read_options.encoding

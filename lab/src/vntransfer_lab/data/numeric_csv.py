@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from vntransfer.errors import DataError, VnError
-from vntransfer.progress import report
 from vntransfer.storage.files import atomic_write
 from vntransfer.tables.numbers import misfit, number_blocks
 from vntransfer_lab.data.archives import archive_stem, members
@@ -79,8 +78,8 @@ def read_numbers(
 
 
 @contextmanager
-def _open(path: Path) -> Iterator[tuple[str, io.BufferedIOBase, int | None]]:
-    """Name, bytes and size (if known) of the text in a file, archive or folder."""
+def _open(path: Path) -> Iterator[tuple[str, io.BufferedIOBase]]:
+    """Name and bytes of the text in a file, archive or folder."""
     if path.is_dir():
         inside = sorted(p for p in path.rglob("*") if p.suffix.lower() in _ENDINGS)
         if not inside:
@@ -89,15 +88,15 @@ def _open(path: Path) -> Iterator[tuple[str, io.BufferedIOBase, int | None]]:
     if archive_stem(path.name) is not None:
         for name, stream in members(path):
             if name.lower().endswith(_ENDINGS):
-                yield f"{path}:{name}", io.BufferedReader(cast(io.RawIOBase, stream)), None
+                yield f"{path}:{name}", io.BufferedReader(cast(io.RawIOBase, stream))
                 return
         raise _nothing(path)
     if path.suffix == ".gz":
         with gzip.open(path) as packed:
-            yield str(path), packed, None
+            yield str(path), packed
     else:
         with open(path, "rb") as plain:
-            yield str(path), plain, path.stat().st_size
+            yield str(path), plain
 
 
 def _nothing(path: Path) -> DataError:
@@ -114,15 +113,12 @@ class _Text(NamedTuple):
 
     def blocks(self) -> Iterator[NDArray[np.float64]]:
         """Give arrays (rows, columns); a line that does not fit is named."""
-        with _open(self.path) as (name, stream, total):
+        with _open(self.path) as (name, stream):
             self._skip_header(name, stream)
             try:
-                for rows in number_blocks(
+                yield from number_blocks(
                     stream, self.columns, delimiter=self.delimiter, block=BLOCK
-                ):
-                    yield rows
-                    if stream.seekable():  # a member of an archive does not know how far it is
-                        report(self.path.name, stream.tell(), total)
+                )
                 return
             except VnError:
                 raise
@@ -130,7 +126,7 @@ class _Text(NamedTuple):
                 raise DataError(f"{name}: damaged file ({error}); fetch it again") from error
             except ValueError as error:  # pyarrow.ArrowInvalid is one
                 why = f"cannot be read as numbers ({error})"
-        with _open(self.path) as (name, stream, _):
+        with _open(self.path) as (name, stream):
             self._skip_header(name, stream)
             found = misfit(
                 stream,
