@@ -164,11 +164,10 @@ def test_options_of_run_arrive(
         "targets": ["s2"],
         "seeds": 1,
         "settings": {"rows": 5},
-        "reuse": [small],
-        "engine": "dask",
-        "scheduler": "tcp://here",
         "jobs": 3,
         "out": tmp_path / "r",
-        "budget": "90m",
     }
     assert {name: options[name] for name in expected} == expected
+    how = options["options"]
+    assert (how.engine, how.scheduler) == ("dask", "tcp://here")
+    assert (how.reuse, how.budget) == ([small], "90m")

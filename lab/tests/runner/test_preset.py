@@ -162,7 +162,7 @@ places = st.sampled_from(
 )
 
 
-@settings(max_examples=400)
+@settings(deadline=None)
 @given(st.dictionaries(places, values, min_size=1, max_size=3))
 def test_fuzzed_presets_are_accepted_or_explained(changes: dict[str, Any]) -> None:
     raw: Any = copy.deepcopy(SMOKE)
@@ -188,6 +188,7 @@ def test_a_preset_extends_a_shipped_one(tmp_path: Path) -> None:
     assert read_preset(tmp_path / "smoke.toml")[1] == read_preset("smoke")[1]
 
 
+@settings(deadline=None)
 @given(st.text(max_size=60))
 def test_fuzzed_text_is_accepted_or_explained(text: str) -> None:
     try:

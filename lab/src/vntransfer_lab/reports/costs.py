@@ -31,15 +31,15 @@ def seconds(loaded: Report) -> Places:
 
 def step_seconds(loaded: Report) -> Places:
     """Processor time of a training step; methods that train no networks have none."""
-    return _places(loaded, lambda record: _cost(record, "step_seconds") or None)
+    return _places(loaded, lambda r: (r.cost and r.cost.step_seconds) or None)
 
 
 def memory(loaded: Report) -> Places:
     """Megabytes by which a cell made its worker grow at most."""
 
     def megabytes(record: Record) -> float | None:
-        found = _cost(record, "memory")
-        return None if found is None else found / MEGABYTE
+        cost = record.cost
+        return None if cost is None or cost.memory is None else cost.memory / MEGABYTE
 
     return _places(loaded, megabytes)
 
@@ -139,10 +139,6 @@ def cost_drawings(loaded: Report) -> Iterator[Drawing]:
             f"{divided}: geometric mean, {_SPAN}. It depends on what else the machine did."
         )
         yield Drawing("cost", "Time per cell", chart, caption)
-
-
-def _cost(record: Record, name: str) -> float | None:
-    return None if record.cost is None else getattr(record.cost, name)
 
 
 def _times(found: Places, rival: str, of: str) -> tuple[Intervals, str]:

@@ -1,7 +1,7 @@
 """Drawings: the charts of a report as data, for its page and as SVG files."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from pkgutil import resolve_name
@@ -81,8 +81,9 @@ def standard(loaded: Report) -> Iterator[Drawing]:
 
 def drawings_of(loaded: Report) -> list[Drawing]:
     """Return the drawings of this kind of experiment; none before a cell is done."""
-    own = resolve_name(loaded.kind.figures) if loaded.kind.figures else standard
-    return list(own(loaded)) if loaded.chosen else []
+    own = loaded.kind.figures
+    draw: Callable[[Report], Iterator[Drawing]] = resolve_name(own) if own else standard
+    return list(draw(loaded)) if loaded.chosen else []
 
 
 def domain_drawings(loaded: Report) -> Iterator[Drawing]:

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import stdev
 
-from vntransfer.checks import one_of, whole
+from vntransfer import checks
 from vntransfer.errors import ArgumentError
-from vntransfer_lab.errors import StoreError
+from vntransfer_lab.errors import PresetError, StoreError
 from vntransfer_lab.reports.tables import SIGNED, Number, NumberPair, ReportTable, Value
 from vntransfer_lab.runner.cells import IDENTITY, Cell, Identity, canonical_json, expand
 from vntransfer_lab.runner.kinds import load_kind
@@ -109,13 +109,13 @@ def verify(
             f"{folder}: its trials follow from each other, so that none can be computed alone; run "
             f"the search again into another folder and compare"
         )
-    whole("cells", cells, minimum=1)
+    checks.whole("cells", cells, minimum=1)
     left = [record for record in records if record.status == "done"]
     for name, values in (("data", data), ("target", targets), ("method", methods)):
         if values:
-            present = sorted({getattr(record, name) for record in left})
+            known_names = sorted({getattr(record, name) for record in left})
             for value in values:
-                one_of(name, value, present)
+                checks.one_of(name, value, known_names, error=PresetError)
             left = [record for record in left if getattr(record, name) in values]
     if not left:
         raise StoreError(f"{folder}: no finished cell fits; see vnt bench report {folder}")

@@ -5,8 +5,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from filelock import FileLock, Timeout
-
 from vntransfer_lab.errors import StoreError
 from vntransfer_lab.runner.store_file import make_folder
 
@@ -17,6 +15,8 @@ _SECONDS = 0.5  # whoever only looks whether it is held does so for a moment
 @contextmanager
 def only_writer(folder: Path) -> Iterator[None]:
     """Hold the folder's lock; the system releases it when this process dies in any way."""
+    from filelock import FileLock, Timeout
+
     make_folder(folder)
     lock = FileLock(folder / _NAME)
     try:

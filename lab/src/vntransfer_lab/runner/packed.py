@@ -11,9 +11,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from vntransfer import __version__
 from vntransfer.storage.files import atomic_write, file_hash
 from vntransfer.tables.files import parquet_rows
@@ -48,6 +45,9 @@ def pack(folder: str | Path, out: str | Path) -> int:
     StoreError
         Cells are missing or failed: half a run is no result.
     """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
     from vntransfer_lab.runner.provenance import read_provenance
     from vntransfer_lab.runner.store import read_records
 
@@ -131,7 +131,9 @@ def read_description(folder: str | Path) -> dict[str, Any]:
     return dict(described)
 
 
-def _schema(with_costs: bool) -> pa.Schema:
+def _schema(with_costs: bool) -> Any:
+    import pyarrow as pa
+
     metric = pa.struct([("name", pa.string()), ("step", pa.int32()), ("value", pa.float64())])
     kinds = {"seed": pa.int64(), "seconds": pa.float64()}
     columns = [(name, kinds.get(name, pa.string())) for name in _COLUMNS]
