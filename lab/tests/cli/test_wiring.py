@@ -11,6 +11,7 @@ from vntransfer import adapt, example_table
 from vntransfer.cli import app
 from vntransfer.errors import DataError
 from vntransfer.tables import ReadOptions
+from vntransfer.workflows.predict import WriteOptions
 from vntransfer_lab import run
 from vntransfer_lab.reports.report import View
 
@@ -125,7 +126,8 @@ def test_options_of_predict_arrive(
     out = str(tmp_path / "o.csv")
     args, options = seen(monkeypatch, function, "predict", str(model), TABLE, "--out", out, *more)
     assert args[1:] == (Path(TABLE), Path(out))
-    expected = {"columns": False, "escape_formulas": True, "level": 0.5, "target": ["Saltby"]}
+    written = WriteOptions(columns=False, escape_formulas=True)
+    expected = {"write_options": written, "level": 0.5, "target": ["Saltby"]}
     assert {name: options[name] for name in expected} == expected
 
 
