@@ -95,7 +95,7 @@ def test_any_table_is_related_or_refused(
     ("options", "message"),
     [
         (["--target", "nowhere"], "no place 'nowhere'"),
-        (["--divergence", "kl"], "unknown id 'kl'"),
+        (["--divergence", "kl"], "got 'kl'"),
         (["--null", "none"], "null: expected one of"),
         (["--engine", "spark"], "engine: expected"),
         (["--drop", "town"], "is the response or the domain"),

@@ -46,7 +46,11 @@ def test_cells_and_row_numbers_are_those_of_pythons_csv_module(
 ) -> None:
     text = io.StringIO(newline="")
     names = [f"c{i}" for i in range(len(rows[0]))]
-    csv.writer(text, delimiter=delimiter, lineterminator=end).writerows([names, *rows])
+    # before Python 3.13 the writer leaves ends of lines that are not its own without quotes
+    alone = any(c in cell for c in "\r\n" for row in rows for cell in row)
+    quoting = csv.QUOTE_ALL if alone else csv.QUOTE_MINIMAL
+    writer = csv.writer(text, delimiter=delimiter, lineterminator=end, quoting=quoting)
+    writer.writerows([names, *rows])
     path = tmp_path / "a.csv"
     path.write_bytes(text.getvalue().encode())
     expected = [
@@ -54,7 +58,7 @@ def test_cells_and_row_numbers_are_those_of_pythons_csv_module(
         for row, cells in enumerate(
             csv.reader(io.StringIO(text.getvalue(), newline=""), delimiter=delimiter), start=1
         )
-        if any(cells) or cells == [""]
+        if any(cells) or cells == [""] or alone  # what is in quotes is not left out
     ][1:]
     found = []
     with open_table(path, ReadOptions(delimiter=delimiter)) as table:
