@@ -21,6 +21,7 @@ from vntransfer_lab.errors import PresetError
 from vntransfer_lab.experiments import adaptation
 from vntransfer_lab.runner.cells import Cell, expand
 from vntransfer_lab.runner.kinds import load_kind
+from vntransfer_lab.runner.schema import resolve, schema
 from vntransfer_lab.runner.workers import compute
 
 SMALL = {"data": "synthetic", "rows": 40, "common.epochs": 1}
@@ -243,13 +244,11 @@ def test_words_stand_for_numbers_that_an_estimator_chooses(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(METHODS, "tuned", AdaptationMethod(Tuned, "tuned"))  # type: ignore[arg-type]
-    options = adaptation.options_of("tuned")
-    assert {name: option.default for name, option in options.items()} == {
-        "rate": "none",
-        "alpha": "auto",
-    }
-    assert options["rate"].check(2, "rate") == 2.0
-    model = adaptation._make("tuned", {"rate": "none", "alpha": 0.5}, seed=0)
+    options = schema(**adaptation.options_of("tuned"))
+    assert resolve(options, {}, "tuned") == {"rate": "none", "alpha": "auto"}
+    assert resolve(options, {"rate": 2}, "tuned")["rate"] == 2.0
+    given = {"rate": "none", "alpha": 0.5}
+    model = adaptation._make("tuned", given, seed=0, checkpoint=None)
     assert (model.rate, model.alpha) == (None, 0.5)
 
 
@@ -288,11 +287,11 @@ def test_common_options_go_to_those_that_have_them_and_own_ones_win() -> None:
     assert "trade_off" not in changed.methods["source_only"]
     auto = preset(settings={"common.trade_off": "auto"})
     assert auto.methods["darn"]["trade_off"] == "auto"
-    with pytest.raises(PresetError, match=r"common: unknown 'epoch' \(did you mean 'epochs'"):
+    with pytest.raises(PresetError, match=r"common: .*'epoch'.*'epochs'"):
         preset(settings={"common.epoch": 1})
-    with pytest.raises(PresetError, match=r"darn.trade_off: expected a number or 'auto', got 'x'"):
+    with pytest.raises(PresetError, match=r"darn.trade_off: .*auto.*'x'"):
         preset(settings={"methods.darn.trade_off": "x"})
-    with pytest.raises(PresetError, match=r"methods: unknown 'darm' \(did you mean 'darn'\?\)"):
+    with pytest.raises(PresetError, match=r"methods: .*'darm'.*'darn'"):
         preset(settings={"methods.darm.lr": 1})
 
 
