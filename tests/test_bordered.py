@@ -50,7 +50,7 @@ def test_scalar_and_matrix_integrand_are_the_same(m: int, monkeypatch: pytest.Mo
         )
         return
     fast = float(response_divergence(x, a, b, ridge=0.1))
-    monkeypatch.setattr(bordered, "scalar_integrand", bordered._matrix_integrand)
+    monkeypatch.setattr(bordered, "scalar_integrand", bordered.matrix_integrand)
     assert float(response_divergence(x, a, b, ridge=0.1)) == pytest.approx(fast, rel=1e-12)
 
 
@@ -99,3 +99,33 @@ def test_a_few_sets_at_a_time_give_the_same(
         found.append([value.detach(), *(leaf.grad for leaf in own)])
     for whole, parts in zip(*found, strict=True):
         torch.testing.assert_close(parts, whole, rtol=1e-5, atol=1e-6 * float(whole.abs().max()))
+
+
+@pytest.mark.parametrize("rank", [1, 2, 5, 20, 64])
+@pytest.mark.parametrize("scale", [1e-4, 1e-2, 1.0, 100.0])
+@pytest.mark.parametrize("m", [1, 3])
+def test_float32_keeps_three_digits_of_features_with_few_directions(
+    rank: int, scale: float, m: int
+) -> None:
+    """Rounded eigenvalues must not pass for variance that the features do not have."""
+    rows, columns, sets = 64, 90, 20
+    x = (normal(sets, rows, rank, seed=0) @ normal(sets, rank, columns, seed=1)).float()
+    a, b = (scale * normal(sets, rows, m, seed=seed).float() for seed in (2, 3))
+    for other in (b, a + 0.01 * b):
+        got = response_divergence(x, a, other, method="gram").double()
+        want = response_divergence(*(t.double() for t in (x, a, other)), method="gram")
+        torch.testing.assert_close(got, want, rtol=1e-3, atol=0)
+
+
+def test_float32_decides_by_what_limits_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Features of full rank are not computed a second time."""
+    counts = []
+    cores = bordered._cores
+    monkeypatch.setattr(
+        bordered, "_cores", lambda *args: counts.append(args[2].dtype) or cores(*args)
+    )
+    a, b = normal(64, 1, seed=2).float(), normal(64, 1, seed=3).float()
+    response_divergence(normal(64, 90, seed=0).float(), a, b)
+    assert counts == [torch.float32]
+    response_divergence((normal(64, 1, seed=0) @ normal(1, 90, seed=1)).float(), 0.01 * a, 0.01 * b)
+    assert counts[1:] == [torch.float32, torch.float64]

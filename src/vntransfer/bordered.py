@@ -21,12 +21,13 @@ All quantities are computed in units of the ridge (ε = 1), so that no scale ove
 
 import math
 from abc import ABC, abstractmethod
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, bmm
 
 from vntransfer.errors import ArgumentError, NotPositiveDefiniteError
+from vntransfer.integrands import matrix_integrand, scalar_integrand
 from vntransfer.linalg import once
 from vntransfer.quadrature import Nodes, nodes_for
 from vntransfer.ridge import auto_ridge
@@ -38,73 +39,12 @@ keeps three digits; beyond it float64 is used inside."""
 FLOAT32_RANGE = 1e12
 """The same for the variance of a single response, where only overflow matters."""
 
+FLOAT32_ERROR = 1e-3
+"""Largest relative error of J that float32 may cause; where more is possible, float64 is used."""
+
 AT_ONCE = 2**18
 """Entries of features that are worked on together; of larger batches a few sets at a time, because
 what is computed on the way takes several times the memory of the features."""
-
-
-class _Slopes(NamedTuple):
-    """Derivatives with respect to κ, (B, m, m, T), and to Φ of [δ, a, b], (B, 3m, 3m, T)."""
-
-    kappa: Tensor
-    phi: Tensor
-
-
-def scalar_integrand(terms: Tensor, tau: Tensor) -> tuple[Tensor, _Slopes]:
-    """`_matrix_integrand` for m = 1, where it is ½κ(P_a + P_b)/τ + 2T² P_a P_b.
-
-    The same numbers with a third of the operations, which is what small problems pay for.
-    """
-    kappa, T, aa, bb = terms.unbind(1)
-    Pa, Pb = 1 / (aa + 1), 1 / (bb + 1)
-    twice, both, product = 2 * tau, Pa + Pb, Pa * Pb
-    half, quarter = kappa / twice, T * product
-    square = 2 * T * T
-    value = torch.addcmul(half * both, square, product)
-    on_aa = torch.addcmul(half, square, Pb) * (-Pa * Pa)
-    on_bb = torch.addcmul(half, square, Pa) * (-Pb * Pb)
-    zero = torch.zeros_like(T)
-    rows = (zero, quarter, quarter, quarter, on_aa, zero, quarter, zero, on_bb)
-    phi = torch.stack(rows, 1).view(len(T), 3, 3, -1)
-    return value, _Slopes((both / twice)[:, None, None], phi)
-
-
-def _matrix_integrand(terms: Tensor, tau: Tensor) -> tuple[Tensor, _Slopes]:
-    """Evaluate the formula above at all nodes, (B, T), with its derivatives.
-
-    ``terms`` (B, 4 m m, T) holds κ, Φ_δμ, Φ_aa and Φ_bb at the nodes ``tau``.
-
-    P is used through its eigenvectors: Φ can have a huge spread (rank-deficient responses, such as
-    one-hot labels, under a small ridge), and an explicit inverse would lose the small eigenvalues
-    of P that the gradient consists of.
-    """
-    m = math.isqrt(terms.shape[1] // 4)
-    kappa, T, aa, bb = terms.mT.reshape(len(terms), -1, 4, m, m).unbind(2)
-    T = (T + T.mT) / 2
-    half = kappa / (2 * tau[:, None, None])
-    (va, Va), (vb, Vb) = (torch.linalg.eigh(phi) for phi in (aa, bb))
-    pa, pb = (1 / (1 + values.clamp_min(0)).unsqueeze(-1) for values in (va, vb))
-    Pa, Pb = (V @ (p * V.mT) for V, p in ((Va, pa), (Vb, pb)))
-    mixed = pa * (Va.mT @ T @ Vb) * pb.mT  # P_a T P_b between the two eigenbases
-    own = [(V.mT @ half @ V).diagonal(dim1=-2, dim2=-1).unsqueeze(-1) for V in (Va, Vb)]
-    value = (pa * own[0] + pb * own[1]).sum((-1, -2))
-    value = value + 2 * (mixed.square() / (pa * pb.mT)).sum((-1, -2))
-
-    def on(V: Tensor, p: Tensor, W: Tensor, q: Tensor) -> Tensor:
-        """-P (½κ/τ + 2 T Q T) P with P = V p V', Q = W q W'."""
-        root = V.mT @ T @ W * q.sqrt().mT
-        inner = V.mT @ half @ V + 2 * root @ root.mT
-        return -V @ (p * inner * p.mT) @ V.mT
-
-    cross = Va @ mixed @ Vb.mT
-    quarter, zero = (cross + cross.mT) / 2, torch.zeros_like(cross)
-    rows = (
-        torch.cat((zero, quarter, quarter), -1),
-        torch.cat((quarter, on(Va, pa, Vb, pb), zero), -1),
-        torch.cat((quarter, zero, on(Vb, pb, Va, pa)), -1),
-    )
-    slopes = (Pa + Pb) / (2 * tau[:, None, None]), torch.cat(rows, -2)
-    return value, _Slopes(*(slope.permute(0, 2, 3, 1) for slope in slopes))
 
 
 def _products(x: Tensor, y: Tensor) -> Tensor:
@@ -142,7 +82,7 @@ class _Side(ABC):
     def integrate(self, nodes: Nodes, derivatives: bool) -> tuple[Tensor, Tensor, Tensor]:
         """J (B,) and, if wanted, its gradients with respect to z and x."""
         inverse = 1 / (self.values.unsqueeze(-1) + nodes.tau)
-        integrand = scalar_integrand if self.m == 1 else _matrix_integrand
+        integrand = scalar_integrand if self.m == 1 else matrix_integrand
         f, slopes = integrand(self.moments(inverse, nodes), nodes.tau)
         value = torch.mv(f, nodes.weight)
         if not derivatives:
@@ -311,13 +251,14 @@ class _BorderedJeffreys(torch.autograd.Function):
         epsilon = 0.0 if isinstance(ridge, float) and ridge == 0 else 1.0
         response = response / unit
         cores = _cores(side, z, x, epsilon)
-        if z.dtype == torch.float32:
-            largest = max(float(core.values.max()) for core in cores)
-            most = FLOAT32_RANGE if cores[0].m == 1 else FLOAT32_LIMIT
-            if largest > FLOAT32_LIMIT or response.max() > most:
-                cores, response = _cores(side, z, x.double(), epsilon), response.double()
         wanted = any(ctx.needs_input_grad[:3])
-        value, on_z, on_x = _integrals(cores, response, epsilon, wanted)
+        short = z.dtype == torch.float32
+        if not (short and _too_large(cores, response)):
+            value, on_z, on_x = _integrals(cores, response, epsilon, wanted)
+            short &= side is _GramSide and _too_rough(cores, value, variance[:, d:], unit)
+        if short:
+            cores = _cores(side, z, x.double(), epsilon)
+            value, on_z, on_x = _integrals(cores, response.double(), epsilon, wanted)
         if wanted:
             ctx.save_for_backward(features, a, b, on_z.to(z.dtype), on_x.to(z.dtype), scale)
         return value.to(z.dtype) * unit
@@ -341,6 +282,32 @@ def _cores(side: type[_Side], z: Tensor, x: Tensor, ridge: float) -> list[_Side]
     """Decompose the sets, some at a time."""
     size = max(1, AT_ONCE // z[0].numel())
     return [side(*part, ridge) for part in zip(z.split(size), x.split(size), strict=True)]
+
+
+def _too_large(cores: list[_Side], response: Tensor) -> bool:
+    """Whether eigenvalues or variances of responses are beyond what float32 can work with."""
+    largest = max(float(core.values.max()) for core in cores)
+    most = FLOAT32_RANGE if cores[0].m == 1 else FLOAT32_LIMIT
+    return largest > FLOAT32_LIMIT or bool(response.max() > most)
+
+
+def _too_rough(cores: list[_Side], value: Tensor, variance: Tensor, unit: Tensor) -> bool:
+    """Whether the rounding of eigenvalues of K may change J (B,) by more than `FLOAT32_ERROR`.
+
+    In float32 every eigenvalue is off by up to η = eps λ₁, so that directions without variance seem
+    to have some. This adds up to η var(δ)/τ² to κ/τ, and to J at most ½ η var(δ) ∫ (P_a + P_b)/τ²,
+    where P is 1/(1 + v/τ) for a response of variance v outside of the features' span: with v the
+    smaller variance, log(1 + v)/v times the bound for P = 1. Features of full rank pass.
+    """
+    m = cores[0].m
+    delta, a, b = (part.sum(-1) / unit for part in variance.split(m, -1))
+    error = torch.cat([core.values[..., -1] for core in cores]) * (
+        delta * (torch.finfo(torch.float32).eps / 2)
+    )
+    if m == 1:
+        smaller = torch.minimum(a, b)
+        error = error * torch.where(smaller > 0, smaller.log1p() / smaller, 1.0)
+    return bool((error > FLOAT32_ERROR * value).any())
 
 
 def _integrals(

@@ -2,6 +2,7 @@
 
 import warnings
 
+import mpmath as mp
 import numpy as np
 import pytest
 import torch
@@ -9,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
+from helpers import oracles
 from helpers.samples import normal, responses, seeds
 from vntransfer import (
     ArgumentError,
@@ -214,3 +216,50 @@ def test_a_ridge_beyond_the_numbers_is_named(
         except ArgumentError as error:
             assert "so small that" in str(error)  # noqa: PT017
             assert str(error).startswith(f"ridge: {ridge}")  # noqa: PT017
+
+
+@given(
+    seed=seeds,
+    shape=st.tuples(st.integers(2, 20), st.integers(1, 12), st.integers(2, 5)),
+    ratio=st.floats(9, 14),
+    rank=st.integers(1, 5),
+)
+def test_several_responses_far_larger_than_the_features(
+    seed: int, shape: tuple[int, int, int], ratio: float, rank: int
+) -> None:
+    """Right, or refused: responses of less than full rank leave no digits at such a ratio."""
+    n, d, m = shape
+    x = normal(n, d, seed=seed)
+    a, b = (
+        10**ratio * normal(n, rank, seed=seed + k) @ normal(rank, m, seed=seed + k + 2)
+        for k in (1, 2)
+    )
+    for second in (b, a + 10**-ratio * b):
+        try:
+            values = [float(response_divergence(x, a, second, ridge=1e-3, method=k)) for k in SIDES]
+        except ArgumentError:
+            assert min(rank, n - 1) < m
+        else:
+            want = float(
+                oracles.response_divergence(*map(oracles.exact, (x, a, second)), mp.mpf("1e-3"))
+            )
+            assert values == pytest.approx([want, want], rel=2e-3)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-5, 1e-8, 1e-11])
+def test_labels_of_nearly_dead_features_are_not_refused(scale: float) -> None:
+    """One-hot labels lack one direction, but both lack the same, which costs no digits."""
+    generator = torch.Generator().manual_seed(0)
+    x = scale * normal(40, 6, seed=0)
+    a, b = (torch.eye(4).double()[torch.randint(4, (40,), generator=generator)] for _ in "ab")
+    exact = [oracles.exact(t) for t in (x, a, b)]
+    ridge = 1e-3 * scale**2
+    want = float(oracles.response_divergence(*exact, mp.mpf(ridge)))
+    assert float(response_divergence(x, a, b, ridge=ridge)) == pytest.approx(want, rel=1e-6)
+
+
+def test_responses_that_leave_no_digits_are_refused() -> None:
+    x, a, b = normal(10, 3, seed=0), normal(10, 1, seed=1), normal(10, 1, seed=2)
+    first, second = 1e9 * a @ normal(1, 2, seed=3), 1e9 * b @ normal(1, 2, seed=4)
+    with pytest.raises(ArgumentError, match=r"a, b: .* larger ridge"):
+        response_divergence(x, first, second)

@@ -11,6 +11,7 @@ from vntransfer.bordered import NotFiniteError, bordered_jeffreys
 from vntransfer.checks import number, one_of
 from vntransfer.divergences._matrix import jeffreys
 from vntransfer.errors import ArgumentError
+from vntransfer.integrands import TooFewDigitsError
 from vntransfer.linalg import safe_sqrt
 from vntransfer.moments import covariance, join
 from vntransfer.ridge import auto_ridge
@@ -95,6 +96,11 @@ def response_divergence(
         check_finite(features=tensors[0], a=tensors[1], b=tensors[2])
         raise ArgumentError(
             f"features, a, b: variances overflow {flat[0].dtype}; rescale the columns"
+        ) from None
+    except TooFewDigitsError:
+        raise ArgumentError(
+            "a, b: responses that depend on each other and vary 1e12 times as much as the ridge or "
+            "more leave no three digits of J; rescale the responses, or take a larger ridge"
         ) from None
     except (torch.linalg.LinAlgError, OverflowError):  # type: ignore[attr-defined]
         least = float(ridge.min()) if isinstance(ridge, Tensor) else ridge

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from vntransfer.bordered import scalar_integrand
 from vntransfer.divergences import DIVERGENCES
+from vntransfer.integrands import scalar_integrand
 from vntransfer.quadrature import nodes_for
 
 SHARED = ("conditional_von_neumann", "jeffreys")
