@@ -69,11 +69,15 @@ def one_of(name: str, value: Any, allowed: Any, *, error: type[Exception] = Argu
     >>> one_of("method", "rige", {"ridge": 1, "boosting": 2})
     Traceback (most recent call last):
     vntransfer.errors.ArgumentError: method: expected one of ridge, boosting, got 'rige'; did you mean 'ridge'?
+    >>> one_of("decimal", ";", (".", ","))
+    Traceback (most recent call last):
+    vntransfer.errors.ArgumentError: decimal: expected one of '.', ',', got ';'
     """  # noqa: E501
     known = list(get_args(allowed) or allowed)
     if value in known:
         return value
-    listed = ", ".join(map(str, known))
+    # signs such as a comma are quoted: among the commas of a list they could not be told apart
+    listed = ", ".join(str(one) if str(one).isidentifier() else repr(one) for one in known)
     raise error(f"{name}: expected one of {listed}, got {value!r:.80}{meant(value, known)}")
 
 
