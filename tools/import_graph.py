@@ -53,6 +53,7 @@ LAYERS = (
             "ridge",
             "quadrature",
             "bordered",
+            "integrands",
             "divergences",
             "losses",
             "theory",
