@@ -16,9 +16,8 @@ import numpy as np
 from sets import domains, drawn
 from vntransfer import stack as stack_domains
 from vntransfer.adaptation._selection import LEAST
-from vntransfer.adaptation._stacking import stack
 from vntransfer.adaptation.candidates import CANDIDATES, attempt
-from vntransfer.adaptation.guarded_choice import guard
+from vntransfer.adaptation.guarded_choice import guard, stack
 from vntransfer.domains import group
 
 NAMES = list(CANDIDATES)

@@ -15,8 +15,8 @@ from vntransfer import (
     load,
 )
 from vntransfer import stack as stack_domains
-from vntransfer.adaptation._stacking import stack
 from vntransfer.adaptation.candidates import CANDIDATES
+from vntransfer.adaptation.guarded_choice import stack
 from vntransfer.errors import ArgumentError, DataError, NumericalWarning
 
 CHEAP = ["boosting", "ridge", "ridge, sharpness 3"]

@@ -11,8 +11,7 @@ import torch
 
 from vntransfer import load
 from vntransfer.adaptation import MomentAlignmentRegressor, SourceOnlyRegressor
-from vntransfer.adaptation._batches import Data
-from vntransfer.adaptation._scaling import Scaler
+from vntransfer.adaptation._data import Data, Scaler
 from vntransfer.domains import stack
 from vntransfer.errors import DataWarning
 

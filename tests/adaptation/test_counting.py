@@ -138,10 +138,9 @@ class Case:
 
     def __init__(self, method: str, **options: Any) -> None:
         g = torch.Generator().manual_seed(0)
-        shape: dict[str, Any] = {"blocks": BLOCKS, "channels": CHANNELS, "generator": g}
-        grid = H // 4, W // 4
-        self.net = hourglass(grid, **shape).double()
-        setup = Setup(3, CHANNELS, PIXELS, g, make_head=lambda: decoder(grid, **shape))
+        shape = (H // 4, W // 4), BLOCKS, CHANNELS, g
+        self.net = hourglass(*shape).double()
+        setup = Setup(3, CHANNELS, PIXELS, g, make_head=lambda: decoder(*shape))
         self.objective = make(method, **options)._objective(setup).double()
         batch = first_batch()
         assert batch.mask is not None

@@ -68,9 +68,8 @@ def test_failed_candidates_are_never_chosen() -> None:
     assert found.scores[1] == np.inf
 
 
-@pytest.mark.parametrize("bad", [[1.0, 2.0], [[]], [[1.0, -1.0]], [[np.nan, 1.0]]])
-def test_bad_errors_are_named(bad: list) -> None:
+def test_a_safe_candidate_that_failed_is_named() -> None:
     with pytest.raises(ArgumentError, match="errors:"):
-        guard(bad)
+        guard([[np.nan, 1.0]])
     with pytest.raises(ArgumentError, match="temperature"):
         guard([[1.0, 2.0]], temperature=0)

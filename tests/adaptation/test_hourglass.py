@@ -35,7 +35,7 @@ def test_patches_are_the_pixels_under_a_cell(height: int, width: int, side: int)
 
 
 def test_the_paper_s_network_has_six_blocks_of_32_channels_on_both_sides() -> None:
-    net = hourglass(grid_of(64, 128, 6), generator=seeded())
+    net = hourglass(grid_of(64, 128, 6), 6, 32, seeded())
     net.train()
     assert net(torch.zeros(1, 2, 3, 64, 128)).shape == (1, 1, 4, 64 * 64)
     assert net.extractor(torch.zeros(1, 2, 3, 64, 128)).shape == (1, 1, 4, 32)
@@ -55,7 +55,7 @@ def test_the_paper_s_network_has_six_blocks_of_32_channels_on_both_sides() -> No
 
 
 def test_features_and_patches_stay_with_their_picture_and_cell() -> None:
-    net = hourglass((2, 3), blocks=2, channels=4, generator=seeded())
+    net = hourglass((2, 3), 2, 4, seeded())
     net.eval()
     x = torch.randn(2, 3, 3, 8, 12, generator=seeded(1))
     with torch.no_grad():
@@ -73,9 +73,7 @@ def test_features_and_patches_stay_with_their_picture_and_cell() -> None:
 
 def test_initial_parameters_are_torch_s_and_come_from_the_generator_alone() -> None:
     before = torch.get_rng_state()
-    one, same, other = (
-        hourglass((1, 1), blocks=3, generator=seeded(seed)).state_dict() for seed in (0, 0, 1)
-    )
+    one, same, other = (hourglass((1, 1), 3, 32, seeded(seed)).state_dict() for seed in (0, 0, 1))
     assert torch.equal(before, torch.get_rng_state())
     assert all(torch.equal(one[name], same[name]) for name in one)
     assert not torch.equal(one["head.layers/0/weight"], other["head.layers/0/weight"])
@@ -91,7 +89,7 @@ def test_initial_parameters_are_torch_s_and_come_from_the_generator_alone() -> N
 
 def test_two_decoders_of_one_generator_differ() -> None:
     generator = seeded()
-    first, second = (decoder((1, 1), blocks=2, generator=generator) for _ in range(2))
+    first, second = (decoder((1, 1), 2, 32, generator) for _ in range(2))
     z = torch.randn(1, 1, 3, 32, generator=seeded(1))
     assert not torch.allclose(first(z), second(z))
 

@@ -1,10 +1,9 @@
-"""Virtual targets and label-free scorers."""
+"""Leaving one source out, and label-free scorers."""
 
 from typing import Any
 
 import numpy as np
 import pytest
-import scipy.sparse
 import sklearn
 from numpy.typing import NDArray
 from sklearn.linear_model import LinearRegression, Ridge
@@ -20,7 +19,6 @@ from vntransfer import (
     SourceScorer,
     WeightedSourceRegressor,
 )
-from vntransfer.adaptation import virtual_targets
 from vntransfer.domains import group
 
 
@@ -89,41 +87,6 @@ def test_domains_are_routed_to_splitter_estimator_and_scorer() -> None:
     assert np.isfinite(scores).all()
 
 
-def test_virtual_targets_run_any_estimator_and_hide_the_truth() -> None:
-    X, y, domain = easy()
-    poisoned = np.where(domain == "target", np.inf, y)
-    errors = {}
-    for name, rows, masked, relabeled, truth in virtual_targets(X, poisoned, domain):
-        own = relabeled == "target"
-        assert np.isnan(masked[own]).all()
-        assert np.isfinite(masked[~own]).all()
-        assert set(relabeled) == {"a", "b", "c", "target"} - {name}
-        np.testing.assert_array_equal(rows[own], X[domain == name])
-        np.testing.assert_array_equal(truth, y[domain == name])
-        model = WeightedSourceRegressor("ridge", sharpness=1.0).fit(rows, masked, relabeled)
-        errors[name] = np.abs(model.predict(rows[own]) - truth).mean()
-    assert errors.keys() == {"a", "b", "c"}
-
-
-def test_virtual_targets_of_integers_sparse_rows_and_classes() -> None:
-    X = scipy.sparse.eye_array(5, format="coo")
-    labels = np.array(["p", "q", "p", "q", "?"])
-    names = [
-        (v.name, v.sample_domain.tolist(), v.y.tolist(), v.truth.tolist())
-        for v in virtual_targets(X, labels, np.array([3, 3, 8, 8, -1]))
-    ]
-    assert names == [
-        (3, [-1, -1, 8, 8], [None, None, "p", "q"], ["p", "q"]),
-        (8, [3, 3, -1, -1], ["p", "q", None, None], ["p", "q"]),
-    ]
-    mixed = virtual_targets(X, labels, np.array([3, 3, 8, 8, -1], dtype=object))
-    assert [v.sample_domain.tolist() for v in mixed] == [own for _, own, _, _ in names]
-    with pytest.raises(DomainError, match="only one source"):
-        next(virtual_targets(X, labels, np.array([0, 0, 0, 0, -1])))
-    with pytest.raises(DomainError, match="has the name 'target'"):
-        next(virtual_targets(X, labels, ["target", "b", "b", "c", "c"], target="c"))
-
-
 def shifted(n: int = 2000) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     rng = np.random.default_rng(0)
     x = np.concatenate((rng.normal(0, 1, size=(n, 2)), rng.normal(1, 1, size=(n, 2))))
@@ -182,7 +145,6 @@ def test_several_targets_are_no_sources() -> None:
         assert set(both) < set(domain[train])
         assert not set(both) & set(domain[test])
     assert kept.get_n_splits(groups=domain) == 2
-    assert [own.name for own in virtual_targets(X, y, domain, target=both)] == ["a", "b"]
     model = LinearRegression().fit(X[domain == "a"], y[domain == "a"])
     own = domain != "c"
     scorer = SourceScorer()

@@ -85,7 +85,6 @@ def test_counter_example_printed_bound_fails() -> None:
     assert terms.printed_bound < 0
     assert terms.squared_bound < terms.gap
     assert not terms.printed_bound_holds
-    assert terms.dominant < 0
 
 
 def test_counter_example_overlaps_must_be_squared() -> None:

@@ -25,6 +25,5 @@ from vntransfer.adaptation.source_only import SourceOnlyRegressor as SourceOnlyR
 from vntransfer.adaptation.validation import ImportanceWeightedScorer as ImportanceWeightedScorer
 from vntransfer.adaptation.validation import LeaveOneSourceOut as LeaveOneSourceOut
 from vntransfer.adaptation.validation import SourceScorer as SourceScorer
-from vntransfer.adaptation.validation import virtual_targets as virtual_targets
 from vntransfer.adaptation.weighted import WeightedSourceClassifier as WeightedSourceClassifier
 from vntransfer.adaptation.weighted import WeightedSourceRegressor as WeightedSourceRegressor

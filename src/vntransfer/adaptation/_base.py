@@ -13,16 +13,13 @@ from sklearn.base import RegressorMixin
 from sklearn.utils import check_random_state
 
 from vntransfer._version import __version__
-from vntransfer.adaptation._batches import Data, predict
 from vntransfer.adaptation._checkpoint import Checkpoint
-from vntransfer.adaptation._ensemble import fit_ensemble
-from vntransfer.adaptation._estimator import TransferEstimator
-from vntransfer.adaptation._fit_rows import FitRows
-from vntransfer.adaptation._fitted_state import State
-from vntransfer.adaptation._member_training import Checkpoints, FitRun, Start
+from vntransfer.adaptation._data import Data, Scaler, predict
+from vntransfer.adaptation._ensemble import State, fit_ensemble
+from vntransfer.adaptation._estimator import FitRows, TransferEstimator
+from vntransfer.adaptation._member_training import Checkpoints, FitRun
 from vntransfer.adaptation._objective import Error, Objective, Setup, SourceLoss
 from vntransfer.adaptation._saving import SavableNetwork
-from vntransfer.adaptation._scaling import Scaler
 from vntransfer.adaptation._selection import EFFORT, select
 from vntransfer.adaptation._training_loop import EpochCounter, Schedule, Training
 from vntransfer.checks import fraction, number, whole
@@ -234,11 +231,12 @@ class DomainRegressor(SavableNetwork, RegressorMixin, TransferEstimator):  # typ
         total = self.epochs + (2 * math.ceil(EFFORT * self.epochs) if chooses else 0)
         run = FitRun(seed, EpochCounter(progress, total), self._checkpoints(table, seed))
         if chooses:
-            known = old is not None and old.selection is not None and old.knows(groups)
-            selection = old.selection if old is not None and known else None
+            if old is not None and old.sources is not None:
+                known = list(old.sources.groups.sources) == list(groups.sources)
+                selection = old.selection if known else None
             if selection is None:
                 selection, virtual = select(self, data, groups, run)
-        start = None if old is None else Start(old.ensemble.net, old.ensemble.labels)
+        start = None if old is None else old.ensemble
         ensemble = fit_ensemble(self, data, groups, run, selection, start)
         one, sources = table.y.ndim == 1, table.sources()
         self._publish(State(x_scaler, y_scaler, limits, one, ensemble, selection, sources, virtual))
@@ -297,21 +295,7 @@ class DomainRegressor(SavableNetwork, RegressorMixin, TransferEstimator):  # typ
         steps = self.steps
         if steps is None:
             steps = max(MIN_STEPS, math.ceil(largest / batch_size))
-        return Training(
-            epochs=math.ceil(effort * self.epochs),
-            steps=int(steps),
-            lr=float(self.lr),
-            weight_decay=float(self.weight_decay),
-            clip=float(self.clip),
-            average=self.average,
-            patience=self.patience,
-            betas=(float(self.betas[0]), float(self.betas[1])),
-            schedule=self.schedule,
-        )
-
-    def _held_out_share(self) -> float | None:
-        """Share of rows that are held out for early stopping."""
-        return None if self.patience is None else self.validation_fraction
+        return Training(math.ceil(effort * self.epochs), int(steps), self.average)
 
     def predict(self, X: Any, target: Name | Sequence[Name] | None = None) -> NDArray[np.float64]:
         """Predict responses (n,) or (n, m).

@@ -19,14 +19,8 @@ Stateful = nn.Module | torch.optim.Optimizer
 class Checkpoint:
     """One file of safetensors, history in its header, written atomically after an epoch.
 
-    Parameters
-    ----------
-    place
-        The file, and how often it is worth writing.
-    key
-        Hash of everything that the result depends on: a file with another key is refused.
-    generators
-        Random generators whose state belongs to that of the training.
+    The key is a hash of everything that the result depends on: a file with another key is
+    refused. The state of the random generators belongs to that of the training.
     """
 
     def __init__(self, place: Paced, key: str, generators: dict[str, torch.Generator]) -> None:

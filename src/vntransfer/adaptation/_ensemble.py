@@ -9,9 +9,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from vntransfer.adaptation._batches import Data
-from vntransfer.adaptation._member_training import FitRun, Start, TrainingPlan, train_members
-from vntransfer.adaptation._selection import SAFE, Selection, label
+from vntransfer.adaptation._data import Data, Scaler
+from vntransfer.adaptation._estimator import FitRows
+from vntransfer.adaptation._member_training import FitRun, TrainingPlan, train_members
+from vntransfer.adaptation._selection import SAFE, Selection, Virtual, label
 from vntransfer.adaptation._training_loop import Record
 from vntransfer.checks import one_of
 from vntransfer.domains import Groups, Name
@@ -25,33 +26,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Ensemble:
-    """Members, side by side in one network.
-
-    Parameters
-    ----------
-    net
-        Networks of all M members.
-    offset
-        Mean residuals (M, 1, m) that are added to scaled predictions.
-    shares
-        Target -> shares (M,) of the members in its predictions; None is any target.
-    source_weights
-        Weights by name of source; with several targets, by name of target and source.
-    history
-        Per epoch.
-    labels
-        Who the members are.
-    step_times
-        Of all their trainings; not saved.
-    """
+    """Members, side by side in one network."""
 
     net: Net
-    offset: Tensor
-    shares: Mapping[Name | None, Tensor]
-    source_weights: dict[Any, Any]
+    offset: Tensor  # mean residuals (M, 1, m), added to scaled predictions
+    shares: Mapping[Name | None, Tensor]  # target -> shares (M,) in its predictions; None: any
+    source_weights: dict[Any, Any]  # by source; with several targets by target and source
     history: list[Record]
-    labels: tuple[str, ...]
-    step_times: StepTimes = field(default_factory=StepTimes)
+    labels: tuple[str, ...]  # ``source/0`` or ``adapted/TARGET/CANDIDATE/0``
+    step_times: StepTimes = field(default_factory=StepTimes)  # not saved
 
     def shares_for(self, target: Name | Sequence[Name] | None) -> Tensor:
         """Shares (M,) for the rows of a target."""
@@ -69,6 +52,33 @@ class Ensemble:
             one_of("target", target, known)
         return self.shares[known[0] if target is None and known else target]
 
+    def places(self, wanted: Sequence[str]) -> list[int]:
+        """Members of this fit that those of another one, named by their labels, start from.
+
+        One that was not there before starts from one of the sources alone, or from any.
+        """
+        places = {name: place for place, name in enumerate(self.labels)}
+        chosen = []
+        for name in wanted:
+            number = name.rsplit("/", 1)[-1]
+            other = places.get(f"source/{number}", int(number) % len(places))
+            chosen.append(places.get(name, other))
+        return chosen
+
+
+@dataclass(frozen=True)
+class State:
+    """What a fit ends with."""
+
+    x_scaler: Scaler
+    y_scaler: Scaler
+    limits: tuple[Tensor, Tensor] | None
+    one_column: bool
+    ensemble: Ensemble
+    selection: Selection | None
+    sources: FitRows | None  # None after loading
+    virtual: Virtual | None = None  # what the selection saw
+
 
 def fit_ensemble(
     model: "DomainRegressor",
@@ -76,7 +86,7 @@ def fit_ensemble(
     groups: Groups,
     run: FitRun,
     selection: Selection | None,
-    start: Start | None = None,
+    start: Ensemble | None = None,
 ) -> Ensemble:
     """Train the members of every candidate that has a share, for every target.
 

@@ -1,20 +1,62 @@
-"""What all estimators share: the arguments of ``fit``, and checks of options and rows."""
+"""What all estimators share: the arguments of ``fit``, the rows that it is given, and checks."""
 
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from types import UnionType
 from typing import Any, ClassVar, Literal, Self, Union, get_args, get_origin
 
 import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d, validate_data
 
-from vntransfer.adaptation._fit_rows import FitRows, read_responses, read_weights
+from vntransfer.adaptation._data import stacked
 from vntransfer.checks import number, one_of, whole
-from vntransfer.domains import Groups, Target, group, target_names
-from vntransfer.errors import DomainError
+from vntransfer.domains import TARGET, Groups, Name, Target, group, target_names
+from vntransfer.errors import ArgumentError, DomainError
 from vntransfer.progress import Progress
 
+Floats = NDArray[np.float64]
+
 MATRIX: dict[str, Any] = {"accept_sparse": "csr", "dtype": (np.float64, np.float32)}
+
+
+@dataclass(frozen=True)
+class FitRows:
+    """Rows of all domains."""
+
+    x: Any  # (n, p), dense or sparse
+    y: NDArray[Any]  # (n,) or (n, m); a source's in rows of targets
+    groups: Groups
+    weights: Floats | None = None  # (n,), one for targets; None: all alike
+
+    def inputs(self) -> tuple[Any, ...]:
+        """Give what the inputs are made of, of sparse ones shape and arrays."""
+        x = self.x
+        return (x.shape, x.data, x.indices, x.indptr) if scipy.sparse.issparse(x) else (x,)
+
+    def sources(self) -> "FitRows":
+        """Give the rows of the sources alone."""
+        rows = self.groups.source_rows
+        own = {name: np.searchsorted(rows, r) for name, r in self.groups.sources.items()}
+        weights = None if self.weights is None else self.weights[rows]
+        return FitRows(self.x[rows], self.y[rows], Groups(own), weights)
+
+    def with_target(self, x: Any) -> "FitRows":
+        """Give the rows of the sources and those of a target."""
+        own, n = self.sources(), x.shape[0]
+        sparse = scipy.sparse.issparse(own.x)
+        if sparse != scipy.sparse.issparse(x):
+            kinds = "sparse" if sparse else "dense"
+            raise ArgumentError(f"X: the sources are {kinds}; give the target's rows so too")
+        name: Name = TARGET if isinstance(next(iter(own.groups.sources)), str) else -1
+        rows = np.arange(len(own.y), len(own.y) + n)
+        return FitRows(
+            stacked([own.x, x]),
+            np.concatenate([own.y, np.repeat(own.y[:1], n, axis=0)]),
+            Groups(own.groups.sources, {name: rows}),
+            None if own.weights is None else np.concatenate((own.weights, np.ones(n))),
+        )
 
 
 class TransferEstimator(BaseEstimator):  # type: ignore[misc]
@@ -93,15 +135,7 @@ class TransferEstimator(BaseEstimator):  # type: ignore[misc]
 
 
 def check_option(name: str, value: Any, kind: Any) -> None:
-    """Raise unless an option is a number, or one of the words, that its type allows.
-
-    Examples
-    --------
-    >>> check_option("trade_off", "auto", float | Literal["auto"])
-    >>> check_option("schedule", "cosin", Literal["cosine", "constant"])
-    Traceback (most recent call last):
-    vntransfer.errors.ArgumentError: schedule: expected one of cosine, constant, got 'cosin'; did you mean 'cosine'?
-    """  # noqa: E501
+    """Raise unless an option is a number, or one of the words, that its type allows."""
     kinds = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
     words = [word for one in kinds if get_origin(one) is Literal for word in get_args(one)]
     if (value is None and type(None) in kinds) or (isinstance(value, str) and value in words):
@@ -122,3 +156,49 @@ def need_target(groups: Groups) -> Groups:
             f"below 0, or say target=... with names (of networks target=[] to adapt later)"
         )
     return groups
+
+
+def read_responses(
+    estimator: str, y: Any, groups: Groups, n: int, *, numeric: bool
+) -> NDArray[Any]:
+    """Responses of all n rows, those of targets replaced by a source's without being looked at.
+
+    Numbers, (n,) or (n, m), or otherwise classes of any kind, (n,).
+    """
+    if y is None:
+        raise ArgumentError(f"y: {estimator} requires y to be passed, but the target y is None")
+    own = one_per_row(y, n)[groups.source_rows]
+    if not numeric:
+        own = column_or_1d(own, warn=True)
+    kind: Any = np.float64 if numeric else None
+    own = np.asarray(check_array(own, ensure_2d=False, dtype=kind, input_name="y"))
+    labels = np.repeat(own[:1], n, axis=0)
+    labels[groups.source_rows] = own
+    return labels
+
+
+def one_per_row(y: Any, n: int) -> NDArray[Any]:
+    """Responses as an array, (n,) or (n, m)."""
+    given = np.asarray(y)
+    if given.ndim not in (1, 2) or len(given) != n:
+        raise DomainError(
+            f"y: expected {n} responses (n,) or (n, m) as X has rows, got shape {given.shape}"
+        )
+    return given
+
+
+def read_weights(given: Any, groups: Groups, n: int) -> Floats | None:
+    """Weights (n,) of rows, one for targets; None if none are given."""
+    if given is None:
+        return None
+    values = np.asarray(given, dtype=np.float64)
+    if values.shape not in ((), (n,)):
+        raise ArgumentError(f"sample_weight: expected {n} numbers, got shape {values.shape}")
+    weights, rows = np.ones(n), groups.source_rows
+    weights[rows] = np.broadcast_to(values, (n,))[rows]
+    own = weights[rows]
+    if not np.isfinite(own).all() or (own < 0).any() or own.sum() <= 0:
+        raise ArgumentError(
+            "sample_weight: expected finite numbers of at least 0 that are not all zero"
+        )
+    return weights

@@ -30,12 +30,6 @@ class SparseReducer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     Boosting needs dense columns and looks at each of them at every split: a thousand columns of
     counts cost a lot and say little one by one.
-
-    Examples
-    --------
-    >>> rows = scipy.sparse.eye_array(300, format="csr")
-    >>> SparseReducer(5).fit_transform(rows).shape
-    (300, 5)
     """
 
     def __init__(self, n_components: int = REDUCED, random_state: Any = None) -> None:
@@ -61,11 +55,6 @@ class ColumnBins(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     Histogram boosting does so by itself, and comes to the same trees. But with weights of rows it
     takes one weighted quantile after the other, in Python: it has nothing left to do here, and the
     bins do not depend on weights. Missing values stay.
-
-    Examples
-    --------
-    >>> ColumnBins(2).fit_transform(np.array([[1.0], [2.0], [3.0], [9.0]])).ravel()
-    array([0., 0., 1., 1.])
     """
 
     def __init__(self, n_bins: int = 255) -> None:
@@ -99,15 +88,6 @@ class TiedBoosting(HistGradientBoostingRegressor):  # type: ignore[misc]
     minimum (amounts that are mostly zero, counts, classes 0 and 1) all gradients are equal at the
     start and no tree would ever grow. Rows of that value are moved up or down by next to nothing,
     so that they pull neither way. Other responses are left exactly as they are.
-
-    Examples
-    --------
-    >>> X = np.arange(1000.0)[:, None]
-    >>> y = np.maximum(X[:, 0] - 600, 0)
-    >>> plain = HistGradientBoostingRegressor(loss="absolute_error").fit(X, y)
-    >>> own = TiedBoosting(loss="absolute_error", random_state=0).fit(X, y)
-    >>> float(plain.predict(X).max()), bool(abs(own.predict(X) - y).mean() < 5)
-    (0.0, True)
     """
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -137,12 +117,6 @@ class DenseScaler(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     Scaling each word to the same variance would make the rare ones count as much as the others:
     ridge regression on amazon4 loses 13 % by it.
-
-    Examples
-    --------
-    >>> DenseScaler().fit_transform(np.array([[0.0, 5.0], [2.0, 5.0]]))
-    array([[-1.,  0.],
-           [ 1.,  0.]])
     """
 
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -195,13 +169,7 @@ def learner(estimator: Any, random_state: Any = None) -> Any:
 
 
 def weight_key(estimator: Any) -> str | None:
-    """Name the argument of ``fit`` that takes sample weights; None if there is none.
-
-    Examples
-    --------
-    >>> weight_key(ridge())
-    'ridgecv__sample_weight'
-    """
+    """Name the argument of ``fit`` that takes sample weights, such as "ridgecv__sample_weight"."""
     if isinstance(estimator, Pipeline):
         name, last = estimator.steps[-1]
         inner = weight_key(last)

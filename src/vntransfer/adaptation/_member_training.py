@@ -3,7 +3,7 @@
 import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -11,8 +11,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from vntransfer.adaptation._batches import Data, predict
 from vntransfer.adaptation._checkpoint import Checkpoint
+from vntransfer.adaptation._data import Data, predict
 from vntransfer.adaptation._objective import Setup, SourceLoss
 from vntransfer.adaptation._training_loop import EpochCounter, Record, train
 from vntransfer.domains import Rows
@@ -22,6 +22,7 @@ from vntransfer.step_times import StepTimes
 
 if TYPE_CHECKING:
     from vntransfer.adaptation._base import DomainRegressor
+    from vntransfer.adaptation._ensemble import Ensemble
 
 Checkpoints = Callable[[str, Net, dict[str, torch.Generator]], Checkpoint]
 """Makes the file of a stage from its initial network and its generators."""
@@ -36,70 +37,22 @@ class FitRun(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Start:
-    """Members of an earlier fit, by label: ``source/0`` or ``adapted/TARGET/CANDIDATE/0``."""
-
-    net: Net
-    labels: Sequence[str]
-
-    def of(self, wanted: Sequence[str]) -> tuple[Net, list[int]]:
-        """Give the network and a member to start each wanted one from.
-
-        A member that was not there before starts from one of the sources alone, or from any.
-        """
-        places = {label: place for place, label in enumerate(self.labels)}
-        chosen = []
-        for label in wanted:
-            number = label.rsplit("/", 1)[-1]
-            other = places.get(f"source/{number}", int(number) % len(places))
-            chosen.append(places.get(label, other))
-        return self.net, chosen
-
-
-@dataclass(frozen=True)
 class TrainingPlan:
-    """What is trained together: M members, each with K sources and, if it adapts, a target.
+    """What is trained together: M members, each with K sources and, if it adapts, a target."""
 
-    Parameters
-    ----------
-    stage
-        Name of this training among those of a fit.
-    domains
-        Rows of D domains.
-    order
-        Domains (M, K + 1) of each member, its sources first, its target last; (M, K) without.
-    options
-        Changes of the method's options, one mapping per member.
-    adapts
-        Whether the method's objective is used, or only the error of the sources.
-    batch_size
-        Rows of each domain in a batch.
-    shares
-        Shares (M,) of the members in the values that the history tells.
-    starts
-        How many different initial networks there are: members after them repeat these.
-    effort
-        Share of the epochs.
-    labels
-        Who each member is, so that another fit can start from it.
-    strict
-        Whether a member whose loss is not finite is an error.
-    counted
-        Whether its epochs are reported.
-    """
-
-    stage: str
-    domains: Sequence[Rows]
+    stage: str  # name of this training among those of a fit
+    domains: Sequence[Rows]  # rows of D domains
+    # domains (M, K + 1) of each member, its target last; (M, K) without a target
     order: NDArray[np.intp]
-    options: Sequence[Mapping[str, Any]]
-    adapts: bool
-    batch_size: int
-    shares: NDArray[np.float64]
-    starts: int
-    effort: float = 1.0
-    labels: Sequence[str] = ()
-    strict: bool = True
-    counted: bool = True
+    options: Sequence[Mapping[str, Any]]  # changes of the method's options, one mapping per member
+    adapts: bool  # whether the method's objective is used, or only the error of the sources
+    batch_size: int  # rows of each domain in a batch
+    shares: NDArray[np.float64]  # of the members (M,) in the values that the history tells
+    starts: int  # different initial networks: members after them repeat these
+    effort: float = 1.0  # share of the epochs
+    labels: Sequence[str] = ()  # who each member is, so that another fit can start from it
+    strict: bool = True  # whether a member whose loss is not finite is an error
+    counted: bool = True  # whether its epochs are reported
 
     @property
     def n_sources(self) -> int:
@@ -132,23 +85,9 @@ def train_members(
     data: Data,
     plan: TrainingPlan,
     run: FitRun,
-    start: Start | None = None,
+    start: "Ensemble | None" = None,
 ) -> Trained:
-    """Train the members of a plan.
-
-    Parameters
-    ----------
-    model
-        The estimator, of which only options are read.
-    data
-        Rows.
-    plan
-        Who is trained on what.
-    run
-        What all trainings of the fit share.
-    start
-        Members to start from, by their labels.
-    """
+    """Train the members of a plan; of the model only options are read."""
     seed = run.seed
     with own_random_state(seed, torch.device(data.device)):
         held, domains = hold_out(model, plan, seed)
@@ -156,8 +95,10 @@ def train_members(
         n_members, n_responses = len(plan.order), data.y.shape[1]
         sizes = data.x.shape[1], n_responses
         net = build(model, *sizes, n_members, generator).to(data.device)
-        first = list(range(plan.starts))
-        copy_members(*((net, first) if start is None else start.of(plan.labels)), net)
+        if start is None:
+            copy_members(net, range(plan.starts), net)
+        else:
+            copy_members(start.net, start.places(plan.labels), net)
         net.eval()
         width = net.extractor(data.inputs(domains[0][:1])[None]).shape[-1]
         mass = torch.stack([data.mass(rows).sum() for rows in domains]).to(data.device)
@@ -187,7 +128,7 @@ def train_members(
                 random_state=seed,
                 skip=skip,
             ),
-            replace(model._training(largest, plan.batch_size, plan.effort), strict=plan.strict),
+            model._training(largest, plan.batch_size, plan.effort)._replace(strict=plan.strict),
             shares=torch.from_numpy(plan.shares / plan.shares.sum()).float(),
             validate=(lambda: validation(model, net, data, plan, held)) if held else None,
             after_epoch=run.epochs if plan.counted else None,
@@ -277,8 +218,8 @@ def hold_out(
     model: "DomainRegressor", plan: TrainingPlan, seed: int
 ) -> tuple[dict[int, Rows], Sequence[Rows]]:
     """Held-out rows of each source, if training stops early, and what is left of the domains."""
-    share = model._held_out_share()
-    if share is None:
+    share = model.validation_fraction
+    if model.patience is None:
         return {}, plan.domains
     held, kept = {}, list(plan.domains)
     for i in plan.sources:

@@ -28,37 +28,14 @@ HUBER = 0.1
 
 
 class Batch(NamedTuple):
-    """Rows of D domains, as many of each, and who is what to which member.
+    """Rows of D domains, as many of each, and who is what to which member."""
 
-    Parameters
-    ----------
-    x
-        Inputs (D, B, p).
-    y
-        Responses (K, B, m) of the sources, or (M, K, B, m) where members have different sources.
-    order
-        Domains of each member, (M, K) or (M, K + 1): its sources, followed by its target if it
-        has one; None: all have the D domains as they come.
-    mask
-        Where the m columns of a row are the pixels of a patch: those that count, (D, B, m); None
-        where columns are responses.
-    scale
-        Columns of a patch are this times a density.
-
-    Examples
-    --------
-    >>> x, y = torch.zeros(1, 1, 3), torch.zeros(1, 1, 2)
-    >>> table, patches = Batch(x, y), Batch(x, y, mask=torch.tensor([[[1.0, 0.0]]]), scale=2.0)
-    >>> guess = torch.tensor([[[[6.0, 7.0]]]])
-    >>> table.response(guess).tolist(), patches.response(guess).tolist()
-    ([[[[6.0, 7.0]]]], [[[[3.0]]]])
-    """
-
-    x: Tensor
-    y: Tensor
-    order: Tensor | None = None
+    x: Tensor  # inputs (D, B, p)
+    y: Tensor  # of the sources, (K, B, m), or (M, K, B, m) where members have different sources
+    order: Tensor | None = None  # domains of each member, its target last; None: all as they come
+    # (D, B, m) where columns are the pixels of a patch: those that count
     mask: Tensor | None = None
-    scale: float = 1.0
+    scale: float = 1.0  # columns of a patch are this times a density
 
     def features(self, net: Net) -> Tensor:
         """Features (M, K + 1, B, d) of each member's own domains."""
@@ -86,32 +63,16 @@ class Batch(NamedTuple):
 
 
 class Setup(NamedTuple):
-    """What an objective is made for.
+    """What an objective is made for."""
 
-    Parameters
-    ----------
-    n_sources, width, n_responses
-        K, d and m.
-    generator
-        Of random numbers.
-    members
-        Changes of the method's options, one mapping per member of the ensemble.
-    prior
-        Shares of the rows that each source has, (M, K); None: equal ones.
-    device
-        Where tensors live.
-    make_head
-        Makes another head for all members; None: a linear one.
-    """
-
-    n_sources: int
-    width: int
-    n_responses: int
+    n_sources: int  # K
+    width: int  # d
+    n_responses: int  # m
     generator: torch.Generator
-    members: Sequence[Mapping[str, Any]] = ({},)
-    prior: Tensor | None = None
+    members: Sequence[Mapping[str, Any]] = ({},)  # changes of the options, one per member
+    prior: Tensor | None = None  # shares of the rows that each source has, (M, K); None: equal ones
     device: str = "cpu"
-    make_head: Callable[[], nn.Module] | None = None
+    make_head: Callable[[], nn.Module] | None = None  # for all members; None: a linear one
 
     def option(self, method: Any, name: str) -> Tensor:
         """Value of a number among the method's options for each member, (M,)."""
@@ -136,16 +97,8 @@ class Objective(nn.Module):
     Called with a network and a batch it gives pairs of (blocks, losses (M,) of the members): the
     loop makes a gradient step in these blocks before it asks for the next pair. The blocks are the
     network's "extractor" and "head", and the objective's own parameters, "adversary". All
-    parameters have a leading dimension M.
-
-    Attributes
-    ----------
-    weights : Tensor
-        Weights of the sources (M, K).
-    seen : dict
-        Values (M,) of the last batch that belong into the history.
-    method, error : DomainRegressor, str
-        The estimator, of which only options are read, and the error of a source that it minimizes.
+    parameters have a leading dimension M. ``weights`` (M, K) are those of the sources, ``seen``
+    values (M,) of the last batch that belong into the history.
     """
 
     weights: Tensor
@@ -193,12 +146,6 @@ def source_errors(kind: Error, batch: Batch, prediction: Tensor) -> Tensor:
     """Error of each source (M, K) from predictions (M, K, B, m).
 
     "mixed" is half RMSE and half Huber loss: steep near a good fit, and not ruled by a few rows.
-
-    Examples
-    --------
-    >>> batch = Batch(torch.zeros(1, 2, 3), torch.zeros(1, 2, 1))
-    >>> source_errors("mse", batch, torch.tensor([[[[1.0], [3.0]]]]))
-    tensor([[5.]])
     """
     one_of("kind", kind, Error)
     if kind == "jeffreys":
@@ -229,27 +176,9 @@ def dot(w: Tensor, values: Tensor) -> Tensor:
     return (w * values).sum(-1)
 
 
-class _Reverse(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, x: Tensor) -> Tensor:
-        return x.view_as(x)
-
-    @staticmethod
-    def backward(ctx: Any, *upstream: Tensor) -> Tensor:
-        return -upstream[0]
-
-
 def reverse(x: Tensor) -> Tensor:
-    """Identity whose gradient is reversed.
-
-    Examples
-    --------
-    >>> x = torch.ones(1, requires_grad=True)
-    >>> (3 * reverse(x)).backward()
-    >>> x.grad
-    tensor([-3.])
-    """
-    return _Reverse.apply(x)
+    """Identity whose gradient is reversed."""
+    return 2 * x.detach() - x
 
 
 def climbing(module: nn.Module) -> Callable[[Tensor], Tensor]:

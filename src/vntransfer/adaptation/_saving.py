@@ -1,22 +1,19 @@
-"""What is saved of fitted networks and of models that wrap another estimator."""
+"""What is saved of fitted networks, and of every estimator."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
 import torch
-from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from vntransfer.adaptation._ensemble import Ensemble
-from vntransfer.adaptation._fitted_state import State
+from vntransfer.adaptation._data import Scaler
+from vntransfer.adaptation._ensemble import Ensemble, State
 from vntransfer.adaptation._member_training import build
-from vntransfer.adaptation._scaling import Scaler
 from vntransfer.adaptation._selection import Selection
 from vntransfer.errors import ArgumentError
 from vntransfer.storage.folder import Savable
 from vntransfer.storage.record import SavedModel
-from vntransfer.storage.skops_files import read_skops, write_skops
 
 GIVEN = ("extractor", "head")
 """Options that are code: a model that has them is loaded with them."""
@@ -53,7 +50,7 @@ class SavableNetwork(Savable):
     _state: State
 
     def _saved(self) -> SavedModel:
-        record = common_record(self, ("callback", "checkpoint", *GIVEN))
+        record = common_record(self, ("checkpoint", *GIVEN))
         record["options"]["device"] = str(record["options"]["device"])
         state, ensemble = self._state, self._state.ensemble
         targets = list(ensemble.shares)
@@ -119,38 +116,3 @@ class SavableNetwork(Savable):
 def _tuples(values: Mapping[str, Any]) -> dict[str, Any]:
     """Turn lists back into the tuples that they were."""
     return {k: tuple(v) if isinstance(v, list) else v for k, v in values.items()}
-
-
-class SavableWrapper(Savable):
-    """A model around a fitted estimator: a network of ours, or what skops can write."""
-
-    estimator: Any
-    estimator_: Any
-
-    def fitted_record(self) -> dict[str, Any]:
-        """Give the plain values of the fitted model, apart from the estimator inside it."""
-        own = not isinstance(self.estimator, str | None)
-        named = {"estimator": None if own else self.estimator, "own_estimator": own}
-        return {**common_record(self, ("estimator",)), **named}
-
-    def _saved(self) -> SavedModel:
-        kind, record = type(self).__name__, self.fitted_record()
-        if isinstance(self.estimator_, SavableNetwork):
-            return SavedModel(kind, record, parts={"estimator": self.estimator_._saved()})
-        return SavedModel(
-            kind, record, files={"estimator.skops": write_skops(self.estimator_, kind)}
-        )
-
-    @classmethod
-    def _restored(
-        cls, saved: SavedModel, parts: Mapping[str, Any], given: Mapping[str, Any]
-    ) -> Self:
-        record = saved.record
-        fitted = parts.get("estimator")
-        if fitted is None:
-            fitted = read_skops(saved.files["estimator.skops"])
-        asked = clone(fitted) if record["own_estimator"] else record["estimator"]
-        model: Any = cls(**record["options"], estimator=asked)  # type: ignore[call-arg]
-        model.estimator_ = fitted
-        restore_common(model, record)
-        return model

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vntransfer.adaptation._batches import Data
+from vntransfer.adaptation._data import Data
 from vntransfer.adaptation._member_training import FitRun, TrainingPlan, train_members
 from vntransfer.adaptation.guarded_choice import guard
 from vntransfer.display import listed, one_line, short
@@ -33,37 +33,18 @@ MOST = 20
 
 
 def virtual_targets(sources: Mapping[Name, Rows]) -> dict[Name, Rows]:
-    """Choose the sources that play the target: all, or at most twenty, evenly spaced.
-
-    Examples
-    --------
-    >>> list(virtual_targets({i: np.arange(5) for i in range(50)}))[:4]
-    [0, 2, 5, 7]
-    """
+    """Choose the sources that play the target: all, or at most twenty, evenly spaced."""
     every, count = list(sources.items()), min(len(sources), MOST)
     return dict(every[i * len(every) // count] for i in range(count))
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Choice:
-    """What was chosen, and why.
+    """What was chosen, and why."""
 
-    Parameters
-    ----------
-    candidates
-        Names, the safe one first.
-    shares
-        Share of each in the mean of predictions.
-    scores
-        Mean log ratio of its error to that of the safe candidate over virtual targets, plus one
-        standard error: below 0 is better. Empty if there was nothing to compare on.
-    reason
-        One sentence.
-    """
-
-    candidates: tuple[str, ...]
-    shares: dict[str, float]
-    scores: dict[str, float] = field(default_factory=dict)
+    candidates: tuple[str, ...]  # the safe one first
+    shares: dict[str, float]  # of each in the mean of predictions
+    scores: dict[str, float] = field(default_factory=dict)  # see `guard`: below 0 is better
     reason: str = ""
 
     @property
@@ -73,7 +54,9 @@ class Choice:
 
     def summary(self) -> str:
         """Say in words what was chosen and why."""
-        return "\n".join((sentence(self.reason), f"Weights: {shares_text(self.shares, 9)}."))
+        reason = short(self.reason, 400).rstrip(".") or "no reason was recorded"
+        said = f"{reason[:1].upper()}{reason[1:]}."
+        return f"{said}\nWeights: {shares_text(self.shares, 9)}."
 
     def __repr__(self) -> str:
         n, name = len(self.candidates), type(self).__name__
@@ -99,47 +82,17 @@ class Selection(Choice):
 
 
 def shares_text(shares: Mapping[str, float], most: int = 2) -> str:
-    """Name the candidates that have a weight, the largest first.
-
-    Examples
-    --------
-    >>> shares_text({"boosting": 0.25, "ridge": 0.75, "constant": 0.0})
-    'ridge 75 % and boosting 25 %'
-    """
+    """Name the candidates that have a weight, the largest first."""
     used = sorted((-share, name) for name, share in shares.items() if share > 0)
     return listed((f"{short(name)} {-100 * share:.0f} %" for share, name in used), most, 40)
 
 
-def sentence(text: str) -> str:
-    """Begin with a capital and end with a period; a reason that is not known is said to be so.
-
-    Examples
-    --------
-    >>> sentence("ridge leads"), sentence("")
-    ('Ridge leads.', 'No reason was recorded.')
-    """
-    if not text:
-        return "No reason was recorded."
-    line = short(text, 400).rstrip(".")
-    return f"{line[:1].upper()}{line[1:]}."
-
-
 @dataclass(frozen=True)
 class Virtual:
-    """What candidates predict where each source plays the target once.
+    """What candidates predict where each source plays the target once."""
 
-    Parameters
-    ----------
-    rows
-        Rows of each virtual target that were predicted.
-    predictions
-        Scaled and bounded predictions (1 + C, n, m) for each, source-only's first.
-    step_times
-        Of the trainings.
-    """
-
-    rows: tuple[Rows, ...]
-    predictions: tuple[NDArray[np.float32], ...]
+    rows: tuple[Rows, ...]  # those of each virtual target that were predicted
+    predictions: tuple[NDArray[np.float32], ...]  # (1 + C, n, m) for each, source-only's first
     step_times: StepTimes
 
     def errors(self, data: Data) -> NDArray[np.float64]:
@@ -153,13 +106,7 @@ class Virtual:
 
 
 def label(options: Mapping[str, Any]) -> str:
-    """Name of a candidate.
-
-    Examples
-    --------
-    >>> label({"trade_off": 1.0, "learn_weights": False})
-    'trade_off=1, learn_weights=False'
-    """
+    """Name of a candidate, such as "trade_off=1, learn_weights=False"."""
     return ", ".join(
         f"{k}={v:g}" if isinstance(v, float) else f"{k}={v}" for k, v in options.items()
     )

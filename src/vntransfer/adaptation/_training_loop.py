@@ -22,55 +22,28 @@ WARM_UP = 30
 """Steps over which the learning rate rises to its value; then it falls to zero like a cosine."""
 
 
-@dataclass(frozen=True)
-class Training:
-    """Options of the loop; see `DomainRegressor`."""
+class Training(NamedTuple):
+    """How long training takes; other options of the loop are those of the objective's method."""
 
     epochs: int
     steps: int  # batches per epoch
-    lr: float
-    weight_decay: float
-    clip: float
-    average: float
-    patience: int | None
-    betas: tuple[float, float] = (0.9, 0.99)
-    schedule: Schedule = "cosine"
+    average: float  # share of the last steps over which parameters are averaged
     strict: bool = True  # a loss that is not finite is an error; otherwise its member is lost
 
-    def share(self, done: int, total: int) -> float:
-        """Share of the learning rate after some of the steps.
 
-        Examples
-        --------
-        >>> options = Training(20, 25, 0.01, 1.0, 5.0, 0.2, None)
-        >>> [round(options.share(done, 500), 2) for done in (0, 29, 265, 499)]
-        [0.03, 1.0, 0.5, 0.0]
-        """
-        if self.schedule == "constant":
-            return 1.0
-        warm = min(WARM_UP, max(total // 5, 1))
-        if done < warm:
-            return (done + 1) / warm
-        return 0.5 * (1 + math.cos(math.pi * (done - warm) / (total - warm)))
-
-
-class TrainingResult(NamedTuple):
-    """Records of the epochs, and the times of the steps."""
-
-    history: list[Record]
-    step_times: StepTimes
+def rate_share(schedule: Schedule, done: int, total: int) -> float:
+    """Share of the learning rate after some of the steps."""
+    if schedule == "constant":
+        return 1.0
+    warm = min(WARM_UP, max(total // 5, 1))
+    if done < warm:
+        return (done + 1) / warm
+    return 0.5 * (1 + math.cos(math.pi * (done - warm) / (total - warm)))
 
 
 @dataclass
 class EpochCounter:
-    """Counts the epochs of all trainings of a fit, and reports them.
-
-    Examples
-    --------
-    >>> count = EpochCounter(print, total=2)
-    >>> count()
-    epochs 1 2
-    """
+    """Counts the epochs of all trainings of a fit, and reports them."""
 
     progress: Progress | None
     total: int
@@ -87,32 +60,20 @@ def train(
     net: Net,
     objective: Objective,
     batches: Callable[[int], Iterator[Batch]],
-    options: Training,
+    length: Training,
     *,
     shares: Tensor,
     validate: Callable[[], Tensor] | None = None,
     after_epoch: Callable[[], None] | None = None,
     checkpoint: Checkpoint | None = None,
-) -> TrainingResult:
-    """Train all members in place and give the history, one record per epoch.
+) -> tuple[list[Record], StepTimes]:
+    """Train all members in place; give the history, one record per epoch, and the times of steps.
 
-    Parameters
-    ----------
-    net, objective
-        Of M members.
-    batches
-        ``batches(n)``: batches after the first n.
-    options
-        Of the loop.
-    shares
-        Shares (M,) of the members in the values that the history tells.
-    validate
-        Error (M,) of the members on held-out rows.
-    after_epoch
-        Called after each epoch.
-    checkpoint
-        Where the state is kept after each epoch, and from where training goes on.
+    ``batches(n)`` are those after the first n; ``shares`` (M,) those of the members in the values
+    that the history tells; ``validate`` gives the errors (M,) on held-out rows. Training goes on
+    from the checkpoint's state, if there is one.
     """
+    options = objective.method
     parts: dict[Block, nn.Module]
     parts = {"extractor": net.extractor, "head": net.head, "adversary": objective}
     blocks = {name: p for name, part in parts.items() if (p := trainable(part))}
@@ -136,27 +97,28 @@ def train(
             clip(blocks[name], options.clip)
             optimizers[name].step()
 
-    total = options.epochs * options.steps
-    kept = Kept(net, objective, total - math.ceil(options.average * total), options.patience)
+    total = length.epochs * length.steps
+    kept = Kept(net, objective, total - math.ceil(length.average * total), options.patience)
     history: list[Record] = []
     times = StepTimes()
     if checkpoint is not None:
         checkpoint.watch(net=net, objective=objective, kept=kept, **optimizers)
         history = checkpoint.resume()
-    done = len(history) * options.steps
+    done = len(history) * length.steps
     stream = batches(done)
 
     def over() -> bool:
-        return len(history) >= options.epochs or bool(history and kept.stop(history[-1]))
+        return len(history) >= length.epochs or bool(history and kept.stop(history[-1]))
 
     while not over():
         net.train()
         sums: dict[str, Tensor] = {}
-        for _ in range(options.steps):
+        for _ in range(length.steps):
             before = objective.weights.clone()
             with times.step():
                 for optimizer in optimizers.values():
-                    optimizer.param_groups[0]["lr"] = options.lr * options.share(done, total)
+                    now = options.lr * rate_share(options.schedule, done, total)
+                    optimizer.param_groups[0]["lr"] = now
                 for names, loss in objective(net, next(stream)):
                     step(names, loss)
                 objective.after_step()
@@ -164,7 +126,7 @@ def train(
                 kept.after_step(done)
             seen = {**objective.seen, "weight_change": change(before, objective.weights)}
             for name, value in seen.items():
-                sums[name] = sums.get(name, torch.zeros(())) + value.cpu() / options.steps
+                sums[name] = sums.get(name, torch.zeros(())) + value.cpu() / length.steps
         net.eval()
         record: Record = {"epoch": len(history)}
         record |= {name: float(shares @ value) for name, value in sums.items()}
@@ -175,14 +137,14 @@ def train(
         if validate is not None:
             record["validation"] = float(shares @ record["validation"])
         history.append(record)
-        if options.strict:
+        if length.strict:
             check(record)
         if checkpoint is not None:
             checkpoint.save(history, last=over())
         if after_epoch is not None:
             after_epoch()
     kept.restore()
-    return TrainingResult(history, times)
+    return history, times
 
 
 def trainable(module: nn.Module) -> list[Tensor]:

@@ -10,13 +10,7 @@ Update = Literal["simplex", "clamp", "l1"]
 
 
 def project_simplex(w: Tensor) -> Tensor:
-    """Nearest point with non-negative entries of sum one.
-
-    Examples
-    --------
-    >>> project_simplex(torch.tensor([0.5, 1.0, -0.2]))
-    tensor([0.2500, 0.7500, 0.0000])
-    """
+    """Nearest point with non-negative entries of sum one."""
     ordered = w.sort(descending=True).values
     excess = (ordered.cumsum(-1) - 1) / torch.arange(1, w.shape[-1] + 1).to(w)
     support = (ordered > excess).sum(-1, keepdim=True)
@@ -25,26 +19,14 @@ def project_simplex(w: Tensor) -> Tensor:
 
 
 def clamp_weights(w: Tensor) -> Tensor:
-    """Clamp to [1/(10K), 1 - 1/(10K)] and divide by the sum (Richard et al. 2020).
-
-    Examples
-    --------
-    >>> clamp_weights(torch.tensor([0.5, 1.0, -0.2]))
-    tensor([0.3333, 0.6444, 0.0222])
-    """
+    """Clamp to [1/(10K), 1 - 1/(10K)] and divide by the sum (Richard et al. 2020)."""
     edge = 1 / (10 * w.shape[-1])
     out = w.clamp(edge, max(1 - edge, edge))
     return out / out.sum(-1, keepdim=True)
 
 
 def normalize_l1(w: Tensor) -> Tensor:
-    """Divide by the L1 norm as the paper's Algorithm 1 does: entries can be negative.
-
-    Examples
-    --------
-    >>> normalize_l1(torch.tensor([0.5, 1.0, -0.5]))
-    tensor([ 0.2500,  0.5000, -0.2500])
-    """
+    """Divide by the L1 norm as the paper's Algorithm 1 does: entries can be negative."""
     norm = w.abs().sum(-1, keepdim=True)
     return torch.where(norm > 0, w / norm, 1 / w.shape[-1])
 
@@ -57,13 +39,7 @@ UPDATES: dict[Update, Callable[[Tensor], Tensor]] = {
 
 
 def adam_slope(slope: Tensor, moments: Tensor, step: int) -> Tensor:
-    """Direction of Adam's step number ``step``, from 1; ``moments`` (2, ...) change in place.
-
-    Examples
-    --------
-    >>> adam_slope(torch.tensor([0.1, 10.0]), torch.zeros(2, 2), 1)
-    tensor([1., 1.])
-    """
+    """Direction of Adam's step number ``step``, from 1; ``moments`` (2, ...) change in place."""
     first, second = moments
     first.lerp_(slope, 0.1)
     second.lerp_(slope.square(), 0.001)
@@ -75,13 +51,6 @@ def darn_weights(g: Tensor) -> Tensor:
 
     a is proportional to [ν - g]₊ where ‖[ν - g]₊‖₂ = 1. On a support of the k smallest g with mean
     m, ν = m + √((1 - Σ(g - m)²)/k); the largest support with ν > g on it is the right one.
-
-    Examples
-    --------
-    >>> darn_weights(torch.tensor([0.0, 0.1]))
-    tensor([0.5354, 0.4646])
-    >>> darn_weights(torch.tensor([0.0, 2.0]))
-    tensor([1., 0.])
     """
     above = (g - g.amin(-1, keepdim=True)).double()
     ordered = above.sort().values

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -13,7 +13,6 @@ from vntransfer.adaptation._objective import (
     Alignment,
     Auto,
     Batch,
-    Objective,
     Setup,
     Step,
     dot,
@@ -126,8 +125,8 @@ class AHDRegressor(DomainRegressor):
     weight_penalty: float = 0.01
     weight_update: Update = "simplex"
 
-    _steps: ClassVar[type[Objective]] = HypothesisDiscrepancy
-    _trade_offs: ClassVar[tuple[float, ...]] = (0.0, 0.1, 0.3, 1.0)
+    _steps = HypothesisDiscrepancy
+    _trade_offs = (0.0, 0.1, 0.3, 1.0)
 
     def _merges(self) -> bool:
         return self.sources == "merged"

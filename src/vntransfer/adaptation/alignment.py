@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -16,7 +16,6 @@ from vntransfer.adaptation._objective import (
     Auto,
     Batch,
     Error,
-    Objective,
     Setup,
     Step,
     dot,
@@ -57,12 +56,6 @@ def jeffreys_slopes(pair: Tensor) -> tuple[Tensor, Tensor]:
     With H = X - Y, ∂J/∂X = ½ (log X - log Y + L_X[H]) and ∂J/∂Y = -½ (log X - log Y + L_Y[H]), L
     the derivative of the logarithm: one call decomposes all matrices (some, if they are large), and
     nothing is checked, as the ridge makes them positive definite. The gradients take their place.
-
-    Examples
-    --------
-    >>> J, slopes = jeffreys_slopes(torch.tensor([[[[1.0]], [[2.0]]]]))
-    >>> round(float(J), 4), slopes.flatten().tolist()
-    (0.3466, [-0.8465735912322998, 0.5965735912322998])
     """
     H = pair[:, :1] - pair[:, 1:]
     log = _logs(pair.flatten(0, 1), H.expand_as(pair).flatten(0, 1)).view_as(pair)
@@ -225,12 +218,6 @@ def mixtures(w: Tensor, c: Tensor) -> Tensor:
     """Σ w_i cov_i of the sources, and the target's covariance, (M, 2, n, n), of centered rows.
 
     Weights (M, K), rows (M, K + 1, B, n); no covariance of a single source is formed.
-
-    Examples
-    --------
-    >>> rows = torch.tensor([1.0, -1.0])[:, None]
-    >>> mixtures(torch.tensor([[0.5, 0.5]]), torch.stack((rows, 2 * rows, rows))[None]).flatten()
-    tensor([5., 2.])
     """
     sources, target = c[:, :-1].flatten(1, 2), c[:, -1]
     weighted = (c[:, :-1] * w[:, :, None, None]).flatten(1, 2)
@@ -254,17 +241,8 @@ def second_moments(w: Tensor, c: Tensor, s: Tensor, factor: Tensor) -> Tensor:
 class FeatureMoments:
     """Moments of rows q (M, K + 1, B, n), which are centered in place.
 
-    Attributes
-    ----------
-    mean, centered : Tensor
-        Of each domain, (M, K + 1, 1, n), and the rows less it.
-    scale : Tensor
-        Standard deviation over the rows of all domains, (M, n); one where there is none.
-
-    Examples
-    --------
-    >>> FeatureMoments(torch.tensor([[[[0.0], [2.0]], [[4.0], [6.0]]]])).scale
-    tensor([[2.2361]])
+    ``mean`` (M, K + 1, 1, n) is that of each domain; ``scale`` (M, n) the standard deviation over
+    the rows of all domains, one where there is none.
     """
 
     def __init__(self, q: Tensor) -> None:
@@ -362,7 +340,7 @@ class MomentAlignmentRegressor(DivergenceRegressor):
     weight_pull: float = 10.0
     standardize: bool = True
 
-    _steps: ClassVar[type[Objective]] = MomentAlignment
+    _steps = MomentAlignment
 
     def _candidates(self) -> Sequence[Mapping[str, Any]]:
         return [

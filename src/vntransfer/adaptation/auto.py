@@ -9,13 +9,11 @@ from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 from sklearn.utils import check_random_state, column_or_1d
 
-from vntransfer.adaptation._estimator import TransferEstimator
-from vntransfer.adaptation._fit_rows import FitRows
+from vntransfer.adaptation._estimator import FitRows, TransferEstimator
 from vntransfer.adaptation._saving import common_record, restore_common
 from vntransfer.adaptation._selection import LEAST, Choice, virtual_targets
-from vntransfer.adaptation._stacking import stack
 from vntransfer.adaptation.candidates import CANDIDATES, Tried, adapts, attempt
-from vntransfer.adaptation.guarded_choice import guard
+from vntransfer.adaptation.guarded_choice import guard, stack
 from vntransfer.display import listed
 from vntransfer.domains import Groups, Name, Rows
 from vntransfer.errors import ArgumentError
@@ -30,20 +28,11 @@ Combine = Literal["stack", "mean", "best"]
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class AutoSelection(Choice):
-    """What `AutoTransferRegressor` chose, and why; the first candidate is the safe one.
+    """What `AutoTransferRegressor` chose, and why; the first candidate is the safe one."""
 
-    Parameters
-    ----------
-    candidates, shares, scores, reason
-        See `Choice`.
-    errors
-        Mean absolute errors: virtual target -> candidate -> value.
-    left_out
-        Candidates of which no virtual target is an example: how many times as far from the safe one
-        they are on the target as on the virtual target where they are farthest.
-    """
-
+    # mean absolute ones: virtual target -> candidate -> value
     errors: dict[Name, dict[str, float]] = field(default_factory=dict)
+    # name -> distance from the safe one on the target over the largest on any source
     left_out: dict[str, float] = field(default_factory=dict)
 
     def summary(self) -> str:

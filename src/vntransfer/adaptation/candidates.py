@@ -5,14 +5,14 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
 from vntransfer.adaptation._base import DomainRegressor
-from vntransfer.adaptation._fit_rows import FitRows
+from vntransfer.adaptation._estimator import FitRows
 from vntransfer.adaptation._selection import EFFORT, SAFE, virtual_targets
 from vntransfer.adaptation.alignment import MomentAlignmentRegressor
 from vntransfer.adaptation.guarded_choice import guard
@@ -22,7 +22,7 @@ from vntransfer.adaptation.weighted import WeightedSourceRegressor
 from vntransfer.checks import one_of
 from vntransfer.domains import Groups, Rows
 from vntransfer.errors import NumericalWarning
-from vntransfer.progress import Progress
+from vntransfer.progress import Progress, silent
 from vntransfer.step_times import StepTimes
 
 Floats = NDArray[np.float64]
@@ -60,25 +60,13 @@ def adapts(name: str) -> bool:
 
 @dataclass(frozen=True)
 class Tried:
-    """Candidates, fitted on all sources and judged on each.
+    """Candidates, fitted on all sources and judged on each."""
 
-    Parameters
-    ----------
-    fitted
-        Name -> fitted estimator; those that were not fitted are made by `model`.
-    held_out
-        Name -> predictions (n,) of each source's rows by a model that did not learn from its
-        responses; NaN in rows that were not predicted, infinite where a candidate failed.
-    make
-        Fits a candidate on all sources.
-    step_times
-        Training steps on held-out sources.
-    """
-
-    make: Callable[[str], Any]
+    make: Callable[[str], Any]  # fits a candidate on all sources
+    # those that were not fitted yet are made by `model`
     fitted: dict[str, Any] = field(default_factory=dict)
     held_out: dict[str, Floats] = field(default_factory=dict)
-    step_times: StepTimes = field(default_factory=StepTimes)
+    step_times: StepTimes = field(default_factory=StepTimes)  # on held-out sources
 
     def model(self, name: str) -> Any:
         """Give a candidate fitted on all sources."""
@@ -113,26 +101,16 @@ def attempt(
 
     Networks are trained with half their epochs there; those of "align" and "source_only" are one
     batched training, in which "align" mixes its own candidates by what the other sources say.
-
-    Parameters
-    ----------
-    names
-        Candidates.
-    X, y, groups, weights
-        Rows, responses (those of the target are never read), who is who, weights of rows.
-    random_state
-        Of everything.
-    n_jobs
-        Virtual targets tried at once (joblib).
-    progress
-        Called with a description, the number done and the total.
+    Responses of the target are never read.
     """
     rows, ids = FitRows(X, y, groups, weights), _codes(groups, len(y))
     makers = {name: partial(maker(name), random_state=random_state) for name in names}
 
     def fit(name: str) -> Any:
-        told = None if progress is None else partial(_tell, progress, name)
-        return makers[name]().fit(X, y, ids, None, weights, told)
+        def report(what: str, done: int, total: int | None) -> None:
+            (progress or silent)(f"{name}: {what}", done, total)
+
+        return makers[name]().fit(X, y, ids, None, weights, report)
 
     tried = Tried(fit)
     if len(groups.sources) < 2:
@@ -148,22 +126,18 @@ def attempt(
         for name, held in jobs
     )
     times = StepTimes()
-    for (name, held), fold in zip(_counted(jobs, progress), found, strict=True):
-        tried.held_out.setdefault(name, np.full(len(y), np.nan))[held] = fold.predicted
-        times += fold.step_times
+    for (name, held), (predicted, steps) in zip(_counted(jobs, progress), found, strict=True):
+        tried.held_out.setdefault(name, np.full(len(y), np.nan))[held] = predicted
+        times += steps
     return replace(tried, step_times=times)
 
 
 def _counted(jobs: Sequence[Any], progress: Progress | None) -> Iterator[Any]:
-    report = progress or (lambda what, done, total: None)
+    report = progress or silent
     for i, job in enumerate(jobs):
         report("leave-one-source-out", i, len(jobs))
         yield job
     report("leave-one-source-out", len(jobs), len(jobs))
-
-
-def _tell(progress: Progress, name: str, what: str, done: int, total: int | None) -> None:
-    progress(f"{name}: {what}", done, total)
 
 
 def _codes(groups: Groups, n: int) -> NDArray[np.intp]:
@@ -174,17 +148,10 @@ def _codes(groups: Groups, n: int) -> NDArray[np.intp]:
     return ids
 
 
-class _Fold(NamedTuple):
-    """Predictions of a source that played the target, and the steps that it took."""
-
-    predicted: Floats
-    step_times: StepTimes
-
-
 def _predict_fold(
     model: Any, rows: FitRows, ids: NDArray[np.intp], held: Rows, *, needed: bool
-) -> _Fold:
-    """Predict a source by the others, its rows being the target's.
+) -> tuple[Floats, StepTimes]:
+    """Predict a source by the others, its rows being the target's; and the steps that it took.
 
     A candidate that cannot predicts infinity, unless it is needed.
     """
@@ -205,11 +172,10 @@ def _predict_fold(
             NumericalWarning,
             stacklevel=2,
         )
-        return _Fold(np.full(len(held), np.inf), StepTimes())
-    times = getattr(model, "step_times_", StepTimes())
-    return _Fold(
-        predicted if needed else np.where(np.isfinite(predicted), predicted, np.inf), times
-    )
+        return np.full(len(held), np.inf), StepTimes()
+    if not needed:
+        predicted = np.where(np.isfinite(predicted), predicted, np.inf)
+    return predicted, getattr(model, "step_times_", StepTimes())
 
 
 def _held_out_by_alignment(model: Any, y: Floats) -> dict[str, Floats]:

@@ -2,9 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar
-
-from torch import Tensor
 
 from vntransfer.adaptation._base import DomainRegressor
 from vntransfer.adaptation._objective import (
@@ -12,24 +9,10 @@ from vntransfer.adaptation._objective import (
     Alignment,
     Auto,
     Batch,
-    Objective,
     Step,
     source_errors,
 )
 from vntransfer.networks import Net
-
-
-def covariance(z: Tensor) -> Tensor:
-    """Unbiased covariance of rows, (..., B, d) -> (..., d, d); nothing is checked.
-
-    Examples
-    --------
-    >>> import torch
-    >>> covariance(torch.tensor([[1.0], [3.0]]))
-    tensor([[2.]])
-    """
-    centered = z - z.mean(-2, keepdim=True)
-    return centered.mT @ centered / (z.shape[-2] - 1)
 
 
 class CovarianceAlignment(Alignment):
@@ -39,7 +22,8 @@ class CovarianceAlignment(Alignment):
         """Give the one step of a batch."""
         z = batch.features(net)
         error = source_errors(self.error, batch, net.head(z[:, :-1])).mean(-1)
-        C, d = covariance(z), z.shape[-1]
+        centered, d = z - z.mean(-2, keepdim=True), z.shape[-1]
+        C = centered.mT @ centered / (z.shape[-2] - 1)
         coral = (C[:, :-1] - C[:, -1:]).square().sum((-2, -1)).mean(-1) / (4 * d**2)
         self.note(loss=error, discrepancy=coral)
         yield NETWORK, error + self.trade_off * coral
@@ -71,5 +55,5 @@ class DeepCORALRegressor(DomainRegressor):
 
     trade_off: float | Auto = 1.0
 
-    _steps: ClassVar[type[Objective]] = CovarianceAlignment
-    _trade_offs: ClassVar[tuple[float, ...]] = (0.1, 1.0, 10.0, 100.0)
+    _steps = CovarianceAlignment
+    _trade_offs = (0.1, 1.0, 10.0, 100.0)

@@ -8,7 +8,7 @@ errors of the sources are those of the density's pixels. An adversary is a secon
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
@@ -72,32 +72,14 @@ class Pictures:
 
 
 def inputs(photographs: Any, device: str = "cpu") -> Tensor:
-    """Scale pixels from 0..255 to -2..2: (n, H, W, 3) -> (n, 3, H, W).
-
-    Examples
-    --------
-    >>> inputs(np.array([[[[0, 127.5, 255]]]])).flatten().tolist()
-    [-2.0, 0.0, 2.0]
-    """
+    """Scale pixels from 0..255 to -2..2: (n, H, W, 3) -> (n, 3, H, W)."""
     pixels = torch.from_numpy(np.asarray(photographs, dtype=np.float32)).to(device)
     return (pixels / 63.75 - 2).movedim(-1, -3).contiguous()
 
 
 @dataclass(frozen=True)
 class Album:
-    """Pictures of several domains in a row, from which batches are drawn.
-
-    Parameters
-    ----------
-    parts
-        Pictures of each domain.
-    blocks
-        Of the hourglass.
-    scale
-        What densities are multiplied by for the network.
-    device
-        Where tensors go.
-    """
+    """Pictures of several domains in a row, from which batches are drawn."""
 
     parts: Sequence[Pictures]
     blocks: int
@@ -261,8 +243,7 @@ def train_counter(
     k = len(domains) - adapts
     lengths = torch.tensor([[float(len(rows)) for rows in domains[:k]]], device=device)
     generator = torch.Generator().manual_seed(random_state)
-    shape: dict[str, Any] = {"blocks": blocks, "channels": channels, "generator": generator}
-    net = hourglass(grid, **shape).to(device)
+    net = hourglass(grid, blocks, channels, generator).to(device)
     setup = Setup(
         k,
         channels,
@@ -270,7 +251,7 @@ def train_counter(
         generator,
         prior=lengths / lengths.sum(),
         device=device,
-        make_head=lambda: decoder(grid, **shape),
+        make_head=lambda: decoder(grid, blocks, channels, generator),
     )
     objective: Objective
     objective = method._objective(setup) if adapts else SourceLoss(setup, method)
@@ -283,7 +264,7 @@ def train_counter(
         net,
         objective,
         lambda skip: album.batches(domains, k, size=size, random_state=random_state, skip=skip),
-        replace(method._training(max(map(len, domains[:k])), size, 1.0), average=0.0),
+        method._training(max(map(len, domains[:k])), size, 1.0)._replace(average=0.0),
         shares=torch.ones(1),
         after_epoch=EpochCounter(progress, method.epochs),
         checkpoint=None if make is None else make("counting", net, {"own": generator}),

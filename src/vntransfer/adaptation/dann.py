@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar
 
 from torch import Tensor, nn
 
@@ -12,7 +11,6 @@ from vntransfer.adaptation._objective import (
     Alignment,
     Auto,
     Batch,
-    Objective,
     Setup,
     Step,
     reverse,
@@ -25,13 +23,6 @@ class DomainHeads(nn.Module):
     """Losses d_i = loss(source i → 1) + loss(target → 0) of K heads: (M, K + 1, B, d) -> (M, K).
 
     All heads start alike, so that the place of a source does not matter.
-
-    Examples
-    --------
-    >>> import torch
-    >>> heads = DomainHeads(Setup(3, 5, 1, torch.Generator().manual_seed(0)))
-    >>> heads(torch.zeros(1, 4, 10, 5)).shape
-    torch.Size([1, 3])
     """
 
     def __init__(self, setup: Setup) -> None:
@@ -95,8 +86,8 @@ class DANNRegressor(DomainRegressor):
 
     trade_off: float | Auto = 0.01
 
-    _steps: ClassVar[type[Objective]] = DomainAdversarial
-    _trade_offs: ClassVar[tuple[float, ...]] = (0.001, 0.01, 0.1, 1.0)
+    _steps = DomainAdversarial
+    _trade_offs = (0.001, 0.01, 0.1, 1.0)
 
     def _merges(self) -> bool:
         return True

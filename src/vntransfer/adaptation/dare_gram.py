@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -13,7 +13,6 @@ from vntransfer.adaptation._objective import (
     Alignment,
     Auto,
     Batch,
-    Objective,
     Step,
     source_errors,
 )
@@ -54,15 +53,7 @@ class _LeadingInverse(torch.autograd.Function):
 
 
 def inverse_gram_gaps(z: Tensor, share: float) -> tuple[Tensor, Tensor]:
-    """Angle and scale between each source and the target, (..., K), of features (..., K + 1, B, d).
-
-    Examples
-    --------
-    >>> z = torch.randn(3, 20, 4, generator=torch.Generator().manual_seed(0))
-    >>> angle, scale = inverse_gram_gaps(z[[0, 1, 0]], 0.9)
-    >>> [round(float(v), 3) for v in (angle[0], scale[0])]  # the target is the first source
-    [0.0, 0.0]
-    """
+    """Angle and scale between each source and the target, (..., K), of z (..., K + 1, B, d)."""
     G = gram(z)
     spectrum = torch.linalg.eigvalsh(G).flip(-1)
     with torch.no_grad():
@@ -127,5 +118,5 @@ class DAREGRAMRegressor(DomainRegressor):
     scale: float = 0.001
     share: float = 0.9
 
-    _steps: ClassVar[type[Objective]] = InverseGramAlignment
-    _trade_offs: ClassVar[tuple[float, ...]] = (0.1, 1.0, 10.0, 100.0)
+    _steps = InverseGramAlignment
+    _trade_offs = (0.1, 1.0, 10.0, 100.0)

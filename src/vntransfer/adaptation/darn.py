@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -14,7 +13,6 @@ from vntransfer.adaptation._objective import (
     Alignment,
     Auto,
     Batch,
-    Objective,
     Step,
     dot,
     source_errors,
@@ -24,14 +22,7 @@ from vntransfer.networks import Net
 
 
 def gram(z: Tensor) -> Tensor:
-    """Gram matrix of [z, 1], the sum over rows: (..., B, d) -> (..., d + 1, d + 1).
-
-    Examples
-    --------
-    >>> gram(torch.tensor([[1.0], [3.0]]))
-    tensor([[10.,  4.],
-            [ 4.,  2.]])
-    """
+    """Gram matrix of [z, 1], the sum over rows: (..., B, d) -> (..., d + 1, d + 1)."""
     phi = pad(z, (0, 1), value=1.0)
     return phi.mT @ phi
 
@@ -85,5 +76,5 @@ class DARNRegressor(DomainRegressor):
     trade_off: float | Auto = 0.01
     sharpness: float = 1.0
 
-    _steps: ClassVar[type[Objective]] = SpectralAggregation
-    _trade_offs: ClassVar[tuple[float, ...]] = (0.0, 0.01, 0.1, 1.0)
+    _steps = SpectralAggregation
+    _trade_offs = (0.0, 0.01, 0.1, 1.0)

@@ -9,9 +9,8 @@ from numpy.typing import NDArray
 from sklearn.decomposition import PCA
 from sklearn.utils.validation import check_array
 
-from vntransfer.adaptation._estimator import need_target
-from vntransfer.adaptation._fit_rows import one_per_row
-from vntransfer.adaptation._scaling import Scaler
+from vntransfer.adaptation._data import Scaler
+from vntransfer.adaptation._estimator import need_target, one_per_row
 from vntransfer.checks import number, one_of, whole
 from vntransfer.divergences import DIVERGENCES, pairwise
 from vntransfer.domains import Groups, Rows, Target, group
@@ -93,9 +92,8 @@ def source_weights(
     if len(groups.targets) > 1:
         ids, known = np.asarray(sample_domain), None
         if labeled is not None:
-            known = np.zeros(X.shape[0], dtype=bool)
             every = np.concatenate(list(groups.targets.values()))
-            known[_given_rows(labeled, every, X.shape[0])] = True
+            known = _given_rows(labeled, every, X.shape[0])
         found = {}
         for name, rows in groups.targets.items():
             own = np.sort(np.concatenate((groups.source_rows, rows)))
@@ -107,7 +105,7 @@ def source_weights(
                 sharpness=sharpness,
                 divergence=divergence,
                 prior=prior,
-                labeled=None if known is None else known[own],
+                labeled=None if known is None else np.isin(own, known),
             )
         return found
     if len(groups.sources) == 1:
@@ -129,13 +127,7 @@ def masses(groups: Groups, prior: Prior, weights: NDArray[np.float64] | None = N
 
 
 def sharpen(D: Table, a: float, mass: Table) -> Table:
-    """Turn divergences (K,) into weights (K,) of sum one.
-
-    Examples
-    --------
-    >>> sharpen(np.array([1.0, 2.0, 3.0]), 1.0, np.ones(3)).round(3)
-    array([0.665, 0.245, 0.09 ])
-    """
+    """Turn divergences (K,) into weights (K,) of sum one."""
     if len(D) == 1:
         return np.ones(1)
     seen = mass > 0
@@ -160,16 +152,9 @@ def divergence_table(
 ) -> Table:
     """Divergences between all sources and, in the last row and column, the target if any.
 
-    Parameters
-    ----------
-    X, groups, y, divergence, labeled
-        As of `source_weights`.
-    moments
-        "second": second moments of [1, z], which see means and covariances; "covariance": of z.
-    components
-        Largest number of principal components.
-    ridge
-        ε relative to the mean diagonal entry of all matrices.
+    Of second moments of [1, z], which see means and covariances, or of the covariance of z, the
+    leading principal components; the ridge is relative to the mean diagonal entry of all matrices.
+    Other arguments are those of `source_weights`.
     """
     one_of("divergence", divergence, DIVERGENCES)
     one_of("moments", moments, Matrix)

@@ -12,44 +12,26 @@ from torch.nn.utils import skip_init
 from vntransfer.errors import ArgumentError
 from vntransfer.networks import Net, Stacked
 
+Grid = tuple[int, int]
+
 
 def to_patches(maps: Tensor, side: int) -> Tensor:
-    """Cut maps (..., H, W) into rows (..., cells, side²): the pixels under each cell.
-
-    Examples
-    --------
-    >>> to_patches(torch.arange(8.0).reshape(2, 4), 2)
-    tensor([[0., 1., 4., 5.],
-            [2., 3., 6., 7.]])
-    """
+    """Cut maps (..., H, W) into rows (..., cells, side²): the pixels under each cell."""
     *between, height, width = maps.shape
     tiles = maps.reshape(*between, height // side, side, width // side, side)
     return tiles.transpose(-3, -2).reshape(*between, -1, side * side)
 
 
-def to_maps(rows: Tensor, grid: tuple[int, int]) -> Tensor:
-    """Put rows (..., cells, side²) together to maps (..., H, W), the inverse of `to_patches`.
-
-    Examples
-    --------
-    >>> maps = torch.arange(24.0).reshape(1, 4, 6)
-    >>> bool((to_maps(to_patches(maps, 2), (2, 3)) == maps).all())
-    True
-    """
+def to_maps(rows: Tensor, grid: Grid) -> Tensor:
+    """Put rows (..., cells, side²) together to maps (..., H, W), the inverse of `to_patches`."""
     *between, _, pixels = rows.shape
     side = round(pixels**0.5)
     tiles = rows.reshape(*between, *grid, side, side).transpose(-3, -2)
     return tiles.reshape(*between, grid[0] * side, grid[1] * side)
 
 
-def grid_of(height: int, width: int, blocks: int) -> tuple[int, int]:
-    """Cells of a picture after so many halvings.
-
-    Examples
-    --------
-    >>> grid_of(512, 640, 6)
-    (8, 10)
-    """
+def grid_of(height: int, width: int, blocks: int) -> Grid:
+    """Cells of a picture after so many halvings."""
     side = 2**blocks
     if height % side or width % side or min(height, width) < side:
         raise ArgumentError(
@@ -72,21 +54,7 @@ def _conv(
 
 
 class Encoder(nn.Module):
-    """Blocks of convolution (3 x 3), batch normalization, ReLU and max-pooling.
-
-    Parameters
-    ----------
-    blocks, channels
-        Number of blocks and of the features that come out.
-    generator
-        Gives initial parameters.
-
-    Examples
-    --------
-    >>> encoder = Encoder(3, 32, torch.Generator().manual_seed(0))
-    >>> encoder(torch.zeros(2, 3, 16, 24)).shape  # 2 x 3 cells of two pictures
-    torch.Size([2, 6, 32])
-    """
+    """Blocks of convolution (3 x 3), batch normalization, ReLU and max-pooling."""
 
     def __init__(self, blocks: int, channels: int, generator: torch.Generator) -> None:
         super().__init__()
@@ -106,26 +74,9 @@ class Decoder(nn.Module):
     """Blocks of transposed convolution (4 x 4), batch normalization, ReLU; then 1 x 1 to a map.
 
     The output is linear: a rectified one can die, and then has no gradient.
-
-    Parameters
-    ----------
-    grid
-        Rows and columns of cells of a picture.
-    blocks, channels
-        As of the encoder.
-    generator
-        Gives initial parameters.
-
-    Examples
-    --------
-    >>> decoder = Decoder((2, 3), 3, 32, torch.Generator().manual_seed(0))
-    >>> decoder(torch.zeros(2 * 6, 32)).shape  # cells of two pictures, 8 x 8 pixels each
-    torch.Size([12, 64])
     """
 
-    def __init__(
-        self, grid: tuple[int, int], blocks: int, channels: int, generator: torch.Generator
-    ) -> None:
+    def __init__(self, grid: Grid, blocks: int, channels: int, generator: torch.Generator) -> None:
         super().__init__()
         self.grid, self.side = grid, 2**blocks
         layers: list[nn.Module] = []
@@ -143,14 +94,7 @@ class Decoder(nn.Module):
 
 
 class Cells(nn.Module):
-    """Features of pictures (D, B, 3, H, W) as rows of their domains, (1, D, B cells, d).
-
-    Examples
-    --------
-    >>> cells = Cells(Encoder(3, 32, torch.Generator().manual_seed(0)))
-    >>> cells(torch.zeros(5, 2, 3, 16, 24)).shape
-    torch.Size([1, 5, 12, 32])
-    """
+    """Features of pictures (D, B, 3, H, W) as rows of their domains, (1, D, B cells, d)."""
 
     def __init__(self, encoder: Encoder) -> None:
         super().__init__()
@@ -162,39 +106,15 @@ class Cells(nn.Module):
         return z.flatten(2, 3)
 
 
-def decoder(
-    grid: tuple[int, int], *, blocks: int = 6, channels: int = 32, generator: torch.Generator
-) -> Stacked:
-    """Head of the hourglass: rows (1, D, B cells, d) -> patches (1, D, B cells, side²).
-
-    Examples
-    --------
-    >>> head = decoder((2, 3), blocks=3, generator=torch.Generator().manual_seed(0))
-    >>> head(torch.zeros(1, 5, 12, 32)).shape
-    torch.Size([1, 5, 12, 64])
-    """
+def decoder(grid: Grid, blocks: int, channels: int, generator: torch.Generator) -> Stacked:
+    """Head of the hourglass: rows (1, D, B cells, d) -> patches (1, D, B cells, side²)."""
     return Stacked([Decoder(grid, blocks, channels, generator)])
 
 
-def hourglass(
-    grid: tuple[int, int], *, blocks: int = 6, channels: int = 32, generator: torch.Generator
-) -> Net:
+def hourglass(grid: Grid, blocks: int, channels: int, generator: torch.Generator) -> Net:
     """Join encoder and decoder, one member, for the training loop of `vntransfer.adaptation`.
 
-    Parameters
-    ----------
-    grid
-        Rows and columns of cells, see `grid_of`.
-    blocks, channels
-        Of the encoder and of the decoder; the paper has 6 and 32.
-    generator
-        Gives initial parameters; no global random state is used.
-
-    Examples
-    --------
-    >>> net = hourglass((2, 3), blocks=3, generator=torch.Generator().manual_seed(0))
-    >>> net(torch.zeros(5, 2, 3, 16, 24)).shape
-    torch.Size([1, 5, 12, 64])
+    The paper has 6 blocks and 32 channels. No global random state is used.
     """
     extractor = Cells(Encoder(blocks, channels, generator))
-    return Net(extractor, decoder(grid, blocks=blocks, channels=channels, generator=generator))
+    return Net(extractor, decoder(grid, blocks, channels, generator))

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -13,7 +13,6 @@ from vntransfer.adaptation._objective import (
     Alignment,
     Auto,
     Batch,
-    Objective,
     Setup,
     Step,
     reverse,
@@ -99,5 +98,5 @@ class MDANRegressor(DomainRegressor):
     sharpness: float = 10.0
     index: Index = "one"
 
-    _steps: ClassVar[type[Objective]] = MultiDomainAdversarial
-    _trade_offs: ClassVar[tuple[float, ...]] = (0.0, 0.01, 0.1, 1.0)
+    _steps = MultiDomainAdversarial
+    _trade_offs = (0.0, 0.01, 0.1, 1.0)

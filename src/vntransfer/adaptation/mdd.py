@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -13,7 +13,6 @@ from vntransfer.adaptation._objective import (
     NETWORK,
     Alignment,
     Batch,
-    Objective,
     Setup,
     Step,
     climbing,
@@ -150,5 +149,5 @@ class MDDRegressor(DivergenceRegressor):
     adversary_steps: Adversary = "simultaneous"
     anchor: float = 1.0
 
-    _steps: ClassVar[type[Objective]] = MatrixDiscrepancy
-    _trade_offs: ClassVar[tuple[float, ...]] = (0.0, 0.1, 0.3, 1.0)
+    _steps = MatrixDiscrepancy
+    _trade_offs = (0.0, 0.1, 0.3, 1.0)

@@ -1,23 +1,29 @@
 """What one would use without thinking of domains: a scikit-learn regressor on all sources."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import RegressorMixin
+from sklearn.base import RegressorMixin, clone
 from sklearn.utils import get_tags
 
-from vntransfer.adaptation._estimator import TransferEstimator
-from vntransfer.adaptation._fit_rows import FitRows
+from vntransfer.adaptation._estimator import FitRows, TransferEstimator
 from vntransfer.adaptation._learners import fit_weighted, learner
-from vntransfer.adaptation._saving import SavableWrapper
+from vntransfer.adaptation._saving import SavableNetwork, common_record, restore_common
 from vntransfer.progress import Progress
+from vntransfer.storage.folder import Savable
+from vntransfer.storage.record import SavedModel
+from vntransfer.storage.skops_files import read_skops, write_skops
 
 
 @dataclass(eq=False, repr=False)
-class SourceLearner(SavableWrapper, TransferEstimator):
-    """A scikit-learn estimator, fitted to rows of the sources as ``estimator_``."""
+class SourceLearner(Savable, TransferEstimator):
+    """A scikit-learn estimator, fitted to rows of the sources as ``estimator_``.
+
+    Saved are a network of ours, or what skops can write.
+    """
 
     estimator: Any = None
 
@@ -39,6 +45,34 @@ class SourceLearner(SavableWrapper, TransferEstimator):
         if inner.classifier_tags is not None and tags.classifier_tags is not None:
             tags.classifier_tags.multi_class = inner.classifier_tags.multi_class
         return tags
+
+    def fitted_record(self) -> dict[str, Any]:
+        """Give the plain values of the fitted model, apart from the estimator inside it."""
+        own = not isinstance(self.estimator, str | None)
+        named = {"estimator": None if own else self.estimator, "own_estimator": own}
+        return {**common_record(self, ("estimator",)), **named}
+
+    def _saved(self) -> SavedModel:
+        kind, record = type(self).__name__, self.fitted_record()
+        if isinstance(self.estimator_, SavableNetwork):
+            return SavedModel(kind, record, parts={"estimator": self.estimator_._saved()})
+        return SavedModel(
+            kind, record, files={"estimator.skops": write_skops(self.estimator_, kind)}
+        )
+
+    @classmethod
+    def _restored(
+        cls, saved: SavedModel, parts: Mapping[str, Any], given: Mapping[str, Any]
+    ) -> Self:
+        record = saved.record
+        fitted = parts.get("estimator")
+        if fitted is None:
+            fitted = read_skops(saved.files["estimator.skops"])
+        asked = clone(fitted) if record["own_estimator"] else record["estimator"]
+        model: Any = cls(**record["options"], estimator=asked)
+        model.estimator_ = fitted
+        restore_common(model, record)
+        return model
 
 
 @dataclass(eq=False, repr=False)
@@ -79,7 +113,7 @@ class PooledRegressor(RegressorMixin, SourceLearner):  # type: ignore[misc]
     estimator: Any = "boosting"
     random_state: Any = None
 
-    _several: ClassVar[bool] = True
+    _several = True
 
     def _learner(self) -> Any:
         return learner(self.estimator, self.random_state)

@@ -1,7 +1,6 @@
 """No adaptation: the baseline that every method has to beat."""
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from vntransfer.adaptation._base import DomainRegressor
 
@@ -10,14 +9,7 @@ from vntransfer.adaptation._base import DomainRegressor
 class SourceOnlyRegressor(DomainRegressor):
     """Regression on the labeled sources; the target only takes part in scaling the inputs.
 
-    Parameters
-    ----------
-    loss
-        "mixed" (half RMSE, half Huber loss), "mse", "rmse", "huber", or "jeffreys": the paper's
-        √J(cov[x, y] : cov[x, ŷ]) on the inputs, with the mean residual of the sources added to
-        predictions afterwards; see `JeffreysLoss` for what it cannot see.
-
-    All further options are those of `DomainRegressor`.
+    All options are those of `DomainRegressor`.
 
     Examples
     --------
@@ -29,4 +21,4 @@ class SourceOnlyRegressor(DomainRegressor):
     True
     """
 
-    _needs_target: ClassVar[bool] = False
+    _needs_target = False

@@ -1,9 +1,9 @@
-"""Judging a model without labels of the target: virtual targets, and scorers that see sources."""
+"""Judging a model without labels of the target: a splitter, and scorers that see sources."""
 
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import scipy.sparse
@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_array
 
 from vntransfer.adaptation._estimator import need_target
 from vntransfer.checks import number, one_of
-from vntransfer.domains import TARGET, Groups, Name, Rows, Target, group
+from vntransfer.domains import Groups, Rows, Target, group
 from vntransfer.errors import ArgumentError, DomainError, NumericalWarning
 
 Loss = Callable[[NDArray[Any], NDArray[Any]], NDArray[np.float64]]
@@ -38,7 +38,7 @@ class LeaveOneSourceOut(BaseCrossValidator):  # type: ignore[misc]
 
     scikit-learn gives a model the training rows with their own names, so that the source left out
     cannot become the target there: models that adapt see the true target (``keep_target``) or
-    none. `virtual_targets` gives the source that role.
+    none. `AutoTransferRegressor` gives the source that role.
 
     Parameters
     ----------
@@ -88,90 +88,14 @@ class LeaveOneSourceOut(BaseCrossValidator):  # type: ignore[misc]
         return found
 
 
-class VirtualTarget(NamedTuple):
-    """The arrays of ``fit`` in which one source plays the target, and its true responses."""
-
-    name: Name
-    X: Any
-    y: NDArray[Any]
-    sample_domain: NDArray[Any]
-    truth: NDArray[Any]
-
-
-def virtual_targets(
-    X: Any, y: Any, sample_domain: Any, *, target: Target = None
-) -> Iterator[VirtualTarget]:
-    """Let each source play the target once.
-
-    The true target's rows are left out. The virtual one is named "target" (-1 where domains are
-    integers), and its responses are NaN (None where responses are not numbers).
-
-    Parameters
-    ----------
-    X, y, sample_domain, target
-        As for ``fit``; y of the target is never read.
-
-    Yields
-    ------
-    VirtualTarget
-        (name, X, y, sample_domain, truth); ``X[sample_domain == "target"]`` are the rows to which
-        ``truth`` belongs.
-
-    Examples
-    --------
-    >>> X, y, domain = np.arange(4.0)[:, None], [1.0, 2.0, 3.0, np.nan], ["a", "b", "b", "target"]
-    >>> for name, _, masked, relabeled, truth in virtual_targets(X, y, domain):
-    ...     print(name, masked, relabeled, truth)
-    a [nan  2.  3.] ['target' 'b' 'b'] [1.]
-    b [ 1. nan nan] ['a' 'target' 'target'] [2. 3.]
-    """
-    X = X if scipy.sparse.issparse(X) else np.asarray(X)
-    found = group(sample_domain, X.shape[0], target=target, several=True)
-    if len(found.sources) < 2:
-        raise DomainError(
-            f"sample_domain: only one source {list(found.sources)}; as target it leaves none"
-        )
-    if TARGET in found.sources:
-        raise DomainError(f"sample_domain: a source has the name {TARGET!r}; rename it")
-    rows = found.source_rows
-    X = X.tocsr()[rows] if scipy.sparse.issparse(X) else X[rows]
-    named = isinstance(next(iter(found.sources)), str)
-    # object, so that a name longer than the others is not cut
-    ids = np.zeros(len(sample_domain), dtype=object if named else np.int64)
-    for name, own in found.sources.items():
-        ids[own] = name
-    names = ids[rows]
-    labels = np.asarray(y)[rows]
-    numeric = labels.dtype.kind in "biuf"
-    for name in found.sources:
-        own = names == name
-        masked = labels.astype(np.float64 if numeric else object)
-        masked[own] = np.nan if numeric else None
-        relabeled = names.copy()
-        relabeled[own] = TARGET if named else -1
-        yield VirtualTarget(name, X, masked, relabeled, labels[own])
-
-
 def absolute_error(truth: NDArray[Any], predicted: NDArray[Any]) -> NDArray[np.float64]:
-    """Absolute error of each row, averaged over response columns.
-
-    Examples
-    --------
-    >>> absolute_error(np.array([1.0, 2.0]), np.array([1.5, 2.0]))
-    array([0.5, 0. ])
-    """
+    """Absolute error of each row, averaged over response columns."""
     gaps = np.abs(np.asarray(predicted, dtype=np.float64).reshape(truth.shape) - truth)
     return np.asarray(gaps.reshape(len(truth), -1).mean(1))
 
 
 def zero_one_error(truth: NDArray[Any], predicted: NDArray[Any]) -> NDArray[np.float64]:
-    """1 for each row of a wrong class, else 0.
-
-    Examples
-    --------
-    >>> zero_one_error(np.array(["a", "b"]), np.array(["a", "a"]))
-    array([0., 1.])
-    """
+    """1 for each row of a wrong class, else 0."""
     return np.asarray(truth != predicted, dtype=np.float64)
 
 
@@ -235,8 +159,7 @@ class ImportanceWeightedScorer(_DomainScorer):
     Parameters
     ----------
     loss
-        "absolute" error, "zero_one" (classes), or a function (truth, predicted) -> error of each
-        row.
+        See `SourceScorer`.
     clip
         Largest ratio.
     least

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
-from vntransfer.adaptation._fit_rows import FitRows
+from vntransfer.adaptation._estimator import FitRows
 from vntransfer.adaptation._learners import DenseScaler, fit_weighted, learner
 from vntransfer.adaptation.divergence_weights import (
     Matrix,
@@ -51,7 +51,7 @@ class _WeightedSource(SourceLearner):
     n_jobs: int | None = None
     random_state: Any = None
 
-    _needs_target: ClassVar[bool] = True
+    _needs_target = True
 
     def _error(self, model: Any, X: Any, y: NDArray[Any]) -> float:
         """Error of a model on a virtual target; NaN if it cannot be told there."""
@@ -233,10 +233,7 @@ class WeightedSourceClassifier(ClassifierMixin, _WeightedSource):  # type: ignor
     estimator
         Any scikit-learn classifier whose ``fit`` takes ``sample_weight`` (also as last step of a
         pipeline or inside a search); None is logistic regression, dense columns scaled.
-    sharpness
-        a of `source_weights`, or "auto": 0 (pooling), 1 or 3 by leave-one-source-out with a
-        standard-error guard.
-    divergence, moments, components, ridge, prior, n_jobs
+    sharpness, divergence, moments, components, ridge, prior, n_jobs
         See `WeightedSourceRegressor`.
     random_state
         Not used by the default estimator.
@@ -264,7 +261,7 @@ class WeightedSourceClassifier(ClassifierMixin, _WeightedSource):  # type: ignor
 
     scoring: Literal["log_loss", "auc"] = "log_loss"
 
-    _numeric: ClassVar[bool] = False
+    _numeric = False
 
     def _learner(self) -> Any:
         if self.estimator is None:

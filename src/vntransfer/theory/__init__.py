@@ -5,12 +5,12 @@ over sources; see docs/theory.md), so that the sum of its terms is not a guarant
 metric as ``divergence`` (``"jensen_von_neumann"``, ...) the triangle inequality holds.
 """
 
-from vntransfer.theory._bound import BoundTerms as BoundTerms
-from vntransfer.theory._bound import bound_terms as bound_terms
-from vntransfer.theory._convergence import ConvergenceTerms as ConvergenceTerms
-from vntransfer.theory._convergence import convergence_terms as convergence_terms
 from vntransfer.theory._discrepancy import Ascent as Ascent
 from vntransfer.theory._discrepancy import MaxDiscrepancy as MaxDiscrepancy
 from vntransfer.theory._discrepancy import TanhHypothesis as TanhHypothesis
 from vntransfer.theory._discrepancy import discrepancy as discrepancy
 from vntransfer.theory._discrepancy import max_discrepancy as max_discrepancy
+from vntransfer.theory._terms import BoundTerms as BoundTerms
+from vntransfer.theory._terms import ConvergenceTerms as ConvergenceTerms
+from vntransfer.theory._terms import bound_terms as bound_terms
+from vntransfer.theory._terms import convergence_terms as convergence_terms

@@ -19,31 +19,28 @@ Hypothesis = Callable[[Tensor], Tensor]
 """A map from features (N, d) to responses (N,)."""
 
 Ridge = float | Literal["auto"]
+Distance = Callable[[Tensor, Tensor], Tensor]
+Loss = Callable[[Sequence[nn.Module]], Tensor]
+Run = tuple[float, list[nn.Module], tuple[float, ...]]
+"""Least loss of a search, the hypotheses that attain it, and all losses on the way."""
+
+WIDTH = 16
+"""Hidden units of the default hypothesis class."""
 
 
 class TanhHypothesis(nn.Module):
     """The default hypothesis class: one tanh layer plus a linear part, scaled to unit variance.
 
     √J grows with the amplitude of a hypothesis, so that the maximum over an unbounded class is
-    infinite; dividing by the standard deviation over the given samples bounds it.
-
-    Parameters
-    ----------
-    samples
-        Samples (N, d) of all domains: they fix input and output scales.
-    width
-        Hidden units.
-    generator
-        Source of the initial weights.
+    infinite; dividing by the standard deviation over the given samples (N, d) of all domains bounds
+    it.
     """
 
     shift: Tensor
     spread: Tensor
     samples: Tensor
 
-    def __init__(
-        self, samples: Tensor, *, width: int = 16, generator: torch.Generator | None = None
-    ) -> None:
+    def __init__(self, samples: Tensor, generator: torch.Generator) -> None:
         super().__init__()
         d = samples.shape[-1]
         self.register_buffer("shift", samples.mean(0))
@@ -54,8 +51,8 @@ class TanhHypothesis(nn.Module):
             noise = torch.randn(*shape, generator=generator, dtype=torch.float64)
             return nn.Parameter(noise.to(samples) / shape[0] ** 0.5)
 
-        self.first, self.bias = draw(d, width), draw(width)
-        self.second, self.linear = draw(width), draw(d)
+        self.first, self.bias = draw(d, WIDTH), draw(WIDTH)
+        self.second, self.linear = draw(WIDTH), draw(d)
 
     def _raw(self, x: Tensor) -> Tensor:
         z = (x - self.shift) / self.spread
@@ -75,19 +72,24 @@ def evaluate(name: str, h: Hypothesis, x: Tensor) -> Tensor:
     return out.reshape(x.shape[0])
 
 
+def check_features(name: str, x: Tensor, like: Tensor) -> None:
+    """Raise unless a domain has two rows and as many features as another."""
+    if x.ndim != 2 or len(x) < 2 or x.shape[1] != like.shape[-1]:
+        raise DomainError(
+            f"{name}: expected at least two rows of {like.shape[-1]} features, the same for source "
+            f"and target, got shape {tuple(x.shape)}"
+        )
+
+
 def two_domains(source: Any, target: Any) -> tuple[list[Tensor], Callable[[Tensor], Any]]:
     """Check the features of two domains."""
     tensors, back = take(source=source, target=target)
     for name, x in zip(("source", "target"), tensors, strict=True):
-        if x.ndim != 2 or len(x) < 2 or x.shape[1] != tensors[0].shape[-1]:
-            raise DomainError(
-                f"{name}: expected at least two rows of {tensors[0].shape[-1]} features, (N, d), "
-                f"got shape {tuple(x.shape)}"
-            )
+        check_features(name, x, tensors[0])
     return tensors, back
 
 
-def distance_of(divergence: str) -> Callable[[Tensor, Tensor], Tensor]:
+def distance_of(divergence: str) -> Distance:
     """√J, or a metric of the registry, between matrices."""
     if divergence == "jeffreys":
         return lambda sigma, rho: jeffreys(sigma, rho, sqrt=True)
@@ -111,11 +113,7 @@ class DomainMixture:
     weights: tuple[float, ...]
 
     def distance(
-        self,
-        left: Sequence[Tensor],
-        right: Sequence[Tensor],
-        distance: Callable[[Tensor, Tensor], Tensor],
-        ridge: float,
+        self, left: Sequence[Tensor], right: Sequence[Tensor], distance: Distance, ridge: float
     ) -> Tensor:
         """Distance between cov[x, left] and cov[x, right] over the mixture."""
         sigma, rho = (
@@ -127,7 +125,7 @@ class DomainMixture:
         )
         return distance(sigma, rho)
 
-    def between(self, h: Hypothesis, g: Hypothesis, distance: Any, ridge: float) -> Tensor:
+    def between(self, h: Hypothesis, g: Hypothesis, distance: Distance, ridge: float) -> Tensor:
         """Distance between two hypotheses over the mixture."""
         left = [evaluate("h", h, x) for x in self.parts]
         right = [evaluate("h_prime", g, x) for x in self.parts]
@@ -183,13 +181,11 @@ class MaxDiscrepancy:
     def summary(self) -> str:
         """Say in words what was found, and how much the restarts differ."""
         best = [max(curve) for curve in self.history]
-        lines = [f"The discrepancy is at least {rounded(self.value)}."]
-        if best:
-            lines.append(
-                f"Best of {counted(len(best), 'start')}, which reached {rounded(min(best))} to "
-                f"{rounded(max(best))}."
-            )
-        return "\n".join(lines)
+        return (
+            f"The discrepancy is at least {rounded(self.value)}.\n"
+            f"Best of {counted(len(best), 'start')}, which reached {rounded(min(best))} to "
+            f"{rounded(max(best))}."
+        )
 
     def __repr__(self) -> str:
         starts = counted(len(self.history), "start")
@@ -230,25 +226,14 @@ class Ascent:
         number("learning_rate", self.learning_rate, exclusive=True)
         whole("restarts", self.restarts, minimum=1)
 
-    def search(
-        self, loss: Callable[[Sequence[nn.Module]], Tensor], count: int, samples: Tensor
-    ) -> list[tuple[float, list[nn.Module], tuple[float, ...]]]:
-        """Minimize a loss of ``count`` hypotheses from every start: least value, where, all values.
-
-        The best step counts, not the last.
-        """
+    def search(self, loss: Loss, count: int, samples: Tensor) -> list[Run]:
+        """Minimize a loss of ``count`` hypotheses from every start; the best step counts."""
         seeds = (self.random_state + k for k in range(self.restarts))
         return [self._search(loss, count, samples, seed) for seed in seeds]
 
-    def _search(
-        self,
-        loss: Callable[[Sequence[nn.Module]], Tensor],
-        count: int,
-        samples: Tensor,
-        seed: int,
-    ) -> tuple[float, list[nn.Module], tuple[float, ...]]:
+    def _search(self, loss: Loss, count: int, samples: Tensor, seed: int) -> Run:
         generator = torch.Generator().manual_seed(seed)
-        make = self.hypothesis or (lambda g: TanhHypothesis(samples, generator=g))
+        make = self.hypothesis or (lambda g: TanhHypothesis(samples, g))
         modules = [make(generator) for _ in range(count)]
         parameters = [p for module in modules for p in module.parameters() if p.requires_grad]
         optimizer = torch.optim.Adam(parameters, lr=self.learning_rate)
@@ -261,9 +246,8 @@ class Ascent:
             if curve[-1] <= min(curve):
                 best = [p.detach().clone() for p in parameters]
             # not backward(): a hypothesis that the user gave keeps its own gradients
-            for parameter, slope in zip(
-                parameters, torch.autograd.grad(value, parameters, allow_unused=True), strict=True
-            ):
+            slopes = torch.autograd.grad(value, parameters, allow_unused=True)
+            for parameter, slope in zip(parameters, slopes, strict=True):
                 parameter.grad = slope
             optimizer.step()
         with torch.no_grad():
@@ -317,7 +301,7 @@ def max_discrepancy(
 def maximize(
     sides: tuple[DomainMixture, DomainMixture],
     h: Hypothesis | None,
-    distance: Callable[[Tensor, Tensor], Tensor],
+    distance: Distance,
     ridge: float,
     ascent: Ascent,
 ) -> MaxDiscrepancy:

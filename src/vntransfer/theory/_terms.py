@@ -1,4 +1,4 @@
-"""The terms of Theorem 1 for given weights and hypothesis."""
+"""The terms of Theorem 1 for given weights and hypothesis, and those of Proposition 1."""
 
 import math
 from collections.abc import Sequence
@@ -10,12 +10,15 @@ from torch import Tensor, nn
 
 from vntransfer.arrays import take
 from vntransfer.display import counted, one_line, rounded
-from vntransfer.errors import DomainError
+from vntransfer.divergences import von_neumann
+from vntransfer.errors import ArgumentError, DomainError
+from vntransfer.linalg import spectrum
 from vntransfer.theory._discrepancy import (
     Ascent,
     DomainMixture,
     Hypothesis,
     Ridge,
+    check_features,
     distance_of,
     evaluate,
     maximize,
@@ -25,33 +28,14 @@ from vntransfer.theory._discrepancy import (
 
 @dataclass(frozen=True)
 class BoundTerms:
-    """Every computable term of Theorem 1; d is √J or the metric that was asked for.
+    """Every computable term of Theorem 1; d is √J or the metric that was asked for."""
 
-    Attributes
-    ----------
-    source_terms : tuple of float
-        d between h and the labels, on each source.
-    weights : tuple of float
-        Source weights, summing to one.
-    mixture_term : float
-        d between h and the labels on the weighted mixture: what the proof replaces by the weighted
-        sum of `source_terms`, a step that does not hold in general (`convexity_holds`).
-    discrepancy : float
-        max over h' of the discrepancy between target and mixture, for the given h: a lower bound.
-    joint_fit : float or None
-        min over h* of the joint error on target and mixture: an upper bound of the minimum; None
-        without target labels.
-    target_term : float or None
-        d between h and the labels on the target, the left side of the theorem; None without target
-        labels.
-    """
-
-    source_terms: tuple[float, ...]
-    weights: tuple[float, ...]
-    mixture_term: float
-    discrepancy: float
-    joint_fit: float | None
-    target_term: float | None
+    source_terms: tuple[float, ...]  # d between h and the labels, on each source
+    weights: tuple[float, ...]  # of the sources, summing to one
+    mixture_term: float  # d on the weighted mixture: what the proof replaces by `source_sum`
+    discrepancy: float  # max over h' between target and mixture, for the given h: a lower bound
+    joint_fit: float | None  # min over h* on target and mixture: an upper bound of it
+    target_term: float | None  # d between h and the target's labels, the left side
 
     @property
     def source_sum(self) -> float:
@@ -193,11 +177,7 @@ def _check(
     features, responses = tensors[::2], tensors[1::2]
     pairs = {f"sources[{k}]": pair for k, pair in enumerate(zip(features, responses, strict=True))}
     for name, (x, y) in {**pairs, "target, target_response": (t, y_t)}.items():
-        if x.ndim != 2 or len(x) < 2 or x.shape[1] != t.shape[-1]:
-            raise DomainError(
-                f"{name}: expected at least two rows of {t.shape[-1]} features like the target, "
-                f"got shape {tuple(x.shape)}"
-            )
+        check_features(name, x, t)
         if y is not None and y.shape != x.shape[:1]:
             raise DomainError(
                 f"{name}: expected {len(x)} responses ({len(x)},), got shape {tuple(y.shape)}"
@@ -215,3 +195,98 @@ def _normalize(weights: Sequence[float] | None, count: int) -> tuple[float, ...]
             f"weights: expected {count} non-negative numbers with a positive sum, got {values}"
         )
     return tuple(w / sum(values) for w in values)
+
+
+@dataclass(frozen=True)
+class ConvergenceTerms:
+    """What Proposition 1 compares, and a correct first-order prediction.
+
+    ``first_order`` = |⟨log Σ - log Θ, Σ̂ - Σ⟩ + ⟨L_Θ[Θ - Σ], Θ̂ - Θ⟩| is exact to second order in ε:
+    the gap is O(ε) and hence O(N^-½) for distributions with finite fourth moments.
+    """
+
+    epsilon: float  # larger spectral-norm error of the two sample covariances
+    gap: float  # |D(Σ̂‖Θ̂) - D(Σ‖Θ)|, what is to be bounded
+    printed_bound: float  # last line of the paper's derivation: overlaps not squared
+    squared_bound: float  # the same with squares, as the spectral expansion has them
+    log_step_holds: bool  # log((λ + ε)/λ) ≤ log(1 + ε) for all: only where λ ≥ 1
+    first_order: float
+
+    @property
+    def printed_bound_holds(self) -> bool:
+        """Whether the printed bound is at least the gap."""
+        return self.gap <= self.printed_bound
+
+    def summary(self) -> str:
+        """Say in words whether the printed bound holds, and how near the first order comes."""
+        holds = "holds" if self.printed_bound_holds else "does not hold"
+        step = "holds" if self.log_step_holds else "does not hold"
+        return (
+            f"The printed bound {holds}: gap {rounded(self.gap)}, bound "
+            f"{rounded(self.printed_bound)} ({rounded(self.squared_bound)} with squares).\n"
+            f"First-order prediction of the gap: {rounded(self.first_order)} at a spectral error "
+            f"of {rounded(self.epsilon)}.\n"
+            f"The step log((λ + ε)/λ) ≤ log(1 + ε) {step} for these eigenvalues."
+        )
+
+    def __repr__(self) -> str:
+        holds = "holds" if self.printed_bound_holds else "does not hold"
+        return one_line(
+            f"ConvergenceTerms: gap {rounded(self.gap)}, printed bound "
+            f"{rounded(self.printed_bound)} ({holds})"
+        )
+
+
+def convergence_terms(sigma: Any, theta: Any, sigma_hat: Any, theta_hat: Any) -> ConvergenceTerms:
+    """Evaluate Proposition 1 for true covariances Σ, Θ and sample covariances Σ̂, Θ̂.
+
+    Treat the proposition as a sketch: overlaps v_i'u_j lack their square, so that they can be
+    negative and do not sum to one; log((λ + ε)/λ) ≤ log(1 + ε) needs λ ≥ 1; only the largest
+    eigenvalue's perturbation is bounded, but all are used; and Vershynin's factor (log log n)² is
+    printed as a power of n. The evidence is in docs/theory.md.
+
+    Parameters
+    ----------
+    sigma, theta
+        True covariances (n, n), SPD.
+    sigma_hat, theta_hat
+        Sample covariances (n, n), SPD.
+
+    Examples
+    --------
+    >>> eye = torch.eye(2, dtype=torch.float64)
+    >>> terms = convergence_terms(eye, 2 * eye, 1.1 * eye, 2 * eye)
+    >>> round(terms.epsilon, 3), round(terms.gap, 3), round(terms.first_order, 3)
+    (0.1, 0.129, 0.139)
+    """
+    tensors, _ = take(sigma=sigma, theta=theta, sigma_hat=sigma_hat, theta_hat=theta_hat)
+    names = ("sigma", "theta", "sigma_hat", "theta_hat")
+    for name, tensor in zip(names, tensors, strict=True):
+        if tensor.ndim != 2 or tensor.shape != tensors[0].shape:
+            raise ArgumentError(
+                f"{name}: expected one matrix (n, n) of the size of sigma, got shape "
+                f"{tuple(tensor.shape)}"
+            )
+    S, T, Sh, Th = (tensor.double() for tensor in tensors)
+    s, t, sh, _ = (spectrum(m, n) for m, n in zip((S, T, Sh, Th), names, strict=True))
+    error_s, error_t = Sh - S, Th - T
+    epsilon = max(float(torch.linalg.matrix_norm(e, ord=2)) for e in (error_s, error_t))
+    gap = float((von_neumann(Sh, Th) - von_neumann(S, T)).abs())
+    linear = ((s.log() - t.log()) * error_s).sum() + (t.dlog(T - S) * error_t).sum()
+    overlap = s.vectors.mT @ t.vectors
+
+    def bound(c: Tensor) -> float:
+        one = torch.log1p(torch.tensor(epsilon, dtype=torch.float64))
+        first = epsilon * (sh.values + epsilon).log() + sh.values * one
+        second = c * (s.values.unsqueeze(1) * one + epsilon * (t.values + epsilon).log())
+        return float(first.sum() + second.sum())
+
+    smallest = min(float(s.values[0]), float(t.values[0]), float(sh.values[0]))
+    return ConvergenceTerms(
+        epsilon,
+        gap,
+        bound(overlap),
+        bound(overlap.square()),
+        smallest >= 1,
+        float(linear.abs()),
+    )
