@@ -112,9 +112,7 @@ OTHER: list[World] = [
 ]
 DEFAULT: dict[str, Test] = {"rejected": relation_test}
 VARIANTS: dict[str, Test] = {
-    "default (noise wild)": relation_test,
-    "noise own": partial(relation_test, noise="own"),
-    "noise common": partial(relation_test, noise="common"),
+    "null relation (default)": relation_test,
     "null joint": partial(relation_test, null="joint"),
 }
 SHOWN: list[World] = [
@@ -143,7 +141,7 @@ def level(repetitions: int = 120) -> Iterator[str]:
     yield "Another slope of the first feature (+0.5 or -0.5 beside 2): at least 90 % wanted."
     yield _shares(OTHER, DEFAULT, repetitions)
     few = repetitions // 3
-    yield f"The options beside each other, {few} repetitions; in the last row slopes differ:"
+    yield f"Both null hypotheses, {few} repetitions; in the last row slopes differ:"
     yield _shares(SHOWN, VARIANTS, few)
 
 

@@ -15,10 +15,13 @@ from helpers.gallery import HOSTILE, charts, gallery
 from helpers.imports import HEAVY, loaded_after
 from vntransfer.errors import ArgumentError
 from vntransfer.pages import Axis, Bars, Dendrogram, Heatmap, Lines, Page, Panels, Series, TableCell
+from vntransfer.pages import svg as shapes
 from vntransfer.pages.alt_text import numbers, summary
-from vntransfer.pages.draw import draw
+from vntransfer.pages.draw import draw, value_text
+from vntransfer.pages.draw_grid import short
 from vntransfer.pages.layout import colors, extent, panels
-from vntransfer.pages.scales import Scale
+from vntransfer.pages.scales import Scale, log_ticks, number, tick_text, ticks
+from vntransfer.pages.table import fragment
 
 FORBIDDEN = r"fetch\(|XMLHttpRequest|eval\(|innerHTML|https?://(?!www\.w3\.org)"
 VOID = {"meta", "img", "br", "link", "input"}
@@ -226,6 +229,28 @@ def test_ticks_lie_between_the_ends(low: float, high: float, log: bool) -> None:
     assert all(scale.shows(tick) for tick in found)
     places = [scale(tick) for tick in found]
     assert places == sorted(places)
+
+
+def test_numbers_and_names_are_short() -> None:
+    values = (0.123456, 12345.6, 1e-7, 2.0, None)
+    assert [number(value) for value in values] == ["0.1235", "12346", "1e-07", "2", ""]
+    assert value_text(Series("a", [1], [2.0], low=[1.5], high=[2.5]), 0) == "2 (1.5 to 2.5)"
+    assert [short(0.1234, 0.9), short(12.34, 99), short(3.21, 5), short(-0.5, 1)] == [
+        ".12", "12", "3.2", "−.50",
+    ]  # fmt: skip
+    assert ticks(-3, 12, 3) == [0.0, 5.0, 10.0]
+    assert log_ticks(2, 30) == [2.0, 5.0, 10.0, 20.0]
+    powers = [tick_text(value, log=True) for value in (1e5, 20, 1e-4)]
+    assert powers == ["10⁵", "20", "10⁻⁴"]
+    assert shapes.fitted("a name that is much too long", 60) == "a na…long"
+    assert shapes.tag("rect", x=1.25, data_n='"<b>') == '<rect x="1.2" data-n="&quot;&lt;b&gt;"/>'
+
+
+def test_fragments_are_escaped_and_say_how_much_they_show() -> None:
+    shown = fragment(["A & B"], ["place"], [["<b>"]] * 30, 5000)
+    assert "<p>A &amp; B</p>" in shown
+    assert shown.count('<th scope="row">&lt;b&gt;</th>') == 20
+    assert "20 of 5,000 rows" in shown
 
 
 def test_empty_charts_are_drawn_too() -> None:

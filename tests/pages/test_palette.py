@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from vntransfer.pages import palette
-from vntransfer.pages.document import _THEMES as THEMES
 
 # Machado, Oliveira and Fernandes (2009), full severity, linear RGB
 VISION = {
@@ -49,7 +48,7 @@ def test_series_differ_for_every_eye(theme: str, vision: str) -> None:
 
 @both
 def test_text_is_readable(theme: str) -> None:
-    ground, own = palette.GROUND[theme], THEMES[theme]
+    ground, own = palette.GROUND[theme], palette.PAGE[theme]
     assert own["--back"] == ground
     for name in ("--soft", "--accent", "--good", "--bad", "--warning"):
         assert palette.contrast(own[name], ground) >= 4.5, name
@@ -74,4 +73,3 @@ def test_more_is_further_from_the_ground_for_every_eye(theme: str, vision: str) 
 
 def test_both_themes_define_the_same_variables() -> None:
     assert palette.variables("light").keys() == palette.variables("dark").keys()
-    assert THEMES["light"].keys() == THEMES["dark"].keys()

@@ -117,9 +117,9 @@ def test_merging_summaries_is_seeing_all_rows(n: int, m: int, seed: int) -> None
     both.add(rng.integers(0, 2, n), ["a", "b"], rows[:, :n], rng)
     other.add(rng.integers(0, 2, m), ["b", "a"], rows[:, n:], rng)
     both.merge(other)
-    whole = pooled([own.joint for _, own in both.items()])
+    whole = pooled([own.joint for _, own in both.domains.items()])
     np.testing.assert_allclose(whole.covariance(), np.cov(rows), rtol=1e-9, atol=1e-12)
-    assert sum(own.labeled for _, own in both.items()) == n + m
+    assert sum(own.labeled for _, own in both.domains.items()) == n + m
 
 
 def test_single_rows_are_blocks_where_there_are_few() -> None:
@@ -209,7 +209,7 @@ def test_numbers_take_the_short_way_and_gaps_the_long_one(tmp_path: Path) -> Non
     pq.write_table(pa.table(table | {"x": pa.array(holes, from_pandas=True)}), path)
     made = summarize(ReadingPlan("town", "y", plan, DEFAULTS, 0), FilePart(path, (0,), 0))
     filled = np.where(np.isnan(holes), np.median(x), x)
-    ours = pooled([own.joint for _, own in made.items()]).covariance()
+    ours = pooled([own.joint for _, own in made.domains.items()]).covariance()
     np.testing.assert_allclose(ours, np.cov(filled, table["y"]), rtol=1e-9)
     assert list(made.notes.values()) == [1]
 
@@ -222,7 +222,7 @@ def test_large_csv_by_arrow_is_the_plain_one(tmp_path: Path) -> None:
     made, encoder, _ = read_table(path, RelateSettings(domain="town", response="y"))
     quick = _quick_csv(ReadingPlan("town", "y", encoder, DEFAULTS, 0), FilePart(path, None, 0))
     assert quick is not None
-    for name, own in quick.items():
+    for name, own in quick.domains.items():
         ours, theirs = own.joint.total(), made.domains[name].joint.total()
         np.testing.assert_allclose(ours.covariance(), theirs.covariance(), rtol=1e-9)
     plan = ReadingPlan("town", "y", encoder, DEFAULTS, 0)

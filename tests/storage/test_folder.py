@@ -228,6 +228,15 @@ def test_readers_and_kills_never_meet_half_a_model(tmp_path: Path) -> None:
     assert contents(place) == contents(tmp_path / "new")
 
 
+def test_a_file_in_place_of_a_folder_is_named(tmp_path: Path) -> None:
+    table = tmp_path / "table.csv"
+    table.write_text("a,b\n1,2\n")
+    with pytest.raises(DataError, match=r"table\.csv: is a file, and the folder of a saved model"):
+        load_folder(table)
+    with pytest.raises(DataError, match=r"model\.json is missing"):
+        load_folder(table / "inside")
+
+
 def test_a_killed_first_save_can_be_repeated(tmp_path: Path) -> None:
     save_folder(tmp_path, example())
     (tmp_path / "model.json").unlink()

@@ -92,6 +92,13 @@ def test_levels_are_checked_without_intervals_too(tmp_path: Path) -> None:
     assert "level: expected a share between 0 and 1" in done.stderr
 
 
+def test_a_table_in_place_of_a_model_is_named(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.csv", towns())
+    done = vnt("predict", path, path)
+    assert done.exit_code == 2
+    assert "a.csv: is a file, and the folder of a saved model is expected" in done.stderr
+
+
 def test_gaps_that_were_filled_are_told_by_relate(tmp_path: Path) -> None:
     table = towns()
     full = {name: table[name] for name in ("town", "size", "price")}

@@ -50,9 +50,6 @@ def command(
     null: Annotated[
         str, typer.Option("--null", help="'relation': same dependence; 'joint': same everything.")
     ] = "relation",
-    noise: Annotated[
-        str, typer.Option("--noise", help="Noise of 'relation': 'wild', 'own' or 'common'.")
-    ] = "wild",
     resamples: Annotated[
         int | None, typer.Option("--resamples", min=19, help="Per pair; default: enough.")
     ] = None,
@@ -89,7 +86,6 @@ def command(
                 category=category or (),
                 divergence=divergence,
                 null=null,  # type: ignore[arg-type]
-                noise=noise,  # type: ignore[arg-type]
                 n_resamples=resamples,
                 read_options=read_options,
                 random_state=seed,

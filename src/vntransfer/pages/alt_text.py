@@ -25,13 +25,7 @@ Numbers = tuple[list[str], list[list[str]]]  # header, rows
 
 
 def summary(chart: Chart) -> str:
-    """One to a few sentences about a chart.
-
-    Examples
-    --------
-    >>> summary(Heatmap(["a"], ["x", "y"], [[0.5, 2.0]], title="weights"))
-    'weights: heat map of 1 rows and 2 columns, 0.5 to 2; largest: a, y.'
-    """
+    """One to a few sentences about a chart."""
     said = [_summary(panel) for panel in panels(chart)]
     shown = said[:6] + ([f"And {len(said) - 6} more panels."] if len(said) > 6 else [])
     return " ".join(shown)
@@ -48,13 +42,23 @@ def _range(values: np.ndarray) -> str:
     return f"{number(float(known.min()))} to {number(float(known.max()))}"
 
 
-@singledispatch
+_WORDS = {Lines: "lines", Bars: "bars", Scatter: "points", Histogram: "histograms"}
+
+
 def _summary(panel: Panel) -> str:
-    raise TypeError(f"no chart: {type(panel).__name__}")
+    if isinstance(panel, Heatmap):
+        return _map_summary(panel)
+    if isinstance(panel, Intervals):
+        return _interval_summary(panel)
+    named = list(dict.fromkeys(s.name for s in panel.series))
+    listed = ", ".join(named[:8]) + (f" and {len(named) - 8} more" if len(named) > 8 else "")
+    values = np.concatenate([finite(s.y) for s in panel.series] or [finite([])])
+    what = _WORDS[type(panel)]
+    axes = f"{panel.y.label or 'values'} against {panel.x.label}" if panel.x.label else what
+    return f"{_head(panel)}{what} of {listed}; {axes}, {_range(values)}."
 
 
-@_summary.register
-def _(panel: Heatmap) -> str:
+def _map_summary(panel: Heatmap) -> str:
     shape = f"heat map of {len(panel.rows)} rows and {len(panel.columns)} columns"
     if not np.isfinite(panel.values).any():
         return f"{_head(panel)}{shape}, no values."
@@ -63,8 +67,7 @@ def _(panel: Heatmap) -> str:
     return f"{_head(panel)}{shape}, {_range(panel.values)}; {most}."
 
 
-@_summary.register
-def _(panel: Intervals) -> str:
+def _interval_summary(panel: Intervals) -> str:
     values = finite(panel.values)
     if not np.isfinite(values).any():
         return f"{_head(panel)}no values."
@@ -73,43 +76,9 @@ def _(panel: Intervals) -> str:
     return f"{_head(panel)}values{what}, {_range(values)}; smallest: {low}; largest: {high}."
 
 
-def _series_summary(panel: Lines | Bars | Scatter | Histogram, what: str) -> str:
-    named = list(dict.fromkeys(s.name for s in panel.series))
-    listed = ", ".join(named[:8]) + (f" and {len(named) - 8} more" if len(named) > 8 else "")
-    values = np.concatenate([finite(s.y) for s in panel.series] or [finite([])])
-    axes = f"{panel.y.label or 'values'} against {panel.x.label}" if panel.x.label else what
-    return f"{_head(panel)}{what} of {listed}; {axes}, {_range(values)}."
-
-
-@_summary.register
-def _(panel: Lines) -> str:
-    return _series_summary(panel, "lines")
-
-
-@_summary.register
-def _(panel: Bars) -> str:
-    return _series_summary(panel, "bars")
-
-
-@_summary.register
-def _(panel: Scatter) -> str:
-    return _series_summary(panel, "points")
-
-
-@_summary.register
-def _(panel: Histogram) -> str:
-    return _series_summary(panel, "histograms")
-
-
 @singledispatch
 def numbers(panel: Panel) -> Numbers:
-    """Header and rows of the numbers of a panel.
-
-    Examples
-    --------
-    >>> numbers(Heatmap(["a"], ["x", "y"], [[0.5, None]]))
-    (['', 'x', 'y'], [['a', '0.5', '']])
-    """
+    """Header and rows of the numbers of a panel."""
     raise TypeError(f"no chart: {type(panel).__name__}")
 
 

@@ -23,53 +23,20 @@ Numbers = Sequence[float | None] | NDArray[Any]
 
 @dataclass(frozen=True)
 class Axis:
-    """An axis.
+    """An axis, which takes its ends from the data unless they are given."""
 
-    Parameters
-    ----------
-    label
-        What it measures, with its unit.
-    log
-        Logarithmic; values that are not positive are left out.
-    low, high
-        Ends, where they are not those of the data.
-    names
-        Names of the places 0, 1, 2, ... of an axis without numbers.
-    hidden
-        Without ticks: the numbers mean nothing.
-    whole
-        Ticks at whole numbers only: of epochs, tasks and other things that are counted.
-    """
-
-    label: str = ""
-    log: bool = False
+    label: str = ""  # what it measures, with its unit
+    log: bool = False  # values that are not positive are left out
     low: float | None = None
     high: float | None = None
-    names: Sequence[str] = ()
-    hidden: bool = False
-    whole: bool = False
+    names: Sequence[str] = ()  # of the places 0, 1, 2, ... of an axis without numbers
+    hidden: bool = False  # without ticks: the numbers mean nothing
+    whole: bool = False  # ticks at whole numbers only: epochs, tasks and other counts
 
 
 @dataclass(frozen=True)
 class Series:
     """Points with one name, and where they have them the ends of their intervals.
-
-    Parameters
-    ----------
-    name
-        In the legend and beside every value.
-    x, y
-        Coordinates.
-    low, high
-        Ends of an interval around y.
-    dash
-        One of `DASHES`, or "none"; by default solid until the colors are used up.
-    marks
-        Whether points have marks.
-    color
-        Place in the palette (`MUTED` for comparison); by default that of its name among all.
-    thin
-        Drawn thinner and paler, and absent from the legend.
 
     Examples
     --------
@@ -80,15 +47,15 @@ class Series:
     vntransfer.errors.ArgumentError: series 'a': y has 1 values for 2 of x; give one each
     """
 
-    name: str
+    name: str  # in the legend and beside every value
     x: Numbers
     y: Numbers
-    low: Numbers | None = None
+    low: Numbers | None = None  # ends of an interval around y
     high: Numbers | None = None
-    dash: str = ""
+    dash: str = ""  # one of `DASHES`, or "none"; by default solid until the colors are used up
     marks: bool = True
-    color: int | None = None
-    thin: bool = False
+    color: int | None = None  # place in the palette or `MUTED`; by default that of its name
+    thin: bool = False  # drawn thinner and paler, and absent from the legend
 
     def __post_init__(self) -> None:
         for name in ("y", "low", "high"):
@@ -154,21 +121,7 @@ class Histogram:
 
 @dataclass(frozen=True)
 class Intervals:
-    """A row per name: a dot with its interval, against a reference.
-
-    Parameters
-    ----------
-    names, values, low, high
-        Rows, from top to bottom.
-    x
-        Axis of the values.
-    title
-        Above the panel.
-    reference
-        A dotted line.
-    highlight
-        Name of the row that the others are compared with.
-    """
+    """A row per name, from top to bottom: a dot with its interval, against a reference."""
 
     names: Sequence[str]
     values: Numbers
@@ -176,26 +129,16 @@ class Intervals:
     high: Numbers | None = None
     x: Axis = field(default_factory=Axis)
     title: str = ""
-    reference: float | None = None
-    highlight: str = ""
+    reference: float | None = None  # a dotted line
+    highlight: str = ""  # name of the row that the others are compared with
 
 
 @dataclass(frozen=True)
 class Dendrogram:
     """A tree above a heat map, as `scipy.cluster.hierarchy.linkage` gives it.
 
-    Parameters
-    ----------
-    names
-        Leaves.
-    merges
-        Rows (a, b, height, ...): the two clusters that are merged, leaves being 0 to n - 1 and
-        the i-th merge n + i.
-
-    Examples
-    --------
-    >>> Dendrogram(["a", "b", "c"], [[0, 2, 1.0], [1, 3, 2.0]]).order
-    [1, 0, 2]
+    Rows (a, b, height, ...) of ``merges`` are the two clusters that are merged, leaves being 0 to
+    n - 1 and the i-th merge n + i.
     """
 
     names: Sequence[str]
@@ -219,28 +162,7 @@ class Dendrogram:
 
 @dataclass(frozen=True)
 class Heatmap:
-    """A matrix in colors.
-
-    Parameters
-    ----------
-    rows, columns
-        Names along both sides.
-    values
-        Matrix; None or NaN leaves a place empty.
-    title, row_label, column_label, label
-        Above the panel, beside the rows, below the columns, and what the colors measure.
-    low, high
-        Ends of the colors; by default 0 (or the smallest value) to the largest.
-    numbers
-        Whether to write the values into the map.
-    tree
-        Reorders rows and columns (which then must be the same) and is drawn above them.
-
-    Examples
-    --------
-    >>> Heatmap(["a"], ["x", "y"], [[0.5, None]]).values.shape
-    (1, 2)
-    """
+    """A matrix in colors; None or NaN leaves a place empty."""
 
     rows: Sequence[str]
     columns: Sequence[str]
@@ -248,11 +170,11 @@ class Heatmap:
     title: str = ""
     row_label: str = ""
     column_label: str = ""
-    label: str = ""
-    low: float | None = None
-    high: float | None = None
-    numbers: bool = True
-    tree: Dendrogram | None = None
+    label: str = ""  # what the colors measure
+    low: float | None = None  # ends of the colors; by default 0 (or the smallest value) to the
+    high: float | None = None  # largest
+    numbers: bool = True  # whether to write the values into the map
+    tree: Dendrogram | None = None  # reorders rows and columns, which then must be the same
 
     def __post_init__(self) -> None:
         values = np.array(self.values, dtype=np.float64)
@@ -306,26 +228,11 @@ Panel = Lines | Bars | Scatter | Histogram | Intervals | Heatmap
 
 @dataclass(frozen=True)
 class Panels:
-    """Several charts with one legend, side by side as far as they fit.
-
-    Parameters
-    ----------
-    charts
-        The panels.
-    share
-        Give axes (and colors of heat maps) the same ends in all panels.
-    columns
-        At most so many beside each other.
-
-    Examples
-    --------
-    >>> len(Panels([Lines([Series("a", [1], [1])]), Lines([Series("a", [1], [2])])]).charts)
-    2
-    """
+    """Several charts with one legend, side by side as far as they fit."""
 
     charts: Sequence[Panel]
-    share: bool = True
-    columns: int | None = None
+    share: bool = True  # give axes (and colors of heat maps) the same ends in all panels
+    columns: int | None = None  # at most so many beside each other
 
 
 Chart = Panel | Panels
@@ -334,23 +241,7 @@ Chart = Panel | Panels
 def histogram(
     groups: dict[str, NDArray[Any]], *, bins: int | Numbers = 30, **options: Any
 ) -> Histogram:
-    """Histogram of samples with common bins, as shares of each group.
-
-    Parameters
-    ----------
-    groups
-        Name -> sample.
-    bins
-        Their number, or edges.
-    options
-        Of `Histogram`.
-
-    Examples
-    --------
-    >>> chart = histogram({"a": np.array([0.0, 0.0, 1.0, 1.0])}, bins=2)
-    >>> chart.series[0].y.tolist()
-    [0.5, 0.5]
-    """
+    """Histogram of samples with common bins (their number, or edges), as shares of each group."""
     every = np.concatenate(list(groups.values()))
     edges = np.histogram_bin_edges(every, bins)  # type: ignore[arg-type]
     middles = (edges[:-1] + edges[1:]) / 2

@@ -18,33 +18,6 @@ from vntransfer.storage.files import atomic_write
 LONG = 25
 """Rows from which on a table scrolls in its own box."""
 
-_THEMES = {
-    "light": {
-        "--back": "#ffffff",
-        "--soft": "#59616b",
-        "--line": "#d5d9de",
-        "--faint": "#e9ecef",
-        "--axis": "#7f8791",
-        "--hover": "#f3f5f8",
-        "--accent": "#0346a3",
-        "--good": "#0b6b3f",
-        "--bad": "#a8321b",
-        "--warning": "#7a5600",
-    },
-    "dark": {
-        "--back": "#16191d",
-        "--soft": "#a3abb5",
-        "--line": "#3a4149",
-        "--faint": "#262b31",
-        "--axis": "#79828d",
-        "--hover": "#20252b",
-        "--accent": "#86b4ff",
-        "--good": "#5cc98f",
-        "--bad": "#f28b6c",
-        "--warning": "#e0b55a",
-    },
-}
-
 
 @dataclass
 class Section:
@@ -64,14 +37,8 @@ class Section:
     def note(self, text: str, *, kind: str = "neutral", head: str | None = None) -> "Section":
         """Add a remark that stands out.
 
-        Parameters
-        ----------
-        text
-            The remark.
-        kind
-            One of `NOTES`: good, bad, neutral, warning.
-        head
-            Its first words; by default those of the kind.
+        ``kind`` is one of `NOTES`: good, bad, neutral, warning. The remark begins with ``head``, by
+        default with the words of its kind.
         """
         one_of("kind", kind, NOTES)
         word = NOTES[kind] if head is None else head
@@ -97,18 +64,9 @@ class Section:
         caption: str = "",
         notes: Sequence[str] = (),
     ) -> "Section":
-        """Add a table that sorts by value when a heading is pressed.
+        """Add a table that sorts by value when a heading is pressed, with notes below it.
 
-        Parameters
-        ----------
-        header
-            Names of the columns.
-        rows
-            One value per column: texts, numbers, None for nothing, or `TableCell`.
-        caption
-            Title of the table.
-        notes
-            Lines below it.
+        Rows have one value per column: texts, numbers, None for nothing, or `TableCell`.
         """
         anchor = f"{self.anchor}-{len(self.entries) + 1}"
         if caption:
@@ -178,7 +136,7 @@ class Page:
 
     def html(self) -> str:
         """Return the whole page as text."""
-        style, script = self._style(), _resource("page.js")
+        style, script = self._style(), resource("page.js")
         policy = (
             "default-src 'none'; "
             f"style-src 'sha256-{_digest(style)}'; script-src 'sha256-{_digest(script)}'; "
@@ -233,8 +191,7 @@ class Page:
 
     def _style(self) -> str:
         light, dark = (
-            palette.declarations(palette.variables(theme) | _THEMES[theme])
-            for theme in ("light", "dark")
+            palette.declarations(palette.variables(theme)) for theme in ("light", "dark")
         )
         widths = set().union(*(section.widths for section in self.sections), set[int]())
         # Letters of a chart shrink with it: on a phone it does so a little, then its box scrolls.
@@ -248,12 +205,13 @@ class Page:
             "@media (prefers-color-scheme:dark){:root:not([data-theme=light])"
             f"{{color-scheme:dark;{dark}}}}}"
             f":root[data-theme=dark]{{color-scheme:dark;{dark}}}"
-            f"{_resource('page.css')}{_resource('chart.css')}{palette.classes()}{sizes}"
+            f"{resource('page.css')}{resource('chart.css')}{palette.classes()}{sizes}"
             f"@media (max-width:62rem){{{phone}}}"
         )
 
 
-def _resource(name: str) -> str:
+def resource(name: str) -> str:
+    """Text of a file beside this module."""
     return (resources.files("vntransfer.pages") / name).read_text("utf-8")
 
 

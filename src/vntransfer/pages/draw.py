@@ -35,13 +35,7 @@ _WIDTH, _HEIGHT = 296.0, 210.0  # one of several
 
 
 def classes(place: int) -> str:
-    """Classes of a series: its color and, when the colors are used up, its stroke.
-
-    Examples
-    --------
-    >>> classes(0), classes(7), classes(-1)
-    ('s0', 's0 k1', 'muted')
-    """
+    """Classes of a series: its color and, when the colors are used up, its stroke."""
     if place < 0:
         return "muted"
     stroke = place // N_COLORS % 3
@@ -49,23 +43,9 @@ def classes(place: int) -> str:
 
 
 def draw(panel: Panel, chart: Chart, *, alone: bool = True) -> tuple[str, float, float]:
-    """SVG content, width and height of a panel of a chart.
+    """SVG content, width and height of one of ``panels(chart)``, large if it stands alone.
 
-    Parameters
-    ----------
-    panel
-        One of ``panels(chart)``.
-    chart
-        The whole, for the colors.
-    alone
-        Whether there is room for a large panel.
-
-    Examples
-    --------
-    >>> chart = Lines([Series("a", [0, 1], [0, 1])])
-    >>> content, width, height = draw(chart, chart)
-    >>> width, height, 'data-n="a"' in content
-    (480.0, 270.0, True)
+    The whole chart gives the colors.
     """
     size = (_WIDE, _TALL) if alone else (_WIDTH, _HEIGHT)
     return _draw(panel, colors(chart), size)
@@ -194,13 +174,7 @@ def _shown(box: PanelFrame, s: Series) -> _Shown:
 
 
 def value_text(s: Series, k: int) -> str:
-    """Value of a point with its interval.
-
-    Examples
-    --------
-    >>> value_text(Series("a", [1], [2.0], low=[1.5], high=[2.5]), 0)
-    '2 (1.5 to 2.5)'
-    """
+    """Value of a point with its interval."""
     said = number(finite(s.y)[k])
     lows, highs = finite(s.low), finite(s.high)
     if len(lows) and len(highs) and np.isfinite([lows[k], highs[k]]).all() and lows[k] < highs[k]:
@@ -209,13 +183,7 @@ def value_text(s: Series, k: int) -> str:
 
 
 def place_text(axis: Axis, value: float) -> str:
-    """Name or number of a place on an axis.
-
-    Examples
-    --------
-    >>> place_text(Axis(names=["a", "b"]), 1.1), place_text(Axis(), 0.5)
-    ('b', '0.5')
-    """
+    """Name or number of a place on an axis."""
     if axis.names:
         return axis.names[min(max(0, round(value)), len(axis.names) - 1)]
     return number(value)

@@ -24,25 +24,13 @@ _TREE = 56.0
 
 
 def level(value: float, low: float, high: float) -> int:
-    """Step of a color scale, 0 to 32.
-
-    Examples
-    --------
-    >>> level(0, 0, 1), level(0.5, 0, 1), level(2, 0, 1)
-    (0, 16, 32)
-    """
+    """Step of a color scale, 0 to 32."""
     share = (value - low) / (high - low)
     return round((LEVELS - 1) * min(1.0, max(0.0, share)))
 
 
 def short(value: float, largest: float) -> str:
-    """Value in a cell: as few letters as its neighbors allow.
-
-    Examples
-    --------
-    >>> short(0.1234, 0.9), short(12.34, 99), short(3.21, 5), short(-0.5, 1)
-    ('.12', '12', '3.2', '−.50')
-    """
+    """Value in a cell: as few letters as its neighbors allow."""
     digits = 2 if largest <= 1 else 1 if largest < 10 else 0
     shown = f"{abs(value):.{digits}f}"
     if digits == 2:

@@ -13,27 +13,14 @@ from vntransfer.pages.table import html_table
 
 
 def file_name(title: str) -> str:
-    """Name of a file after a title.
-
-    Examples
-    --------
-    >>> file_name("Weights: mdd, √J")
-    'weights-mdd-j'
-    """
+    """Name of a file after a title."""
     return re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-") or "figure"
 
 
 def figure(chart: Chart, title: str, caption: str, anchor: str) -> tuple[str, set[int]]:
     """HTML of a figure, and the widths of its panels (which need a rule of the style each).
 
-    Parameters
-    ----------
-    chart
-        What to draw.
-    title, caption
-        Above it.
-    anchor
-        Its id in the page.
+    Title and caption stand above it; ``anchor`` is its id in the page.
     """
     shown = panels(chart)
     drawn, widths = [], set()

@@ -23,14 +23,7 @@ from vntransfer.pages.scales import padded
 
 
 def panels(chart: Chart) -> list[Panel]:
-    """Return the panels of a chart, with the same ends where they share them.
-
-    Examples
-    --------
-    >>> left, right = Heatmap(["a"], ["b"], [[1.0]]), Heatmap(["a"], ["b"], [[3.0]])
-    >>> [panel.limits for panel in panels(Panels([left, right]))]
-    [(0.0, 3.0), (0.0, 3.0)]
-    """
+    """Return the panels of a chart, with the same ends where they share them."""
     if not isinstance(chart, Panels):
         return [chart]
     found = list(chart.charts)
@@ -111,14 +104,7 @@ def _along(panel: Panel, name: str) -> Iterator[Numbers | None]:
 
 
 def colors(chart: Chart) -> dict[str, int]:
-    """Name of a series -> its place in the palette, the same in all panels, in that order.
-
-    Examples
-    --------
-    >>> from vntransfer.pages import Series
-    >>> colors(Lines([Series("a", [1], [1]), Series("b", [1], [2])]))
-    {'a': 0, 'b': 1}
-    """
+    """Name of a series -> its place in the palette, the same in all panels, in that order."""
     found: dict[str, int] = {}
     for panel in panels(chart):
         for series in getattr(panel, "series", ()):

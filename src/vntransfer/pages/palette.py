@@ -24,6 +24,34 @@ SERIES = {
 }
 """One color per series; markers and dashes tell further ones apart."""
 
+PAGE = {
+    "light": {
+        "--back": "#ffffff",
+        "--soft": "#59616b",
+        "--line": "#d5d9de",
+        "--faint": "#e9ecef",
+        "--axis": "#7f8791",
+        "--hover": "#f3f5f8",
+        "--accent": "#0346a3",
+        "--good": "#0b6b3f",
+        "--bad": "#a8321b",
+        "--warning": "#7a5600",
+    },
+    "dark": {
+        "--back": "#16191d",
+        "--soft": "#a3abb5",
+        "--line": "#3a4149",
+        "--faint": "#262b31",
+        "--axis": "#79828d",
+        "--hover": "#20252b",
+        "--accent": "#86b4ff",
+        "--good": "#5cc98f",
+        "--bad": "#f28b6c",
+        "--warning": "#e0b55a",
+    },
+}
+"""Further CSS variables of pages: text, lines and notes."""
+
 # A single hue from near the ground to far from it; one scale runs from light to dark, the other
 # from dark to light, so that "more" is always what stands out.
 _SEQUENTIAL = {
@@ -51,13 +79,7 @@ _Array = NDArray[np.float64]
 
 
 def linear(color: str) -> _Array:
-    """Linear red, green and blue of ``#rrggbb``.
-
-    Examples
-    --------
-    >>> linear("#ff0000")
-    array([1., 0., 0.])
-    """
+    """Linear red, green and blue of ``#rrggbb``."""
     parts = np.array([int(color[i : i + 2], 16) for i in (1, 3, 5)]) / 255
     return np.asarray(np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4))
 
@@ -74,13 +96,7 @@ def oklab(rgb: _Array) -> _Array:
 
 
 def mix(stops: Sequence[str], n: int = LEVELS) -> list[str]:
-    """Colors between stops, evenly spaced in OKLab.
-
-    Examples
-    --------
-    >>> mix(["#000000", "#ffffff"], 3)
-    ['#000000', '#636363', '#ffffff']
-    """
+    """Colors between stops, evenly spaced in OKLab."""
     labs = np.array([oklab(linear(stop)) for stop in stops])
     places = np.linspace(0, len(stops) - 1, n)
     channels = [np.interp(places, np.arange(len(stops)), channel) for channel in labs.T]
@@ -89,13 +105,7 @@ def mix(stops: Sequence[str], n: int = LEVELS) -> list[str]:
 
 
 def contrast(a: str, b: str) -> float:
-    """Contrast ratio of two colors by the rule of WCAG 2, 1 to 21.
-
-    Examples
-    --------
-    >>> round(contrast("#000000", "#ffffff"), 1)
-    21.0
-    """
+    """Contrast ratio of two colors by the rule of WCAG 2, 1 to 21."""
     light, dark = sorted((_luminance(a), _luminance(b)), reverse=True)
     return (light + 0.05) / (dark + 0.05)
 
@@ -110,39 +120,21 @@ def shades(theme: str) -> list[str]:
 
 
 def on(color: str) -> str:
-    """Black or white, whichever reads better on a color.
-
-    Examples
-    --------
-    >>> on("#ffff00"), on("#000080")
-    ('#000000', '#ffffff')
-    """
+    """Black or white, whichever reads better on a color."""
     return max(("#000000", "#ffffff"), key=lambda ink: contrast(ink, color))
 
 
 def variables(theme: str) -> dict[str, str]:
-    """CSS variables of a theme's chart colors.
-
-    Examples
-    --------
-    >>> variables("light")["--s0"]
-    '#0346a3'
-    """
+    """CSS variables of a theme: colors of charts, then those of pages."""
     found = {"--ground": GROUND[theme], "--ink": INK[theme]}
     found |= {f"--s{i}": color for i, color in enumerate(SERIES[theme])}
     for level, color in enumerate(shades(theme)):
         found |= {f"--q{level}": color, f"--qt{level}": on(color)}
-    return found
+    return found | PAGE[theme]
 
 
 def declarations(values: Mapping[str, str]) -> str:
-    """CSS declarations of variables.
-
-    Examples
-    --------
-    >>> declarations({"--a": "#000000"})
-    '--a:#000000'
-    """
+    """CSS declarations of variables."""
     return ";".join(f"{name}:{value}" for name, value in values.items())
 
 

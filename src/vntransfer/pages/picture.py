@@ -7,12 +7,12 @@ from pathlib import Path
 from vntransfer.pages import palette
 from vntransfer.pages.alt_text import summary
 from vntransfer.pages.charts import Chart, Panels
-from vntransfer.pages.document import _THEMES, _resource
+from vntransfer.pages.document import resource
 from vntransfer.pages.draw import draw
 from vntransfer.pages.draw_grid import color_bar
 from vntransfer.pages.figure import common_scale, legend_entries
 from vntransfer.pages.layout import panels
-from vntransfer.pages.svg import number, tag, text, text_width
+from vntransfer.pages.svg import coordinate, tag, text, text_width
 from vntransfer.storage.files import atomic_write
 
 WIDEST = 960.0
@@ -23,22 +23,7 @@ _SPOKEN = re.compile(r' data-[a-z]+="[^"]*"')  # what only the script of a page 
 
 
 def picture(chart: Chart, title: str) -> str:
-    """SVG of a chart: panels in rows below one legend.
-
-    Parameters
-    ----------
-    chart
-        What to draw.
-    title
-        Its name for who cannot see it.
-
-    Examples
-    --------
-    >>> from vntransfer.pages import Lines, Series
-    >>> shown = picture(Lines([Series("a", [0, 1], [2, 3])], title="t"), "Errors")
-    >>> shown.count("<svg"), "<title>Errors</title>" in shown, "prefers-color-scheme" in shown
-    (1, True, True)
-    """
+    """SVG of a chart, named by ``title`` for screen readers: panels in rows below one legend."""
     shown = panels(chart)
     drawn = [draw(panel, chart, alone=len(shown) == 1) for panel in shown]
     rows: list[list[tuple[str, float, float]]] = [[]]
@@ -74,7 +59,7 @@ def write_picture(chart: Chart, title: str, path: str | Path) -> Path:
 
 
 def _at(left: float, top: float, content: str) -> str:
-    return tag("g", content, transform=f"translate({number(left)} {number(top)})")
+    return tag("g", content, transform=f"translate({coordinate(left)} {coordinate(top)})")
 
 
 def _legend(chart: Chart, wide: float) -> tuple[list[str], float, float]:
@@ -101,11 +86,8 @@ def _legend(chart: Chart, wide: float) -> tuple[list[str], float, float]:
 
 
 def _style() -> str:
-    light, dark = (
-        palette.declarations(palette.variables(theme) | _THEMES[theme])
-        for theme in ("light", "dark")
-    )
+    light, dark = (palette.declarations(palette.variables(theme)) for theme in ("light", "dark"))
     return (
         f"svg{{{light}}}@media (prefers-color-scheme:dark){{svg{{{dark}}}}}"
-        f".ground{{fill:var(--ground)}}{_resource('chart.css')}{palette.classes()}"
+        f".ground{{fill:var(--ground)}}{resource('chart.css')}{palette.classes()}"
     )

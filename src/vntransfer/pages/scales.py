@@ -8,13 +8,7 @@ _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def number(value: float | None) -> str:
-    """How a number reads in charts and their tables: four digits, no superfluous zeros.
-
-    Examples
-    --------
-    >>> number(0.123456), number(12345.6), number(1e-7), number(2.0), number(None)
-    ('0.1235', '12346', '1e-07', '2', '')
-    """
+    """How a number reads in charts and their tables: four digits, no superfluous zeros."""
     if value is None or math.isnan(value):
         return ""
     if 1e3 <= abs(value) < 1e6:
@@ -23,13 +17,7 @@ def number(value: float | None) -> str:
 
 
 def ticks(low: float, high: float, n: int = 5) -> list[float]:
-    """About n round numbers between two ends.
-
-    Examples
-    --------
-    >>> ticks(0, 1), ticks(-3, 12, 3)
-    ([0.0, 0.2, 0.4, 0.6, 0.8, 1.0], [0.0, 5.0, 10.0])
-    """
+    """About n round numbers between two ends."""
     span = high - low
     if not math.isfinite(span) or span <= 0:
         return [low]
@@ -45,11 +33,6 @@ def log_ticks(low: float, high: float, n: int = 5) -> list[float]:
     """Powers of ten between two ends, every second or third where there are many.
 
     A span of less than a decade gets 1, 2 and 5 as well.
-
-    Examples
-    --------
-    >>> log_ticks(1, 1000), log_ticks(2, 30)
-    ([1.0, 10.0, 100.0, 1000.0], [2.0, 5.0, 10.0, 20.0])
     """
     first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
     factors = (1, 2, 5) if math.log10(high / low) < 1.7 else (1,)
@@ -60,13 +43,7 @@ def log_ticks(low: float, high: float, n: int = 5) -> list[float]:
 
 
 def tick_text(value: float, *, log: bool = False) -> str:
-    """Label of a tick.
-
-    Examples
-    --------
-    >>> tick_text(0.2), tick_text(1e5, log=True), tick_text(20, log=True), tick_text(1e-4, log=True)
-    ('0.2', '10⁵', '20', '10⁻⁴')
-    """
+    """Label of a tick."""
     if log and (value >= 1e4 or value < 1e-2):
         power = math.log10(value)
         if abs(power - round(power)) < 1e-9:
@@ -76,13 +53,7 @@ def tick_text(value: float, *, log: bool = False) -> str:
 
 @dataclass(frozen=True)
 class Scale:
-    """Places of numbers between two ends.
-
-    Examples
-    --------
-    >>> Scale(1, 100, 0, 50, log=True)(10)
-    25.0
-    """
+    """Places of numbers between two ends."""
 
     low: float
     high: float
@@ -111,13 +82,7 @@ class Scale:
 def padded(
     low: float, high: float, *, log: bool = False, share: float = 0.05
 ) -> tuple[float, float]:
-    """Widen two ends a little, never to equal ones; zero stays where it is an end.
-
-    Examples
-    --------
-    >>> padded(0, 10, share=0.1), padded(3, 3)
-    ((0, 11.0), (2.5, 3.5))
-    """
+    """Widen two ends a little, never to equal ones; zero stays where it is an end."""
     if log:
         factor = (high / low) ** share if high > low else 2.0
         return low / factor, high * factor

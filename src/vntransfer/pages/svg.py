@@ -10,14 +10,8 @@ LONGEST = 150.0
 _NARROW, _BROAD = set("iljtfrI.,:;'|!()[]{}/ -"), set("mwMWOQ@%")
 
 
-def number(value: float) -> str:
-    """Coordinate with one decimal, as short as it goes.
-
-    Examples
-    --------
-    >>> number(12.0), number(3.14159), number(-0.01)
-    ('12', '3.1', '0')
-    """
+def coordinate(value: float) -> str:
+    """Coordinate with one decimal, as short as it goes."""
     text = f"{value:.1f}".removesuffix(".0")
     return "0" if text == "-0" else text
 
@@ -26,16 +20,11 @@ def tag(name: str, content: str = "", /, **attributes: str | float | None) -> st
     """Element of SVG or HTML; ``content`` is markup, attributes are escaped.
 
     Underscores of attribute names become hyphens, trailing ones disappear; None leaves one out.
-
-    Examples
-    --------
-    >>> tag("rect", x=1.25, class_="a", data_n='"<b>')
-    '<rect x="1.2" class="a" data-n="&quot;&lt;b&gt;"/>'
     """
     parts = [name]
     for key, value in attributes.items():
         if value is not None:
-            text = number(value) if isinstance(value, int | float) else escape(value)
+            text = coordinate(value) if isinstance(value, int | float) else escape(value)
             parts.append(f'{key.rstrip("_").replace("_", "-")}="{text}"')
     head = " ".join(parts)
     return f"<{head}>{content}</{name}>" if content else f"<{head}/>"
@@ -47,13 +36,7 @@ def text(content: str, x: float, y: float, **attributes: str | float | None) -> 
 
 
 def text_width(content: str, size: float = 11) -> float:
-    """About how wide a text is: no font is known before the page is shown.
-
-    Examples
-    --------
-    >>> text_width("source_only") > text_width("mdd")
-    True
-    """
+    """About how wide a text is: no font is known before the page is shown."""
     return size * sum(
         1.0
         if east_asian_width(letter) in "WF"
@@ -67,13 +50,7 @@ def text_width(content: str, size: float = 11) -> float:
 
 
 def fitted(content: str, width: float, size: float = 11) -> str:
-    """Text that is no wider, with an ellipsis in its middle where letters are left out.
-
-    Examples
-    --------
-    >>> fitted("a name that is much too long", 60)
-    'a na…long'
-    """
+    """Text that is no wider, with an ellipsis in its middle where letters are left out."""
     if text_width(content, size) <= width:
         return content
     keep = len(content)
@@ -86,19 +63,13 @@ def fitted(content: str, width: float, size: float = 11) -> str:
 
 
 def path(points: list[tuple[float, float]]) -> str:
-    """Commands of a line through points.
-
-    Examples
-    --------
-    >>> path([(0, 1), (2.5, 3)])
-    'M0 1L2.5 3'
-    """
-    return "M" + "L".join(f"{number(x)} {number(y)}" for x, y in points) if points else ""
+    """Commands of a line through points."""
+    return "M" + "L".join(f"{coordinate(x)} {coordinate(y)}" for x, y in points) if points else ""
 
 
 def mark(shape: int, x: float, y: float, r: float = 3.2) -> str:
     """Commands of a mark: circle, square, triangle, diamond, triangle down, plus, cross."""
-    n = number
+    n = coordinate
     shape %= 7
     if shape == 0:
         return (
@@ -138,13 +109,7 @@ def name_below(name: str, x: float, foot: float, *, slanted: bool, size: float =
 
 
 def room_below(names: Sequence[str], place: float, size: float = 11) -> tuple[bool, float]:
-    """Whether names must be slanted to fit side by side, and how much room they take.
-
-    Examples
-    --------
-    >>> room_below(["a", "b"], 30)
-    (False, 18.0)
-    """
+    """Whether names must be slanted to fit side by side, and how much room they take."""
     widest = max((text_width(name, size) for name in names), default=0.0)
     slanted = widest > place - 4
     return slanted, 14 + 0.72 * min(widest, LONGEST) if slanted else 18.0

@@ -11,32 +11,20 @@ from vntransfer.pages.scales import number
 NOTES = {"good": "Better", "bad": "Worse", "neutral": "", "warning": "Note"}
 """Tones of notes and values, and the word that says the same as their color."""
 
+MOST = 20
+"""Rows that a notebook shows."""
+
 _WRAPPED = 48  # letters from which on a text may break in a table
 _FITS = 20  # letters of a row's name that a page never cuts
 
 
 @dataclass(frozen=True)
 class TableCell:
-    """A value of a table that reads otherwise than it sorts.
-
-    Parameters
-    ----------
-    text
-        What is shown.
-    value
-        What the column is sorted by; None sorts by the text.
-    tone
-        One of `NOTES`: the color.
-
-    Examples
-    --------
-    >>> TableCell("0.51 ± 0.02", 0.51).value
-    0.51
-    """
+    """A value of a table that reads otherwise than it sorts."""
 
     text: str
-    value: float | None = None
-    tone: str = "neutral"
+    value: float | None = None  # what the column is sorted by; None sorts by the text
+    tone: str = "neutral"  # one of `NOTES`: the color
 
     def __post_init__(self) -> None:
         one_of("tone", self.tone, NOTES)
@@ -50,22 +38,8 @@ def html_table(
 ) -> str:
     """Table whose first column names the rows; every text is escaped.
 
-    Parameters
-    ----------
-    header
-        Names of the columns.
-    rows
-        One value per column: texts, numbers, None for nothing, or `TableCell`.
-    label
-        What the table holds, for those who cannot see it.
-    sorts
-        Whether the headings are buttons: for the script and the style of a page. Without, the
-        table is plain.
-
-    Examples
-    --------
-    >>> html_table(["place"], [["<b>"]])  # doctest: +ELLIPSIS
-    '<table>...<tbody><tr><th scope="row">&lt;b&gt;</th></tr></tbody></table>'
+    ``label`` names it for screen readers. Where it ``sorts``, headings are buttons for the script
+    and the style of a page; otherwise the table is plain.
     """
     for row in rows:
         if len(row) != len(header):
@@ -81,6 +55,18 @@ def html_table(
     )
     name = f' aria-label="{escape(label)}"' if label else ""
     return f"<table{name}><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def fragment(
+    lead: Sequence[str], header: Sequence[str], rows: Sequence[Sequence[str]], total: int
+) -> str:
+    """Sentences and a table of at most `MOST` of ``total`` rows, for notebooks."""
+    shown = rows[:MOST]
+    parts = [f"<p>{escape(text)}</p>" for text in lead if text]
+    parts.append(html_table(header, shown))
+    if total > len(shown):
+        parts.append(f"<p>{len(shown)} of {total:,} rows</p>")
+    return f"<div>{''.join(parts)}</div>"
 
 
 def _cell(value: Value) -> TableCell:

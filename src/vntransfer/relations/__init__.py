@@ -1,6 +1,5 @@
 """Which places behave alike: divergences with intervals, tests, clusters, rankings."""
 
-from vntransfer.relations._pair_statistic import Noise as Noise
 from vntransfer.relations._pairwise_tests import RelationTest as RelationTest
 from vntransfer.relations._pairwise_tests import relation_test as relation_test
 from vntransfer.relations.result import Interval as Interval

@@ -18,13 +18,7 @@ def divergences(stack: Tensor, divergence: str) -> Matrix:
 
 
 def of_features(divergence: str) -> str:
-    """Name the divergence of the features alone that belongs to one of the whole.
-
-    Examples
-    --------
-    >>> of_features("conditional_von_neumann"), of_features("bures_wasserstein")
-    ('jeffreys', 'bures_wasserstein')
-    """
+    """Name the divergence of the features alone that belongs to one of the whole."""
     base = divergence.removeprefix("conditional_")
     return "jeffreys" if base == "von_neumann" else base
 
@@ -67,12 +61,6 @@ def interval(observed: Matrix, resampled: Matrix, level: float) -> tuple[Matrix,
 
     Divergences of samples exceed the true one on average, and those of resamples exceed the
     observed one by about as much again: percentiles less twice that bias, not below zero.
-
-    Examples
-    --------
-    >>> low, high = interval(np.array(1.0), np.linspace(0.6, 1.6, 101), 0.9)
-    >>> round(float(low), 6), round(float(high), 6)
-    (0.45, 1.35)
     """
     tail = (1 - level) / 2
     low, high = np.quantile(resampled, (tail, 1 - tail), axis=0)

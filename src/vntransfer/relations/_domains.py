@@ -16,13 +16,7 @@ MOST = 1000
 
 
 def named_pairs(option: str, domains: Any) -> dict[str, Any]:
-    """Domains by name, in their order; those of a sequence are named by their places.
-
-    Examples
-    --------
-    >>> named_pairs("domains", ["first", "second"])
-    {'0': 'first', '1': 'second'}
-    """
+    """Domains by name, in their order; those of a sequence are named by their places."""
     if not isinstance(domains, Mapping | Sequence) or isinstance(domains, str):
         raise DomainError(
             f"{option}: expected a mapping or list of domains (X, y), got "

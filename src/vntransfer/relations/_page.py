@@ -1,6 +1,5 @@
 """The result as one HTML page."""
 
-from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -9,14 +8,22 @@ from vntransfer._version import __version__
 from vntransfer.pages import Axis, Dendrogram, Heatmap, Intervals, Page, TableCell
 from vntransfer.pages.table import Value
 from vntransfer.relations._bootstrap import of_features
+from vntransfer.relations._smoother import Matrix
 from vntransfer.relations.explain import explanation, verdict
-from vntransfer.relations.result import LEVEL, Relation
+from vntransfer.relations.result import Relation
 
 NUMBERS = 15
 """Places up to which numbers are written into a heat map."""
 
 SHOWN = 8
 """Places that get a ranking as a chart; the tables have all."""
+
+VERDICTS = {
+    "≠": ("different", "bad"),
+    "·": ("not told apart", "neutral"),
+    "?": ("not tested", "neutral"),
+}
+"""Words and tone for the marks of `Relation.mark`."""
 
 
 def write(found: Relation, path: Path, title: str) -> Path:
@@ -56,76 +63,44 @@ def _answer(found: Relation, page: Page) -> None:
 
 def _maps(found: Relation, page: Page) -> None:
     part = page.section("Maps")
-    known = found.labeled
+    known, every = found.labeled, list(found.names)
     at = [found.at(name) for name in known]
+    divergence: str = found.settings["divergence"]
     part.figure(
-        Heatmap(
-            known,
-            known,
-            found.divergences[np.ix_(at, at)],
-            label=found.settings["divergence"],
-            numbers=len(known) <= NUMBERS,
-            tree=Dendrogram(known, found.linkage()),
-        ),
+        _clustered(known, found.divergences[np.ix_(at, at)], divergence, found.linkage()),
         "How differently the response depends on the features",
         "Places that are alike stand together; the tree joins the nearest first.",
     )
-    names = list(found.names)
+    tree = found.linkage(features=True)
     part.figure(
-        Heatmap(
-            names,
-            names,
-            found.features_alone,
-            label=of_features(found.settings["divergence"]),
-            numbers=len(names) <= NUMBERS,
-            tree=Dendrogram(names, found.linkage(features=True)),
-        ),
+        _clustered(every, found.features_alone, of_features(divergence), tree),
         "How differently the features alone are spread",
         "Places without responses are here as well.",
     )
 
 
+def _clustered(names: list[str], values: Matrix, label: str, tree: Matrix) -> Heatmap:
+    written = len(names) <= NUMBERS
+    merges = Dendrogram(names, tree)
+    return Heatmap(names, names, values, label=label, numbers=written, tree=merges)
+
+
 def _pairs(found: Relation, page: Page) -> None:
     part = page.section("All pairs")
-    ends = found.intervals
+    known = set(found.labeled)
     rows: list[list[Value]] = []
-    for one, other in combinations(found.labeled, 2):
-        i, j = found.at(one), found.at(other)
-        p = float(found.p_values[i, j])
-        if np.isnan(p):
-            word = TableCell("not tested", None)
-        elif p <= LEVEL:
-            word = TableCell("different", None, "bad")
-        else:
-            word = TableCell("not told apart", None)
-        rows.append(
-            [
-                one,
-                other,
-                word,
-                float(found.divergences[i, j]),
-                float(ends.low[i, j]),
-                float(ends.high[i, j]),
-                TableCell("" if np.isnan(p) else f"{p:.4f}", p),
-                TableCell(
-                    "" if np.isnan(p) else f"{found.raw_p_values[i, j]:.4f}",
-                    float(found.raw_p_values[i, j]),
-                ),
-                float(found.features_alone[i, j]),
-            ]
-        )
+    for own in found.table():
+        if not {own["a"], own["b"]} <= known:
+            continue
+        word, tone = VERDICTS[found.mark(own["a"], own["b"])]
+        p_values = (own["p_value"], own["raw_p_value"])
+        shown = [TableCell("" if np.isnan(p) else f"{p:.4f}", p) for p in p_values]
+        ends = (own["divergence"], own["low"], own["high"])
+        verdict_cell = TableCell(word, None, tone)
+        rows.append([own["a"], own["b"], verdict_cell, *ends, *shown, own["features_alone"]])
+    head = ["place", "and", "verdict", "divergence", "from", "to", "p-value", "uncorrected"]
     part.table(
-        [
-            "place",
-            "and",
-            "verdict",
-            "divergence",
-            "from",
-            "to",
-            "p-value",
-            "uncorrected",
-            "features alone",
-        ],
+        [*head, "features alone"],
         rows,
         "Pairs of places",
         [f"Intervals of {100 * found.settings['level']:g} %. Press a heading to sort."],

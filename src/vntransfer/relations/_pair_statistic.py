@@ -1,19 +1,86 @@
-"""The statistic of one pair of domains, observed and under either null hypothesis."""
+"""The statistic of one pair of domains, observed and under either null hypothesis.
+
+A joint covariance of [features, response] is kept as its feature block A (d, d), which no resample
+of the responses changes, and batches of the border b (B, d) and the response's variance c (B,).
+"""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
-from vntransfer.relations._resampled_divergences import Bordered, between, on_same_features
-from vntransfer.relations._smoother import Basis, Fit, Matrix, fit
+from vntransfer.integrands import scalar_integrand
+from vntransfer.divergences import DIVERGENCES
+from vntransfer.quadrature import nodes_for
+from vntransfer.relations._smoother import Basis, Matrix, fit
 
-Noise = Literal["wild", "own", "common"]
 _BLOCK = 250
 """Resamples per block: bounds the memory to a few copies of the pair's rows times this."""
+
+SHARED = ("conditional_von_neumann", "jeffreys")
+"""Divergences that the bordered kernel gives where both matrices share their feature block."""
+
+
+@dataclass(frozen=True)
+class Bordered:
+    """Joint covariances [[A, b], [b', c]]: A (d, d) for all, b (B, d), c (B,); no ridge yet."""
+
+    A: Tensor
+    b: Tensor
+    c: Tensor
+
+    def matrices(self, ridge: float) -> Tensor:
+        """All of them in full, (B, d + 1, d + 1), with the ridge on the diagonal."""
+        B, d = self.b.shape
+        full = self.A.new_empty(B, d + 1, d + 1)
+        full[:, :d, :d], full[:, :d, d], full[:, d, :d] = self.A, self.b, self.b
+        full[:, d, d] = self.c
+        return full + ridge * torch.eye(d + 1, dtype=full.dtype)
+
+
+def between(sigma: Tensor, rho: Tensor, divergence: str) -> Tensor:
+    """Symmetrized divergence of matrices (B, n, n), response last: the mean of both directions."""
+    entry = DIVERGENCES[divergence]
+    there = entry.function(sigma, rho)
+    return there if entry.symmetric else (there + entry.function(rho, sigma)) / 2
+
+
+def on_same_features(one: Bordered, other: Bordered, ridge: float, divergence: str) -> Tensor:
+    """Divergence (B,) of two responses to the *same* features, ``one.A`` = ``other.A``.
+
+    For the von Neumann family the feature blocks cancel and J has the form of
+    `vntransfer.bordered`, here from moments instead of samples: with A = V diag(λ) V', β = V'b and
+    τ = ε + t, Φ_xy = (c_xy - Σ β_x β_y/(λ + τ))/τ and κ = Σ β_δ²/(λ + τ). One decomposition of A
+    serves the whole batch.
+    """
+    if divergence not in SHARED:
+        return between(one.matrices(ridge), other.matrices(ridge), divergence)
+    values, V = torch.linalg.eigh(one.A)
+    values = values.clamp_min(0)
+    a, b = one.b @ V, other.b @ V
+    high = values[-1] + torch.maximum(one.c, other.c) + ridge
+    grid = nodes_for(ridge, high, ridge)
+    inverse = 1 / (values.unsqueeze(-1) + grid.tau)  # (d, T)
+    delta, mu = a - b, (a + b) / 2
+    kappa = delta.square() @ inverse
+
+    def phi(c: Tensor, products: Tensor) -> Tensor:
+        return (c.unsqueeze(-1) - products @ inverse) / grid.tau
+
+    terms = torch.stack(
+        (
+            kappa,
+            phi((one.c - other.c) / 2, delta * mu),
+            phi(one.c, a.square()).clamp_min(0),
+            phi(other.c, b.square()).clamp_min(0),
+        ),
+        1,
+    )
+    return scalar_integrand(terms, grid.tau)[0] @ grid.weight
 
 
 @dataclass(frozen=True)
@@ -27,9 +94,9 @@ class Sample:
     g: Matrix
 
     @classmethod
-    def of(cls, X: Matrix, y: Matrix, basis: Basis | None) -> "Sample":
-        """Center the rows, and their columns of the basis if there is one."""
-        Phi = X if basis is None else basis.columns(X)
+    def of(cls, X: Matrix, y: Matrix, basis: Basis) -> "Sample":
+        """Center the rows and their columns of the basis."""
+        Phi = basis.columns(X)
         X, y, Phi = X - X.mean(0), y - y.mean(), Phi - Phi.mean(0)
         return cls(X, y, Phi, Phi.T @ Phi, Phi.T @ y)
 
@@ -39,24 +106,11 @@ class Sample:
 
 @dataclass(frozen=True)
 class Responses:
-    """What B responses of one domain, y* (n, B), mean for the statistic of a pair.
+    """What B responses of one domain, y* (n, B), mean for the statistic of a pair."""
 
-    Parameters
-    ----------
-    own
-        X'y* (d, B): the border of the domain's own covariance.
-    refit
-        M Φ'y* (2d, B): its share in the borders that fitting both domains again gives.
-    yy
-        y*'y* (B,).
-    g
-        Φ'y* (p, B); of noise that is not common it is not needed, (0, B).
-    """
-
-    own: Matrix
-    refit: Matrix
-    yy: Matrix
-    g: Matrix
+    own: Matrix  # X'y* (d, B): the border of the domain's own covariance
+    refit: Matrix  # M Φ'y* (2d, B): its share in the borders that fitting both again gives
+    yy: Matrix  # y*'y* (B,)
 
 
 @dataclass(frozen=True)
@@ -70,28 +124,20 @@ class RelationPair:
     """
 
     samples: tuple[Sample, Sample]
-    common: Fit
+    P: Matrix  # (p, p): from Φ'y of both domains to the common fit θ
     M: Matrix  # (2d, p): from Φ'y to X'Φθ in each of the two domains
-    noise: Noise
     divergence: str
     ridge: float
 
     @classmethod
     def of(
-        cls,
-        samples: tuple[Sample, Sample],
-        basis: Basis,
-        *,
-        noise: Noise,
-        divergence: str,
-        ridge: float,
+        cls, one: Sample, two: Sample, basis: Basis, *, divergence: str, ridge: float
     ) -> "RelationPair":
         """Fit the common relation."""
-        G, g = (sum((getattr(s, k) for s in samples[1:]), getattr(samples[0], k)) for k in "Gg")
-        yy = float(sum(s.y @ s.y for s in samples))
-        common = fit(G, g, yy, sum(map(len, samples)), len(samples), basis)
-        M = np.vstack([s.G[: basis.n_features] for s in samples]) @ common.P
-        return cls(samples, common, M, noise, divergence, ridge)
+        yy = float(one.y @ one.y + two.y @ two.y)
+        P = fit(one.G + two.G, one.g + two.g, yy, len(one) + len(two), 2, basis)
+        M = np.vstack([s.G[: basis.n_features] for s in (one, two)]) @ P
+        return cls((one, two), P, M, divergence, ridge)
 
     def observed(self) -> float:
         """Statistic of the domains as they are."""
@@ -100,31 +146,32 @@ class RelationPair:
     def _of(self, g: Matrix, yy: Any) -> Responses:
         """One response, given by Φ'y and y'y."""
         d = len(self.M) // 2
-        return Responses(g[:d, None], (self.M @ g)[:, None], np.array([yy]), g[:, None])
+        return Responses(g[:d, None], (self.M @ g)[:, None], np.array([yy]))
 
     def resampled(self, n_resamples: int, rng: np.random.Generator) -> Iterator[Matrix]:
         """Statistics of responses y* = fit + noise*, fitted again each time, block by block.
 
-        Everything is linear in the noise but y*'y*: one product of a few rows with the noise.
+        The noise of a row is its own residual from the fit without it, with a random sign: noise
+        may differ in size between domains and along the inputs, and neither is tested. Everything
+        but y*'y* is linear in the noise: one product of a few rows with it.
         """
-        theta = self.common.P @ (self.samples[0].g + self.samples[1].g)
-        residuals = [self._out_of_fold(s, theta) for s in self.samples]
-        pooled, d = np.concatenate(residuals), len(self.M) // 2
+        theta = self.P @ (self.samples[0].g + self.samples[1].g)
+        d = len(self.M) // 2
         fitted = [self._of(s.G @ theta, theta @ s.G @ theta) for s in self.samples]
         # float32: an error of 1e-6 in a resample is nothing, and it is twice as fast
+        residuals = [self._out_of_fold(s, theta).astype(np.float32) for s in self.samples]
         maps = [
             np.vstack((s.X.T, self.M @ s.Phi.T, (s.Phi @ theta)[None])).astype(np.float32)
             for s in self.samples
         ]
         for size in _sizes(n_resamples):
             drawn = []
-            for s, own, mean, rows in zip(self.samples, residuals, fitted, maps, strict=True):
-                E = _noise(self.noise, own, pooled, size, rng)
+            for own, mean, rows in zip(residuals, fitted, maps, strict=True):
+                E = _signed(own, size, rng)
                 E -= E.mean(0)
                 R = (rows @ E).astype(np.float64)
                 yy = mean.yy + 2 * R[-1] + np.einsum("nb,nb->b", E, E)
-                g = mean.g + s.Phi.T @ E if self.noise == "common" else np.zeros((0, size))
-                drawn.append(Responses(mean.own + R[:d], mean.refit + R[d:-1], yy, g))
+                drawn.append(Responses(mean.own + R[:d], mean.refit + R[d:-1], yy))
             yield self._statistic(drawn)
 
     def _out_of_fold(self, s: Sample, theta: Matrix) -> Matrix:
@@ -132,66 +179,43 @@ class RelationPair:
 
         Leaving a row out of a linear smoother multiplies its residual by 1/(1 - leverage).
         """
-        leverage = ((s.Phi @ self.common.P) * s.Phi).sum(1) + 1 / len(s)
+        leverage = ((s.Phi @ self.P) * s.Phi).sum(1) + 1 / len(s)
         return (s.y - s.Phi @ theta) / (1 - np.minimum(leverage, 0.95))
 
     def _statistic(self, responses: list[Responses]) -> Matrix:
-        own = [_border(s, r.own, r.yy) for s, r in zip(self.samples, responses, strict=True)]
         refit = np.split(responses[0].refit + responses[1].refit, 2)
-        variances = self._common_noise(responses) if self.noise == "common" else (None, None)
         total = np.zeros(refit[0].shape[1])
-        for s, part, b, c in zip(self.samples, own, refit, variances, strict=True):
-            expected = _border(s, b, part.c.numpy() if c is None else c)
-            if c is None:
-                expected = _with_own_noise(part, expected.b, self.ridge)
-            value = on_same_features(part, expected, self.ridge, self.divergence)
-            total += len(s) * value.numpy()
+        for s, r, common in zip(self.samples, responses, refit, strict=True):
+            d, rows = len(common), len(s) - 1
+            parts = s.G[:d, :d] / rows, r.own.T / rows, r.yy / rows, common.T / rows
+            A, b, c, border = (torch.from_numpy(np.ascontiguousarray(part)) for part in parts)
+            own = Bordered(A, b, c)
+            expected = _with_own_noise(own, border, self.ridge)
+            total += len(s) * on_same_features(own, expected, self.ridge, self.divergence).numpy()
         return total / sum(map(len, self.samples))
 
-    def _common_noise(self, responses: list[Responses]) -> list[Matrix]:
-        """Give y'y (B,) of each domain for the common fit, noise of the same size in both."""
-        g = responses[0].g + responses[1].g
-        theta = self.common.P @ g
-        fitted = [np.einsum("pb,pb->b", theta, s.G @ theta) for s in self.samples]
-        error = sum(r.yy for r in responses) + sum(fitted) - 2 * (theta * g).sum(0)
-        freedom = max(sum(map(len, self.samples)) - self.common.freedom, 1.0)
-        noise = np.maximum(error, 0.0) / freedom
-        return [f + (len(s) - 1) * noise for f, s in zip(fitted, self.samples, strict=True)]
 
-
-def _border(s: Sample, b: Matrix, yy: Matrix) -> Bordered:
-    """Joint covariances of a domain's features with responses given by X'y (d, B) and y'y (B,)."""
-    d, rows = len(b), len(s) - 1
-    parts = s.G[:d, :d] / rows, b.T / rows, yy / rows
-    return Bordered(*(torch.from_numpy(np.ascontiguousarray(part)) for part in parts))
-
-
-def _with_own_noise(own: Bordered, b: torch.Tensor, ridge: float) -> Bordered:
+def _with_own_noise(own: Bordered, b: Tensor, ridge: float) -> Bordered:
     """Covariances with borders b that leave as much of the response unexplained as ``own``.
 
     The size of the noise is then no part of the comparison.
     """
     root = torch.linalg.cholesky(own.A + ridge * torch.eye(len(own.A), dtype=own.A.dtype))
 
-    def explained(border: torch.Tensor) -> torch.Tensor:
+    def explained(border: Tensor) -> Tensor:
         return torch.linalg.solve_triangular(root, border.mT, upper=False).square().sum(0)
 
     unexplained = (own.c - explained(own.b)).clamp_min(0)
     return Bordered(own.A, b, unexplained + explained(b))
 
 
-def _noise(
-    kind: Noise, own: Matrix, pooled: Matrix, size: int, rng: np.random.Generator
-) -> NDArray[np.float32]:
-    """Noise (n, size) of one domain, from out-of-fold residuals."""
-    if kind == "wild":
-        bits = np.frombuffer(rng.bytes(-(-len(own) * size // 8)), dtype=np.uint8)
-        signs = np.unpackbits(bits)[: len(own) * size].reshape(len(own), size)
-        half = own.astype(np.float32)[:, None]
-        return signs * (2 * half) - half
-    drawn = own if kind == "own" else pooled
-    centered = (drawn - drawn.mean()).astype(np.float32)
-    return centered[rng.integers(0, len(drawn), (len(own), size))]
+def _signed(residuals: NDArray[np.float32], size: int, rng: np.random.Generator) -> Any:
+    """Residuals (n, size) with random signs."""
+    n = len(residuals)
+    bits = np.frombuffer(rng.bytes(-(-n * size // 8)), dtype=np.uint8)
+    signs = np.unpackbits(bits)[: n * size].reshape(n, size)
+    half = residuals[:, None]
+    return signs * (2 * half) - half
 
 
 def _sizes(n_resamples: int) -> Iterator[int]:
@@ -220,7 +244,7 @@ def permuted(
     Q = Z[:, rows] * Z[:, columns]
     sums, squares = Z.sum(0), Q.sum(0)
 
-    def covariances(first: Matrix, second: Matrix, size: int) -> torch.Tensor:
+    def covariances(first: Matrix, second: Matrix, size: int) -> Tensor:
         flat = (second - first[:, rows] * first[:, columns] / size) / (size - 1)
         full = np.empty((len(flat), D, D))
         full[:, rows, columns] = full[:, columns, rows] = flat

@@ -15,7 +15,7 @@ from vntransfer.errors import NumericalWarning
 from vntransfer.holm import holm
 from vntransfer.progress import Progress, silent
 from vntransfer.relations._domains import read_tested, some, standardized
-from vntransfer.relations._pair_statistic import Noise, RelationPair, Sample, p_value, permuted
+from vntransfer.relations._pair_statistic import RelationPair, Sample, p_value, permuted
 from vntransfer.relations._smoother import Basis, Matrix
 from vntransfer.relations.settings import RIDGE, Null
 
@@ -87,7 +87,6 @@ def relation_test(
     n_resamples: int = 999,
     random_state: Any = None,
     divergence: str = "conditional_von_neumann",
-    noise: Noise = "wild",
     ridge: float = RIDGE,
     progress: Progress | None = None,
 ) -> RelationTest:
@@ -98,9 +97,10 @@ def relation_test(
 
     "relation"
         E[y|x] is the same function in both, up to a constant level of each; inputs may differ, and
-        so may the noise. One flexible fit to the rows of both, out-of-fold residuals, and responses
-        y* = fit + residual* to each domain's own inputs, fitted again every time. The statistic is
-        the divergence between each domain and the common fit on its own inputs.
+        so may the noise, between domains and along the inputs. One flexible fit to the rows of
+        both, out-of-fold residuals with random signs, and responses y* = fit + residual* to each
+        domain's own inputs, fitted again every time. The statistic is the divergence between each
+        domain and the common fit on its own inputs.
     "joint"
         Inputs and responses together are distributed alike: rows are exchanged between the two
         domains at random. Different inputs alone reject it.
@@ -122,11 +122,6 @@ def relation_test(
         Seed or numpy Generator.
     divergence
         An id of `DIVERGENCES`; mean of both directions where it is not symmetric.
-    noise
-        Of "relation": "wild" gives each row its own residual with a random sign (noise may differ
-        between domains and along the inputs, neither is tested); "own" draws from the residuals of
-        the domain (noise may differ between domains); "common" draws from those of both, and noise
-        of different size rejects, as does a relation that the fit cannot follow.
     ridge
         Added to the diagonals of the standardized covariances.
     progress
@@ -143,7 +138,6 @@ def relation_test(
     [('a', 'c'), ('b', 'c')]
     """
     one_of("null", null, Null)
-    one_of("noise", noise, Noise)
     one_of("divergence", divergence, DIVERGENCES)
     n_resamples = whole("n_resamples", n_resamples, minimum=1)
     ridge = number("ridge", ridge, exclusive=True)
@@ -174,7 +168,7 @@ def relation_test(
             one, two = (np.column_stack(rows[k]) for k in (i, j))
             value, drawn = permuted(one, two, n_resamples, rng, **options)
         else:
-            pair = RelationPair.of((samples[i], samples[j]), basis, noise=noise, **options)
+            pair = RelationPair.of(samples[i], samples[j], basis, **options)
             value, drawn = pair.observed(), pair.resampled(n_resamples, rng)
         raw[i, j] = raw[j, i] = p_value(value, drawn)
         observed[i, j] = observed[j, i] = value

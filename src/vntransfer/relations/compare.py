@@ -14,7 +14,7 @@ from vntransfer.relations._bootstrap import bootstrap, divergences, interval, of
 from vntransfer.relations._domains import LEAST, MOST, named_pairs, read_pair
 from vntransfer.relations._pairwise_tests import relation_test
 from vntransfer.relations._smoother import Matrix
-from vntransfer.relations.result import Interval, Relation, spread
+from vntransfer.relations.result import Interval, Relation
 from vntransfer.relations.settings import RelateSettings
 from vntransfer.relations.summaries import MomentBlocks, Summaries, pooled
 
@@ -31,20 +31,11 @@ def compare(
 ) -> Relation:
     """Divergences, intervals and tests of all pairs of summarized places.
 
-    Parameters
-    ----------
-    made
-        The places.
-    settings
-        Options of `vntransfer.relate`.
-    notes, treatment
-        What is known of the table already.
-    progress
-        Told of the pairs that are tested.
+    ``notes`` and ``treatment`` are what is known of the table already.
     """
     names, response = list(made.domains), settings.response or "y"
     known = _check(made, settings.domain or "domain", response)
-    inputs = [own.features() for _, own in made.items()]
+    inputs = [own.features() for _, own in made.domains.items()]
     joint = [made.domains[name].joint for name in known]
     unit, varies = _units(inputs, joint, response)
     both = np.append(varies, True)
@@ -68,7 +59,6 @@ def compare(
         result = relation_test(
             {name: made.domains[name].reservoir.pair() for name in tested},
             null=settings.null,
-            noise=settings.noise,
             n_resamples=n_resamples,
             divergence=conditional,
             ridge=settings.ridge,
@@ -76,14 +66,12 @@ def compare(
             progress=progress,
         )
         places = [names.index(name) for name in tested]
-        raw, corrected = (spread(p, places, K) for p in (result.raw_p_values, result.p_values))
+        raw, corrected = (_spread(p, places, K) for p in (result.raw_p_values, result.p_values))
     constant = int((~varies).sum())
-    said = [
-        *notes,
-        *_notes_on_responses(made, known),
-        *([f"{constant} columns of numbers are constant: left out"] if constant else []),
-        *_notes_on_tests(made, known, tested, n_resamples),
-    ]
+    said = [*notes, *_notes_on_responses(made, known)]
+    if constant:
+        said.append(f"{constant} columns of numbers are constant: left out")
+    said += _notes_on_tests(made, known, tested, n_resamples)
     if not DIVERGENCES[conditional].conditional:
         said.append(
             f"{conditional} compares features and response together, not the response given the "
@@ -91,9 +79,9 @@ def compare(
         )
     return Relation(
         tuple(names),
-        {name: (own.labeled, own.unlabeled) for name, own in made.items()},
-        spread(whole, at, K),
-        Interval(*(spread(end, at, K) for end in ends)),
+        {name: (own.labeled, own.unlabeled) for name, own in made.domains.items()},
+        _spread(whole, at, K),
+        Interval(*(_spread(end, at, K) for end in ends)),
         bare,
         Interval(*bare_ends),
         corrected,
@@ -125,10 +113,10 @@ def _check(made: Summaries, domain: str, response: str) -> list[str]:
     if len(made.domains) < 2:
         found = next(iter(made.domains), "none")
         raise DataError(f"column {domain!r}: has one place, {found!r}; at least two are needed")
-    small = [name for name, own in made.items() if own.labeled + own.unlabeled < 2]
+    small = [name for name, own in made.domains.items() if own.labeled + own.unlabeled < 2]
     if small:
         raise DataError(f"place {small[0]!r}: has one row; drop it or merge it with another")
-    known = [name for name, own in made.items() if own.labeled >= 2]
+    known = [name for name, own in made.domains.items() if own.labeled >= 2]
     if len(known) < 2:
         raise DataError(
             f"column {response!r}: is known in {len(known) or 'no'} place; at least two with "
@@ -140,7 +128,7 @@ def _check(made: Summaries, domain: str, response: str) -> list[str]:
 def _notes_on_responses(made: Summaries, known: list[str]) -> list[str]:
     """Give notes on places that lack responses."""
     notes = []
-    for name, own in made.items():
+    for name, own in made.domains.items():
         if own.unlabeled and name in known:
             notes.append(
                 f"{own.unlabeled:,} of {own.labeled + own.unlabeled:,} rows of {name!r} have no "
@@ -170,6 +158,13 @@ def _units(
             f"column {response!r}: is {whole.mean[-1]:g} in all rows; a constant depends on nothing"
         )
     return np.sqrt(np.append(variances[0], variances[1][-1])), varies
+
+
+def _spread(values: Matrix, kept: list[int], size: int) -> Matrix:
+    """Place a matrix of some places in one of all, NaN elsewhere."""
+    full = np.full((size, size), np.nan)
+    full[np.ix_(kept, kept)] = values
+    return full
 
 
 def _measure(

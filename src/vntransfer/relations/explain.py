@@ -7,6 +7,8 @@ import numpy as np
 
 from vntransfer.relations.result import LEVEL, Relation
 
+NOISE = "Noise of different size, between places or along the features, is not tested."
+
 NULLS = {
     "relation": (
         "the response depends on the features in the same way in both places, up to a constant; "
@@ -16,12 +18,6 @@ NULLS = {
         "features and response together are distributed alike in both places; places whose "
         "features differ count as different even if the response depends on them in the same way"
     ),
-}
-
-NOISES = {
-    "wild": "Noise of different size, between places or along the features, is not tested.",
-    "own": "Noise of different size between places is not tested; within a place it must be even.",
-    "common": "Noise of different size counts as a difference.",
 }
 
 
@@ -73,7 +69,7 @@ def explanation(found: Relation) -> list[str]:
         "A large divergence alone does not prove that the response depends on the features "
         "differently: it also grows if only the features spread differently. The p-value answers "
         f"that: it is small if the data would be unusual supposing that {NULLS[own['null']]}. "
-        + (NOISES[own["noise"]] if own["null"] == "relation" else "")
+        + (NOISE if own["null"] == "relation" else "")
         + f" It comes from at most {own['n_resamples']:,} resamples per pair and is corrected for "
         "the number of pairs (Holm). A large p-value proves nothing: few rows, or places whose "
         "features hardly overlap, cannot be told apart.",

@@ -7,19 +7,15 @@ from pathlib import Path
 from typing import Any, NamedTuple, overload
 
 import numpy as np
-from numpy.typing import NDArray
 
 from vntransfer.checks import names as check_names
 from vntransfer.checks import whole
 from vntransfer.display import counted, data_frame, listed, one_line, rounded, short
-from vntransfer.errors import ArgumentError, DomainError
+from vntransfer.errors import DomainError
 from vntransfer.relations._smoother import Matrix
 
 LEVEL = 0.05
 """Level at which places count as different."""
-
-COLUMNS = ("divergence", "low", "high", "p_value", "raw_p_value", "features_alone")
-"""What the table of pairs has of each."""
 
 SHOWN = 8
 """Places whose closest ones a summary names."""
@@ -94,6 +90,18 @@ class Relation:
         """Places with responses."""
         return [name for name in self.names if self.rows[name][0] >= 2]
 
+    @property
+    def _matrices(self) -> dict[str, Matrix]:
+        """What a table of pairs has of each."""
+        return {
+            "divergence": self.divergences,
+            "low": self.intervals.low,
+            "high": self.intervals.high,
+            "p_value": self.p_values,
+            "raw_p_value": self.raw_p_values,
+            "features_alone": self.features_alone,
+        }
+
     def at(self, name: str | float) -> int:
         """Position of a place."""
         written, *_ = check_names("target", name)
@@ -126,20 +134,9 @@ class Relation:
         known = target in self.labeled
         order = self.divergences[i] if known else self.features_alone[i]
         others = [self.at(name) for name in self.labeled if name != target]
+        matrices = self._matrices
         return [
-            Neighbor(
-                self.names[j],
-                *(
-                    float(table[i, j])
-                    for table in (
-                        self.divergences,
-                        self.intervals.low,
-                        self.intervals.high,
-                        self.p_values,
-                        self.features_alone,
-                    )
-                ),
-            )
+            Neighbor(self.names[j], *(float(matrices[key][i, j]) for key in Neighbor._fields[1:]))
             for j in sorted(others, key=lambda j: order[j])
         ]
 
@@ -219,25 +216,17 @@ class Relation:
         >>> sorted(found.table()[0])
         ['a', 'b', 'divergence', 'features_alone', 'high', 'low', 'p_value', 'raw_p_value']
         """
-        matrices = (
-            self.divergences,
-            self.intervals.low,
-            self.intervals.high,
-            self.p_values,
-            self.raw_p_values,
-            self.features_alone,
-        )
-        columns = dict(zip(COLUMNS, matrices, strict=True))
+        matrices = self._matrices
         return [
             {"a": self.names[i], "b": self.names[j]}
-            | {key: float(matrix[i, j]) for key, matrix in columns.items()}
+            | {key: float(matrix[i, j]) for key, matrix in matrices.items()}
             for i, j in combinations(range(len(self.names)), 2)
         ]
 
     def to_frame(self) -> Any:
         """Give `table` as a pandas data frame, one row per pair of places."""
         records = self.table()
-        keys = ("a", "b", *COLUMNS)
+        keys = ("a", "b", *self._matrices)
         return data_frame("to_frame", {key: [own[key] for own in records] for key in keys})
 
     def summary(self) -> str:
@@ -267,7 +256,7 @@ class Relation:
         return one_line(f"Relation of {counted(len(self.names), 'place')}: {differ}")
 
     def _repr_html_(self) -> str:
-        from vntransfer.pages.fragment import MOST, fragment
+        from vntransfer.pages.table import MOST, fragment
         from vntransfer.relations.explain import verdict
 
         far, rows = self.different(), []
@@ -330,18 +319,3 @@ class Relation:
         from vntransfer.relations._page import write
 
         return write(self, Path(path), title)
-
-
-def spread(values: Matrix, kept: list[int], size: int) -> NDArray[np.float64]:
-    """Place a matrix of some places in one of all, NaN elsewhere.
-
-    Examples
-    --------
-    >>> spread(np.array([[0.0, 1.0], [1.0, 0.0]]), [0, 2], 3)
-    array([[ 0., nan,  1.],
-           [nan, nan, nan],
-           [ 1., nan,  0.]])
-    """
-    full = np.full((size, size), np.nan)
-    full[np.ix_(kept, kept)] = values
-    return full

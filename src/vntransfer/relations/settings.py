@@ -7,7 +7,6 @@ from typing import Any, Literal
 from vntransfer.checks import number, one_of, whole
 from vntransfer.divergences import DIVERGENCES
 from vntransfer.errors import ArgumentError
-from vntransfer.relations._pair_statistic import Noise
 
 Null = Literal["relation", "joint"]
 Engine = Literal["local", "dask"]
@@ -18,16 +17,7 @@ RIDGE = 1e-3
 
 @dataclass(frozen=True)
 class RelateSettings:
-    """Options of `vntransfer.relate`, where they are explained.
-
-    Examples
-    --------
-    >>> RelateSettings(level=0.9).level
-    0.9
-    >>> RelateSettings(noise="loud")
-    Traceback (most recent call last):
-    vntransfer.errors.ArgumentError: noise: expected one of wild, own, common, got 'loud'
-    """
+    """Options of `vntransfer.relate`, where they are explained."""
 
     domain: str | None = None
     response: str | None = None
@@ -36,7 +26,6 @@ class RelateSettings:
     category: Sequence[str] = ()
     divergence: str = "conditional_von_neumann"
     null: Null = "relation"
-    noise: Noise = "wild"
     n_resamples: int | None = None
     n_bootstrap: int = 200
     level: float = 0.95
@@ -51,7 +40,6 @@ class RelateSettings:
             "ridge": number("ridge", self.ridge, exclusive=True),
             "level": number("level", self.level, minimum=0.5),
             "null": one_of("null", self.null, Null),
-            "noise": one_of("noise", self.noise, Noise),
             "n_bootstrap": whole("n_bootstrap", self.n_bootstrap, minimum=20),
             "random_state": whole("random_state", self.random_state),
             "engine": one_of("engine", self.engine, Engine),
@@ -69,7 +57,7 @@ class RelateSettings:
 
     def record(self, columns: int, n_resamples: int) -> dict[str, Any]:
         """Give what a result keeps of them: plain values."""
-        kept = ("divergence", "null", "noise", "level", "ridge", "n_bootstrap", "random_state")
+        kept = ("divergence", "null", "level", "ridge", "n_bootstrap", "random_state")
         return {name: getattr(self, name) for name in kept} | {
             "columns": columns,
             "domain": self.domain or "domain",

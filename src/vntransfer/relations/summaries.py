@@ -3,7 +3,7 @@
 Everything here merges: summaries of parts of a table, made anywhere, give those of the whole.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -34,23 +34,12 @@ class MomentBlocks:
     and makes merging an addition. The origin o is the mean of the rows that came first, m of them:
     they alone give n rows a variance of (m/n) (mean - o)² at least, so that squares about o exceed
     those about the mean by a factor of n/m at most, and no more digits than that are lost.
-
-    Parameters
-    ----------
-    n_columns
-        Number of columns D.
-    parts
-        The blocks, arrays (m, D + 1, D + 1).
-    size
-        Rows of a block, but for the last one; merging leaves a few with up to twice as many.
-    origin
-        What the moments are about, (D,).
     """
 
-    n_columns: int
-    parts: list[Matrix] = field(default_factory=list)
-    size: int = 1
-    origin: Matrix | None = None
+    n_columns: int  # D
+    parts: list[Matrix] = field(default_factory=list)  # the blocks, arrays (m, D + 1, D + 1)
+    size: int = 1  # rows of a block but the last; merging leaves a few with up to twice as many
+    origin: Matrix | None = None  # what the moments are about, (D,)
 
     def __len__(self) -> int:
         return sum(map(len, self.parts))
@@ -210,15 +199,7 @@ class RowReservoir:
 
 @dataclass
 class DomainSummary:
-    """One domain: rows with a response as [x, y], rows without one as x alone.
-
-    Parameters
-    ----------
-    joint, bare
-        Blocks of the rows with and without a response.
-    reservoir
-        Random sample of the rows with one.
-    """
+    """One domain: blocks of its rows [x, y] and of those without a response, x, and a sample."""
 
     joint: MomentBlocks
     bare: MomentBlocks
@@ -273,7 +254,7 @@ class Summaries:
     >>> for k, part in enumerate(parts):
     ...     part.add(np.array([0, 1, 0]), ["a", "b"], np.ones((2, 3)), np.random.default_rng(k))
     >>> parts[0].merge(parts[1])
-    >>> {name: own.labeled for name, own in parts[0].items()}
+    >>> {name: own.labeled for name, own in parts[0].domains.items()}
     {'a': 4, 'b': 2}
     """
 
@@ -315,10 +296,6 @@ class Summaries:
                 self.domains[name] = own
         for note, n in other.notes.items():
             self.notes[note] = self.notes.get(note, 0) + n
-
-    def items(self) -> Iterator[tuple[str, DomainSummary]]:
-        """Name and summary of each domain."""
-        yield from self.domains.items()
 
 
 def pooled(blocks: Iterable[MomentBlocks]) -> Moments:

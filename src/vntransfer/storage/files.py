@@ -16,14 +16,8 @@ def atomic_write(path: str | Path, mode: str = "wb") -> Iterator[IO[Any]]:
     r"""Open a temporary file that becomes ``path`` when the block ends without an error.
 
     The file is written in the same folder (made if absent), forced to disk and renamed: readers
-    see the old file or the whole new one. After an error nothing is left behind.
-
-    Parameters
-    ----------
-    path
-        Final place.
-    mode
-        "wb" for bytes, "w" for UTF-8 text with ``\n`` line ends.
+    see the old file or the whole new one. After an error nothing is left behind. The mode is "wb"
+    for bytes or "w" for UTF-8 text with ``\n`` line ends.
 
     Examples
     --------
@@ -57,15 +51,7 @@ def _umask() -> int:
 
 
 def fingerprint(*parts: Any) -> str:
-    """Hash of arrays, by content, shape and type, and of anything else by how it is written.
-
-    Examples
-    --------
-    >>> fingerprint("a", np.arange(3)) == fingerprint("a", np.arange(3))
-    True
-    >>> fingerprint(np.arange(3)) == fingerprint(np.arange(3.0))
-    False
-    """
+    """Hash of arrays, by content, shape and type, and of anything else by how it is written."""
     digest = hashlib.sha256()
     for part in parts:
         if isinstance(part, np.ndarray | np.generic):
@@ -77,15 +63,6 @@ def fingerprint(*parts: Any) -> str:
 
 
 def file_hash(path: str | Path, algorithm: str = "sha256") -> str:
-    """Hash of a file in hexadecimal, read in pieces.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = Path(folder, "a").write_bytes(b"abc")
-    ...     file_hash(Path(folder, "a"), "md5")
-    '900150983cd24fb0d6963f7d28e17f72'
-    """
+    """Hash of a file in hexadecimal, read in pieces."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, algorithm).hexdigest()

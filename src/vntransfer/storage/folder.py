@@ -74,16 +74,9 @@ class Savable:
     def _restored(
         cls, saved: SavedModel, parts: Mapping[str, Any], given: Mapping[str, Any]
     ) -> Self:
-        """Make the model again.
+        """Make the model again from what `_saved` gave and the models inside it, made again.
 
-        Parameters
-        ----------
-        saved
-            What `_saved` gave.
-        parts
-            The models inside it, made again.
-        given
-            What cannot be saved, by the name of the option: modules of your own.
+        ``given`` is what cannot be saved, by the name of the option: modules of your own.
         """
         raise NotImplementedError
 
@@ -151,18 +144,9 @@ def restore(
     given: Mapping[str, Any],
     folder: str | Path,
 ) -> Any:
-    """Make a model again, and those inside it before.
+    """Make a model again, and those inside it before; the folder is named in errors.
 
-    Parameters
-    ----------
-    saved
-        What `load_folder` gave.
-    kinds
-        Classes that a folder may name.
-    given
-        See `Savable`.
-    folder
-        Named in errors.
+    ``kinds`` are the classes that a folder may name; for ``given`` see `Savable`.
     """
     own = kinds[one_of(f"{folder}: kind", saved.kind, kinds, error=DataError)]
     parts = {name: restore(part, kinds, given, folder) for name, part in saved.parts.items()}
@@ -190,8 +174,11 @@ def _damaged(folder: str | Path, error: Exception) -> DataError:
 def _read_text(folder: Path) -> str:
     try:
         return (folder / RECORD).read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise DataError(f"{folder}: {RECORD} is missing; name the folder that was saved") from None
+    except (FileNotFoundError, NotADirectoryError):
+        what = f"{RECORD} is missing"
+        if folder.is_file():
+            what = "is a file, and the folder of a saved model is expected"
+        raise DataError(f"{folder}: {what}; name the folder that was saved") from None
     except (OSError, ValueError) as error:
         raise _damaged(folder, error) from None
 

@@ -68,23 +68,7 @@ def _ours(folder: Path, names: Iterable[str]) -> set[str]:
 
 
 def check_place(folder: str | Path) -> None:
-    """Raise unless a folder is absent, empty, or holds a saved model and nothing else.
-
-    Parameters
-    ----------
-    folder
-        Where a model is to be written.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as place:
-    ...     check_place(place)
-    ...     _ = Path(place, "thesis.txt").write_text("precious")
-    ...     check_place(place)
-    Traceback (most recent call last):
-    vntransfer.errors.ArgumentError: folder: ...holds 'thesis.txt'...
-    """
+    """Raise unless a folder is absent, empty, or holds a saved model and nothing else."""
     folder = Path(folder)
     if folder.exists() and not folder.is_dir():
         raise ArgumentError(f"folder: {folder} is a file; name a folder")
@@ -101,14 +85,7 @@ def check_file(
 ) -> None:
     """Raise if a file cannot be written, or would replace a table: better before than after.
 
-    Parameters
-    ----------
-    out
-        What is to be written.
-    tables
-        What is read.
-    folder
-        Of a model, which no other file may be in.
+    ``tables`` are what is read; in the ``folder`` of a model there may be no other file.
     """
     out = Path(out)
     if out.is_dir():

@@ -12,27 +12,14 @@ PAIRS = "__pairs__"
 
 @dataclass(frozen=True, eq=False)
 class SavedModel:
-    """A model as plain data, between the object and its folder.
+    """A model as plain data, between the object and its folder."""
 
-    Parameters
-    ----------
-    kind
-        Name of the class.
-    record
-        Plain values: numbers, texts, lists and dicts of them (see `pack`).
-    arrays
-        Numbers by name; no name begins with "part".
-    files
-        What a library writes in a form of its own: name, such as "estimator.skops", -> bytes.
-    parts
-        Models inside this one.
-    """
-
-    kind: str
-    record: Mapping[str, Any]
-    arrays: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    kind: str  # name of the class
+    record: Mapping[str, Any]  # plain values: numbers, texts, lists and dicts of them (see `pack`)
+    arrays: Mapping[str, NDArray[Any]] = field(default_factory=dict)  # no name begins with "part"
+    # what a library writes in a form of its own: name, such as "estimator.skops", -> bytes
     files: Mapping[str, bytes] = field(default_factory=dict)
-    parts: Mapping[str, "SavedModel"] = field(default_factory=dict)
+    parts: Mapping[str, "SavedModel"] = field(default_factory=dict)  # models inside this one
 
     def walk(self, prefix: str = "") -> Iterator[tuple[str, "SavedModel"]]:
         """Give this model and all inside it, each with the prefix of its arrays."""
@@ -42,13 +29,7 @@ class SavedModel:
 
 
 def pack(value: Any) -> Any:
-    """Make a value fit for JSON: arrays become lists, mappings whose keys are not texts pairs.
-
-    Examples
-    --------
-    >>> pack({"a": {0: 1.0}, "b": np.arange(2)})
-    {'a': {'__pairs__': [[0, 1.0]]}, 'b': [0, 1]}
-    """
+    """Make a value fit for JSON: arrays become lists, mappings whose keys are not texts pairs."""
     if isinstance(value, np.ndarray):
         value = value.tolist()
     if isinstance(value, Mapping):
@@ -61,13 +42,7 @@ def pack(value: Any) -> Any:
 
 
 def unpack(value: Any) -> Any:
-    """Undo `pack`; what was a tuple or an array stays a list.
-
-    Examples
-    --------
-    >>> unpack(pack({"a": {0: 1.0}}))
-    {'a': {0: 1.0}}
-    """
+    """Undo `pack`; what was a tuple or an array stays a list."""
     if isinstance(value, dict):
         if set(value) == {PAIRS}:
             return {key: unpack(item) for key, item in value[PAIRS]}

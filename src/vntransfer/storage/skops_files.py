@@ -57,23 +57,11 @@ def need_skops() -> Any:
 
 
 def write_skops(estimator: Any, owner: str) -> bytes:
-    """Give a fitted estimator as bytes.
+    """Give a fitted estimator, of scikit-learn or ours without networks, as bytes.
 
-    Parameters
-    ----------
-    estimator
-        One of scikit-learn's, or of ours without networks. Estimators of other packages, own
-        classes and boosting with categorical columns (which keeps functions) are refused: reading
-        them back would mean to run code that the file names.
-    owner
-        The model that it is part of, named in errors.
-
-    Examples
-    --------
-    >>> from sklearn.linear_model import LinearRegression
-    >>> line = LinearRegression().fit([[1.0], [2.0]], [1.0, 2.0])
-    >>> read_skops(write_skops(line, "Example")).coef_.round(3)
-    array([1.])
+    Estimators of other packages, own classes and boosting with categorical columns (which keeps
+    functions) are refused: reading them back would mean to run code that the file names. Errors
+    name the ``owner``, the model that it is part of.
     """
     skops = need_skops()
     try:

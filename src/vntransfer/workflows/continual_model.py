@@ -134,7 +134,7 @@ class ContinualModel(Savable):
         )
 
     def _repr_html_(self) -> str:
-        from vntransfer.pages.fragment import MOST, fragment
+        from vntransfer.pages.table import MOST, fragment
 
         columns = (self.initial, np.diag(self.matrix), self.matrix[-1])
         rows = [

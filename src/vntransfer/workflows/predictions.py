@@ -97,7 +97,7 @@ class Predictions:
         yield "no intervals" if np.isnan(half) else f"interval ± {rounded(half)}"
 
     def _repr_html_(self) -> str:
-        from vntransfer.pages.fragment import MOST, fragment
+        from vntransfer.pages.table import MOST, fragment
 
         first = np.stack((self.value, self.low, self.high), 1)[:MOST].tolist()
         rows = [(str(i), *map(rounded, row)) for i, row in enumerate(first)]

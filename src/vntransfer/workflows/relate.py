@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from vntransfer.progress import Progress
-from vntransfer.relations import RIDGE, Engine, Noise, Null, RelateSettings, Relation
+from vntransfer.relations import RIDGE, Engine, Null, RelateSettings, Relation
 from vntransfer.relations.compare import compare, summarize_domains
 from vntransfer.tables.options import ReadOptions
 from vntransfer.workflows.relate_tables import read_table
@@ -21,7 +21,6 @@ def relate(
     read_options: ReadOptions | None = None,
     divergence: str = "conditional_von_neumann",
     null: Null = "relation",
-    noise: Noise = "wild",
     n_resamples: int | None = None,
     n_bootstrap: int = 200,
     level: float = 0.95,
@@ -49,7 +48,7 @@ def relate(
         How the files are written; None: detected.
     divergence
         An id of `DIVERGENCES`; the mean of both directions is taken.
-    null, noise
+    null
         See `relation_test`, which is run on (at most) 1000 random rows of each place.
     n_resamples
         See `relation_test`; None: 999, or what Holm's correction of all pairs asks for.
@@ -90,7 +89,6 @@ def relate(
         category,
         divergence,
         null,
-        noise,
         n_resamples,
         n_bootstrap,
         level,

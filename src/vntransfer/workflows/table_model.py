@@ -267,7 +267,7 @@ class TableModel(Savable):
         return one_line(f"TableModel for {listed(expected, 2)}: {said}")
 
     def _repr_html_(self) -> str:
-        from vntransfer.pages.fragment import fragment
+        from vntransfer.pages.table import fragment
 
         rows = []
         for name, own in self.outcomes.items():
