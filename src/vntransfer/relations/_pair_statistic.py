@@ -13,8 +13,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from vntransfer.integrands import scalar_integrand
 from vntransfer.divergences import DIVERGENCES
+from vntransfer.integrands import scalar_integrand
 from vntransfer.quadrature import nodes_for
 from vntransfer.relations._smoother import Basis, Matrix, fit
 

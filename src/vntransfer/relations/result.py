@@ -11,7 +11,7 @@ import numpy as np
 from vntransfer.checks import names as check_names
 from vntransfer.checks import whole
 from vntransfer.display import counted, data_frame, listed, one_line, rounded, short
-from vntransfer.errors import DomainError
+from vntransfer.errors import ArgumentError, DomainError
 from vntransfer.relations._smoother import Matrix
 
 LEVEL = 0.05
