@@ -58,7 +58,7 @@ def of_groups() -> list[str]:
     now, then = layer(), layer()
     whole, runs = covariance(*then), []
     for groups in GROUPS:
-        blocks = GroupBlocks(torch.arange(UNITS) % groups, 1, ridge=1e-3)
+        blocks = GroupBlocks(torch.arange(UNITS) % groups, 1)
         past = blocks.stack([blocks.take(whole)])
 
         def run(blocks: GroupBlocks = blocks, past: list[StackedMatrices] = past) -> Tensor:

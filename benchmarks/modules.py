@@ -20,8 +20,7 @@ from sklearn.metrics import adjusted_rand_score
 from torch import Tensor, nn
 
 from vntransfer.continual import RSP, SGD, as_tasks, dense, train
-from vntransfer.continual._layers import Junction
-from vntransfer.continual._unit_groups import find_groups
+from vntransfer.continual._unit_groups import Junction, find_groups
 from vntransfer_lab.data import load
 
 PARTITIONS = 5

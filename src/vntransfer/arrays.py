@@ -24,12 +24,6 @@ def take(
     All arrays must be of one kind (torch or numpy), one floating dtype (float32 or float64) and
     one device, and finite (unless ``finite`` is False: the caller checks). An ``optional`` one that
     is None is passed over.
-
-    Examples
-    --------
-    >>> (x,), back = take(x=np.ones(2))
-    >>> x.dtype, back(x * 2)
-    (torch.float64, array([2., 2.]))
     """
     given = {
         name: array for name, array in arrays.items() if array is not None or name not in optional
@@ -74,13 +68,7 @@ def _tensor(name: str, array: Any) -> Tensor:
 
 
 def from_numpy(array: NDArray[Any]) -> Tensor:
-    """Give an array of numbers as a tensor, in the same memory where torch can use it as it is.
-
-    Examples
-    --------
-    >>> from_numpy(np.arange(3.0)[::-1].astype(">f8"))
-    tensor([2., 1., 0.], dtype=torch.float64)
-    """
+    """Give an array of numbers as a tensor, in the same memory where torch can use it as it is."""
     steps = all(step >= 0 and step % array.itemsize == 0 for step in array.strides)
     usable = array.flags.writeable and array.dtype.isnative and steps
     return torch.from_numpy(array.astype(array.dtype.newbyteorder("="), copy=not usable))

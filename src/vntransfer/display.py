@@ -14,26 +14,14 @@ NAME = 24
 
 
 def short(name: object, length: int = NAME) -> str:
-    r"""Show a name on one line, with an ellipsis where letters are left out.
-
-    Examples
-    --------
-    >>> short("Saltby"), short("a name that is\nmuch too long", 15)
-    ('Saltby', 'a name that is…')
-    """
+    r"""Show a name on one line, with an ellipsis where letters are left out."""
     text = "".join(c if c.isprintable() else " " for c in str(name)[: 4 * length])
     text = " ".join(text.split())
     return text if len(text) <= length else f"{text[: length - 1].rstrip()}…"
 
 
 def listed(names: Iterable[object], most: int = 3, length: int = NAME) -> str:
-    """Join names, and count those that are left out.
-
-    Examples
-    --------
-    >>> listed(["a"]), listed("ab"), listed("abc"), listed("abcde")
-    ('a', 'a and b', 'a, b and c', 'a, b, c and 2 more')
-    """
+    """Join names and count those that are left out: "a, b and c", "a, b, c and 2 more"."""
     every = list(names)
     shown = [short(name, length) for name in every[:most]]
     if len(every) > most:
@@ -42,24 +30,12 @@ def listed(names: Iterable[object], most: int = 3, length: int = NAME) -> str:
 
 
 def counted(n: int, noun: str) -> str:
-    """Count things.
-
-    Examples
-    --------
-    >>> counted(1, "place"), counted(1200, "row")
-    ('1 place', '1,200 rows')
-    """
+    """Count things: "1 place", "1,200 rows"."""
     return f"{n:,} {noun}{'' if n == 1 else 's'}"
 
 
 def rounded(value: float, digits: int = 3) -> str:
-    """Round a number for people.
-
-    Examples
-    --------
-    >>> rounded(18.8567), rounded(0.5), rounded(12345.6), rounded(0.000012), rounded(math.nan)
-    ('18.9', '0.5', '12,346', '1.2e-05', 'unknown')
-    """
+    """Round a number for people: "18.9", "0.5", "12,346", "1.2e-05", "unknown" for NaN."""
     if math.isnan(value):
         return "unknown"
     if value == 0 or not 1e-4 <= abs(value) < 1e9:
@@ -69,13 +45,7 @@ def rounded(value: float, digits: int = 3) -> str:
 
 
 def plus_minus(value: float, spread: float) -> str:
-    """Round a number and its standard error, which decides how many digits are shown.
-
-    Examples
-    --------
-    >>> plus_minus(18.8567, 1.3412), plus_minus(1234.5, 56.7), plus_minus(2.0, math.nan)
-    ('18.9 ± 1.3', '1,234 ± 57', '2')
-    """
+    """Round a number and its standard error, which decides the digits: "18.9 ± 1.3"."""
     if not (abs(value) < 1e15 and 1e-4 <= spread < 1e9):  # beyond, digits would be invented
         return rounded(value)
     decimals = _decimals(spread, 2)
@@ -87,28 +57,12 @@ def _decimals(value: float, digits: int) -> int:
 
 
 def one_line(text: str) -> str:
-    r"""Put the ``repr`` of a result into angle brackets, on one line of bounded length.
-
-    Examples
-    --------
-    >>> one_line("Relation of 7 places:\n4 of 15 pairs differ")
-    '<Relation of 7 places: 4 of 15 pairs differ>'
-    """
+    r"""Put the ``repr`` of a result into angle brackets, on one line of bounded length."""
     return f"<{short(text, WIDTH - 2)}>"
 
 
 def data_frame(name: str, columns: Mapping[str, Any], index: Any = None) -> Any:
-    """Make a pandas data frame, or say how to install pandas.
-
-    Parameters
-    ----------
-    name
-        What asks for it, for the error.
-    columns
-        Name -> values.
-    index
-        Of the rows; None: 0, 1, 2, ...
-    """
+    """Make a pandas data frame of columns, or tell the caller ``name`` how to install pandas."""
     try:
         import pandas
     except ImportError as error:

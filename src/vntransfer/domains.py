@@ -21,15 +21,7 @@ Target = str | Sequence[str] | None
 
 @dataclass(frozen=True)
 class Groups:
-    """Rows of every domain.
-
-    Parameters
-    ----------
-    sources
-        Name -> rows, in the order of the names.
-    targets
-        The same of the target, or of several.
-    """
+    """Rows of every domain by its name, in the order of the names."""
 
     sources: dict[Name, Rows]
     targets: dict[Name, Rows] = field(default_factory=dict)
@@ -45,13 +37,7 @@ class Groups:
         return np.sort(np.concatenate(list(self.sources.values())))
 
     def merged(self) -> "Groups":
-        """Make all sources one, named 0.
-
-        Examples
-        --------
-        >>> group([0, 1, 0, -1], 4).merged().sources
-        {0: array([0, 1, 2])}
-        """
+        """Make all sources one, named 0."""
         return Groups({0: self.source_rows}, self.targets)
 
 
@@ -64,25 +50,9 @@ def group(
 ) -> Groups:
     """Sort rows by domain.
 
-    Parameters
-    ----------
-    sample_domain
-        One integer per row (0 and above: sources, below 0: targets), or one name per row; None
-        makes all rows one source.
-    n_rows
-        Number of rows that it must fit.
-    target
-        With names: which one is the target, or which ones; "target" if there is such a name. An
-        empty list: there is none.
-    several
-        Whether there can be more than one target.
-
-    Examples
-    --------
-    >>> group([0, 0, 3, -1], 4)
-    Groups(sources={0: array([0, 1]), 3: array([2])}, targets={-1: array([3])})
-    >>> group(["a", "b", "a"], 3, target="b")
-    Groups(sources={'a': array([0, 2])}, targets={'b': array([1])})
+    ``sample_domain`` has one integer per row (0 and above: sources, below 0: targets), or one name
+    per row; None makes all rows one source. With names ``target`` says which are targets (of
+    ``several``, if that is allowed): an empty list none, None the one called "target".
     """
     wanted = target_names(target)
     if sample_domain is None:
@@ -121,13 +91,7 @@ def group(
 
 
 def target_names(target: Any) -> list[str] | None:
-    """Give the names of targets as a list, whether one was named or several.
-
-    Examples
-    --------
-    >>> target_names("new"), target_names(np.array(["new", "old"])), target_names(None)
-    (['new'], ['new', 'old'], None)
-    """
+    """Give the names of targets as a list, whether one was named or several."""
     if target is None:
         return None
     if isinstance(target, np.ndarray):
@@ -263,23 +227,7 @@ def balanced(
     Each domain runs through its own rows in random order, again and again, a small one more often.
     All domains start from the same seed: draws depend on a domain's own rows, not on its name or
     place, so that permuting domains permutes the batches, and a domain given twice is drawn alike.
-
-    Parameters
-    ----------
-    rows
-        Rows of each domain.
-    size
-        Rows per domain and batch.
-    random_state
-        Seed of the order.
-    weights
-        One per row of the table: rows are then drawn in proportion to it, with replacement.
-
-    Examples
-    --------
-    >>> batches = balanced([np.array([0, 1, 2, 3]), np.array([4])], 2, random_state=0)
-    >>> next(batches).shape, next(batches)[1]
-    ((2, 2), array([4, 4]))
+    With weights, one per row of the table, rows are drawn in proportion to them, with replacement.
     """
     if size < 1:
         raise ArgumentError(f"size: expected at least 1 row per domain, got {size}")

@@ -93,11 +93,6 @@ def log_divided_differences(values: Tensor) -> Tensor:
 
     (log λ_i - log λ_j)/(λ_i - λ_j) = log1p(r)/(r λ_j) with r = (λ_i - λ_j)/λ_j, taken with λ_j the
     smaller of the two so that nothing cancels; 1/λ_j at equality.
-
-    Examples
-    --------
-    >>> log_divided_differences(torch.tensor([1.0, 1.0, 2.0], dtype=torch.float64))[0]
-    tensor([1.0000, 1.0000, 0.6931], dtype=torch.float64)
     """
     row, column = values.unsqueeze(-1), values.unsqueeze(-2)
     small = torch.minimum(row, column)
@@ -190,12 +185,5 @@ def safe_sqrt(value: Tensor) -> Tensor:
     """Square root whose derivative at zero is zero instead of infinite.
 
     The square root of a divergence behaves like |x| at equality: zero is one of its subgradients.
-
-    Examples
-    --------
-    >>> x = torch.zeros(1, requires_grad=True)
-    >>> safe_sqrt(x).backward()
-    >>> x.grad
-    tensor([0.])
     """
     return _SafeSqrt.apply(value)

@@ -34,13 +34,6 @@ class Dropout(nn.Module):
 
     All domains of a batch (M, K, N, d) lose the same units of their n-th rows: what a domain gets
     does not depend on its place.
-
-    Examples
-    --------
-    >>> drop = Dropout(0.5, torch.Generator().manual_seed(0))
-    >>> a, b = drop(torch.ones(1, 2, 4, 3))[0]
-    >>> bool((a == b).all()), sorted(set(a.flatten().tolist()))
-    (True, [0.0, 2.0])
     """
 
     def __init__(self, rate: float, generator: torch.Generator) -> None:
@@ -62,23 +55,8 @@ class Dropout(nn.Module):
 class Linear(nn.Module):
     """Linear layers of M members, with torch's default initialization, drawn from a generator.
 
-    Parameters
-    ----------
-    n_in, n_out
-        Numbers of columns.
-    generator
-        Gives initial parameters.
-    members
-        M.
-    shared
-        Whether all members see the same rows, (..., N, n_in), unless ``own`` is said in the call,
-        or each has its own, (M, ..., N, n_in).
-
-    Examples
-    --------
-    >>> layer = Linear(3, 2, torch.Generator().manual_seed(0), members=5, shared=True)
-    >>> layer(torch.zeros(7, 10, 3)).shape
-    torch.Size([5, 7, 10, 2])
+    ``shared``: all members see the same rows, (..., N, n_in), unless ``own`` is said in the call;
+    otherwise each has its own, (M, ..., N, n_in).
     """
 
     def __init__(
@@ -119,28 +97,9 @@ def mlp(
 ) -> "Layers":
     """Feature extractors of M members: (..., N, n_in) -> (M, ..., N, width).
 
-    Parameters
-    ----------
-    n_in
-        Number of inputs.
-    hidden
-        Sizes of the hidden layers, each followed by the activation and dropout.
-    width
-        Number of features that come out, after an activation.
-    members
-        M.
-    dropout
-        Share of hidden units that are dropped while training.
-    activation
-        "leaky_relu" (slope .1), "relu", "elu" or "tanh".
-    generator
-        Gives initial parameters and dropout; no global random state is used.
-
-    Examples
-    --------
-    >>> net = mlp(3, (8, 8), 5, generator=torch.Generator().manual_seed(0))
-    >>> net(torch.zeros(2, 10, 3)).shape
-    torch.Size([1, 2, 10, 5])
+    Each hidden layer is followed by the activation ("leaky_relu" with slope .1, "relu", "elu" or
+    "tanh") and dropout of a share of its units; what comes out has passed an activation. The
+    generator gives initial parameters and dropout; no global random state is used.
     """
     one_of("activation", activation, ACTIVATIONS)
     if isinstance(hidden, int | str):
@@ -160,14 +119,7 @@ def mlp(
 
 
 class Layers(nn.Sequential):
-    """Layers of which the first can be told that every member has rows of its own.
-
-    Examples
-    --------
-    >>> net = mlp(3, members=5, generator=torch.Generator().manual_seed(0))
-    >>> net(torch.zeros(7, 10, 3)).shape, net(torch.zeros(5, 7, 10, 3), own=True).shape
-    (torch.Size([5, 7, 10, 24]), torch.Size([5, 7, 10, 24]))
-    """
+    """Layers of which the first can be told that every member has rows of its own."""
 
     def forward(self, x: Tensor, *, own: bool = False) -> Tensor:
         """Call the layers, one after the other."""
@@ -181,18 +133,7 @@ class Layers(nn.Sequential):
 class Stacked(nn.Module):
     """Any modules of one architecture, side by side: their parameters stacked (`torch.func`).
 
-    Parameters
-    ----------
-    modules
-        One per member, each from rows (N, ...) to rows (N, d).
-    shared
-        Whether all members see the same rows, unless ``own`` is said in the call.
-
-    Examples
-    --------
-    >>> members = Stacked([nn.Linear(3, 2), nn.Linear(3, 2)], shared=True)
-    >>> members(torch.zeros(7, 10, 3)).shape
-    torch.Size([2, 7, 10, 2])
+    One per member, each from rows (N, ...) to rows (N, d); ``shared`` as in `Linear`.
     """
 
     def __init__(self, modules: Sequence[nn.Module], *, shared: bool = False) -> None:
@@ -246,15 +187,7 @@ def _flat(name: str) -> str:
 
 
 class Net(nn.Module):
-    """Extractor and head: features (M, ..., N, d) and predictions (M, ..., N, m).
-
-    Examples
-    --------
-    >>> g = torch.Generator().manual_seed(0)
-    >>> net = Net(mlp(3, members=2, generator=g), Linear(24, 1, g, members=2))
-    >>> net(torch.zeros(10, 3)).shape
-    torch.Size([2, 10, 1])
-    """
+    """Extractor and head: features (M, ..., N, d) and predictions (M, ..., N, m)."""
 
     def __init__(self, extractor: nn.Module, head: nn.Module) -> None:
         super().__init__()
@@ -267,15 +200,7 @@ class Net(nn.Module):
 
 
 def join_members(nets: Sequence[Net]) -> Net:
-    """One network of the members of several.
-
-    Examples
-    --------
-    >>> g = torch.Generator().manual_seed(0)
-    >>> one, two = (Net(mlp(3, generator=g), Linear(24, 1, g)) for _ in range(2))
-    >>> join_members([one, two])(torch.zeros(10, 3)).shape
-    torch.Size([2, 10, 1])
-    """
+    """One network of the members of several."""
     joined = copy.deepcopy(nets[0])
     others = [dict(net.named_modules()) for net in nets]
     for place, module in joined.named_modules():

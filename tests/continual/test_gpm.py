@@ -6,9 +6,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from helpers.tiny import classes, generator, learn, net
+from helpers.tiny import classes, generator, learn, net, projection
 from vntransfer.continual import GPM
-from vntransfer.continual._layer_recorder import layer_inputs
+from vntransfer.continual._layers import layer_inputs
 from vntransfer.continual.gpm import new_directions
 from vntransfer.errors import ArgumentError
 
@@ -56,7 +56,7 @@ def test_gradients_are_orthogonal_to_what_earlier_tasks_use() -> None:
         )
     ]
     for k, R in enumerate(rows):
-        P = method.projection(k)
+        P = projection(method, k)
         torch.testing.assert_close(P @ P, P)
         assert float((R @ P).square().sum() / R.square().sum()) <= 0.2
         assert round(float(P.trace())) == len(P) - method.used[k] < len(P)
@@ -66,7 +66,7 @@ def test_gradients_are_orthogonal_to_what_earlier_tasks_use() -> None:
         x, y = method.observe(tasks[1].x[:n], tasks[1].y[:n])
         method.criterion(model(x), y).backward()  # type: ignore[no-untyped-call]
         expected = [
-            layer.gradient() @ method.projection(k) for k, layer in enumerate(method.layers)
+            layer.gradient() @ projection(method, k) for k, layer in enumerate(method.layers)
         ]
         method.adjust_gradients()
         for layer, G in zip(method.layers, expected, strict=True):

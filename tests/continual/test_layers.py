@@ -9,8 +9,14 @@ from torch import Tensor, nn
 from helpers.tiny import classes, cnn, generator, net, pictures
 from vntransfer.continual import REWC, RSP, ContinualMethod, Freeze, L2Anchor, Task, train
 from vntransfer.continual._fisher import diagonal_fisher
-from vntransfer.continual._layer_recorder import Tape, layer_fisher, layer_inputs
-from vntransfer.continual._layers import Junction, Layer, find_layers
+from vntransfer.continual._layers import (
+    Layer,
+    Tape,
+    find_layers,
+    layer_fisher,
+    layer_inputs,
+)
+from vntransfer.continual._unit_groups import Junction
 from vntransfer.errors import ArgumentError
 
 CONVOLUTIONS: list[dict[str, Any]] = [

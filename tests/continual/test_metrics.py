@@ -44,13 +44,10 @@ def test_signs_are_those_of_the_paper() -> None:
 
 
 def test_the_matrix_is_filled_row_by_row() -> None:
-    tasks, one, two = classes(3), net(), net()
+    tasks, one = classes(3), net()
     rows: list[int] = []
     full = accuracy_matrix(one, tasks, SGD(one), lr=0.05, callback=lambda i, _: rows.append(i))
-    seen = accuracy_matrix(two, tasks, SGD(two), lr=0.05, seen_only=True)
     assert rows == [0, 1, 2]
-    np.testing.assert_array_equal(np.isnan(seen), np.triu(np.ones((3, 3)), 1) > 0)
-    np.testing.assert_array_equal(full[np.tril_indices(3)], seen[np.tril_indices(3)])
     expected = [float((one(t.x_test).argmax(1) == t.y_test).float().mean()) for t in tasks]
     np.testing.assert_allclose(full[-1], expected, rtol=1e-6)
 

@@ -143,6 +143,6 @@ def test_forms() -> None:
 
 
 def test_wrong_options_are_named() -> None:
-    for name in ("rotation", "form", "fisher", "update"):
+    for name in ("rotation", "form", "update"):
         with pytest.raises(ArgumentError, match=f"{name}: expected one of"):
             REWC(net(), **{name: "some"})

@@ -10,14 +10,12 @@ from torch.nn import functional
 
 from helpers.tiny import classes, cnn, generator, learn, net, pictures, responses
 from vntransfer.continual import RSP, Heads, Task, train
-from vntransfer.continual._group_anchors import Owned
 from vntransfer.continual._layers import find_layers
-from vntransfer.continual._relatedness import GroupBlocks, RunningMoments
+from vntransfer.continual._relatedness import RIDGE, GroupBlocks, RunningMoments
+from vntransfer.continual._unit_groups import Owned
 from vntransfer.continual.rsp import relatedness
 from vntransfer.divergences import conditional_von_neumann
 from vntransfer.errors import ArgumentError
-
-RIDGE = 1e-3
 
 
 def random_covariance(seed: int, n: int) -> Tensor:
@@ -28,7 +26,7 @@ def random_covariance(seed: int, n: int) -> Tensor:
 def test_divergences_of_all_groups_are_those_of_each() -> None:
     labels = torch.tensor([0, 1, 1, 2, 0, 1, 1, 1, 3, 1])
     now, *then = (random_covariance(seed, 13) for seed in range(4))
-    blocks = GroupBlocks(labels, 3, ridge=RIDGE)
+    blocks = GroupBlocks(labels, 3)
     D = blocks.divergence(blocks.take(now), blocks.stack([blocks.take(s) for s in then]))
     assert D.shape == (3, 4)
     for (t, sigma), k in product(enumerate(then), range(4)):
@@ -40,22 +38,20 @@ def test_divergences_of_all_groups_are_those_of_each() -> None:
 
 def test_equal_tasks_have_no_divergence() -> None:
     sigma = random_covariance(0, 8)
-    blocks = GroupBlocks(torch.tensor([0, 0, 1, 1, 2]), 3, ridge=RIDGE)
+    blocks = GroupBlocks(torch.tensor([0, 0, 1, 1, 2]), 3)
     part = blocks.take(sigma)
     assert float(blocks.divergence(part, blocks.stack([part])).max()) < 1e-9
 
 
 def test_relatedness_by_every_rule() -> None:
     D = torch.rand(3, 4, generator=generator()).double()
-    e = (-D / 0.5).exp()
-    torch.testing.assert_close(relatedness(D, "similar", 0.5, "none"), e)
-    torch.testing.assert_close(relatedness(D, "similar", 0.5, "tasks"), e / e.sum(0))
-    torch.testing.assert_close(relatedness(D, "similar", 0.5, "groups"), e / e.sum(1, keepdim=True))
-    torch.testing.assert_close(relatedness(D, "reversed", 0.5, "none"), 1 / e)
-    assert bool((relatedness(D, "constant", 0.5, "tasks") == 1 / 3).all())
+    e = (-D).exp()
+    torch.testing.assert_close(relatedness(D, "similar", "tasks"), e / e.sum(0))
+    torch.testing.assert_close(relatedness(D, "similar", "groups"), e / e.sum(1, keepdim=True))
+    torch.testing.assert_close(relatedness(D, "reversed", "tasks"), 1 / e / (1 / e).sum(0))
+    assert bool((relatedness(D, "constant", "tasks") == 1 / 3).all())
     for kind in ("similar", "reversed"):  # no overflow, no 0/0, for divergences of any size
-        assert bool(relatedness(1e6 * D, kind, 1.0, "tasks").isfinite().all())
-        assert bool(relatedness(1e6 * D, kind, 1.0, "none").isfinite().all())
+        assert bool(relatedness(1e6 * D, kind, "tasks").isfinite().all())
 
 
 def test_groups_own_the_weights_that_go_out_from_them() -> None:
@@ -100,7 +96,7 @@ def test_a_step_is_the_gradient_of_equation_10() -> None:
     tasks = classes(3, dtype=torch.float64)
     model = net(dtype=torch.float64)
     strength = 0.3
-    method = RSP(model, strength, groups=3, every=5, ridge=RIDGE, update="explicit")
+    method = RSP(model, strength, groups=3, every=5, update="explicit")
     anchors, activations, fishers = [], [], []
     for task in tasks[:2]:
         seen: list[Tensor] = []
@@ -221,15 +217,15 @@ def test_classes_of_heads_are_counted_within_them() -> None:
 
 
 @pytest.mark.parametrize("grouping", ["communities", "random"])
-@pytest.mark.parametrize("normalize", ["tasks", "groups", "none"])
+@pytest.mark.parametrize("normalize", ["tasks", "groups"])
 def test_groupings_and_normalisations_run(grouping: Any, normalize: Any) -> None:
     model = net()
-    options: dict[str, Any] = {"normalize": normalize, "temperature": 0.5, "every": 4}
+    options: dict[str, Any] = {"normalize": normalize, "every": 4}
     method = RSP(model, groups=3, grouping=grouping, relatedness="reversed", **options)
     learn(method, classes())
     assert all(p.isfinite().all() for p in model.parameters())
     (D, *_), (labels, *_) = method.divergences, method.labels
-    r = relatedness(D, "reversed", 0.5, normalize).sum(0)[labels]  # of the units, all tasks
+    r = relatedness(D, "reversed", normalize).sum(0)[labels]  # of the units, all tasks
     weights = method.quadratic.precisions[2]
     torch.testing.assert_close(weights, r.to(weights).expand_as(weights))
 
@@ -242,8 +238,6 @@ def test_groupings_and_normalisations_run(grouping: Any, normalize: Any) -> None
         ({"normalize": "some"}, "normalize: expected one of"),
         ({"relatedness": "some"}, "relatedness: expected one of"),
         ({"response": "some"}, "response: expected one of"),
-        ({"temperature": 0}, "temperature: expected a finite number above 0"),
-        ({"ridge": 0}, "ridge: expected a finite number above 0"),
         ({"every": 1}, "every: expected a whole number from 2"),
         ({"threshold": -1}, "threshold: expected a finite number"),
         ({"layers": ["0"]}, "there is only '0'"),

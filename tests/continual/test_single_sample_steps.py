@@ -10,8 +10,7 @@ from torch.nn import functional
 from helpers.tiny import classes, net
 from vntransfer.continual import MER, Heads
 from vntransfer.continual._base import default_loss
-from vntransfer.continual._single_sample_steps import DenseSteps
-from vntransfer.continual.descent import Descent
+from vntransfer.continual.descent import DenseSteps, Descent
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])

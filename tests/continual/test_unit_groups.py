@@ -11,8 +11,8 @@ from torch import Tensor
 
 from helpers.tiny import generator
 from vntransfer.continual import dense
-from vntransfer.continual._layers import Junction, find_layers
-from vntransfer.continual._unit_groups import bonds, find_groups, fit_mixture
+from vntransfer.continual._layers import find_layers
+from vntransfer.continual._unit_groups import Junction, bonds, find_groups, fit_mixture
 from vntransfer.errors import ArgumentError, NumericalWarning
 
 

@@ -17,6 +17,7 @@ from vntransfer.continual import (
     steps,
     train,
 )
+from vntransfer.continual._projection import Projected
 
 OPTIONS: dict[str, dict[str, Any]] = {
     "mer": {"beta": 0.3, "memory": 6, "replay": 2, "steps": 2},
@@ -115,6 +116,12 @@ def values(model: nn.Module) -> bytes:
 
 def flat(model: nn.Module) -> Tensor:
     return torch.cat([p.detach().flatten() for p in model.parameters()])
+
+
+def projection(method: Projected, k: int) -> Tensor:
+    """P of layer k, where a method multiplies inputs by it."""
+    layer = method.layers[k]
+    return method.damp(k, torch.eye(layer.width).to(layer.weight.detach()))
 
 
 def start_matrices() -> list[NDArray[Any]]:

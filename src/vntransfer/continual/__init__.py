@@ -6,7 +6,6 @@ from vntransfer.continual._checkpoints import load_checkpoint as load_checkpoint
 from vntransfer.continual._checkpoints import save_checkpoint as save_checkpoint
 from vntransfer.continual._fisher import diagonal_fisher as diagonal_fisher
 from vntransfer.continual._quadratic import Quadratic as Quadratic
-from vntransfer.continual._registry import METHODS as METHODS
 from vntransfer.continual.agem import AGEM as AGEM
 from vntransfer.continual.covp import CovarianceProjection as CovarianceProjection
 from vntransfer.continual.derpp import DarkReplay as DarkReplay
@@ -38,3 +37,25 @@ from vntransfer.continual.training import Task as Task
 from vntransfer.continual.training import as_tasks as as_tasks
 from vntransfer.continual.training import steps as steps
 from vntransfer.continual.training import train as train
+
+METHODS: dict[str, type[ContinualMethod]] = {
+    method.id: method
+    for method in (
+        SGD,
+        EWC,
+        L2Anchor,
+        Freeze,
+        SI,
+        AGEM,
+        GEM,
+        MER,
+        Replay,
+        DarkReplay,
+        RSP,
+        REWC,
+        GPM,
+        KFAC,
+        CovarianceProjection,
+    )
+}
+"""Methods by their ids."""

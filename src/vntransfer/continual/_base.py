@@ -48,13 +48,7 @@ def default_loss(output: Tensor, y: Tensor) -> Tensor:
 
 
 def predictions(output: Tensor, y: Tensor) -> Tensor:
-    """Give the outputs of a network in the shape of the responses y (N, ...) that they predict.
-
-    Examples
-    --------
-    >>> predictions(torch.zeros(2, 1), torch.ones(2)).shape
-    torch.Size([2])
-    """
+    """Give the outputs of a network in the shape of the responses y (N, ...) that they predict."""
     # a single row may have lost its dimension, as .squeeze() does
     if output.numel() != y.numel() or (len(y) > 1 and len(output) != len(y)):
         raise ArgumentError(
@@ -70,16 +64,6 @@ class Stateful:
 
     ``saved`` and ``fixed`` name the attributes. A state holds tensors, numbers, strings, None,
     lists or dicts of these, generators, and parts that have a state themselves.
-
-    Examples
-    --------
-    >>> class Counter(Stateful):
-    ...     saved = ("count",)
-    ...     count = 3
-    >>> other = Counter()
-    >>> other.load_state({"count": 5})
-    >>> Counter().state(), other.count
-    ({'count': 3}, 5)
     """
 
     saved: ClassVar[tuple[str, ...]] = ()
@@ -348,26 +332,12 @@ def _effective(group: dict[str, Any]) -> float:
 
 
 def seeded(random_state: Any) -> torch.Generator:
-    """Check the option ``random_state`` and give a generator that starts from it.
-
-    Examples
-    --------
-    >>> torch.equal(*(torch.rand(2, generator=seeded(3)) for _ in range(2)))
-    True
-    """
+    """Check the option ``random_state`` and give a generator that starts from it."""
     return torch.Generator().manual_seed(whole("random_state", random_state))
 
 
 def refuse_infinite(what: str, *tensors: Tensor) -> None:
-    """Raise if training has diverged: what a method keeps of a task must be finite.
-
-    Examples
-    --------
-    >>> refuse_infinite("slopes", torch.tensor([1.0, torch.inf]))  # doctest: +ELLIPSIS
-    Traceback (most recent call last):
-    ...
-    vntransfer.errors.DivergedError: slopes are not finite: training has diverged; ...
-    """
+    """Raise if training has diverged: what a method keeps of a task must be finite."""
     if not all(bool(tensor.isfinite().all()) for tensor in tensors):
         raise DivergedError(
             f"{what} are not finite: training has diverged; begin again with a lower learning rate"

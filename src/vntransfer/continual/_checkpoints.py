@@ -22,14 +22,7 @@ PARTS = {"model", "method", "optimizer", "position"}
 
 
 def flatten(tree: Any, tensors: dict[str, Tensor], path: str = "") -> Any:
-    """Move the tensors of a tree into a dict and give its json skeleton.
-
-    Examples
-    --------
-    >>> tensors = {}
-    >>> flatten({"a": [torch.zeros(1), 3]}, tensors), list(tensors)
-    ({'dict': [['a', {'list': [{'tensor': '/a/0'}, {'plain': 3}]}]]}, ['/a/0'])
-    """
+    """Move the tensors of a tree into a dict and give its json skeleton."""
     if isinstance(tree, Tensor):
         tensors[path] = tree.detach().contiguous().clone()
         return {"tensor": path}
@@ -47,13 +40,7 @@ def flatten(tree: Any, tensors: dict[str, Tensor], path: str = "") -> Any:
 
 
 def unflatten(skeleton: Any, tensors: dict[str, Tensor]) -> Any:
-    """Undo `flatten`.
-
-    Examples
-    --------
-    >>> unflatten({"list": [{"tensor": "/0"}, {"plain": None}]}, {"/0": torch.ones(1)})
-    [tensor([1.]), None]
-    """
+    """Undo `flatten`."""
     ((kind, value),) = skeleton.items()
     if kind == "tensor":
         return tensors[value]

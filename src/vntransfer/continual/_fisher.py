@@ -9,11 +9,11 @@ from torch import Tensor, nn
 from torch.func import functional_call, grad, vmap
 from torch.nn import functional
 
-from vntransfer.checks import one_of, whole
+from vntransfer.checks import one_of
 from vntransfer.continual._base import Criterion, default_loss, predictions, refuse_infinite
 from vntransfer.errors import ArgumentError
 
-Fisher = Literal["observed", "sampled", "expected", "squared_mean"]
+Fisher = Literal["observed", "sampled", "squared_mean"]
 
 CHUNK = 64
 """Most samples whose gradients are held at once: as many copies of the network's parameters."""
@@ -42,7 +42,6 @@ def diagonal_fisher(
     kind: Fisher = "observed",
     criterion: Criterion | None = None,
     generator: torch.Generator | None = None,
-    chunk: int | None = None,
     names: Sequence[str] | None = None,
 ) -> list[Tensor]:
     """Diagonal of the Fisher information of each parameter that requires a gradient.
@@ -51,8 +50,6 @@ def diagonal_fisher(
 
     - "observed": the given label (the empirical Fisher information);
     - "sampled": drawn from the network's own prediction, one draw per sample;
-    - "expected": every class, weighted by its predicted probability (for a Gaussian response: every
-      component); the Fisher information itself, at the cost of so many passes;
 
     or, "squared_mean", the square of the mean gradient with the given labels: what public code of
     EWC in the comparisons computes, no estimate of the Fisher information.
@@ -60,7 +57,8 @@ def diagonal_fisher(
     Parameters
     ----------
     model
-        Network; it is evaluated without dropout.
+        Network; it is evaluated without dropout. One that `torch.func.vmap` cannot run (recurrent
+        ones, branches on values) has its samples one by one.
     x, y
         Samples.
     kind
@@ -69,9 +67,6 @@ def diagonal_fisher(
         Mean negative log-likelihood; `default_loss` if None.
     generator
         Draws the labels of "sampled".
-    chunk
-        Samples at a time; None: as many as 32 MB of gradients hold, at most 64. A network that
-        `torch.func.vmap` cannot run (recurrent ones, branches on values) has them one by one.
     names
         Of these parameters instead, frozen ones among them.
 
@@ -80,7 +75,7 @@ def diagonal_fisher(
     >>> model = nn.Linear(1, 1, bias=False)
     >>> _ = nn.init.zeros_(model.weight)
     >>> x = torch.tensor([[1.0], [3.0]])
-    >>> diagonal_fisher(model, x, torch.zeros(2), kind="expected")       # mean of x²
+    >>> diagonal_fisher(model, x, torch.ones(2))       # mean of x²
     [tensor([[5.]])]
     """
     one_of("kind", kind, Fisher)
@@ -108,21 +103,19 @@ def diagonal_fisher(
             torch.zeros_like(p, requires_grad=False) if g is None else g.square()
             for p, g in zip(leaves.values(), mean, strict=True)
         ]
-    if chunk is None:
-        chunk = max(1, min(CHUNK, NUMBERS // max(1, sum(p.numel() for p in trained.values()))))
-    chunk = whole("chunk", chunk, minimum=1)
+    chunk = max(1, min(CHUNK, NUMBERS // max(1, sum(p.numel() for p in trained.values()))))
     per_sample = _PerSample(grad(loss))
     total = {name: torch.zeros_like(p) for name, p in trained.items()}
     with evaluation(model), torch.no_grad():
         for first in range(0, len(x), chunk):
             part = x[first : first + chunk]
             labels = y[first : first + chunk]
-            for label, weight in draw_labels(model, part, labels, kind, nll, generator):
-                weights = [1.0] * len(part) if weight is None else weight.tolist()
-                for name, g in per_sample(trained, part, label).items():
-                    # one pass over memory per sample: half the time of squares and their sum
-                    for one, w in zip(g.unbind(), weights, strict=True):
-                        total[name].addcmul_(one, one, value=w)
+            if kind == "sampled":
+                labels = sample_labels(model, part, labels, nll, generator)
+            for name, g in per_sample(trained, part, labels).items():
+                # one pass over memory per sample: half the time of squares and their sum
+                for one in g.unbind():
+                    total[name].addcmul_(one, one)
     return [value / len(x) for value in total.values()]
 
 
@@ -149,49 +142,31 @@ def _binary(criterion: Criterion) -> bool:
     )
 
 
-def draw_labels(
+@torch.no_grad()
+def sample_labels(
     model: nn.Module,
     x: Tensor,
     y: Tensor,
-    kind: Fisher,
     criterion: Criterion,
     generator: torch.Generator | None,
-) -> Iterator[tuple[Tensor, Tensor | None]]:
-    """Labels (N,) to take gradients at, with their weights (N,).
+) -> Tensor:
+    """Labels (N,), of the kind of y, drawn from the network's own predictions.
 
     Real responses are taken for Gaussian with unit variance, or binary if the criterion is torch's
-    binary cross-entropy of logits; for other losses only "observed" labels make sense.
+    binary cross-entropy of logits; for other losses only observed labels make sense.
     """
-    if kind == "observed":
-        yield y, None
-        return
     output = model(x)
     refuse_infinite("the outputs of the network", output)
     if y.is_floating_point() and _binary(criterion):
-        if kind == "expected":
-            raise ArgumentError("fisher: 'expected' knows no binary labels; use 'sampled'")
-        yield torch.bernoulli(output.sigmoid().cpu(), generator=generator).to(y).view_as(y), None
-        return
-    if y.is_floating_point():  # a Gaussian with unit variance around the prediction
+        return torch.bernoulli(output.sigmoid().cpu(), generator=generator).to(y).view_as(y)
+    if y.is_floating_point():
         mean = predictions(output, y)
-        if kind == "sampled":
-            noise = torch.randn(mean.shape, generator=generator, dtype=mean.dtype)
-            yield mean + noise.to(mean), None
-            return
-        for component in torch.eye(mean[0].numel(), dtype=mean.dtype, device=mean.device):
-            yield mean + component.reshape(mean[0].shape), None
-        return
+        return mean + torch.randn(mean.shape, generator=generator, dtype=mean.dtype).to(mean)
     if output.ndim != 2:
         raise ArgumentError(
             f"fisher: labels are drawn from outputs (N, classes), got shape {tuple(output.shape)}; "
             f"use fisher='observed' (EWC), which takes the labels as they are"
         )
     logits = criterion.restrict(output, y) if hasattr(criterion, "restrict") else output
-    p = logits.softmax(-1)
-    if kind == "sampled":
-        draws = torch.multinomial(p.cpu(), 1, generator=generator).squeeze(1)
-        yield draws.to(y.device), None
-        return
-    for c in range(p.shape[1]):
-        if bool(p[:, c].any()):
-            yield torch.full_like(y, c), p[:, c]
+    draws = torch.multinomial(logits.softmax(-1).cpu(), 1, generator=generator)
+    return draws.squeeze(1).to(y.device)

@@ -1,11 +1,11 @@
-"""Dense and convolutional layers of a network: found by name, each as one matrix.
+"""Dense and convolutional layers of a network: found by name, each as one matrix, and recorded.
 
 A layer is treated as one matrix: its weight as (outputs, p), with the bias as a last column, which
 meets rows a (n, p) of inputs with a one appended. The rows of a convolution are its patches. If d
 (n, outputs) are the slopes of the loss at the layer's output, the gradient is d'a.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 import torch
@@ -21,14 +21,7 @@ KINDS = (nn.Linear, nn.Conv2d)
 
 
 class Layer:
-    """A dense or convolutional layer as one matrix with the bias in its last column.
-
-    Examples
-    --------
-    >>> layer = Layer("conv", nn.Conv2d(2, 5, 3))
-    >>> layer.units, layer.width, layer.rows(torch.zeros(4, 2, 6, 6)).shape
-    (5, 19, torch.Size([64, 19]))
-    """
+    """A dense or convolutional layer as one matrix with the bias in its last column."""
 
     def __init__(self, name: str, module: nn.Linear | nn.Conv2d) -> None:
         self.name = name
@@ -133,22 +126,9 @@ def _pad_mode(conv: nn.Conv2d) -> str:
 def find_layers(model: nn.Module, names: Sequence[str] | None = None) -> list[Layer]:
     """Dense and convolutional layers of a network, in the order in which they were added to it.
 
-    Parameters
-    ----------
-    model
-        The network.
-    names
-        Which layers, as ``model.named_modules()`` calls them. None takes all, and refuses a
-        network with trainable parameters in layers of other kinds. The heads of a `MultiHead` are
-        left out: later tasks do not train them.
-
-    Examples
-    --------
-    >>> net = nn.Sequential(nn.Linear(4, 3), nn.ReLU(), nn.Linear(3, 2))
-    >>> find_layers(net)
-    [<Layer 0: 4 -> 3>, <Layer 2: 3 -> 2>]
-    >>> find_layers(net, ["2"])
-    [<Layer 2: 3 -> 2>]
+    Names are those of ``model.named_modules()``. None takes all, and refuses a network with
+    trainable parameters in layers of other kinds. The heads of a `MultiHead` are left out: later
+    tasks do not train them.
     """
     modules = dict(model.named_modules())
     if names is None:
@@ -217,70 +197,12 @@ def _check_complete(model: nn.Module, modules: list[nn.Module]) -> None:
         )
 
 
-class Junction:
-    """The units between two layers that follow each other: outputs or channels of the first.
-
-    Unit k of a dense layer meets one column of the next layer; a channel meets one slice of a
-    convolution's kernel or, flattened, one column per position of a dense layer.
-
-    Examples
-    --------
-    >>> hidden = Junction(Layer("a", nn.Conv2d(1, 4, 3)), Layer("b", nn.Linear(36, 10)))
-    >>> hidden.units, hidden.spread
-    (4, 9)
-    """
-
-    def __init__(self, before: Layer, after: Layer) -> None:
-        self.before, self.after = before, after
-        self.units = before.units
-        self.spread, rest = divmod(after.inputs, self.units)
-        after_channels = after.weight.shape[1]
-        fits = after_channels == self.units or isinstance(after.module, nn.Linear)
-        if rest or not fits:
-            raise ArgumentError(
-                f"layers: the {self.units} units of {before.name!r} do not fit the "
-                f"{after_channels} inputs of {after.name!r}: these layers do not follow each "
-                f"other; name those that do, in order (layers=[...])"
-            )
-
-    def activations(self, x: Tensor) -> Tensor:
-        """Activation (n, units) of every unit, from inputs of the second layer.
-
-        A channel's activation is its mean over the positions.
-        """
-        n = len(x) if isinstance(self.after.module, nn.Conv2d) else x.numel() // self.after.inputs
-        shaped = x.reshape(n, self.units, -1)
-        return shaped.squeeze(-1) if shaped.shape[-1] == 1 else shaped.mean(-1)
-
-    def incoming(self) -> Tensor:
-        """Strongest |weight| (units, units before or inputs) from each input to each unit."""
-        weight = self.before.weight.detach().abs()
-        return weight.flatten(2).amax(-1) if weight.ndim > 2 else weight
-
-    def outgoing(self) -> Tensor:
-        """Strongest |weight| (units, outputs) from each unit to each output."""
-        weight = self.after.weight.detach().abs()
-        return weight.reshape(len(weight), self.units, -1).amax(-1).mT
-
-
 def watch_order(modules: Sequence[tuple[str, nn.Module, int]]) -> list[RemovableHandle]:
     """Refuse a network whose first forward pass does not follow the order of its layers.
 
     Layers are found in the order in which they were added to the network, and only a forward pass
     shows whether they are called in the same. The hooks take themselves off once nothing is left to
-    see.
-
-    Parameters
-    ----------
-    modules
-        Names and modules with a rank each: all those of a lower rank must be called before.
-
-    Examples
-    --------
-    >>> a, b = nn.Linear(2, 2), nn.Linear(2, 2)
-    >>> handles = watch_order([("a", a, 0), ("b", b, 1)])
-    >>> b(a(torch.ones(1, 2))).shape, len(a._forward_pre_hooks)
-    (torch.Size([1, 2]), 0)
+    see. Every module has a rank: all those of a lower rank must be called before.
     """
     waiting = {k: (name, rank) for k, (name, _, rank) in enumerate(modules)}
 
@@ -303,3 +225,139 @@ def watch_order(modules: Sequence[tuple[str, nn.Module, int]]) -> list[Removable
         for k, (_, module, _) in enumerate(modules)
     ]
     return handles
+
+
+class Tape:
+    """Inputs and output slopes of layers, recorded while a training step's backward pass runs.
+
+    Records only between `start` and `take`, and only passes that are differentiated: evaluation
+    and the gradients that other methods take by themselves leave no trace.
+    """
+
+    def __init__(self, layers: Sequence[Layer]) -> None:
+        self.active = False
+        self._dtypes = [layer.weight.dtype for layer in layers]
+        self._plain = True  # whether all passes were in the precision of the weights
+        # inputs of every pass, and the slopes that its backward pass brings
+        self._seen: list[list[tuple[Tensor, list[Tensor]]]] = [[] for _ in layers]
+        self.handles = [
+            layer.module.register_forward_hook(partial(self._forward, k))
+            for k, layer in enumerate(layers)
+        ]
+
+    def _forward(self, k: int, module: nn.Module, inputs: tuple[Tensor, ...], out: Tensor) -> None:
+        if self.active and out.requires_grad:
+            slopes: list[Tensor] = []
+            if out.dtype is not self._dtypes[k]:  # mixed precision
+                self._plain = False
+            self._seen[k].append((inputs[0].detach(), slopes))
+            out.register_hook(slopes.append)  # itself, for its speed: it returns None as it must
+
+    def close(self) -> None:
+        """Take the hooks off the network."""
+        for handle in self.handles:
+            handle.remove()
+
+    @property
+    def recorded(self) -> bool:
+        """Whether passes wait to be taken."""
+        return any(self._seen)
+
+    def start(self) -> None:
+        """Record the coming pass."""
+        self.active = True
+
+    def take(self) -> list[list[tuple[Tensor, Tensor]]]:
+        """Stop, and give for each layer the (inputs, slopes) of every pass since `start`.
+
+        In the precision of its weight, whatever that of the pass was.
+        """
+        self.active = False
+        seen, self._seen = self._seen, [[] for _ in self._seen]
+        if self._plain:
+            return [[(x, d) for x, slopes in passes for d in slopes] for passes in seen]
+        return [
+            [(x.to(dtype), d.to(dtype)) for x, slopes in passes for d in slopes]
+            for passes, dtype in zip(seen, self._dtypes, strict=True)
+        ]
+
+
+@torch.no_grad()
+def layer_inputs(model: nn.Module, layers: Sequence[Layer], x: Tensor) -> list[Tensor]:
+    """Give the inputs of each layer when the network sees x."""
+    seen: dict[int, list[Tensor]] = {k: [] for k in range(len(layers))}
+
+    def record(k: int, module: nn.Module, inputs: tuple[Tensor, ...]) -> None:
+        seen[k].append(inputs[0])
+
+    handles = [
+        layer.module.register_forward_pre_hook(partial(record, k)) for k, layer in enumerate(layers)
+    ]
+    try:
+        model(x)
+    finally:
+        for handle in handles:
+            handle.remove()
+    refuse_silent([layer.name for k, layer in enumerate(layers) if not seen[k]])
+    return [torch.cat(inputs) for inputs in seen.values()]
+
+
+def refuse_silent(names: Sequence[str]) -> None:
+    """Raise an error for layers that took no part in a forward pass, if there are any."""
+    if names:
+        raise ArgumentError(
+            f"layers: {', '.join(names)} took no part in the forward pass; leave them out"
+        )
+
+
+def sample_slopes(
+    model: nn.Module,
+    layers: Sequence[Layer],
+    x: Tensor,
+    y: Tensor,
+    criterion: Callable[[Tensor, Tensor], Tensor],
+    *,
+    chunk: int = 128,
+) -> Iterator[tuple[int, Tensor, Tensor]]:
+    """Give (place of the layer, its inputs, slopes of every sample's own loss), chunk by chunk.
+
+    The criterion is a mean over a batch's samples.
+    """
+    weights = [layer.weight for layer in layers if layer.weight.requires_grad]
+    if not weights:
+        return
+    tape = Tape(layers)
+    try:
+        for first in range(0, len(x), chunk):
+            part, labels = x[first : first + chunk], y[first : first + chunk]
+            tape.start()
+            with torch.enable_grad():
+                loss = len(part) * criterion(model(part), labels)
+                torch.autograd.grad(loss, weights, allow_unused=True)
+            for k, passes in enumerate(tape.take()):
+                for inputs, slopes in passes:
+                    yield k, inputs, slopes
+    finally:
+        tape.close()
+
+
+def layer_fisher(
+    model: nn.Module,
+    layers: Sequence[Layer],
+    x: Tensor,
+    y: Tensor,
+    criterion: Callable[[Tensor, Tensor], Tensor],
+    *,
+    chunk: int = 128,
+) -> list[Tensor]:
+    """Mean over samples of the squared gradients (outputs, p) of layers: no copy per sample."""
+    total = [layer.weight.detach().new_zeros(layer.units, layer.width) for layer in layers]
+    for k, inputs, d in sample_slopes(model, layers, x, y, criterion, chunk=chunk):
+        layer, n = layers[k], len(inputs)
+        a, slopes = layer.rows(inputs), layer.slopes(d)
+        if len(a) == n:  # one row per sample: the square of d a' is d² a²'
+            total[k] += slopes.square().mT @ a.square()
+        else:
+            each = slopes.reshape(n, -1, layer.units).mT @ a.reshape(n, -1, layer.width)
+            total[k] += each.square().sum(0)
+    return [F / len(x) for F in total]

@@ -1,11 +1,14 @@
-"""Memories of samples: until a task ends, of every task, or uniform over the whole stream."""
+"""Memories of samples: until a task ends, of every task, or uniform over the whole stream.
 
-from typing import ClassVar, NamedTuple
+And what methods with a memory share.
+"""
+
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from vntransfer.checks import whole
+from vntransfer.checks import number, whole
 from vntransfer.continual._base import ContinualMethod, Criterion, Stateful, seeded
 from vntransfer.errors import ArgumentError
 
@@ -21,14 +24,6 @@ class Pending(Stateful):
     """The first samples of the current task, kept until it ends.
 
     None for a limit keeps all that are observed; ``name`` is what a method calls this option.
-
-    Examples
-    --------
-    >>> pending = Pending(3)
-    >>> pending.add(torch.zeros(2, 4), torch.zeros(2))
-    >>> pending.add(torch.ones(2, 4), torch.ones(2))
-    >>> pending.take().y, pending.count
-    (tensor([0., 0., 1.]), 0)
     """
 
     saved: ClassVar[tuple[str, ...]] = ("x", "y")
@@ -68,16 +63,7 @@ class Pending(Stateful):
 
 
 class TaskMemory(Stateful):
-    """The last samples of every task.
-
-    Examples
-    --------
-    >>> memory = TaskMemory(2)
-    >>> memory.add(torch.arange(3.0), torch.arange(3))
-    >>> memory.end_task()
-    >>> memory.tasks
-    [Samples(x=tensor([1., 2.]), y=tensor([1, 2]))]
-    """
+    """The last samples of every task."""
 
     saved: ClassVar[tuple[str, ...]] = ("tasks", "x", "y")
     fixed: ClassVar[tuple[str, ...]] = ("size",)
@@ -114,16 +100,7 @@ class TaskMemory(Stateful):
 
 
 class SampleReservoir(Stateful):
-    """Uniform sample of all that was seen: each of n samples is in it with chance size / n.
-
-    Examples
-    --------
-    >>> memory = SampleReservoir(2, torch.Generator().manual_seed(0))
-    >>> for i in range(50):
-    ...     memory.add(torch.tensor([float(i)]), torch.tensor([i]))
-    >>> len(memory), memory.seen
-    (2, 50)
-    """
+    """Uniform sample of all that was seen: each of n samples is in it with chance size / n."""
 
     saved: ClassVar[tuple[str, ...]] = ("seen", "fields", "generator")
     fixed: ClassVar[tuple[str, ...]] = ("size",)
@@ -175,7 +152,10 @@ class SampleReservoir(Stateful):
 
 
 class Replaying(ContinualMethod):
-    """A method that keeps a uniform sample of the stream so far and trains on it again."""
+    """A method that keeps a uniform sample of the stream so far and trains on it again.
+
+    ``replay`` remembered samples go with every batch.
+    """
 
     saved: ClassVar[tuple[str, ...]] = ("memory",)
 
@@ -183,14 +163,64 @@ class Replaying(ContinualMethod):
         self,
         model: nn.Module,
         *,
-        memory: int,
-        random_state: int,
+        memory: int = 100,
+        replay: int = 10,
+        random_state: int = 0,
         criterion: Criterion | None = None,
     ) -> None:
         super().__init__(model, criterion=criterion)
         self.memory = SampleReservoir(memory, seeded(random_state))
+        self.replay = whole("replay", replay)
 
     @property
     def stored_samples(self) -> int:
         """Number of samples that are kept."""
         return len(self.memory)
+
+
+class Episodic(ContinualMethod):
+    """A method that keeps the last samples of every task, and compares gradients with theirs."""
+
+    off: ClassVar[dict[str, Any]] = {"memory": 0}
+    saved: ClassVar[tuple[str, ...]] = ("memory",)
+
+    def __init__(
+        self,
+        model: nn.Module,
+        *,
+        margin: float = 0.0,
+        memory: int = 10,
+        criterion: Criterion | None = None,
+    ) -> None:
+        super().__init__(model, criterion=criterion)
+        self.margin = number("margin", margin)
+        self.memory = TaskMemory(memory)
+
+    @property
+    def stored_samples(self) -> int:
+        """Number of samples of finished tasks that are kept."""
+        return len(self.memory)
+
+    def observe(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+        """Remember the batch."""
+        self.memory.add(x, y)
+        return x, y
+
+    def after_task(self) -> None:
+        """Close the task's memory."""
+        super().after_task()
+        self.memory.end_task()
+
+
+def loss_gradient(method: ContinualMethod, x: Tensor, y: Tensor) -> Tensor:
+    """Gradient of the method's criterion on samples, flat (P,); ``.grad`` is not touched."""
+    loss = method.criterion(method.model(x), y)
+    trained = [p for p in method.parameters if p.requires_grad]
+    parts = iter(torch.autograd.grad(loss, trained, allow_unused=True))
+    found = [next(parts) if p.requires_grad else None for p in method.parameters]
+    return torch.cat(
+        [
+            torch.zeros_like(p).flatten() if g is None else g.flatten()
+            for p, g in zip(method.parameters, found, strict=True)
+        ]
+    )

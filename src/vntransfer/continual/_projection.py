@@ -7,9 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from vntransfer.continual._base import ContinualMethod, Criterion, Stateful
-from vntransfer.continual._layer_recorder import Tape
-from vntransfer.continual._layers import Layer, find_layers
-from vntransfer.errors import ArgumentError
+from vntransfer.continual._layers import Layer, Tape, find_layers
 
 BUFFER = 64
 """Rows that are collected before they are added to a second moment: one product, not many. Of a
@@ -25,16 +23,13 @@ class Full(NamedTuple):
         """Rows a (n, p) times Q."""
         return a @ self.Q
 
+    def damped(self, change: Tensor) -> Tensor:
+        """Rows (n, p) times P."""
+        return change + self.times(change)
+
 
 class LowRank(NamedTuple):
-    """A change of inputs (n, p): V diag(e) V' + tail I, V of few columns.
-
-    Examples
-    --------
-    >>> V, e, tail = torch.tensor([[0.6], [0.8]]), torch.tensor([-0.5]), torch.tensor(-0.1)
-    >>> LowRank(V, e, tail).times(torch.tensor([[3.0, 4.0]]))   # 5 V, damped by .4
-    tensor([[-1.8000, -2.4000]])
-    """
+    """A change of inputs (n, p): V diag(e) V' + tail I, V of few columns."""
 
     V: Tensor
     e: Tensor
@@ -44,20 +39,16 @@ class LowRank(NamedTuple):
         """Rows a (n, p) times the matrix."""
         return torch.addmm(self.tail * a, (a @ self.V) * self.e, self.V.mT)
 
+    def damped(self, change: Tensor) -> Tensor:
+        """Rows (n, p) times P."""
+        return change + self.times(change)
+
 
 class TwoSided(NamedTuple):
     """What becomes of a change (outputs, p) of a layer, in directions V of outputs and U of inputs.
 
     The part along v_j u_k' is multiplied by e_j + E_jk, and what is outside of the directions U by
     e_j. Where U has all directions, nothing is outside, and e is zero.
-
-    Examples
-    --------
-    >>> V, U = torch.eye(2), torch.tensor([[1.0], [0.0]])
-    >>> both = TwoSided(V, U, torch.tensor([[-0.5], [-0.9]]), torch.ones(2))
-    >>> both.damped(torch.ones(2, 2))
-    tensor([[0.5000, 1.0000],
-            [0.1000, 1.0000]])
     """
 
     V: Tensor
@@ -81,24 +72,6 @@ class Projected(ContinualMethod):
     penalty on weights that was written into the loss) is damped in the second case only; use the
     optimizer's weight decay, which is not damped (but see ``sides="both"`` of
     `CovarianceProjection`, where every change of the weights is).
-
-    Attributes
-    ----------
-    on : bool
-        Whether anything is to be done.
-    Q : list
-        Change of each layer's inputs; None for P = I.
-
-    Examples
-    --------
-    >>> net = nn.Linear(2, 1, bias=False)
-    >>> method = Projected(net)
-    >>> method.on, method.Q = True, [Full(torch.tensor([[-1.0, 0.0], [0.0, 0.0]]))]
-    >>> x, _ = method.observe(torch.ones(1, 2), torch.zeros(1))
-    >>> net(x).sum().backward()
-    >>> method.adjust_gradients()
-    >>> net.weight.grad
-    tensor([[0., 1.]])
     """
 
     def __init__(
@@ -109,23 +82,19 @@ class Projected(ContinualMethod):
         criterion: Criterion | None = None,
     ) -> None:
         super().__init__(model, criterion=criterion)
-        self.on = False
+        self.on = False  # whether anything is to be done
         self.layers = find_layers(model, layers)
-        self.Q: list[Any] = [None for _ in self.layers]
+        self.Q: list[Any] = [None for _ in self.layers]  # None: P = I
         self.tape = Tape(self.layers)
         self.keep_hooks(self.tape.handles)
 
     def observe(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
         """See a batch: its inputs to every layer are recorded in the coming pass."""
         if self.on:
-            self._forget_skipped()
+            if self.tape.recorded and not any(layer.has_gradient for layer in self.layers):
+                self.tape.take()  # of a step that was not made
             self.tape.start()
         return x, y
-
-    def _forget_skipped(self) -> None:
-        """Drop the record of a step that was not made."""
-        if self.tape.recorded and not any(layer.has_gradient for layer in self.layers):
-            self.tape.take()
 
     def _recorded(self) -> list[list[tuple[Tensor, Tensor]]]:
         """Give inputs and slopes since the last step; none if the scaler is going to skip it."""
@@ -156,21 +125,9 @@ class Projected(ContinualMethod):
         """Give inputs (n, p) of layer k with the one; only ``few`` of them are multiplied by Q."""
         return self.layers[k].rows(x) if few else x
 
-    def place(self, layer: int | str) -> int:
-        """Give the place of a layer, by its place or name."""
-        names = [one.name for one in self.layers]
-        known = layer in names if isinstance(layer, str) else 0 <= layer < len(names)
-        if not known:
-            raise ArgumentError(
-                f"layer: {layer!r} is not protected; {', '.join(names)} are, or their places from 0"
-            )
-        return names.index(layer) if isinstance(layer, str) else layer
-
-    def projection(self, layer: int | str) -> Tensor:
-        """Give P of a layer, by its place or name."""
-        k = self.place(layer)
-        eye = torch.eye(self.layers[k].width).to(self.layers[k].weight.detach())
-        return eye + self.Q[k].times(eye) if self.Q[k] else eye
+    def damp(self, layer: int, change: Tensor) -> Tensor:
+        """Give what becomes of a change (outputs, p) of a layer, by its place."""
+        return self.Q[layer].damped(change) if self.Q[layer] else change
 
 
 class SecondMoments(Stateful):
@@ -180,16 +137,6 @@ class SecondMoments(Stateful):
 
     ``centered`` subtracts the mean, so that covariances come out; with ``slopes`` the rows are
     slopes at the layers' outputs, without a one.
-
-    Examples
-    --------
-    >>> moments = SecondMoments([Layer("a", nn.Linear(1, 1))])
-    >>> moments.add(0, torch.tensor([[2.0], [0.0]]))
-    tensor([[2., 1.],
-            [0., 1.]])
-    >>> moments.take(0)
-    tensor([[2., 1.],
-            [1., 1.]], dtype=torch.float64)
     """
 
     saved: ClassVar[tuple[str, ...]] = ("waiting", "sums", "totals", "filled", "counts")

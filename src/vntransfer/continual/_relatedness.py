@@ -12,6 +12,9 @@ from vntransfer.moments import Moments
 STEP = 4
 """Groups are padded to a multiple of this size, so that few sizes remain to be batched."""
 
+RIDGE = 1e-6
+"""Added to the diagonals of covariances, which are singular without."""
+
 LONGEST = 100
 """Batches that wait at most before they enter the moments."""
 
@@ -20,15 +23,6 @@ class RunningMoments(Stateful):
     """Moments of [activations, response] of the present task, for several layers.
 
     Rows wait until the covariances are asked for.
-
-    Examples
-    --------
-    >>> running = RunningMoments(1)
-    >>> for value in (0.0, 2.0):
-    ...     running.add(0, torch.tensor([[value, 1.0]]))
-    >>> running.covariances()
-    [tensor([[2., 0.],
-            [0., 0.]], dtype=torch.float64)]
     """
 
     saved: ClassVar[tuple[str, ...]] = ("waiting", "moments")
@@ -95,19 +89,11 @@ class GroupBlocks:
     """The covariance of [group, response] for every group of a layer, cut out of the layer's.
 
     Groups of similar size are padded with units of variance one that are independent of all others;
-    these change no divergence. The response columns follow the units; the ridge is added to the
-    diagonals.
-
-    Examples
-    --------
-    >>> blocks = GroupBlocks(torch.tensor([0, 1, 0]), 1, ridge=1e-6)
-    >>> a, b = (blocks.take(torch.eye(4).double() * s) for s in (1.0, 2.0))
-    >>> blocks.divergence(a, blocks.stack([b]))       # ½ (2 - 1) log 2, from the response
-    tensor([[0.3466, 0.3466]], dtype=torch.float64)
+    these change no divergence. The response columns follow the units.
     """
 
-    def __init__(self, labels: Tensor, n_response: int, *, ridge: float) -> None:
-        self.n_response, self.ridge = n_response, ridge
+    def __init__(self, labels: Tensor, n_response: int) -> None:
+        self.n_response = n_response
         self.n_groups = int(labels.max()) + 1
         n = len(labels)
         members = [(labels == k).nonzero().flatten() for k in range(self.n_groups)]
@@ -136,16 +122,12 @@ class GroupBlocks:
         for index in self.buckets:
             X = wide[index.unsqueeze(-1), index.unsqueeze(-2)]
             padding = (index == self.outside).to(wide)
-            X = X + torch.diag_embed(padding + self.ridge)
-            L = self._log(X)
+            X = X + torch.diag_embed(padding + RIDGE)
+            L = _log(X)
             own = (..., slice(-self.n_response), slice(-self.n_response))
-            L[own] -= self._log(X[own])
+            L[own] -= _log(X[own])
             parts.append(TaskMatrices(X, L))
         return parts
-
-    def _log(self, matrices: Tensor) -> Tensor:
-        values, vectors = torch.linalg.eigh(matrices)
-        return (vectors * values.clamp_min(self.ridge).log().unsqueeze(-2)) @ vectors.mT
 
     @staticmethod
     def stack(tasks: list[list[TaskMatrices]]) -> list[StackedMatrices]:
@@ -169,6 +151,11 @@ class GroupBlocks:
         D = torch.cat([_apart(one, others) for one, others in zip(now, then, strict=True)])
         place = torch.tensor(self.order, device=D.device).argsort()
         return D.clamp_min(0)[place].mT
+
+
+def _log(matrices: Tensor) -> Tensor:
+    values, vectors = torch.linalg.eigh(matrices)
+    return (vectors * values.clamp_min(RIDGE).log().unsqueeze(-2)) @ vectors.mT
 
 
 def _apart(now: TaskMatrices, then: StackedMatrices) -> Tensor:

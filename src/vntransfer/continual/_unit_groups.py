@@ -1,4 +1,4 @@
-"""Groups of hidden units: communities of their connections, or random ones.
+"""Groups of hidden units, communities of their connections or random ones, and what they own.
 
 The communities are those of Watanabe, Hiramatsu and Kashino (2018), a mixture model after Newman
 and Leicht: a connection counts if its weight is large, unit k belongs to community c with
@@ -13,12 +13,15 @@ starts may give quite different groups (see docs/continual-methods.md).
 """
 
 import warnings
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
+from vntransfer.continual._base import Stateful
+from vntransfer.continual._layers import Layer
 from vntransfer.errors import ArgumentError, NumericalWarning
 
 Grouping = Literal["communities", "random"]
@@ -26,35 +29,57 @@ FLOOR = 1e-10
 """Least probability: a connection that no member of a community has does not exclude a unit."""
 
 
-@dataclass(frozen=True)
-class BondMixture:
-    """Result of EM from several starts, all at once.
+class Junction:
+    """The units between two layers that follow each other: outputs or channels of the first.
 
-    Parameters
-    ----------
-    q
-        Memberships (starts, units, communities).
-    likelihood
-        Log-likelihood (iterations, starts) before every step; a start that has converged repeats
-        its last value.
-    score
-        Log-likelihood (starts,) of the most probable memberships.
+    Unit k of a dense layer meets one column of the next layer; a channel meets one slice of a
+    convolution's kernel or, flattened, one column per position of a dense layer.
     """
 
-    q: Tensor
-    likelihood: Tensor
-    score: Tensor
+    def __init__(self, before: Layer, after: Layer) -> None:
+        self.before, self.after = before, after
+        self.units = before.units
+        self.spread, rest = divmod(after.inputs, self.units)
+        after_channels = after.weight.shape[1]
+        fits = after_channels == self.units or isinstance(after.module, nn.Linear)
+        if rest or not fits:
+            raise ArgumentError(
+                f"layers: the {self.units} units of {before.name!r} do not fit the "
+                f"{after_channels} inputs of {after.name!r}: these layers do not follow each "
+                f"other; name those that do, in order (layers=[...])"
+            )
+
+    def activations(self, x: Tensor) -> Tensor:
+        """Activation (n, units) of every unit, from inputs of the second layer.
+
+        A channel's activation is its mean over the positions.
+        """
+        n = len(x) if isinstance(self.after.module, nn.Conv2d) else x.numel() // self.after.inputs
+        shaped = x.reshape(n, self.units, -1)
+        return shaped.squeeze(-1) if shaped.shape[-1] == 1 else shaped.mean(-1)
+
+    def incoming(self) -> Tensor:
+        """Strongest |weight| (units, units before or inputs) from each input to each unit."""
+        weight = self.before.weight.detach().abs()
+        return weight.flatten(2).amax(-1) if weight.ndim > 2 else weight
+
+    def outgoing(self) -> Tensor:
+        """Strongest |weight| (units, outputs) from each unit to each output."""
+        weight = self.after.weight.detach().abs()
+        return weight.reshape(len(weight), self.units, -1).amax(-1).mT
+
+
+@dataclass(frozen=True)
+class BondMixture:
+    """Result of EM from several starts, all at once."""
+
+    q: Tensor  # memberships (starts, units, communities)
+    likelihood: Tensor  # (iterations, starts) before every step; at convergence it repeats
+    score: Tensor  # log-likelihood (starts,) of the most probable memberships
 
 
 def bonds(weights: Tensor, threshold: float | Literal["median"]) -> Tensor:
-    """Give the connections (units, others) that count, as zeros and ones in float64.
-
-    Examples
-    --------
-    >>> bonds(torch.tensor([[0.1, -0.5], [0.3, 0.2]]).abs(), "median")
-    tensor([[0., 1.],
-            [1., 0.]], dtype=torch.float64)
-    """
+    """Give the connections (units, others) that count, as zeros and ones in float64."""
     cut = float(weights.median()) if threshold == "median" else threshold
     return (weights > cut).double()
 
@@ -73,13 +98,6 @@ def fit_mixture(
 
     A and B are incoming and outgoing bonds (units, before) and (units, after). A start ends when
     Σ|Δq| falls below the tolerance.
-
-    Examples
-    --------
-    >>> A = torch.kron(torch.eye(2), torch.ones(3, 4)).double()
-    >>> fit = fit_mixture(A, A, 2, generator=torch.Generator().manual_seed(0))
-    >>> fit.q[fit.score.argmax()].argmax(-1).unique_consecutive().numel()
-    2
     """
     noise = torch.rand(starts, len(A), groups, generator=generator, dtype=torch.float64)
     q = -(1 - noise).log()  # exponential variables, divided by their sum: uniform on the simplex
@@ -117,29 +135,13 @@ def find_groups(
     *,
     grouping: Grouping = "communities",
     threshold: float | Literal["median"] = "median",
-    starts: int = 11,
     generator: torch.Generator | None = None,
 ) -> Tensor:
     """Group (units,) of every unit of a layer; numbers without gaps, so that no group is empty.
 
-    Parameters
-    ----------
-    incoming, outgoing
-        Absolute weights (units, before) and (units, after).
-    groups, grouping
-        Number of groups at most: "communities" (the best of several starts of EM in which not all
-        units came together) or "random" ones of equal size.
-    threshold
-        A weight above it is a bond: a number, or "median" of each side's weights.
-    starts, generator
-        Starts of EM, and what they are drawn by.
-
-    Examples
-    --------
-    >>> W = torch.kron(torch.eye(2), torch.ones(3, 4))
-    >>> g = torch.Generator().manual_seed(0)
-    >>> find_groups(W, W, 2, threshold=0.5, generator=g).tolist()
-    [0, 0, 0, 1, 1, 1]
+    From absolute weights (units, before) and (units, after): at most so many "communities" (the
+    best of several starts of EM in which not all units came together) or "random" groups of equal
+    size. A weight above the threshold is a bond: a number, or "median" of each side's weights.
     """
     n = len(incoming)
     groups = min(groups, n)
@@ -153,26 +155,81 @@ def find_groups(
                 f"threshold: {'every' if both.any() else 'no'} weight is above {threshold}, so "
                 f"that all units look alike; take 'median' or a number among the weights"
             )
-        labels = _communities(A, B, groups, starts, generator)
+        labels = _communities(A, B, groups, generator)
     # Numbered by their first unit, so that empty groups drop out.
     number: dict[int, int] = {}
     renamed = [number.setdefault(int(label), len(number)) for label in labels]
     return torch.tensor(renamed, device=incoming.device)
 
 
-def _communities(
-    A: Tensor, B: Tensor, groups: int, starts: int, generator: torch.Generator | None
-) -> Tensor:
-    fit = fit_mixture(A, B, groups, starts=starts, generator=generator)
+def _communities(A: Tensor, B: Tensor, groups: int, generator: torch.Generator | None) -> Tensor:
+    fit = fit_mixture(A, B, groups, generator=generator)
     labels = fit.q.argmax(-1)
     several = (labels != labels[:, :1]).any(-1)
     if not several.any() and groups > 1:
         warnings.warn(
-            f"groups: all {len(A)} units came together in each of {starts} starts; one group is "
-            f"used; another threshold may tell them apart",
+            f"groups: all {len(A)} units came together in each of {len(labels)} starts; one group "
+            f"is used; another threshold may tell them apart",
             NumericalWarning,
             stacklevel=3,
         )
         return labels[0]
     best = torch.where(several, fit.score, -torch.inf).argmax() if groups > 1 else 0
     return labels[best]
+
+
+class Owned(Stateful):
+    """Parameters that belong to groups of units, with a copy of their values after every task.
+
+    A group owns the weights that go out from its units; the bias of the next layer, which is
+    nobody's, has the mean weight of the groups before it. The units are those between the layers,
+    which form a chain.
+    """
+
+    saved: ClassVar[tuple[str, ...]] = ("values",)
+
+    def __init__(self, layers: Sequence[Layer]) -> None:
+        self.layers = list(layers[1:])
+        self.parameters = [p for layer in self.layers for p in layer.parameters()]
+        self.labels: list[Tensor] = []
+        self.values: list[Tensor] = []
+        self._packed: dict[int, Tensor] = {}
+
+    def keep(self) -> None:
+        """Keep the parameters as they are now: those at the end of a task."""
+        now = [p.detach().unsqueeze(0).clone() for p in self.parameters]
+        old = self.values
+        self.values = [torch.cat(both) for both in zip(old, now, strict=True)] if old else now
+        self._packed = {}
+
+    def restored(self) -> None:
+        """Drop what was laid out for other values."""
+        self._packed = {}
+
+    def collapse(self, r: list[Tensor]) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+        """Each parameter with R = Σ_A r_A and Σ_A r_A θ_A / R, for r (tasks, groups) per layer."""
+        for k, (p, (axis, c)) in enumerate(zip(self.parameters, self._weights(r), strict=True)):
+            total, weighted = self._weigh(k, axis, c)
+            R = torch.zeros_like(p) + total
+            yield p, R, weighted / R.clamp_min(torch.finfo(R.dtype).tiny)
+
+    def _weights(self, r: list[Tensor]) -> Iterator[tuple[int | None, Tensor]]:
+        """Weights (tasks, n) of a parameter's slices along an axis; None: one for all of it."""
+        for of_groups, labels, layer in zip(r, self.labels, self.layers, strict=True):
+            units = of_groups[:, labels]
+            yield 1, units.repeat_interleave(layer.weight.shape[1] // units.shape[1], 1)
+            if layer.has_bias:
+                yield None, of_groups.mean(1, keepdim=True)
+
+    def _weigh(self, k: int, axis: int | None, c: Tensor) -> tuple[Tensor, Tensor]:
+        """Σ_A c_A and Σ_A c_A θ_A, to be broadcast to the parameter's shape."""
+        theta = self.values[k]
+        if k not in self._packed:  # slices first, so that one product serves all
+            slices = theta.unsqueeze(0) if axis is None else theta.movedim(axis + 1, 0)
+            self._packed[k] = slices.reshape(*slices.shape[:2], -1).contiguous()
+        weighted = c.mT.unsqueeze(1) @ self._packed[k]
+        if axis is None:
+            return c.sum(), weighted.reshape(theta.shape[1:])
+        rest = [n for i, n in enumerate(theta.shape[1:]) if i != axis]
+        total = c.sum(0).reshape([-1, *[1] * (theta.ndim - 2 - axis)])
+        return total, weighted.reshape(-1, *rest).movedim(0, axis)

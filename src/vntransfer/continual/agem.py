@@ -2,15 +2,10 @@
 
 from typing import ClassVar
 
-from torch import nn
+from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
-from vntransfer.continual._base import Criterion
-from vntransfer.continual._episodic_gradients import (
-    Episodic,
-    loss_gradient,
-    own_gradient,
-    write_gradient,
-)
+from vntransfer.continual._base import gradients
+from vntransfer.continual._memory import Episodic, loss_gradient
 
 
 class AGEM(Episodic):
@@ -34,6 +29,7 @@ class AGEM(Episodic):
 
     Examples
     --------
+    >>> from torch import nn
     >>> from vntransfer.continual import AGEM
     >>> AGEM(nn.Linear(2, 2), memory=10).stored_samples
     0
@@ -41,22 +37,13 @@ class AGEM(Episodic):
 
     id: ClassVar[str] = "agem"
 
-    def __init__(
-        self,
-        model: nn.Module,
-        *,
-        margin: float = 0.0,
-        memory: int = 10,
-        criterion: Criterion | None = None,
-    ) -> None:
-        super().__init__(model, margin=margin, memory=memory, criterion=criterion)
-
     def adjust_gradients(self) -> None:
         """Turn the gradient away from forgetting."""
         if not len(self.memory):
             return
-        r, g = loss_gradient(self, *self.memory.union()), own_gradient(self.parameters)
+        r = loss_gradient(self, *self.memory.union())
+        g = parameters_to_vector(gradients(self.parameters))
         product = g @ r
         if product < 0:
             v = (-product / (r @ r)).clamp(min=self.margin)
-            write_gradient(self.parameters, g + v * r)
+            vector_to_parameters(g + v * r, gradients(self.parameters))

@@ -18,7 +18,6 @@ from vntransfer.continual._projection import (
     SecondMoments,
     TwoSided,
 )
-from vntransfer.errors import ArgumentError
 
 IMAGES = 8
 """Pictures of a large batch whose patches the rows for second moments are chosen from."""
@@ -37,13 +36,7 @@ STRENGTHS: dict[tuple[Sides, Filter], float] = {
 
 
 def damping(values: Tensor, strength: float, filter: Filter) -> Tensor:
-    """Eigenvalues of P from those of what earlier tasks use: 1/(1 + γs) or exp(-γs).
-
-    Examples
-    --------
-    >>> damping(torch.tensor([0.0, 1.0]), 1.0, "inverse")
-    tensor([1.0000, 0.5000])
-    """
+    """Eigenvalues of P from those of what earlier tasks use: 1/(1 + γs) or exp(-γs)."""
     return 1 / (1 + strength * values) if filter == "inverse" else (-strength * values).exp()
 
 
@@ -262,24 +255,6 @@ class CovarianceProjection(Projected):
                 if not layer.trained:
                     self.blocks[k] = layer.matrix()
         self.since = 0
-
-    def damp(self, layer: int | str, change: Tensor) -> Tensor:
-        """Give what becomes of a change (outputs, p) of a layer, by its place or name."""
-        k = self.place(layer)
-        if not self.Q[k]:
-            return change
-        if isinstance(self.Q[k], TwoSided):
-            return self.Q[k].damped(change)
-        return change @ self.projection(k)
-
-    def projection(self, layer: int | str) -> Tensor:
-        """Give P of a layer, by its place or name, with ``sides="input"``."""
-        if self.sides == "both":
-            raise ArgumentError(
-                "projection: with sides='both' P acts on whole matrices, not on inputs alone; "
-                "damp(layer, change) applies it"
-            )
-        return super().projection(layer)
 
     def _rows(self, k: int, x: Tensor, *, few: bool) -> Tensor:
         layer, new = self.layers[k], x[: max(0, len(x) - self._replayed)] if self._replayed else x

@@ -58,9 +58,11 @@ class DarkReplay(Replaying):
         random_state: int = 0,
         criterion: Criterion | None = None,
     ) -> None:
-        super().__init__(model, memory=memory, random_state=random_state, criterion=criterion)
+        super().__init__(
+            model, memory=memory, replay=replay, random_state=random_state, criterion=criterion
+        )
         self.alpha, self.beta = number("alpha", alpha), number("beta", beta)
-        self.replay = whole("replay", replay, minimum=1)
+        whole("replay", replay, minimum=1)
         self._batches: list[tuple[Tensor, Tensor]] = []
 
     def observe(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:

@@ -2,10 +2,8 @@
 
 from typing import Any, ClassVar
 
-from torch import Tensor, nn
+from torch import Tensor
 
-from vntransfer.checks import whole
-from vntransfer.continual._base import Criterion
 from vntransfer.continual._memory import Replaying
 
 
@@ -30,7 +28,7 @@ class Replay(Replaying):
     --------
     >>> import torch
     >>> from vntransfer.continual import Replay
-    >>> method = Replay(nn.Linear(2, 2), memory=5, replay=3)
+    >>> method = Replay(torch.nn.Linear(2, 2), memory=5, replay=3)
     >>> x, y = torch.zeros(2, 2), torch.zeros(2).long()
     >>> [len(method.observe(x, y)[0]) for _ in range(2)]       # nothing to replay at first
     [2, 5]
@@ -38,18 +36,6 @@ class Replay(Replaying):
 
     id: ClassVar[str] = "er"
     off: ClassVar[dict[str, Any]] = {"replay": 0}
-
-    def __init__(
-        self,
-        model: nn.Module,
-        *,
-        memory: int = 100,
-        replay: int = 10,
-        random_state: int = 0,
-        criterion: Criterion | None = None,
-    ) -> None:
-        super().__init__(model, memory=memory, random_state=random_state, criterion=criterion)
-        self.replay = whole("replay", replay)
 
     def observe(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
         """Append remembered samples, then remember the batch."""

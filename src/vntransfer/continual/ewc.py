@@ -5,7 +5,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from vntransfer.checks import fraction, one_of
+from vntransfer.checks import one_of
 from vntransfer.continual._base import Criterion, seeded
 from vntransfer.continual._fisher import Fisher, diagonal_fisher
 from vntransfer.continual._memory import Pending
@@ -28,16 +28,13 @@ class EWC(Penalized):
     strength
         λ.
     fisher
-        "observed", "sampled", "expected" or "squared_mean" (that public code's): see
-        `vntransfer.continual.diagonal_fisher`.
+        "observed", "sampled" or "squared_mean" (that public code's): see `diagonal_fisher`.
     fisher_samples
         How many samples of a task, its first, are kept until it ends; all that are observed if
         None: with several passes over a task give the number of its samples.
     form
         "separate": every task keeps its anchor (collapsed into one, at no cost). "online" (Schwarz
-        et al. 2018): F = decay F + F_A around the latest parameters.
-    decay
-        Of the online form.
+        et al. 2018): the sum of all F_A around the latest parameters.
     update
         "proximal" or "explicit" steps: see `vntransfer.continual.Quadratic`.
     random_state
@@ -67,7 +64,6 @@ class EWC(Penalized):
         fisher: Fisher = "observed",
         fisher_samples: int | None = None,
         form: Form = "separate",
-        decay: float = 1.0,
         update: Update = "proximal",
         random_state: int = 0,
         criterion: Criterion | None = None,
@@ -77,7 +73,6 @@ class EWC(Penalized):
         self.pending = Pending(fisher_samples)
         self.fisher: Fisher = one_of("fisher", fisher, Fisher)
         self.form: Form = one_of("form", form, Form)
-        self.decay = fraction("decay", decay)
         self.generator = seeded(random_state)
 
     def observe(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
@@ -101,5 +96,4 @@ class EWC(Penalized):
         if self.form == "separate":
             self.quadratic.add(F)
             return
-        old = torch._foreach_mul(self.quadratic.precisions, self.decay)
-        self.quadratic.replace(torch._foreach_add(old, F))
+        self.quadratic.replace(torch._foreach_add(self.quadratic.precisions, F))

@@ -19,7 +19,7 @@ class Freeze(ContinualMethod):
     model, criterion
         See `ContinualMethod`.
     layers
-        Which layers: "upper" (all but the first), "all", or names.
+        Which layers: "upper" (all but the first), or names.
 
     Examples
     --------

@@ -6,37 +6,19 @@ import numpy as np
 import torch
 from scipy.optimize import nnls
 from torch import Tensor, nn
+from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
-from vntransfer.continual._base import Criterion
-from vntransfer.continual._episodic_gradients import (
-    Episodic,
-    loss_gradient,
-    own_gradient,
-    write_gradient,
-)
+from vntransfer.continual._base import Criterion, gradients
+from vntransfer.continual._memory import Episodic, loss_gradient
 
 
 def project(g: Tensor, G: Tensor, margin: float = 0.0) -> Tensor:
-    """Nearest gradient that increases none of the losses with gradients G, to first order.
+    """Nearest gradient to g (P,) that increases no loss with gradients G (T, P), to first order.
 
     min ‖z - g‖² with G z >= 0, by its dual: z = g + G'v where v >= margin minimizes
     ‖g + G'v‖² / 2. With v = margin + u and the spectral square root of GG' that is a non-negative
     least-squares problem of as many unknowns as there are rows; it needs no ridge when GG' is
     singular. A margin moves z inside the allowed cone.
-
-    Parameters
-    ----------
-    g
-        Gradient (P,).
-    G
-        Rows: gradients (T, P) of the losses not to be increased.
-    margin
-        Smallest multiplier.
-
-    Examples
-    --------
-    >>> project(torch.tensor([1.0, -1.0]), torch.tensor([[0.0, 1.0]]))
-    tensor([1., 0.])
     """
     rows, own = G.double(), g.double()
     Q = (rows @ rows.mT).numpy(force=True)
@@ -92,6 +74,6 @@ class GEM(Episodic):
         if not self.memory.tasks:
             return
         G = torch.stack([loss_gradient(self, x, y) for x, y in self.memory.tasks])
-        g = own_gradient(self.parameters)
+        g = parameters_to_vector(gradients(self.parameters))
         if bool((G @ g < 0).any()):
-            write_gradient(self.parameters, project(g, G, self.margin))
+            vector_to_parameters(project(g, G, self.margin), gradients(self.parameters))

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from vntransfer.checks import fraction
 from vntransfer.continual._base import Criterion, refuse_infinite
 from vntransfer.continual._fisher import evaluation
-from vntransfer.continual._layer_recorder import layer_inputs
+from vntransfer.continual._layers import layer_inputs
 from vntransfer.continual._memory import Pending
 from vntransfer.continual._projection import LowRank, Projected
 
@@ -114,16 +114,7 @@ class GPM(Projected):
 
 
 def new_directions(R: Tensor, M: Tensor, share: float) -> Tensor:
-    """Leading directions (p, k) of what M leaves of the rows R (n, p), so that both hold a share.
-
-    Examples
-    --------
-    >>> R = torch.diag(torch.tensor([3.0, 2.0, 1.0]))
-    >>> new_directions(R, torch.eye(3)[:, :1], 0.9).abs()    # 9 of 14, then 13 of 14
-    tensor([[0.],
-            [1.],
-            [0.]])
-    """
+    """Leading directions (p, k) of what M leaves of rows R (n, p), so that both hold a share."""
     missing = share * R.square().sum() - (R @ M).square().sum()
     if missing <= 0:
         return M[:, :0]

@@ -1,16 +1,15 @@
 """Elastic weight consolidation with Kronecker factors."""
 
 from collections.abc import Sequence
-from typing import ClassVar, Literal, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from vntransfer.checks import number, one_of, whole
+from vntransfer.checks import number, whole
 from vntransfer.continual._base import ContinualMethod, Criterion, refuse_infinite, seeded
-from vntransfer.continual._fisher import draw_labels, evaluation
-from vntransfer.continual._layer_recorder import sample_slopes
-from vntransfer.continual._layers import Layer, find_layers
+from vntransfer.continual._fisher import evaluation, sample_labels
+from vntransfer.continual._layers import Layer, find_layers, sample_slopes
 from vntransfer.continual._memory import Pending
 
 
@@ -22,15 +21,6 @@ def kronecker_factors(
     A is the mean of aa' and G that of dd', d the slopes of the loss at the layer's output for the
     given labels. Of a convolution a and d are taken at every position: A sums over positions, G
     is a mean over them (Grosse and Martens 2016).
-
-    Examples
-    --------
-    >>> net = nn.Linear(1, 1, bias=False)
-    >>> _ = nn.init.zeros_(net.weight)
-    >>> half_square = lambda output, y: (output - y).square().mean() / 2
-    >>> x = torch.tensor([[1.0], [3.0]])
-    >>> kronecker_factors(net, find_layers(net), x, net(x).detach() + 2, half_square)
-    [(tensor([[5.]]), tensor([[4.]]))]
     """
     A = [layer.weight.detach().new_zeros(layer.width, layer.width) for layer in layers]
     G = [layer.weight.detach().new_zeros(layer.units, layer.units) for layer in layers]
@@ -61,9 +51,10 @@ class KFAC(ContinualMethod):
         λ tr(G (W - W*) A (W - W*)')
 
     where A sums the mean of aa' (inputs) over the tasks and G is the mean over tasks of the mean
-    of dd' (slopes of the log-likelihood): a sum of Kronecker products has no such form, so that
-    the factors are accumulated instead, in the online manner of one precision and one anchor. No
-    factor 1/2, as in `EWC`. Parameters outside the layers are trained freely.
+    of dd' (slopes of the log-likelihood, labels drawn from the prediction): a sum of Kronecker
+    products has no such form, so that the factors are accumulated instead, in the online manner of
+    one precision and one anchor. No factor 1/2, as in `EWC`. Parameters outside the layers are
+    trained freely.
 
     The step is proximal and exact in the factors' eigenvectors, so that no strength diverges. It
     costs two products with p x p matrices; it is made once for ``every`` steps of the optimizer,
@@ -75,8 +66,6 @@ class KFAC(ContinualMethod):
         See `ContinualMethod`.
     strength
         λ.
-    fisher
-        Labels: "sampled" from the network's prediction (the Fisher information) or "observed".
     fisher_samples
         Samples of a task, its first, that the factors are taken on; all if None.
     every
@@ -114,7 +103,6 @@ class KFAC(ContinualMethod):
         model: nn.Module,
         strength: float = 10.0,
         *,
-        fisher: Literal["sampled", "observed"] = "sampled",
         fisher_samples: int | None = None,
         every: int = 10,
         layers: Sequence[str] | None = None,
@@ -123,7 +111,6 @@ class KFAC(ContinualMethod):
     ) -> None:
         super().__init__(model, criterion=criterion)
         self.strength = number("strength", strength)
-        self.fisher = one_of("fisher", fisher, ("sampled", "observed"))
         self.every = whole("every", every, minimum=1)
         self.pending = Pending(fisher_samples)
         self.generator = seeded(random_state)
@@ -173,8 +160,7 @@ class KFAC(ContinualMethod):
             self._pull()
         x, y = self.pending.take()
         with evaluation(self.model):
-            if self.fisher == "sampled":
-                y = self._draw(x, y)
+            y = sample_labels(self.model, x, y, self.criterion, self.generator)
             factors = kronecker_factors(self.model, self.layers, x, y, self.criterion)
         for layer, both in zip(self.layers, factors, strict=True):
             refuse_infinite(f"inputs or slopes of layer {layer.name!r}", *both)
@@ -188,11 +174,6 @@ class KFAC(ContinualMethod):
     def restored(self) -> None:
         """Name eigenvalues and eigenvectors."""
         self.spectra = [Spectra(*parts) for parts in self.spectra]
-
-    @torch.no_grad()
-    def _draw(self, x: Tensor, y: Tensor) -> Tensor:
-        drawn = draw_labels(self.model, x, y, "sampled", self.criterion, self.generator)
-        return next(drawn)[0]
 
 
 def _decompose(matrix: Tensor) -> tuple[Tensor, Tensor]:

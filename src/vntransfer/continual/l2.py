@@ -12,8 +12,8 @@ from vntransfer.continual._layers import watch_order
 from vntransfer.continual._quadratic import Penalized, Quadratic, Update
 from vntransfer.errors import ArgumentError
 
-Anchoring = Literal["mean", "separate", "last"]
-Layers = Literal["upper", "all"] | Sequence[str]
+Anchoring = Literal["mean", "separate"]
+Layers = Literal["upper"] | Sequence[str]
 
 
 def chosen(method: ContinualMethod, layers: Layers) -> list[bool]:
@@ -22,15 +22,7 @@ def chosen(method: ContinualMethod, layers: Layers) -> list[bool]:
     "upper" are all but the first module with a weight of two or more dimensions; in the forward
     pass, a network that calls another one first is refused. Names are beginnings of parameters'
     names.
-
-    Examples
-    --------
-    >>> model = nn.Sequential(nn.Linear(3, 2), nn.ReLU(), nn.Linear(2, 1))
-    >>> chosen(ContinualMethod(model), "upper")
-    [False, False, True, True]
     """
-    if layers == "all":
-        return [True] * len(method.names)
     owners = [name.rpartition(".")[0] for name in method.names]
     if layers == "upper":
         big = (o for o, p in zip(owners, method.parameters, strict=True) if p.ndim > 1)
@@ -40,7 +32,7 @@ def chosen(method: ContinualMethod, layers: Layers) -> list[bool]:
         method.keep_hooks(watch_order([(o, m, o != first) for o, m in modules.items()]))
         return [owner != first for owner in owners]
     if isinstance(layers, str):
-        raise ArgumentError(f"layers: expected 'upper', 'all' or a list of names, got {layers!r}")
+        raise ArgumentError(f"layers: expected 'upper' or a list of names, got {layers!r}")
     for start in layers:
         if not any(_belongs(name, start) for name in method.names):
             raise ArgumentError(f"layers: no parameter of {start!r}; there are {method.names}")
@@ -52,7 +44,7 @@ def _belongs(name: str, start: str) -> bool:
 
 
 class L2Anchor(Penalized):
-    """Pull all parameters of the upper layers equally to where earlier tasks left them.
+    """Pull all parameters above the first layer equally to where earlier tasks left them.
 
     The penalty λ Σ_i (θ_i - a_i)². It knows nothing about the tasks: what a method with Fisher
     information or divergences reaches beyond it is what that knowledge is worth. A tensor that a
@@ -67,9 +59,6 @@ class L2Anchor(Penalized):
     anchor
         "mean" of the parameters after each task: RSP with a constant in place of the divergence,
         normalized over tasks. "separate": a penalty of λ for every task, so that the pull grows.
-        "last": where the latest task left them.
-    layers
-        "upper" (all but the first, which RSP treats otherwise), "all", or names of layers.
     update
         "proximal" or "explicit" steps: see `vntransfer.continual.Quadratic`.
 
@@ -91,12 +80,11 @@ class L2Anchor(Penalized):
         strength: float = 1.0,
         *,
         anchor: Anchoring = "mean",
-        layers: Layers = "upper",
         update: Update = "proximal",
         criterion: Criterion | None = None,
     ) -> None:
         super().__init__(model, criterion=criterion)
-        self.chosen = chosen(self, layers)
+        self.chosen = chosen(self, "upper")
         self.own = [p for p, mine in zip(self.parameters, self.chosen, strict=True) if mine]
         self.anchor: Anchoring = one_of("anchor", anchor, Anchoring)
         self.quadratic = Quadratic(self.own, strength, update)
@@ -128,8 +116,7 @@ class L2Anchor(Penalized):
             if torch.equal(p, start):
                 continue
             self.counts[i] += 1
-            weight = 1.0 if self.anchor == "last" else 1.0 / self.counts[i]
-            q.anchors[i].lerp_(p, weight)
+            q.anchors[i].lerp_(p, 1.0 / self.counts[i])
             q.precisions[i].fill_(self.counts[i] if self.anchor == "separate" else 1.0)
         self.start = []
         q.changed()

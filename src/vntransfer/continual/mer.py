@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from vntransfer.checks import number, whole
 from vntransfer.continual._base import Criterion
 from vntransfer.continual._memory import Replaying
-from vntransfer.continual._single_sample_steps import DenseSteps
+from vntransfer.continual.descent import DenseSteps
 from vntransfer.errors import ArgumentError
 
 
@@ -18,12 +18,10 @@ class MER(Replaying):
 
     For every incoming sample::
 
-        θ_A = θ
         repeat `steps` times:
             θ_W = θ
             for the sample, then `replay` samples of the memory, one at a time: a step on θ
             θ = θ_W + β (θ - θ_W)
-        θ = θ_A + γ (θ - θ_A)
         show the sample to the memory (reservoir sampling)
 
     A larger batch takes the sample's place as a whole, and as many remembered samples make up each
@@ -34,8 +32,8 @@ class MER(Replaying):
     ----------
     model, criterion
         See `ContinualMethod`.
-    beta, gamma
-        Rates of the two interpolations, within and across batches.
+    beta
+        β; the algorithm's other rate, of an interpolation across batches, is one.
     memory
         Samples kept, for all tasks together.
     replay, steps
@@ -55,7 +53,7 @@ class MER(Replaying):
     """
 
     id: ClassVar[str] = "mer"
-    off: ClassVar[dict[str, Any]] = {"beta": 1.0, "gamma": 1.0, "memory": 0, "steps": 1}
+    off: ClassVar[dict[str, Any]] = {"beta": 1.0, "memory": 0, "steps": 1}
     whole_step: ClassVar[bool] = True
 
     def __init__(
@@ -63,16 +61,16 @@ class MER(Replaying):
         model: nn.Module,
         *,
         beta: float = 0.01,
-        gamma: float = 1.0,
         memory: int = 100,
         replay: int = 10,
         steps: int = 5,
         random_state: int = 0,
         criterion: Criterion | None = None,
     ) -> None:
-        super().__init__(model, memory=memory, random_state=random_state, criterion=criterion)
-        self.beta, self.gamma = number("beta", beta), number("gamma", gamma)
-        self.replay = whole("replay", replay)
+        super().__init__(
+            model, memory=memory, replay=replay, random_state=random_state, criterion=criterion
+        )
+        self.beta = number("beta", beta)
         self.steps = whole("steps", steps, minimum=1)
 
     def observe(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
@@ -87,16 +85,16 @@ class MER(Replaying):
     ) -> Tensor:
         """Learn from one batch; gives its loss before the first step."""
         descend = self._descent(x, y, criterion, optimizer)
-        across = self._copy(self.gamma)
         first: Tensor | None = None
         for _ in range(self.steps):
-            within = self._copy(self.beta)
+            start = [] if self.beta == 1 else [p.detach().clone() for p in self.parameters]
             loss = descend(x, y)
             first = loss if first is None else first
             if len(self.memory) and self.replay:
                 descend(*self.memory.draw(self.replay * len(x)))
-            self._interpolate(within, self.beta)
-        self._interpolate(across, self.gamma)
+            if start:
+                with torch.no_grad():
+                    torch._foreach_lerp_(self.parameters, start, 1 - self.beta)
         self.memory.add(x, y)
         assert first is not None  # at least one step
         return first
@@ -125,11 +123,3 @@ class MER(Replaying):
             return losses[0]
 
         return descend
-
-    def _copy(self, rate: float) -> list[Tensor]:
-        return [] if rate == 1 else [p.detach().clone() for p in self.parameters]
-
-    @torch.no_grad()
-    def _interpolate(self, start: list[Tensor], rate: float) -> None:
-        if start:
-            torch._foreach_lerp_(self.parameters, start, 1 - rate)

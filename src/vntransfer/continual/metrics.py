@@ -70,7 +70,6 @@ def accuracy_matrix(
     stream: Sequence[Task],
     method: ContinualMethod,
     *,
-    seen_only: bool = False,
     callback: Callable[[int, NDArray[np.float64]], object] | None = None,
     **options: Any,
 ) -> Matrix:
@@ -80,8 +79,6 @@ def accuracy_matrix(
     ----------
     model, stream, method
         What learns what how.
-    seen_only
-        Leave the scores of tasks still to come out (NaN).
     callback
         Called with the task's index and its row of scores.
     options
@@ -105,7 +102,7 @@ def accuracy_matrix(
         method.before_task()
         train(model, task, method, **options)
         method.after_task()
-        for j, other in enumerate(stream[: i + 1] if seen_only else stream):
+        for j, other in enumerate(stream):
             R[i, j] = score(model, other)
         if callback is not None:
             callback(i, R[i])

@@ -9,9 +9,14 @@ from torch import Tensor, nn
 
 from vntransfer.checks import one_of
 from vntransfer.continual._base import Criterion, refuse_infinite, seeded
-from vntransfer.continual._fisher import Fisher, diagonal_fisher, draw_labels, evaluation
-from vntransfer.continual._layer_recorder import refuse_silent, sample_slopes
-from vntransfer.continual._layers import Layer, find_layers, watch_order
+from vntransfer.continual._fisher import diagonal_fisher, evaluation, sample_labels
+from vntransfer.continual._layers import (
+    Layer,
+    find_layers,
+    refuse_silent,
+    sample_slopes,
+    watch_order,
+)
 from vntransfer.continual._memory import Pending
 from vntransfer.continual._quadratic import Penalized, Quadratic, Update
 from vntransfer.continual.networks import MultiHead
@@ -21,16 +26,7 @@ Form = Literal["last", "online"]
 
 
 def turn(module: nn.Module, x: Tensor, U: Tensor) -> Tensor:
-    """Features (..., n) of a dense layer, or channels (N, n, height, width) of another, times U.
-
-    Examples
-    --------
-    >>> U = torch.tensor([[0.0, 1.0], [1.0, 0.0]])
-    >>> turn(nn.Linear(2, 2), torch.tensor([[1.0, 2.0]]), U)
-    tensor([[2., 1.]])
-    >>> turn(nn.Conv2d(2, 2, 1), torch.ones(1, 2, 3, 3), U).shape
-    torch.Size([1, 2, 3, 3])
-    """
+    """Features (..., n) of a dense layer, or channels (N, n, height, width) of another, times U."""
     return x @ U if isinstance(module, nn.Linear) else torch.einsum("nchw,cd->ndhw", x, U)
 
 
@@ -70,8 +66,6 @@ class REWC(Penalized):
         "online": earlier tasks' Fisher information is carried over to the new coordinates (the
         diagonal of the rotated matrix, exactly) and added, around the latest parameters. "last":
         that of the latest task alone, as published.
-    fisher
-        Kind of the diagonal: see `vntransfer.continual.diagonal_fisher`.
     fisher_samples
         Samples of a task, its first, for rotation and Fisher information; all if None. With fewer
         samples than a layer has inputs part of U₁ is arbitrary.
@@ -110,7 +104,6 @@ class REWC(Penalized):
         *,
         rotation: Rotation = "corrected",
         form: Form = "online",
-        fisher: Fisher = "sampled",
         fisher_samples: int | None = None,
         layers: Sequence[str] | None = None,
         update: Update = "proximal",
@@ -120,7 +113,6 @@ class REWC(Penalized):
         super().__init__(model, criterion=criterion)
         self.rotation: Rotation = one_of("rotation", rotation, Rotation)
         self.form: Form = one_of("form", form, Form)
-        self.fisher: Fisher = one_of("fisher", fisher, Fisher)
         self.quadratic = Quadratic(self.parameters, strength, update)
         self.pending = Pending(fisher_samples)
         self.generator = seeded(random_state)
@@ -168,7 +160,7 @@ class REWC(Penalized):
             self.model,
             x,
             y,
-            kind=self.fisher,
+            kind="sampled",
             criterion=self.criterion,
             generator=self.generator,
             names=self.names,
@@ -203,9 +195,7 @@ class REWC(Penalized):
         L: list[Tensor | float] = [0.0] * len(self.layers)
         M: list[Tensor | float] = [0.0] * len(self.layers)
         with evaluation(self.model):
-            with torch.no_grad():
-                drawn = draw_labels(self.model, x, y, "sampled", self.criterion, self.generator)
-                labels = next(drawn)[0]
+            labels = sample_labels(self.model, x, y, self.criterion, self.generator)
             for k, inputs, slopes in sample_slopes(
                 self.model, self.layers, x, labels, self.criterion
             ):

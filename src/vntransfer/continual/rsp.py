@@ -11,9 +11,13 @@ from torch.nn import functional
 from vntransfer.checks import number, one_of, whole
 from vntransfer.continual._base import Criterion, refuse_infinite, seeded
 from vntransfer.continual._fisher import evaluation
-from vntransfer.continual._group_anchors import Owned
-from vntransfer.continual._layer_recorder import Tape, layer_fisher, refuse_silent
-from vntransfer.continual._layers import Junction, find_layers, watch_order
+from vntransfer.continual._layers import (
+    Tape,
+    find_layers,
+    layer_fisher,
+    refuse_silent,
+    watch_order,
+)
 from vntransfer.continual._memory import Pending
 from vntransfer.continual._quadratic import Penalized, Quadratic, Update
 from vntransfer.continual._relatedness import (
@@ -22,35 +26,22 @@ from vntransfer.continual._relatedness import (
     StackedMatrices,
     TaskMatrices,
 )
-from vntransfer.continual._unit_groups import Grouping, find_groups
+from vntransfer.continual._unit_groups import Grouping, Junction, Owned, find_groups
 from vntransfer.errors import ArgumentError
 
-Normalize = Literal["tasks", "groups", "none"]
+Normalize = Literal["tasks", "groups"]
 Response = Literal["one_hot", "index"]
 Relatedness = Literal["similar", "reversed", "constant"]
-LARGEST = 50.0
-"""Largest exponent: exp(D) of very different tasks must not overflow."""
 
 
 def _joined(parts: list[Tensor]) -> Tensor:
     return parts[0] if len(parts) == 1 else torch.cat(parts)
 
 
-def relatedness(D: Tensor, kind: Relatedness, temperature: float, over: Normalize) -> Tensor:
-    """Give r (tasks, groups) of divergences D (tasks, groups): Eq. 11 without λ.
-
-    Examples
-    --------
-    >>> D = torch.tensor([[0.0, 1.0], [0.0, 0.0]])
-    >>> relatedness(D, "similar", 1.0, "tasks")
-    tensor([[0.5000, 0.2689],
-            [0.5000, 0.7311]])
-    """
+def relatedness(D: Tensor, kind: Relatedness, over: Normalize) -> Tensor:
+    """Give r (tasks, groups) of divergences D (tasks, groups): Eq. 11 without λ."""
     sign = {"similar": -1.0, "reversed": 1.0, "constant": 0.0}[kind]
-    exponent = sign * D / temperature
-    if over == "none":
-        return exponent.clamp_max(LARGEST).exp()
-    return exponent.softmax(0 if over == "tasks" else 1)
+    return (sign * D).softmax(0 if over == "tasks" else 1)
 
 
 class RSP(Penalized):
@@ -58,7 +49,7 @@ class RSP(Penalized):
 
     While task B is learned, with θ_A the parameters at the end of each earlier task A::
 
-        λ Σ_A Σ_k r_A,k Σ_{i in g_k} (θ_i - θ_A,i)²,   r_A,k = exp(-D_A,k / T) / Z
+        λ Σ_A Σ_k r_A,k Σ_{i in g_k} (θ_i - θ_A,i)²,   r_A,k = exp(-D_A,k) / Z
 
     where g_k are groups of hidden units, found once after the first task, which own the weights
     that go out from them, and D the symmetric von
@@ -85,21 +76,17 @@ class RSP(Penalized):
         Number of groups per hidden layer, at most.
     grouping
         "communities" (Watanabe et al. 2018) or "random".
-    threshold, starts
-        Of the communities: see `vntransfer.continual._unit_groups.find_groups`.
+    threshold
+        Weights above it connect units: a number, or "median" of each layer's weights.
     normalize
-        Z sums over earlier "tasks", over "groups" of a layer, or is one ("none").
+        Z sums over earlier "tasks" or over "groups" of a layer.
     relatedness
         "similar" (Eq. 11), "reversed" (exp(+D)) or "constant" (D is not used).
-    temperature
-        T.
     response
         Classes as "one_hot" columns or as one number, their "index". Real responses are taken as
         they are.
     every
         D is recomputed after so many samples; equal r for all tasks before that.
-    ridge
-        Added to the covariances' diagonals; they are singular without.
     first_layer
         "fisher" or "none".
     fisher_samples
@@ -151,13 +138,10 @@ class RSP(Penalized):
         groups: int = 20,
         grouping: Grouping = "communities",
         threshold: float | Literal["median"] = "median",
-        starts: int = 11,
         normalize: Normalize = "tasks",
         relatedness: Relatedness = "similar",
-        temperature: float = 1.0,
         response: Response = "one_hot",
         every: int = 20,
-        ridge: float = 1e-6,
         first_layer: Literal["fisher", "none"] = "fisher",
         fisher_samples: int | None = None,
         layers: Sequence[str] | None = None,
@@ -169,13 +153,10 @@ class RSP(Penalized):
         self.groups = whole("groups", groups, minimum=1)
         self.grouping: Grouping = one_of("grouping", grouping, Grouping)
         self.threshold = threshold if threshold == "median" else number("threshold", threshold)
-        self.starts = whole("starts", starts, minimum=1)
         self.normalize: Normalize = one_of("normalize", normalize, Normalize)
         self.relatedness: Relatedness = one_of("relatedness", relatedness, Relatedness)
-        self.temperature = number("temperature", temperature, exclusive=True)
         self.response: Response = one_of("response", response, Response)
         self.every = whole("every", every, minimum=2)
-        self.ridge = number("ridge", ridge, exclusive=True)
         self.first_layer = one_of("first_layer", first_layer, ("fisher", "none"))
         self.layers = find_layers(model, layers)
         self.junctions = [Junction(*pair) for pair in pairwise(self.layers)]
@@ -302,7 +283,6 @@ class RSP(Penalized):
                 self.groups,
                 grouping=self.grouping,
                 threshold=self.threshold,
-                starts=self.starts,
                 generator=self.generator,
             )
             for junction in self.junctions
@@ -310,8 +290,7 @@ class RSP(Penalized):
         self._make_blocks()
 
     def _make_blocks(self) -> None:
-        m, ridge = self.n_response, self.ridge
-        self.blocks = [GroupBlocks(labels, m, ridge=ridge) for labels in self.labels]
+        self.blocks = [GroupBlocks(labels, self.n_response) for labels in self.labels]
         self.owned.labels = self.labels
 
     def restored(self) -> None:
@@ -342,10 +321,7 @@ class RSP(Penalized):
     def _penalize(self, divergences: list[Tensor]) -> None:
         """Collapse the penalties of all earlier tasks into one precision and anchor each."""
         like = self.parameters[0]
-        r = [
-            relatedness(D, self.relatedness, self.temperature, self.normalize).to(like)
-            for D in divergences
-        ]
+        r = [relatedness(D, self.relatedness, self.normalize).to(like) for D in divergences]
         places = self.places()
         for p, R, anchor in self.owned.collapse(r):
             place = places[id(p)]
