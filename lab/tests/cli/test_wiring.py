@@ -106,8 +106,8 @@ def seen(
         ),
         (
             "vntransfer_lab.data.fetch.fetch",
-            ["data", "fetch", "--all", "--force", "--unpack"],
-            {"force": True, "unpacked": True},
+            ["data", "fetch", "--all", "--force"],
+            {"force": True},
         ),
     ],
 )

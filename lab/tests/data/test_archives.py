@@ -1,8 +1,7 @@
-"""Hostile and damaged archives leave nothing behind."""
+"""Archives are read whole; damaged ones and bombs are errors."""
 
 import io
 import os
-import stat
 import tarfile
 import zipfile
 from collections.abc import Callable
@@ -11,18 +10,14 @@ from pathlib import Path
 import pytest
 
 from vntransfer.errors import DataError
-from vntransfer_lab.data.archives import Limits, archive_stem, check_whole, members, unpack
+from vntransfer_lab.data import archives
+from vntransfer_lab.data.archives import archive_stem, check_whole, members, read_members
 
-SMALL = Limits(members=5, total=1 << 20, ratio=20, ratio_from=1 << 16)
 
-
-def make_zip(path: Path, content: dict[str, bytes], mode: int = 0) -> Path:
+def make_zip(path: Path, content: dict[str, bytes]) -> Path:
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as box:
         for name, data in content.items():
-            info = zipfile.ZipInfo(name)
-            info.compress_type = zipfile.ZIP_DEFLATED
-            info.external_attr = mode << 16
-            box.writestr(info, data)
+            box.writestr(name, data)
     return path
 
 
@@ -44,93 +39,45 @@ def special(name: str, kind: bytes, target: str = "") -> tarfile.TarInfo:
     return info
 
 
-def refused(archive: Path, match: str, limits: Limits = SMALL) -> None:
-    folder = archive.parent / "out"
-    before = sorted(archive.parent.rglob("*"))
+def refused(archive: Path, match: str) -> None:
     with pytest.raises(DataError, match=match):
-        unpack(archive, folder, limits)
-    assert sorted(archive.parent.rglob("*")) == before
+        list(read_members(archive, lambda name: True))
     with pytest.raises(DataError, match=match):
-        check_whole(archive, limits)
+        check_whole(archive)
 
 
-def test_tar_is_unpacked_whole(tmp_path: Path) -> None:
-    path = make_tar(
+def test_files_of_archives_are_read(tmp_path: Path) -> None:
+    tape = make_tar(
         tmp_path / "a.tar.gz",
         special("./", tarfile.DIRTYPE),
         special("d", tarfile.DIRTYPE),
         ("d/x.txt", b"x" * 5000),
+        special("link", tarfile.SYMTYPE, "/etc/passwd"),
         ("./y", b""),
     )
-    unpack(path, tmp_path / "out")
-    assert (tmp_path / "out/d/x.txt").read_bytes() == b"x" * 5000
-    assert (tmp_path / "out/y").read_bytes() == b""
-    check_whole(path)
+    box = make_zip(tmp_path / "a.zip", {"d/": b"", "d/x.txt": b"x" * 5000, "y": b""})
+    for path in (tape, box):
+        assert dict(read_members(path, lambda name: True)) == {"d/x.txt": b"x" * 5000, "y": b""}
+        assert dict(read_members(path, lambda name: name == "y")) == {"y": b""}
+        check_whole(path)
 
 
-def test_zip_is_unpacked_whole(tmp_path: Path) -> None:
-    path = make_zip(tmp_path / "a.zip", {"d/": b"", "d/x": b"1", "y": b"2"})
-    unpack(path, tmp_path / "new" / "out")
-    assert (tmp_path / "new/out/d/x").read_bytes() == b"1"
-    with pytest.raises(DataError, match="exists"):
-        unpack(path, tmp_path / "new" / "out")
-
-
-@pytest.mark.parametrize(
-    "name", ["/etc/x", "../x", "a/../../x", "..", "C:/x", "a\\..\\..\\x", "//server/x"]
-)
-@pytest.mark.parametrize("kind", ["zip", "tar"])
-def test_names_that_leave_the_folder_are_refused(tmp_path: Path, name: str, kind: str) -> None:
-    if kind == "zip":
-        path = make_zip(tmp_path / "a.zip", {"good": b"1", name: b"2"})
-    else:
-        path = make_tar(tmp_path / "a.tar.gz", ("good", b"1"), (name, b"2"))
-    refused(path, "outside the folder")
-
-
-@pytest.mark.parametrize(
-    "kind",
-    [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE, tarfile.CHRTYPE, tarfile.BLKTYPE],
-)
-def test_links_and_devices_in_a_tar_are_refused(tmp_path: Path, kind: bytes) -> None:
-    path = make_tar(tmp_path / "a.tar.gz", ("good", b"1"), special("bad", kind, "/etc/passwd"))
-    refused(path, "a link or a device")
-
-
-def test_write_through_a_link_is_refused(tmp_path: Path) -> None:
-    link = special("inside", tarfile.SYMTYPE, str(tmp_path))
-    refused(make_tar(tmp_path / "a.tar.gz", link, ("inside/x", b"1")), "a link or a device")
-    assert not (tmp_path / "x").exists()
-
-
-def test_links_in_a_zip_are_refused(tmp_path: Path) -> None:
-    path = make_zip(tmp_path / "a.zip", {"link": b"/etc/passwd"}, mode=stat.S_IFLNK | 0o777)
-    refused(path, "a link or a device")
+def test_files_of_a_folder_are_read(tmp_path: Path) -> None:
+    for name in ("a.txt", "b.txt", "c.png"):
+        (tmp_path / name).write_text(name)
+    found = list(read_members(tmp_path, lambda name: name.endswith(".txt")))
+    assert found == [("a.txt", b"a.txt"), ("b.txt", b"b.txt")]
 
 
 @pytest.mark.parametrize("kind", ["zip", "tar.gz"])
-def test_bombs_are_stopped_while_they_unfold(tmp_path: Path, kind: str) -> None:
-    zeros = bytes(900_000)
+def test_bombs_are_refused(tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archives, "HARMLESS", 1 << 16)
+    zeros = bytes(2_000_000)
     if kind == "zip":
         path = make_zip(tmp_path / "a.zip", {"zeros": zeros})
     else:
         path = make_tar(tmp_path / f"a.{kind}", ("zeros", zeros))
-    assert path.stat().st_size < 10_000
     refused(path, "bomb")
-
-
-def test_total_size_and_count_are_limited(tmp_path: Path) -> None:
-    noise = os.urandom(600_000)
-    refused(make_zip(tmp_path / "a.zip", {"a": noise, "b": noise}), "bomb or a damaged")
-    refused(
-        make_tar(tmp_path / "b.tar.gz", *[(f"n{i}", b"") for i in range(9)]), "too many members"
-    )
-
-
-def test_a_bomb_in_the_headers_is_stopped(tmp_path: Path) -> None:
-    info = tarfile.TarInfo("x")
-    info.pax_headers = {"comment": "a" * 900_000}
-    refused(make_tar(tmp_path / "a.tar.gz", info), "bomb")
 
 
 def shorten(path: Path) -> None:
@@ -155,23 +102,13 @@ def test_damaged_archives_are_refused(
     else:
         path = make_tar(tmp_path / f"a.{kind}", ("noise", noise))
     damage(path)
-    refused(path, "damaged|a link|outside")
+    refused(path, "damaged")
 
 
 def test_a_page_of_html_is_no_archive(tmp_path: Path) -> None:
     path = tmp_path / "a.zip"
     path.write_text("<html>404</html>")
     refused(path, "damaged")
-
-
-def test_repeated_names_are_refused(tmp_path: Path) -> None:
-    path = make_tar(tmp_path / "a.tar.gz", ("x", b"1"), ("x", b"2"))
-    with pytest.raises(DataError, match="there twice"):
-        unpack(path, tmp_path / "out")
-    path = make_tar(tmp_path / "b.tar.gz", ("x", b"1"), ("x/y", b"2"))
-    with pytest.raises(DataError, match="there twice"):
-        unpack(path, tmp_path / "out")
-    assert not (tmp_path / "out").exists()
 
 
 def test_an_encrypted_zip_is_refused(tmp_path: Path) -> None:

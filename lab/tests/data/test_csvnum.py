@@ -84,14 +84,13 @@ def test_a_damaged_binary_form_is_made_anew(tmp_path: Path) -> None:
     np.testing.assert_array_equal(read_numbers(path, columns=4), ROWS)
 
 
-def test_a_cache_that_cannot_be_written_is_named(
+def test_a_cache_that_cannot_be_written_does_no_harm(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "a.csv"
     path.write_bytes(text())
     monkeypatch.setenv("VNT_CACHE", str(path))
-    with pytest.raises(DataError, match="set VNT_CACHE"):
-        read_numbers(path, columns=4)
+    np.testing.assert_array_equal(read_numbers(path, columns=4), ROWS)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 import gzip
 import hashlib
 import io
-import json
 import os
 import shutil
 import signal
@@ -20,7 +19,7 @@ import pytest
 from lab_helpers.server import Server
 from vntransfer.errors import DataError
 from vntransfer_lab.data.fetch import Patience, fetch
-from vntransfer_lab.data.files import check, locate
+from vntransfer_lab.data.files import locate
 from vntransfer_lab.data.registry import Compact, Entry, RemoteFile
 
 BODY = bytes(range(256)) * 1024
@@ -50,11 +49,7 @@ def test_a_good_file_comes_whole(server: Server, tmp_path: Path, mode: str) -> N
     (path,) = fetch(entry(server.url(mode)), tmp_path, patience=TWICE)
     assert path == tmp_path / "toy" / "data.bin"
     assert path.read_bytes() == BODY
-    assert visible(tmp_path) == ["data.bin", "data.bin.vnt.json"]
-    record = json.loads((tmp_path / "toy/data.bin.vnt.json").read_text())
-    assert record["sha256"] == hashlib.sha256(BODY).hexdigest()
-    assert record["size"] == len(BODY)
-    assert record["url"] == server.url(mode)
+    assert visible(tmp_path) == ["data.bin"]
 
 
 def test_progress_is_reported(server: Server, tmp_path: Path) -> None:
@@ -147,7 +142,6 @@ def test_a_mirror_helps(server: Server, tmp_path: Path) -> None:
     urls = [server.url(mode) for mode in ("missing", "corrupt", "cut", "good")]
     (path,) = fetch(entry(*urls), tmp_path, patience=ONCE)
     assert path.read_bytes() == BODY
-    assert json.loads((tmp_path / "toy/data.bin.vnt.json").read_text())["url"] == urls[-1]
 
 
 def test_an_unreachable_server_is_an_error(tmp_path: Path) -> None:
@@ -167,15 +161,6 @@ def test_offline_is_said_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         fetch(entry("http://a.example/x.bin", "http://b.example/x.bin"), tmp_path, patience=patient)
     for part in ("http://a.example/x.bin", "http://b.example", str(tmp_path / "toy")):
         assert part in str(caught.value)
-
-
-def test_without_a_known_hash_it_is_recorded_and_unverified(server: Server, tmp_path: Path) -> None:
-    toy = entry(server.url("good"), known=False)
-    fetch(toy, tmp_path)
-    (found,) = locate(toy, tmp_path)
-    assert check(found) == "unverified"
-    found.path.write_bytes(BODY[:-1] + b"!")
-    assert check(found) == "differs"
 
 
 @pytest.mark.parametrize("name", ["a.csv.gz", "a.zip", "a.tar.gz"])
@@ -202,16 +187,6 @@ def test_a_folder_that_cannot_be_written_is_named(server: Server, tmp_path: Path
     (tmp_path / "file").write_text("not a folder")
     with pytest.raises(DataError, match=r"cannot be written .* --to or VNT_DATA"):
         fetch(entry(server.url("good")), tmp_path / "file" / "data")
-
-
-def test_archives_are_unpacked_on_request(server: Server, tmp_path: Path) -> None:
-    box = io.BytesIO()
-    with zipfile.ZipFile(box, "w") as archive:
-        archive.writestr("in/x.txt", "hello")
-    server.body = box.getvalue()
-    toy = entry(server.url("good", "a.zip"), known=False)
-    fetch(toy, tmp_path, unpacked=True)
-    assert (tmp_path / "toy/a/in/x.txt").read_text() == "hello"
 
 
 def test_what_is_present_is_not_downloaded(server: Server, tmp_path: Path) -> None:
@@ -275,7 +250,7 @@ def test_a_killed_download_leaves_nothing_that_is_taken_for_the_file(
     server.delay = 0.0
     (path,) = fetch(toy, tmp_path)
     assert path.read_bytes() == BODY
-    assert visible(tmp_path) == ["data.bin", "data.bin.vnt.json"]
+    assert visible(tmp_path) == ["data.bin"]
 
 
 def test_two_processes_download_once(server: Server, tmp_path: Path) -> None:

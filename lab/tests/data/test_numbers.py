@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from lab_helpers.makers import MAKERS, csv, ct_csv, folder, landmine_mat, tar, year_rows
 from vntransfer.errors import ArgumentError, DataError, DataWarning
-from vntransfer_lab.data import Domains, grouping, load
+from vntransfer_lab.data import Domains, load, tabular
 from vntransfer_lab.data.families import Shift, load_families
-from vntransfer_lab.data.grouping import file_domains, kmeans_domains, random_groups
 from vntransfer_lab.data.regression import NOISE, NoiseMixture, mixture_noise, two_d_planes
 from vntransfer_lab.data.synthetic import covariance_matrix, load_synthetic
+from vntransfer_lab.data.tabular import kmeans_domains, random_groups
 
 GOLDEN_SYNTHETIC = "1dc2443f45e480df0588b44a5ba99051b69687afce950a549125ce71aa5d788b"
 GOLDEN_PLANES = "306794c9607e078fb484791f4b4b78673e435f49e2ff25f0e957ca3170dde6ae"
@@ -49,10 +49,10 @@ def test_synthetic_moments_are_those_asked_for() -> None:
 
 def test_worlds_differ_in_what_their_name_says() -> None:
     def slopes(shift: Shift, name: str) -> np.ndarray:
-        x, y = load_families({}, shift=shift, n_samples=20_000, noise=0.0, seed=4)[name]
+        x, y = load_families({}, shift=shift, n_samples=20_000, seed=4)[name]
         return np.linalg.lstsq(np.column_stack((x, np.ones(len(x)))), y, rcond=None)[0][:-1]
 
-    worlds = load_families({}, shift="covariate", n_samples=3000, noise=0.0, seed=4)
+    worlds = load_families({}, shift="covariate", n_samples=3000, seed=4)
     (x, y), (other, response) = worlds["w1"], worlds["w2"]
     assert np.abs(x.mean(0) - other.mean(0)).max() > 0.5
     near = ((x[:, None] - other[None, :500]) ** 2).sum(2)
@@ -198,7 +198,7 @@ def test_clusters_of_a_file_are_found_once(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setenv("VNT_CACHE", str(tmp_path / "derived"))
     folder(tmp_path, {"YearPredictionMSD.txt": csv(year_rows(300))})
     first = domains("yearpredictionmsd", tmp_path)
-    monkeypatch.setattr(grouping, "kmeans_domains", None)
+    monkeypatch.setattr(tabular, "kmeans_domains", None)
     for columns in (30, list(range(30))):
         again = domains("yearpredictionmsd", tmp_path, columns=columns)
         for domain, (x, _) in first.items():
@@ -210,15 +210,6 @@ def test_clusters_of_a_file_are_found_once(tmp_path: Path, monkeypatch: pytest.M
     kept.write_bytes(kept.read_bytes()[:50])
     with pytest.raises(TypeError):
         domains("yearpredictionmsd", tmp_path)
-
-
-def test_clusters_of_other_rows_are_others(tmp_path: Path) -> None:
-    file, rng = tmp_path / "a.bin", np.random.default_rng(0)
-    file.write_bytes(b"other rows")
-    X = rng.normal(size=(200, 2)) + np.repeat([[0.0], [5.0]], 100, axis=0)
-    for n_fit in (100, None, 100):
-        found = file_domains(file, X, 2, None, seed=0, n_fit=n_fit)
-        np.testing.assert_array_equal(found, kmeans_domains(X, 2, n_fit=n_fit))
 
 
 def test_damaged_song_is_named(tmp_path: Path) -> None:

@@ -8,9 +8,8 @@ import pytest
 
 from lab_helpers.makers import MAKERS, SMALL
 from vntransfer.errors import ArgumentError
-from vntransfer_lab.data.embedding import embed
 from vntransfer_lab.data.files import locate
-from vntransfer_lab.data.plots import mixture_density, plot
+from vntransfer_lab.data.plots import embed, mixture_density, plot
 from vntransfer_lab.data.registry import DATASETS
 from vntransfer_lab.data.regression import NOISE
 
@@ -92,15 +91,3 @@ def test_examples_of_the_pages_run(name: str, real: Path, monkeypatch: pytest.Mo
     monkeypatch.setenv("VNT_DATA", str(real))
     page = (DOCS / f"{name}.md").read_text(encoding="utf-8")
     run_examples(page)
-
-
-@with_pages
-def test_examples_with_one_s_own_files_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    page = (DOCS / "your-own-files.md").read_text(encoding="utf-8")
-    printed = re.findall(r"print\(.*?\)  # (.*)", page)
-    run_examples(page)
-    assert capsys.readouterr().out.splitlines() == printed
-    assert "your-own-files.md" in (DOCS / "README.md").read_text(encoding="utf-8")

@@ -140,12 +140,6 @@ def make_amazon(root: Path) -> None:
     tar(root / "amazon" / "unprocessed.tar.gz", unprocessed_files())
 
 
-def stars_files() -> Files:
-    lines = [f"good:{i} very_good:1 book:2 #label#:{i}.0" for i in (1, 2, 4, 5)]
-    domains = ("books", "dvd", "electronics", "kitchen")
-    return {f"processed_stars/{d}/all_balanced.review": "\n".join(lines).encode() for d in domains}
-
-
 def make_amazon4(root: Path) -> None:
     rows = [
         {"domain": d, "rating": float(s), "title": "Title", "text": f"some words {s} naïve"}

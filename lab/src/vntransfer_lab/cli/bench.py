@@ -34,7 +34,7 @@ _Scheduler = Annotated[
 ]
 
 
-def _assignments(pairs: list[str]) -> dict[str, Any]:
+def assignments(pairs: list[str]) -> dict[str, Any]:
     """``key=value`` pairs; a value that is no TOML is taken as text."""
     settings = {}
     for pair in pairs:
@@ -130,7 +130,7 @@ def run(
             methods=split(methods),
             targets=split(targets),
             seeds=seeds,
-            settings=_assignments(settings or []),
+            settings=assignments(settings or []),
             out=folder,
             jobs=jobs,
             options=options,

@@ -1,23 +1,20 @@
 """``vnt data``: what data sets there are, where they come from, and getting them."""
 
-import ast
-import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vntransfer.cli.common import progress
-from vntransfer.errors import ArgumentError, DataError, DataWarning
+from vntransfer.cli.common import plain_errors, progress
+from vntransfer.errors import ArgumentError, DataError
 
 if TYPE_CHECKING:
     from vntransfer_lab.data import Domains, TaskStream
     from vntransfer_lab.data.files import Status
     from vntransfer_lab.data.registry import Entry
 
-app = typer.Typer(help="Data sets: list, show, fetch, verify, plot.", no_args_is_help=True)
+app = typer.Typer(help="Data sets: list, show, fetch, plot.", no_args_is_help=True)
 
 From = Annotated[
     Path | None,
@@ -44,13 +41,9 @@ def list_sets(folder: From = None) -> None:
 
 
 @app.command()
-def show(
-    name: Name,
-    folder: From = None,
-    parameters: Parameters = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Do not load it.")] = False,
-) -> None:
+def show(name: Name, folder: From = None, parameters: Parameters = None) -> None:
     """Show what a set is, its files and addresses and, where they are here, how it was built."""
+    from vntransfer_lab.cli.bench import assignments
     from vntransfer_lab.data import load
     from vntransfer_lab.data.files import status
     from vntransfer_lab.data.registry import lookup
@@ -60,10 +53,10 @@ def show(
     typer.echo(f"{entry.name}: {entry.title}\n")
     for line in _about(entry, seen, folder):
         typer.echo(line)
-    if quick or seen.missing:
+    if seen.missing:
         return
-    with _plain_warnings(), progress(of_bytes=True) as advance:
-        loaded = load(name, folder=folder, progress=advance, **_parse(parameters))
+    with plain_errors(), progress(of_bytes=True) as advance:
+        loaded = load(name, folder=folder, progress=advance, **assignments(parameters or []))
     typer.echo(f"\nloaded    {loaded.summary()}")
     for line in _inside(loaded):
         typer.echo(line)
@@ -72,6 +65,8 @@ def show(
 
 def _inside(loaded: "Domains | TaskStream") -> Iterator[str]:
     """Lines on the domains and the response, or on the tasks."""
+    import numpy as np
+
     from vntransfer_lab.data import TaskStream
 
     if isinstance(loaded, TaskStream):
@@ -82,10 +77,10 @@ def _inside(loaded: "Domains | TaskStream") -> Iterator[str]:
         yield f"domain    {domain}: {x.shape[0]} rows, mean response {y.mean():.4g}"
     if set(loaded.targets) != set(loaded):
         yield f"targets   {', '.join(loaded.targets)}"
-    mean, deviation = loaded.response_scale()
+    every = np.concatenate([y.ravel() for _, y in loaded.values()]).astype(np.float64)
     yield (
-        f"response  {loaded.response_name}: mean {mean:.4g}, standard deviation {deviation:.4g}; "
-        "divide an error by the latter for one in standard deviations"
+        f"response  {loaded.response_name}: mean {every.mean():.4g}, standard deviation "
+        f"{every.std():.4g}; divide an error by the latter for one in standard deviations"
     )
 
 
@@ -118,9 +113,6 @@ def fetch(
     force: Annotated[
         bool, typer.Option("--force", help="Also what is present, compact or damaged.")
     ] = False,
-    unpacked: Annotated[
-        bool, typer.Option("--unpack", help="Unpack archives beside themselves, too.")
-    ] = False,
 ) -> None:
     """Download data sets from their official addresses; files that are here are kept."""
     from vntransfer_lab.data.fetch import fetch as fetch_entry
@@ -132,7 +124,7 @@ def fetch(
             continue
         try:
             with progress(of_bytes=True) as advance:
-                paths = fetch_entry(entry, folder, force=force, unpacked=unpacked, progress=advance)
+                paths = fetch_entry(entry, folder, force=force, progress=advance)
         except DataError as error:
             problems.append(entry.name)
             typer.echo(f"vnt: {error}", err=True)
@@ -144,33 +136,6 @@ def fetch(
 
 
 @app.command()
-def verify(
-    names: Annotated[list[str] | None, typer.Argument(help="Default: all that is here.")] = None,
-    folder: From = None,
-) -> None:
-    """Read the files again and compare their hashes with those that are known or recorded."""
-    from vntransfer_lab.data.derived import forget
-    from vntransfer_lab.data.files import locate, status
-
-    entries, wrong = _chosen(names, not names), list[str]()
-    for path in {found.path for entry in entries for found in locate(entry, folder)}:
-        forget(path)
-    for entry in entries:
-        seen = status(entry, folder)
-        if names and seen.missing:
-            wrong += [remote.name for remote in seen.missing]
-            typer.echo(f"{'absent':<11} {entry.name}: {', '.join(r.name for r in seen.missing)}")
-        for found, judged in seen.checks.items():
-            typer.echo(f"{judged:<11} {entry.name}: {found.path}")
-            wrong += [str(found.path)] if judged == "differs" else []
-    if wrong:
-        raise DataError(
-            f"{', '.join(dict.fromkeys(wrong))}: absent, or not the known file; run "
-            "`vnt data fetch NAME --force`"
-        )
-
-
-@app.command()
 def plot(
     name: Name,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Default NAME.svg.")] = None,
@@ -178,11 +143,12 @@ def plot(
     parameters: Parameters = None,
 ) -> None:
     """Draw a set: its domains and responses, or samples of its tasks."""
+    from vntransfer_lab.cli.bench import assignments
     from vntransfer_lab.data.plots import plot as draw
 
     place = out or Path(f"{name}.svg")
-    with _plain_warnings(), progress(of_bytes=True):
-        draw(name, place, folder=folder, **_parse(parameters))
+    with plain_errors():
+        draw(name, place, folder=folder, **assignments(parameters or []))
     typer.echo(str(place))
 
 
@@ -194,31 +160,3 @@ def _chosen(names: list[str] | None, everything: bool) -> "list[Entry]":
     if not names:
         raise ArgumentError("names: none given; name a data set of `vnt data list`, or --all")
     return [lookup(name) for name in names]
-
-
-def _parse(parameters: list[str] | None) -> dict[str, Any]:
-    """Parameters as Python values; what is none stays text.
-
-    >>> _parse(["seed=3", "size=(60, 80)", "sources=other"])
-    {'seed': 3, 'size': (60, 80), 'sources': 'other'}
-    """
-    parsed: dict[str, Any] = {}
-    for text in parameters or []:
-        key, sign, value = text.partition("=")
-        if not sign or not key.isidentifier():
-            raise ArgumentError(f"--set: expected name=value, got {text!r}")
-        try:
-            parsed[key] = ast.literal_eval(value)
-        except (ValueError, SyntaxError):
-            parsed[key] = value
-    return parsed
-
-
-@contextmanager
-def _plain_warnings() -> Iterator[None]:
-    """Say what is to be said about the data in a sentence, not as a line of code."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", DataWarning)
-        yield
-    for warning in caught:
-        typer.echo(f"vnt: note: {warning.message}", err=True)

@@ -5,9 +5,8 @@ from typing import Any
 
 from vntransfer.progress import Progress
 from vntransfer_lab.data.base import Domains, Provenance, StreamTask, TaskStream
-from vntransfer_lab.data.grouping import kmeans_domains
-from vntransfer_lab.data.own_table import table
 from vntransfer_lab.data.regression import mixture_noise
+from vntransfer_lab.data.tabular import kmeans_domains
 
 __all__ = [
     "Domains",
@@ -17,7 +16,6 @@ __all__ = [
     "kmeans_domains",
     "load",
     "mixture_noise",
-    "table",
 ]
 
 
@@ -45,7 +43,7 @@ def load(
     Returns
     -------
     Domains or TaskStream
-        With `provenance` that names the files that were read.
+        With ``provenance`` that names the files that were read.
 
     Examples
     --------

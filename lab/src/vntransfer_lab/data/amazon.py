@@ -1,67 +1,42 @@
 """Amazon reviews (Blitzer et al. 2007) as tf-idf features, stars as response."""
 
+import gzip
+import json
+import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
-from vntransfer.checks import one_of, whole
+from vntransfer.checks import one_of
 from vntransfer.errors import DataError
+from vntransfer_lab.data.archives import damage_named, read_members
 from vntransfer_lab.data.base import Domains, Provenance
-from vntransfer_lab.data.reviews import Review, read_compact_stars, read_intervals, read_official
 
 SEVEN = (
     *("baby", "beauty", "camera_photo", "computer_video_games"),
     *("electronics", "gourmet_food", "grocery"),
 )
+LABELED = ("positive.review", "negative.review")
+FIELD = {
+    name: re.compile(rf"<{name}>\s*(.*?)\s*</{name}>", re.DOTALL)
+    for name in ("rating", "title", "review_text")
+}
+REVIEW = re.compile(r"<review>(.*?)</review>", re.DOTALL)
+INTERVAL_COLUMNS = ("domain", "threshold", "split", "label", "star_min", "star_max", "text")
 
 
-def drop_repeats(reviews: Iterable[Review]) -> list[Review]:
-    """Keep one of equal texts of a domain.
+@dataclass(frozen=True)
+class Review:
+    """One review: its text, and its stars as an interval."""
 
-    Repeats whose intervals of stars overlap are one review seen through several thresholds: the
-    intervals are intersected. Repeats whose stars exclude each other are different reviews and
-    stay.
-
-    Examples
-    --------
-    >>> twice = [Review("baby", "good", 2, 5), Review("baby", "good", 1, 4)]
-    >>> drop_repeats(twice)
-    [Review(domain='baby', text='good', low=2, high=4)]
-    """
-    kept: dict[tuple[str, str | tuple[str, ...]], list[Review]] = {}
-    for review in reviews:
-        seen = kept.setdefault((review.domain, review.text), [])
-        for i, other in enumerate(seen):
-            low, high = max(review.low, other.low), min(review.high, other.high)
-            if low <= high:
-                seen[i] = Review(review.domain, review.text, low, high)
-                break
-        else:
-            seen.append(review)
-    return [review for seen in kept.values() for review in seen]
-
-
-def number_from_interval(low: float, high: float, *, binary: bool = False) -> float | None:
-    """Make one number of an interval of stars.
-
-    Stars: the middle of the interval. Binary, by the rule of Blitzer et al.: 1 for more than
-    three stars, 0 for less; None where the interval does not say which.
-
-    Examples
-    --------
-    >>> number_from_interval(2, 5), number_from_interval(4, 5, binary=True)
-    (3.5, 1.0)
-    >>> number_from_interval(2, 5, binary=True) is None
-    True
-    """
-    if not binary:
-        return (low + high) / 2
-    if low > 3:
-        return 1.0
-    return 0.0 if high < 3 else None
+    domain: str
+    text: str
+    low: float
+    high: float
 
 
 def load_amazon(
@@ -70,7 +45,6 @@ def load_amazon(
     form: Literal["official", "stars", "intervals"],
     sources: Literal["seven", "all"] = "seven",
     response: Literal["stars", "binary"] = "stars",
-    n_words: int = 1000,
 ) -> Domains:
     """Reviews as tf-idf rows over the most frequent words, one domain per product category.
 
@@ -86,28 +60,26 @@ def load_amazon(
         targets are the paper's seven either way.
     response
         "stars", or "binary" (1 above three stars, 0 below; reviews that do not tell are dropped).
-    n_words
-        Size of the vocabulary: the words that occur most often in all loaded domains together.
 
     Returns
     -------
     Domains
-        X a CSR matrix (n, n_words) of float32. ``extras["response_std"]`` is the standard
-        deviation of y over all loaded domains: divide a mean absolute error in stars by it for
-        one in standard deviations.
+        X a CSR matrix (n, 1000) of float32. ``extras["response_std"]`` is the standard deviation
+        of y over all loaded domains: divide a mean absolute error in stars by it for one in
+        standard deviations.
     """
     one_of("sources", sources, ("seven", "all"))
-    one_of("response", response, ("stars", "binary"))
+    binary = one_of("response", response, ("stars", "binary")) == "binary"
     (path,) = files.values()
     read = {"official": read_official, "stars": read_compact_stars, "intervals": read_intervals}
     every = read[form](path)
     reviews = drop_repeats(every)
     wanted = _wanted(reviews, sources, path)
     reviews = [review for review in reviews if review.domain in wanted]
-    numbers = [number_from_interval(r.low, r.high, binary=response == "binary") for r in reviews]
+    numbers = [number_from_interval(r.low, r.high, binary=binary) for r in reviews]
     told = [(r, n) for r, n in zip(reviews, numbers, strict=True) if n is not None]
     reviews, y = [r for r, _ in told], np.array([n for _, n in told])
-    X, words = tf_idf([r.text for r in reviews], n_words)
+    X, words = tf_idf([r.text for r in reviews])
     owner = np.array([r.domain for r in reviews])
     low, high = np.array([r.low for r in reviews]), np.array([r.high for r in reviews])
     rows = {domain: np.flatnonzero(owner == domain) for domain in wanted}
@@ -118,16 +90,20 @@ def load_amazon(
         "1, stop words kept",
     ]
     if form == "intervals":
+        how = (
+            "binary where the interval lies on one side of 3"
+            if binary
+            else "y is the middle of the interval"
+        )
         built.append(
             "stars known only as an interval (one threshold per review, intersected over repeats): "
-            + ("binary where the interval lies on one side of 3" if response == "binary" else "")
-            + ("y is the middle of the interval" if response == "stars" else "")
+            + how
         )
     return Domains(
         "amazon",
         {domain: (X[index], y[index]) for domain, index in rows.items()},
         feature_names=words,
-        response_name="stars" if response == "stars" else "positive",
+        response_name="positive" if binary else "stars",
         targets=SEVEN if set(SEVEN) <= set(wanted) else (),
         provenance=Provenance(tuple(built)),
         extras={
@@ -139,7 +115,7 @@ def load_amazon(
 
 
 def _wanted(reviews: Sequence[Review], sources: str, path: Path) -> tuple[str, ...]:
-    present = Counter(review.domain for review in reviews)
+    present = {review.domain for review in reviews}
     if sources == "all":
         return tuple(sorted(present))
     if lacking := [domain for domain in SEVEN if domain not in present]:
@@ -150,26 +126,48 @@ def _wanted(reviews: Sequence[Review], sources: str, path: Path) -> tuple[str, .
     return SEVEN
 
 
-def tf_idf(
-    texts: Sequence[str | tuple[str, ...]], n_words: int = 1000
-) -> tuple[Any, tuple[str, ...]]:
-    """CSR matrix (n, n_words) of float32 and its words, the most frequent ones.
+def drop_repeats(reviews: Iterable[Review]) -> list[Review]:
+    """Keep one of equal texts of a domain.
 
-    A text is a string, or the tuple of its words. Of equally frequent words those that come first
-    are taken: ``max_features`` of scikit-learn leaves that to a sort that differs from processor to
-    processor.
+    Repeats whose intervals of stars overlap are one review seen through several thresholds: the
+    intervals are intersected. Repeats whose stars exclude each other are different reviews and
+    stay.
+    """
+    kept: dict[tuple[str, str], list[Review]] = {}
+    for review in reviews:
+        seen = kept.setdefault((review.domain, review.text), [])
+        for i, other in enumerate(seen):
+            low, high = max(review.low, other.low), min(review.high, other.high)
+            if low <= high:
+                seen[i] = Review(review.domain, review.text, low, high)
+                break
+        else:
+            seen.append(review)
+    return [review for seen in kept.values() for review in seen]
 
-    Examples
-    --------
-    >>> X, words = tf_idf(["a good book", "good good", "bad book"], 2)
-    >>> words, X.toarray().round(2).tolist()[1]
-    (('book', 'good'), [0.0, 1.0])
+
+def number_from_interval(low: float, high: float, *, binary: bool = False) -> float | None:
+    """Middle of an interval of stars; binary, by the rule of Blitzer et al., 1 above three stars.
+
+    Binary it is 0 below three stars, and None where the interval does not say which.
+    """
+    if not binary:
+        return (low + high) / 2
+    if low > 3:
+        return 1.0
+    return 0.0 if high < 3 else None
+
+
+def tf_idf(texts: Sequence[str], n_words: int = 1000) -> tuple[Any, tuple[str, ...]]:
+    """CSR matrix (n, n_words) of float32 and its words, the most frequent ones of all texts.
+
+    Of equally frequent words those that come first are taken: ``max_features`` of scikit-learn
+    leaves that to a sort that differs from processor to processor.
     """
     from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
 
-    whole("n_words", n_words, minimum=1)
     analyze = CountVectorizer().build_analyzer()
-    split = [list(analyze(text) if isinstance(text, str) else text) for text in texts]
+    split = [list(analyze(text)) for text in texts]
     frequent = Counter(word for words in split for word in words).most_common(n_words)
     if not frequent:
         raise DataError(f"texts: no words in {len(texts)} reviews; give texts with words")
@@ -177,3 +175,106 @@ def tf_idf(
     counts, known = counter.fit_transform(split), counter.get_feature_names_out()
     kept = np.flatnonzero(np.isin(known, [word for word, _ in frequent]))
     return TfidfTransformer().fit_transform(counts[:, kept]), tuple(known[kept])
+
+
+def read_official(path: Path) -> list[Review]:
+    """Labeled reviews of ``unprocessed``, archive or unpacked folder.
+
+    They are positive.review and negative.review of each domain: at most 1000 each, stars 1, 2, 4
+    and 5.
+    """
+    reviews: list[Review] = []
+    contents = read_members(path, lambda name: name.split("/")[-1] in LABELED)
+    for name, content in sorted(contents):
+        domain = _domain_name(name.split("/")[-2] if "/" in name else path.name)
+        reviews += parse_unprocessed(_text(content), domain, f"{path}: {name}")
+    if not reviews:
+        raise DataError(
+            f"{path}: holds none of {', '.join(LABELED)} in a folder per domain; give "
+            "unprocessed.tar.gz, or the folder it unpacks to"
+        )
+    return reviews
+
+
+def _domain_name(folder: str) -> str:
+    return folder.replace("_&_", "_")
+
+
+def _text(content: bytes) -> str:
+    """Decode as UTF-8, or Latin-1 where a file is not: some of the official ones are not."""
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError:
+        return content.decode("latin-1")
+
+
+def parse_unprocessed(text: str, domain: str, where: str = "text") -> list[Review]:
+    """Reviews of a file of ``<review>`` elements; title and text together."""
+    bodies = REVIEW.findall(text)
+    if len(bodies) != text.count("<review>"):
+        raise DataError(
+            f"{where}: {text.count('<review>')} reviews begin but {len(bodies)} end; fetch it again"
+        )
+    return [_review(body, domain, f"{where}, review {i + 1}") for i, body in enumerate(bodies)]
+
+
+def _review(body: str, domain: str, where: str) -> Review:
+    found = {name: pattern.search(body) for name, pattern in FIELD.items()}
+    rating, title, text = found["rating"], found["title"], found["review_text"]
+    if rating is None or text is None:
+        lacking = "rating" if rating is None else "review_text"
+        raise DataError(f"{where}: has no <{lacking}>; fetch it again")
+    stars = _stars(rating[1], where)
+    whole_text = text[1] if title is None else f"{title[1]}\n{text[1]}"
+    return Review(domain, whole_text, stars, stars)
+
+
+def _stars(value: str, where: str) -> float:
+    try:
+        stars = float(value)
+    except ValueError:
+        stars = float("nan")
+    if not 1 <= stars <= 5:
+        raise DataError(f"{where}: rating {value!r}; expected 1 to 5 stars")
+    return stars
+
+
+def read_compact_stars(path: Path) -> list[Review]:
+    """Reviews with exact stars from lines of json: domain, rating, title, text."""
+    reviews = []
+    for number, line in _lines(path):
+        try:
+            row = json.loads(line)
+            stars = _stars(str(row["rating"]), f"{path}, line {number}")
+            text = f"{row['title']}\n{row['text']}"
+            reviews.append(Review(_domain_name(row["domain"]), text, stars, stars))
+        except (json.JSONDecodeError, KeyError, TypeError) as error:
+            raise DataError(f"{path}, line {number}: not a review ({error!r})") from error
+    return reviews
+
+
+def read_intervals(path: Path) -> list[Review]:
+    """Reviews with stars known as an interval, from tab-separated columns with a header."""
+    lines = _lines(path)
+    _, header = next(lines, (0, ""))
+    if tuple(header.split("\t")) != INTERVAL_COLUMNS:
+        raise DataError(f"{path}: columns {header!r}; expected {' '.join(INTERVAL_COLUMNS)}")
+    reviews = []
+    for number, line in lines:
+        cells = line.split("\t")
+        if len(cells) != len(INTERVAL_COLUMNS):
+            raise DataError(
+                f"{path}, line {number}: {len(cells)} columns; expected {len(INTERVAL_COLUMNS)}"
+            )
+        low, high = (_stars(cell, f"{path}, line {number}") for cell in cells[4:6])
+        reviews.append(Review(_domain_name(cells[0]), cells[6], low, high))
+    return reviews
+
+
+def _lines(path: Path) -> Iterator[tuple[int, str]]:
+    try:
+        with damage_named(path), gzip.open(path, "rt", encoding="utf-8", newline="\n") as file:
+            for number, line in enumerate(file, start=1):
+                yield number, line.rstrip("\n")
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path}: not UTF-8 text ({error}); fetch it again") from error

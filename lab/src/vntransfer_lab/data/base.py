@@ -25,19 +25,6 @@ class Provenance:
     A loader gives only ``built``; `vntransfer_lab.data.load` adds the rest from the registry and
     the files that were read.
 
-    Parameters
-    ----------
-    built
-        One line per step of the construction.
-    sources
-        Addresses, the official one first.
-    license, citation
-        As stated by the source.
-    sha256
-        File name -> hash of the files that were read.
-    verified
-        Whether all of them have a hash that is known to be right.
-
     Examples
     --------
     >>> print(Provenance(built=("generated, seed 0",), license="none needed").describe())
@@ -46,12 +33,12 @@ class Provenance:
     files     none read
     """
 
-    built: tuple[str, ...] = ()
-    sources: tuple[str, ...] = ()
+    built: tuple[str, ...] = ()  # one line per step of the construction
+    sources: tuple[str, ...] = ()  # addresses, the official one first
     license: str = ""
     citation: str = ""
-    sha256: Mapping[str, str] = field(default_factory=dict)
-    verified: bool = False
+    sha256: Mapping[str, str] = field(default_factory=dict)  # of the files that were read
+    verified: bool = False  # whether all of them have a hash that is known to be right
 
     def describe(self) -> str:
         """Several lines for people to read."""
@@ -80,16 +67,16 @@ def _check_rows(where: str, x: Features, y: Labels) -> None:
         if values.dtype.kind not in "biuf":
             raise DataError(f"{where}: {letter} has type {values.dtype}; expected numbers")
         if values.dtype.kind == "f" and isinstance(values, np.ndarray):  # not rows made on access
-            _check_finite(f"{where}: {letter}", values, unlabeled=letter == "y")
+            _check_finite(f"{where}: {letter}", values)
 
 
-def _check_finite(where: str, values: NDArray[Any], *, unlabeled: bool) -> None:
-    """Raise unless all values are finite or, where a response may be absent, all are NaN."""
+def _check_finite(where: str, values: NDArray[Any]) -> None:
+    """Raise unless all values are finite."""
     with np.errstate(over="ignore", invalid="ignore"):
         if np.isfinite(values.sum()):  # no temporary as large as the data
             return
     bad = np.argwhere(~np.isfinite(values))
-    if len(bad) and not (unlabeled and np.isnan(values).all()):
+    if len(bad):
         raise DataError(
             f"{where} has {len(bad)} values that are not finite, the first at index "
             f"{tuple(map(int, bad[0]))}; drop or impute these rows"
@@ -100,24 +87,8 @@ def _check_finite(where: str, values: NDArray[Any], *, unlabeled: bool) -> None:
 class Domains(Mapping[str, tuple[Features, Labels]]):
     """Named domains of one data set: a mapping ``{domain: (X, y)}``.
 
-    Parameters
-    ----------
-    name
-        Name in the registry.
-    domains
-        Domain -> (X, y): X an array (n, p) or (n, height, width, ...) or a scipy CSR matrix,
-        y an array with n rows; numbers, finite, n >= 2, the same shape of a row everywhere. A y
-        of nothing but NaN is an unlabeled domain.
-    feature_names
-        One per column of X; empty when the columns have no names (pixels).
-    response_name
-        What y is, with its unit.
-    targets
-        Domains that serve as target by default; empty means each of them.
-    provenance
-        Where it comes from.
-    extras
-        Anything else: test rows, units, scale of the response.
+    X is an array (n, p) or (n, height, width, ...) or a scipy CSR matrix, y an array with n >= 2
+    rows; all numbers are finite and rows have the same shape everywhere.
 
     Examples
     --------
@@ -131,11 +102,11 @@ class Domains(Mapping[str, tuple[Features, Labels]]):
 
     name: str
     domains: Mapping[str, tuple[Features, Labels]]
-    feature_names: tuple[str, ...] = ()
-    response_name: str = "y"
-    targets: tuple[str, ...] = ()
+    feature_names: tuple[str, ...] = ()  # empty when the columns have none (pixels)
+    response_name: str = "y"  # what y is, with its unit
+    targets: tuple[str, ...] = ()  # domains that serve as target by default; empty: each of them
     provenance: Provenance = field(default_factory=Provenance)
-    extras: dict[str, Any] = field(default_factory=dict)
+    extras: dict[str, Any] = field(default_factory=dict)  # test rows, units, anything else
 
     __hash__ = object.__hash__
     __eq__ = object.__eq__
@@ -183,21 +154,6 @@ class Domains(Mapping[str, tuple[Features, Labels]]):
     def __repr__(self) -> str:
         return one_line(f"Domains {short(self.name)}: {self._size()}")
 
-    def response_scale(self) -> tuple[float, float]:
-        """Mean and standard deviation of the responses of all labeled domains together.
-
-        Divide an error in the response's unit by the latter for one in standard deviations.
-
-        Examples
-        --------
-        >>> x, y = np.zeros((2, 1)), np.array([1.0, 3.0])
-        >>> Domains("toy", {"a": (x, y), "b": (x, y)}).response_scale()
-        (2.0, 1.0)
-        """
-        every = np.concatenate([y.ravel() for _, y in self.domains.values()]).astype(np.float64)
-        known = every[np.isfinite(every)]
-        return (float(known.mean()), float(known.std())) if len(known) else (np.nan, np.nan)
-
     def summary(self) -> str:
         """One line: name, number of domains, rows, shape of a row."""
         return f"{self.name}: {self._size()}"
@@ -212,14 +168,7 @@ class Domains(Mapping[str, tuple[Features, Labels]]):
 
 @dataclass(frozen=True, eq=False)
 class StreamTask:
-    """Training and test rows of one task of a stream.
-
-    Examples
-    --------
-    >>> x, y = np.zeros((4, 9)), np.array([0, 1, 0, 1])
-    >>> StreamTask(x, y, x[:2], y[:2], name="first").x_test.shape
-    (2, 9)
-    """
+    """Training and test rows of one task of a stream."""
 
     x: NDArray[Any]
     y: Labels
@@ -241,21 +190,6 @@ class StreamTask:
 class TaskStream:
     """Tasks that arrive one after another, each made anew when it is asked for.
 
-    Parameters
-    ----------
-    name
-        Name in the registry.
-    n_tasks
-        Number of tasks.
-    make
-        Makes task 0 to n_tasks - 1.
-    n_classes
-        Size of a head that serves every task (labels are 0 to n_classes - 1).
-    head_sizes
-        Number of classes of each task where each has its own head.
-    provenance, extras
-        As in `Domains`.
-
     Examples
     --------
     >>> x, y = np.zeros((4, 9)), np.array([0, 1, 0, 1])
@@ -268,9 +202,9 @@ class TaskStream:
 
     name: str
     n_tasks: int
-    make: Callable[[int], StreamTask]
-    n_classes: int
-    head_sizes: tuple[int, ...] | None = None
+    make: Callable[[int], StreamTask]  # makes task 0 to n_tasks - 1
+    n_classes: int  # size of a head that serves every task; labels are 0 to n_classes - 1
+    head_sizes: tuple[int, ...] | None = None  # classes of each task, where each has its own head
     provenance: Provenance = field(default_factory=Provenance)
     extras: dict[str, Any] = field(default_factory=dict)
 

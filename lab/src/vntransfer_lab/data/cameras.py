@@ -11,14 +11,7 @@ THRESHOLD = 0.3
 
 
 def overlap_distances(masks: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """1 - (intersection / union) of all pairs of masks (n, pixels), shape (n, n).
-
-    Examples
-    --------
-    >>> overlap_distances(np.array([[1, 1, 0], [0, 1, 1]], dtype=bool)).round(2)
-    array([[0.  , 0.67],
-           [0.67, 0.  ]])
-    """
+    """1 - (intersection / union) of all pairs of masks (n, pixels), shape (n, n)."""
     flat = masks.reshape(len(masks), -1).astype(np.float32)
     both = (flat @ flat.T).astype(np.float64)  # counts below 2^24: exact
     area = np.diag(both)
@@ -31,12 +24,6 @@ def group_cameras(masks: NDArray[np.bool_]) -> NDArray[np.intp]:
 
     Groups are joined as long as their pictures share, on average over the pairs, at least
     1 - `THRESHOLD` of the union of their masks. A camera that is turned gives several groups.
-
-    Examples
-    --------
-    >>> left, right = np.arange(8) < 4, np.arange(8) >= 4
-    >>> group_cameras(np.stack([left, right, left, right]))
-    array([0, 1, 0, 1])
     """
     from scipy.cluster.hierarchy import fcluster, linkage
     from scipy.spatial.distance import squareform
@@ -57,27 +44,13 @@ def _by_first(labels: NDArray[np.integer]) -> NDArray[np.intp]:
 
 @dataclass(frozen=True)
 class CameraTree:
-    """Hierarchical clustering of cameras.
-
-    Parameters
-    ----------
-    names
-        Names of the cameras.
-    sizes
-        Number of pictures of each.
-    distances
-        Root mean square difference of their mean masks, (cameras, cameras).
-    linkage
-        Ward's tree in the form of scipy, for a dendrogram.
-    domain
-        Domain 0 to k - 1 of each camera, the domain with most pictures first.
-    """
+    """Hierarchical clustering of cameras."""
 
     names: tuple[str, ...]
-    sizes: NDArray[np.intp]
-    distances: NDArray[np.float64]
-    linkage: NDArray[np.float64]
-    domain: NDArray[np.intp]
+    sizes: NDArray[np.intp]  # pictures of each camera
+    distances: NDArray[np.float64]  # root mean square difference of the mean masks of two cameras
+    linkage: NDArray[np.float64]  # Ward's tree in the form of scipy
+    domain: NDArray[np.intp]  # of each camera, 0 to k - 1, the one with most pictures first
 
 
 def weighted_ward(
@@ -85,22 +58,8 @@ def weighted_ward(
 ) -> NDArray[np.float64]:
     """Ward's clustering of points that weigh differently, in the form of scipy's ``linkage``.
 
-    Equal to `scipy.cluster.hierarchy.linkage` for weights of 1, and to repeating every point as
-    often as it weighs.
-
-    Parameters
-    ----------
-    distances
-        Euclidean distances of all pairs, (n, n).
-    weights
-        Weight of each point, (n,).
-
-    Examples
-    --------
-    >>> points = np.array([0.0, 1.0, 5.0])
-    >>> weighted_ward(abs(points[:, None] - points), np.ones(3)).round(2)
-    array([[0. , 1. , 1. , 2. ],
-           [2. , 3. , 5.2, 3. ]])
+    ``distances`` (n, n) are Euclidean. Equal to scipy's for weights of 1, and to repeating every
+    point as often as it weighs.
     """
     n = len(weights)
     weight = np.asarray(weights, dtype=np.float64).copy()
@@ -126,22 +85,7 @@ def camera_domains(masks: NDArray[np.bool_], camera: NDArray[np.generic], k: int
     """Domains of cameras: Ward's clustering of their mean masks, cut at k.
 
     A camera weighs as much as it has pictures: groups of a few odd pictures do not make domains.
-
-    Parameters
-    ----------
-    masks
-        Masks of all pictures, (n, height, width).
-    camera
-        Name or number of the camera of each picture.
-    k
-        Number of domains.
-
-    Examples
-    --------
-    >>> left = np.arange(8).reshape(2, 4) < 4
-    >>> masks = np.stack([left, left, ~left, ~left, ~left])
-    >>> camera_domains(masks, np.array([7, 7, 3, 3, 5]), k=2).domain
-    array([0, 0, 1])
+    ``masks`` (n, height, width) and ``camera``, a name or number, are those of all pictures.
     """
     from scipy.cluster.hierarchy import fcluster
     from scipy.spatial.distance import pdist, squareform

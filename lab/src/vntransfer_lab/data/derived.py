@@ -25,15 +25,15 @@ def user_cache() -> Path:
     return user_cache_path("vntransfer", appauthor=False, opinion=False)
 
 
-def derived_home() -> Path:
-    """Folder of hashes and arrays: ``VNT_CACHE`` or ``derived`` in the user's cache."""
+def _derived_home() -> Path:
     return Path(os.environ.get("VNT_CACHE") or user_cache() / "derived").expanduser()
 
 
 def digest(path: str | Path, algorithm: str = "sha256") -> str:
     """Hash of a file, or of a folder's file names and contents; remembered until it changes."""
     path = Path(path).resolve()
-    memo, stamp = _memo_path(path), _stamp(path)
+    key = hashlib.sha256(str(path).encode()).hexdigest()[:32]
+    memo, stamp = _derived_home() / "hashes" / f"{key}.json", _stamp(path)
     known = _read_memo(memo)
     if known.get("stamp") != stamp:
         known = {"path": str(path), "stamp": stamp}
@@ -42,16 +42,6 @@ def digest(path: str | Path, algorithm: str = "sha256") -> str:
         with suppress(OSError), atomic_write(memo, "w") as file:  # no room to remember: no harm
             json.dump(known, file)
     return str(known[algorithm])
-
-
-def forget(path: str | Path) -> None:
-    """Forget the hashes of a file, so that it is read again."""
-    _memo_path(Path(path).resolve()).unlink(missing_ok=True)
-
-
-def _memo_path(path: Path) -> Path:
-    key = hashlib.sha256(str(path).encode()).hexdigest()[:32]
-    return derived_home() / "hashes" / f"{key}.json"
 
 
 def _read_memo(memo: Path) -> dict[str, object]:
@@ -81,52 +71,30 @@ def _hash(path: Path, algorithm: str) -> str:
     return hashlib.sha256("".join(lines).encode()).hexdigest()
 
 
-def derived_path(kind: str, source: Path, options: Sequence[Any]) -> Path:
-    """Where the array of this kind, source (by content) and options lies or will lie."""
+def remembered(
+    kind: str, source: Path, options: Sequence[Any], make: Callable[[], NDArray[Any]]
+) -> NDArray[Any]:
+    """Read-only memory map of what ``make`` makes of a file or folder, made once.
+
+    It lies in a folder of its ``kind``, under a name made of the source's content and ``options``:
+    everything else that it depends on, version of the code included. Where there is no room to
+    keep it, the array itself is the result.
+    """
     key = hashlib.sha256(json.dumps([digest(source), list(options)]).encode()).hexdigest()[:32]
-    return derived_home() / kind / f"{key}.npy"
+    place = _derived_home() / kind / f"{key}.npy"
+    if (kept := _mapped(place)) is not None:
+        return kept
+    made = make()
+    with suppress(OSError), atomic_write(place) as file:
+        np.save(file, made, allow_pickle=False)
+    kept = _mapped(place)
+    return made if kept is None else kept
 
 
-def mapped(place: Path) -> NDArray[Any] | None:
-    """Read-only memory map of an array on disk; None if it is absent or damaged."""
+def _mapped(place: Path) -> NDArray[Any] | None:
+    """Memory map of an array on disk; None if it is absent or damaged."""
     try:
         array: NDArray[Any] = np.load(place, mmap_mode="r", allow_pickle=False)
     except (OSError, ValueError, EOFError):
         return None
     return array
-
-
-def remembered(
-    kind: str, source: Path, options: Sequence[Any], make: Callable[[], NDArray[Any]]
-) -> NDArray[Any]:
-    """Return an array made from a file: the one that is kept, or a new one, which is then kept.
-
-    Parameters
-    ----------
-    kind
-        What it is; a folder of its own.
-    source
-        File or folder it is made from.
-    options
-        Everything else that it depends on, version of the code included.
-    make
-        Makes it.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> source = Path(tempfile.mkdtemp(), "a.txt")
-    >>> _ = source.write_text("a")
-    >>> for _ in range(2):
-    ...     remembered("squares", source, [1, 3], lambda: print("made") or np.arange(3) ** 2)
-    made
-    array([0, 1, 4])
-    memmap([0, 1, 4])
-    """
-    place = derived_path(kind, source, options)
-    if (kept := mapped(place)) is not None:
-        return kept
-    made = make()
-    with suppress(OSError), atomic_write(place) as file:  # no room to remember: no harm
-        np.save(file, made, allow_pickle=False)
-    return made

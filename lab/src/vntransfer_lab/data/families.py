@@ -14,26 +14,21 @@ _Array = NDArray[np.float64]
 
 Shift = Literal["covariate", "relation", "both"]
 
+N_DOMAINS = 6
 N_FEATURES = 8
 N_WAVES = 6
 GROUPS = 2
-NEAR, FAR = 0.2, 0.9
-"""Standard deviations of a domain's mean, in each column, about that of its group."""
-
-APART = 0.7
-"""Standard deviation of the mean of a group."""
-
-ANGLE = np.pi / 3
-"""How far the relations of the groups turn away from what they have in common."""
+NOISE = 0.3  # standard deviation of what is added to the responses
+NEAR, FAR = 0.2, 0.9  # standard deviations of a domain's mean, in each column, about its group's
+APART = 0.7  # standard deviation of the mean of a group
+ANGLE = np.pi / 3  # how far the relations of the groups turn away from what they have in common
 
 
 def load_families(
     files: Mapping[str, Path],
     *,
     shift: Shift = "covariate",
-    n_domains: int = 6,
     n_samples: int = 400,
-    noise: float = 0.3,
     seed: int = 0,
 ) -> Domains:
     """Domains w1, w2, ... of a world drawn at random; reads no files.
@@ -53,12 +48,8 @@ def load_families(
         Not used.
     shift
         In what domains differ: "covariate", "relation" or "both".
-    n_domains
-        Number of domains.
     n_samples
         Rows per domain.
-    noise
-        Standard deviation of what is added to the responses.
     seed
         Seed of the world.
 
@@ -68,14 +59,13 @@ def load_families(
     <Domains families: 6 domains, 300 rows x 8 features>
     """
     one_of("shift", shift, Shift)
-    whole("n_domains", n_domains, minimum=2)
     whole("n_samples", n_samples, minimum=2)
     rng = np.random.default_rng((seed, get_args(Shift).index(shift)))
     common = _relation(rng)
     own = [_relation(rng) for _ in range(GROUPS)]
     centers = APART * rng.standard_normal((GROUPS, N_FEATURES))
     worlds = {}
-    for i in range(n_domains):
+    for i in range(N_DOMAINS):
         g = i % GROUPS
         spread = NEAR if shift == "relation" else FAR
         mean = spread * rng.standard_normal(N_FEATURES)
@@ -87,12 +77,12 @@ def load_families(
         y = common(x)
         if shift != "covariate":
             y = np.cos(ANGLE) * y + np.sin(ANGLE) * own[g](x)
-        worlds[f"w{i + 1}"] = x, y + noise * rng.standard_normal(n_samples)
+        worlds[f"w{i + 1}"] = x, y + NOISE * rng.standard_normal(n_samples)
     return Domains(
         "families",
         worlds,
         feature_names=tuple(f"x{i + 1}" for i in range(N_FEATURES)),
-        provenance=Provenance(built=(f"random world, shift {shift}, noise {noise}, seed {seed}",)),
+        provenance=Provenance(built=(f"random world, shift {shift}, noise {NOISE}, seed {seed}",)),
     )
 
 

@@ -1,21 +1,17 @@
 """Downloads of data sets by pooch: mirrors, one process at a time, checked, then placed whole."""
 
-import json
 import os
 import shutil
 import time
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urljoin
 
 from vntransfer.errors import DataError
 from vntransfer.progress import Progress
-from vntransfer.storage.files import atomic_write
-from vntransfer_lab.data.archives import archive_stem, check_whole, unpack
-from vntransfer_lab.data.derived import digest
-from vntransfer_lab.data.files import Found, check, data_home, locate, record_path
+from vntransfer_lab.data.archives import check_whole
+from vntransfer_lab.data.files import Found, check, data_home, locate
 from vntransfer_lab.data.registry import Entry, RemoteFile
 
 if TYPE_CHECKING:
@@ -26,24 +22,12 @@ _PIECE = 1 << 16
 
 @dataclass(frozen=True)
 class Patience:
-    """How much of a server to tolerate.
+    """How much of a server to tolerate."""
 
-    Parameters
-    ----------
-    silence
-        Seconds without a byte after which a connection is given up.
-    total
-        Seconds for one address, retries included.
-    retries
-        Further attempts after a lost connection or a wrong hash.
-    most
-        Bytes of a file whose size is not known.
-    """
-
-    silence: float = 30.0
-    total: float = 6 * 3600.0
-    retries: int = 3
-    most: int = 64 << 30
+    silence: float = 30.0  # seconds without a byte after which a connection is given up
+    total: float = 6 * 3600.0  # seconds for one address, retries included
+    retries: int = 3  # further attempts after a lost connection or a wrong hash
+    most: int = 64 << 30  # bytes of a file whose size is not known
 
 
 PATIENCE = Patience()
@@ -54,17 +38,7 @@ class _RefusedError(Exception):
 
 
 class Downloader:
-    """What pooch calls to get one file: guards redirects, size and total time.
-
-    Parameters
-    ----------
-    size
-        Bytes of the file, None where unknown.
-    patience
-        Limits; the total time starts now.
-    progress
-        Called with the name of the file, bytes so far and in all.
-    """
+    """What pooch calls to get one file of ``size`` bytes: guards redirects, size and total time."""
 
     def __init__(self, size: int | None, patience: Patience, progress: Progress | None) -> None:
         self.size, self.patience, self.progress = size, patience, progress
@@ -139,36 +113,14 @@ def fetch(
     folder: str | Path | None = None,
     *,
     force: bool = False,
-    unpacked: bool = False,
     progress: Progress | None = None,
     patience: Patience = PATIENCE,
 ) -> list[Path]:
-    """Download the files of a data set that are absent.
+    """Download the files of a data set that are absent, into ``folder`` or `data_home`.
 
-    Parameters
-    ----------
-    entry
-        Record of the data set.
-    folder
-        Where to put them; default ``VNT_DATA``, else the user's cache.
-    force
-        Download again what is present, compact or damaged.
-    unpacked
-        Unpack archives beside themselves, too.
-    progress
-        Called with the name of a file, bytes so far and in all.
-    patience
-        When to give a server up.
-
-    Returns
-    -------
-    list
-        Paths of the official files.
-
-    Raises
-    ------
-    DataError
-        When no address gives a good file; nothing bad is left in the folder.
+    With ``force`` also those that are present, compact or damaged. ``progress`` is called with the
+    name of a file, bytes so far and in all. Where no address gives a good file, nothing bad is
+    left in the folder.
     """
     root = data_home(folder)
     paths = []
@@ -181,10 +133,6 @@ def fetch(
                 paths.append(_fetch_file(remote, root, force, progress, patience))
             elif found or not remote.optional:
                 paths.append(_present(entry, remote, found, root))
-        for path in paths if unpacked else ():
-            stem = archive_stem(path.name)
-            if stem is not None and not (path.parent / stem).exists():
-                unpack(path, path.parent / stem)
     except OSError as error:
         raise DataError(
             f"{root}: cannot be written ({error}); make room, or choose another folder by --to or "
@@ -217,14 +165,13 @@ def _fetch_file(
     place = root / remote.folder / remote.name
     place.parent.mkdir(parents=True, exist_ok=True)
     staging, problems = place.with_name(f".{place.name}.download"), list[str]()
-    before = _identity(place)
     with FileLock(place.with_name(f".{place.name}.lock")):
-        if place.exists() and (not force or _identity(place) != before):
+        if place.exists() and not force:
             return place  # another process was faster
         for url in remote.urls:
             try:
                 downloader = Downloader(remote.size, patience, progress)
-                _place(_retrieve(url, remote, staging, downloader), url, place)
+                os.replace(_retrieve(url, remote, staging, downloader), place)
                 return place
             except DataError as error:
                 problems.append(str(error))
@@ -234,14 +181,6 @@ def _fetch_file(
         f"{remote.name}: no address gave a good file: {'; '.join(problems)}. Get it by other means "
         f"and put it into {place.parent}"
     )
-
-
-def _identity(place: Path) -> tuple[int, int] | None:
-    try:
-        state = place.stat()
-    except FileNotFoundError:
-        return None
-    return state.st_ino, state.st_mtime_ns
 
 
 def _retrieve(url: str, remote: RemoteFile, staging: Path, downloader: Downloader) -> Path:
@@ -265,16 +204,3 @@ def _retrieve(url: str, remote: RemoteFile, staging: Path, downloader: Downloade
     except (RequestException, ValueError, _RefusedError) as error:
         raise DataError(f"{url}: {error}".replace(f"{staging}{os.sep}", "")) from error
     return path
-
-
-def _place(path: Path, url: str, place: Path) -> None:
-    """Move a checked file to its place, and record what came from where."""
-    os.replace(path, place)
-    note = {
-        "url": url,
-        "size": place.stat().st_size,
-        "sha256": digest(place),
-        "fetched": datetime.now(UTC).isoformat(timespec="seconds"),
-    }
-    with atomic_write(record_path(place), "w") as file:
-        json.dump(note, file, indent=1)

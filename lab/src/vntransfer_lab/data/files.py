@@ -4,7 +4,6 @@ Data files are looked for in ``folder``, in ``VNT_DATA`` or in the user's cache 
 official layout or in a compact form; reading never writes there.
 """
 
-import json
 import os
 import warnings
 from collections.abc import Iterator, Sequence
@@ -107,33 +106,17 @@ def require(entry: Entry, folder: str | Path | None = None) -> list[Found]:
     return list(seen.found)
 
 
-def record_path(path: Path) -> Path:
-    """Return the file beside a download that records its address, size and hash."""
-    return path.with_name(f"{path.name}.vnt.json")
-
-
 def check(found: Found) -> Check:
-    """Compare a file with the hashes that are known for it.
-
-    Returns
-    -------
-    str
-        "verified"; "unverified" where no right hash is known; "differs" where the file has none
-        of the known hashes, or has changed since its download was recorded.
-    """
+    """Compare a file with the hashes that are known for it, if any."""
     remote, compact, name = found.remote, found.remote.compact, found.path.name
     known = list(remote.hashes) if name == remote.name else []
     if compact and name == compact.name and compact.hash:
         known.append(compact.hash)
-    if known:
-        kinds = {text.partition(":")[0] for text in known}
-        same = any(f"{kind}:{digest(found.path, kind)}" in known for kind in kinds)
-        return "verified" if same else "differs"
-    try:
-        recorded = json.loads(record_path(found.path).read_text(encoding="utf-8"))["sha256"]
-    except (OSError, ValueError, KeyError, TypeError):
+    if not known:
         return "unverified"
-    return "unverified" if digest(found.path) == recorded else "differs"
+    kinds = {text.partition(":")[0] for text in known}
+    same = any(f"{kind}:{digest(found.path, kind)}" in known for kind in kinds)
+    return "verified" if same else "differs"
 
 
 @dataclass(frozen=True)
@@ -149,13 +132,7 @@ class Status:
         return {item: check(item) for item in self.found}
 
     def describe(self) -> tuple[str, str]:
-        """State of the set and of its hashes, the worst of its files', for a list.
-
-        Examples
-        --------
-        >>> status(DATASETS["synthetic"]).describe()
-        ('embedded', '-')
-        """
+        """State of the set and of its hashes, the worst of its files'."""
         forms, checks = {item.form for item in self.found}, set(self.checks.values())
         worst = next((form for form in ("partial", "compact", "official") if form in forms), None)
         state = f"present {worst}" if worst else "embedded"

@@ -17,16 +17,10 @@ SIDE = 105
 
 
 class Drawings:
-    """Drawings of one part of Omniglot, one bit per pixel, sorted by alphabet and character.
+    """Drawings of one part of Omniglot, sorted by alphabet, character and drawer.
 
-    Parameters
-    ----------
-    packed
-        Rows of ``numpy.packbits`` over 105 x 105 booleans, True is ink.
-    alphabet, character, drawer
-        Numbers of each drawing.
-    names
-        Names of the alphabets, sorted.
+    ``packed`` holds one bit per pixel, True is ink: rows of ``numpy.packbits`` over 105 x 105
+    booleans. ``names`` are those of the alphabets, sorted.
     """
 
     def __init__(

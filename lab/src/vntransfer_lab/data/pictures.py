@@ -1,29 +1,22 @@
-"""Decode and encode pictures (the only place that needs Pillow) and change their size."""
+"""Decode and encode pictures, change their size, and rows of pictures made on access."""
 
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from io import BytesIO
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from vntransfer.errors import ArgumentError, DataError
 
 
 def decode(content: bytes, where: str, *, mode: str) -> NDArray[np.uint8]:
-    """Pixels of one encoded picture: (height, width) in mode "L", (height, width, 3) in "RGB".
+    """Pixels of one encoded picture: (height, width) in mode "L", (height, width, 3) in "RGB"."""
+    from PIL import Image
 
-    Examples
-    --------
-    >>> from PIL import Image
-    >>> box = BytesIO()
-    >>> Image.new("L", (3, 2), 7).save(box, "png")
-    >>> decode(box.getvalue(), "a picture", mode="L").shape
-    (2, 3)
-    """
-    image = _pillow(where)
     try:
-        with image.open(BytesIO(content)) as picture:
+        with Image.open(BytesIO(content)) as picture:
             return np.asarray(picture.convert(mode), dtype=np.uint8)
     except (OSError, SyntaxError, ValueError) as error:
         raise DataError(f"{where}: not a readable picture ({error})") from error
@@ -31,19 +24,15 @@ def decode(content: bytes, where: str, *, mode: str) -> NDArray[np.uint8]:
 
 def encode(pixels: NDArray[np.uint8]) -> bytes:
     """PNG of gray pixels (height, width)."""
+    from PIL import Image
+
     box = BytesIO()
-    _pillow("picture").fromarray(pixels).save(box, "png", optimize=True)
+    Image.fromarray(pixels).save(box, "png", optimize=True)
     return box.getvalue()
 
 
 def area_resize(pixels: NDArray[Any], height: int, width: int) -> NDArray[np.float32]:
-    """Pictures (..., height, width) of another size: every new pixel averages what it covers.
-
-    Examples
-    --------
-    >>> area_resize(np.array([[0, 0, 3, 9, 9, 9]]), 1, 2)
-    array([[1., 9.]], dtype=float32)
-    """
+    """Pictures (..., height, width) of another size: every new pixel averages what it covers."""
     if min(height, width) < 1:
         raise ArgumentError(f"size: expected at least 1 x 1 pixels, got {height} x {width}")
     pixels = np.asarray(pixels, dtype=np.float32)
@@ -60,11 +49,43 @@ def _area_weights(old: int, new: int) -> NDArray[np.float32]:
     return np.asarray(np.clip(high - low, 0, None) * new / old, dtype=np.float32)
 
 
-def _pillow(where: str) -> Any:
-    try:
-        from PIL import Image
-    except ImportError as error:
-        raise DataError(
-            f"{where}: decoding pictures needs Pillow; install it with pip install ./lab"
-        ) from error
-    return Image
+class LazyRows:
+    """Read-only array (n, ...) whose rows are computed on access.
+
+    Has ``shape``, ``dtype``, ``ndim``, ``len``; indexing with a number, a slice, a list of numbers
+    or a mask gives a plain array, and so does ``numpy.asarray`` (all rows at once).
+    Row i is ``make(keys[i])``, of the given shape and dtype.
+    """
+
+    def __init__(
+        self,
+        keys: Sequence[int] | NDArray[np.integer],
+        shape: tuple[int, ...],
+        dtype: Any,
+        make: Callable[[int], NDArray[Any]],
+    ) -> None:
+        self._keys = np.asarray(keys, dtype=np.intp)
+        self._make = make
+        self.shape = (len(self._keys), *shape)
+        self.dtype: np.dtype[Any] = np.dtype(dtype)
+        self.ndim = len(self.shape)
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def __getitem__(self, index: int | slice | ArrayLike) -> NDArray[Any]:
+        keys = self._keys[index if isinstance(index, int | slice) else np.asarray(index)]
+        if keys.ndim == 0:
+            return self._make(int(keys))
+        rows = np.empty((len(keys), *self.shape[1:]), dtype=self.dtype)
+        for i, key in enumerate(keys):
+            rows[i] = self._make(int(key))
+        return rows
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        if copy is False:
+            raise ValueError("copy: rows are made on access, a copy is needed")
+        return self[:] if dtype is None else self[:].astype(dtype)
+
+    def __repr__(self) -> str:
+        return f"<LazyRows {' x '.join(map(str, self.shape))} {self.dtype}>"

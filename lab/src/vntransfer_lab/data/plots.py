@@ -28,16 +28,11 @@ from vntransfer.storage.files import atomic_write
 from vntransfer_lab.data import load
 from vntransfer_lab.data.base import Domains, TaskStream
 from vntransfer_lab.data.cameras import CameraTree
-from vntransfer_lab.data.embedding import embed
 from vntransfer_lab.data.pictures import area_resize, encode
 from vntransfer_lab.data.regression import NOISE, NoiseMixture, mixture_noise
 
-MOST_DOMAINS = 14
-"""Domains that are drawn: more cannot be distinguished."""
-
-POINTS = 600
-"""Rows of a t-SNE."""
-
+MOST_DOMAINS = 14  # that are drawn: more cannot be distinguished
+POINTS = 600  # rows of a t-SNE
 _CLASSES, _PERMUTED = 10, 5  # columns of a stream's picture, and tasks of a permuted one
 _SIDE = 42.0  # of one of its pictures on the screen
 
@@ -51,27 +46,8 @@ def plot(
     task; TRANCOS: distances and clustering of the cameras, sizes and mean densities of the domains;
     tables: their response and the paper's noise.
 
-    Parameters
-    ----------
-    name
-        A name of the registry.
-    path
-        Where to save; ends in .svg.
-    folder
-        Where the data files are, as in `vntransfer_lab.data.load`.
-    parameters
-        Those of the set.
-
-    Returns
-    -------
-    Path
-        Of the picture.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> plot("synthetic", Path(tempfile.mkdtemp()) / "six.svg", n_samples=50).name
-    'six.svg'
+    ``name``, ``folder`` and ``parameters`` are those of `vntransfer_lab.data.load`; ``path`` ends
+    in .svg and is returned.
     """
     if Path(path).suffix != ".svg":
         raise ArgumentError(f"path: expected a name that ends in .svg, got {str(path)!r}")
@@ -99,14 +75,8 @@ def domain_chart(
 ) -> Panels:
     """t-SNE of the rows beside histograms of the responses, each domain by itself.
 
-    Parameters
-    ----------
-    domains
-        Name -> (X, y).
-    response
-        What y is; years are drawn on a log scale, as in the paper.
-    points
-        Rows of the t-SNE, of all domains together.
+    Years are drawn on a log scale, as in the
+    paper. ``points`` is the number of rows of the t-SNE, of all domains together.
     """
     shown = dict(list(domains.items())[:MOST_DOMAINS])
     responses = {name: np.asarray(y, dtype=np.float64) for name, (_, y) in shown.items()}
@@ -121,6 +91,29 @@ def _embedded(domains: Mapping[str, tuple[Any, Any]], groups: list[str], points:
     group = np.array(groups)[owner]
     series = [Series(name, *places[group == name].T) for name in dict.fromkeys(groups)]
     return Scatter(series, Axis(hidden=True), Axis(hidden=True), title="t-SNE of the rows")
+
+
+def embed(
+    domains: Mapping[str, tuple[Any, NDArray[Any]]], n_points: int, *, seed: int = 0
+) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
+    """t-SNE of a random sample of all rows, shape (n, 2), and the number of each row's domain."""
+    from scipy.sparse import issparse, vstack
+    from sklearn.decomposition import TruncatedSVD
+    from sklearn.manifold import TSNE
+    from sklearn.preprocessing import StandardScaler
+
+    rows = [x for x, _ in domains.values()]
+    owner = np.repeat(np.arange(len(rows)), [x.shape[0] for x in rows])
+    keep = np.sort(np.random.default_rng(seed).permutation(len(owner))[:n_points])
+    if issparse(rows[0]):
+        X = vstack(rows, format="csr")[keep]
+        X = TruncatedSVD(min(50, X.shape[1] - 1), random_state=seed).fit_transform(X)
+    else:
+        X = StandardScaler().fit_transform(np.concatenate(rows)[keep])
+    perplexity = min(30.0, (len(X) - 1) / 3)
+    init = "pca" if X.shape[1] > 1 else "random"  # one feature has one principal component
+    points = TSNE(perplexity=perplexity, init=init, random_state=seed).fit_transform(X)
+    return np.asarray(points, dtype=np.float64), owner[keep]
 
 
 def _bins(responses: Mapping[str, NDArray[np.float64]]) -> int | NDArray[np.float64]:

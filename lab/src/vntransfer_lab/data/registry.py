@@ -23,94 +23,49 @@ from vntransfer_lab.data.base import Domains, TaskStream
 
 @dataclass(frozen=True)
 class Compact:
-    """A file that serves in place of the official one.
-
-    ``partial`` says that it holds only some of the rows: it loads, with a `DataWarning`.
-    """
+    """A file that serves in place of the official one."""
 
     name: str
     hash: str | None = None
-    partial: bool = False
+    partial: bool = False  # holds only some of the rows: it loads, with a `DataWarning`
 
 
 @dataclass(frozen=True)
 class RemoteFile:
-    """One official file of a data set, and under which names it may be found on disk.
+    """One official file of a data set, and under which names it may be found on disk."""
 
-    Parameters
-    ----------
-    name
-        Official file name; the key under which a loader gets the path.
-    folder
-        Folder below the data folder.
-    urls
-        Addresses, the official one first, then mirrors.
-    hashes
-        ``"md5:..."`` or ``"sha256:..."``: that of the official file first, then of other wrappings
-        of the same content. Empty where none is known.
-    size
-        Bytes, where known.
-    also
-        Other official names that serve as well: the unpacked file or folder.
-    compact
-        A compact form.
-    optional
-        Whether the loader can do without.
-    """
-
-    name: str
-    folder: str
-    urls: tuple[str, ...] = ()
+    name: str  # official; the key under which a loader gets the path
+    folder: str  # below the data folder
+    urls: tuple[str, ...] = ()  # the official address first, then mirrors
     hashes: tuple[str, ...] = ()
-    size: int | None = None
-    also: tuple[str, ...] = ()
+    """``"md5:..."`` or ``"sha256:..."``: that of the official file first, then of other wrappings
+    of the same content. Empty where none is known."""
+    size: int | None = None  # bytes
+    also: tuple[str, ...] = ()  # other official names that serve: the unpacked file or folder
     compact: Compact | None = None
-    optional: bool = False
+    optional: bool = False  # whether the loader can do without
 
 
 @dataclass(frozen=True)
 class Entry:
-    """The registry's record of one data set.
-
-    Parameters
-    ----------
-    name, title
-        What to type, and what it is in one line.
-    loader
-        ``"module:function"``, imported when called as ``function(files, **fixed, **parameters)``;
-        ``files`` maps `RemoteFile.name` to the path that was found.
-    kind
-        "domains" and "table" load as `Domains` (a table has one), "stream" as `TaskStream`.
-    files
-        What it reads; empty for generated data.
-    fixed
-        Parameters of the loader that are fixed for this name.
-    origin
-        Address where the data come from; needed where the files themselves have none.
-    license, citation, notes
-        For people.
-    """
+    """The registry's record of one data set."""
 
     name: str
     title: str
     loader: str
-    kind: Literal["domains", "stream", "table"] = "domains"
-    files: tuple[RemoteFile, ...] = ()
+    """``"module:function"``, imported when called as ``function(files, **fixed, **parameters)``;
+    ``files`` maps `RemoteFile.name` to the path that was found."""
+    kind: Literal["domains", "stream", "table"] = "domains"  # a table has one domain
+    files: tuple[RemoteFile, ...] = ()  # empty for generated data
     fixed: Mapping[str, Any] = field(default_factory=dict)
-    origin: str = ""
+    origin: str = ""  # address where the data come from; needed where the files have none
     license: str = "none needed: generated"
     citation: str = ""
     notes: str = ""
 
     @property
     def parameters(self) -> dict[str, str]:
-        """Parameters that can be set, and what the loader's docstring says of them.
-
-        Examples
-        --------
-        >>> lookup("landmine").parameters, lookup("synthetic").parameters["seed"]
-        ({}, 'Seed of all domains. [default: 0]')
-        """
+        """Parameters that can be set, and what the loader's docstring says of them."""
         function, asked = self._loader()
         text = getdoc(function) or ""
         meanings: dict[str, str] = {}
@@ -184,12 +139,6 @@ DATASETS = _read()
 
 
 def lookup(name: str) -> Entry:
-    """Record of a data set.
-
-    Examples
-    --------
-    >>> lookup("synthetic").kind
-    'domains'
-    """
+    """Record of a data set."""
     one_of("name", name, DATASETS)
     return DATASETS[name]

@@ -76,18 +76,12 @@ def mixture_noise(
 
 
 def two_d_planes(
-    n_samples: int = 40_768, *, noise: float = 1.0, seed: int = 0
+    n_samples: int = 40_768, *, seed: int = 0
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Generate 2dplanes from its published formula (Breiman et al. 1984; Torgo).
+    """Features and response of 2dplanes by its published formula (Breiman et al. 1984; Torgo).
 
     x1 is -1 or 1, x2 to x10 are -1, 0 or 1, all equally likely and independent;
     y = 3 + 3 x2 + 2 x3 + x4 + ε if x1 = 1, else y = -3 + 3 x5 + 2 x6 + x7 + ε, ε ~ N(0, 1).
-
-    Examples
-    --------
-    >>> X, y = two_d_planes(4, noise=0, seed=0)
-    >>> y
-    array([-3.,  6.,  4., -7.])
     """
     whole("n_samples", n_samples, minimum=1)
     rng = np.random.default_rng(seed)
@@ -95,7 +89,7 @@ def two_d_planes(
     X = np.column_stack([first, rng.integers(-1, 2, (n_samples, 9)).astype(np.float64)])
     up = 3 + 3 * X[:, 1] + 2 * X[:, 2] + X[:, 3]
     down = -3 + 3 * X[:, 4] + 2 * X[:, 5] + X[:, 6]
-    return X, np.where(first == 1, up, down) + noise * rng.standard_normal(n_samples)
+    return X, np.where(first == 1, up, down) + rng.standard_normal(n_samples)
 
 
 def load_planes(

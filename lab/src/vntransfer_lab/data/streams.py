@@ -6,7 +6,6 @@ draws, of all classes or of its own; its arrays are made when it is asked for.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -14,51 +13,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vntransfer.checks import one_of, whole
-from vntransfer.errors import ArgumentError, DataError
+from vntransfer.errors import ArgumentError
 from vntransfer_lab.data.base import Provenance, StreamTask, TaskStream
-from vntransfer_lab.data.idx import read_images
-from vntransfer_lab.data.notmnist import read_notmnist
+from vntransfer_lab.data.picture_sets import PictureSplit, read_pictures
 
 MAPS, ROWS, TEST_ROWS, CLASSES = 0, 1, 2, 3  # what a random stream is for
 OUTSIDE = -1
-HELD_OUT_SHARE = 6  # one sixth of the training part is held out: 10000 of 60000
-DIGITS_TEST = 500  # of 1797
-
-
-@dataclass(frozen=True)
-class PictureSplit:
-    """Training and test pictures (n, side, side) and labels of one collection."""
-
-    x: NDArray[np.uint8]
-    y: NDArray[np.uint8]
-    x_test: NDArray[np.uint8]
-    y_test: NDArray[np.uint8]
-
-    def held_out(self) -> "PictureSplit":
-        """Only the training part: its last sixth serves as test pictures."""
-        cut = len(self.x) - len(self.x) // HELD_OUT_SHARE
-        return PictureSplit(self.x[:cut], self.y[:cut], self.x[cut:], self.y[cut:])
 
 
 def permutation_map(task: int, side: int, *, seed: int) -> NDArray[np.intp]:
-    """Random permutation of the side² pixels of one task; the first task is permuted too.
-
-    Examples
-    --------
-    >>> permutation_map(0, 2, seed=0)
-    array([2, 0, 1, 3])
-    """
+    """Random permutation of the side² pixels of one task; the first task is permuted too."""
     return np.random.default_rng((seed, task, MAPS)).permutation(side * side)
 
 
 def rotation_angle(task: int, n_tasks: int, *, max_angle: float, seed: int) -> float:
-    """Angle of one task in degrees: uniform in its own n-th part of 0 to ``max_angle``.
-
-    Examples
-    --------
-    >>> [round(rotation_angle(t, 3, max_angle=90, seed=0)) for t in range(3)]
-    [19, 57, 62]
-    """
+    """Angle of one task in degrees: uniform in its own n-th part of 0 to ``max_angle``."""
     part = max_angle / n_tasks
     return part * (task + float(np.random.default_rng((seed, task, MAPS)).random()))
 
@@ -67,11 +36,6 @@ def rotation_map(angle: float, side: int) -> NDArray[np.intp]:
     """For every pixel of the rotated picture the nearest old one, -1 outside.
 
     Counter-clockwise about the center of the picture.
-
-    Examples
-    --------
-    >>> rotation_map(90, 2)
-    array([1, 3, 0, 2])
     """
     cosine, sine = np.cos(np.deg2rad(angle)), np.sin(np.deg2rad(angle))
     center = (side - 1) / 2
@@ -83,29 +47,13 @@ def rotation_map(angle: float, side: int) -> NDArray[np.intp]:
 
 
 def class_parts(n_tasks: int, *, seed: int) -> NDArray[np.intp]:
-    """Classes of each task of a split stream: the ten in random order, dealt in equal parts.
-
-    Examples
-    --------
-    >>> class_parts(5, seed=0)
-    array([[2, 7],
-           [8, 3],
-           [4, 9],
-           [1, 6],
-           [5, 0]])
-    """
+    """Classes of each task of a split stream: the ten in random order, dealt in equal parts."""
     one_of("n_tasks", n_tasks, (1, 2, 5))
     return np.random.default_rng((seed, CLASSES)).permutation(10).reshape(n_tasks, -1)
 
 
 def apply_map(pictures: NDArray[np.uint8], pixels: NDArray[np.intp]) -> NDArray[np.float32]:
-    """Pictures (n, ...) through a pixel map, as rows of numbers from 0 to 1.
-
-    Examples
-    --------
-    >>> apply_map(np.array([[[0, 255], [51, 102]]], dtype=np.uint8), np.array([1, 0, -1, 2]))
-    array([[1. , 0. , 0. , 0.2]], dtype=float32)
-    """
+    """Pictures (n, ...) through a pixel map, as rows of numbers from 0 to 1."""
     flat = pictures.reshape(len(pictures), -1)
     moved = np.take(flat, pixels, axis=1)  # -1 takes the last pixel, zeroed in the next line
     moved[:, pixels == OUTSIDE] = 0
@@ -163,7 +111,7 @@ def load_stream(
         split task; ``extras`` holds ``maps`` (and ``angles``, ``classes``), so that a map can be
         applied to other pictures.
     """
-    pictures = _read(files)
+    pictures = read_pictures(files)
     if held_out:
         pictures = pictures.held_out()
     side = pictures.x.shape[1]
@@ -250,31 +198,3 @@ def _check_rows(
     )
     whole("n_train", n_train, minimum=2, maximum=train)
     return whole("n_test", min(10_000, test) if n_test is None else n_test, minimum=2, maximum=test)
-
-
-def _read(files: Mapping[str, Path]) -> PictureSplit:
-    if not files:
-        return _digits()
-    if "notMNIST_small.tar.gz" in files:
-        return PictureSplit(*read_notmnist(files["notMNIST_small.tar.gz"]))
-    parts = [
-        read_images(files[f"{part}-images-idx3-ubyte.gz"], files[f"{part}-labels-idx1-ubyte.gz"])
-        for part in ("train", "t10k")
-    ]
-    if parts[0][0].shape[1:] != parts[1][0].shape[1:] or len({*parts[0][0].shape[1:]}) != 1:
-        raise DataError(
-            f"{files['train-images-idx3-ubyte.gz']}: pictures of {parts[0][0].shape[1:]} and "
-            f"{parts[1][0].shape[1:]} pixels; expected squares of equal size"
-        )
-    return PictureSplit(*parts[0], *parts[1])
-
-
-def _digits() -> PictureSplit:
-    """Pictures of 8 x 8 pixels that come with scikit-learn; writers are mixed by a fixed seed."""
-    from sklearn.datasets import load_digits
-
-    x, y = load_digits(return_X_y=True)
-    order = np.random.default_rng(0).permutation(len(y))
-    x = np.rint(x[order] * (255 / 16)).astype(np.uint8).reshape(-1, 8, 8)
-    y = y[order].astype(np.uint8)
-    return PictureSplit(x[DIGITS_TEST:], y[DIGITS_TEST:], x[:DIGITS_TEST], y[:DIGITS_TEST])

@@ -2,45 +2,164 @@
 
 import io
 from collections.abc import Callable, Mapping, Sequence
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from vntransfer.errors import DataError
+from vntransfer.checks import whole
+from vntransfer.errors import ArgumentError, DataError
 from vntransfer_lab.data.archives import read_members
 from vntransfer_lab.data.base import Domains, Provenance
-from vntransfer_lab.data.grouping import file_domains, kmeans_words, random_groups, split_rows
+from vntransfer_lab.data.derived import remembered
 from vntransfer_lab.data.numeric_csv import read_numbers
+
+FIT_ROWS = 50_000
+CLUSTERING_VERSION = 1
 
 
 class Rows(NamedTuple):
-    """What a file holds: features, response, and the subject of each row where there are any.
-
-    Rows from ``n_train`` on are for testing; None: no row is.
-    """
+    """What a file holds."""
 
     X: NDArray[Any]
     y: NDArray[Any]
     built: tuple[str, ...] = ()
-    subject: NDArray[Any] | None = None
-    n_train: int | None = None
+    subject: NDArray[Any] | None = None  # of each row
+    n_train: int | None = None  # rows from here on are for testing
 
 
 class Table(NamedTuple):
-    """How a file is read, what its columns are, and how its domains are made by default.
-
-    ``clustered`` is the number of first columns that k-means uses (None: all), ``subject`` what
-    the rows are grouped by instead.
-    """
+    """How a file is read, what its columns are, and how its domains are made by default."""
 
     read: Callable[[Path], Rows]
     features: tuple[str, ...]
     response: str
     k: int = 5
-    clustered: int | None = None
-    subject: str = "subject"
+    clustered: int | None = None  # number of first columns that k-means uses; None: all
+    subject: str = "subject"  # what the rows are grouped by instead
+
+
+def kmeans_domains(
+    X: NDArray[np.floating],
+    k: int = 5,
+    columns: int | Sequence[int] | None = None,
+    *,
+    seed: int = 0,
+    n_fit: int | None = None,
+) -> NDArray[np.intp]:
+    """Domain (0 to k - 1) of every row by k-means, as the paper makes the YearPredictionMSD ones.
+
+    The columns are standardized first: unscaled, the few timbre covariances with the largest
+    variance would decide alone. Domain 0 is the largest, so that numbers do not depend on the
+    random start.
+
+    Parameters
+    ----------
+    X
+        Features, shape (n, p); a memory-mapped array is read in blocks.
+    k
+        Number of domains.
+    columns
+        Columns to cluster on: a number means that many first ones, None all.
+    seed
+        Seed of the sample and of k-means.
+    n_fit
+        The centers are found on the first so many rows (None: all), at most 50000 random ones of
+        them; all rows are then assigned.
+
+    Examples
+    --------
+    >>> X = np.array([[0.0, 5], [0.1, -5], [0.2, 5], [9.0, -5], [9.1, 5]])
+    >>> kmeans_domains(X, 2, columns=1)
+    array([0, 0, 0, 1, 1])
+    """
+    from sklearn.cluster import KMeans
+
+    picked = _columns(columns, X.shape[1])
+    whole("k", k, minimum=1, maximum=len(X))
+    rng = np.random.default_rng(seed)
+    rows = np.sort(rng.permutation(len(X) if n_fit is None else n_fit)[:FIT_ROWS])
+    sample = np.asarray(X[rows][:, picked], dtype=np.float64)
+    mean, deviation = sample.mean(axis=0), sample.std(axis=0)
+    deviation[deviation == 0] = 1
+    model = KMeans(k, n_init=10, random_state=seed).fit((sample - mean) / deviation)
+    blocks = [
+        model.predict((np.asarray(X[i : i + FIT_ROWS][:, picked], np.float64) - mean) / deviation)
+        for i in range(0, len(X), FIT_ROWS)
+    ]
+    labels = np.concatenate(blocks)
+    by_size = np.argsort(-np.bincount(labels, minlength=k), kind="stable")
+    rank = np.empty(k, dtype=np.intp)
+    rank[by_size] = np.arange(k)
+    return np.asarray(rank[labels], dtype=np.intp)
+
+
+def _file_domains(
+    path: Path, rows: "Rows", k: int, columns: int | Sequence[int] | None, seed: int
+) -> NDArray[np.intp]:
+    """`kmeans_domains` of the features of a file; found once, then remembered.
+
+    What is remembered belongs to this content of the file, these arguments, this version of the
+    clustering and of scikit-learn.
+    """
+    width, n_fit = rows.X.shape[1], rows.n_train
+    picked = _columns(columns, width).tolist()
+    options = [CLUSTERING_VERSION, version("scikit-learn"), width, int(k), picked, int(seed)]
+    if n_fit is not None:
+        options.append(n_fit)
+    return remembered(
+        "clusters",
+        path,
+        options,
+        lambda: kmeans_domains(rows.X, k, columns, seed=seed, n_fit=n_fit),
+    )
+
+
+def _kmeans_words(k: int, columns: int | Sequence[int] | None, seed: int) -> str:
+    """Say how domains were made."""
+    which = "all" if columns is None else f"{columns}"
+    if isinstance(columns, int):
+        which = f"the first {columns}"
+    return (
+        f"{k} domains by k-means on {which} columns, standardized, seed {seed}; dom1 is the largest"
+    )
+
+
+def _columns(columns: int | Sequence[int] | None, width: int) -> NDArray[np.intp]:
+    if columns is None:
+        return np.arange(width)
+    picked = np.arange(columns) if isinstance(columns, int) else np.asarray(columns)
+    if (
+        picked.dtype.kind not in "iu"
+        or picked.ndim != 1
+        or not picked.size
+        or not 0 <= picked.min() <= picked.max() < width
+    ):
+        raise ArgumentError(
+            f"columns: expected column numbers 0 to {width - 1} (or how many first ones), "
+            f"got {columns!r}"
+        )
+    return picked.astype(np.intp)
+
+
+def random_groups(subjects: ArrayLike, k: int, *, seed: int) -> NDArray[np.intp]:
+    """Group (0 to k - 1) of every row: whole subjects are dealt at random into k groups.
+
+    The groups' numbers of subjects differ by one at most.
+    """
+    names, subject = np.unique(np.asarray(subjects), return_inverse=True)
+    whole("k", k, minimum=1, maximum=len(names))
+    deal = np.random.default_rng(seed).permutation(len(names)) % k
+    return np.asarray(deal[subject], dtype=np.intp)
+
+
+def _split(
+    X: NDArray[Any], y: NDArray[Any], owner: NDArray[np.intp], k: int
+) -> dict[str, tuple[NDArray[Any], NDArray[Any]]]:
+    """Rows by domain, ``{"dom1": (X, y), ...}``."""
+    return {f"dom{d + 1}": (np.asarray(X[owner == d]), np.asarray(y[owner == d])) for d in range(k)}
 
 
 def load_table(
@@ -80,13 +199,13 @@ def load_table(
     if k == 1:
         return _domains(name, {name: (rows.X, rows.y)}, rows.built)
     columns = table.clustered if columns is None else columns
-    owner = file_domains(path, rows.X, k, columns, seed=seed, n_fit=rows.n_train)
+    owner = _file_domains(path, rows, k, columns, seed)
     train, test = slice(None, rows.n_train), slice(rows.n_train, None)
     extras = {}
     if rows.n_train is not None:
-        extras["test"] = split_rows(rows.X[test], rows.y[test], owner[test], k)
-    domains = split_rows(rows.X[train], rows.y[train], owner[train], k)
-    return _domains(name, domains, (kmeans_words(k, columns, seed), *rows.built), extras)
+        extras["test"] = _split(rows.X[test], rows.y[test], owner[test], k)
+    domains = _split(rows.X[train], rows.y[train], owner[train], k)
+    return _domains(name, domains, (_kmeans_words(k, columns, seed), *rows.built), extras)
 
 
 def load_subjects(files: Mapping[str, Path], *, name: str, k: int = 5, seed: int = 0) -> Domains:
@@ -116,7 +235,7 @@ def load_subjects(files: Mapping[str, Path], *, name: str, k: int = 5, seed: int
     count = len(np.unique(rows.subject))
     how = f"{count} {table.subject}s dealt at random into {k} groups, seed {seed}"
     subjects = {f"dom{d + 1}": rows.subject[owner == d] for d in range(k)}
-    domains = split_rows(rows.X, rows.y, owner, k)
+    domains = _split(rows.X, rows.y, owner, k)
     return _domains(name, domains, (how, *rows.built), {table.subject: subjects})
 
 

@@ -14,12 +14,12 @@ from vntransfer.progress import Progress
 from vntransfer_lab.data.archives import read_members
 from vntransfer_lab.data.base import Domains, Provenance
 from vntransfer_lab.data.cameras import THRESHOLD, camera_domains, group_cameras
-from vntransfer_lab.data.density import density_map, masked_count
 from vntransfer_lab.data.derived import remembered
-from vntransfer_lab.data.lazy_rows import LazyRows
-from vntransfer_lab.data.pictures import area_resize, decode
+from vntransfer_lab.data.pictures import LazyRows, area_resize, decode
 
+N_DOMAINS = 5
 FULL = (480, 640)
+SIGMA = 10.0  # of a dot's Gaussian at full size, smaller in proportion at other sizes
 COARSE = (60, 80)  # masks are compared at this size
 MEASURE_VERSION = 1  # of what is remembered: coarse masks and counts
 SPLITS = ("training", "validation", "test")
@@ -45,14 +45,11 @@ class Scenes:
         """Masks of all pictures, small enough to compare them, (n, height, width)."""
         return self._for_all("masks", progress, lambda i: _resize_mask(self.mask(i), COARSE))
 
-    def counts(
-        self, shape: tuple[int, int], sigma: float, progress: Progress | None
-    ) -> NDArray[np.float64]:
+    def counts(self, shape: tuple[int, int], progress: Progress | None) -> NDArray[np.float64]:
         """Add up the density of every picture inside its mask, at a size."""
 
         def vehicles(i: int) -> float:
-            mask = _resize_mask(self.mask(i), shape)
-            return masked_count(self.dots[i], mask, full=FULL, sigma=sigma)
+            return masked_count(self.dots[i], _resize_mask(self.mask(i), shape))
 
         return self._for_all("counts", progress, vehicles)
 
@@ -156,13 +153,69 @@ def _parse_dots(content: bytes, where: str) -> NDArray[np.float64]:
     return dots - 1  # counted from 1 in the files
 
 
+def _gaussians(
+    centers: NDArray[np.floating], n_pixels: int, n_full: int, sigma: float
+) -> NDArray[np.float64]:
+    """One-dimensional Gaussians sampled at pixel centers, shape (dots, n_pixels).
+
+    What a Gaussian loses beyond the border is given back to its part inside, so that every dot
+    counts exactly 1. Pixel i of the full picture has its center at i; sigma shrinks with the map.
+    """
+    scale = n_pixels / n_full
+    at = (np.asarray(centers, dtype=np.float64) + 0.5) * scale - 0.5
+    exponents = 0.5 * ((np.arange(n_pixels) - at[:, None]) / (sigma * scale)) ** 2
+    exponents -= exponents.min(axis=1, keepdims=True)  # a narrow one keeps its nearest pixel
+    rows = np.exp(-exponents)
+    return np.asarray(rows / rows.sum(axis=1, keepdims=True))
+
+
+def _axes(
+    dots: NDArray[np.floating], shape: tuple[int, ...], full: tuple[int, int], sigma: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Vertical and horizontal Gaussians of all dots; dots outside the picture are an error."""
+    outside = (dots < -0.5) | (dots > np.array(full[::-1]) - 0.5)
+    if outside.any():
+        first = dots[outside.any(axis=1)][0]
+        raise DataError(
+            f"dots: ({first[0]:g}, {first[1]:g}) lies outside the picture of {full[1]} x {full[0]} "
+            "pixels; give x, y at full size, counted from 0"
+        )
+    down, right = (_gaussians(dots[:, 1 - i], shape[i], full[i], sigma) for i in range(2))
+    return down, right
+
+
+def density_map(
+    dots: NDArray[np.floating],
+    shape: tuple[int, int],
+    *,
+    full: tuple[int, int] = FULL,
+    sigma: float = SIGMA,
+) -> NDArray[np.float32]:
+    """Sum of Gaussians centered at the dots, D(q) = Σ N(q; p, σ), one matrix product.
+
+    The map adds up to the number of dots at every shape. ``dots`` (n, 2) are x, y counted from 0
+    and ``sigma`` is in pixels, both at ``full`` size (height, width).
+    """
+    down, right = _axes(dots, shape, full, sigma)
+    return np.asarray(down.T @ right, dtype=np.float32)
+
+
+def masked_count(
+    dots: NDArray[np.floating],
+    mask: NDArray[np.bool_],
+    *,
+    full: tuple[int, int] = FULL,
+    sigma: float = SIGMA,
+) -> float:
+    """Sum of the density inside a mask (height, width), without making the map."""
+    down, right = _axes(dots, mask.shape, full, sigma)
+    return float(np.sum((down @ mask) * right))
+
+
 def load_trancos(
     files: Mapping[str, Path],
     *,
     size: tuple[int, int] | None = None,
-    n_domains: int = 5,
-    sigma: float = 10.0,
-    cameras: Mapping[str, str] | None = None,
     progress: Progress | None = None,
 ) -> Domains:
     """Pictures as X (decoded on access), numbers of vehicles as y, groups of cameras as domains.
@@ -173,13 +226,6 @@ def load_trancos(
         Found files.
     size
         (height, width) of pictures, masks and densities; None: that of the file.
-    n_domains
-        Number of domains.
-    sigma
-        Standard deviation of a dot's Gaussian at 480 x 640, smaller in proportion at other sizes.
-    cameras
-        Mapping picture -> camera, where you have one; None: the file's cameras, else groups of
-        pictures by the overlap of their masks.
     progress
         Called with "trancos masks" or "trancos counts", pictures so far and in all.
 
@@ -196,8 +242,15 @@ def load_trancos(
     coarse = remembered(
         "masks", path, [MEASURE_VERSION, *COARSE], lambda: scenes.coarse_masks(progress)
     )
-    camera, how = _cameras(scenes, coarse, cameras)
-    tree = camera_domains(coarse, camera, n_domains)
+    if scenes.camera is not None:
+        camera, how = scenes.camera, f"{len(np.unique(scenes.camera))} cameras as in the file"
+    else:
+        camera = group_cameras(coarse)
+        how = (
+            f"no cameras in the file: {camera.max() + 1} groups of pictures by average linkage on "
+            f"the overlap of masks, cut at {THRESHOLD:g}"
+        )
+    tree = camera_domains(coarse, camera, N_DOMAINS)
     owner = tree.domain[np.searchsorted(np.unique(camera), camera)]
 
     def photograph(i: int) -> NDArray[np.uint8]:
@@ -211,18 +264,15 @@ def load_trancos(
         return _resize_mask(scenes.mask(i), shape)
 
     def density(i: int) -> NDArray[np.float32]:
-        return density_map(scenes.dots[i], shape, full=FULL, sigma=sigma)
+        return density_map(scenes.dots[i], shape)
 
-    options = [MEASURE_VERSION, *shape, float(sigma)]
-    counts = remembered("counts", path, options, lambda: scenes.counts(shape, sigma, progress))
-    if not (counts <= np.array([len(dots) for dots in scenes.dots]) + 1e-6).all():
-        raise DataError(f"{path}: densities add up to more than their dots; fetch it again")
-    y = np.array(counts)
-    rows = {f"dom{d + 1}": np.flatnonzero(owner == d) for d in range(n_domains)}
+    options = [MEASURE_VERSION, *shape, SIGMA]
+    y = np.array(remembered("counts", path, options, lambda: scenes.counts(shape, progress)))
+    rows = {f"dom{d + 1}": np.flatnonzero(owner == d) for d in range(N_DOMAINS)}
     parts, images = np.array(scenes.split), np.array(scenes.names)
     built = (
-        f"{how}; {n_domains} domains by Ward's clustering of the cameras' mean masks",
-        f"{shape[0]} x {shape[1]} pixels; Gaussians of sigma {sigma:g} at {FULL[0]} x {FULL[1]}, "
+        f"{how}; {N_DOMAINS} domains by Ward's clustering of the cameras' mean masks",
+        f"{shape[0]} x {shape[1]} pixels; Gaussians of sigma {SIGMA:g} at {FULL[0]} x {FULL[1]}, "
         "at the border renormalized to 1",
         "y is the sum of the density inside the mask",
     )
@@ -246,20 +296,3 @@ def _shape(size: tuple[int, int]) -> tuple[int, int]:
     if sides.shape != (2,) or sides.dtype.kind not in "iu" or sides.min() < 1:
         raise ArgumentError(f"size: expected (height, width) in pixels, got {size!r}")
     return int(sides[0]), int(sides[1])
-
-
-def _cameras(
-    scenes: Scenes, masks: NDArray[np.bool_], given: Mapping[str, str] | None
-) -> tuple[NDArray[np.generic], str]:
-    """Camera of every picture, and in words where that comes from."""
-    if given is not None:
-        if lacking := [name for name in scenes.names if name not in given]:
-            raise ArgumentError(f"cameras: has no camera for {len(lacking)} pictures: {lacking[0]}")
-        return np.array([given[name] for name in scenes.names]), "cameras as given"
-    if scenes.camera is not None:
-        return scenes.camera, f"{len(np.unique(scenes.camera))} cameras as in the file"
-    groups = group_cameras(masks)
-    return groups, (
-        f"no cameras in the file: {groups.max() + 1} groups of pictures by average linkage on the "
-        f"overlap of masks, cut at {THRESHOLD:g}"
-    )
