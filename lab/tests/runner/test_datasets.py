@@ -12,7 +12,7 @@ from vntransfer_lab import run
 from vntransfer_lab.errors import PresetError
 from vntransfer_lab.reports.drawings import draw
 from vntransfer_lab.runner.cells import Cell, expand
-from vntransfer_lab.runner.datasets import load_data, parse_data
+from vntransfer_lab.runner.datasets import load_data, parse_data, split_names
 
 
 def test_values_are_read_as_what_they_look_like() -> None:
@@ -20,6 +20,12 @@ def test_values_are_read_as_what_they_look_like() -> None:
         "x",
         {"a": 1, "b": 0.5, "c": True, "d": "word"},
     )
+
+
+def test_parameters_stay_with_their_set() -> None:
+    names = "bike:k=8,seed=1, amazon4,families:shift=both,seed=3"
+    assert split_names(names) == ["bike:k=8,seed=1", "amazon4", "families:shift=both,seed=3"]
+    assert parse_data("mine.csv:domain=01") == ("mine.csv", {"domain": "01"})
 
 
 @pytest.mark.parametrize("text", ["x:a", "x:=1", "x:a=", "x:a=1,a=2", "x:a=1,"])

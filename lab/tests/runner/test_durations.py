@@ -13,7 +13,6 @@ from vntransfer_lab.runner.display import Display
 from vntransfer_lab.runner.durations import (
     FEWEST_CELLS,
     RATE_CELLS,
-    cell_rate,
     parse_seconds,
     seconds_left,
     seconds_text,
@@ -40,23 +39,21 @@ def test_equal_cells_end_when_the_rate_says(
     each: float, jobs: int, finished: int, unfinished: int
 ) -> None:
     ends = [1000 + each / jobs * (i + 1) for i in range(finished)]
-    rate = cell_rate(1000.0, ends)
-    assert rate == pytest.approx(jobs / each, rel=1e-5)
-    left = seconds_left(rate, unfinished, 0.25 * each / jobs)
-    assert left == pytest.approx(max(0.0, unfinished - 0.25) * each / jobs, rel=1e-5)
+    left = seconds_left(1000.0, ends, unfinished, ends[-1] + 0.25 * each / jobs)
+    assert left == pytest.approx(max(0.0, unfinished - 0.25) * each / jobs, rel=1e-4, abs=1e-9)
 
 
 def test_the_rate_is_that_of_the_latest_cells() -> None:
     slow = [100.0 * (i + 1) for i in range(10)]
     quick = [1000.0 + i + 1 for i in range(RATE_CELLS)]
-    assert cell_rate(0.0, slow + quick) == 1.0
-    assert cell_rate(0.0, slow) == 0.01
+    assert seconds_left(0.0, slow + quick, 7, 1050.0) == 7.0
+    assert seconds_left(0.0, slow, 7, 1050.0) == 650.0
 
 
-def test_there_is_no_rate_before_a_few_cells_are_finished() -> None:
+def test_no_time_is_left_before_a_few_cells_are_finished() -> None:
     for finished in range(FEWEST_CELLS):
-        assert cell_rate(0.0, [1.0] * finished) is None
-    assert cell_rate(0.0, [0.0] * FEWEST_CELLS) is None
+        assert seconds_left(0.0, [1.0] * finished, 7, 2.0) is None
+    assert seconds_left(0.0, [0.0] * FEWEST_CELLS, 7, 2.0) is None
 
 
 @pytest.mark.parametrize("terminal", [False, True])

@@ -39,7 +39,7 @@ def changed(path: str, value: Any) -> dict[str, Any]:
         ("experiment", ".smoke", ["experiment: ", "'.smoke'", "did you mean 'smoke'?"]),
         ("experiment", "no.such", ["experiment: cannot import 'no.such'", "No module named 'no'"]),
         ("experiment", "os.path", ["experiment: cannot import 'os.path'"]),
-        ("selection", "orcale", ["smoke: selection: ", "'last_epoch'", "did you mean 'oracle'?"]),
+        ("selection", "orcale", ["smoke: selection: ", "last_epoch", "did you mean 'oracle'?"]),
         ("selection", "fixed", ["smoke: ", "'fixed' cannot choose from the grid of ridge"]),
         ("baseline", "svm", ["smoke: baseline: ", "constant, ridge, boosting", "'svm'"]),
         ("methods", {}, ["smoke: methods: name at least one of"]),

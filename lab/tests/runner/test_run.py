@@ -140,9 +140,18 @@ def test_wrong_arguments_make_no_folder(tmp_path: Path) -> None:
 
 def start(folder: Path, preset: str | Path = "smoke", *more: str) -> "subprocess.Popen[str]":
     command = [*VNT, "bench", "run", str(preset), "--jobs", "2", "--out", str(folder), *more]
-    return subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
-    )
+    # a shell starts jobs in the background with SIGINT ignored, which children inherit
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        return subprocess.Popen(
+            command,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def wait_for_cells(folder: Path, count: int) -> None:

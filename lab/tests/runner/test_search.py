@@ -19,8 +19,7 @@ from vntransfer_lab.errors import PresetError, StoreError
 from vntransfer_lab.runner.cells import Cell, expand
 from vntransfer_lab.runner.preset import check, override, read_preset
 from vntransfer_lab.runner.records import CellOutcome, Record
-from vntransfer_lab.runner.search import Study
-from vntransfer_lab.runner.search_space import Search, size
+from vntransfer_lab.runner.search import Search, Study, size
 from vntransfer_lab.runner.store import read_records
 
 VNT = [sys.executable, "-c", "from vntransfer.cli import main; main()"]

@@ -17,8 +17,8 @@ from typer.testing import CliRunner
 from vntransfer.cli import app
 from vntransfer_lab import report, retry, run
 from vntransfer_lab.errors import StoreError
-from vntransfer_lab.runner.lock import only_writer
 from vntransfer_lab.runner.provenance import read_provenance, revision
+from vntransfer_lab.runner.running import only_writer
 from vntransfer_lab.runner.store_file import STORE_NAME
 from vntransfer_lab.runner.watch import Snapshot, look
 
@@ -30,7 +30,7 @@ UNPRIVILEGED = """
     if os.getuid() == 0:
         os.setuid(65534)
     seen = look(sys.argv[1])
-    print(seen.state, seen.cells, [cell.label for cell in seen.running.cells])
+    print(seen.state, seen.total("pending"), [cell.label for cell in seen.running.cells])
 """
 
 
@@ -73,7 +73,7 @@ def test_a_run_is_seen_while_it_lives_when_it_is_dead_and_to_its_end(
     folder = tmp_path / "run"
     runner = start("run", patient, "--jobs", "2", "--out", folder)
     seen = until_running(folder, 2)
-    assert (seen.state, seen.total("pending"), seen.seconds_left) == ("running", 2, None)
+    assert (seen.state, seen.total("pending"), seen.left) == ("running", 2, None)
     text = watch_once(folder)
     assert "running: 0 of 2 cells, for" in text
     assert "running (local, 2 at once):" in text
@@ -138,17 +138,16 @@ def test_time_left_follows_from_the_cells_that_this_invocation_finished(tmp_path
         ended = began + (25 * (i - 3) if i > 3 else -50)  # the first four: an earlier invocation
         connection.execute("UPDATE times SET ended = ? WHERE cell = ?", (ended, cell))
     connection.commit()
-    assert look(tmp_path).seconds_left is None  # nobody works on it
+    assert look(tmp_path).left is None  # nobody works on it
     with only_writer(tmp_path):
-        seen = replace(look(tmp_path), taken=began + 110)
-    assert seen.rate == pytest.approx(1 / 25)
-    assert seen.seconds_left == pytest.approx(2 * 25 - 10)
-    assert "2.4 cells per minute, about 40 s left" in seen.headline()
+        seen = look(tmp_path)
+    assert seen.left == pytest.approx(2 * 25 - (seen.taken - began - 100))
+    assert ", about 50 s left" in replace(seen, left=50.0).headline()
     connection.execute("DELETE FROM times WHERE ended > ?", (began + 60,))
     connection.commit()
     connection.close()
     with only_writer(tmp_path):
-        assert look(tmp_path).rate is None  # two cells say nothing yet
+        assert look(tmp_path).left is None  # two cells say nothing yet
 
 
 def test_every_invocation_is_recorded(troubled: Path, tmp_path: Path) -> None:

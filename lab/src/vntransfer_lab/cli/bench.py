@@ -120,7 +120,6 @@ def run(
     """Run an experiment; cells that are finished already are not computed again."""
     from vntransfer_lab.runner import run as runner
     from vntransfer_lab.runner.display import Display
-    from vntransfer_lab.runner.plan import left_text
 
     folder = out or runner.default_folder(preset)
     with _stoppable(folder), Display() as display:
@@ -135,8 +134,11 @@ def run(
             jobs=jobs,
             options=options,
         )
-    if budget is not None and summary.left is not None and summary.left.cells:
-        typer.echo(left_text(summary.left, budget))
+    if summary.left:
+        typer.echo(
+            f"--budget {budget}: time is up, {summary.left} cells were not started.\n"
+            "Rerun the same command to resume."
+        )
     _conclude(summary)
 
 

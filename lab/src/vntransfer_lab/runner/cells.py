@@ -6,58 +6,36 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
 from itertools import product
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from vntransfer.checks import one_of
 from vntransfer_lab.errors import PresetError
 from vntransfer_lab.runner.kinds import load_kind
-from vntransfer_lab.runner.preset import Preset
 from vntransfer_lab.runner.schema import Settings
+
+if TYPE_CHECKING:
+    from vntransfer_lab.runner.preset import Preset
 
 
 def canonical_json(value: Any) -> str:
-    """JSON text that is the same for equal values.
-
-    Examples
-    --------
-    >>> canonical_json({"b": 1.0, "a": [True]})
-    '{"a":[true],"b":1.0}'
-    """
+    """JSON text that is the same for equal values."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Identity:
-    """Everything that determines the result of a cell.
-
-    Parameters
-    ----------
-    experiment, version
-        Kind of experiment; version of the kind and of the method, as "kind.method".
-    data, data_hash
-        Data set and the hash of what the cell reads of it.
-    target
-        Target or stream.
-    method, hyper
-        Method and its settings.
-    seed
-        Seed of everything random in the cell.
-    selection
-        The rule that chooses among hyper-parameters and epochs.
-    settings
-        Settings of the experiment, with the values of this condition.
-    """
+    """Everything that determines the result of a cell."""
 
     experiment: str
-    version: str
+    version: str  # of the kind and of the method, as "kind.method"
     data: str
-    data_hash: str
-    target: str
+    data_hash: str  # of what the cell reads of the data
+    target: str  # or stream
     method: str
-    hyper: Settings
+    hyper: Settings  # of the method
     seed: int
-    selection: str
-    settings: Settings
+    selection: str  # the rule that chooses among hyper-parameters and epochs
+    settings: Settings  # of the experiment, with the values of this condition
 
 
 IDENTITY = tuple(field.name for field in fields(Identity))
@@ -65,17 +43,10 @@ IDENTITY = tuple(field.name for field in fields(Identity))
 
 @dataclass(frozen=True, kw_only=True)
 class Cell(Identity):
-    """One computation of a run.
+    """One computation of a run."""
 
-    Parameters
-    ----------
-    condition
-        Names of the settings that the preset's grid varies.
-    given
-        Pairs (key, metric) of the cells that came first (see `Kind`), without those that failed.
-    """
-
-    condition: tuple[str, ...] = ()
+    condition: tuple[str, ...] = ()  # names of the settings that the preset's grid varies
+    # pairs (key, metric) of the cells that came first (see `Kind`), without those that failed
     given: tuple[tuple[str, float], ...] = ()
 
     @cached_property
@@ -92,34 +63,13 @@ class Cell(Identity):
 
 
 def points(fixed: Settings, grid: Mapping[str, list[Any]]) -> Iterator[Settings]:
-    """All settings of a grid, in the order of the file.
-
-    Examples
-    --------
-    >>> list(points({"a": 0, "b": 5}, {"a": [1, 2]}))
-    [{'a': 1, 'b': 5}, {'a': 2, 'b': 5}]
-    """
+    """All settings of a grid, in the order of the file."""
     for values in product(*grid.values()):
         yield {**fixed, **dict(zip(grid, values, strict=True))}
 
 
-def expand(preset: Preset) -> list[Cell]:
-    """All cells of a preset, in a fixed order, each once.
-
-    Raises
-    ------
-    PresetError
-        A target does not exist.
-    DataError
-        A data set is absent.
-
-    Examples
-    --------
-    >>> from vntransfer_lab.runner.preset import load_preset
-    >>> cells = expand(load_preset("smoke", methods=["constant"], seeds=2, targets=["s1"]))
-    >>> [(cell.target, cell.method, cell.seed) for cell in cells]
-    [('s1', 'constant', 0), ('s1', 'constant', 1)]
-    """
+def expand(preset: "Preset") -> list[Cell]:
+    """All cells of a preset, in a fixed order, each once."""
     kind = load_kind(preset.experiment)
     cells: dict[str, Cell] = {}
     known: set[str] = set()

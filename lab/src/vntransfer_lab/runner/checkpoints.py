@@ -27,13 +27,7 @@ SECONDS = 20.0
 
 
 def checkpoint_seconds() -> float:
-    """Read how often checkpoints are written.
-
-    Examples
-    --------
-    >>> checkpoint_seconds()
-    20.0
-    """
+    """Read how often checkpoints are written."""
     said = os.environ.get(SECONDS_VARIABLE, str(SECONDS))
     try:
         seconds = float(said)
@@ -47,17 +41,8 @@ def checkpoint_seconds() -> float:
 class CellCheckpoint:
     """Where a cell that is computed keeps its state, and how long it took so far.
 
-    Parameters
-    ----------
-    folder
-        Folder of the checkpoints of all cells; None: the cell keeps nothing.
-    key
-        Of the cell.
-
-    Attributes
-    ----------
-    place : Paced or None
-        The cell's own folder: ``run(cell, place)`` of its kind writes states there.
+    ``folder`` holds the checkpoints of all cells (None: the cell keeps nothing); ``place`` is the
+    cell's own part of it, into which ``run(cell, place)`` of its kind writes states.
     """
 
     def __init__(self, folder: Path | None, key: str) -> None:
@@ -99,24 +84,8 @@ def drop(folder: Path, key: str) -> None:
 def tidy(folder: Path, wanted: Container[str]) -> Iterator[None]:
     """Keep order among the checkpoints of all cells: nobody else writes there before and after.
 
-    Parameters
-    ----------
-    folder
-        Folder of the checkpoints of all cells; removed in the end if it is empty.
-    wanted
-        Keys of cells that may be computed; what a kill left of others is removed in the beginning.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as place:
-    ...     folder = Path(place, "checkpoints")
-    ...     Path(folder, "a").mkdir(parents=True)
-    ...     with tidy(folder, ["b"]):
-    ...         print(sorted(folder.iterdir()))
-    ...     folder.exists()
-    []
-    False
+    What a kill left of cells that are not ``wanted`` is removed in the beginning, and the folder in
+    the end if it is empty.
     """
     if folder.is_dir():
         for own in folder.iterdir():

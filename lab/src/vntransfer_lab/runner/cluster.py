@@ -20,13 +20,12 @@ from typing import Any, Self
 
 from vntransfer_lab.errors import ClusterError
 from vntransfer_lab.runner.cells import Cell, canonical_json
-from vntransfer_lab.runner.engines import Engine
 from vntransfer_lab.runner.kinds import load_kind
 from vntransfer_lab.runner.provenance import versions
 from vntransfer_lab.runner.records import CellOutcome
 from vntransfer_lab.runner.running import BEAT_SECONDS
 from vntransfer_lab.runner.store_file import STORE_NAME
-from vntransfer_lab.runner.workers import compute, variables
+from vntransfer_lab.runner.workers import Engine, compute, variables
 
 CONNECT_SECONDS = 20
 CLOSE_SECONDS = 30
@@ -37,18 +36,10 @@ _KEPT = "finished cells are kept: rerun the same command to resume"
 
 
 class Cluster(Engine):
-    """Workers of a dask cluster.
+    """Workers of a dask cluster; without the address of a scheduler, of one that ends with the run.
 
-    Parameters
-    ----------
-    most
-        Number of cells: an own cluster has no more workers.
-    checkpoints
-        Folder for the checkpoints of cells, used by the workers that see it.
-    jobs
-        Cells at once; None: as many as there are workers (of an own cluster: cores).
-    scheduler
-        Its address; None: a cluster of processes on this machine, gone with the run.
+    ``jobs`` cells run at once (None: one per worker, on an own cluster one per core); ``most`` is
+    the number of all cells. Checkpoints are used by the workers that see their folder.
     """
 
     def __init__(
@@ -212,15 +203,7 @@ def _start_cluster(jobs: int) -> Any:
 
 
 def differing(wanted: Mapping[str, str]) -> list[str]:
-    """Name the versions that are not those of the client.
-
-    Examples
-    --------
-    >>> differing(versions())
-    []
-    >>> differing({**versions(), "vntransfer": "0"})[0].startswith("has vntransfer ")
-    True
-    """
+    """Name the versions that are not those of the client."""
     here = versions()
     return [
         f"has {name} {here.get(name)} instead of {version}"

@@ -18,16 +18,7 @@ TABLES = (".csv", ".csv.gz", ".parquet", ".pq")
 def parse_data(text: str) -> tuple[str, dict[str, Any]]:
     """Split a name from parameters; numbers, true and false are read as such.
 
-    Those of a table name its columns and stay as they are written.
-
-    Examples
-    --------
-    >>> parse_data("families:shift=both,seed=3")
-    ('families', {'shift': 'both', 'seed': 3})
-    >>> parse_data("bike")
-    ('bike', {})
-    >>> parse_data("mine.csv:domain=01,response=2")
-    ('mine.csv', {'domain': '01', 'response': '2'})
+    Parameters of a table name its columns and stay as they are written.
     """
     name, _, rest = text.partition(":")
     own = _is_table(name)
@@ -44,13 +35,7 @@ def parse_data(text: str) -> tuple[str, dict[str, Any]]:
 
 
 def split_names(text: str) -> list[str]:
-    """Names between commas; parameters, between commas too, stay with their set.
-
-    Examples
-    --------
-    >>> split_names("bike:k=8,seed=1, amazon4,families:shift=both,seed=3")
-    ['bike:k=8,seed=1', 'amazon4', 'families:shift=both,seed=3']
-    """
+    """Names between commas; parameters, between commas too, stay with their set."""
     names: list[str] = []
     for part in filter(None, map(str.strip, text.split(","))):
         if names and "=" in part.partition(":")[0]:
@@ -76,13 +61,7 @@ def _value(text: str) -> Any:
 
 
 def load_data(text: str) -> Domains | TaskStream:
-    """Load the data set that a preset names.
-
-    Examples
-    --------
-    >>> load_data("synthetic:n_samples=50")
-    <Domains synthetic: 6 domains, 300 rows x 12 features>
-    """
+    """Load the data set that a preset names."""
     name, parameters = parse_data(text)
     if _is_table(name):
         return _own_table(name, parameters)

@@ -11,7 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.text import Text
 
 from vntransfer_lab.runner.cells import Cell
-from vntransfer_lab.runner.durations import RATE_CELLS, cell_rate, seconds_left, seconds_text
+from vntransfer_lab.runner.durations import RATE_CELLS, seconds_left, seconds_text
 from vntransfer_lab.runner.plan import RunState
 from vntransfer_lab.runner.records import CellOutcome
 
@@ -20,15 +20,7 @@ class Display:
     """A progress bar and the running cells, on standard error.
 
     Where that is no terminal (a log, CI) it prints failures and every tenth of the way only. The
-    time left follows from the cells that this run has finished; before `FEWEST_CELLS` of them are
-    finished, it is not shown.
-
-    Parameters
-    ----------
-    console
-        Of rich; standard error by default.
-    clock
-        Tells the time in seconds.
+    time left follows from the cells that this run has finished, once they are `FEWEST_CELLS`.
     """
 
     def __init__(
@@ -96,8 +88,6 @@ class Display:
     def _left(self) -> str:
         """Write the time left; empty while too few cells are finished, or none is left."""
         task = self._progress.tasks[0]
-        rate = cell_rate(self._began, list(self._ends))
-        if rate is None or task.total is None or task.finished:
-            return ""
-        waited = self._clock() - self._ends[-1]
-        return f"about {seconds_text(seconds_left(rate, int(task.remaining or 0), waited))} left"
+        unfinished = int(task.remaining or 0)
+        left = seconds_left(self._began, list(self._ends), unfinished, self._clock())
+        return f"about {seconds_text(left)} left" if unfinished and left is not None else ""

@@ -16,13 +16,7 @@ _UNITS = {"d": 86400.0, "h": 3600.0, "m": 60.0, "min": 60.0, "s": 1.0}
 
 
 def parse_seconds(text: str) -> float:
-    """Seconds of a duration such as 2h, 90m, 45s or 1h30m.
-
-    Examples
-    --------
-    >>> parse_seconds("1h30m"), parse_seconds("45s"), parse_seconds("1.5h")
-    (5400.0, 45.0, 5400.0)
-    """
+    """Seconds of a duration such as 2h, 90m, 45s or 1h30m."""
     parts = re.findall(r"(\d+(?:\.\d+)?)\s*(min|[dhms])", text)
     rest = re.sub(r"(\d+(?:\.\d+)?)\s*(min|[dhms])", "", text)
     total = sum(float(number) * _UNITS[unit] for number, unit in parts)
@@ -36,8 +30,6 @@ def parse_seconds(text: str) -> float:
 def seconds_text(seconds: float) -> str:
     """Write a duration in two units at most.
 
-    Examples
-    --------
     >>> [seconds_text(s) for s in (0.4, 8.26, 75, 5400, 200_000)]
     ['0.4 s', '8.3 s', '1 min 15 s', '1 h 30 min', '2 d 7 h']
     """
@@ -52,51 +44,16 @@ def seconds_text(seconds: float) -> str:
     return f"{whole} s"
 
 
-def cell_rate(began: float, ends: Sequence[float]) -> float | None:
-    """Cells per second of a run, from the times at which it finished cells.
+def seconds_left(began: float, ends: Sequence[float], unfinished: int, now: float) -> float | None:
+    """Time for the unfinished cells at the rate of the latest `RATE_CELLS` that a run finished.
 
-    Parameters
-    ----------
-    began
-        When it began to compute the first of its cells.
-    ends
-        When it finished its latest cells, oldest first; `RATE_CELLS` of them are enough.
-
-    Returns
-    -------
-    float or None
-        None before `FEWEST_CELLS` cells are finished.
-
-    Examples
-    --------
-    >>> cell_rate(100.0, [110.0, 125.0, 130.0])
-    0.1
-    >>> cell_rate(100.0, [110.0, 125.0]) is None
-    True
+    It began with the first of its cells at ``began`` and finished cells at ``ends``. None before
+    `FEWEST_CELLS` are finished.
     """
     if len(ends) < FEWEST_CELLS:
         return None
     latest, start = ends[-RATE_CELLS:], began
     if len(latest) == RATE_CELLS:
         start, *latest = latest
-    return len(latest) / (latest[-1] - start) if latest[-1] > start else None
-
-
-def seconds_left(rate: float, unfinished: int, waited: float) -> float:
-    """Time that a run still needs at its present rate.
-
-    Parameters
-    ----------
-    rate
-        Cells per second, see `cell_rate`.
-    unfinished
-        Cells that are running or not started.
-    waited
-        Seconds since the last cell was finished.
-
-    Examples
-    --------
-    >>> seconds_left(0.1, 7, 9.0)
-    61.0
-    """
-    return max(0.0, unfinished / rate - waited)
+    rate = len(latest) / (latest[-1] - start) if latest[-1] > start else None
+    return None if rate is None else max(0.0, unfinished / rate - (now - latest[-1]))

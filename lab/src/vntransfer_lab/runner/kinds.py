@@ -45,89 +45,42 @@ class CellMethod:
     version: int = 1
 
 
-def _none(cell: "Cell") -> "Sequence[Cell]":
-    return ()
-
-
-def _unchanged(data: str, settings: Settings) -> Settings:
-    return settings
-
-
 @dataclass(frozen=True)
 class Kind:
-    """One kind of experiment.
-
-    Parameters
-    ----------
-    name, summary
-        Its name in presets and one line about it.
-    version
-        Raised when the computation common to all methods changes (see `CellMethod`).
-    metric
-        The metric of the tables, one of those that ``run`` yields.
-    settings, methods
-        What a preset may set.
-    targets
-        ``targets(data, settings)``: names of the targets (streams) of a data set.
-    fingerprint
-        ``fingerprint(data, settings)``: hash of the data that a cell reads; raises `DataError`
-        when the data set is absent.
-    run
-        ``run(cell, checkpoint)`` yields ``(step, {metric: value})``, once or once per epoch; a
-        generator can return the `StepTimes` of its training, which become the cost of the cell.
-        ``checkpoint`` is the cell's own folder and how often a state is worth writing there; None:
-        an interrupted cell starts from the beginning. What a cell finds in the folder is from an
-        earlier, interrupted computation of the same cell by the same versions of vntransfer and
-        torch.
-    canonical
-        ``canonical(data, settings)``: the settings with those that have no effect set to one
-        value, so that equal cells get equal keys.
-    tables
-        ``"module:function"`` that gives the tables of a `vntransfer_lab.reports.report.Report`; by
-        default `vntransfer_lab.reports.report.standard`. Named, not imported: workers need none.
-    figures
-        Likewise, yields `vntransfer_lab.reports.drawings.Drawing`; by default
-        `vntransfer_lab.reports.drawings.standard`.
-    higher_is_better
-        Direction of the metric.
-    domains
-        ``domains(data, settings)``: name -> (X, y) of a data set's domains, for their pictures.
-    first
-        ``first(cell)``: cells that come before it and that no table shows. Each is computed once
-        for all that name it, and its metric is ``given`` to them.
-    retired
-        Ids of methods that are no longer used, and what to use instead.
-    """
+    """One kind of experiment; docs/bench.md shows how to write one."""
 
     name: str
     summary: str
-    version: int
-    metric: str
+    version: int  # raised when the computation common to all methods changes (see `CellMethod`)
+    metric: str  # of the tables, one of those that ``run`` yields
     settings: type[Schema]
     methods: Mapping[str, CellMethod]
-    targets: Callable[[str, Settings], Sequence[str]]
+    targets: Callable[[str, Settings], Sequence[str]]  # (data, settings) -> names, or of streams
+    # (data, settings) -> hash of what a cell reads; `DataError` when the data set is absent
     fingerprint: Callable[[str, Settings], str]
+    # run(cell, checkpoint) yields (step, {metric: value}), once or once per epoch; a generator can
+    # return the `StepTimes` of its training, which become the cost of the cell. ``checkpoint`` is
+    # the cell's own folder and how often a state is worth writing there (None: an interrupted cell
+    # starts from the beginning); what it holds is from an earlier computation of the same cell by
+    # the same versions of vntransfer and torch.
     run: "Callable[[Cell, Paced | None], Iterable[tuple[int, Mapping[str, float]]]]"
-    canonical: Callable[[str, Settings], Settings] = _unchanged
+    # (data, settings) -> settings, those without effect at one value: equal cells get equal keys
+    canonical: Callable[[str, Settings], Settings] = lambda data, settings: settings
+    # "module:function" that gives the tables of a `vntransfer_lab.reports.report.Report`, or yields
+    # `vntransfer_lab.reports.drawings.Drawing`. Named, not imported: workers need none.
     tables: str = ""
     figures: str = ""
     higher_is_better: bool = False
+    # (data, settings) -> name -> (X, y) of the domains, for their pictures
     domains: Callable[[str, Settings], Mapping[str, tuple[Any, Any]]] | None = None
-    first: "Callable[[Cell], Sequence[Cell]]" = _none
-    retired: Mapping[str, str] = field(default_factory=dict)
+    # cells that come before a cell and that no table shows: each is computed once for all that
+    # name it, and its metric is ``given`` to them
+    first: "Callable[[Cell], Sequence[Cell]]" = lambda cell: ()
+    retired: Mapping[str, str] = field(default_factory=dict)  # old method -> what to use instead
 
 
 def load_kind(name: str) -> Kind:
-    """Import a kind of experiment by its name in `KINDS`, or by the dotted name of your own module.
-
-    Examples
-    --------
-    >>> load_kind("smoke").metric
-    'mae'
-    >>> load_kind("my.experiment")
-    Traceback (most recent call last):
-    vntransfer_lab.errors.PresetError: experiment: cannot import 'my.experiment' (...)
-    """
+    """Import a kind of experiment by its name in `KINDS`, or by the dotted name of your module."""
     if "." not in name or name.startswith("."):
         one_of("experiment", name, KINDS, error=PresetError)
     try:

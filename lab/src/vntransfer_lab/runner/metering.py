@@ -22,17 +22,7 @@ _warm: set[tuple[str, str]] = set()
 
 
 class TimedRun:
-    """What a generator yields; afterwards ``step_times`` is what it returned.
-
-    Examples
-    --------
-    >>> def run():
-    ...     yield 1
-    ...     return StepTimes(made=5)
-    >>> timed = TimedRun(run())
-    >>> list(timed), timed.step_times.made
-    ([1], 5)
-    """
+    """What a generator yields; afterwards ``step_times`` is what it returned."""
 
     def __init__(self, steps: Iterable[Any]) -> None:
         self._steps: Any = steps
@@ -44,13 +34,7 @@ class TimedRun:
 
 @contextmanager
 def metered(cell: Cell) -> Iterator[Callable[[StepTimes], Cost]]:
-    """Measure what is done inside the block, which computes a cell.
-
-    Yields
-    ------
-    callable
-        The cost so far, given the times of the steps.
-    """
+    """Measure the block, which computes a cell; yields a function: step times -> cost so far."""
     before = _resident() if (cell.experiment, cell.data) in _warm else None
     _warm.add((cell.experiment, cell.data))
 

@@ -15,9 +15,9 @@ from vntransfer import __version__
 from vntransfer.storage.files import atomic_write, file_hash
 from vntransfer.tables.files import parquet_rows
 from vntransfer_lab.errors import StoreError
-from vntransfer_lab.runner.cells import IDENTITY, canonical_json
+from vntransfer_lab.runner.cells import IDENTITY
 from vntransfer_lab.runner.preset import Preset
-from vntransfer_lab.runner.records import JSON_COLUMNS, Cost, Record
+from vntransfer_lab.runner.records import JSON_COLUMNS, Cost, Record, columns
 
 RUN_NAME = "run.json"
 CELLS_NAME = "cells.parquet"
@@ -59,7 +59,7 @@ def pack(folder: str | Path, out: str | Path) -> int:
             f"vnt bench retry {folder}"
         )
     with_costs = any(record.cost is not None for record in records)
-    table = pa.table(_columns(records), schema=_schema(with_costs))
+    table = pa.Table.from_pylist(list(map(_row, records)), schema=_schema(with_costs))
     buffer = io.BytesIO()
     pq.write_table(table, buffer, compression="zstd", compression_level=19)
     with atomic_write(Path(out, CELLS_NAME)) as file:
@@ -86,13 +86,7 @@ def is_packed(folder: str | Path) -> bool:
 
 
 def read_packed(folder: str | Path) -> tuple[Preset, list[Record]]:
-    """Preset and cells of packed results.
-
-    Raises
-    ------
-    StoreError
-        The two files are damaged, do not belong together or are of a newer format.
-    """
+    """Preset and cells of packed results; an error if the two files do not belong together."""
     described = read_description(folder)
     path = Path(folder, CELLS_NAME)
     if not path.is_file():
@@ -136,28 +130,17 @@ def _schema(with_costs: bool) -> Any:
 
     metric = pa.struct([("name", pa.string()), ("step", pa.int32()), ("value", pa.float64())])
     kinds = {"seed": pa.int64(), "seconds": pa.float64()}
-    columns = [(name, kinds.get(name, pa.string())) for name in _COLUMNS]
-    columns.append(("metrics", pa.list_(metric)))
+    typed = [(name, kinds.get(name, pa.string())) for name in _COLUMNS]
+    typed.append(("metrics", pa.list_(metric)))
     if with_costs:
         amounts = (("steps", pa.int64()), ("step_seconds", pa.float64()), ("memory", pa.int64()))
-        columns.append(("cost", pa.struct(amounts)))
-    return pa.schema(columns)
+        typed.append(("cost", pa.struct(amounts)))
+    return pa.schema(typed)
 
 
-def _columns(records: list[Record]) -> dict[str, list[Any]]:
-    columns: dict[str, list[Any]] = {
-        name: [
-            canonical_json(getattr(record, name)) if name in JSON_COLUMNS else getattr(record, name)
-            for record in records
-        ]
-        for name in _COLUMNS
-    }
-    columns["metrics"] = [
-        [
-            {"name": name, "step": step, "value": value}
-            for step, name, value in record.outcome().rows
-        ]
-        for record in records
+def _row(record: Record) -> dict[str, Any]:
+    row = {name: getattr(record, name) for name in _COLUMNS} | columns(record)
+    row["metrics"] = [
+        {"name": name, "step": step, "value": value} for step, name, value in record.outcome().rows
     ]
-    columns["cost"] = [None if record.cost is None else asdict(record.cost) for record in records]
-    return columns
+    return row | {"cost": None if record.cost is None else asdict(record.cost)}

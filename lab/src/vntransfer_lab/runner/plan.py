@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from vntransfer_lab.runner.cells import Cell
 from vntransfer_lab.runner.kinds import load_kind
@@ -25,40 +25,13 @@ class _Slot:
 
 
 @dataclass(frozen=True)
-class LeftOut:
-    """Cells that were not started before the time was up.
-
-    Parameters
-    ----------
-    cells
-        Their number.
-    seeds, methods
-        Seed (or "search", of what is computed for all seeds) and method -> number of cells.
-    """
-
-    cells: int = 0
-    seeds: dict[int | str, int] = field(default_factory=dict)
-    methods: dict[str, int] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
 class RunState:
-    """What the runner tells whoever watches it.
-
-    Parameters
-    ----------
-    total, finished
-        Number of all cells, and of those that are done or failed.
-    running
-        Cells that are being computed.
-    ended
-        The cell that has just ended, and its outcome; None: others run now, nothing ended.
-    """
+    """What the runner tells whoever watches it; total and finished are numbers of cells."""
 
     total: int
     finished: int
     running: Sequence[Cell] = ()
-    ended: tuple[Cell, CellOutcome] | None = None
+    ended: tuple[Cell, CellOutcome] | None = None  # the cell that has just ended, if one has
 
 
 Watcher = Callable[[RunState], None]
@@ -72,26 +45,9 @@ class RunPlan:
     this holds for all data sets together, otherwise for one data set after another, so that
     workers read each but once.
 
-    Parameters
-    ----------
-    preset, cells
-        The preset and what `vntransfer_lab.runner.cells.expand` made of it.
-    store
-        Where finished cells are and new trials are announced.
-    retry
-        Compute failed cells again.
-    budget
-        Seconds after which no further cell is started, counted from the first one on: a cell that
-        was started is finished, and at least one is. None: start all cells.
-    clock
-        Tells the time in seconds.
-
-    Attributes
-    ----------
-    total, finished : int
-        Number of all cells, and of those that were there before.
-    computed : int
-        Number of results heard so far.
+    After ``budget`` seconds, counted from the first cell on, no further one is started: a cell that
+    was started is finished, and at least one is. ``retry`` computes failed cells again. Of the
+    ``total`` number of cells, ``finished`` were there before and ``computed`` were heard of since.
     """
 
     def __init__(
@@ -120,15 +76,13 @@ class RunPlan:
             for i, cell in enumerate(slot.study.cells if slot.study else [slot.template])
         ]
         places, planned = [place for place, _ in there], [cell for _, cell in there]
-        todo = store.plan(preset, planned, places=places, retry=retry)
-        keys = {cell.key for cell in todo}
+        keys = {cell.key for cell in store.plan(preset, planned, places=places, retry=retry)}
         for slot in slots:
             cell = slot.study.pending if slot.study else slot.template
             if cell is not None and cell.key in keys:
                 slot.waiting = cell
                 slot.left = len(slot.study) - len(slot.study.cells) + 1 if slot.study else 1
         self._slots = [slot for slot in slots if slot.left]
-        self._seeds = set(preset.seeds)
         seeds = {seed: i for i, seed in enumerate(preset.seeds)}
         data = {} if budget is not None else {name: i for i, name in enumerate(preset.data)}
         # what comes first has seeds of its own, and comes with the first of the table's
@@ -183,17 +137,10 @@ class RunPlan:
         """Tell how far the run is."""
         return RunState(self.total, self.finished + self.computed, running, ended)
 
-    def left_out(self) -> LeftOut:
-        """Tell which cells are not finished: at the end of a run those that were not started."""
-        seeds: dict[int | str, int] = {}
-        methods: dict[str, int] = {}
-        for slot in self._slots:
-            if slot.left:
-                cell = slot.template
-                seed = cell.seed if cell.seed in self._seeds else "search"
-                seeds[seed] = seeds.get(seed, 0) + slot.left
-                methods[cell.method] = methods.get(cell.method, 0) + slot.left
-        return LeftOut(sum(seeds.values()), seeds, methods)
+    @property
+    def left(self) -> int:
+        """Number of cells that are not finished: at the end of a run those not started."""
+        return sum(slot.left for slot in self._slots)
 
     def _result(self, outcome: CellOutcome) -> float | None:
         """Metric of a cell at its last step; None if it failed."""
@@ -231,20 +178,3 @@ def _slots(
     for i, slot in enumerate(early.values()):
         slot.place = i - len(early)
     return slots, place + len(early)
-
-
-def left_text(left: LeftOut, budget: str) -> str:
-    """Say what was not started within a budget, which is quoted as the user wrote it.
-
-    Examples
-    --------
-    >>> print(left_text(LeftOut(4, {1: 4}, {"ridge": 2, "boosting": 2}), "1h"))
-    --budget 1h: time is up, 4 cells were not started (seeds 1: 4; methods ridge: 2, boosting: 2).
-    Rerun the same command to resume.
-    """
-    seeds = ", ".join(f"{seed}: {n}" for seed, n in left.seeds.items())
-    methods = ", ".join(f"{method}: {n}" for method, n in left.methods.items())
-    return (
-        f"--budget {budget}: time is up, {left.cells} cells were not started (seeds {seeds}; "
-        f"methods {methods}).\nRerun the same command to resume."
-    )

@@ -17,8 +17,8 @@ from vntransfer.checks import one_of, whole
 from vntransfer_lab.errors import PresetError
 from vntransfer_lab.runner.kinds import Kind, load_kind
 from vntransfer_lab.runner.schema import Schema, Settings, Values, listed, parse, resolve
-from vntransfer_lab.runner.search_space import Search, SearchTable, check_search
-from vntransfer_lab.runner.selection import RULES, Rule
+from vntransfer_lab.runner.search import Search, SearchTable, check_search
+from vntransfer_lab.runner.selection import RULES
 
 _MAX_SEEDS = 10_000
 
@@ -61,7 +61,7 @@ class PresetTable(Schema):
     targets: Names | None = None
     common: Settings = Field(default_factory=dict)
     seeds: Seeds = Field(5, validate_default=True)
-    selection: Rule = "fixed"
+    selection: str = "fixed"
     baseline: str = ""
     settings: Settings = Field(default_factory=dict)
     grid: dict[str, Values] = Field(default_factory=dict)
@@ -71,37 +71,7 @@ class PresetTable(Schema):
 
 @dataclass(frozen=True)
 class Preset:
-    """A checked experiment: every default is filled in.
-
-    Parameters
-    ----------
-    name, title
-        How it is called and what its tables are headed.
-    experiment
-        A kind of experiment, see `vntransfer_lab.runner.kinds.load_kind`.
-    data
-        Names of data sets.
-    methods
-        Method -> its settings; ``grids`` adds values to choose from.
-    seeds
-        Seeds of the repetitions.
-    targets
-        Names of targets (streams); empty for all of each data set.
-    grids
-        Method -> setting -> values that the selection rule chooses from.
-    selection
-        The rule that chooses hyper-parameters and epoch.
-    baseline
-        Method that the others are compared with; empty for none.
-    settings
-        Settings of the experiment.
-    grid
-        Setting -> values: conditions that are all run and all shown.
-    paper
-        ``source``, ``claim`` and ``values`` (data set -> target -> method -> metric -> value).
-    search
-        Trials of hyper-parameters, in place of ``grids``.
-    """
+    """A checked experiment: every default is filled in; see docs/bench.md for the keys."""
 
     name: str
     title: str
@@ -109,12 +79,14 @@ class Preset:
     data: tuple[str, ...]
     methods: dict[str, Settings]
     seeds: tuple[int, ...]
-    targets: tuple[str, ...] = ()
+    targets: tuple[str, ...] = ()  # empty for all of each data set
+    # method -> setting -> values that the selection rule chooses from
     grids: dict[str, dict[str, list[Any]]] = field(default_factory=dict)
     selection: str = "fixed"
     baseline: str = ""
     settings: Settings = field(default_factory=dict)
-    grid: dict[str, list[Any]] = field(default_factory=dict)
+    grid: dict[str, list[Any]] = field(default_factory=dict)  # conditions that are all shown
+    # source, claim and values: data set -> target -> method -> metric -> value
     paper: dict[str, Any] = field(default_factory=dict)
     search: Search | None = None
 
@@ -124,13 +96,7 @@ class Preset:
 
 
 def shipped() -> dict[str, str]:
-    """Names and titles of the presets that come with the package.
-
-    Examples
-    --------
-    >>> "smoke" in shipped()
-    True
-    """
+    """Names and titles of the presets that come with the package."""
     folder = resources.files("vntransfer_lab") / "presets"
     files = sorted(f.name for f in folder.iterdir() if f.name.endswith(".toml"))
     return {
@@ -140,13 +106,7 @@ def shipped() -> dict[str, str]:
 
 
 def load_preset(name: str | Path, **changes: Any) -> Preset:
-    """Read a shipped preset or a ``.toml`` file, change it (see `override`) and check it.
-
-    Examples
-    --------
-    >>> load_preset("smoke", methods=["ridge"], seeds=2).seeds
-    (0, 1)
-    """
+    """Read a shipped preset or a ``.toml`` file, change it (see `override`) and check it."""
     called, raw = read_preset(name)
     return check(override(raw, **changes), called)
 
@@ -155,11 +115,6 @@ def read_preset(name: str | Path) -> tuple[str, dict[str, Any]]:
     """Name and raw content of a shipped preset, or of a ``.toml`` file.
 
     A preset that ``extends`` a shipped one has everything of it that it does not say itself.
-
-    Examples
-    --------
-    >>> read_preset("smoke")[1]["experiment"]
-    'smoke'
     """
     path = Path(name)
     called = path.stem if path.suffix == ".toml" else str(name)
@@ -195,25 +150,10 @@ def override(
 ) -> dict[str, Any]:
     """Raw preset with some of its content replaced, before it is checked.
 
-    Parameters
-    ----------
-    raw
-        Content of a preset file.
-    methods
-        Methods to keep (or to add, with their defaults); the baseline is dropped with its method.
-    targets, seeds
-        Take the place of the preset's. A number of seeds takes the first ones of a list in the
-        preset, and goes on after its largest.
-    settings
-        Dotted keys of the file (``"methods.ridge.alpha"``, ``"grid.noise"``, ``"selection"``) or
-        plain names of the experiment's settings (``"n_samples"``).
-
-    Examples
-    --------
-    >>> override({"seeds": 5, "settings": {}}, seeds=1, settings={"n_samples": 9})
-    {'seeds': 1, 'settings': {'n_samples': 9}}
-    >>> override({"seeds": [11, 12]}, seeds=1), override({"seeds": [11, 12]}, seeds=3)
-    ({'seeds': [11]}, {'seeds': [11, 12, 13]})
+    Methods are kept, or added with their defaults; the baseline is dropped with its method. A
+    number of seeds takes the first ones of a list in the preset, and goes on after its largest.
+    Settings are dotted keys of the file (``"methods.ridge.alpha"``, ``"grid.noise"``,
+    ``"selection"``) or plain names of the experiment's settings (``"n_samples"``).
     """
     changed = {k: dict(v) if isinstance(v, Mapping) else v for k, v in raw.items()}
     if methods is not None:
@@ -252,18 +192,9 @@ def _first(given: Any, count: int) -> int | list[int]:
 
 
 def check(raw: Mapping[str, Any], name: str) -> Preset:
-    """Check the content of a preset and fill in all defaults.
-
-    Examples
-    --------
-    >>> raw = {"title": "t", "experiment": "smoke", "data": "synthetic", "methods": {"ridge": {}}}
-    >>> check(raw, "mine").methods
-    {'ridge': {'alpha': 1.0}}
-    >>> check(raw | {"seed": 5}, "mine")
-    Traceback (most recent call last):
-    vntransfer_lab.errors.PresetError: mine: key: expected one of ..., got 'seed'; did you mean 'seeds'?
-    """  # noqa: E501
+    """Check the content of a preset and fill in all defaults."""
     table = parse(PresetTable, raw, name)
+    one_of(f"{name}: selection", table.selection, RULES, error=PresetError)
     kind = load_kind(table.experiment)
     methods, grids = _methods(table, kind, name)
     if table.baseline:
@@ -302,9 +233,6 @@ def _methods(
     given = dict(table.methods)
     for method in kind.retired.keys() & given.keys():
         raise PresetError(f"{name}: methods: {kind.retired[method]}")
-    if given.get("all") == {}:
-        del given["all"]
-        given = {method: given.pop(method, {}) for method in kind.methods} | given
     if not given:
         raise PresetError(f"{name}: methods: name at least one of {', '.join(kind.methods)}")
     known = {option for own in kind.methods.values() for option in own.options.model_fields}

@@ -8,7 +8,6 @@ import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
-from functools import partial
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -25,69 +24,34 @@ _SOURCES = Path(__file__).parents[4]
 
 
 def versions() -> dict[str, str]:
-    """Versions that results depend on.
-
-    Examples
-    --------
-    >>> sorted(versions())
-    ['numpy', 'python', 'scikit-learn', 'torch', 'vntransfer']
-    """
+    """Versions that results depend on."""
     found = {"vntransfer": __version__, "python": platform.python_version()}
     return found | {name: metadata.version(name) for name in _PACKAGES}
 
 
 def revision(folder: Path) -> str:
-    """Commit of a working copy, with a plus if files differ from it; empty outside of one.
-
-    Examples
-    --------
-    >>> revision(Path("absent"))
-    ''
-    """
+    """Commit of a working copy, with a plus if files differ from it; empty outside of one."""
     if not (folder / ".git").exists():  # an installed package, in whoever's repository
         return ""
-    git = partial(
-        subprocess.run,
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=10,
-        env={k: v for k, v in os.environ.items() if not k.startswith("GIT_")},  # as hooks set them
-    )
+    words = ["describe", "--always", "--exclude=*", "--abbrev=12", "--dirty=+"]
     try:
-        asked = [
-            git(["git", "-C", str(folder), *words])
-            for words in (["rev-parse", "--short=12", "HEAD"], ["status", "--short", "-uno"])
-        ]
+        asked = subprocess.run(
+            ["git", "-C", str(folder), *words],
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=10,
+            env={k: v for k, v in os.environ.items() if not k.startswith("GIT_")},  # of hooks
+        )
     except (OSError, subprocess.SubprocessError):
         return ""
-    commit, changed = (answer.stdout.strip() for answer in asked)
-    return commit + ("+" if changed else "")
-
-
-def machine() -> dict[str, Any]:
-    """Describe the machine, without its name."""
-    return {
-        "cores": os.cpu_count(),
-        "system": f"{platform.system()} {platform.machine()}",
-    }
+    return asked.stdout.strip()
 
 
 def command_line(verb: str, subject: str, options: Mapping[str, Any]) -> str:
-    """Write a call of the runner as a command.
+    """Write a call of the runner as a command; options are named as in Python, None is left out.
 
-    Parameters
-    ----------
-    verb, subject
-        "run" and a preset, or "retry" and a folder.
-    options
-        By their names in Python; None and empty ones are left out.
-
-    Examples
-    --------
-    >>> command_line("run", "smoke", {"methods": ["ridge", "constant"], "seeds": 2, "jobs": None})
-    'vnt bench run smoke --methods ridge,constant --seeds 2'
-    >>> command_line("run", "smoke", {"seeds": [3], "settings": {"n_samples": 50}})
+    >>> command_line("run", "smoke", {"seeds": [3], "settings": {"n_samples": 50}, "jobs": None})
     "vnt bench run smoke --set 'seeds=[3]' --set n_samples=50"
     """
     words = ["vnt", "bench", verb, subject]
@@ -116,16 +80,13 @@ def _toml(value: Any) -> str:
 
 @contextmanager
 def recorded(store: Store, detail: Mapping[str, Any]) -> Iterator[None]:
-    """Record an invocation while it lasts; one without an end was killed.
-
-    Parameters
-    ----------
-    store
-        Open for writing.
-    detail
-        Goes with it, beside versions, commit and machine.
-    """
-    here = {"versions": versions(), "revision": revision(_SOURCES), "machine": machine()}
+    """Record an invocation, with a detail, while it lasts; one without an end was killed."""
+    system = f"{platform.system()} {platform.machine()}"  # without the name of the machine
+    here = {
+        "versions": versions(),
+        "revision": revision(_SOURCES),
+        "machine": {"cores": os.cpu_count(), "system": system},
+    }
     number = store.begin_invocation(json.dumps({**detail, **here}, default=str))
     try:
         yield
@@ -138,7 +99,7 @@ def recorded(store: Store, detail: Mapping[str, Any]) -> Iterator[None]:
 
 
 def read_provenance(folder: str | Path) -> dict[str, Any]:
-    """Read how the results of a run folder were made.
+    """Read how the results of a run folder, or packed results, were made.
 
     Parameters
     ----------
@@ -149,11 +110,10 @@ def read_provenance(folder: str | Path) -> dict[str, Any]:
     -------
     dict
         ``invocations``: in order of time, each with ``command``, ``overrides`` (what it changed of
-        the preset), ``engine``, ``jobs``, ``reused`` (other folders, if any, and how many cells
-        came from them), ``versions``, ``revision`` (commit of a working copy, a plus if it was
-        changed), ``machine``, ``began`` and ``ended`` (UTC, ISO 8601; None: still running, or
-        killed) and ``how`` it ended ("complete", "stopped" or "failed: reason"). Empty for stores
-        of versions that recorded nothing.
+        the preset), ``engine``, ``jobs``, ``reused`` (cells from other folders), ``versions``,
+        ``revision`` (commit of a working copy, a plus if it was changed), ``machine``, ``began``
+        and ``ended`` (UTC, ISO 8601; None: still running, or killed) and ``how`` it ended. Empty
+        for stores of versions that recorded nothing.
 
     Examples
     --------

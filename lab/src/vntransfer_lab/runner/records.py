@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from vntransfer import __version__
-from vntransfer_lab.runner.cells import IDENTITY, Identity
+from vntransfer_lab.runner.cells import IDENTITY, Identity, canonical_json
 
 JSON_COLUMNS = ("hyper", "settings")
 """Columns of a cell that hold more than one value."""
@@ -13,21 +13,11 @@ JSON_COLUMNS = ("hyper", "settings")
 
 @dataclass(frozen=True)
 class Cost:
-    """What a cell cost; it differs from run to run, so it is kept apart from results.
+    """What a cell cost; it differs from run to run, so it is kept apart from results."""
 
-    Parameters
-    ----------
-    steps
-        Training steps that were timed.
-    step_seconds
-        Processor time of one of them, in seconds.
-    memory
-        Bytes by which the worker grew at most.
-    """
-
-    steps: int = 0
-    step_seconds: float | None = None
-    memory: int | None = None
+    steps: int = 0  # training steps that were timed
+    step_seconds: float | None = None  # processor time of one of them
+    memory: int | None = None  # bytes by which the worker grew at most
 
 
 @dataclass(frozen=True)
@@ -73,6 +63,12 @@ class Record(Identity):
             cost=self.cost,
             made_by=self.made_by,
         )
+
+
+def columns(cell: Identity) -> dict[str, Any]:
+    """Give the identity of a cell as columns of a table, settings as JSON."""
+    row = {name: getattr(cell, name) for name in IDENTITY}
+    return row | {name: canonical_json(row[name]) for name in JSON_COLUMNS}
 
 
 def flat_rows(records: Iterable[Record]) -> Iterator[dict[str, Any]]:

@@ -2,23 +2,27 @@
 
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from vntransfer.checks import one_of, whole
 from vntransfer.display import one_line
+from vntransfer.errors import ArgumentError
+from vntransfer_lab.errors import StoreError
 from vntransfer_lab.runner.cells import Cell, expand
 from vntransfer_lab.runner.checkpoints import FOLDER_NAME, checkpoint_seconds, drop, tidy
 from vntransfer_lab.runner.durations import parse_seconds
-from vntransfer_lab.runner.engines import Engine, EngineOptions
-from vntransfer_lab.runner.lock import only_writer
-from vntransfer_lab.runner.plan import LeftOut, RunPlan, Watcher
+from vntransfer_lab.runner.kinds import load_kind
+from vntransfer_lab.runner.packed import RUN_NAME, is_packed
+from vntransfer_lab.runner.plan import RunPlan, Watcher
 from vntransfer_lab.runner.preset import Preset, load_preset
 from vntransfer_lab.runner.provenance import command_line, recorded
 from vntransfer_lab.runner.records import CellOutcome
-from vntransfer_lab.runner.reuse import check_folders, folder_name, take_over
-from vntransfer_lab.runner.running import Notice
-from vntransfer_lab.runner.store import Store, read_records
+from vntransfer_lab.runner.running import Notice, only_writer
+from vntransfer_lab.runner.store import Store, read_outcomes, read_records
+from vntransfer_lab.runner.store_file import STORE_NAME
+from vntransfer_lab.runner.workers import Engine, Pool
 
 
 @dataclass(frozen=True)
@@ -45,6 +49,11 @@ class RunOptions:
     budget: str | None = None
     watcher: Watcher | None = None
 
+    def __post_init__(self) -> None:
+        one_of("engine", self.engine, ("local", "dask"))
+        if self.scheduler is not None and self.engine != "dask":
+            raise ArgumentError("scheduler: only engine 'dask' has one; add engine='dask'")
+
 
 @dataclass(frozen=True, repr=False)
 class RunSummary:
@@ -54,10 +63,10 @@ class RunSummary:
     done: int
     failed: int
     computed: int
-    left: LeftOut | None = None
+    left: int | None = None
 
     def __repr__(self) -> str:
-        left = f", {self.left.cells} not started" if self.left else ""
+        left = "" if self.left is None else f", {self.left} not started"
         return one_line(f"Run in {self.folder}: {self.done} cells done, {self.failed} failed{left}")
 
 
@@ -108,29 +117,21 @@ def run(
         "settings": settings,
     }
     checked = load_preset(preset, **changes)
-    engine = EngineOptions(jobs, options.engine, options.scheduler)
-    check_folders(options.reuse)
-    said = {**changes, **engine.changed(), "reuse": [folder_name(one) for one in options.reuse]}
+    for folder in options.reuse:
+        if not is_packed(folder) and not Path(folder, STORE_NAME).is_file():
+            raise StoreError(
+                f"reuse: {folder} is neither a run folder nor packed results; name one that "
+                f"holds {STORE_NAME} or {RUN_NAME}"
+            )
+    work = _Run(checked, Path(out or default_folder(preset)), jobs, options)
+    reuse = {"reuse": [_folder_name(one) for one in options.reuse]}
     overrides = {name: value for name, value in changes.items() if value is not None}
-    return _Run(
-        checked,
-        Path(out or default_folder(preset)),
-        engine,
-        {"command": command_line("run", str(preset), said), "overrides": overrides},
-        watcher=options.watcher,
-        reuse=options.reuse,
-        budget=None if options.budget is None else parse_seconds(options.budget),
-    ).compute(expand(checked))
+    command = command_line("run", str(preset), changes | work.said() | reuse)
+    return work.compute(expand(checked), {"command": command, "overrides": overrides})
 
 
 def default_folder(preset: str | Path) -> Path:
-    """Name the run folder of a preset.
-
-    Examples
-    --------
-    >>> default_folder("smoke").as_posix(), default_folder("my/own.toml").as_posix()
-    ('runs/smoke', 'runs/own')
-    """
+    """Name the run folder of a preset."""
     return Path("runs", Path(preset).stem)
 
 
@@ -142,10 +143,9 @@ def retry(
     Of the options, those of the engine and the watcher count.
     """
     preset = read_records(folder).preset
-    engine = EngineOptions(jobs, options.engine, options.scheduler)
-    told = {"command": command_line("retry", str(folder), engine.changed())}
-    again = _Run(preset, Path(folder), engine, told, watcher=options.watcher, retry=True)
-    return again.compute(expand(preset))
+    work = _Run(preset, Path(folder), jobs, replace(options, reuse=(), budget=None), retry=True)
+    command = command_line("retry", str(folder), work.said())
+    return work.compute(expand(preset), {"command": command})
 
 
 def compute_cells(
@@ -157,9 +157,8 @@ def compute_cells(
     watcher: Watcher | None = None,
 ) -> dict[str, CellOutcome]:
     """Compute some cells of a preset in a folder of their own, and give what came out by key."""
-    engine = EngineOptions(jobs)
-    told = {"command": command_line("verify", str(folder), engine.changed())}
-    _Run(preset, folder, engine, told, watcher=watcher).compute(cells)
+    work = _Run(preset, folder, jobs, RunOptions(watcher=watcher))
+    work.compute(cells, {"command": command_line("verify", str(folder), work.said())})
     with Store(folder) as store:
         found = {cell.key: store.outcome(cell.key) for cell in cells}
     return {key: outcome for key, outcome in found.items() if outcome is not None}
@@ -167,43 +166,57 @@ def compute_cells(
 
 @dataclass(frozen=True)
 class _Run:
-    """One command that computes cells in a folder; ``told`` is recorded with it."""
+    """One command that computes cells in a folder."""
 
     preset: Preset
     folder: Path
-    engine: EngineOptions
-    told: Mapping[str, Any]
-    watcher: Watcher | None = None
-    reuse: Sequence[str | Path] = ()
-    budget: float | None = None
+    jobs: int | None
+    options: RunOptions
     retry: bool = False
 
-    def compute(self, cells: Sequence[Cell]) -> RunSummary:
-        """Compute what is not finished yet."""
-        checkpoint_seconds()  # an impossible value is refused before anything is written
-        checkpoints = self.folder / FOLDER_NAME
+    def said(self) -> dict[str, Any]:
+        """Give the options of the command that choose the engine: those that are not defaults."""
+        engine, scheduler = self.options.engine, self.options.scheduler
+        changed = None if engine == "local" else engine
+        return {"jobs": self.jobs, "engine": changed, "scheduler": scheduler}
+
+    def compute(self, cells: Sequence[Cell], told: Mapping[str, Any]) -> RunSummary:
+        """Compute what is not finished yet; ``told`` is recorded with it."""
+        # impossible values are refused before anything is written
+        if self.jobs is not None:
+            whole("jobs", self.jobs, minimum=1)
+        checkpoint_seconds()
+        budget = None if self.options.budget is None else parse_seconds(self.options.budget)
         with only_writer(self.folder), Store(self.folder, write=True) as store:
-            detail = {**self.told, "engine": self.engine.engine, "jobs": self.engine.jobs}
-            if self.reuse:
-                detail["reused"] = take_over(store, cells, self.reuse)
-            plan = RunPlan(self.preset, cells, store, retry=self.retry, budget=self.budget)
+            detail = {**told, "engine": self.options.engine, "jobs": self.jobs}
+            if self.options.reuse:
+                detail["reused"] = _take_over(store, cells, self.options.reuse)
+            plan = RunPlan(self.preset, cells, store, retry=self.retry, budget=budget)
             self._tell(plan)
-            with recorded(store, detail), tidy(checkpoints, store.pending()):
+            with recorded(store, detail), tidy(self.folder / FOLDER_NAME, store.pending()):
                 if todo := plan.ready():
-                    with self.engine.make(todo, self.folder) as engine:
+                    with self._engine(len(todo)) as engine:
                         self._work(plan, engine, store)
                     store.note_running("")
             counts = store.counts()
-        left = None if self.budget is None else plan.left_out()
+        left = None if budget is None else plan.left
         done, failed = (counts.get(status, 0) for status in ("done", "failed"))
         return RunSummary(self.folder, done, failed, plan.computed, left)
 
+    def _engine(self, cells: int) -> Engine:
+        checkpoints = self.folder.absolute() / FOLDER_NAME
+        if self.options.engine == "dask":
+            from vntransfer_lab.runner.cluster import Cluster
+
+            return Cluster(cells, checkpoints, jobs=self.jobs, scheduler=self.options.scheduler)
+        return Pool(self.jobs, cells, checkpoints)
+
     def _tell(self, plan: RunPlan, *now: Any) -> None:
-        if self.watcher is not None:
-            self.watcher(plan.state(*now))
+        if self.options.watcher is not None:
+            self.options.watcher(plan.state(*now))
 
     def _work(self, plan: RunPlan, engine: Engine, store: Store) -> None:
-        notice = Notice(store, self.engine.engine)
+        notice = Notice(store, self.options.engine)
         suspects = deque[Cell]()
         alone = False
         while True:
@@ -230,3 +243,29 @@ class _Run:
                 drop(store.path.parent / FOLDER_NAME, cell.key)
                 plan.tell(cell, outcome)
                 self._tell(plan, engine.running, (cell, outcome))
+
+
+def _folder_name(folder: str | Path) -> str:
+    """Give a folder as records name it: of an absolute path the last two parts."""
+    path = Path(folder)
+    return Path(*path.parts[-2:]).as_posix() if path.is_absolute() else path.as_posix()
+
+
+def _take_over(
+    store: Store, cells: Sequence[Cell], folders: Sequence[str | Path]
+) -> dict[str, int]:
+    """Write what other folders know of unfinished cells, and of those before them, into a store.
+
+    The first folder that knows a cell counts; returns name of a folder -> number of its cells.
+    """
+    wanted = {cell.key: cell for cell in cells}
+    for cell in cells:
+        for other in load_kind(cell.experiment).first(cell):
+            wanted.setdefault(other.key, other)
+    wanted = {key: cell for key, cell in wanted.items() if store.outcome(key) is None}
+    taken = {}
+    for folder in folders:
+        found = read_outcomes(folder, wanted)
+        store.adopt([wanted.pop(key) for key in found], found)
+        taken[_folder_name(folder)] = len(found)
+    return taken

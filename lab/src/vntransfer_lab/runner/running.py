@@ -1,19 +1,27 @@
-"""What runs now, for those who look from another terminal: a note in the store."""
+"""Who works in a run folder: a lock, and a note in the store for those who look from elsewhere."""
 
+import fcntl
 import json
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import NamedTuple
 
+from vntransfer_lab.errors import StoreError
 from vntransfer_lab.runner.cells import Cell
 from vntransfer_lab.runner.store import Store
+from vntransfer_lab.runner.store_file import make_folder
 
 BEAT_SECONDS = 5.0
 """Longest time between two signs of life of a runner."""
 
 SHORTEST_SECONDS = 1.0
 """Shortest time between two of them: quick cells do not wait for the disk."""
+
+_LOCK = "lock"
+_LOCK_SECONDS = 0.5  # whoever only looks whether it is held does so for a moment
 
 
 class RunningCell(NamedTuple):
@@ -36,15 +44,7 @@ class RunningCells(NamedTuple):
 
 
 class Notice:
-    """Tells others through the store which cells are being computed.
-
-    Parameters
-    ----------
-    store
-        Open for writing.
-    engine
-        What computes the cells.
-    """
+    """Tells others through the store which cells are being computed."""
 
     def __init__(self, store: Store, engine: str) -> None:
         self._store, self._engine = store, engine
@@ -55,10 +55,7 @@ class Notice:
     def show(self, cells: Iterable[Cell], jobs: int) -> float:
         """Note the cells, if they are others than before or it is time for a sign of life.
 
-        Returns
-        -------
-        float
-            Seconds after which it wants to be called again, whatever happens until then.
+        Returns the seconds after which it wants to be called again, whatever happens until then.
         """
         cells, now = list(cells), time.time()
         self._began = {cell.key: self._began.get(cell.key, now) for cell in cells}
@@ -78,3 +75,38 @@ def read_running(store: Store) -> RunningCells | None:
         return None
     pid, engine, jobs, cells, beat = json.loads(text)
     return RunningCells(pid, engine, jobs, [RunningCell(*own) for own in cells], beat)
+
+
+@contextmanager
+def only_writer(folder: Path) -> Iterator[None]:
+    """Hold the folder's lock; the system releases it when this process dies in any way."""
+    from filelock import FileLock, Timeout
+
+    make_folder(folder)
+    lock = FileLock(folder / _LOCK)
+    try:
+        lock.acquire(timeout=_LOCK_SECONDS)
+    except Timeout:
+        raise StoreError(
+            f"{folder}: another run works in this folder; wait for it or choose another --out"
+        ) from None
+    except OSError as error:
+        raise StoreError(
+            f"{folder}: cannot be locked ({error.strerror}); choose another --out"
+        ) from None
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def is_held(folder: Path) -> bool | None:
+    """Whether a runner holds the lock; None where that cannot be found out."""
+    try:
+        with open(folder / _LOCK, "rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return None
+    return False

@@ -29,15 +29,7 @@ _T = TypeVar("_T")
 
 
 class Schema(BaseModel):
-    """Fields with defaults; an integer may stand for a float, nothing else is converted.
-
-    Examples
-    --------
-    >>> class Ridge(Schema):
-    ...     alpha: float = Field(1.0, ge=0)
-    >>> Ridge(alpha=2).alpha
-    2.0
-    """
+    """Fields with defaults; an integer may stand for a float, nothing else is converted."""
 
     model_config = STRICT
 
@@ -50,13 +42,7 @@ class Schema(BaseModel):
 
 
 def schema(**fields: Any) -> type[Schema]:
-    """Make a schema of ``name=(type, default)``, for options that are known only at run time.
-
-    Examples
-    --------
-    >>> resolve(schema(alpha=(float, 1.0), rows=(int, 10)), {"rows": 5}, "mine")
-    {'alpha': 1.0, 'rows': 5}
-    """
+    """Make a schema of ``name=(type, default)``, for options that are known only at run time."""
     return create_model("Options", __base__=Schema, **fields)
 
 
@@ -78,26 +64,10 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:
 
 
 def parse(kind: type[_T], given: Any, name: str, *place: str) -> _T:
-    """Check a value that a preset gives.
+    """Check a value that a preset gives against a schema, or any type that pydantic knows.
 
-    Parameters
-    ----------
-    kind
-        A schema, or any type that pydantic knows.
-    given
-        The value.
-    name, place
-        Preset and keys that lead to the value, for the error.
-
-    Examples
-    --------
-    >>> parse(schema(alpha=(float, 1.0)), {"alpha": "big"}, "mine", "methods", "ridge")
-    Traceback (most recent call last):
-    vntransfer_lab.errors.PresetError: mine: methods.ridge.alpha: should be a valid number, got 'big'
-    >>> parse(schema(alpha=(float, 1.0)), {"alfa": 1.0}, "mine", "methods", "ridge")
-    Traceback (most recent call last):
-    vntransfer_lab.errors.PresetError: mine: methods.ridge: key: expected one of alpha, got 'alfa'; did you mean 'alpha'?
-    """  # noqa: E501
+    ``name`` and ``place`` (preset and the keys that lead to the value) are for the error.
+    """
     try:
         return cast(_T, _adapter(cast(Any, kind)).validate_python(given))
     except ValidationError as error:
@@ -120,13 +90,7 @@ def resolve(options: type[Schema], given: Any, name: str, *place: str) -> Settin
 
 
 def listed(options: type[Schema], given: Any, name: str, *place: str) -> dict[str, list[Any]]:
-    """Check a table of lists of values for options.
-
-    Examples
-    --------
-    >>> listed(schema(alpha=(float, 1.0)), {"alpha": [1, 10]}, "mine", "grid")
-    {'alpha': [1.0, 10.0]}
-    """
+    """Check a table of lists of values for options."""
     tables = parse(dict[str, Values], given, name, *place)
     return {
         key: [resolve(options, {key: value}, name, *place)[key] for value in values]

@@ -1,4 +1,4 @@
-"""Trials of hyper-parameters with Optuna: one study per data, condition, target, method and seed.
+"""Searches of hyper-parameters with Optuna: one study per data, condition, target, method, seed.
 
 A trial is an ordinary cell with its hyper-parameters in the identity; Optuna only says which comes
 next. A study holds nothing that the store does not: what it asks follows from its seed and from
@@ -6,17 +6,23 @@ the results before, so a run that is resumed asks the same questions again and f
 the store. Trials of a study come one after another, whatever the number of workers.
 """
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+from pydantic import Field
+from pydantic.dataclasses import dataclass
 
+from vntransfer.checks import one_of
+from vntransfer_lab.errors import PresetError
 from vntransfer_lab.runner.cells import Cell, canonical_json, points
+from vntransfer_lab.runner.kinds import Kind
 from vntransfer_lab.runner.records import CellOutcome
-from vntransfer_lab.runner.search_space import Search, Space
-from vntransfer_lab.runner.selection import best_step, missing_metric
+from vntransfer_lab.runner.schema import Schema, listed, parse, resolve
+from vntransfer_lab.runner.selection import RULES, best_step, missing_metric
 
 if TYPE_CHECKING:
     import optuna
@@ -27,25 +33,143 @@ STARTUP = 4
 REPEATS = 20
 """Points in a row that were tried before; then the next untried one is taken."""
 
+# option -> the values to try, or {"low": ..., "high": ..., "log": ...}
+Space = dict[str, Any]
+
+
+class SearchTable(Schema):
+    """The table ``[search]`` as it is written."""
+
+    sampler: Literal["grid", "random", "tpe"] = "grid"
+    trials: int | None = Field(None, ge=1, le=10_000)
+    seed: int = Field(0, ge=0, le=2**32 - 1)
+    fixed: list[str] = Field(default_factory=list)
+    space: dict[str, dict[str, Any]] = Field(default_factory=dict)
+
+
+class _Range(Schema):
+    """Numbers between two ends, which have the type of the option."""
+
+    low: Any
+    high: Any
+    log: bool = False
+
+
+@dataclass(frozen=True)
+class Search:
+    """A checked search."""
+
+    # "grid" tries all points of the space, "random" draws some, "tpe" (Optuna's tree-structured
+    # Parzen estimator) draws where earlier trials were good
+    sampler: str
+    trials: int  # different points that every method gets
+    space: dict[str, Space]
+    seed: int = 0  # of the sampler; each repetition (seed of the cells) draws its own points
+    fixed: tuple[str, ...] = ()  # methods that are not searched, beside those without options
+
+
+def size(space: Space) -> float:
+    """Count the points of a space."""
+    return math.prod(
+        len(values)
+        if isinstance(values, list)
+        else values["high"] - values["low"] + 1
+        if isinstance(values["low"], int)
+        else math.inf
+        for values in space.values()
+    )
+
+
+def check_search(
+    given: SearchTable, kind: Kind, methods: Sequence[str], selection: str, name: str
+) -> Search:
+    """Check what the table ``[search]`` of a preset says of the methods of a kind.
+
+    Every method gets the same number of different points, so a space that has fewer is refused, and
+    so is a method that has options but neither a space nor a place in ``fixed``.
+    """
+    where = f"{name}: search"
+    if RULES[selection][0] == "":
+        raise PresetError(
+            f"{where}: selection {selection!r} looks at the target's labels; a search never does: "
+            "use another rule"
+        )
+    if RULES[selection][0] is None:
+        raise PresetError(
+            f"{where}: selection {selection!r} cannot choose among trials; use a rule with a "
+            "criterion such as 'source_validation' (continual learning searches inside its cells: "
+            "give lists of candidates to the methods instead)"
+        )
+    for method in (*given.fixed, *given.space):
+        one_of(where, method, kind.methods, error=PresetError)
+    # --methods may leave some out
+    fixed = tuple(method for method in given.fixed if method in methods)
+    space = {}
+    for method in (one for one in given.space if one in methods):
+        options, place = kind.methods[method].options, (name, "search", "space", method)
+        if not given.space[method]:
+            raise PresetError(
+                f"{where}.space.{method}: names no option; known: {', '.join(options.model_fields)}"
+            )
+        space[method] = {k: _values(k, v, options, *place) for k, v in given.space[method].items()}
+    for method in methods:
+        if (method in space) == (method in fixed) and kind.methods[method].options.model_fields:
+            raise PresetError(
+                f"{where}: {method} is both searched and fixed; drop one"
+                if method in fixed
+                else f"{where}: {method} has no space; every method gets the same number of "
+                f"trials: add [search.space.{method}], or say fixed = ['{method}'] to take its one "
+                "setting"
+            )
+    if not space:
+        raise PresetError(f"{where}: nothing to search; add [search.space.METHOD]")
+    return Search(given.sampler, _trials(given, space, where), space, given.seed, fixed)
+
+
+def _values(key: str, given: Any, options: type[Schema], name: str, *place: str) -> Any:
+    where = f"{name}: {'.'.join(place)}.{key}"
+    if not isinstance(given, Mapping):
+        values = listed(options, {key: given}, name, *place)[key]
+        if any(value in values[:i] for i, value in enumerate(values)):
+            raise PresetError(f"{where}: a value is given twice in {given}")
+        return values
+    ends = parse(_Range, given, name, *place, key)
+    low, high = (resolve(options, {key: x}, name, *place)[key] for x in (ends.low, ends.high))
+    if any(isinstance(end, bool) or not isinstance(end, int | float) for end in (low, high)):
+        raise PresetError(f"{where}: a range is of numbers; give a list of values instead")
+    if low >= high or (ends.log and low <= 0):
+        below = "0 < low < high" if ends.log else "low < high"
+        raise PresetError(f"{where}: expected {below}, got low = {low}, high = {high}")
+    return {"low": low, "high": high, "log": ends.log}
+
+
+def _trials(given: SearchTable, space: Mapping[str, Space], where: str) -> int:
+    sizes = {method: size(own) for method, own in space.items()}
+    if given.sampler == "grid" and math.inf in sizes.values():
+        names = ", ".join(method for method, n in sizes.items() if n == math.inf)
+        raise PresetError(f"{where}: the grid of {names} has a range; give lists, or use 'random'")
+    trials = given.trials
+    if trials is None:
+        if given.sampler != "grid":
+            raise PresetError(
+                f"{where}: trials is missing; say how many points {given.sampler!r} tries"
+            )
+        trials = max(map(int, sizes.values()))
+    for method, n in sizes.items():
+        if n < trials or (given.sampler == "grid" and n > trials):
+            way = "give it as many" if n < trials else "set trials to that, or use 'random'"
+            raise PresetError(
+                f"{where}: the space of {method} has {n:g} points, but every method gets {trials} "
+                f"trials; {way}"
+            )
+    return trials
+
 
 class Study:
-    """The trials of one method on one problem.
+    """The trials of one method on one problem, whose ``template`` has the method's fixed settings.
 
-    Parameters
-    ----------
-    template
-        The cell with the method's fixed settings.
-    search
-        What to try.
-    metric
-        Metric of the experiment: steps without it cannot be chosen.
-    known
-        Finished cells by their key, None for others: `Store.outcome`.
-
-    Attributes
-    ----------
-    cells : list of Cell
-        The trials so far, in order; all but perhaps the last are finished.
+    ``known`` gives finished cells by their key, None for others; steps without ``metric`` cannot be
+    chosen. ``cells`` are the trials so far, all but perhaps the last finished.
     """
 
     def __init__(
@@ -82,7 +206,7 @@ class Study:
             hyper = self.template.hyper | _decode(self.space, self._trial.params)
             if canonical_json(hyper) not in tried:
                 break
-            self._study.tell(self._trial, state=_failed())
+            self._fail(self._trial)
         else:
             hyper = next(
                 point
@@ -106,10 +230,15 @@ class Study:
         if len(self.cells) == self.search.trials or trial is None:
             return None  # nobody asks any more, and a grid refuses to hear of its last point
         if found is None:
-            self._study.tell(trial, state=_failed())
+            self._fail(trial)
         else:
             self._study.tell(trial, found[0])
         return self.ask()
+
+    def _fail(self, trial: "optuna.trial.Trial") -> None:
+        from optuna.trial import TrialState
+
+        self._study.tell(trial, state=TrialState.FAIL)
 
 
 def _start(search: Search, space: Space, seed: int) -> "optuna.study.Study":
@@ -127,12 +256,6 @@ def _start(search: Search, space: Space, seed: int) -> "optuna.study.Study":
         first = max(STARTUP, min(10, search.trials // 4))  # at random
         sampler = optuna.samplers.TPESampler(seed=drawn, n_startup_trials=first)
     return optuna.create_study(sampler=sampler, direction="minimize")
-
-
-def _failed() -> Any:
-    from optuna.trial import TrialState
-
-    return TrialState.FAIL
 
 
 def _distributions(space: Space) -> dict[str, Any]:

@@ -4,23 +4,12 @@ No rule but ``oracle`` sees target labels; every table prints its rule.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from vntransfer_lab.errors import PresetError
 
 if TYPE_CHECKING:
     from vntransfer_lab.runner.records import Record
-
-Rule = Literal[
-    "fixed",
-    "last_epoch",
-    "short_stream",
-    "full_stream",
-    "source_validation",
-    "weighted_validation",
-    "leave_one_source_out",
-    "oracle",
-]
 
 # rule -> (metric that it minimizes, or None for the last step; sentence for the tables)
 RULES: Mapping[str, tuple[str | None, str]] = {
@@ -44,22 +33,11 @@ RULES: Mapping[str, tuple[str | None, str]] = {
 def choose(
     candidates: "Sequence[Record]", rule: str, metric: str, *, higher_is_better: bool = False
 ) -> "tuple[Record, int]":
-    """Candidate (one per hyper-parameter setting) and step that a rule chooses.
+    """Candidate and step that a rule chooses; steps are those where ``metric`` was recorded.
 
-    Ties go to the earlier candidate and step, so that a table never depends on the order in which
-    cells finished.
-
-    Parameters
-    ----------
-    candidates
-        Finished cells that differ only in hyper-parameters, in the order of the plan.
-    rule
-        A key of `RULES`.
-    metric
-        The metric of the table: the steps are those where it was recorded, and ``oracle``
-        optimizes it.
-    higher_is_better
-        Direction of ``metric``.
+    Candidates are finished cells that differ only in hyper-parameters, in the order of the plan.
+    Ties go to the earlier candidate and step: a table never depends on the order in which cells
+    finished.
     """
     first = candidates[0]
     if RULES[rule][0] is None:
@@ -94,14 +72,7 @@ def best_step(
     *,
     higher_is_better: bool = False,
 ) -> tuple[float, int] | None:
-    """Smallest score of one cell by a rule, and the step where it is; None if it recorded none.
-
-    Examples
-    --------
-    >>> metrics = {"mae": {1: 3.0, 2: 4.0}, "source_validation": {1: 0.5, 2: 0.4}}
-    >>> best_step(metrics, "source_validation", "mae")
-    (0.4, 2)
-    """
+    """Smallest score of one cell by a rule, and the step where it is; None if it recorded none."""
     scores = metrics.get(RULES[rule][0] or metric, {})
     sign = -1.0 if rule == "oracle" and higher_is_better else 1.0
     steps = sorted(scores.keys() & metrics.get(metric, {}).keys())

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from vntransfer_lab.errors import StoreError
-from vntransfer_lab.runner.cells import IDENTITY, Cell, canonical_json
+from vntransfer_lab.runner.cells import IDENTITY, Cell
 from vntransfer_lab.runner.packed import is_packed, read_packed
 from vntransfer_lab.runner.preset import Preset
-from vntransfer_lab.runner.records import JSON_COLUMNS, CellOutcome, Cost, Record
+from vntransfer_lab.runner.records import JSON_COLUMNS, CellOutcome, Cost, Record, columns
 from vntransfer_lab.runner.store_file import StoreFile, UnplannedError
 
 _CELLS = "cells LEFT JOIN makers ON makers.cell = id LEFT JOIN costs ON costs.cell = id"
@@ -52,29 +52,14 @@ class RunRecords(NamedTuple):
 
 
 class Store(StoreFile):
-    """The store of one run folder.
-
-    Parameters
-    ----------
-    folder
-        The run folder.
-    write
-        Make the folder and the store when absent, and allow changes.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder, Store(folder, write=True) as store:
-    ...     store.records()
-    []
-    """
+    """The store of one run folder."""
 
     def plan(
         self,
         preset: Preset,
         cells: Sequence[Cell],
         *,
-        places: Sequence[int] | None = None,
+        places: Iterable[int] | None = None,
         retry: bool = False,
     ) -> list[Cell]:
         """Make these cells the plan of the folder and return those that are still to compute.
@@ -88,23 +73,20 @@ class Store(StoreFile):
                 f"{self.path.parent}: holds a run of preset {mine.name!r}, not of "
                 f"{preset.name!r}; choose another --out"
             )
-        numbered = zip(range(len(cells)) if places is None else places, cells, strict=True)
         with self.transaction():
             execute = self._connection.execute
-            execute("INSERT OR REPLACE INTO run VALUES ('preset', ?)", (_preset_text(preset),))
+            # Not the canonical form: the order of methods and grids is the order of the tables.
+            text = json.dumps(preset.as_dict(), allow_nan=False)
+            execute("INSERT OR REPLACE INTO run VALUES ('preset', ?)", (text,))
             execute("UPDATE cells SET place = NULL")
-            self._insert(numbered)
+            self._insert(zip(places or range(len(cells)), cells, strict=True))
             if retry:
                 execute(
                     "UPDATE cells SET status = 'pending', error = NULL, traceback = NULL "
                     "WHERE status = 'failed' AND place IS NOT NULL"
                 )
-            pending = {
-                key
-                for (key,) in execute(
-                    "SELECT key FROM cells WHERE status = 'pending' AND place IS NOT NULL"
-                )
-            }
+            query = "SELECT key FROM cells WHERE status = 'pending' AND place IS NOT NULL"
+            pending = {key for (key,) in execute(query)}
         return [cell for cell in cells if cell.key in pending]
 
     def extend(self, place: int, cell: Cell) -> None:
@@ -120,14 +102,11 @@ class Store(StoreFile):
             self.finish(cell.key, outcomes[cell.key])
 
     def _insert(self, numbered: Iterable[tuple[int | None, Cell]]) -> None:
-        names, marks = ", ".join(IDENTITY), ", ".join("?" * len(IDENTITY))
+        names, marks = ", ".join(IDENTITY), ", ".join(f":{name}" for name in IDENTITY)
         self._connection.executemany(
-            f"INSERT INTO cells (key, place, {names}) VALUES (?, ?, {marks}) "
+            f"INSERT INTO cells (key, place, {names}) VALUES (:key, :place, {marks}) "
             "ON CONFLICT (key) DO UPDATE SET place = excluded.place",
-            (
-                (cell.key, place, *(_cell_value(cell, name) for name in IDENTITY))
-                for place, cell in numbered
-            ),
+            ({**columns(cell), "key": cell.key, "place": place} for place, cell in numbered),
         )
 
     def outcome(self, key: str) -> CellOutcome | None:
@@ -204,8 +183,8 @@ class Store(StoreFile):
             "JOIN cells ON cells.id = cell WHERE place >= 0 ORDER BY cell, name, step"
         ):
             metrics.setdefault(cell, {}).setdefault(name, {})[step] = value
-        columns = ", ".join(f"cells.{name}" for name in names)
-        query = f"SELECT id, {_MADE}, {columns} FROM {_CELLS} WHERE place >= 0 ORDER BY place"
+        wanted = ", ".join(f"cells.{name}" for name in names)
+        query = f"SELECT id, {_MADE}, {wanted} FROM {_CELLS} WHERE place >= 0 ORDER BY place"
         records = []
         for cell, made_by, *values in self.read(query):
             row: dict[str, Any] = dict(zip(names, values[3:], strict=True))
@@ -266,18 +245,8 @@ class Store(StoreFile):
         return row[0][0] if row else ""
 
 
-def _cell_value(cell: Cell, name: str) -> Any:
-    value = getattr(cell, name)
-    return canonical_json(value) if name in JSON_COLUMNS else value
-
-
 def _cost(columns: Sequence[Any]) -> Cost | None:
     return None if columns[0] is None else Cost(*columns)
-
-
-def _preset_text(preset: Preset) -> str:
-    # Not the canonical form: the order of methods and grids is the order of the tables.
-    return json.dumps(preset.as_dict(), allow_nan=False)
 
 
 def read_records(folder: str | Path) -> RunRecords:

@@ -92,12 +92,7 @@ def _explained(path: Path) -> Iterator[None]:
 class StoreFile:
     """What can be done with any SQLite file of a run folder: open, check, read, change.
 
-    Parameters
-    ----------
-    folder
-        The run folder.
-    write
-        Make the folder and the file when absent, and allow changes.
+    ``write`` makes the folder and the file when they are absent, and allows changes.
     """
 
     def __init__(self, folder: str | Path, *, write: bool = False) -> None:

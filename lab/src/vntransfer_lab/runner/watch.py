@@ -11,9 +11,8 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from vntransfer_lab.runner.durations import RATE_CELLS, cell_rate, seconds_left, seconds_text
-from vntransfer_lab.runner.lock import is_held
-from vntransfer_lab.runner.running import BEAT_SECONDS, RunningCells, read_running
+from vntransfer_lab.runner.durations import RATE_CELLS, seconds_left, seconds_text
+from vntransfer_lab.runner.running import BEAT_SECONDS, RunningCells, is_held, read_running
 from vntransfer_lab.runner.store import CellGroup, Store
 
 State = Literal["complete", "running", "dead", "stopped"]
@@ -26,61 +25,27 @@ _COLORS = {"running": "green", "complete": "green", "dead": "red", "stopped": "y
 
 @dataclass(frozen=True)
 class Snapshot:
-    """How far a run is.
-
-    Parameters
-    ----------
-    title
-        What its preset is headed.
-    groups
-        Numbers of cells by data set and method.
-    state
-        "complete"; "running": a runner holds the lock; "dead": a runner was killed; "stopped": one
-        ended before all cells were computed.
-    running
-        What the last runner said, unless it ended in order.
-    began
-        When the last invocation began, in seconds since 1970.
-    last
-        When the last cell was finished.
-    rate
-        Cells per second of the present invocation, once it has finished a few.
-    failures
-        Label and first line of the error of the latest failures.
-    taken
-        When this was seen.
-    """
+    """How far a run is; moments are in seconds since 1970."""
 
     title: str
     groups: list[CellGroup]
+    # running: a runner holds the lock; dead: it was killed; stopped: it ended before all was done
     state: State
-    running: RunningCells | None = None
-    began: float | None = None
-    last: float | None = None
-    rate: float | None = None
-    failures: list[tuple[str, str]] = field(default_factory=list)
-    taken: float = field(default_factory=time.time)
+    running: RunningCells | None = None  # what the last runner said, unless it ended in order
+    began: float | None = None  # the last invocation
+    last: float | None = None  # when the last cell was finished
+    left: float | None = None  # seconds, once this invocation has finished a few cells
+    failures: list[tuple[str, str]] = field(default_factory=list)  # label, first line of the error
+    taken: float = 0.0
 
     def total(self, status: Literal["done", "failed", "pending"]) -> int:
         """Count the cells of a status."""
         return sum(getattr(group, status) for group in self.groups)
 
-    @property
-    def cells(self) -> int:
-        """Number of all cells of the plan."""
-        return self.total("done") + self.total("failed") + self.total("pending")
-
-    @property
-    def seconds_left(self) -> float | None:
-        """Time for what is pending, at the rate of the cells that this invocation finished."""
-        if self.state != "running" or self.rate is None or self.last is None:
-            return None
-        return seconds_left(self.rate, self.total("pending"), self.taken - self.last)
-
     def headline(self) -> str:
         """Say in one line whether the run is at work, and how far it is."""
-        failed = self.total("failed")
-        share = f"{self.total('done') + failed} of {self.cells} cells"
+        failed, finished = self.total("failed"), self.total("done") + self.total("failed")
+        share = f"{finished} of {finished + self.total('pending')} cells"
         share += f", {failed} failed" if failed else ""
         if self.state == "complete":
             return f"complete: {share}"
@@ -93,26 +58,13 @@ class Snapshot:
         parts = [f"running: {share}"]
         if self.began is not None:
             parts.append(f"for {seconds_text(self.taken - self.began)}")
-        if self.rate:
-            parts.append(f"{60 * self.rate:.3g} cells per minute")
-        if self.seconds_left is not None:
-            parts.append(f"about {seconds_text(self.seconds_left)} left")
+        if self.left is not None:
+            parts.append(f"about {seconds_text(self.left)} left")
         return ", ".join(parts)
 
 
 def look(folder: str | Path) -> Snapshot:
-    """See how far a run is; works while it is written and on folders that cannot be written.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from vntransfer_lab import run
-    >>> with tempfile.TemporaryDirectory() as place:
-    ...     _ = run("smoke", methods=["constant"], targets=["s1"], seeds=2, out=place)
-    ...     seen = look(place)
-    >>> seen.state, seen.total("done"), seen.total("pending")
-    ('complete', 2, 0)
-    """
+    """See how far a run is; works while it is written and on folders that cannot be written."""
     # First who runs, then what is done: a run that ends in between is seen as complete.
     alive = is_held(Path(folder))
     with Store(folder) as store:
@@ -129,13 +81,13 @@ def look(folder: str | Path) -> Snapshot:
     else:
         killed = running is not None or (invocation is not None and invocation.ended is None)
         state = "dead" if killed else "stopped"
-    last = ends[-1][0] if ends else None
-    rate = None
+    last, left, now = ends[-1][0] if ends else None, None, time.time()
     if began is not None and ends and state == "running":
-        end, seconds = ends[0]
-        rate = cell_rate(max(began, end - seconds), [end for end, _ in ends])
+        start = max(began, ends[0][0] - ends[0][1])  # until workers were there
+        pending = sum(group.pending for group in groups)
+        left = seconds_left(start, [end for end, _ in ends], pending, now)
     title = "" if preset is None else preset.title
-    return Snapshot(title, groups, state, running, began, last, rate, failures)
+    return Snapshot(title, groups, state, running, began, last, left, failures, now)
 
 
 def draw(seen: Snapshot) -> RenderableType:

@@ -1,4 +1,4 @@
-"""Worker processes: one cell at a time, one thread each, gone when the runner is gone."""
+"""Engines, and the local one: processes that compute one cell at a time, with one thread each."""
 
 import math
 import os
@@ -8,8 +8,9 @@ import threading
 import time
 import traceback
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from concurrent.futures import Future
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,7 +19,6 @@ from typing import Any, Self
 from vntransfer.errors import DataError
 from vntransfer_lab.runner.cells import Cell
 from vntransfer_lab.runner.checkpoints import CellCheckpoint
-from vntransfer_lab.runner.engines import Engine
 from vntransfer_lab.runner.kinds import load_kind
 from vntransfer_lab.runner.metering import TimedRun, metered
 from vntransfer_lab.runner.records import CellOutcome
@@ -34,20 +34,56 @@ _WATCH_SECONDS = 0.5
 _STOPS = (signal.SIGINT, signal.SIGTERM)
 
 
+class Engine(ABC):
+    """Takes cells and gives outcomes; a context manager that ends all work when its block fails."""
+
+    def __init__(self) -> None:
+        self._running: dict[Future[CellOutcome], Cell] = {}
+
+    @property
+    @abstractmethod
+    def jobs(self) -> int:
+        """How many cells it computes at once, at present."""
+
+    @property
+    def running(self) -> list[Cell]:
+        """Cells that were submitted and not yielded yet."""
+        return list(self._running.values())
+
+    def submit(self, cell: Cell) -> None:
+        """Start a cell."""
+        self._running[self._start(cell)] = cell
+
+    def finished(self, seconds: float) -> Iterator[tuple[Cell, CellOutcome | BrokenProcessPool]]:
+        """Wait for cells to end, but no longer than this; an error: the cell's worker died."""
+        ended, _ = wait(self._running, timeout=seconds, return_when=FIRST_COMPLETED)
+        if not ended:
+            self._check()
+        for future in ended:
+            cell = self._running.pop(future)
+            died = future.exception()
+            yield cell, died if isinstance(died, BrokenProcessPool) else future.result()
+
+    def __enter__(self) -> Self:
+        return self
+
+    @abstractmethod
+    def __exit__(self, kind: type[BaseException] | None, /, *exception: object) -> None:
+        """Let the workers go, at once if the block failed."""
+
+    @abstractmethod
+    def _start(self, cell: Cell) -> "Future[CellOutcome]":
+        """Hand a cell to a worker; `BrokenProcessPool` in the future: the worker died."""
+
+    def _check(self) -> None:  # noqa: B027 - most engines have nothing to check
+        """Raise when no cell can be computed any more; asked every few seconds."""
+
+
 class Pool(Engine):
-    """Processes that compute cells, on joblib's loky executor.
+    """At most ``most`` processes that compute cells, on joblib's loky executor.
 
-    They stay for the next run of this program, unless what they took over from it when they
-    started (search path, folder, ``VNT_`` variables) has changed: then new ones take their place.
-
-    Parameters
-    ----------
-    jobs
-        Number of processes; None: one per core.
-    most
-        Number of cells: no more processes are started.
-    checkpoints
-        Folder for the checkpoints of cells; None: interrupted cells start from the beginning.
+    They stay for the next run of this program, unless what they took over from it when they started
+    (search path, folder, ``VNT_`` variables) has changed: then new ones take their place.
     """
 
     def __init__(self, jobs: int | None, most: int, checkpoints: Path | None = None) -> None:
@@ -132,20 +168,7 @@ def _start_worker(runner: int, surroundings: object) -> None:
 def compute(cell: Cell, checkpoints: Path | None = None) -> CellOutcome:
     """Compute one cell; whatever goes wrong in it is part of the outcome.
 
-    Parameters
-    ----------
-    cell
-        The cell.
-    checkpoints
-        Folder for the checkpoints of cells: an interrupted cell resumes from there.
-
-    Examples
-    --------
-    >>> from vntransfer_lab.runner.cells import expand
-    >>> from vntransfer_lab.runner.preset import load_preset
-    >>> outcome = compute(expand(load_preset("smoke"))[0])
-    >>> [(step, name) for step, name, value in outcome.rows], outcome.error
-    ([(1, 'mae'), (1, 'source_validation')], '')
+    With a folder of checkpoints, an interrupted cell resumes from there.
     """
     rows: list[tuple[int, str, float]] = []
     error = trace = ""
