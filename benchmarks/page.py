@@ -26,7 +26,7 @@ def main() -> None:
         folder = Path(place)
         cells = large_store(folder)
         begin = time.perf_counter()
-        page = write_page(folder, domains=False)
+        page = write_page(folder)
         made = time.perf_counter() - begin
         size = page.stat().st_size / 1e6
         print(f"{cells} cells: page of {size:.2f} MB, made in {made:.1f} s")

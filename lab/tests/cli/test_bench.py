@@ -33,7 +33,7 @@ def test_run_report_export(tmp_path: Path) -> None:
     )
     assert (tmp_path / "figures" / "smoke-values.svg").exists()
     page = tmp_path / "page.html"
-    shown = vnt("report", folder, "--format", "html", "--out", page, "--no-domains")
+    shown = vnt("report", folder, "--format", "html", "--out", page)
     assert shown.stdout.strip() == str(page)
     assert page.read_text("utf-8").startswith("<!doctype html>")
     rows = vnt("export", folder, tmp_path / "rows.csv")

@@ -16,8 +16,7 @@ from vntransfer_lab import RunOptions, run
 from vntransfer_lab.data import load
 from vntransfer_lab.errors import PresetError
 from vntransfer_lab.experiments import continual
-from vntransfer_lab.experiments.continual_methods import SHARED, VARIANTS
-from vntransfer_lab.experiments.continual_search import candidates, choose
+from vntransfer_lab.experiments.continual_methods import SHARED, VARIANTS, candidates, choose
 from vntransfer_lab.reports.drawings import draw
 from vntransfer_lab.reports.report import load_report
 from vntransfer_lab.runner.cells import Cell, expand
@@ -295,7 +294,7 @@ def test_report_with_the_papers_values(tmp_path: Path) -> None:
     assert str(rows["l2"][-1]).startswith("lr 0.0")
     assert any("selection: short_stream" in note for note in head.notes)
     names = {path.stem for path in draw(folder, tmp_path / "figures")}
-    assert names == {f"mnistP-{name}" for name in ("forgetting", "matrices-mnistP", "tasks-mnistP")}
+    assert names == {f"mnistP-{name}" for name in ("values", "tasks-mnistP")}
 
 
 def test_sensitivity_and_forgetting_tables(tmp_path: Path) -> None:

@@ -11,12 +11,9 @@ from lab_helpers.makers import make_trancos
 from lab_helpers.runs import changed, final
 from vntransfer.adaptation import METHODS
 from vntransfer.adaptation.hourglass import grid_of
-from vntransfer.pages import Heatmap, Scatter
-from vntransfer.pages.layout import panels
 from vntransfer.step_times import StepTimes
 from vntransfer_lab.errors import PresetError
 from vntransfer_lab.experiments import counting
-from vntransfer_lab.experiments import counting_report as drawn
 from vntransfer_lab.reports.drawings import draw
 from vntransfer_lab.reports.report import report
 from vntransfer_lab.runner.cells import Cell, expand
@@ -191,16 +188,4 @@ def test_a_run_ends_in_tables_and_figures_without_photographs(tmp_path: Path) ->
     for expected in ("game2", "train_mae", "14.73", "difference to source_only"):
         assert expected in text
     files = {file.name for file in draw(tmp_path / "run", tmp_path / "figures")}
-    assert {f"trancos-{name}.svg" for name in ("values", "counts", "maps")} <= files
-
-
-def test_figures_of_counts_and_maps() -> None:
-    counts = {"dom1": {"align": ([1.0, 2.0], [1.5, 2.5])}, "dom2": {"align": ([3.0], [4.0])}}
-    chart = drawn.count_panels(counts, list(counts["dom1"]))
-    first = chart.charts[0]
-    assert isinstance(first, Scatter)
-    assert (first.series[0].x, first.series[0].y) == ([1.0, 2.0], [1.5, 2.5])
-    maps = {"dom1": {"true": np.eye(8), "align": 2 * np.eye(8)}}
-    found = panels(drawn.map_panels(maps))
-    assert [panel.title for panel in found] == ["dom1, true: 8.0", "dom1, align: 16.0"]
-    assert all(isinstance(panel, Heatmap) and panel.limits == (0, 2) for panel in found)
+    assert {f"trancos-{name}.svg" for name in ("values", "counts")} == files

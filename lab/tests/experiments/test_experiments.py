@@ -131,7 +131,7 @@ def test_convergence_errors_shrink_and_are_reported(tmp_path: Path) -> None:
     assert all(slope < -0.25 for slope in slopes.values())
     assert slopes["equal", "von_neumann"] < -0.8  # second order at Σ = Θ
     assert len(bounds.rows) == 5
-    assert len(draw(folder, tmp_path / "figures")) == 2
+    assert len(draw(folder, tmp_path / "figures")) == 1
 
 
 def test_convergence_refuses_singular_covariances() -> None:

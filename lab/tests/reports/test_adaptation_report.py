@@ -13,9 +13,10 @@ from vntransfer.errors import ArgumentError
 from vntransfer.pages import Heatmap, Intervals, Lines
 from vntransfer.pages.layout import colors, panels
 from vntransfer.pages.picture import picture
-from vntransfer_lab.experiments import adaptation_figures as drawn
 from vntransfer_lab.experiments.adaptation_report import (
     choice_table,
+    error_panels,
+    figures,
     relative_table,
     summary_table,
     tables,
@@ -27,6 +28,8 @@ from vntransfer_lab.experiments.adaptation_weights import (
     changes,
     closeness,
     collect,
+    epoch_curves,
+    heat_maps,
 )
 from vntransfer_lab.reports.report import Report, View, load_report, value_table
 from vntransfer_lab.reports.statistics import Estimate
@@ -253,11 +256,11 @@ def test_relative_errors_count_targets() -> None:
 
 
 def test_figures_of_a_run(loaded: Report) -> None:
-    found = {drawing.name: drawing for drawing in drawn.figures(loaded)}
+    found = {drawing.name: drawing for drawing in figures(loaded)}
     expected = {"errors"}
     for size in SIZES:
         group = f"synthetic-rows={size}"
-        expected |= {f"{kind}-{group}" for kind in ("weights", "changes")}
+        expected.add(f"weights-{group}")
         expected |= {f"epochs-{group}-{method}" for method in ("mdd_paper", "darn")}
     assert set(found) == expected
     for drawing in found.values():
@@ -266,13 +269,14 @@ def test_figures_of_a_run(loaded: Report) -> None:
 
 def test_one_data_set_is_drawn_per_target(loaded: Report) -> None:
     kept = [r for r in loaded.records if r.settings["rows"] == 60 and r.method == "constant"]
-    names = [d.name for d in drawn.figures(Report(loaded.preset, loaded.kind, kept))]
+    names = [d.name for d in figures(Report(loaded.preset, loaded.kind, kept))]
     assert names == ["values"]
 
 
 def test_heat_maps_show_the_matrices_on_one_scale() -> None:
     maps = {"a": fading(0.5), "b": fading(2.0)}
-    chart = drawn.heat_maps(maps, [f"s{i}" for i in range(6)])
+    names = [f"s{i}" for i in range(6)]
+    chart = heat_maps({name: Weights(names, {0: matrix}, {}) for name, matrix in maps.items()})
     for panel, (name, matrix) in zip(panels(chart), maps.items(), strict=True):
         assert isinstance(panel, Heatmap)
         assert panel.title == name
@@ -284,37 +288,24 @@ def test_epoch_curves_show_raw_and_smoothed_weights() -> None:
     rng = np.random.default_rng(0)
     names = [f"s{i}" for i in range(6)]
     curves = {t: {s: rng.random(9) for s in names if s != t} for t in names}
-    chart = drawn.epoch_curves(curves, window=3)
+    chart = epoch_curves(curves)
     assert [panel.title for panel in chart.charts] == [f"target {name}" for name in names]
     panel = chart.charts[1]
     assert isinstance(panel, Lines)
     assert len(panel.series) == 10
     raw, smoothed = (np.asarray(s.y, dtype=float) for s in panel.series[:2])
     np.testing.assert_array_equal(raw, curves["s1"]["s0"])
-    assert smoothed[4] == pytest.approx(raw[3:6].mean())
-    assert smoothed[0] == pytest.approx(raw[:2].mean())
+    assert smoothed[4] == pytest.approx(raw[2:7].mean())
+    assert smoothed[0] == pytest.approx(raw[:3].mean())
+    assert len(smoothed) == len(raw)
     assert colors(chart) == {name: i for i, name in enumerate(names)}
 
 
-def test_change_curves_show_the_share_that_changes_hands() -> None:
+def test_changes_are_the_share_that_changes_hands() -> None:
     still = {"t": {"a": np.full(4, 0.5), "b": np.full(4, 0.5)}}
     jumping = {"t": {"a": np.array([1.0, 0, 1, 0]), "b": np.array([0.0, 1, 0, 1])}}
     np.testing.assert_array_equal(changes(jumping), [1, 1, 1])
-    chart = drawn.change_curves({"align": {0: still, 1: still}, "darn": {0: jumping, 1: still}})
-    first, second = chart.series
-    assert (first.x, first.y) == ([2, 3, 4], [0, 0, 0])
-    assert second.y == [0.5, 0.5, 0.5]
-
-
-def test_weight_bars_show_one_target() -> None:
-    weights = {
-        name: Weights(["x", "y", "z"], {0: matrix, 1: matrix}, {})
-        for name, matrix in (("align", fading(1.0)[:3, :3]), ("darn", fading(0.1)[:3, :3]))
-    }
-    chart = drawn.weight_bars(weights, "y")
-    assert chart.names == ["x", "z"]
-    heights = [y for s in chart.series for y in s.y]
-    assert heights == pytest.approx([*fading(1.0)[1, [0, 2]], *fading(0.1)[1, [0, 2]]])
+    np.testing.assert_array_equal(changes(still), [0, 0, 0])
 
 
 def test_error_panels_mark_the_baseline() -> None:
@@ -323,7 +314,7 @@ def test_error_panels_mark_the_baseline() -> None:
         "source_only": {group: Estimate(0.5, 0.1, 5) for group in groups},
         "darn": {groups[0]: Estimate(0.4, None, 1)},
     }
-    left, right = drawn.error_panels(means, "source_only").charts
+    left, right = error_panels(means, "source_only").charts
     assert isinstance(left, Intervals)
     assert isinstance(right, Intervals)
     assert (left.title, right.title) == ("a", "b")

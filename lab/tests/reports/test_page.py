@@ -12,16 +12,19 @@ import pytest
 
 from helpers.browser import chromium, resize, visit
 from lab_helpers.large import DATA, METHODS, SEEDS, TARGETS, large_report
-from vntransfer.pages import Intervals, Panels, Scatter
 from vntransfer_lab import run
-from vntransfer_lab.reports.costs import cost_drawings, memory, seconds, step_seconds
-from vntransfer_lab.reports.drawings import POINTS, domain_drawings
-from vntransfer_lab.reports.page import cell, make_page, write_page
+from vntransfer_lab.reports.page import (
+    cell,
+    footer,
+    make_page,
+    paper_words,
+    sentences,
+    tally,
+    write_page,
+)
 from vntransfer_lab.reports.report import Report, load_report
-from vntransfer_lab.reports.run_facts import footer
 from vntransfer_lab.reports.statistics import Estimate
 from vntransfer_lab.reports.tables import PROBABILITY, SIGNED, Number, NumberPair, Value, Verdict
-from vntransfer_lab.reports.verdicts import agreement, paper_words, sentences, tally
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +62,7 @@ def test_the_page_of_a_run(folder: Path, loaded: Report) -> None:
     said = words(path.read_text("utf-8"))
     done = str(len(loaded.records))
     assert f"Cells done {done} of {done}" in re.sub(r"\s+", " ", said)
-    parts = ("Summary", "Tables", "Figures", "Data", "Cost")
+    parts = ("Summary", "Tables", "Figures", "Cost")
     assert [said.index(f" {part} ") for part in parts] == sorted(
         said.index(f" {part} ") for part in parts
     )
@@ -70,8 +73,7 @@ def test_the_page_of_a_run(folder: Path, loaded: Report) -> None:
         f"synthetic {loaded.records[0].data_hash}",
         "torch ",
         "scikit-learn ",  # of the versions that the run recorded
-        "Domains of synthetic",
-        "time per cell relative to constant",
+        "seconds per cell",
     ):
         assert expected in said, expected
 
@@ -86,13 +88,13 @@ def test_verdicts_stand_first_and_agree_with_the_tables(large: Report) -> None:
         assert row[0] in found[str(row[1])][str(row[-1])]
     named = " ".join(text for _, text in sentences(found, "source_only"))
     assert all(method in named for method in found)
-    page = make_page(large, (), "vnt", domains=False).html()
+    page = make_page(large, (), "vnt").html()
     assert page.index("and nowhere worse") < page.index("<table")
 
 
 def test_ten_thousand_cells_stay_small(large: Report) -> None:
     assert len(large.records) == len(DATA) * len(TARGETS) * len(METHODS) * SEEDS > 10_000
-    size = len(make_page(large, (), "vnt", domains=False).html().encode())
+    size = len(make_page(large, (), "vnt").html().encode())
     assert 200_000 < size < 5_000_000
 
 
@@ -107,18 +109,19 @@ def test_the_papers_numbers_are_compared_without_judgment(loaded: Report) -> Non
         for t in ("s1", "s2")
     }
     same = {t: {m: {"mae": ours[m, t]} for m in ("constant", "ridge")} for t in ("s1", "s2")}
-    found = agreement(against(same))
-    assert found is not None
-    assert (found.pairs, found.closer_than_tenth, found.better) == (4, 4, 0)
-    assert (found.rows, found.same_best) == (2, 2)
+    assert paper_words(against(same)) == [
+        "Claim: ridge wins.",
+        "4 of our values are within a tenth of the 4 that the paper prints (Table 1).",
+        "The method that is best in the paper is best here on 2 of 2 targets.",
+    ]
     turned = {
         "s1": {"constant": {"mae": ours["ridge", "s1"]}, "ridge": {"mae": ours["constant", "s1"]}}
     }
-    found = agreement(against(turned))
-    assert found is not None
-    assert (found.rows, found.same_best, found.better) == (1, 0, 1)
-    assert "best here on 0 of 1 targets" in paper_words(against(turned))[-1]
-    assert agreement(loaded) is None
+    said = paper_words(against(turned))
+    assert "0 of our values are within a tenth of the 2" in said[1]
+    assert "best here on 0 of 1 targets" in said[2]
+    assert "prints no numbers" in paper_words(against({}))[1]
+    assert paper_words(loaded) == []
 
 
 def test_values_sort_by_their_number_and_never_by_their_text() -> None:
@@ -140,52 +143,11 @@ def test_values_sort_by_their_number_and_never_by_their_text() -> None:
     assert [getattr(cell(value), "tone", "") for value in judged] == ["bad", "good", ""]
 
 
-def test_costs_are_ratios_on_the_same_place(large: Report) -> None:
-    steps, _, cells = cost_drawings(large)
-    for drawing, found in ((steps, step_seconds(large)), (cells, seconds(large))):
-        chart = drawing.chart
-        assert isinstance(chart, Intervals)
-        place = chart.names.index("align")
-        ratios = [found["align"][k] / found["source_only"][k] for k in found["align"]]
-        assert chart.values[place] == pytest.approx(np.exp(np.mean(np.log(ratios))))
-        assert chart.values[chart.names.index("source_only")] == pytest.approx(1)
-    assert "Without steps: weighted, ridge, boosting, constant." in steps.caption
-    assert chart.names == list(METHODS)
-
-
-def test_memory_is_shown_as_it_is(large: Report) -> None:
-    _, drawing, _ = cost_drawings(large)
-    chart = drawing.chart
-    assert isinstance(chart, Intervals)
-    middle = np.median(list(memory(large)["align"].values()))
-    assert chart.values[chart.names.index("align")] == pytest.approx(middle)
-    assert chart.reference is None
-
-
-def test_what_is_not_known_of_costs_is_left_out(large: Report) -> None:
-    unknown = [replace(record, cost=None) for record in large.records]
-    (only,) = cost_drawings(replace(large, records=unknown))
-    assert only.title == "Time per cell"
-    undone = [replace(record, status="pending", seconds=None) for record in unknown[:5]]
-    assert list(cost_drawings(replace(large, records=undone))) == []
-
-
-def test_domains_are_drawn_where_the_data_are(loaded: Report, large: Report) -> None:
-    (drawing,) = domain_drawings(loaded)
-    assert isinstance(drawing.chart, Panels)
-    left, right = drawing.chart.charts
-    assert isinstance(left, Scatter)
-    assert 0 < sum(len(s.x) for s in left.series) <= POINTS
-    assert [s.name for s in left.series] == [s.name for s in right.series]  # type: ignore[union-attr]
-    absent = replace(large, preset=replace(large.preset, data=("houses",)))
-    assert list(domain_drawings(absent)) == []
-
-
 def test_failed_and_missing_cells_are_stated(loaded: Report) -> None:
     first, second, *rest = loaded.records
     bad = replace(first, status="failed", error="ValueError: <b>boom</b>\nmore", metrics={})
     gone = replace(second, status="pending", metrics={})
-    page = make_page(replace(loaded, records=[bad, gone, *rest]), (), "vnt", domains=False)
+    page = make_page(replace(loaded, records=[bad, gone, *rest]), (), "vnt")
     said = words(page.html())
     for expected in (
         "Failed cells",
@@ -196,7 +158,7 @@ def test_failed_and_missing_cells_are_stated(loaded: Report) -> None:
     none = replace(
         loaded, records=[replace(r, status="pending", metrics={}) for r in loaded.records]
     )
-    assert "are not computed yet" in words(make_page(none, (), "vnt", domains=False).html())
+    assert "are not computed yet" in words(make_page(none, (), "vnt").html())
 
 
 def test_a_store_without_a_record_of_its_command_says_so(loaded: Report) -> None:
@@ -212,7 +174,7 @@ def opened() -> Iterator[Any]:
 
 
 def test_the_page_in_a_browser(opened: Any, folder: Path) -> None:
-    visit(opened, write_page(folder, folder / "other.html", domains=False))
+    visit(opened, write_page(folder, folder / "other.html"))
     assert opened.get_log("browser") == []
     heads = [h.text for h in opened.find_elements("css selector", "section > h2")]
     assert heads == ["Summary", "Tables", "Figures", "Cost"]

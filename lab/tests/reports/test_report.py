@@ -11,7 +11,17 @@ import pytest
 from vntransfer.errors import ArgumentError
 from vntransfer_lab.reports.drawings import draw
 from vntransfer_lab.reports.report import load_report, report, value_table
-from vntransfer_lab.reports.tables import SIGNED, Number, ReportTable, render, text
+from vntransfer_lab.reports.statistics import Estimate
+from vntransfer_lab.reports.tables import (
+    PROBABILITY,
+    SIGNED,
+    Number,
+    NumberPair,
+    ReportTable,
+    Value,
+    render,
+    text,
+)
 from vntransfer_lab.runner.cells import expand
 from vntransfer_lab.runner.preset import check, override, read_preset
 from vntransfer_lab.runner.records import CellOutcome
@@ -77,14 +87,14 @@ def test_values_paper_and_difference_stand_together(make: Make) -> None:
 
 def test_other_metrics_have_their_own_table_and_paper_values(make: Make) -> None:
     loaded = load_report(make(targets=["s1"], seeds=2))
-    table = value_table(loaded, "synthetic", "source_validation", higher_is_better=True)
+    table = value_table(loaded, "synthetic", "source_validation")
     assert [row[1:3] for row in table.rows[1:]] == [
         ["paper", 8.0],
         ["difference", Number(pytest.approx(-1.9), SIGNED)],
     ]
     assert text(table.rows[2][2]) == "-1.9"
     assert table.rows[1][3] is None
-    assert table.notes[0].startswith("source_validation (higher is better)")
+    assert table.notes[0].startswith("source_validation (lower is better)")
 
 
 def test_the_rule_and_the_claim_stand_under_the_table(make: Make) -> None:
@@ -159,6 +169,20 @@ def test_csv_has_every_number_in_a_column_of_its_own() -> None:
 def test_numbers_show_four_digits() -> None:
     shown = [text(value) for value in (0.0, 0.012345, 1.23456, 123.456, 12345.6, 1e7, -3e-5)]
     assert shown == ["0.000", "0.0123", "1.235", "123.5", "12346", "1.00e+07", "-3.00e-05"]
+
+
+def test_values_read_as_people_write_them() -> None:
+    shown: dict[str, Value] = {
+        "": None,
+        "0.5123 ± 0.0023": Estimate(0.51234, 0.00234, 5),
+        "+0.5123": Number(0.51234, SIGNED),
+        "< 0.0001": Number(1e-7, PROBABILITY),
+        "0.900 (3/1)": Number(0.9, ".3f", won=3, lost=1),
+        "0.5000 ± 0.0100 [+]": Number(0.5, error=0.01, verdict="better"),
+        "-1 to +0.25": NumberPair(-1, 0.25, " to ", SIGNED),
+        "3 of 4": NumberPair(3, 4, " of "),
+    }
+    assert [text(value) for value in shown.values()] == list(shown)
 
 
 def test_figures_are_files_that_stay_the_same(make: Make, tmp_path: Path) -> None:

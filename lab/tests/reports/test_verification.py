@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
@@ -16,8 +17,6 @@ from vntransfer_lab import pack, run, verify
 from vntransfer_lab.errors import PresetError, StoreError
 from vntransfer_lab.reports.verification import TOLERANCE
 from vntransfer_lab.runner.packed import CELLS_NAME, RUN_NAME
-
-pq = pytest.importorskip("pyarrow.parquet")
 
 
 @pytest.fixture(scope="module")

@@ -58,5 +58,7 @@ def test_steps_without_the_metric_are_not_chosen() -> None:
 
 
 def test_a_rule_without_its_metric_is_explained() -> None:
-    with pytest.raises(PresetError, match=r"needs the metric 'weighted_validation'.*recorded: mae"):
-        choose([A, B], "weighted_validation", "mae")
+    with pytest.raises(
+        PresetError, match=r"needs the metric 'leave_one_source_out'.*recorded: mae"
+    ):
+        choose([A, B], "leave_one_source_out", "mae")

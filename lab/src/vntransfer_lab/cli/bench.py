@@ -184,9 +184,6 @@ def report(
         Path | None, typer.Option(help="Also draw the figures into this folder, as SVG.")
     ] = None,
     times: Annotated[bool, typer.Option("--times", help="Add how long the cells took.")] = False,
-    domains: Annotated[
-        bool, typer.Option("--domains/--no-domains", help="Show the data on the page.")
-    ] = True,
     baseline: Annotated[
         str, typer.Option(help="Test against this method instead of the preset's.")
     ] = "",
@@ -204,7 +201,7 @@ def report(
     if form == "html":
         from vntransfer_lab.reports.page import write_page
 
-        typer.echo(write_page(folder, out, domains=domains, view=view))
+        typer.echo(write_page(folder, out, view=view))
     elif out is not None:
         raise ArgumentError(
             f"--out: goes with --format html, got --format {form}; redirect instead"

@@ -11,13 +11,16 @@ Recorded at the end: ``mae`` and ``rmse`` in standard deviations of the sources'
 neither equal nor the sources' shares of the rows) and, where a method chooses by itself how to
 adapt, ``share/CANDIDATE`` and ``adapted`` (1 unless the safe candidate has the largest share; of
 auto, if candidates that weight or align sources have more than half).
-With ``history`` the losses and weights of every epoch as well. Rules of selection that compare
-settings get their criterion (see `adaptation_validation`).
+With ``history`` the losses and weights of every epoch as well.
+
+For the rules ``source_validation`` and ``leave_one_source_out`` a cell first fits models that did
+not see some labeled rows of the sources, records the error there (in standard deviations of the
+sources' responses, the mean over sources), and then fits on all rows.
 """
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from inspect import signature
 from typing import Annotated, Any, Literal, NamedTuple, get_args
@@ -35,11 +38,11 @@ from vntransfer.storage.files import fingerprint
 from vntransfer.storage.pacing import Paced
 from vntransfer_lab.data import Domains
 from vntransfer_lab.errors import PresetError
-from vntransfer_lab.experiments.adaptation_validation import criterion
 from vntransfer_lab.runner.cells import Cell
 from vntransfer_lab.runner.datasets import load_data, state
 from vntransfer_lab.runner.kinds import CellMethod, CellSteps, Kind
 from vntransfer_lab.runner.schema import Natural, Schema, Settings, schema, words
+from vntransfer_lab.runner.selection import RULES
 
 _Array = NDArray[np.float64]
 
@@ -47,6 +50,9 @@ BASELINE = "source_only"
 
 NONE = "none"
 """How a preset says that an estimator chooses a number by itself: TOML has no word for None."""
+
+HELD_OUT = 0.2
+"""Share of each source's rows on which candidates are compared."""
 
 
 class AdaptationVariant(NamedTuple):
@@ -111,23 +117,11 @@ def _fingerprint(data: str, state: tuple[int, int] | None) -> str:
 
 @dataclass(frozen=True)
 class CellRows:
-    """Rows of one cell.
+    """Rows of one cell; those that are scored are the ones of ``x`` where ``held_out`` is 0."""
 
-    Parameters
-    ----------
-    sources
-        Name -> (X, y).
-    x
-        The target's rows that the methods see.
-    y
-        Their responses, for the oracle alone.
-    x_test, y_test
-        Rows that are scored, among those of ``x`` where ``held_out`` is 0.
-    """
-
-    sources: dict[str, tuple[Any, _Array]]
-    x: Any
-    y: _Array
+    sources: dict[str, tuple[Any, _Array]]  # name -> (X, y)
+    x: Any  # the target's rows that the methods see
+    y: _Array  # their responses, for the oracle alone
     x_test: Any
     y_test: _Array
 
@@ -183,6 +177,59 @@ def _run(cell: Cell, checkpoint: Paced | None) -> CellSteps:
     yield from enumerate(shown[:-1], start=1)
     yield max(1, len(fitted.history)), (shown[-1] if shown else {}) | fitted.record | errors
     return times
+
+
+def criterion(
+    cell: Cell, rows: CellRows, predict: Callable[[CellRows], _Array]
+) -> dict[str, float]:
+    """Give the criterion of a cell's rule by its name, without the target's responses.
+
+    It is empty if the rule has none. ``predict`` fits the cell's method to other rows.
+    """
+    rule = cell.selection
+    if not RULES[rule][0]:
+        return {}
+    if cell.method == "oracle":
+        raise PresetError(
+            f"methods.oracle: learns from the target's labels, so {rule!r} has nothing to compare; "
+            "leave it out, or use selection = 'last_epoch'"
+        )
+    unit = float(rows.labels.std())
+    if rule == "leave_one_source_out":
+        errors = [float(np.abs(predict(o) - o.y_test).mean()) / unit for o in _virtual(rows)]
+        return {rule: float(np.mean(errors))}
+    held = _split(rows, cell.seed)
+    gap = np.abs(predict(held) - held.y_test)
+    sizes = np.cumsum([_held(y) for _, y in rows.sources.values()])[:-1]
+    return {rule: float(np.mean([part.mean() for part in np.split(gap, sizes)])) / unit}
+
+
+def _held(y: _Array) -> int:
+    return max(1, round(HELD_OUT * len(y)))
+
+
+def _virtual(rows: CellRows) -> Iterator[CellRows]:
+    """Each source as the target once, the true target left out."""
+    if len(rows.sources) < 2:
+        raise PresetError("selection: leave_one_source_out needs at least two sources")
+    for name, (x, y) in rows.sources.items():
+        others = {other: own for other, own in rows.sources.items() if other != name}
+        yield replace(rows, sources=others, x=x, y=np.full(len(y), np.nan), x_test=x, y_test=y)
+
+
+def _split(rows: CellRows, seed: int) -> CellRows:
+    """Make some rows of every source test rows, one source after another."""
+    from scipy.sparse import issparse, vstack
+
+    kept, x_test, y_test = {}, [], []
+    for place, (name, (x, y)) in enumerate(rows.sources.items()):
+        order = np.random.default_rng((seed, place)).permutation(len(y))
+        test, used = np.split(order, [_held(y)])
+        kept[name] = x[used], y[used]
+        x_test.append(x[test])
+        y_test.append(y[test])
+    below = vstack(x_test, format="csr") if issparse(x_test[0]) else np.concatenate(x_test)
+    return replace(rows, sources=kept, x_test=below, y_test=np.concatenate(y_test))
 
 
 def _fit(cell: Cell, rows: CellRows, checkpoint: Paced | None) -> CellFit:
@@ -260,13 +307,7 @@ def selection_record(model: Any) -> dict[str, float]:
 
 
 def epoch_record(record: Mapping[str, Any]) -> dict[str, float]:
-    """Numbers of one record of a history; the error on held-out source rows under its rule's name.
-
-    Examples
-    --------
-    >>> epoch_record({"epoch": 0, "loss": 0.5, "validation": 0.7, "weights": {"a": 1.0}})
-    {'loss': 0.5, 'source_validation': 0.7, 'weight/a': 1.0}
-    """
+    """Numbers of one record of a history; ``validation`` is named as the rule that uses it."""
     names = {"validation": "source_validation"}
     found = {
         names.get(name, name): value
@@ -281,13 +322,7 @@ def _named(weights: Mapping[str, float]) -> dict[str, float]:
 
 
 def options_of(method: str) -> dict[str, tuple[Any, Any]]:
-    """Types and defaults of the options of a method that a preset can name.
-
-    Examples
-    --------
-    >>> options_of("mdan_max")["aggregation"]
-    (<class 'str'>, 'max')
-    """
+    """Types and defaults of the options of a method that a preset can name."""
     model = METHODS[method].make()
     hints = signature(type(model)).parameters
     found: dict[str, tuple[Any, Any]] = {}
@@ -348,7 +383,6 @@ KIND = Kind(
     fingerprint=lambda data, settings: _fingerprint(data, state(data)),
     run=_run,
     tables="vntransfer_lab.experiments.adaptation_report:tables",
-    figures="vntransfer_lab.experiments.adaptation_figures:figures",
-    domains=lambda data, settings: _domains(data),
+    figures="vntransfer_lab.experiments.adaptation_report:figures",
     retired=RETIRED,
 )

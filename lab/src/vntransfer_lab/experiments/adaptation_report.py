@@ -1,18 +1,13 @@
-"""Tables of the experiment ``adaptation``."""
+"""Tables and drawings of the experiment ``adaptation``."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from statistics import geometric_mean
 
 import numpy as np
 
-from vntransfer_lab.experiments.adaptation_weights import (
-    Weights,
-    agreement,
-    asymmetry,
-    changes,
-    closeness,
-    collect,
-)
+from vntransfer.pages import Axis, Intervals, Panels
+from vntransfer_lab.experiments.adaptation_weights import weight_figures, weight_table
+from vntransfer_lab.reports.drawings import Drawing, ends, standard
 from vntransfer_lab.reports.report import (
     Group,
     Report,
@@ -22,11 +17,8 @@ from vntransfer_lab.reports.report import (
     mean_over_targets,
     value_table,
 )
-from vntransfer_lab.reports.statistics import Estimate, estimate
+from vntransfer_lab.reports.statistics import Estimate
 from vntransfer_lab.reports.tables import Number, NumberPair, ReportTable, Value
-
-ORDERED = ("synthetic",)
-"""Data sets whose domains lie in a row, so that |i - j| says how far two of them are apart."""
 
 UNRANKED = ("oracle",)
 """Methods that see the target's responses."""
@@ -82,7 +74,9 @@ def summary_table(loaded: Report) -> ReportTable:
             for group in groups
         ]
         ratio = _mean_ratio(by_group, means.get(preset.baseline, {}))
-        rows.append([method, *cells, ratio, ranks.get(method), _won(verdicts)])
+        counts = [list(verdicts.values()).count(word) for word in ("better", "worse")]
+        won = NumberPair(counts[0], counts[1], "/") if verdicts else None
+        rows.append([method, *cells, ratio, ranks.get(method), won])
     unit = "standard deviations of the sources' responses"
     notes = [
         f"{loaded.kind.metric} in {unit}, mean over targets ± standard error over seeds",
@@ -127,13 +121,7 @@ def relative_table(loaded: Report) -> ReportTable:
 
 
 def mean_ranks(values: Mapping[str, list[float]]) -> dict[str, float]:
-    """Mean over data sets of the rank of each method, ties shared.
-
-    Examples
-    --------
-    >>> mean_ranks({"a": [1.0, 2.0], "b": [2.0, 2.0], "oracle": [0.0, 0.0]})
-    {'a': 1.25, 'b': 1.75}
-    """
+    """Mean over data sets of the rank of each method, ties shared."""
     from scipy.stats import rankdata
 
     kept = [method for method in values if method not in UNRANKED]
@@ -150,11 +138,6 @@ def _mean_ratio(
     if len(pairs) < len(baseline) or not pairs or min(map(min, pairs)) <= 0:
         return None
     return geometric_mean(a / b for a, b in pairs)
-
-
-def _won(verdicts: Mapping[Group, str]) -> NumberPair | None:
-    found = list(verdicts.values())
-    return NumberPair(found.count("better"), found.count("worse"), "/") if found else None
 
 
 def choice_table(loaded: Report) -> ReportTable:
@@ -214,31 +197,35 @@ def _candidates(cells: list[dict[str, float]]) -> str:
     return "; ".join(f"{name}: {wins.count(name)} times, {means[name]:.2f}" for name in names)
 
 
-def weight_table(loaded: Report) -> ReportTable:
-    """Whether weights follow the closeness of domains and are the same in every run."""
-    rows: list[list[Value]] = []
+def figures(loaded: Report) -> Iterator[Drawing]:
+    """Errors per target or data set, and the weights of the sources."""
+    if len(loaded.chosen) > 1:
+        chart = error_panels(summary(loaded), loaded.preset.baseline)
+        caption = (
+            "Mean absolute error over targets in standard deviations of the sources' responses, "
+            "± standard error over seeds; lower is better, dotted: the baseline."
+        )
+        yield Drawing("errors", "Errors per data set", chart, caption)
+    else:
+        yield from standard(loaded)
     for group in loaded.chosen:
-        for method, weights in collect(loaded, *group).items():
-            rows.append([label_of(*group), method, *_measures(group[0], weights)])
-    notes = [
-        "closeness: Spearman correlation of a target's weights with -|i - j|, mean over targets "
-        "(± standard error over seeds; ties keep it below 0.975 for six domains in a row)",
-        "asymmetry: mean |H - H'|; run to run: mean correlation of the weights of two seeds; "
-        "change: share of the weight that changes hands from one epoch to the next, mean over "
-        "epochs, targets and seeds",
-    ]
-    header = ["data", "method", "largest", "closeness", "asymmetry", "run to run", "change"]
-    return loaded.table("weights of the sources", header, rows, notes)
+        yield from weight_figures(loaded, group)
 
 
-def _measures(data: str, weights: Weights) -> list[Value]:
-    final = list(weights.final.values())
-    gaps = [gap for gap in map(asymmetry, final) if gap is not None]
-    steps = [float(changes(curves).mean()) for curves in weights.curves.values()]
-    return [
-        float(np.nanmax(weights.mean)),
-        estimate([closeness(matrix) for matrix in final]) if data in ORDERED else None,
-        estimate(gaps) if gaps else None,
-        agreement(final),
-        estimate(steps) if steps else None,
-    ]
+def error_panels(means: Mapping[str, Mapping[Group, Estimate]], baseline: str) -> Panels:
+    """Mean error per method, one panel per data set; a dotted line at that of the baseline."""
+    charts = []
+    for group in dict.fromkeys(group for by_group in means.values() for group in by_group):
+        found = {method: by[group] for method, by in means.items() if group in by}
+        charts.append(
+            Intervals(
+                list(found),
+                [e.mean for e in found.values()],
+                **ends(list(found.values())),
+                x=Axis("error"),
+                title=label_of(*group),
+                reference=found[baseline].mean if baseline in found else None,
+                highlight=baseline,
+            )
+        )
+    return Panels(charts, share=False)

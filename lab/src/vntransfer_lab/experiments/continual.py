@@ -10,7 +10,7 @@ rule "short_stream" uses the paper's 5 tasks of 300 samples, "full_stream" the t
 "fixed" accepts one value each. A candidate that diverges has an RA of 0 where the method notices it
 (`DivergedError`), and otherwise that of guessing: a network of NaN answers with the first class.
 The choice is the same for all seeds of a method, and the cells that it is made from are computed
-once (see `vntransfer_lab.experiments.continual_search`).
+once (see `vntransfer_lab.experiments.continual_methods`).
 """
 
 import json
@@ -27,8 +27,14 @@ from vntransfer.step_times import StepTimes
 from vntransfer.storage.files import fingerprint
 from vntransfer.storage.pacing import Paced
 from vntransfer_lab.errors import PresetError
-from vntransfer_lab.experiments.continual_methods import VARIANTS, options
-from vntransfer_lab.experiments.continual_search import SearchSettings, candidates, choose, first
+from vntransfer_lab.experiments.continual_methods import (
+    VARIANTS,
+    SearchSettings,
+    candidates,
+    choose,
+    first,
+    options,
+)
 from vntransfer_lab.runner.cells import Cell
 from vntransfer_lab.runner.kinds import CellSteps, Kind
 from vntransfer_lab.runner.metering import TimedRun
@@ -287,7 +293,7 @@ KIND = Kind(
     run=_run,
     canonical=_canonical,
     tables="vntransfer_lab.experiments.continual_report:tables",
-    figures="vntransfer_lab.experiments.continual_figures:figures",
+    figures="vntransfer_lab.experiments.continual_report:figures",
     first=first,
     higher_is_better=True,
 )

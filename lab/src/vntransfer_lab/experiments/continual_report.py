@@ -1,17 +1,26 @@
-"""Tables of the experiment ``continual``."""
+"""Tables and drawings of the experiment ``continual``: what is retained, task by task."""
 
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import product
 
+import numpy as np
+from numpy.typing import NDArray
+
+from vntransfer.pages import Axis, Lines, Panels, Series
+from vntransfer_lab.reports.drawings import Drawing, spread, standard
 from vntransfer_lab.reports.report import (
     Condition,
+    Group,
     Report,
     comparison_tables,
+    condition_text,
     label_of,
+    mean_over_targets,
     value_table,
 )
-from vntransfer_lab.reports.statistics import Estimate, estimate
+from vntransfer_lab.reports.statistics import estimate
 from vntransfer_lab.reports.tables import SIGNED, Number, ReportTable, Value
 from vntransfer_lab.runner.records import Record
 
@@ -22,20 +31,24 @@ LONG = 20
 """Tasks from which on a stream is long: its ends are told apart."""
 END = 10
 """Tasks at either end of a long stream."""
+MOST_METHODS = 6
+"""Methods whose curves of single tasks are drawn: the first of `PREFERRED`."""
+PREFERRED = ("sgd", "ewc", "rsp", "rsp_untuned", "mer", "agem", "covp")
+MOST_TASKS = 7
+"""Tasks with a curve of their own, evenly spread over the stream."""
 
 
 def tables(loaded: Report) -> list[ReportTable]:
     """One table per stream, the mean over streams, and what the preset is about besides."""
-    made = [_stream_table(loaded, data, c) for data, c in loaded.chosen if not sweeps(loaded)]
     if sweeps(loaded):
-        made += [
-            _sweep_table(loaded, data, m) for data in sets_of(loaded) for m in methods_of(loaded)
-        ]
-        made += [_sensitivity_table(loaded)]
-    elif len(loaded.chosen) > 1:
-        made.append(_mean_table(loaded))
-    if not sweeps(loaded) and any(_final(*one) for one in _every(loaded)):
-        made.append(_ends_table(loaded))
+        made = [_sweep_table(loaded, *pair) for pair in _pairs(loaded)]
+        made.append(_sensitivity_table(loaded))
+    else:
+        made = [_stream_table(loaded, data, condition) for data, condition in loaded.chosen]
+        if len(loaded.chosen) > 1:
+            made.append(_mean_table(loaded))
+        if (ends := _ends_table(loaded)).rows:
+            made.append(ends)
     if any("correlation" in record.metrics for record in loaded.records):
         made.append(_correlation_table(loaded))
     if loaded.preset.baseline:
@@ -43,14 +56,9 @@ def tables(loaded: Report) -> list[ReportTable]:
     return made or [value_table(loaded, data) for data in loaded.preset.data]
 
 
-def sets_of(loaded: Report) -> list[str]:
-    """Return the streams."""
-    return list(dict.fromkeys(data for data, _ in loaded.chosen))
-
-
-def methods_of(loaded: Report) -> list[str]:
-    """Return the methods in the order of the preset."""
-    return list(loaded.preset.methods)
+def _pairs(loaded: Report) -> list[tuple[str, str]]:
+    """All streams with all methods."""
+    return list(product(dict.fromkeys(data for data, _ in loaded.chosen), loaded.preset.methods))
 
 
 def sweeps(loaded: Report) -> bool:
@@ -73,7 +81,7 @@ def _stream_table(loaded: Report, data: str, condition: Condition) -> ReportTabl
     paper = preset.paper.get("values", {}).get(data, {}).get(data, {})
     found = {metric: seeds_of(loaded, data, condition, metric) for metric in METRICS}
     rows: list[list[Value]] = []
-    for method in methods_of(loaded):
+    for method in loaded.preset.methods:
         if method not in found["ra"]:
             continue
         ours = [estimate(found[metric][method]) for metric in METRICS]
@@ -111,20 +119,12 @@ def _trials(loaded: Report) -> list[str]:
 
 def _configuration(loaded: Report, data: str, condition: Condition, method: str) -> str:
     """Hyper-parameters that were used: the same for all seeds."""
+    prefix = "chosen/"
     for (name, _, _), (record, step) in loaded.chosen[data, condition].items():
         if name == method:
-            chosen = _chosen(record, step)
-            return ", ".join(f"{key} {value:g}" for key, value in chosen.items())
+            chosen = {k: v[step] for k, v in record.metrics.items() if k.startswith(prefix)}
+            return ", ".join(f"{k.removeprefix(prefix)} {v:g}" for k, v in chosen.items())
     return ""
-
-
-def _chosen(record: Record, step: int) -> dict[str, float]:
-    prefix = "chosen/"
-    return {
-        name.removeprefix(prefix): values[step]
-        for name, values in record.metrics.items()
-        if name.startswith(prefix)
-    }
 
 
 def _mean_table(loaded: Report) -> ReportTable:
@@ -132,18 +132,14 @@ def _mean_table(loaded: Report) -> ReportTable:
     groups = list(loaded.chosen)
     labels = [label_of(*group) for group in groups]
     rows: list[list[Value]] = []
-    for method in methods_of(loaded):
-        per: list[dict[int, float]] = []
-        for data, condition in groups:
-            found = loaded.values(data, condition).get(method, {})
-            per.append({seed: v for seeds in found.values() for seed, v in seeds.items()})
-        if not any(per):
-            continue
-        common = set.intersection(*map(set, per))
-        mean: Estimate | None = None
-        if common:
-            mean = estimate([sum(one[s] for one in per) / len(per) for s in sorted(common)])
-        rows.append([method, *(estimate(list(v.values())) if v else None for v in per), mean])
+    for method in loaded.preset.methods:
+        per: dict[str, dict[int, float]] = {}  # a stream has one target
+        for label, group in zip(labels, groups, strict=True):
+            for seeds in loaded.values(*group).get(method, {}).values():
+                per[label] = seeds
+        if per:
+            streams = [estimate(list(per[one].values())) if one in per else None for one in labels]
+            rows.append([method, *streams, mean_over_targets(per, labels)])
     notes = ["RA in percent, mean ± standard error over seeds"]
     return loaded.table("RA", ["method", *labels, "mean"], rows, notes)
 
@@ -176,20 +172,15 @@ def _estimate(values: Sequence[float] | None) -> Value:
 def _sensitivity_table(loaded: Report) -> ReportTable:
     """How far RA falls when learning rate and strength are not the best ones."""
     rows: list[list[Value]] = []
-    for data in sets_of(loaded):
-        for method in methods_of(loaded):
-            means = [estimate(v).mean for v in sweep_grid(loaded, data, method).values()]
-            if means:
-                best = max(means)
-                near = sum(mean > best - NEAR for mean in means) / len(means)
-                middle = sum(means) / len(means)
-                rows.append([data, method, best, middle, min(means), 100 * near])
+    for data, method in _pairs(loaded):
+        means = [estimate(v).mean for v in sweep_grid(loaded, data, method).values()]
+        if means:
+            best = max(means)
+            near = sum(mean > best - NEAR for mean in means) / len(means)
+            middle = sum(means) / len(means)
+            rows.append([data, method, best, middle, min(means), 100 * near])
     header = ["data", "method", "best RA", "mean RA", "worst RA", f"% within {NEAR:g} of best"]
     return loaded.table("summary", header, rows)
-
-
-def _every(loaded: Report) -> Iterator[tuple[Record, int]]:
-    return (one for found in loaded.chosen.values() for one in found.values())
 
 
 def _final(record: Record, step: int) -> list[float]:
@@ -202,7 +193,7 @@ def _ends_table(loaded: Report) -> ReportTable:
     """Tell the final accuracy on the oldest and the newest tasks of long streams."""
     rows: list[list[Value]] = []
     for (data, condition), found in loaded.chosen.items():
-        for method in methods_of(loaded):
+        for method in loaded.preset.methods:
             own = [_final(*one) for (name, _, _), one in found.items() if name == method]
             ends = [(tasks[:END], tasks[END:-END], tasks[-END:]) for tasks in own if tasks]
             if ends:
@@ -218,7 +209,7 @@ def _ends_table(loaded: Report) -> ReportTable:
 def _correlation_table(loaded: Report) -> ReportTable:
     rows: list[list[Value]] = []
     for data, condition in loaded.chosen:
-        for method in methods_of(loaded):
+        for method in loaded.preset.methods:
             row: list[Value] = [label_of(data, condition), method]
             for metric in ("correlation", "correlation/next"):
                 found = [
@@ -235,3 +226,67 @@ def _correlation_table(loaded: Report) -> ReportTable:
     ]
     header = ["data", "method", "all pairs", "next neighbors"]
     return loaded.table("divergence and forgetting", header, rows, notes)
+
+
+def figures(loaded: Report) -> Iterator[Drawing]:
+    """RA of all methods and curves of single tasks, or the sweep."""
+    if sweeps(loaded):
+        yield _sweep(loaded)
+        return
+    yield from standard(loaded)
+    for group in loaded.chosen:
+        yield from _by_task(loaded, group)
+
+
+def accuracies(loaded: Report, group: Group) -> dict[str, NDArray[np.float64]]:
+    """Give for each method the mean over seeds of R[i, j], accuracy on task j after task i."""
+    found: dict[str, list[NDArray[np.float64]]] = {}
+    for (method, _, _), (record, _) in loaded.chosen[group].items():
+        tasks = [name for name in record.metrics if name.startswith("task/")]
+        if tasks:
+            R = np.full((len(tasks), len(tasks)), np.nan)
+            for name in tasks:
+                for step, value in record.metrics[name].items():
+                    R[step - 1, int(name.removeprefix("task/"))] = value
+            found.setdefault(method, []).append(R)
+    shown = [m for m in PREFERRED if m in found] + [m for m in found if m not in PREFERRED]
+    kept = shown[:MOST_METHODS]
+    return {m: np.mean(found[m], axis=0) for m in loaded.preset.methods if m in kept}
+
+
+def _by_task(loaded: Report, group: Group) -> Iterator[Drawing]:
+    """Accuracy on single tasks while others are learned."""
+    found = accuracies(loaded, group)
+    if not found or max(map(len, found.values())) < 2:
+        return
+    name = "-".join(filter(None, (group[0], condition_text(group[1]).replace(", ", "-"))))
+    left_out = len({m for m, _, _ in loaded.chosen[group]}) - len(found)
+    more = f" {left_out} further methods are not drawn." if left_out else ""
+    curves = []
+    for method, R in found.items():
+        T = len(R)
+        chosen = np.unique(np.linspace(0, T - 1, min(T, MOST_TASKS)).round().astype(int))
+        series = [
+            Series(f"task {j + 1}", np.arange(j, T) + 1, R[j:, j], color=k, marks=T <= 12)
+            for k, j in enumerate(chosen)
+        ]
+        axes = Axis("tasks learned", whole=True), Axis("accuracy, %")
+        curves.append(Lines(series, *axes, title=method))
+    title = f"Accuracy on single tasks: {label_of(*group)}"
+    yield Drawing(f"tasks-{name}", title, Panels(curves), f"Mean over seeds.{more}")
+
+
+def _sweep(loaded: Report) -> Drawing:
+    """RA against strength, one line per learning rate and one panel per method and stream."""
+    charts = []
+    for data, method in _pairs(loaded):
+        found = sweep_grid(loaded, data, method)
+        series = []
+        for rate in sorted({lr for lr, _ in found}):
+            line = {s: values for (lr, s), values in found.items() if lr == rate}
+            series.append(spread(f"lr {rate:g}", line))
+        axes = Axis("strength", log=True), Axis("RA, %")
+        charts.append(Lines(series, *axes, title=f"{method} on {data}"))
+    caption = "Retained accuracy, mean ± standard error over seeds."
+    panels = Panels(charts, columns=len(loaded.preset.methods))
+    return Drawing("sensitivity", "Sensitivity", panels, caption)

@@ -8,11 +8,12 @@ pictures that it was trained on).
 
 Recorded at the end, in vehicles: ``mae`` of the counts, ``bias`` (mean of predicted less true),
 ``game1`` to ``game3`` (see `game`), ``train_mae`` on the labeled pictures of training,
-``weight/SOURCE``; for the figures ``true/PICTURE`` and ``predicted/PICTURE`` (counts) and, over
-8 x 8 parts of the picture, ``true_map/ROW/COLUMN`` and ``predicted_map/ROW/COLUMN`` (means over all
-pictures). With ``history`` the losses and weights of every epoch as well.
+``weight/SOURCE``; ``true/PICTURE`` and ``predicted/PICTURE`` (counts) and, over 8 x 8 parts of the
+picture, ``true_map/ROW/COLUMN`` and ``predicted_map/ROW/COLUMN`` (means over all pictures). With
+``history`` the losses and weights of every epoch as well. Reports show counts, never photographs.
 """
 
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
@@ -22,12 +23,16 @@ from pydantic import Field
 
 from vntransfer.adaptation import METHODS, RETIRED
 from vntransfer.adaptation.counting import DensityCounter, Pictures, train_counter
+from vntransfer.pages import Axis, Panels, Scatter, Series
 from vntransfer.step_times import StepTimes
 from vntransfer.storage.files import fingerprint
 from vntransfer.storage.pacing import Paced
 from vntransfer_lab.data import Domains, load
 from vntransfer_lab.errors import PresetError
 from vntransfer_lab.experiments.adaptation import NONE, epoch_record, options_of
+from vntransfer_lab.reports.drawings import Drawing, standard
+from vntransfer_lab.reports.report import Report, comparison_tables, value_table
+from vntransfer_lab.reports.tables import ReportTable
 from vntransfer_lab.runner.cells import Cell
 from vntransfer_lab.runner.kinds import CellMethod, CellSteps, Kind
 from vntransfer_lab.runner.schema import Natural, Positive, Schema, Settings, schema
@@ -35,7 +40,10 @@ from vntransfer_lab.runner.schema import Natural, Positive, Schema, Settings, sc
 _Array = NDArray[Any]
 
 LEVELS = (1, 2, 3)
-"""Of GAME; the last one is that of the maps of the figures."""
+"""Of GAME; the last one is that of the maps."""
+
+SHOWN = ("source_only", "align", "mdd_paper", "oracle")
+"""Methods whose counts are drawn."""
 
 UNUSED = (
     "hidden",
@@ -99,35 +107,15 @@ def _fingerprint(data: str, settings: Settings) -> str:
 def game(true: _Array, predicted: _Array, level: int) -> float:
     """Grid average mean error: Σ |predicted - true| over 4^level parts, mean over pictures.
 
-    Level 0 is the mean absolute error of the counts; from there on a vehicle must be counted in
-    the right part of the picture.
-
-    Parameters
-    ----------
-    true, predicted
-        Densities (n, height, width).
-    level
-        L.
-
-    Examples
-    --------
-    >>> left, right = np.zeros((2, 1, 8, 8))
-    >>> left[0, 0, 0] = right[0, 0, 7] = 1
-    >>> game(left, right, 0), game(left, right, 1)
-    (0.0, 2.0)
+    Of densities (n, height, width). Level 0 is the mean absolute error of the counts; from there on
+    a vehicle must be counted in the right part of the picture.
     """
     gap = parts(predicted.astype(np.float64) - true, 2**level)
     return float(np.abs(gap).sum((1, 2)).mean())
 
 
 def parts(maps: _Array, n: int) -> NDArray[np.float64]:
-    """Add up n x n parts of maps (k, height, width), as equal as whole pixels allow.
-
-    Examples
-    --------
-    >>> parts(np.ones((1, 4, 6)), 2).tolist()
-    [[[6.0, 6.0], [6.0, 6.0]]]
-    """
+    """Add up n x n parts of maps (k, height, width), as equal as whole pixels allow."""
     for axis in (1, 2):
         edges = np.arange(n) * maps.shape[axis] // n
         maps = np.add.reduceat(maps, edges, axis=axis, dtype=np.float64)
@@ -250,6 +238,39 @@ def _methods() -> dict[str, CellMethod]:
     return {"constant": CellMethod(), "area": CellMethod(), **neural, "oracle": oracle}
 
 
+def tables(loaded: Report) -> list[ReportTable]:
+    """Give errors of counts, of places (GAME) and of the training pictures, then the tests."""
+    found = []
+    for data in loaded.preset.data:
+        found += [value_table(loaded, data, m) for m in ("mae", "game2", "train_mae")]
+    return found + (comparison_tables(loaded) if loaded.preset.baseline else [])
+
+
+def figures(loaded: Report) -> Iterator[Drawing]:
+    """Errors per target; predicted against true counts of the first data set and seed."""
+    yield from standard(loaded)
+    cells = next(iter(loaded.chosen.values()))
+    first = min(seed for _, _, seed in cells)
+    order = list(loaded.preset.methods)
+    panels = []
+    for target in dict.fromkeys(target for _, target, _ in cells):
+        series = []
+        for method in SHOWN:
+            if (method, target, first) in cells:
+                record, step = cells[method, target, first]
+                true, guessed = (
+                    [v[step] for name, v in record.metrics.items() if name.startswith(start)]
+                    for start in ("true/", "predicted/")
+                )
+                series.append(Series(method, true, guessed, color=order.index(method)))
+        if series:
+            axes = Axis("vehicles"), Axis("predicted")
+            panels.append(Scatter(series, *axes, title=f"target {target}", diagonal=True))
+    if panels:
+        caption = "One mark per picture, of the first seed; on the dotted line the count is right."
+        yield Drawing("counts", "Predicted and true counts", Panels(panels), caption)
+
+
 class CountingSettings(Schema):
     """Height and width, pictures per domain (0: all), the network, losses of epochs."""
 
@@ -271,7 +292,7 @@ KIND = Kind(
     targets=lambda data, settings: list(_domains(data, _size(settings))),
     fingerprint=_fingerprint,
     run=_run,
-    tables="vntransfer_lab.experiments.counting_report:tables",
-    figures="vntransfer_lab.experiments.counting_report:figures",
+    tables="vntransfer_lab.experiments.counting:tables",
+    figures="vntransfer_lab.experiments.counting:figures",
     retired=RETIRED,
 )

@@ -22,7 +22,7 @@ from vntransfer_lab.reports.drawings import Drawing, spread
 from vntransfer_lab.reports.report import Report
 from vntransfer_lab.runner.cells import Cell
 from vntransfer_lab.runner.kinds import CellMethod, CellSteps, Kind
-from vntransfer_lab.runner.schema import Positive, Schema, Settings
+from vntransfer_lab.runner.schema import Positive, Schema
 
 CLASSES = 10
 
@@ -35,10 +35,6 @@ def _pictures(data: str) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
 
     x, labels = load_digits(return_X_y=True)
     return x / 16.0, labels.astype(np.int64)
-
-
-def _fingerprint(data: str, settings: Settings) -> str:
-    return fingerprint(*_pictures(data))
 
 
 def _loss(method: str) -> Callable[[Any, Any, Any], Any]:
@@ -74,16 +70,7 @@ def _run(cell: Cell, checkpoint: object) -> CellSteps:
     rows, given = torch.from_numpy(x[used]), torch.from_numpy(noisy)
     generator = torch.Generator().manual_seed(cell.seed)
     net = mlp([x.shape[1], settings["hidden"], CLASSES], generator)
-    times = train(
-        net,
-        rows,
-        given,
-        _loss(cell.method),
-        epochs=settings["epochs"],
-        batch_size=settings["batch_size"],
-        rate=settings["rate"],
-        generator=generator,
-    )
+    times = train(net, rows, given, _loss(cell.method), settings, generator)
     with torch.no_grad():
         fitted, predicted = net(rows).softmax(-1), net(torch.from_numpy(x[test])).softmax(-1)
     correction = JeffreysLoss()
@@ -117,12 +104,10 @@ def figures(loaded: Report) -> Iterator[Drawing]:
         for method in loaded.preset.methods
         if method in points
     ]
-    x, y = (
-        Axis("share of wrong training labels"),
-        Axis("accuracy on clean test rows", low=0, high=1),
-    )
+    y = Axis("accuracy on clean test rows", low=0, high=1)
+    chart = Lines(series, Axis("share of wrong training labels"), y)
     caption = "Mean ± standard error over seeds."
-    yield Drawing("accuracy", "Accuracy under label noise", Lines(series, x, y), caption)
+    yield Drawing("accuracy", "Accuracy under label noise", chart, caption)
 
 
 class LabelNoiseSettings(Schema):
@@ -145,7 +130,7 @@ KIND = Kind(
     settings=LabelNoiseSettings,
     methods=dict.fromkeys(("jeffreys", "cross_entropy", "squared", "absolute"), CellMethod()),
     targets=lambda data, settings: [data],
-    fingerprint=_fingerprint,
+    fingerprint=lambda data, settings: fingerprint(*_pictures(data)),
     run=_run,
     figures="vntransfer_lab.experiments.label_noise:figures",
 )

@@ -33,10 +33,6 @@ def _domains(data: str, n_samples: int) -> Mapping[str, _Rows]:
     return loaded
 
 
-def _targets(data: str, settings: Settings) -> list[str]:
-    return list(_domains(data, settings["n_samples"]))
-
-
 def _fingerprint(data: str, settings: Settings) -> str:
     domains = _domains(data, settings["n_samples"])
     return fingerprint(*(array for rows in domains.values() for array in rows))
@@ -101,8 +97,7 @@ KIND = Kind(
         "ridge": CellMethod(schema(alpha=(float, Field(1.0, ge=0)))),
         "boosting": CellMethod(schema(rounds=(Positive, 60), every=(Positive, 20))),
     },
-    targets=_targets,
+    targets=lambda data, settings: list(_domains(data, settings["n_samples"])),
     fingerprint=_fingerprint,
     run=_run,
-    domains=lambda data, settings: _domains(data, settings["n_samples"]),
 )

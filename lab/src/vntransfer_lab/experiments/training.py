@@ -6,16 +6,11 @@ import torch
 from torch import Tensor, nn
 
 from vntransfer.step_times import StepTimes
+from vntransfer_lab.runner.schema import Settings
 
 
 def mlp(sizes: list[int], generator: torch.Generator) -> nn.Sequential:
-    """ReLU network in float64 whose start depends on the generator alone.
-
-    Examples
-    --------
-    >>> mlp([3, 8, 1], torch.Generator().manual_seed(0))(torch.zeros(2, 3).double()).shape
-    torch.Size([2, 1])
-    """
+    """ReLU network in float64 whose start depends on the generator alone."""
     layers: list[nn.Module] = []
     for i in range(len(sizes) - 1):
         layer = nn.Linear(sizes[i], sizes[i + 1], dtype=torch.float64)
@@ -30,18 +25,17 @@ def train(
     x: Tensor,
     y: Tensor,
     loss: Callable[[Tensor, Tensor, Tensor], Tensor],
-    *,
-    epochs: int,
-    batch_size: int,
-    rate: float,
+    settings: Settings,
     generator: torch.Generator,
 ) -> StepTimes:
     """Minimize ``loss(x, net(x), y)`` over shuffled batches by Adam, and time the steps.
 
-    The rate falls to zero along a cosine, so that the last epoch is a fair one to judge by. A
-    short last batch is left out: a covariance needs samples.
+    The experiment's settings say how many epochs, which batch size and rate. The rate falls to zero
+    along a cosine, so that the last epoch is a fair one to judge by. A short last batch is left
+    out: a covariance needs samples.
     """
-    optimizer = torch.optim.Adam(net.parameters(), lr=rate)
+    epochs, batch_size = settings["epochs"], settings["batch_size"]
+    optimizer = torch.optim.Adam(net.parameters(), lr=settings["rate"])
     batches = max(1, len(x) // batch_size)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, epochs * batches)
     times = StepTimes()

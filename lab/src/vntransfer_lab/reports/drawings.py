@@ -7,14 +7,10 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
 
-from vntransfer.errors import VnError
 from vntransfer.pages import Axis, Chart, Lines, Panels, Series
 from vntransfer.pages.picture import write_picture
 from vntransfer_lab.reports.report import EVERYTHING, Report, View, label_of, load_report
 from vntransfer_lab.reports.statistics import Estimate, estimate
-
-POINTS = 400
-"""Rows of a t-SNE on a page."""
 
 
 @dataclass(frozen=True)
@@ -28,13 +24,7 @@ class Drawing:
 
 
 def ends(values: Sequence[Estimate]) -> dict[str, Any]:
-    """Interval of one standard error on each side, as options of a chart.
-
-    Examples
-    --------
-    >>> ends([Estimate(2.0, 0.5, 3), Estimate(1.0, None, 1)])
-    {'low': [1.5, 1.0], 'high': [2.5, 1.0]}
-    """
+    """Interval of one standard error on each side, as options of a chart."""
     return {
         "low": [e.mean - (e.error or 0.0) for e in values],
         "high": [e.mean + (e.error or 0.0) for e in values],
@@ -44,13 +34,7 @@ def ends(values: Sequence[Estimate]) -> dict[str, Any]:
 def spread(
     name: str, points: Mapping[float, Sequence[float]], *, shift: float = 0.0, **options: Any
 ) -> Series:
-    """Mean and standard error over seeds against x: ``points[x]`` holds one value per seed.
-
-    Examples
-    --------
-    >>> spread("a", {2.0: [1.0, 3.0], 1.0: [5.0]}).y
-    [5.0, 2.0]
-    """
+    """Mean and standard error over seeds against x: ``points[x]`` holds one value per seed."""
     found = {x: estimate(values) for x, values in sorted(points.items())}
     means = [e.mean for e in found.values()]
     return Series(name, [x + shift for x in found], means, **ends(list(found.values())), **options)
@@ -86,47 +70,14 @@ def drawings_of(loaded: Report) -> list[Drawing]:
     return list(draw(loaded)) if loaded.chosen else []
 
 
-def domain_drawings(loaded: Report) -> Iterator[Drawing]:
-    """t-SNE of the rows and histograms of the responses of each data set that is at hand.
-
-    Kinds without domains give nothing, nor do data that are not on this machine.
-    """
-    from vntransfer_lab.data.plots import domain_chart
-
-    load = loaded.kind.domains
-    if load is None:
-        return
-    for data in loaded.preset.data:
-        try:
-            domains = load(data, loaded.preset.settings)
-        except VnError:  # the results are shown anyway
-            continue
-        caption = (
-            f"t-SNE of at most {POINTS} rows, drawn at random with a fixed seed: distances between "
-            "clusters mean nothing; histograms of y, each domain by itself."
-        )
-        chart = domain_chart(domains, points=POINTS)
-        yield Drawing(f"domains-{data}", f"Domains of {data}", chart, caption)
-
-
 def draw(folder: str | Path, to: str | Path, view: View = EVERYTHING) -> list[Path]:
     """Draw the figures of a run folder into another folder, as SVG files; return their paths."""
     loaded = load_report(folder, view)
     files: dict[Path, Drawing] = {}
     for drawing in drawings_of(loaded):
-        name = file_name(f"{loaded.preset.name}-{drawing.name}")
+        # a data set can be named like "data/houses.csv:domain=town,response=price"
+        name = re.sub(r"[^\w.-]+", "-", f"{loaded.preset.name}-{drawing.name}")
         while (path := Path(to) / f"{name}.svg") in files:
             name += "-"  # names that differ in other characters alone
         files[path] = drawing
     return [write_picture(own.chart, own.title, path) for path, own in files.items()]
-
-
-def file_name(text: str) -> str:
-    """Keep letters, digits, dots, dashes and underscores of a name of data or of a place.
-
-    Examples
-    --------
-    >>> file_name("weights-data/houses.csv:domain=town,response=price")
-    'weights-data-houses.csv-domain-town-response-price'
-    """
-    return re.sub(r"[^\w.-]+", "-", text)

@@ -22,18 +22,10 @@ def _rows(folder: str | Path) -> tuple[list[dict[str, Any]], list[str]]:
 
 
 def results(folder: str | Path) -> "pd.DataFrame":
-    """Everything that a run folder holds: one row per cell, metric and step.
+    """Everything that a run folder holds, one row per cell, metric and step, even during a run.
 
-    Parameters
-    ----------
-    folder
-        The run folder; a run may be going on in it.
-
-    Returns
-    -------
-    pandas.DataFrame
-        Columns of the cell (data, target, method, seed, ``settings.*``, ``hyper.*``, ...), then
-        metric, step, value. Cells that failed or wait have one row with an empty metric.
+    Columns are those of the cell (data, target, method, seed, ``settings.*``, ``hyper.*``, ...),
+    then metric, step, value. Cells that failed or wait have one row with an empty metric.
     """
     import pandas as pd
 
@@ -42,14 +34,7 @@ def results(folder: str | Path) -> "pd.DataFrame":
 
 
 def export(folder: str | Path, file: str | Path) -> int:
-    """Write all rows of a run folder to a ``.csv`` or ``.parquet`` file; return their number.
-
-    Examples
-    --------
-    >>> export("runs/smoke", "smoke.xlsx")
-    Traceback (most recent call last):
-    vntransfer.errors.ArgumentError: file: expected a name that ends in .csv or .parquet, got 'smoke.xlsx'
-    """  # noqa: E501
+    """Write all rows of a run folder to a ``.csv`` or ``.parquet`` file; return their number."""
     path = Path(file)
     if path.suffix not in (".csv", ".parquet"):
         raise ArgumentError(

@@ -203,18 +203,9 @@ def report(
     times: bool = False,
     view: View = EVERYTHING,
 ) -> str:
-    """Tables of a run folder as text.
+    """Tables of a run folder as text: terminal, markdown or csv.
 
-    Parameters
-    ----------
-    folder
-        The run folder.
-    form
-        terminal, markdown or csv.
-    times
-        Add how long the cells took: the one table that differs between equal runs.
-    view
-        Which methods, against which baseline.
+    ``times`` adds what the cells cost: the one table that differs between equal runs.
     """
     from vntransfer_lab.reports.costs import cost_table
 
@@ -236,31 +227,16 @@ def condition_text(condition: Condition) -> str:
 
 
 def label_of(name: str, condition: Condition) -> str:
-    """Name a data set or target and, where the preset has several, the condition.
-
-    Examples
-    --------
-    >>> label_of("bike", (("rows", 100),))
-    'bike, rows=100'
-    """
+    """Name a data set or target and, where the preset has several, the condition."""
     return ", ".join(filter(None, (name, condition_text(condition))))
 
 
-def value_table(
-    loaded: Report, data: str, metric: str = "", *, higher_is_better: bool | None = None
-) -> ReportTable:
+def value_table(loaded: Report, data: str, metric: str = "") -> ReportTable:
     """Mean and standard error over seeds per target and method; the paper's values below.
 
-    Parameters
-    ----------
-    loaded, data
-        The run and one of its data sets.
-    metric, higher_is_better
-        Another metric than the experiment's, and its direction.
+    ``metric`` can be another one than the experiment's, of the same direction.
     """
     preset, metric = loaded.preset, metric or loaded.kind.metric
-    if higher_is_better is None:
-        higher_is_better = loaded.kind.higher_is_better
     paper = _paper_values(preset, data, metric)
     methods = list(preset.methods)
     rows: list[list[Value]] = []
@@ -289,7 +265,7 @@ def value_table(
     header = ["target", "", *methods]
     if not paper:
         header, rows = ["target", *methods], [[row[0], *row[2:]] for row in rows]
-    direction = "higher" if higher_is_better else "lower"
+    direction = "higher" if loaded.kind.higher_is_better else "lower"
     about = f"{metric} ({direction} is better), mean ± standard error over seeds"
     if paper and "source" in preset.paper:
         about += f"; paper: {preset.paper['source']}"
@@ -359,7 +335,7 @@ def comparison_tables(loaded: Report) -> list[ReportTable]:
     tables = [loaded.table(f"difference to {preset.baseline}", [*header, "verdict"], rows, notes)]
     if len(rows) > len(tally):
         title = f"wins and losses against {preset.baseline}"
-        tables.append(ReportTable(title, ["method", *VERDICTS], tally, of=preset.title, tally=True))
+        tables.append(ReportTable(title, ["method", *VERDICTS], tally, of=preset.title))
     return tables
 
 

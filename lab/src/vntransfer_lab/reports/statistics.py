@@ -24,13 +24,7 @@ class Estimate:
 
 
 def estimate(values: Sequence[float]) -> Estimate:
-    """Mean and standard error of the mean.
-
-    Examples
-    --------
-    >>> estimate([1.0, 2.0, 3.0])
-    Estimate(mean=2.0, error=0.5773502691896258, n=3)
-    """
+    """Mean and standard error of the mean."""
     n = len(values)
     error = float(np.std(values, ddof=1) / math.sqrt(n)) if n > 1 else None
     return Estimate(float(np.mean(values)), error, n)
@@ -66,24 +60,8 @@ def difference(
     resamples is known: (var_k m[k] + mean_k var_s d[k, s] / S_k) / K with population variances.
     The interval is m ± t √(n/(n-1)) · error with Student's quantile t on n - 1 degrees of
     freedom, n = K targets, or the number of seeds when there is one target. With one target this
-    is the paired t interval over seeds; with one seed, that over targets.
-
-    Parameters
-    ----------
-    method, baseline
-        target -> seed -> value; only pairs that both have are used.
-    higher_is_better
-        Direction of the metric, for the targets won and lost.
-
-    Returns
-    -------
-    Difference or None
-        None when there are no pairs.
-
-    Examples
-    --------
-    >>> difference({"a": {0: 1.0, 1: 2.0}}, {"a": {0: 2.0, 1: 4.0}}).mean
-    -1.5
+    is the paired t interval over seeds; with one seed, that over targets. Values are given as
+    target -> seed -> value; only pairs that both have are used, and without any it is None.
     """
     pairs = [
         np.array([method[target][seed] - baseline[target][seed] for seed in seeds])
@@ -116,13 +94,7 @@ def difference(
 
 
 def verdict(found: Difference, corrected_p: float | None, *, higher_is_better: bool = False) -> str:
-    """One of `VERDICTS`, at the 5 % level after correction.
-
-    Examples
-    --------
-    >>> verdict(Difference(-1.0, -2.0, -0.1, 0.01, 5, 0), 0.03)
-    'better'
-    """
+    """One of `VERDICTS`, at the 5 % level after correction."""
     if corrected_p is None:
         return "too few runs"
     if corrected_p > 1 - LEVEL:

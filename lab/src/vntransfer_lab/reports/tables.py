@@ -25,31 +25,15 @@ class Verdict(str):
 
 @dataclass(frozen=True)
 class Number:
-    """A number with what belongs to it; a printer says how it reads.
-
-    Parameters
-    ----------
-    value
-        The number.
-    form
-        `SIGNED`, `PROBABILITY` or any format of a number; "" shows four digits.
-    error
-        Its standard error.
-    unit
-        What stands behind it.
-    won, lost
-        Counts behind it.
-    verdict
-        Of its comparison with the baseline: a mark behind it, and its color on a page.
-    """
+    """A number with what belongs to it; a printer says how it reads."""
 
     value: float
-    form: str = ""
+    form: str = ""  # `SIGNED`, `PROBABILITY` or any format of a number; "" shows four digits
     error: float | None = None
     unit: str = ""
     won: int | None = None
     lost: int | None = None
-    verdict: str = ""
+    verdict: str = ""  # against the baseline: a mark behind it, and its color on a page
 
 
 _ENDINGS = {" to ": (" low", " high"), "/": (" won", " lost"), " of ": ("", " of")}
@@ -70,28 +54,13 @@ Value = str | int | float | Estimate | Number | NumberPair | None
 
 @dataclass(frozen=True)
 class ReportTable:
-    """Title, header, rows and notes; a row has one value per column.
-
-    ``of`` names the report in front of the title, and a ``tally`` is shown by a page with its
-    verdicts instead of among the tables.
-
-    Examples
-    --------
-    >>> table = ReportTable("Errors", ["method", "mae"], [["ridge", Estimate(0.5, 0.01, 5)]])
-    >>> print(render([table], "markdown"))
-    **Errors**
-    <BLANKLINE>
-    | method | mae |
-    | --- | --- |
-    | ridge | 0.5000 ± 0.0100 |
-    """
+    """Title, header, rows and notes; ``of`` names the report in front of the title."""
 
     title: str
     header: list[str]
     rows: list[list[Value]]
     notes: list[str] = field(default_factory=list)
     of: str = ""
-    tally: bool = False
 
     @property
     def full_title(self) -> str:
@@ -114,19 +83,7 @@ def _written(value: float, form: str) -> str:
 
 
 def text(value: Value) -> str:
-    """How a value reads in a table.
-
-    Examples
-    --------
-    >>> text(12.3456), text(Estimate(0.51234, 0.00234, 5)), text(None), text(1e-7)
-    ('12.35', '0.5123 ± 0.0023', '', '1.00e-07')
-    >>> text(Number(0.51234, SIGNED)), text(Number(1e-7, PROBABILITY))
-    ('+0.5123', '< 0.0001')
-    >>> text(Number(0.9, ".3f", won=3, lost=1)), text(Number(0.5, error=0.01, verdict="better"))
-    ('0.900 (3/1)', '0.5000 ± 0.0100 [+]')
-    >>> text(NumberPair(-1, 0.25, " to ", SIGNED)), text(NumberPair(3, 4, " of "))
-    ('-1 to +0.25', '3 of 4')
-    """
+    """How a value reads in a table: ``0.5123 ± 0.0023 [+]``, ``0.900 (3/1)``, ``3 of 4``."""
     if value is None:
         return ""
     if isinstance(value, str | int):
@@ -146,14 +103,9 @@ def text(value: Value) -> str:
 
 
 def parts(value: Value) -> dict[str, str | float | None]:
-    """Numbers of a value at full precision, by the ending of their column.
+    """Numbers of a value at full precision by the ending of their column, such as "" and " se".
 
     The first number is the one to sort by.
-
-    Examples
-    --------
-    >>> parts(Estimate(0.5, 0.01, 5)), parts(NumberPair(3, 1, "/")), parts("ridge")
-    ({'': 0.5, ' se': 0.01}, {' won': 3, ' lost': 1}, {'': 'ridge'})
     """
     if isinstance(value, Estimate):
         return {"": value.mean, " se": value.error}
@@ -173,15 +125,7 @@ def sort_key(value: Value) -> float | None:
 
 
 def render(tables: Sequence[ReportTable], form: str = "terminal") -> str:
-    """All tables as one text.
-
-    Parameters
-    ----------
-    tables
-        The tables.
-    form
-        A key of `FORMATS`: terminal, markdown or csv.
-    """
+    """All tables as one text: terminal, markdown or csv."""
     printer = FORMATS[one_of("format", form, FORMATS)]
     return "\n\n".join(map(printer, tables))
 

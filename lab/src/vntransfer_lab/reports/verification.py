@@ -31,23 +31,17 @@ Numbers = dict[tuple[str, int], float]
 
 @dataclass(frozen=True)
 class Checked:
-    """A cell as it was kept, and as it came out now.
-
-    The metric is the experiment's, at the last step; ``now`` is None if the cell failed, and
-    ``problem`` says why. Of all its ``numbers`` so many are ``equal`` to the last digit. ``spread``
-    is the standard deviation of the metric over the seeds of the run, 0 with a single one. A
-    ``remark`` says that the data here have another hash than those of the run.
-    """
+    """A cell as it was kept and as it came out now: the experiment's metric at the last step."""
 
     label: str
     metric: str
     before: float
-    now: float | None
-    equal: int
+    now: float | None  # None if the cell failed
+    equal: int  # of all its numbers, to the last digit
     numbers: int
-    spread: float = 0.0
-    problem: str = ""
-    remark: str = ""
+    spread: float = 0.0  # standard deviation over the seeds of the run, 0 with a single one
+    problem: str = ""  # why the cell failed
+    remark: str = ""  # the data here have another hash than those of the run
 
     @property
     def gap(self) -> float:
@@ -72,36 +66,11 @@ def verify(
 ) -> list[Checked]:
     """Compute some finished cells of a run folder, or of packed results, again.
 
-    Nothing is written into the folder. Cells with a search compute what they choose from as well.
-    Data whose hash is another one (the same pictures in another archive, say) are used all the
-    same, and the ``remark`` of a cell tells it.
-
-    Parameters
-    ----------
-    folder
-        Run folder, or packed results.
-    cells
-        How many, drawn at random.
-    data, targets, methods
-        Draw among these only.
-    seed
-        Of the draw: another one gives other cells.
-    jobs, watcher
-        As for `vntransfer_lab.run`.
-
-    Raises
-    ------
-    StoreError
-        The method or its settings are others than those of the run, so that none of the cells can
-        be made here; a single one that cannot is told in its ``problem``.
-
-    Examples
-    --------
-    >>> from vntransfer_lab import run
-    >>> with tempfile.TemporaryDirectory() as place:
-    ...     _ = run("smoke", methods=["constant"], targets=["s1"], seeds=2, out=place)
-    ...     [(one.label, one.gap, one.equal, one.numbers) for one in verify(place, cells=1)]
-    [('synthetic s1 constant seed 1', 0.0, 2, 2)]
+    They are drawn at random, with this seed of the draw, among the data sets, targets and methods
+    that are named. Nothing is written into the folder. Cells with a search compute what they choose
+    from as well. Data whose hash is another one (the same pictures in another archive, say) are
+    used anyway, and the ``remark`` of a cell says so. A cell whose method or settings are others
+    today has a ``problem``; if that is so for all of them, `StoreError` says it.
     """
     preset, records, _ = read_records(folder)
     if preset.search is not None:
@@ -138,8 +107,8 @@ def as_table(checked: Sequence[Checked]) -> ReportTable:
             one.label,
             one.metric,
             one.before,
-            one.now if one.now is not None else "not computed",
-            Number(one.now - one.before, SIGNED) if one.now is not None else None,
+            "not computed" if one.now is None else one.now,
+            None if one.now is None else Number(one.now - one.before, SIGNED),
             one.spread,
             NumberPair(one.equal, one.numbers, " of "),
         ]
@@ -154,10 +123,9 @@ def as_table(checked: Sequence[Checked]) -> ReportTable:
 
 def _known(preset: Preset, drawn: Sequence[Record]) -> dict[str, Cell]:
     """Make the cells of records from the preset, by the records' keys, whatever data are here."""
-    used = {record.data for record in drawn}
     some = replace(
         preset,
-        data=tuple(name for name in preset.data if name in used),
+        data=tuple(dict.fromkeys(record.data for record in drawn)),
         seeds=tuple(sorted({record.seed for record in drawn})),
         targets=tuple(sorted({record.target for record in drawn})),
     )

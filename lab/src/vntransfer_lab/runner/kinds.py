@@ -7,7 +7,7 @@ results are shown; everything else (presets, cells, store, parallel runs, statis
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from vntransfer.checks import one_of
 from vntransfer.step_times import StepTimes
@@ -71,8 +71,6 @@ class Kind:
     tables: str = ""
     figures: str = ""
     higher_is_better: bool = False
-    # (data, settings) -> name -> (X, y) of the domains, for their pictures
-    domains: Callable[[str, Settings], Mapping[str, tuple[Any, Any]]] | None = None
     # cells that come before a cell and that no table shows: each is computed once for all that
     # name it, and its metric is ``given`` to them
     first: "Callable[[Cell], Sequence[Cell]]" = lambda cell: ()

@@ -18,10 +18,6 @@ RULES: Mapping[str, tuple[str | None, str]] = {
     "short_stream": (None, "best on another stream of a few short tasks, held-out test rows"),
     "full_stream": (None, "best on another stream of the same length, held-out test rows"),
     "source_validation": ("source_validation", "smallest error on held-out source rows"),
-    "weighted_validation": (
-        "weighted_validation",
-        "smallest importance-weighted error on held-out source rows",
-    ),
     "leave_one_source_out": (
         "leave_one_source_out",
         "smallest error when each source plays the target once",
