@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from vntransfer import example_table, load
 from vntransfer.cli import app
-from vntransfer.cli.heat_maps import heat_map
+from vntransfer.cli.relate import heat_map
 
 
 def test_demo_relates_adapts_predicts_and_learns(

@@ -16,8 +16,8 @@ from vntransfer.errors import DataError
 from vntransfer.relations import RelateSettings
 from vntransfer.relations._bootstrap import bootstrap, divergences, interval
 from vntransfer.relations.summaries import BLOCKS, MomentBlocks, RowReservoir, Summaries, pooled
+from vntransfer.tables.files import ahead
 from vntransfer.tables.options import DEFAULTS
-from vntransfer.tables.prefetch import ahead
 from vntransfer.workflows.relate_tables import (
     FilePart,
     ReadingPlan,

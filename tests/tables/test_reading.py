@@ -9,18 +9,20 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from helpers.towns import csv_text, towns
+from helpers.towns import csv_text, towns, write
 from vntransfer import ReadOptions, adapt, load
 from vntransfer.errors import ArgumentError, DataError
 from vntransfer.tables import TableEncoder, read_frame
 from vntransfer.tables import csv_files as reader
 from vntransfer.tables.columns import Column
 from vntransfer.tables.files import chunks, open_table
-from vntransfer.workflows.predict import predict_file
+from vntransfer.workflows.predict import WriteOptions, predict_file
 
 RIDGE: dict[str, Any] = {
     "domain": "town",
@@ -47,8 +49,8 @@ def test_cells_and_row_numbers_are_those_of_pythons_csv_module(
     text = io.StringIO(newline="")
     names = [f"c{i}" for i in range(len(rows[0]))]
     # before Python 3.13 the writer leaves ends of lines that are not its own without quotes
-    alone = any(c in cell for c in "\r\n" for row in rows for cell in row)
-    quoting = csv.QUOTE_ALL if alone else csv.QUOTE_MINIMAL
+    quoted = any(c in cell for c in "\r\n" for row in rows for cell in row)
+    quoting = csv.QUOTE_ALL if quoted else csv.QUOTE_MINIMAL
     writer = csv.writer(text, delimiter=delimiter, lineterminator=end, quoting=quoting)
     writer.writerows([names, *rows])
     path = tmp_path / "a.csv"
@@ -58,7 +60,7 @@ def test_cells_and_row_numbers_are_those_of_pythons_csv_module(
         for row, cells in enumerate(
             csv.reader(io.StringIO(text.getvalue(), newline=""), delimiter=delimiter), start=1
         )
-        if any(cells) or cells == [""] or alone  # what is in quotes is not left out
+        if any(cells) or cells == [""] or quoted  # what is in quotes is not left out
     ][1:]
     found = []
     with open_table(path, ReadOptions(delimiter=delimiter)) as table:
@@ -155,12 +157,27 @@ def test_encodings_and_packed_files(encoding: str, tmp_path: Path) -> None:
         ('a,b\n1,"2\n', "malformed csv near row"),
         ('a,b\n1,"2"x\n', "malformed csv near row 2"),
         ('a,b\n1,2\n\n"x\ny",2\n3\n', r"row 5 has 1 cells, the header 2"),
+        ("a,b\n1,2\n\n3,\x80\n", r"not UTF-8 text \(byte 0x80 in row 4\).*--encoding"),
     ],
 )
 def test_what_arrow_would_read_somehow_is_refused(content: str, match: str, tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_text(content)
+    (tmp_path / "a.csv").write_text(content, encoding="latin-1")
     with pytest.raises(DataError, match=match):
         read_frame(tmp_path / "a.csv")
+
+
+@given(st.integers(0, 200))
+@settings(suppress_health_check=list(HealthCheck))
+def test_quotes_are_watched_from_piece_to_piece(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: int
+) -> None:
+    monkeypatch.setattr(reader, "BLOCK", 128)
+    monkeypatch.setattr(reader, "SAMPLE", 16)
+    path = tmp_path / "a.csv"
+    filled = "a,b\n" + "1,2\n" * (before // 4) + f"1,{'2' * (before % 4)}\n"
+    path.write_text(filled + '1,"one ""and"" two"x\n' + "1,2\n" * 40)
+    with pytest.raises(DataError, match="malformed csv near row"):
+        read_frame(path)
 
 
 def test_marks_of_inches_and_rows_longer_than_a_block(
@@ -207,13 +224,10 @@ def test_dates_with_numbers(dates: list[str], option: bool | None, first: str, s
 
 def test_a_model_reads_later_files_as_its_table(tmp_path: Path) -> None:
     plain = adapt(towns(), **RIDGE)
-    german = {
-        name: [str(c).replace(".", ",") if isinstance(c, float) else c for c in cells]
-        for name, cells in towns().items()
-    }
-    german["size"] = [f"{cell} m²" for cell in german["size"]]
+    table = german(towns())
+    table["size"] = [f"{cell} m²" for cell in table["size"]]
     path = tmp_path / "a.csv"
-    path.write_text(csv_text(german, delimiter=";"), encoding="latin-1")
+    path.write_text(csv_text(table, delimiter=";"), encoding="latin-1")
     options = ReadOptions(encoding="latin-1", units=("m²",))
     model = adapt(path, **RIDGE, read_options=options)
     assert any("decimal comma" in note for note in model.notes)
@@ -222,14 +236,62 @@ def test_a_model_reads_later_files_as_its_table(tmp_path: Path) -> None:
     later = load(tmp_path / "m")
     assert later.read_options == model.read_options
     tabs = tmp_path / "b.csv"
-    tabs.write_text(csv_text(german, delimiter="\t"), encoding="latin-1")
+    tabs.write_text(csv_text(table, delimiter="\t"), encoding="latin-1")
     done = predict_file(later, tabs, tmp_path / "out.csv")
-    assert done.rows == len(german["town"])
+    assert done.rows == len(table["town"])
     assert any("latin-1" in note for note in done.notes)
     assert any("--delimiter" in note for note in done.notes)
     assert (tmp_path / "out.csv").read_text().startswith("row\ttown\t")
     with pytest.raises(DataError, match=r"column 'size': .* is not a number"):
         later.predict(tabs, read_options=ReadOptions(decimal="."))
+
+
+def german(columns: dict[str, list[Any]]) -> dict[str, list[Any]]:
+    return {
+        name: [str(c).replace(".", ",") if isinstance(c, float) else c for c in cells]
+        for name, cells in columns.items()
+    }
+
+
+def test_predictions_have_the_decimal_mark_of_the_table(tmp_path: Path) -> None:
+    path, out = write(tmp_path / "a.csv", german(towns()), delimiter=";"), tmp_path / "out.csv"
+    model = adapt(path, **RIDGE)
+    done = predict_file(model, path, out, write_options=WriteOptions(escape_formulas=True))
+    assert any("decimal comma, as in training" in note for note in done.notes)
+    with out.open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file, delimiter=";"))
+    found = [float(row["price predicted"].replace(",", ".")) for row in rows]
+    np.testing.assert_allclose(found, model.predict(path).value, rtol=1e-9)
+    assert "." not in out.read_text(encoding="utf-8")
+    assert all(row["size"] == size for row, size in zip(rows, german(towns())["size"], strict=True))
+    # what parquet holds as numbers has a point, and so do the predictions beside it
+    pq.write_table(pa.table(towns()), tmp_path / "a.parquet")
+    predict_file(model, tmp_path / "a.parquet", out)
+    assert np.isfinite(read_frame(out).columns["price predicted"].numbers()).all()
+
+
+def test_another_decimal_mark_than_in_training_is_refused(tmp_path: Path) -> None:
+    comma = german(towns())
+    comma["size"][0] = "1.050,5"
+    model = adapt(write(tmp_path / "a.csv", comma, delimiter=";"), **RIDGE)
+    assert model.read_options.thousands == "."
+    later = write(tmp_path / "b.csv", towns(), delimiter=";")
+    with pytest.raises(DataError, match=r"row 2, column 'size': '87.3' is not .*--decimal"):
+        predict_file(model, later)
+    given = ReadOptions(decimal=".")
+    value = model.predict(later, read_options=given).value
+    np.testing.assert_array_equal(value, model.predict(towns(), read_options=given).value)
+    # below one, three digits after the mark are never thousands
+    with pytest.raises(DataError, match=r"row 2, column 'size': '0.763' is not .*--decimal"):
+        model.predict({**towns(), "size": ["0.763"] * len(towns()["town"])})
+    points = {**towns(), "size": [round(size) for size in towns()["size"]]}
+    done = predict_file(model, write(tmp_path / "c.csv", points, delimiter=";"))
+    assert any("100 responses are not numbers" in note for note in done.notes), done.notes
+
+
+def test_numbers_with_another_mark_than_declared_are_no_categories() -> None:
+    with pytest.raises(DataError, match=r"column 'a': '1.5' is not read .* decimal comma"):
+        TableEncoder.fit({"a": Column.of_texts(["1.5", "2.5"], ReadOptions(decimal=","))})
 
 
 @pytest.mark.parametrize(

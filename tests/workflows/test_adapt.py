@@ -67,7 +67,7 @@ def test_responses_of_the_target_are_not_read_unless_asked() -> None:
     assert "new (labeled)" in used.outcomes["new"].source_weights
     assert used.outcomes["new"].rows == 13
     assert "one more source" in used.outcomes["new"].labels_used()
-    assert plain.outcomes["new"].labels_used() == "no label of it was used"
+    assert plain.outcomes["new"].labels_used() == "No labels from the target were used."
     every = {**table, "price": known}
     with pytest.raises(DomainError, match="none is left to predict"):
         adapt(every, use_target_labels=True, **QUICK)

@@ -17,8 +17,8 @@ from vntransfer.cli.common import (
     plain_errors,
     progress,
     split,
+    with_read_options,
 )
-from vntransfer.cli.read_options import with_read_options
 
 if TYPE_CHECKING:
     from vntransfer.tables.options import ReadOptions
@@ -135,8 +135,8 @@ def show(outcome: "TargetOutcome", model: "TableModel", screen: Any) -> None:
     half = model.calibrations[outcome.target].half_width(0.9)
     screen.print(
         f"Expected error at {outcome.target}: {mean:.4g} ± {spread:.2g} ({model.names[1]}, mean "
-        f"absolute), if it is to the sources what they are to each other; {outcome.labels_used()}. "
-        f"90 % of held-out rows, by weight, lie within ± {half:.4g}."
+        f"absolute), if it is to the sources what they are to each other. "
+        f"{outcome.labels_used()} 90 % of held-out rows, by weight, lie within ± {half:.4g}."
     )
     _warn(outcome, screen)
 

@@ -1,12 +1,13 @@
 """What commands share: options for people's own tables, errors, progress, summaries."""
 
+import inspect
 import os
 import signal
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
+from functools import partial, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -131,14 +132,14 @@ def split(text: str | None) -> list[str] | None:
     return None if text is None else [name.strip() for name in text.split(",") if name.strip()]
 
 
-def table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> Any:
-    """Make a table whose first column is text and whose others are numbers; no markup is read."""
+def table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]], *, texts: int = 1) -> Any:
+    """Make a table whose first columns are texts, the others numbers; no markup is read."""
     from rich.table import Table
     from rich.text import Text
 
     made = Table(title=Text(title), title_justify="left")
     for i, name in enumerate(head):
-        made.add_column(Text(name), justify="left" if i == 0 else "right", overflow="fold")
+        made.add_column(Text(name), justify="left" if i < texts else "right", overflow="fold")
     for row in rows:
         made.add_row(*map(Text, row))
     return made
@@ -147,8 +148,10 @@ def table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> Any
 def print_columns(
     screen: Any, summary: Sequence[tuple[str, str, str]], notes: Sequence[str]
 ) -> None:
-    """Print what was done to which column, and notes."""
-    screen.print(columns(summary))
+    """Print what was done to which column (nothing if nothing is given), and notes."""
+    if summary:
+        head = ("column", "kind", "treatment")
+        screen.print(table("What became of the columns", head, summary, texts=3))
     for note in notes:
         screen.print(f"note: {note}")
 
@@ -159,19 +162,6 @@ def print_outputs(screen: Any, folder: Path | None, page: Path | None) -> None:
         screen.print(f"\nsaved; predict with: vnt predict {folder} FILE --out predictions.csv")
     if page is not None:
         screen.print(f"page: {page}")
-
-
-def columns(summary: Sequence[tuple[str, str, str]]) -> Any:
-    """Make the table that says what was done to which column."""
-    from rich.table import Table
-    from rich.text import Text
-
-    made = Table(title=Text("What became of the columns"), title_justify="left")
-    for name in ("column", "kind", "treatment"):
-        made.add_column(name, overflow="fold")
-    for row in summary:
-        made.add_row(*map(Text, row))
-    return made
 
 
 class _Lasting:
@@ -209,3 +199,60 @@ def console() -> Any:
     plain = partial(Console, highlight=False, markup=False, emoji=False, file=file)
     own = plain()
     return own if own.is_terminal else plain(width=120)
+
+
+_OPTIONS: dict[str, tuple[Any, Any]] = {
+    "delimiter": (
+        str | None,
+        typer.Option(help="Between the cells of a csv file; 'tab' too. Default: detected."),
+    ),
+    "decimal": (
+        str | None,
+        typer.Option(help="Decimal mark, '.' or ','. Default: ',' only if nothing else fits."),
+    ),
+    "thousands": (
+        str | None,
+        typer.Option(help="Mark between groups of three digits, such as ',' or ' '."),
+    ),
+    "encoding": (
+        str | None,
+        typer.Option(help="Encoding of a csv file, such as latin-1. Default: UTF-8."),
+    ),
+    "day_first": (
+        bool | None,
+        typer.Option(
+            "--day-first/--month-first",
+            help="Read 01/02/2020 as February 1, or as January 2. Default: by the other dates.",
+        ),
+    ),
+    "unit": (
+        list[str] | None,
+        typer.Option(help="A sign beside numbers that is ignored, such as € or %; repeatable."),
+    ),
+}
+
+
+def with_read_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options to a command, which gets them as ``read_options``."""
+
+    @wraps(command)
+    def wrapped(**given: Any) -> None:
+        chosen = {name: given.pop(name) for name in _OPTIONS}
+        units = tuple(chosen.pop("unit") or ())
+        with plain_errors():
+            from vntransfer.tables.options import ReadOptions
+
+            read_options = ReadOptions(**chosen, units=units)
+        command(**given, read_options=read_options)
+
+    signature = inspect.signature(command)
+    own = [p for name, p in signature.parameters.items() if name != "read_options"]
+    added = [
+        inspect.Parameter(
+            name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[kind, option]
+        )
+        for name, (kind, option) in _OPTIONS.items()
+    ]
+    wrapped.__signature__ = signature.replace(parameters=[*own, *added])  # type: ignore[attr-defined]
+    wrapped.__annotations__ = {p.name: p.annotation for p in [*own, *added]}
+    return wrapped

@@ -16,8 +16,8 @@ from vntransfer.cli.common import (
     plain_errors,
     progress,
     split,
+    with_read_options,
 )
-from vntransfer.cli.read_options import with_read_options
 
 if TYPE_CHECKING:
     from vntransfer.tables.options import ReadOptions

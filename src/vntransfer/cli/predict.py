@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vntransfer.cli.common import File, plain_errors, progress
-from vntransfer.cli.read_options import with_read_options
+from vntransfer.cli.common import File, plain_errors, progress, with_read_options
 
 if TYPE_CHECKING:
     from vntransfer.tables.options import ReadOptions

@@ -1,5 +1,6 @@
 """``vnt relate``: which places of a table behave alike."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -11,14 +12,14 @@ from vntransfer.cli.common import (
     Features,
     Out,
     Seed,
-    columns,
     console,
     plain_errors,
+    print_columns,
     progress,
     split,
     table,
+    with_read_options,
 )
-from vntransfer.cli.read_options import with_read_options
 
 if TYPE_CHECKING:
     from vntransfer.relations import Relation
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
 
 WIDE = 12
 """Places up to which the matrix is printed in full."""
+
+SHADES = "·░▒▓█"
+_LOW, _HIGH = (70, 130, 180), (230, 85, 40)
 
 
 @with_read_options
@@ -106,7 +110,6 @@ def show(found: "Relation", console: Any, targets: list[str]) -> None:
     """Print the matrix with its verdicts, the rankings and what else is to be known."""
     from rich.text import Text
 
-    from vntransfer.cli.heat_maps import heat_map
     from vntransfer.relations.explain import verdict
 
     order = [name for name in found.order if name in found.labeled]
@@ -122,10 +125,8 @@ def show(found: "Relation", console: Any, targets: list[str]) -> None:
     for name in targets:
         console.print(Text(f"for {name}: {_ranked(found, name)}"))
     plain = ("number", "left out")
-    if any(kind not in plain or "missing" in what for _, kind, what in found.treatment):
-        console.print(columns(found.treatment))
-    for note in found.notes:
-        console.print(Text(f"note: {note}", style="dim"))
+    unusual = any(kind not in plain or "missing" in what for _, kind, what in found.treatment)
+    print_columns(console, found.treatment if unusual else (), found.notes)
 
 
 def _matrix(found: "Relation", order: list[str]) -> Any:
@@ -151,3 +152,30 @@ def _ranked(found: "Relation", target: str) -> str:
         )
     listed = " < ".join(f"{own.name} {own.features_alone:.3g}" for own in near)
     return f"{listed}  (by the features alone: it has no responses)"
+
+
+def heat_map(names: Sequence[str], values: Any) -> Any:
+    """Square heat map, fuller and redder = larger; legible without color.
+
+    Examples
+    --------
+    >>> print(heat_map(["a", "b"], [[0.0, 1.0], [1.0, 0.0]]))
+      a  b
+    a ·· ██
+    b ██ ··
+    """
+    from rich.text import Text
+
+    largest = max((float(v) for row in values for v in row), default=0.0) or 1.0
+    width = max(len(name) for name in names)
+    text = Text(" " * (width + 1) + " ".join(f"{name:<2.2}" for name in names).rstrip())
+    for name, row in zip(names, values, strict=True):
+        text.append(f"\n{name:<{width}} ")
+        for j, value in enumerate(row):
+            share = float(value) / largest
+            color = ",".join(
+                str(round(a + share * (b - a))) for a, b in zip(_LOW, _HIGH, strict=True)
+            )
+            text.append(SHADES[round(share * (len(SHADES) - 1))] * 2, style=f"rgb({color})")
+            text.append(" " if j < len(names) - 1 else "")
+    return text

@@ -1,9 +1,9 @@
-"""Cells of one column, as a file or a frame has them, and what they are read as."""
+"""Columns as a file or a table in memory has them, and what their cells are read as."""
 
 import math
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Literal
 
@@ -26,22 +26,10 @@ NUMERIC_DATE = re.compile(r"(\d{1,2})([./-])(\d{1,2})\2(\d{4})(?:[T ](.+))?")
 class Column:
     """Cells as a file stores them: csv knows text alone, parquet has types.
 
-    Parameters
-    ----------
-    stored
-        "text", "number", "boolean" or "date".
-    values
-        Texts as an Arrow array without nulls, without surrounding blanks, "" where empty; numbers
-        and booleans (1, 0) as float64, NaN where empty; dates as datetime64[us], NaT where empty.
-    original
-        The Arrow array of a parquet file that it was made of, for copies that lose nothing.
-    options
-        How numbers are written in texts.
-
-    Examples
-    --------
-    >>> Column.of_texts(["1.5", "", "many"]).numbers()
-    array([1.5, nan, inf])
+    ``values`` are texts (an Arrow array without nulls and surrounding blanks, "" where empty),
+    numbers and booleans (float64, NaN where empty) or dates (datetime64[us], NaT where empty).
+    ``original`` is the Arrow array of a parquet file that they were made of, for copies that lose
+    nothing; ``options`` say how numbers are written in texts.
     """
 
     stored: Stored
@@ -61,25 +49,13 @@ class Column:
         return len(self.values)
 
     def empty(self) -> NDArray[np.bool_]:
-        """Where nothing is written.
-
-        Examples
-        --------
-        >>> Column.of_texts(["a", ""]).empty()
-        array([False,  True])
-        """
+        """Where nothing is written."""
         if self.stored == "text":
             return _equal(self.values, "")
         return np.asarray(np.isnat(self.values) if self.stored == "date" else np.isnan(self.values))
 
     def without_marks(self) -> "Column":
-        """Empty the cells of a text column that stand for nothing.
-
-        Examples
-        --------
-        >>> Column.of_texts(["3", "NA"]).without_marks().numbers()
-        array([ 3., nan])
-        """
+        """Empty the cells of a text column that stand for nothing."""
         if self.stored != "text":
             return self
         import pyarrow
@@ -106,13 +82,7 @@ class Column:
         return np.asarray(self.values, dtype=np.float64)
 
     def booleans(self) -> NDArray[np.float64]:
-        """As 1 and 0: NaN where empty, infinity where something else is written.
-
-        Examples
-        --------
-        >>> Column.of_texts(["Yes", "no", "", "perhaps"]).booleans()
-        array([ 1.,  0., nan, inf])
-        """
+        """As 1 and 0: NaN where empty, infinity where something else is written."""
         if self.stored == "text":
             codes, names = self.without_marks().coded()
             return np.array([_TRUTH.get(name.lower(), np.inf) for name in names])[codes]
@@ -120,13 +90,7 @@ class Column:
         return np.where(np.isnan(values) | np.isin(values, (0.0, 1.0)), values, np.inf)
 
     def days(self, *, day_first: bool = False) -> NDArray[np.float64]:
-        """Dates as days since 1970 (UTC): NaN where empty, infinity where something else is.
-
-        Examples
-        --------
-        >>> Column.of_texts(["1970-01-02", "1970-01-01T12:00", "01/03/1970", "soon"]).days()
-        array([1. , 0.5, 2. , inf])
-        """
+        """Dates as days since 1970 (UTC): NaN where empty, infinity where something else is."""
         if self.stored == "date":
             since = (self.values - np.datetime64(0, "us")) / np.timedelta64(1, "D")
             return np.asarray(since, dtype=np.float64)
@@ -136,13 +100,7 @@ class Column:
         return np.array([_day(name, day_first) for name in names], dtype=np.float64)[codes]
 
     def texts(self) -> NDArray[Any]:
-        """As texts, "" where empty; whole numbers have no decimal point.
-
-        Examples
-        --------
-        >>> Column("number", np.array([1.0, 2.5, np.nan])).texts().tolist()
-        ['1', '2.5', '']
-        """
+        """As texts, "" where empty; whole numbers have no decimal point."""
         if self.stored == "text":
             return np.asarray(self.values.to_numpy(zero_copy_only=False), dtype=object)
         if self.rounded:
@@ -151,26 +109,13 @@ class Column:
         return _objects(["" if empty else self._text(value) for value, empty in pairs])
 
     def coded(self) -> tuple[NDArray[np.intp], list[str]]:
-        """As texts: the number of each row's text, and the texts in the order they appear.
-
-        Examples
-        --------
-        >>> Column.of_texts(["b", "a", "b"]).coded()
-        (array([0, 1, 0]), ['b', 'a'])
-        """
+        """As texts: the number of each row's text, and the texts in the order they appear."""
         own = self.values if self.stored == "text" else Column.of_texts(self.texts()).values
         found = own.dictionary_encode()
         return found.indices.to_numpy().astype(np.intp), found.dictionary.to_pylist()
 
     def copies(self) -> NDArray[Any]:
-        """As texts that lose nothing of what a parquet file holds: no digit, no zone of time.
-
-        Examples
-        --------
-        >>> import pyarrow
-        >>> from_arrow("x", pyarrow.array([0.1, 2], pyarrow.float32())).copies()
-        array(['0.1', '2'], dtype=object)
-        """
+        """As texts that lose nothing of what a parquet file holds: no digit, no zone of time."""
         if self.original is None or self.stored in ("text", "boolean"):
             return self.texts()
         pairs = zip(self.original.cast("string").to_pylist(), self.empty(), strict=True)
@@ -183,15 +128,7 @@ class Column:
 
     @property
     def rounded(self) -> bool:
-        """Whether there are whole numbers, such as ids, that only ``original`` holds exactly.
-
-        Examples
-        --------
-        >>> import pyarrow
-        >>> ids = from_arrow("id", pyarrow.array([2**53 + 1, None]))
-        >>> ids.rounded, ids.take([0, 1]).texts().tolist()
-        (True, ['9007199254740993', ''])
-        """
+        """Whether there are whole numbers, such as ids, that only ``original`` holds exactly."""
         if self.original is None or not str(self.original.type).startswith(("int", "uint")):
             return False
         return bool((np.abs(self.values) >= 2**53).any())
@@ -211,10 +148,27 @@ _TRUTH = {
 }
 
 
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """Columns of a table, or of some of its rows, by name, as they are written."""
+
+    columns: dict[str, Column]
+    rows: Sequence[int]  # number of each row in its file; the header is row 1
+    name: str = "table"  # for messages
+    options: ReadOptions = DEFAULTS  # how it was read
+    notes: tuple[str, ...] = ()  # on what was detected, and left out
+    sha256: Mapping[str, str] = field(default_factory=dict)  # file -> hash of what was read
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
 def join(name: str, parts: Sequence[Column]) -> Column:
     """Put the pieces of a column together; as text if files store it differently."""
     import pyarrow
 
+    if len(parts) == 1:
+        return parts[0]
     stored = {own.stored for own in parts}
     if len(stored) > 1:
         parts = [own if own.stored == "text" else Column.of_texts(own.texts()) for own in parts]
@@ -226,9 +180,14 @@ def join(name: str, parts: Sequence[Column]) -> Column:
     values = np.concatenate([own.values for own in parts])
     if not any(own.rounded for own in parts):
         return Column(first.stored, values)
+    # parts without an original are exact themselves
+    cells = [
+        pyarrow.array(p.values, from_pandas=True) if p.original is None else p.original
+        for p in parts
+    ]
     for kind in (pyarrow.int64(), pyarrow.uint64()):
         try:
-            exact = pyarrow.concat_arrays([own.original.cast(kind) for own in parts])
+            exact = pyarrow.concat_arrays([own.cast(kind) for own in cells])
         except pyarrow.ArrowInvalid:
             continue
         return Column(first.stored, values, exact)
@@ -322,7 +281,7 @@ def _as_plain(texts: Any, options: ReadOptions) -> Any:
         # a blank between thousands is often one that does not break
         blank = options.thousands == " "
         group = r"[ \x{a0}\x{2009}\x{202f}]" if blank else re.escape(options.thousands)
-        whole = f"(?:[0-9]{{1,3}}(?:{group}[0-9]{{3}})+|[0-9]+)"
+        whole = f"(?:[1-9][0-9]{{0,2}}(?:{group}[0-9]{{3}})+|[0-9]+)"  # 0.763 is not 763
     fits = pc.match_substring_regex(
         texts, rf"^[-+]?(?:{whole}(?:{point}[0-9]*)?|{point}[0-9]+)(?:[eE][-+]?[0-9]+)?$"
     )

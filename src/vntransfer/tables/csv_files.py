@@ -5,7 +5,7 @@ import csv
 import hashlib
 import io
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vntransfer.errors import DataError
-from vntransfer.tables.options import DELIMITERS, Detected, ReadOptions, detect
+from vntransfer.tables.columns import Frame, text_column
+from vntransfer.tables.options import DELIMITERS, ReadOptions, detect
 
 BLOCK = 2 * 2**20
 """Bytes per batch of numbers; of texts, which take more memory, half as many. Arrow reads many
@@ -27,6 +28,8 @@ PACKED = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
 """Endings of packed files, and how they are packed."""
 
 _LONGEST = 16 * BLOCK
+_ESCAPED = re.compile("[\udc80-\udcff]")
+"""Bytes that are not text, as ``surrogateescape`` hands them on."""
 
 
 class _Hashed(io.RawIOBase):
@@ -52,14 +55,13 @@ class _Hashed(io.RawIOBase):
 class _Utf8(io.RawIOBase):
     """The text of a file as UTF-8; ``doubtful`` if it has quotes that Arrow reads too kindly."""
 
-    def __init__(self, source: Any, encoding: str | None) -> None:
-        codec = codecs.lookup(encoding or "utf-8")
+    def __init__(self, source: Any) -> None:
         self.source = source
-        self.decoder = None if codec.name == "utf-8" else codec.incrementaldecoder()
-        self.quotes, self.doubtful, self.pattern = 0, False, re.compile(b"(?!)")
-        self.pending = b""
+        self.quotes, self.doubtful = 0, False
+        self.wrong_end = self.open_field = re.compile(b"(?!)")
+        self.pending = self.unfinished = b""
         while len(self.pending) < SAMPLE or not re.search(b"[\r\n]", self.pending[-SAMPLE:]):
-            piece = self._next(SAMPLE)
+            piece = source.read(SAMPLE)
             self.pending += piece
             if not piece or len(self.pending) > _LONGEST:
                 break
@@ -68,64 +70,40 @@ class _Utf8(io.RawIOBase):
     def expect(self, delimiter: str) -> None:
         """Watch for closing quotes that are followed by something else than a delimiter."""
         end = re.escape(delimiter.encode())
-        self.pattern = re.compile(rb'(?:^|[%b\r\n])"[^"]*+(?:""[^"]*+)*+"[^%b\r\n"]' % (end, end))
+        field = rb'(?:^|[%b\r\n])"[^"]*+(?:""[^"]*+)*+' % end
+        self.wrong_end = re.compile(field + rb'"[^%b\r\n"]' % end)
+        self.open_field = re.compile(field + rb'"?\Z')
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
         data = self.pending
-        while len(data) < len(buffer) and (more := self._next(len(buffer) - len(data))):
+        while len(data) < len(buffer) and (more := self.source.read(len(buffer) - len(data))):
             data += more
         piece, self.pending = data[: len(buffer)], data[len(buffer) :]
-        if quotes := piece.count(b'"'):
-            self.quotes += quotes
-            self.doubtful = self.doubtful or self.pattern.search(piece) is not None
+        self.quotes += piece.count(b'"')
+        if not self.doubtful and b'"' in (seen := self.unfinished + piece):
+            self.doubtful = self.wrong_end.search(seen) is not None
+            # a field may go on in the next piece
+            found = self.open_field.search(seen)
+            self.unfinished = seen[found.start() :] if found else b""
         if not piece:
             self.doubtful = self.doubtful or self.quotes % 2 == 1
         buffer[: len(piece)] = piece
         return len(piece)
 
-    def _next(self, size: int) -> bytes:
-        piece: bytes = self.source.read(size)
-        if self.decoder is None:
-            return piece
-        text = self.decoder.decode(piece, not piece)
-        while piece and not text:  # half a character
-            piece = self.source.read(size)
-            text = self.decoder.decode(piece, not piece)
-        return text.encode()
-
 
 class CsvFile:
-    r"""A csv file that is open: its columns, how it is written, its rows.
-
-    Parameters
-    ----------
-    path
-        The file, which may be packed (.gz, .bz2, .zst).
-    options
-        How it is written; gaps are filled by `detect`.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> path = Path(tempfile.mkdtemp(), "a.csv")
-    >>> _ = path.write_text("town;rooms\nA;3\n\nB;\n")
-    >>> with opened_csv(path, ReadOptions()) as file:
-    ...     [(rows.tolist(), batch.to_pydict()) for rows, batch in file.batches(["rooms"])]
-    [([2], {'rooms': ['3']})]
-    >>> file.names, file.options.delimiter
-    (['town', 'rooms'], ';')
-    """
+    """A csv file that is open: its columns, how it is written, its rows."""
 
     def __init__(self, path: Path, options: ReadOptions) -> None:
         self.path, self.options = path, options
         self.raw = _Hashed(path)
         try:
             with self._refusals():
-                self.text = _Utf8(_unpacked(self.raw, path), options.encoding)
-                self.names, (self.options, self.notes) = self._header()
+                self.text = _Utf8(_decoded(_unpacked(self.raw, path), options.encoding))
+                self.names = self._header()
         except BaseException:
             self.close()
             raise
@@ -143,12 +121,20 @@ class CsvFile:
             pass
         return self.raw.digest.hexdigest()
 
-    def batches(self, columns: Sequence[str]) -> Iterator[tuple[NDArray[np.int64], Any]]:
-        """Give batches of texts, and the numbers of their rows; empty rows are left out.
+    def frames(
+        self, columns: Sequence[str], size: int, copied: Collection[str] = ()
+    ) -> Iterator[Frame]:
+        """Give columns of texts, ``size`` rows at a time; empty rows are left out.
 
-        The header is row 1. Rows are empty if all ``columns`` are: blank lines, and lines of
-        delimiters alone, which spreadsheets write.
+        Rows are empty if all ``columns`` are: blank lines, and lines of delimiters alone, which
+        spreadsheets write.
         """
+        for rows, table in _resized(self._batches(columns), size):
+            cells = {name: table.column(name).combine_chunks() for name in columns}
+            made = {name: text_column(own, self.options) for name, own in cells.items()}
+            yield Frame(made, rows.tolist(), str(self.path), self.options)
+
+    def _batches(self, columns: Sequence[str]) -> Iterator[tuple[NDArray[np.int64], Any]]:
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -211,15 +197,17 @@ class CsvFile:
         """Whether there is a line after the header, without which Arrow refuses to begin."""
         return len(self.lines) > 1 or len(self.text.sample) >= SAMPLE
 
-    def _header(self) -> tuple[list[str], Detected]:
+    def _header(self) -> list[str]:
+        """Name the columns, after delimiter and decimal mark are detected."""
         sample, whole = self.text.sample, len(self.text.sample) < SAMPLE
         if not sample:
             raise DataError(f"{self.path}: is empty; expected a line with the names of the columns")
         text = codecs.getincrementaldecoder("utf-8-sig")().decode(sample, whole)
         self.lines = list(io.StringIO(text, newline=""))
         full = self.lines if whole or len(self.lines) == 1 else self.lines[:-1]
-        found = detect(full, self.options)
-        delimiter = found.options.delimiter or ","
+        given = self.options.delimiter
+        self.options, self.notes = detect(full, self.options)
+        delimiter = self.options.delimiter or ","
         first = next(csv.reader(full, delimiter=delimiter, strict=True))
         if not first:
             raise DataError(
@@ -228,12 +216,12 @@ class CsvFile:
             )
         names = [name.strip() for name in first]
         other = max(DELIMITERS, key=names[0].count)
-        if self.options.delimiter is not None and len(names) == 1 and other in names[0]:
+        if given is not None and len(names) == 1 and other in names[0]:
             raise DataError(
                 f"{self.path}: the header is one cell, {names[0][:60]!r}; is {other!r} the "
                 f"delimiter, not {delimiter!r}?"
             )
-        return names, found
+        return names
 
     @contextmanager
     def _refusals(self) -> Iterator[None]:
@@ -252,22 +240,40 @@ class CsvFile:
             raise DataError(f"{self.path}: damaged {packed} ({error}); get it again") from None
 
 
-@contextmanager
-def opened_csv(path: Path, options: ReadOptions) -> Iterator[CsvFile]:
-    """Open a csv file, and close it in the end."""
-    file = CsvFile(path, options)
-    try:
-        yield file
-    finally:
-        file.close()
-
-
 def _unpacked(raw: Any, path: Path) -> Any:
-    if (packed := PACKED.get(path.suffix.lower())) is None:
-        return raw
     import pyarrow
 
-    return pyarrow.CompressedInputStream(raw, packed)
+    return pyarrow.input_stream(raw, compression=PACKED.get(path.suffix.lower()))
+
+
+def _decoded(stream: Any, encoding: str | None) -> Any:
+    import pyarrow
+
+    if encoding is None:
+        return stream  # Arrow checks that it is UTF-8
+    return pyarrow.transcoding_input_stream(stream, encoding, "utf-8")
+
+
+def _resized(batches: Iterator[tuple[Any, Any]], size: int) -> Iterator[tuple[Any, Any]]:
+    """Cut and join batches so that all but the last have ``size`` rows."""
+    import pyarrow as pa
+
+    waiting: list[tuple[Any, Any]] = []
+
+    def joined() -> tuple[Any, Any]:
+        rows, parts = zip(*waiting, strict=True)
+        return np.concatenate(rows), pa.concat_tables(parts)
+
+    for rows, batch in batches:
+        waiting.append((rows, pa.Table.from_batches([batch])))
+        if sum(own.num_rows for _, own in waiting) >= size:
+            numbers, whole = joined()
+            full = len(numbers) - len(numbers) % size
+            for at in range(0, full, size):
+                yield numbers[at : at + size], whole.slice(at, size)
+            waiting = [(numbers[full:], whole.slice(full))]
+    if any(batch.num_rows for _, batch in waiting):
+        yield joined()
 
 
 def _diagnosis(path: Path, options: ReadOptions, width: int) -> DataError | None:
@@ -275,22 +281,23 @@ def _diagnosis(path: Path, options: ReadOptions, width: int) -> DataError | None
     encoding = options.encoding or "utf-8-sig"
     delimiter = options.delimiter or ","
     with path.open("rb") as raw:
-        text = io.TextIOWrapper(_unpacked(raw, path), encoding=encoding, newline="")
+        text = io.TextIOWrapper(
+            _unpacked(raw, path), encoding=encoding, errors="surrogateescape", newline=""
+        )
         reader = csv.reader(text, delimiter=delimiter, strict=True)
         try:
             for row, line in enumerate(reader, start=1):
+                if found := _ESCAPED.search("".join(line)):
+                    return DataError(
+                        f"{path}: not {options.encoding or 'UTF-8'} text (byte "
+                        f"{ord(found[0]) - 0xDC00:#04x} in row {row}); save it as UTF-8, or name "
+                        f"its encoding with --encoding (such as latin-1)"
+                    )
                 if width and line and len(line) != width:
                     return DataError(
                         f"{path}: row {row} has {len(line)} cells, the header {width}; is "
                         f"{delimiter!r} the delimiter?"
                     )
-        except UnicodeDecodeError as error:
-            name = "UTF-8" if options.encoding is None else options.encoding
-            return DataError(
-                f"{path}: not {name} text (byte {error.object[error.start]:#04x} after row "
-                f"{reader.line_num}); save it as UTF-8, or name its encoding with --encoding "
-                f"(such as latin-1)"
-            )
         except UnicodeError as error:  # such as UTF-16 without a byte order mark
             return DataError(f"{path}: not {encoding} text ({error}); name another --encoding")
         except csv.Error as error:

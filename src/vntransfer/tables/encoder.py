@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from vntransfer.errors import ArgumentError, DataError
 from vntransfer.tables.columns import Column
-from vntransfer.tables.schema import HOW, Field, almost_number, date_parts, describe
+from vntransfer.tables.schema import Field, date_parts, describe, remedy
 
 Floats = NDArray[np.float64]
 
@@ -20,24 +20,12 @@ LARGEST = 1e100
 
 @dataclass(frozen=True)
 class Findings:
-    """What was unusual in rows that were encoded; it adds up over pieces of a table.
-
-    Parameters
-    ----------
-    rows
-        Number of rows seen.
-    unseen
-        Column -> categories that the training rows did not have, with their numbers of rows.
-    filled
-        Column -> missing values in a column that had none in training.
-    outside
-        Column -> values beyond the range of the training rows.
-    """
+    """What was unusual in rows that were encoded, by column; it adds up over pieces of a table."""
 
     rows: int = 0
-    unseen: dict[str, Counter[str]] = field(default_factory=dict)
-    filled: Counter[str] = field(default_factory=Counter)
-    outside: Counter[str] = field(default_factory=Counter)
+    unseen: dict[str, Counter[str]] = field(default_factory=dict)  # categories new since training
+    filled: Counter[str] = field(default_factory=Counter)  # gaps where training had none
+    outside: Counter[str] = field(default_factory=Counter)  # values beyond those of training
 
     def __add__(self, other: "Findings") -> "Findings":
         unseen = dict(self.unseen)
@@ -51,13 +39,7 @@ class Findings:
         )
 
     def lines(self) -> list[str]:
-        """Sentences for people to read, the worst first.
-
-        Examples
-        --------
-        >>> Findings(10, unseen={"kind": Counter({"barn": 3})}).lines()
-        ["'kind': 3 of 10 rows have categories never seen in training ('barn')"]
-        """
+        """Sentences for people to read, the worst first."""
         out = []
         for name, counts in self.unseen.items():
             shown = ", ".join(repr(text[:40]) for text, _ in counts.most_common(3))
@@ -89,11 +71,6 @@ class TableEncoder:
     (numbers, dates) or the more frequent one (yes or no), and a column says where. Everything is
     learned from the rows given to `fit` and can be written as JSON.
 
-    Parameters
-    ----------
-    fields
-        The record of each column.
-
     Examples
     --------
     >>> columns = {"rooms": Column("number", np.array([2.0, np.nan, 4.0])),
@@ -119,20 +96,11 @@ class TableEncoder:
         category: Sequence[str] = (),
         called: str = "rows",
     ) -> Self:
-        """Find out what the columns hold.
+        """Find out what the columns of the training rows hold.
 
-        Parameters
-        ----------
-        columns
-            Training rows, column by column.
-        rows
-            Their numbers in the file, for messages.
-        wanted
-            Columns that were asked for by name: ids and row numbers among them are used.
-        category
-            Columns that hold categories even if they look like numbers.
-        called
-            What the rows are in messages, such as "labeled rows".
+        ``rows`` are their numbers in the file, and ``called`` says what they are ("labeled rows"),
+        for messages. Ids and row numbers are used if they are ``wanted`` by name; columns of
+        ``category`` hold categories even if they look like numbers.
         """
         if absent := sorted(set(category) - set(columns)):
             raise ArgumentError(f"category: {absent[0]!r} is not among the features")
@@ -166,19 +134,9 @@ class TableEncoder:
         return [own.name for own in self.fields if own.kind != "left out"]
 
     def compare(self, names: Sequence[str], roles: Sequence[str]) -> list[str]:
-        """Compare the columns of a table with those of the training table.
+        """Give notes on the columns of a later table: those that are not used, another order.
 
-        Parameters
-        ----------
-        names
-            Columns of the table.
-        roles
-            Columns of place and response, which need not be there.
-
-        Returns
-        -------
-        list of str
-            Notes: columns that are not used, another order. What is missing is an error.
+        What is missing is an error; the ``roles``, place and response, need not be there.
         """
         if absent := [name for name in self.needed if name not in names]:
             raise DataError(
@@ -193,15 +151,7 @@ class TableEncoder:
         return notes
 
     def encode(self, columns: Mapping[str, Column], rows: Sequence[int] | None = None) -> Encoded:
-        """Encode rows.
-
-        Parameters
-        ----------
-        columns
-            At least those of `needed`, in any order.
-        rows
-            Their numbers in the file, for messages.
-        """
+        """Encode rows, given at least the columns of `needed`; their numbers are for messages."""
         n = len(columns[self.needed[0]])
         numbers = range(2, n + 2) if rows is None else rows
         blocks: list[Floats] = []
@@ -245,7 +195,7 @@ def _values(own: Field, column: Column, rows: Sequence[int]) -> tuple[list[Float
         raise DataError(
             f"row {rows[i]}, column {own.name!r}: {cell[:40]!r} is not "
             f"{expected.get(own.kind, 'a number')}, which the column held in training; "
-            f"{HOW if own.kind == 'number' and almost_number(cell) else 'fix it'}"
+            f"{remedy(cell, column.options) if own.kind == 'number' else 'fix it'}"
         )
     if (huge := np.abs(values) > LARGEST).any():
         i = int(huge.argmax())

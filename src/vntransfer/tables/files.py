@@ -3,30 +3,24 @@
 import glob
 import hashlib
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import accumulate
 from pathlib import Path
-from typing import Any
-
-import numpy as np
+from typing import Any, TypeVar
 
 from vntransfer.checks import meant
 from vntransfer.errors import ArgumentError, DataError
-from vntransfer.tables.columns import Column, from_arrow, text_column
-from vntransfer.tables.csv_files import CsvFile, opened_csv
+from vntransfer.tables.columns import Frame, from_arrow
+from vntransfer.tables.csv_files import CsvFile
 from vntransfer.tables.options import DEFAULTS, ReadOptions
 
 CHUNK = 10_000
+"""Rows at a time."""
 
-
-@dataclass(frozen=True, eq=False)
-class Chunk:
-    """Consecutive rows of a file: their numbers (the header is row 1) and columns by name."""
-
-    rows: Sequence[int]
-    columns: dict[str, Column]
+Piece = TypeVar("Piece")
 
 
 def expand(path: str | Path | Sequence[str | Path]) -> list[Path]:
@@ -64,17 +58,10 @@ def need(table: str | Path, names: Sequence[str], wanted: Sequence[str]) -> None
 class ParquetFile:
     """A parquet file that is open: its columns, and its rows by row group.
 
-    Parameters
-    ----------
-    path
-        The file.
-    options
-        How numbers are written in its texts.
-    hashed
-        Whether its hash will be asked for: then it is read at once, while it is hashed.
+    If its hash will be asked for, it is read at once, while it is hashed.
     """
 
-    notes: tuple[str, ...] = ()
+    notes: Sequence[str] = ()
     empty_rows = 0
 
     def __init__(self, path: Path, options: ReadOptions, *, hashed: bool = False) -> None:
@@ -92,6 +79,10 @@ class ParquetFile:
         except (OSError, ValueError) as error:  # pyarrow.ArrowInvalid is a ValueError
             raise DataError(f"{path}: not a readable parquet file ({error})") from error
         self.names: list[str] = list(self.file.schema_arrow.names)
+
+    def close(self) -> None:
+        """Close the file."""
+        self.file.close()
 
     def sha256(self) -> str:
         """Give the hash of the file."""
@@ -113,49 +104,62 @@ class ParquetFile:
             for batch in self.file.iter_batches(size, columns=list(columns), row_groups=[group]):
                 yield range(row, row := row + batch.num_rows), batch
 
+    def frame(self, rows: range, batch: Any, copied: Collection[str] = ()) -> Frame:
+        """Make columns of a batch; those that are only copied may be of any type."""
+        try:
+            columns = {
+                name: from_arrow(name, batch.column(name), self.options, copied=name in copied)
+                for name in batch.schema.names
+            }
+        except DataError as error:
+            raise DataError(f"{self.path}: {error}") from None
+        return Frame(columns, rows, str(self.path), self.options)
 
-def parquet_rows(path: str | Path, columns: Sequence[str] | None = None) -> list[dict[str, Any]]:
-    """Rows of a small parquet file with columns of any type, by name; absent ones are left out.
+    def frames(
+        self, columns: Sequence[str], size: int, copied: Collection[str] = ()
+    ) -> Iterator[Frame]:
+        """Give at most ``size`` rows at a time."""
+        for rows, batch in self.batches(columns, size):
+            yield self.frame(rows, batch, copied)
 
-    Parameters
-    ----------
-    path
-        The file.
-    columns
-        Those to read; None: all.
-    """
+    def sample(self, columns: Sequence[str], rows: int) -> Iterator[Frame]:
+        """Give all rows, or if there are more than ``rows`` the first ones of some row groups."""
+        groups = range(self.file.metadata.num_row_groups)
+        whole = self.file.metadata.num_rows <= rows
+        spread = groups[:: max(1, len(groups) // 8)]
+        size = max(1000, rows // max(1, len(spread)))
+        for group in groups if whole else spread:
+            for numbers, batch in self.batches(columns, size, [group]):
+                yield self.frame(numbers, batch)
+                if not whole:
+                    break
+
+
+def parquet_rows(path: str | Path) -> list[dict[str, Any]]:
+    """Rows of a small parquet file with columns of any type, by name."""
     import pyarrow.parquet
 
     with pyarrow.parquet.ParquetFile(path) as file:
-        names = [n for n in file.schema_arrow.names if columns is None or n in columns]
-        return list(file.read(names).to_pylist())
+        return list(file.read().to_pylist())
 
 
 @contextmanager
 def open_table(
     path: Path, options: ReadOptions | None = None, *, hashed: bool = False
 ) -> Iterator[CsvFile | ParquetFile]:
-    """Open a file and check its header.
+    """Open a csv or parquet file and check its header.
 
-    Parameters
-    ----------
-    path
-        A csv file, which may be packed (.gz, .bz2, .zst), or a parquet file.
-    options
-        How it is written; what is detected is in ``options`` and ``notes`` of the result.
-    hashed
-        Whether ``sha256`` of the result will be asked for.
+    What is detected is in ``options`` and ``notes`` of the result; its ``sha256`` can be asked for
+    if the file is to be ``hashed``.
     """
     options = options or DEFAULTS
-    if is_parquet(path):
-        table = ParquetFile(path, options, hashed=hashed)
+    parquet = is_parquet(path)
+    table = ParquetFile(path, options, hashed=hashed) if parquet else CsvFile(path, options)
+    try:
         need(path, table.names, ())
-        with table.file:
-            yield table
-    else:
-        with opened_csv(path, options) as text:
-            need(path, text.names, ())
-            yield text
+        yield table
+    finally:
+        table.close()
 
 
 def chunks(
@@ -164,19 +168,8 @@ def chunks(
     *,
     size: int = CHUNK,
     copied: Collection[str] = (),
-) -> Iterator[Chunk]:
-    r"""Read columns of a table piece by piece.
-
-    Parameters
-    ----------
-    table
-        What `open_table` gives.
-    columns
-        Names of those that are read.
-    size
-        Rows at a time.
-    copied
-        Columns that are only written again and may be of any type.
+) -> Iterator[Frame]:
+    r"""Read columns of a table piece by piece; those that are only copied may be of any type.
 
     Examples
     --------
@@ -189,50 +182,23 @@ def chunks(
     [2, 3] ['3' 'NA']
     """
     need(table.path, table.names, columns)
-    if isinstance(table, ParquetFile):
-        for rows, batch in table.batches(columns, size):
-            yield Chunk(rows, parquet_columns(table, batch, copied))
-        return
-    for numbers, batch in _resized(table.batches(columns), size):
-        yield Chunk(
-            numbers.tolist(),
-            {
-                name: text_column(batch.column(name).combine_chunks(), table.options)
-                for name in columns
-            },
-        )
+    return table.frames(columns, size, copied)
 
 
-def parquet_columns(
-    table: ParquetFile, batch: Any, copied: Collection[str] = ()
-) -> dict[str, Column]:
-    """Make columns of a batch of a parquet file."""
-    try:
-        return {
-            name: from_arrow(name, batch.column(name), table.options, copied=name in copied)
-            for name in batch.schema.names
-        }
-    except DataError as error:
-        raise DataError(f"{table.path}: {error}") from None
+@contextmanager
+def ahead(pieces: Iterable[Piece]) -> Iterator[Iterator[Piece]]:
+    """Give pieces in their order, while a thread gets the next one.
 
+    An error of the reading is raised where the piece would have come. However the block ends, the
+    thread has ended after it, so that the file can be closed.
+    """
+    coming, end = iter(pieces), object()
 
-def _resized(batches: Iterator[tuple[Any, Any]], size: int) -> Iterator[tuple[Any, Any]]:
-    """Cut and join batches so that all but the last have ``size`` rows."""
-    import pyarrow as pa
+    def given() -> Iterator[Piece]:
+        waiting = reader.submit(next, coming, end)
+        while (piece := waiting.result()) is not end:
+            waiting = reader.submit(next, coming, end)
+            yield piece  # type: ignore[misc]  # only the end is another object
 
-    waiting: list[tuple[Any, Any]] = []
-
-    def joined() -> tuple[Any, Any]:
-        rows, parts = zip(*waiting, strict=True)
-        return np.concatenate(rows), pa.concat_tables(parts)
-
-    for rows, batch in batches:
-        waiting.append((rows, pa.Table.from_batches([batch])))
-        if sum(own.num_rows for _, own in waiting) >= size:
-            numbers, whole = joined()
-            full = len(numbers) - len(numbers) % size
-            for at in range(0, full, size):
-                yield numbers[at : at + size], whole.slice(at, size)
-            waiting = [(numbers[full:], whole.slice(full))]
-    if any(batch.num_rows for _, batch in waiting):
-        yield joined()
+    with ThreadPoolExecutor(1) as reader:
+        yield given()

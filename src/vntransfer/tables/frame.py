@@ -1,48 +1,18 @@
-"""A table in memory: its columns, as they are written in files or frames."""
+"""Tables as a whole, from files or from memory; of large files, some rows."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from vntransfer.errors import DataError
-from vntransfer.tables.columns import Column, Stored, join
-from vntransfer.tables.files import chunks, expand, need, open_table
+from vntransfer.tables.columns import Column, Frame, Stored, join
+from vntransfer.tables.files import ParquetFile, chunks, expand, need, open_table
 from vntransfer.tables.options import DEFAULTS, ReadOptions
 
 Pick = Callable[[str, list[str]], Sequence[str]]
-
-
-@dataclass(frozen=True, eq=False)
-class Frame:
-    """Columns of a table by name, as they are written.
-
-    Parameters
-    ----------
-    columns
-        Name -> cells.
-    rows
-        Number of each row in its file; the header is row 1.
-    sha256
-        File -> hash of what was read.
-    name
-        For messages.
-    options
-        How it was read.
-    notes
-        Sentences on what was detected.
-    """
-
-    columns: dict[str, Column]
-    rows: Sequence[int]
-    sha256: Mapping[str, str] = field(default_factory=dict)
-    name: str = "table"
-    options: ReadOptions = DEFAULTS
-    notes: tuple[str, ...] = ()
-
-    def __len__(self) -> int:
-        return len(self.rows)
 
 
 def read_frame(
@@ -72,26 +42,68 @@ def read_frame(
         return data
     if isinstance(data, Mapping) or hasattr(data, "columns"):
         return _in_memory(data, columns, options)
-    files = expand(data)
-    parts: dict[str, list[Column]] = {}
-    rows: list[int] = []
-    hashes, notes = dict[str, str](), list[str]()
-    for file in files:
+    parts = list[Frame]()
+    for file in expand(data):
         with open_table(file, options, hashed=True) as table:
             options = table.options
-            wanted = list(parts) or _picked(columns, str(file), table.names)
-            for chunk in chunks(table, wanted):
-                rows += chunk.rows
-                for name, cells in chunk.columns.items():
-                    parts.setdefault(name, []).append(cells)
-            hashes[file.name] = table.sha256()
-            notes += table.notes
-            if table.empty_rows:
-                notes.append(f"{table.empty_rows} empty rows of {file.name} are left out")
-    if not rows:
-        raise DataError(f"{files[0]}: has a header but no rows; fill it")
-    joined = {name: join(name, own) for name, own in parts.items()}
-    return Frame(joined, rows, hashes, str(files[0]), options, tuple(notes))
+            wanted = list(parts[0].columns) if parts else _picked(columns, str(file), table.names)
+            part = _part(table, wanted, chunks(table, wanted))
+            parts.append(replace(part, sha256={file.name: table.sha256()}))
+    return joined(parts)
+
+
+def read_some(
+    files: Sequence[Path], columns: Sequence[str], options: ReadOptions, rows: int
+) -> tuple[list[Frame], bool]:
+    """Read some rows of each file, of parquet from all over it; and say whether these are all."""
+    parts, complete = list[Frame](), True
+    for file in files:
+        with open_table(file, options) as table:
+            options = table.options
+            pieces = chunks(table, columns)
+            if isinstance(table, ParquetFile):
+                pieces = table.sample(columns, rows)
+                complete = complete and table.file.metadata.num_rows < rows
+            found, seen = list[Frame](), 0
+            for piece in pieces:
+                found.append(piece)
+                seen += len(piece)
+                if seen >= rows:
+                    complete = False
+                    break
+            parts.append(_part(table, columns, found))
+    return parts, complete
+
+
+def joined(parts: Sequence[Frame]) -> Frame:
+    """Put the rows of several files together; all are read as the last one was."""
+    first, full = parts[0], [part for part in parts if len(part)]
+    if not full:
+        raise DataError(f"{first.name}: has a header but no rows; fill it")
+    return Frame(
+        {name: join(name, [part.columns[name] for part in full]) for name in first.columns},
+        [row for part in full for row in part.rows],
+        first.name,
+        parts[-1].options,
+        tuple(note for part in parts for note in part.notes),
+        {name: value for part in parts for name, value in part.sha256.items()},
+    )
+
+
+def _part(table: Any, columns: Sequence[str], found: Iterable[Frame]) -> Frame:
+    """Put pieces of a file together; of one without rows, the columns are empty texts."""
+    pieces = list(found)
+    notes = list(table.notes)
+    if table.empty_rows:
+        notes.append(f"{table.empty_rows} empty rows of {table.path.name} are left out")
+    cells = {name: [piece.columns[name] for piece in pieces] for name in columns}
+    return Frame(
+        {name: join(name, own) if own else Column.of_texts([]) for name, own in cells.items()},
+        [row for piece in pieces for row in piece.rows],
+        str(table.path),
+        table.options,
+        tuple(notes),
+    )
 
 
 def _picked(columns: Sequence[str] | Pick | None, table: str, every: list[str]) -> list[str]:
@@ -115,13 +127,7 @@ def _in_memory(data: Any, columns: Sequence[str] | Pick | None, options: ReadOpt
 
 
 def as_column(name: str, values: Any, options: ReadOptions | None = None) -> Column:
-    """Make a column of an array, a list or a column of a frame.
-
-    Examples
-    --------
-    >>> as_column("sold", np.array(["2024-03-31"], dtype="datetime64[D]")).stored
-    'date'
-    """
+    """Make a column of an array, a list or a column of a frame."""
     cells = np.asarray(values)
     if cells.dtype.kind == "U" and not hasattr(values, "dtype"):  # a NaN among texts is none
         cells = np.array(list(values), dtype=object)

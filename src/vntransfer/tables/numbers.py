@@ -13,23 +13,9 @@ from vntransfer.tables.csv_files import BLOCK
 def number_blocks(
     source: io.BufferedIOBase, columns: int, *, delimiter: str = ",", block: int = BLOCK
 ) -> Iterator[NDArray[np.float64]]:
-    r"""Give blocks of rows (n, columns), all finite.
+    r"""Give rows (n, columns), all finite, of each block of so many bytes; there is no header.
 
-    Parameters
-    ----------
-    source
-        Text of the numbers, without a header.
-    columns
-        How many numbers each line has.
-    delimiter
-        Between the numbers.
-    block
-        Bytes of text per block.
-
-    Raises
-    ------
-    ValueError
-        If a line does not fit; `misfit` says which.
+    A line that does not fit is a ValueError; `misfit` says which it is.
 
     Examples
     --------
@@ -64,16 +50,9 @@ def misfit(
     first: int = 1,
     longest: int = BLOCK,
 ) -> str | None:
-    r"""Say which line of a csv file of numbers does not fit, and why.
+    r"""Say which line of a csv file of numbers does not fit, and why; the first has a number.
 
-    Parameters
-    ----------
-    source, columns, delimiter
-        See `number_blocks`.
-    first
-        Number of the first line.
-    longest
-        Bytes that a line may have.
+    A line may have ``longest`` bytes.
 
     Examples
     --------

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 from vntransfer.checks import one_of
 from vntransfer.errors import ArgumentError, DataError
@@ -97,13 +97,7 @@ class ReadOptions:
         return self.decimal in (None, ".") and self.thousands is None and not self.units
 
     def over(self, others: "ReadOptions") -> "ReadOptions":
-        """Take what is not said here from other options.
-
-        Examples
-        --------
-        >>> ReadOptions(decimal=",").over(ReadOptions(decimal=".", encoding="latin-1")).encoding
-        'latin-1'
-        """
+        """Take what is not said here from other options."""
         return replace(others, **{k: v for k, v in asdict(self).items() if v not in (None, ())})
 
     def as_json(self) -> dict[str, Any]:
@@ -122,22 +116,8 @@ class ReadOptions:
 DEFAULTS = ReadOptions()
 
 
-class Detected(NamedTuple):
-    """Options without gaps, and sentences on what was detected."""
-
-    options: ReadOptions
-    notes: tuple[str, ...]
-
-
-def detect(sample: Sequence[str], options: ReadOptions) -> Detected:
-    r"""Fill the gaps in options from the first lines of a csv file.
-
-    Examples
-    --------
-    >>> found = detect(["town;size\n", "A;1,5\n", "B;12\n"], ReadOptions())
-    >>> found.options.delimiter, found.options.decimal, len(found.notes)
-    (';', ',', 2)
-    """
+def detect(sample: Sequence[str], options: ReadOptions) -> tuple[ReadOptions, list[str]]:
+    """Fill the gaps in options from the first lines of a csv file, and say what was detected."""
     notes = []
     delimiter = options.delimiter
     if delimiter is None:
@@ -163,7 +143,7 @@ def detect(sample: Sequence[str], options: ReadOptions) -> Detected:
                 )
             notes.append(f"{said} (detected; override with --decimal)")
     found = replace(options, delimiter=delimiter, decimal=decimal or ".", thousands=thousands)
-    return Detected(found, tuple(notes))
+    return found, notes
 
 
 def _rows(sample: Sequence[str], delimiter: str) -> list[list[str]]:

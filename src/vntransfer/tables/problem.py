@@ -9,11 +9,12 @@ from numpy.typing import NDArray
 
 from vntransfer.checks import meant
 from vntransfer.errors import ArgumentError, DataError, DomainError
+from vntransfer.tables.columns import Frame
 from vntransfer.tables.encoder import Findings, TableEncoder
 from vntransfer.tables.files import need
-from vntransfer.tables.frame import Frame, read_frame
+from vntransfer.tables.frame import read_frame
 from vntransfer.tables.options import ReadOptions
-from vntransfer.tables.schema import HOW, almost_number
+from vntransfer.tables.schema import remedy
 
 LEAST = 10
 """Labeled rows that are needed at least."""
@@ -26,25 +27,13 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class TableColumns:
-    """Which columns of a table are used, and for what.
+    """Which columns of a table are used, and for what."""
 
-    Parameters
-    ----------
-    domain, response
-        Columns that say where a row comes from, and what is to be predicted.
-    features
-        Columns to predict from; None: all others.
-    drop
-        Columns to leave out.
-    category
-        Columns that hold categories even if they look like numbers.
-    """
-
-    domain: str
-    response: str
-    features: Sequence[str] | None = None
-    drop: Sequence[str] = ()
-    category: Sequence[str] = ()
+    domain: str  # where a row comes from
+    response: str  # what is to be predicted
+    features: Sequence[str] | None = None  # to predict from; None: all others
+    drop: Sequence[str] = ()  # to leave out
+    category: Sequence[str] = ()  # categories even if they look like numbers
 
     def __post_init__(self) -> None:
         for what in ("features", "drop", "category"):
@@ -52,13 +41,7 @@ class TableColumns:
                 raise ArgumentError(f"{what}: expected a list of columns, got {named!r}")
 
     def choose(self, table: str, every: Sequence[str]) -> list[str]:
-        """Name the columns to predict from, among all of a table, checking those that were named.
-
-        Examples
-        --------
-        >>> TableColumns("town", "price", drop=["id"]).choose("a.csv", ["id", "town", "x", "price"])
-        ['x']
-        """
+        """Name the columns to predict from, among all of a table; check those that were named."""
         domain, response, features = self.domain, self.response, self.features
         need(table, every, [domain, response, *(features or ()), *self.drop])
         if domain == response:
@@ -88,42 +71,18 @@ class TableColumns:
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """Rows of sources and targets, encoded; what ``fit`` of an estimator takes.
+    """Rows of sources and targets, encoded; what ``fit`` of an estimator takes."""
 
-    Parameters
-    ----------
-    X
-        Encoded rows (n, p).
-    y
-        Responses (n,), NaN in rows of targets.
-    domain
-        Place of each row, (n,).
-    targets
-        Places without a response; none if all are known.
-    encoder
-        How the columns became numbers.
-    findings
-        What is unusual in the rows of the targets.
-    notes
-        Sentences on rows that were left out, and on what was not used.
-    names
-        The columns of place and response.
-    sha256
-        Of the files.
-    options
-        How they were read.
-    """
-
-    X: Floats
-    y: Floats
-    domain: NDArray[Any]
+    X: Floats  # (n, p)
+    y: Floats  # (n,), NaN in rows of targets
+    domain: NDArray[Any]  # place of each row, (n,)
     targets: tuple[str, ...]
     encoder: TableEncoder
-    findings: Findings
-    notes: tuple[str, ...]
-    names: tuple[str, str]
-    sha256: Mapping[str, str]
-    options: ReadOptions
+    findings: Findings  # what is unusual in the rows of the targets
+    notes: tuple[str, ...]  # sentences on rows that were left out, and on what was not used
+    names: tuple[str, str]  # the columns of place and response
+    sha256: Mapping[str, str]  # of the files
+    options: ReadOptions  # how they were read
 
     @property
     def sources(self) -> list[str]:
@@ -147,16 +106,8 @@ def read_problem(
 ) -> Problem:
     """Read a table and encode its columns, learning the encoding from labeled rows alone.
 
-    Parameters
-    ----------
-    data, options
-        See `read_frame`.
-    columns
-        Which columns are used, and for what.
-    targets
-        Places to predict for; their responses are not read.
-    use_target_labels
-        Whether rows of targets that have a response become a source, "NAME (labeled)".
+    Responses of targets are not read, unless ``use_target_labels``: then rows of targets that have
+    one become a source, "NAME (labeled)".
 
     Examples
     --------
@@ -253,7 +204,7 @@ def read_responses(frame: Frame, response: str, unread: NDArray[np.bool_] | None
         raise DataError(
             f"{frame.name}: row {frame.rows[i]}, column {response!r}: {cell[:40]!r} is not a "
             f"finite number; the response must be one "
-            f"({HOW if almost_number(cell) else how})"
+            f"({remedy(cell, frame.options, how)})"
         )
     return y
 

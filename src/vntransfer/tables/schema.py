@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from itertools import chain
 from typing import Any, Literal, NamedTuple, NoReturn, Self, get_args
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 
 from vntransfer.errors import DataError
 from vntransfer.tables.columns import ISO, NUMERIC_DATE, Column
+from vntransfer.tables.options import ReadOptions
 
 Kind = Literal["number", "boolean", "date", "category", "left out"]
 
@@ -25,61 +27,26 @@ FEW = 20
 _DATE = re.compile(r"\d{1,4}[./-]\d{1,2}[./-]\d{1,4}")
 _CODE = re.compile(r"0\d+")
 _ALMOST = re.compile(
-    r"[-+]?(\d*,\d+|\d{1,3}(,\d{3})+(\.\d+)?|\d{1,3}(\.\d{3})+,\d+|\d[\d.,]*\s?[%$€£¥]"
+    r"[-+]?(\d*[.,]\d+|\d{1,3}(,\d{3})+(\.\d+)?|\d{1,3}(\.\d{3})+,\d+|\d[\d.,]*\s?[%$€£¥]"
     r"|[$€£¥]\s?[-+]?\d[\d.,]*)"
 )
-HOW = (
-    "write numbers as 1234.5, without commas and %, or say how they are written with --decimal, "
-    "--thousands or --unit (ReadOptions)"
-)
-"""What to do about numbers that are written in another way."""
 
 
 @dataclass(frozen=True)
 class Field:
-    """A column of the table, and how it becomes numbers.
-
-    Parameters
-    ----------
-    name
-        Of the column.
-    kind
-        "number", "boolean", "date", "category" or "left out".
-    fill
-        What takes the place of a missing value: the median of the training rows (dates: days since
-        1970).
-    low, high
-        Range of the training rows.
-    missing
-        Whether values were missing in the training rows: then a column says where.
-    categories
-        Those that have a column of their own, by frequency.
-    others
-        Those that share a column.
-    parts
-        Of dates: columns made of them.
-    note
-        What was done, in words; of a column that is left out, why.
-    day_first
-        Whether dates such as 01/02/2020 were read day first.
-
-    Examples
-    --------
-    >>> Field("kind", "category", categories=("flat", "house"), others=("barn",)).outputs()
-    ['kind=flat', 'kind=house', 'kind=(other)']
-    """
+    """A column of the table, and how it becomes numbers; learned from the training rows."""
 
     name: str
     kind: Kind
-    fill: float = 0.0
+    fill: float = 0.0  # for missing values: the median (dates: days since 1970)
     low: float = 0.0
     high: float = 0.0
-    missing: bool = False
-    categories: tuple[str, ...] = ()
-    others: tuple[str, ...] = ()
-    parts: tuple[str, ...] = ()
-    note: str = ""
-    day_first: bool = False
+    missing: bool = False  # whether values were missing: then a column says where
+    categories: tuple[str, ...] = ()  # those with a column of their own, by frequency
+    others: tuple[str, ...] = ()  # those that share a column
+    parts: tuple[str, ...] = ()  # columns made of dates
+    note: str = ""  # what was done, in words; of a column that is left out, why
+    day_first: bool = False  # how dates such as 01/02/2020 were read
 
     def outputs(self) -> list[str]:
         """Name the columns of numbers that it becomes."""
@@ -100,51 +67,46 @@ class Field:
     def from_json(cls, values: Mapping[str, Any]) -> Self:
         """Undo `as_json`, checking every value."""
         try:
-            own = dict(values)
-            for key in ("categories", "others", "parts"):
-                own[key] = tuple(own[key])
-                if not all(isinstance(text, str) for text in own[key]):
-                    raise TypeError(f"{key} are no texts")
-            field = cls(**own)
-            numbers = np.array([field.fill, field.low, field.high], dtype=np.float64)
-            texts = field.name, field.note
+            lists = {key: tuple(values[key]) for key in ("categories", "others", "parts")}
+            field = cls(**{**values, **lists})
+            texts = field.name, field.note, *chain(*lists.values())
+            numbers, flags = (field.fill, field.low, field.high), (field.missing, field.day_first)
+            for kinds, own in (((str,), texts), ((int, float), numbers), ((bool,), flags)):
+                if wrong := [value for value in own if type(value) not in kinds]:
+                    raise TypeError(f"{wrong[0]!r} is of the wrong type")
             if field.kind not in get_args(Kind) or not np.isfinite(numbers).all():
                 raise ValueError(f"kind {field.kind!r} or a number that is not finite")
-            plain = all(type(v) in (int, float) for v in (field.fill, field.low, field.high))
-            flags = field.missing, field.day_first
-            if not all(isinstance(t, str) for t in texts) or {*map(type, flags)} != {bool}:
-                raise TypeError("a value of the wrong type")
-            if not plain:
-                raise TypeError("not a number")
         except (TypeError, ValueError, KeyError) as error:
             raise DataError(f"schema: damaged record of a column ({error})") from None
         return field
 
 
 def almost_number(text: str) -> bool:
-    """Whether a text is a number to people: with a decimal comma, commas at thousands, a sign.
+    """Whether a text is a number to people: with a decimal mark, commas at thousands, a sign.
 
     Examples
     --------
     >>> [almost_number(text) for text in ("1,3", "-12,345.6", "1.234,5", "45 %", "1.5", "1,2,3")]
-    [True, True, True, True, False, False]
-    >>> almost_number("$1,200")
-    True
+    [True, True, True, True, True, False]
     """
     return _ALMOST.fullmatch(text) is not None
+
+
+def remedy(cell: str, options: ReadOptions, otherwise: str = "fix it") -> str:
+    """Say what to do about a cell that is not read as a number, but may be one to people."""
+    if not almost_number(cell):
+        return otherwise
+    how = "write numbers as 1234.5, without commas and %"
+    if options.decimal == ",":
+        how = "numbers are read with a decimal comma: write them so"
+    return f"{how}, or say how they are written with --decimal, --thousands or --unit (ReadOptions)"
 
 
 PERIODS = {"season": 365.2425, "weekday": 7.0, "hour": 1.0}
 
 
 def date_parts(t: NDArray[np.float64], parts: tuple[str, ...]) -> list[NDArray[np.float64]]:
-    """Columns made of days since 1970: time in years, and places on circles.
-
-    Examples
-    --------
-    >>> [part.round(3).tolist() for part in date_parts(np.array([0.0, 0.25]), ("hour sin",))]
-    [[0.0, 1.0]]
-    """
+    """Columns made of days since 1970: time in years, and places on circles."""
     out = []
     for part in parts:
         period, _, wave = part.partition(" ")
@@ -165,18 +127,10 @@ def describe(
     category: bool = False,
     called: str = "rows",
 ) -> Field:
-    """Find out what a column holds.
+    """Find out what a column holds, given the numbers of its rows in the file.
 
-    Parameters
-    ----------
-    name, column, rows
-        The column, and the numbers of its rows in the file.
-    wanted
-        Whether it was asked for by name: then it is left out only if it is constant.
-    category
-        Whether it holds categories whatever it looks like.
-    called
-        What the rows are in messages.
+    If it is ``wanted`` by name, it is left out only if it is constant. It can be said to hold
+    categories whatever it looks like. ``called`` names the rows in messages.
     """
     marked = column.without_marks()
     if bool(marked.empty().all()):
@@ -213,7 +167,8 @@ def _typed(name: str, marked: Column, rows: Any, wanted: bool) -> Field | None:
         at = int(np.flatnonzero(full)[(plain & ~fine).argmax()])
         raise DataError(
             f"row {rows[at]}, column {name!r}: {names[codes[at]][:40]!r} is not read as a number; "
-            f"{HOW}; or say that the column holds categories with --category {name!r} (category=)"
+            f"{remedy(names[codes[at]], marked.options)}; or say that the column holds categories "
+            f"with --category {name!r} (category=)"
         )
     flags = marked.booleans()
     if np.isfinite(flags[full]).all():
@@ -240,13 +195,7 @@ ISO_DATES = _DateOrder()
 
 
 def _date_order(texts: Sequence[str], asked: bool | None) -> _DateOrder:
-    """Decide by the dates of a column, unless it is said, whether the day comes first.
-
-    Examples
-    --------
-    >>> _date_order(["31/01/2020", "01/02/2020"], None)
-    _DateOrder(day_first=True, note='; read day first')
-    """
+    """Decide by the dates of a column, unless it is said, whether the day comes first."""
     found = [match for text in texts if (match := NUMERIC_DATE.fullmatch(text))]
     if not found:
         return ISO_DATES
@@ -304,17 +253,8 @@ def _dates(name: str, t: NDArray[np.float64], order: _DateOrder = ISO_DATES) -> 
     filled = "; missing ones filled with the median, a column says where" if gaps else ""
     note = f"date from {first} to {last}, as {', '.join(parts)}{filled}{order.note}"
     fill, low, high = float(np.median(seen)), float(seen.min()), float(seen.max())
-    return Field(
-        name,
-        "date",
-        fill,
-        low,
-        high,
-        bool(gaps),
-        parts=parts,
-        note=note,
-        day_first=order.day_first,
-    )
+    made = Field(name, "date", fill, low, high, bool(gaps), parts=parts, note=note)
+    return replace(made, day_first=order.day_first)
 
 
 def _categories(name: str, column: Column, wanted: bool) -> Field:
@@ -332,11 +272,8 @@ def _categories(name: str, column: Column, wanted: bool) -> Field:
             f"{name!r} (drop=), or keep the {KEPT} most frequent with --category {name!r}"
         )
     if len(counts) > max(FEW, n / 2) and not wanted:
-        return Field(
-            name,
-            "left out",
-            note=f"{len(counts)} different texts in {n} rows: an id or prose{hint}",
-        )
+        note = f"{len(counts)} different texts in {n} rows: an id or prose{hint}"
+        return Field(name, "left out", note=note)
     if len(counts) == 1 and not gaps:
         return Field(name, "left out", note=f"constant, {first[:40]!r} everywhere")
     order = sorted(counts, key=lambda text: (-counts[text], text))

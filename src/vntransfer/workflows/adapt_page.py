@@ -13,17 +13,7 @@ LEVELS = (0.5, 0.8, 0.9, 0.95)
 
 
 def write_page(model: TableModel, path: str | Path) -> Path:
-    """Write weights, errors on held-out sources and the treatment of columns as an HTML page.
-
-    Every text from the table is escaped by the page.
-
-    Parameters
-    ----------
-    model
-        What `adapt` gave.
-    path
-        The file.
-    """
+    """Write weights, errors on held-out sources and the treatment of columns as an HTML page."""
     domain, response = model.names
     shown = ", ".join(model.targets)
     page = Page(
@@ -53,7 +43,7 @@ def _target(page: Page, model: TableModel, outcome: TargetOutcome) -> None:
         mean, spread = outcome.expected()
         facts.append(("expected error", f"{mean:.4g}", f"± {spread:.2g}, on held-out sources"))
     part.facts(facts)
-    part.text(f"{outcome.labels_used().capitalize()}.")
+    part.text(outcome.labels_used())
     for sentence in outcome.warnings:
         part.note(f"{sentence}.", kind="warning")
     if outcome.reason:

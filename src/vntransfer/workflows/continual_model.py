@@ -228,11 +228,5 @@ class ContinualModel(Savable):
 
 
 def scaled(X: Floats, center: Floats, scale: Floats) -> Floats:
-    """Standardize rows; what lies far outside is taken for the border.
-
-    Examples
-    --------
-    >>> scaled(np.array([[3.0, 900.0]]), np.ones(2), np.full(2, 2.0))
-    array([[1., 6.]])
-    """
+    """Standardize rows; what lies beyond six standard deviations is taken for the border."""
     return np.asarray(np.clip((X - center) / scale, -6, 6))

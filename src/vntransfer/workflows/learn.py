@@ -16,12 +16,11 @@ from vntransfer.continual.metrics import score
 from vntransfer.continual.networks import dense
 from vntransfer.errors import ArgumentError, DataError, DivergedError, DomainError
 from vntransfer.progress import Progress, silent
-from vntransfer.tables.columns import MISSING, Column
+from vntransfer.tables.columns import MISSING, Column, Frame
 from vntransfer.tables.encoder import TableEncoder
-from vntransfer.tables.frame import Frame
 from vntransfer.tables.options import ReadOptions
 from vntransfer.tables.problem import TableColumns, read_places
-from vntransfer.tables.schema import HOW, almost_number
+from vntransfer.tables.schema import almost_number, remedy
 from vntransfer.workflows.continual_model import ContinualModel as ContinualModel
 from vntransfer.workflows.continual_model import scaled as scaled
 
@@ -260,8 +259,7 @@ def _labels(frame: Frame, response: str, kind: Kind) -> tuple[NDArray[Any], tupl
             cell = column.take([i]).texts()[0]
             raise DataError(
                 f"{frame.name}: row {frame.rows[i]}, column {response!r}: {cell[:40]!r} is not a "
-                f"finite number; {HOW if almost_number(cell) else 'fix it'}, or ask for "
-                f"classification"
+                f"finite number; {remedy(cell, frame.options)}, or ask for classification"
             )
         return values, ()
     texts = column.texts()

@@ -9,17 +9,7 @@ from vntransfer.workflows.continual_model import ContinualModel
 
 
 def write_page(models: Mapping[str, ContinualModel], method: str, path: str | Path) -> Path:
-    """Write matrix, curves and summaries as an HTML page.
-
-    Parameters
-    ----------
-    models
-        Method -> what it learned, of the same tasks.
-    method
-        The one whose matrix is shown.
-    path
-        The file.
-    """
+    """Write curves and summaries of methods that learned the same tasks, and one's matrix."""
     own = models[method]
     page = Page(
         f"{own.response}: {len(own.names)} tasks, one after another",

@@ -5,7 +5,7 @@ from typing import Any
 
 from vntransfer.adaptation import METHODS, WeightedSourceClassifier
 from vntransfer.errors import ArgumentError, DataError
-from vntransfer.storage.folder import Savable, load_folder, restore
+from vntransfer.storage.folder import load_folder, restore
 from vntransfer.workflows.continual_model import ContinualModel
 from vntransfer.workflows.table_model import TableModel
 
@@ -46,19 +46,9 @@ def load(folder: str | Path, **given: Any) -> Any:
         raise ArgumentError(
             f"{next(iter(given))}: only for estimators; {folder} holds a {saved.kind}"
         )
-    return restore(saved, kinds(), given, folder)
-
-
-def kinds() -> dict[str, type[Savable]]:
-    """Give the classes that a folder may name: estimators of all methods, and models of tables.
-
-    Examples
-    --------
-    >>> kinds()["PooledRegressor"].__name__
-    'PooledRegressor'
-    """
     estimators = (entry.estimator for entry in METHODS.values())
-    return {own.__name__: own for own in (*estimators, WeightedSourceClassifier, *OF_TABLES)}
+    kinds = {own.__name__: own for own in (*estimators, WeightedSourceClassifier, *OF_TABLES)}
+    return restore(saved, kinds, given, folder)
 
 
 def load_predictor(folder: str | Path) -> TableModel | ContinualModel:

@@ -3,9 +3,9 @@
 import csv
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import astuple, dataclass, field
+from dataclasses import astuple, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,11 +15,13 @@ from vntransfer.errors import ArgumentError, DataError
 from vntransfer.progress import Progress, silent
 from vntransfer.storage.files import atomic_write
 from vntransfer.storage.places import check_file
-from vntransfer.tables.columns import MISSING, Column
-from vntransfer.tables.encoder import Findings, TableEncoder
-from vntransfer.tables.files import CHUNK, Chunk, chunks, expand, is_parquet, open_table
-from vntransfer.tables.options import ReadOptions
-from vntransfer.workflows.predictions import Answers, later_options
+from vntransfer.tables.columns import MISSING, Column, Frame
+from vntransfer.tables.encoder import Findings
+from vntransfer.tables.files import CHUNK, chunks, expand, is_parquet, open_table
+from vntransfer.tables.options import DEFAULTS, ReadOptions
+from vntransfer.workflows.continual_model import ContinualModel
+from vntransfer.workflows.predictions import later_options
+from vntransfer.workflows.table_model import TableModel
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """With these a spreadsheet takes a cell for a formula."""
@@ -27,83 +29,20 @@ FORMULA = ("=", "+", "-", "@", "\t", "\r")
 Write = Callable[[Sequence[Any]], None]
 
 
-class Predictor(Protocol):
-    """What predicts a file: a `TableModel`, or a `ContinualModel`."""
-
-    @property
-    def encoder(self) -> TableEncoder:
-        """How columns become numbers."""
-
-    @property
-    def roles(self) -> tuple[str, str]:
-        """The columns of place (or task) and response."""
-
-    @property
-    def gives(self) -> tuple[str, ...]:
-        """What `answers` has: "predicted", and the ends of intervals if there are any."""
-
-    @property
-    def classes(self) -> tuple[str, ...]:
-        """What can be predicted; empty for numbers."""
-
-    @property
-    def sources(self) -> frozenset[str]:
-        """Places with which nothing is compared, since their responses were learned."""
-
-    @property
-    def read_options(self) -> ReadOptions:
-        """How the training table was written."""
-
-    def made_for(self, target: Names | None) -> str | None:
-        """Name the place that all rows are predicted for; None: what each row says."""
-
-    def check(self, names: Sequence[str], target: Names | None) -> list[str]:
-        """Give notes on the columns of a table, or say what is missing."""
-
-    def answers(
-        self,
-        columns: Mapping[str, Column],
-        rows: Sequence[int],
-        *,
-        target: Names | None,
-        level: float,
-    ) -> Answers:
-        """Predict rows: numbers, or texts for classes."""
-
-
 @dataclass
 class Written:
-    """What was predicted.
-
-    Parameters
-    ----------
-    rows
-        Number of rows.
-    notes
-        On the columns.
-    findings
-        On the values.
-    learned
-        Rows of the file with a response that are of places that the model was trained on.
-    labeled
-        Other rows of the file that have a response.
-    error, squared
-        Their mean absolute and mean squared error; of classes both are the share of wrong ones.
-    covered
-        Share of them inside the interval, NaN if there are no intervals.
-    classes
-        Whether classes were predicted.
-    """
+    """What was predicted, and how near it was to the responses that the file has."""
 
     rows: int = 0
-    notes: list[str] = field(default_factory=list)
-    findings: Findings = field(default_factory=Findings)
-    learned: int = 0
-    labeled: int = 0
-    error: float = 0.0
-    squared: float = 0.0
-    covered: float = 0.0
-    classes: bool = False
+    notes: list[str] = field(default_factory=list)  # on the columns
+    findings: Findings = field(default_factory=Findings)  # on the values
+    learned: int = 0  # rows with a response, of places that the model was trained on
+    unread: int = 0  # rows whose response is not a number, as numbers are read
+    labeled: int = 0  # other rows with a response
+    error: float = 0.0  # their mean absolute error; of classes, the share of wrong ones
+    squared: float = 0.0  # their mean squared error; of classes the same
+    covered: float = 0.0  # share of them inside the interval, NaN without intervals
+    classes: bool = False  # whether classes were predicted
 
     def count(
         self,
@@ -112,19 +51,7 @@ class Written:
         classes: Sequence[str] = (),
         learned: NDArray[Any] | bool = False,
     ) -> None:
-        """Compare predictions with responses, where there are any.
-
-        Parameters
-        ----------
-        response
-            What the file has.
-        found
-            What was predicted.
-        classes
-            What can be predicted; empty for numbers.
-        learned
-            Rows that the model was trained on.
-        """
+        """Compare what was found with the file's responses, but for rows that were learned."""
         value = found["predicted"]
         self.classes = bool(classes)
         if classes:
@@ -134,6 +61,7 @@ class Written:
         else:
             truth = response.without_marks().numbers()
             known = np.isfinite(truth)
+            self.unread += int(np.isinf(truth).sum())
             gap = np.abs(truth - value)
         self.learned += int((known & learned).sum())
         known &= ~np.asarray(learned)
@@ -149,15 +77,7 @@ class Written:
         self.covered += share * (float(inside[known].mean()) - self.covered)
 
     def comparison(self, level: float) -> str:
-        """Say how near the predictions were to the responses of the file.
-
-        Examples
-        --------
-        >>> Written(labeled=4, error=0.25, covered=np.nan, classes=True).comparison(0.9)
-        '4 rows have a response: accuracy 0.75'
-        >>> Written(labeled=4, error=1.5, covered=0.75).comparison(0.9)
-        '4 rows have a response: mean absolute error 1.5, 75.0% inside the interval of 90%'
-        """
+        """Say how near the predictions were to the responses of the file."""
         said = f"{self.labeled} rows have a response: "
         if self.classes:
             return said + f"accuracy {1 - self.error:.4g}"
@@ -169,22 +89,14 @@ class Written:
 
 @dataclass(frozen=True)
 class WriteOptions:
-    """What of a table is written beside its predictions, and how.
+    """What of a table is written beside its predictions, and how."""
 
-    Parameters
-    ----------
-    columns
-        Whether the table's own columns are written too.
-    escape_formulas
-        Whether texts that a spreadsheet would take for formulas get an apostrophe in front (csv).
-    """
-
-    columns: bool = True
-    escape_formulas: bool = False
+    columns: bool = True  # whether the table's own columns are written too
+    escape_formulas: bool = False  # csv: an apostrophe before what a spreadsheet would run
 
 
 def predict_file(
-    model: Predictor,
+    model: TableModel | ContinualModel,
     path: str | Path,
     out: str | Path | None = None,
     *,
@@ -226,11 +138,8 @@ def predict_file(
     columns, escape_formulas = astuple(write_options or WriteOptions())
     with open_table(file, options) as table:
         done = Written(notes=[*table.notes, *model.check(table.names, target)])
-        asked = None if read_options is None else read_options.encoding
-        if asked is None and table.options.encoding is not None:
-            done.notes.append(
-                f"read as {table.options.encoding}, as in training; override with --encoding"
-            )
+        if not is_parquet(file):
+            done.notes += _kept_from_training(options, read_options or DEFAULTS)
         names, (domain, response) = table.names, model.roles
         added = [f"{response} {what}" for what in model.gives]
         if taken := [name for name in added if name in names]:
@@ -241,7 +150,9 @@ def predict_file(
         wanted = [n for n in names if columns or n in needed or not is_parquet(file)]
         written = [_free_name(shown), *shown, *added]
         place, elsewhere = model.made_for(target) if target is None else None, 0
-        with _writer(out, written, table.options.delimiter or ",", escape_formulas) as write:
+        # numbers that parquet holds are copied with a point, so predictions have one too
+        style = replace(table.options, decimal=".") if is_parquet(file) else table.options
+        with _writer(out, written, style, escape_formulas) as write:
             for chunk in chunks(table, wanted, size=CHUNK, copied={*names} - needed):
                 found = model.answers(chunk.columns, chunk.rows, target=target, level=level)
                 done.findings += found.findings
@@ -263,6 +174,11 @@ def predict_file(
             f"{elsewhere} of {done.rows} rows are not of {place!r}, which the model is made for, "
             f"and are predicted anyway"
         )
+    if done.unread:
+        done.notes.append(
+            f"{done.unread} responses are not numbers, as numbers are read: not compared; see "
+            f"--decimal, --thousands and --unit"
+        )
     if done.learned:
         done.notes.append(
             f"{done.learned} rows have a response and are of places that the model was trained on: "
@@ -271,14 +187,22 @@ def predict_file(
     return done
 
 
-def _as_classes(texts: NDArray[Any], classes: Sequence[str]) -> NDArray[Any]:
-    """Write classes as the model does: True is true, and 1.0 is 1.
+def _kept_from_training(used: ReadOptions, given: ReadOptions) -> list[str]:
+    """Sentences on what a file is read with because the training table was written so."""
+    said = {
+        "encoding": f"read as {used.encoding}",
+        "decimal": "numbers are read with a decimal comma" if used.decimal == "," else None,
+        "thousands": f"{used.thousands!r} between digits is read as a mark of thousands",
+    }
+    return [
+        f"{text}, as in training; override with --{name}"
+        for name, text in said.items()
+        if text is not None and getattr(used, name) is not None and getattr(given, name) is None
+    ]
 
-    Examples
-    --------
-    >>> _as_classes(np.array(["1.0", "no"], dtype=object), ["0", "1"]).tolist()
-    ['1', 'no']
-    """
+
+def _as_classes(texts: NDArray[Any], classes: Sequence[str]) -> NDArray[Any]:
+    """Write classes as the model does: True is true, and 1.0 is 1."""
     known = {_plain(name): name for name in classes}
     written = {
         text: text if text in classes else known.get(_plain(text), text) for text in set(texts)
@@ -295,20 +219,14 @@ def _plain(text: str) -> str:
 
 
 def _free_name(taken: Sequence[str]) -> str:
-    """Name the column of row numbers as no other is named.
-
-    Examples
-    --------
-    >>> _free_name(["town"]), _free_name(["row", "row of file"])
-    ('row', 'row of file of file')
-    """
+    """Name the column of row numbers as no other is named: row, row of file, ..."""
     name = "row"
     while name in taken:
         name += " of file"
     return name
 
 
-def _written(chunk: Chunk, shown: list[str], found: Mapping[str, NDArray[Any]]) -> list[Any]:
+def _written(chunk: Frame, shown: list[str], found: Mapping[str, NDArray[Any]]) -> list[Any]:
     """Columns in the order in which they are written: row numbers, the file's own, answers."""
     values = [
         Column.of_texts(own.tolist()) if own.dtype == object else own for own in found.values()
@@ -318,7 +236,7 @@ def _written(chunk: Chunk, shown: list[str], found: Mapping[str, NDArray[Any]]) 
 
 @contextmanager
 def _writer(
-    out: str | Path | None, names: list[str], delimiter: str, escape: bool
+    out: str | Path | None, names: list[str], options: ReadOptions, escape: bool
 ) -> Iterator[Write]:
     if out is None:
         yield lambda columns: None
@@ -326,44 +244,41 @@ def _writer(
     out = Path(out)
     if out.suffix.lower() == ".csv":
         with atomic_write(out, "w") as text:
-            writer = csv.writer(text, delimiter=delimiter, lineterminator="\n")
-            writer.writerow([_escaped(name) if escape else name for name in names])
-            yield lambda columns: writer.writerows(_cells(columns, escape))
-    elif out.suffix.lower() in (".parquet", ".pq"):
+            writer = csv.writer(text, delimiter=options.delimiter or ",", lineterminator="\n")
+            writer.writerow(_escaped(Column.of_texts(names)) if escape else names)
+            decimal = options.decimal or "."
+            yield lambda columns: writer.writerows(_cells(columns, decimal, escape))
+    elif is_parquet(out):
         with atomic_write(out) as binary, _Parquet(binary, names) as parquet:
             yield parquet.write
     else:
         raise ArgumentError(f"out: {out} should end in .csv or .parquet")
 
 
-def _cells(columns: Any, escape: bool) -> Iterator[tuple[str, ...]]:
-    """Rows of texts; numbers are never escaped, a minus is theirs."""
+def _cells(columns: Any, decimal: str, escape: bool) -> Iterator[tuple[str, ...]]:
+    """Rows of texts; predictions have the decimal mark of the table."""
     made = []
     for own in columns:
         if not isinstance(own, Column):
-            made.append(["" if value != value else f"{value:.10g}" for value in own.tolist()])
+            texts = ["" if value != value else f"{value:.10g}" for value in own.tolist()]
+            made.append([text.replace(".", decimal) for text in texts])
         elif escape and own.stored == "text":
-            made.append([_escaped(text) for text in own.texts()])
+            made.append(_escaped(own))
         else:
             made.append(own.copies().tolist())
     return zip(*made, strict=True)
 
 
-def _escaped(text: str) -> str:
-    """Put an apostrophe before what a spreadsheet would run; plain numbers stay.
+def _escaped(column: Column) -> list[str]:
+    """Texts, with an apostrophe before what a spreadsheet would run; numbers stay.
 
     Examples
     --------
-    >>> _escaped("=1+1"), _escaped("-3.5"), _escaped("flat")
-    ("'=1+1", '-3.5', 'flat')
+    >>> _escaped(Column.of_texts(["=1+1", "-3.5", "flat"]))
+    ["'=1+1", '-3.5', 'flat']
     """
-    if not text.startswith(FORMULA):
-        return text
-    try:
-        float(text)
-    except ValueError:
-        return f"'{text}"
-    return text
+    cells = zip(column.texts(), np.isinf(column.numbers()), strict=True)
+    return [f"'{text}" if odd and text.startswith(FORMULA) else text for text, odd in cells]
 
 
 class _Parquet:

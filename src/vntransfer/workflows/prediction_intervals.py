@@ -10,7 +10,7 @@ a new row with probability 1 - α up to a term of order 1/(K + 1): with K source
 how unusual a further one is beyond that. A target unlike all sources gets no guarantee.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Self
 
@@ -31,13 +31,6 @@ KEPT = 2000
 class Calibration:
     """Errors on held-out sources and their weights.
 
-    Parameters
-    ----------
-    errors
-        Absolute errors (n,), in rising order.
-    weights
-        Their weights (n,), of sum one.
-
     Examples
     --------
     >>> held_out = {"near": np.array([1.0, 2.0]), "far": np.array([10.0, 20.0])}
@@ -45,19 +38,14 @@ class Calibration:
     2.0
     """
 
-    errors: Floats
-    weights: Floats
+    errors: Floats  # absolute, (n,), in rising order
+    weights: Floats  # (n,), of sum one
 
     @classmethod
     def from_errors(cls, errors: Mapping[str, Floats], weights: Mapping[str, float]) -> Self:
-        """Join the errors of the sources; source i's share its weight.
+        """Join the errors of the sources' rows, predicted without their responses.
 
-        Parameters
-        ----------
-        errors
-            Source -> errors of its rows, predicted without its responses; signs do not matter.
-        weights
-            Source -> weight.
+        The rows of a source share its weight; signs of errors do not matter.
         """
         parts: list[tuple[Floats, Floats]] = []
         for name, own in errors.items():
@@ -88,27 +76,3 @@ def check_level(level: float) -> None:
     """Raise unless a level is a share between 0 and 1."""
     if not 0 < number("level", level) < 1:
         raise ArgumentError(f"level: expected a share between 0 and 1, got {level!r}")
-
-
-def coverage(truth: Floats, predicted: Floats, half_width: float) -> float:
-    """Share of responses inside the interval.
-
-    Examples
-    --------
-    >>> coverage(np.array([1.0, 5.0]), np.array([1.5, 1.5]), 1.0)
-    0.5
-    """
-    return float((np.abs(truth - predicted) <= half_width).mean())
-
-
-def mean_error(errors: Sequence[float]) -> tuple[float, float]:
-    """Mean over sources and its standard error (NaN for one).
-
-    Examples
-    --------
-    >>> mean_error([1.0, 3.0])
-    (2.0, 1.0)
-    """
-    own = np.asarray(errors, dtype=np.float64)
-    spread = own.std(ddof=1) / np.sqrt(len(own)) if len(own) > 1 else np.nan
-    return float(own.mean()), float(spread)

@@ -24,12 +24,16 @@ class Answers(NamedTuple):
 def later_options(trained: ReadOptions, given: ReadOptions | None) -> ReadOptions:
     """Read a later file as the training table was, but for what is given and the delimiter.
 
+    Marks in numbers go together: with a decimal mark, that of thousands is given or there is none.
+
     Examples
     --------
     >>> later_options(ReadOptions(delimiter=";", decimal=","), None)
     ReadOptions(delimiter=None, decimal=',', thousands=None, encoding=None, day_first=None, units=())
     """  # noqa: E501
-    return (given or DEFAULTS).over(replace(trained, delimiter=None))
+    given = given or DEFAULTS
+    thousands = trained.thousands if given.decimal is None else None
+    return given.over(replace(trained, delimiter=None, thousands=thousands))
 
 
 @dataclass(frozen=True, eq=False)

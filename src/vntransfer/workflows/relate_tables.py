@@ -1,7 +1,7 @@
 """Tables of any size become summaries: read once, piece by piece, here or on several workers."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,17 +14,9 @@ from vntransfer.relations import RelateSettings
 from vntransfer.relations.summaries import Summaries
 from vntransfer.tables import Frame, ReadOptions, TableColumns, TableEncoder, read_frame
 from vntransfer.tables.columns import MISSING, from_arrow
-from vntransfer.tables.csv_files import opened_csv
-from vntransfer.tables.files import (
-    ParquetFile,
-    chunks,
-    expand,
-    is_parquet,
-    open_table,
-    parquet_columns,
-)
-from vntransfer.tables.prefetch import ahead
-from vntransfer.tables.preview import look
+from vntransfer.tables.csv_files import CsvFile
+from vntransfer.tables.files import ParquetFile, ahead, chunks, expand, is_parquet, open_table
+from vntransfer.tables.frame import joined, read_some
 from vntransfer.tables.problem import read_places, read_responses
 
 ROWS, STEP = 65_536, 4_000_000
@@ -35,6 +27,9 @@ PART = 4_000_000
 
 MOST = 200
 """Places from which on the column is hardly the one that was meant."""
+
+LOOK, CELLS = 200_000, 2_000_000
+"""Rows, and cells, of all files from which the kinds of the columns are found out."""
 
 _FAST_CSV = 32 * 2**20
 
@@ -109,13 +104,19 @@ def read_table(
     files = expand(data)
     with open_table(files[0], options) as first:
         names = columns.choose(str(files[0]), first.names)
-    seen = look(files, names, [columns.domain, columns.response], options or ReadOptions())
+    wanted = [*names, columns.domain, columns.response]
+    each = max(2000, min(LOOK, CELLS // len(names)) // len(files))
+    frames, complete = read_some(files, wanted, options or ReadOptions(), each)
+    seen = joined(frames)
+    if len(seen) == 1:
+        raise DataError(f"{files[0]}: has one row; at least two places with two rows are needed")
+    several = len(files) > 1
     encoder = TableEncoder.fit(
         {name: seen.columns[name] for name in names},
-        seen.where,
+        [f"{row} of {own.name}" if several else row for own in frames for row in own.rows],
         category=columns.category,
         wanted=columns.features or (),
-        called="rows" if seen.complete else "rows that were looked at",
+        called="rows" if complete else "rows that were looked at",
     )
     plan = ReadingPlan(columns.domain, columns.response, encoder, seen.options, random_state)
     parts = _parts(files)
@@ -125,15 +126,15 @@ def read_table(
         made = over_workers(plan, parts, settings.scheduler)
     else:
         made = Summaries(len(encoder.names))
-        held = {own.name: own for own in seen.frames} if seen.complete else {}
+        held = {own.name: own for own in frames} if complete else {}
         for part in parts:
             report(part.file.name, part.number, len(parts))
             made.merge(summarize(plan, part, held.get(str(part.file))))
         report(files[-1].name, len(parts), len(parts))
     notes = [*seen.notes, *_notes(made, encoder)]
-    if not seen.complete:
+    if not complete:
         notes.append(
-            f"what the columns hold was judged by {len(seen.where):,} rows from all over the files"
+            f"what the columns hold was judged by {len(seen):,} rows from all over the files"
         )
     return made, encoder, notes
 
@@ -168,14 +169,13 @@ def summarize(plan: ReadingPlan, part: FilePart, held: Frame | None = None) -> S
             with ahead(batches) as coming:  # the next ones are read meanwhile
                 for rows, batch in coming:
                     if not _add_numbers(made, plan, batch, rng):
-                        frame = Frame(parquet_columns(table, batch), rows, name=str(part.file))
-                        _add(made, plan, frame, rng)
+                        _add(made, plan, table.frame(rows, batch), rng)
         return made
     if held is not None:
         for at in range(0, len(held), plan.rows):
             some = slice(at, at + plan.rows)
             columns = {name: held.columns[name].take(some) for name in plan.columns}
-            _add(made, plan, Frame(columns, held.rows[some], name=held.name), rng)
+            _add(made, plan, replace(held, columns=columns, rows=held.rows[some]), rng)
         return made
     large = part.file.suffix == ".csv" and part.file.stat().st_size > _FAST_CSV
     if large and plan.plain and plan.options.thousands is None and not plan.options.units:
@@ -183,8 +183,8 @@ def summarize(plan: ReadingPlan, part: FilePart, held: Frame | None = None) -> S
         if quick is not None:
             return quick
     with open_table(part.file, plan.options) as table:
-        for chunk in chunks(table, plan.columns, size=plan.rows):
-            _add(made, plan, Frame(chunk.columns, chunk.rows, name=str(part.file)), rng)
+        for frame in chunks(table, plan.columns, size=plan.rows):
+            _add(made, plan, frame, rng)
     return made
 
 
@@ -195,7 +195,8 @@ def _quick_csv(plan: ReadingPlan, part: FilePart) -> Summaries | None:
     types = dict.fromkeys(plan.columns, pa.float64()) | {plan.domain: pa.string()}
     made = Summaries(len(plan.encoder.names))
     rng = np.random.default_rng([plan.random_state, part.number])
-    with opened_csv(part.file, plan.options) as file:
+    with open_table(part.file, plan.options) as file:
+        assert isinstance(file, CsvFile)
         try:
             with ahead(file.number_batches(types, MISSING)) as coming:
                 for batch in coming:

@@ -119,7 +119,9 @@ class TableModel(Savable):
 
         options = later_options(self.read_options, read_options)
         frame = read_frame(data, columns=needed, options=options)
-        return self.predict_columns(frame.columns, frame.rows, target=target, level=level)
+        found = self.answers(frame.columns, frame.rows, target=target, level=level)
+        value, low, high = found.columns.values()
+        return Predictions(value, low, high, found.findings)
 
     def check(self, names: Sequence[str], target: Names | None) -> list[str]:
         """Compare the columns of a table with those of the training table, and give notes.
@@ -147,30 +149,16 @@ class TableModel(Savable):
         level: float,
     ) -> Answers:
         """Predict rows that were read and checked, as columns of a file."""
-        found = self.predict_columns(columns, rows, target=target, level=level)
-        made = dict(zip(self.gives, (found.value, found.low, found.high), strict=True))
-        return Answers(made, found.findings)
-
-    def predict_columns(
-        self,
-        columns: Mapping[str, Column],
-        rows: Sequence[int],
-        *,
-        target: Names | None = None,
-        level: float = 0.9,
-    ) -> Predictions:
-        """Predict rows that were read and checked."""
         check_level(level)
         X, findings = self.encoder.encode(columns, rows)
-        value, low, high = np.full((3, len(X)), np.nan)
-        out = Predictions(value, low, high, findings)
+        made = np.full((3, len(X)), np.nan)
         for name, own in self._split(columns, rows, target):
             value = np.asarray(self.estimators[name].predict(X[own]), dtype=np.float64)
             half = np.nan
             if name in self.calibrations:
                 half = self.calibrations[name].half_width(level)
-            out.value[own], out.low[own], out.high[own] = value, value - half, value + half
-        return out
+            made[:, own] = value, value - half, value + half
+        return Answers(dict(zip(self.gives, made, strict=True)), findings)
 
     def _split(
         self, columns: Mapping[str, Column], rows: Sequence[int], target: Names | None

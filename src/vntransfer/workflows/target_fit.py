@@ -1,7 +1,7 @@
 """Fit a method for one unlabeled place, and say what to expect of it."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from vntransfer.domains import group
 from vntransfer.progress import Progress
 from vntransfer.storage.skops_files import need_skops
 from vntransfer.tables.problem import LABELED, Problem
-from vntransfer.workflows.prediction_intervals import Calibration, mean_error
+from vntransfer.workflows.prediction_intervals import Calibration
 
 Floats = NDArray[np.float64]
 
@@ -30,47 +30,33 @@ CONSTANT = "constant"
 
 @dataclass(frozen=True)
 class TargetOutcome:
-    """What came out for one target.
-
-    Parameters
-    ----------
-    target
-        Its name.
-    rows
-        Number of its rows.
-    method
-        As asked for.
-    reason
-        What was chosen and why, if there was a choice.
-    shares
-        Of the candidates, if there were several.
-    source_weights
-        Weight of each source.
-    errors
-        Method -> source -> mean absolute error on that source, predicted without its responses.
-    warnings
-        Plain sentences.
-    """
+    """What came out for one target."""
 
     target: str
     rows: int
-    method: str
-    reason: str
-    shares: dict[str, float]
+    method: str  # as asked for
+    reason: str  # what was chosen and why, if there was a choice
+    shares: dict[str, float]  # of the candidates, if there were several
     source_weights: dict[str, float]
+    # method -> source -> mean absolute error on that source, predicted without its responses
     errors: dict[str, dict[str, float]]
-    warnings: tuple[str, ...] = field(default=())
+    warnings: tuple[str, ...] = ()
 
     def expected(self, method: str | None = None) -> tuple[float, float]:
         """Mean error over held-out sources and its standard error; NaN if none was held out."""
-        own = self.errors.get(self.method if method is None else method, {})
-        return mean_error(list(own.values())) if own else (np.nan, np.nan)
+        own = np.array(
+            list(self.errors.get(self.method if method is None else method, {}).values())
+        )
+        if not len(own):
+            return np.nan, np.nan
+        spread = own.std(ddof=1) / np.sqrt(len(own)) if len(own) > 1 else np.nan
+        return float(own.mean()), float(spread)
 
     def labels_used(self) -> str:
         """Say in words whether labels of the target were used."""
         if self.target + LABELED in self.source_weights:
-            return "its labeled rows were used as one more source"
-        return "no label of it was used"
+            return "Labeled rows of the target were used as one more source."
+        return "No labels from the target were used."
 
     def expected_text(self, unit: str = "") -> str:
         """Say which error to expect, rounded: "expected error 18.9 ± 1.3 price"."""
@@ -80,13 +66,7 @@ class TargetOutcome:
         return f"expected error {plus_minus(mean, spread)} {short(unit)}".rstrip()
 
     def summary(self, *, unit: str = "") -> str:
-        """Say in words what to expect, why, and from which sources.
-
-        Parameters
-        ----------
-        unit
-            Name of the response.
-        """
+        """Say in words what to expect (in units of the response), why, and from which sources."""
         place, how = short(self.target, 60), self.expected_text(unit).removeprefix("expected error")
         lines = [
             f"Expected error at {place}:{how} (mean absolute error on held-out sources)."
@@ -98,10 +78,7 @@ class TargetOutcome:
         weights = sorted(self.source_weights.items(), key=lambda pair: -pair[1])
         shown = [f"{short(name)} {100 * weight:.0f} %" for name, weight in weights]
         lines.append(f"Weights of the sources: {listed(shown, 5, 40)}.")
-        if self.target + LABELED in self.source_weights:
-            lines.append("Labeled rows of the target were used as one more source.")
-        else:
-            lines.append("No labels from the target were used.")
+        lines.append(self.labels_used())
         return "\n".join([*lines, *(f"Warning: {short(text, 400)}." for text in self.warnings)])
 
     def __repr__(self) -> str:
@@ -141,25 +118,7 @@ def fit_target(
     random_state: int = 0,
     progress: Progress | None = None,
 ) -> TargetFit:
-    """Fit a method on the sources for one target.
-
-    Parameters
-    ----------
-    problem
-        The table.
-    target
-        One of its targets.
-    method
-        An id of ``METHODS``.
-    candidates
-        Of "auto"; None: all.
-    compare
-        Methods that are judged beside it.
-    random_state
-        Seed.
-    progress
-        Called with a description, the number done and the total.
-    """
+    """Fit a method on the sources for one target of a table; `adapt` explains the arguments."""
     check_method(method)
     used = np.isin(problem.domain, [*problem.sources, target])
     X, y, domain = problem.X[used], problem.y[used], problem.domain[used]
