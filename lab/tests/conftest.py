@@ -44,28 +44,22 @@ def patient(troubled: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 TUNABLE = """
-title = "Search"
+title = "Grids"
 experiment = "troubled.tunable"
 data = "none"
 seeds = 2
 selection = "source_validation"
-[methods.one]
-[methods.two]
+[methods.one.grid]
+x = [0.0, 0.1, 0.2, 0.3, 0.4, 0.6, 0.8, 1.0]
+[methods.two.grid]
+x = [0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 0.6, 1.0]
 [methods.plain]
-[search]
-sampler = "tpe"
-trials = 8
-fixed = ["plain"]
-[search.space.one]
-x = {low = 0.0, high = 1.0}
-[search.space.two]
-x = {low = 0.001, high = 1.0, log = true}
 """
 
 
 @pytest.fixture
 def tunable(troubled: Path) -> Path:
-    """A preset with a search."""
+    """A preset with grids to choose from."""
     preset = troubled.with_name("tunable.toml")
     preset.write_text(TUNABLE)
     return preset

@@ -131,8 +131,10 @@ def test_the_store_is_the_local_one(servers: Servers, tmp_path: Path) -> None:
     assert names == ["lock", "store.sqlite"]
 
 
-def test_a_search_is_the_local_one(servers: Servers, tunable: Path, tmp_path: Path) -> None:
-    """Trials follow from the results before them, which come back in another order here."""
+def test_a_choice_from_grids_is_the_local_one(
+    servers: Servers, tunable: Path, tmp_path: Path
+) -> None:
+    """Results come back in another order here."""
     size: dict[str, Any] = {"targets": ["a"], "settings": {"seconds": 0.02}}
     run(tunable, **size, jobs=1, out=tmp_path / "local")
     watcher = After(5, lambda: os.kill(servers.worker_pids()[0], signal.SIGKILL))

@@ -1,5 +1,6 @@
 """Reports: from the store to tables and figures, always the same for the same cells."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -167,17 +168,12 @@ class Report:
 
     def _trials(self) -> list[str]:
         """Say how many settings each method could choose from."""
-        search = self.preset.search
-        if search is None:
-            return []
-        note = f"search: {search.sampler}, {search.trials} trials of every method, target and seed"
-        kept = [method for method in self.preset.methods if method not in search.space]
-        note += f"; not searched: {', '.join(kept)}" if kept else ""
-        made = [record for record in self.records if record.method in search.space]
-        places = {(r.data, self.condition(r), r.target, r.method, r.seed) for r in made}
-        ended = sum(record.status != "pending" for record in made)
-        short = search.trials * len(places) - ended
-        return [note + (f"; {short} TRIALS ARE MISSING" if short else "")]
+        sizes = {
+            method: math.prod(len(values) for values in grid.values())
+            for method, grid in self.preset.grids.items()
+        }
+        told = ", ".join(f"{method} {count}" for method, count in sizes.items())
+        return [f"settings to choose from: {told}"] if sizes else []
 
     def tables(self) -> list[ReportTable]:
         """Return the tables of this kind of experiment."""

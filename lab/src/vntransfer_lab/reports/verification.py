@@ -9,7 +9,6 @@ from pathlib import Path
 from statistics import stdev
 
 from vntransfer import checks
-from vntransfer.errors import ArgumentError
 from vntransfer_lab.errors import PresetError, StoreError
 from vntransfer_lab.reports.tables import SIGNED, Number, NumberPair, ReportTable, Value
 from vntransfer_lab.runner.cells import IDENTITY, Cell, Identity, canonical_json, expand
@@ -73,11 +72,6 @@ def verify(
     today has a ``problem``; if that is so for all of them, `StoreError` says it.
     """
     preset, records, _ = read_records(folder)
-    if preset.search is not None:
-        raise ArgumentError(
-            f"{folder}: its trials follow from each other, so that none can be computed alone; run "
-            f"the search again into another folder and compare"
-        )
     checks.whole("cells", cells, minimum=1)
     left = [record for record in records if record.status == "done"]
     for name, values in (("data", data), ("target", targets), ("method", methods)):

@@ -106,7 +106,7 @@ def read_packed(folder: str | Path) -> tuple[Preset, list[Record]]:
         row.update({name: json.loads(row[name]) for name in JSON_COLUMNS})
         row["cost"] = None if cost is None else Cost(**cost)
         records.append(Record(**row, metrics=metrics))
-    return Preset(**described["preset"]), records
+    return Preset.from_dict(described["preset"]), records
 
 
 def read_description(folder: str | Path) -> dict[str, Any]:

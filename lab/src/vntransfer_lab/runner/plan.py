@@ -1,4 +1,4 @@
-"""What a run starts next: the cells of the preset, trials as they follow, until time is up."""
+"""What a run starts next: the cells of the preset, until time is up."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -8,19 +8,15 @@ from vntransfer_lab.runner.cells import Cell
 from vntransfer_lab.runner.kinds import load_kind
 from vntransfer_lab.runner.preset import Preset
 from vntransfer_lab.runner.records import CellOutcome
-from vntransfer_lab.runner.search import Study
 from vntransfer_lab.runner.store import Store
 
 
 @dataclass
 class _Slot:
-    """A cell, or a study whose trials come one after another."""
+    """A cell and its place in the tables."""
 
     place: int
-    template: Cell
-    study: Study | None = None
-    waiting: Cell | None = None
-    left: int = 0
+    cell: Cell
     first: Sequence[str] = ()  # keys of the cells that it waits for
 
 
@@ -60,7 +56,7 @@ class RunPlan:
         budget: float | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._store, self._budget, self._clock = store, budget, clock
+        self._budget, self._clock = budget, clock
         self._metric = load_kind(preset.experiment).metric
         self._start: float | None = None
         self.computed = 0
@@ -70,66 +66,43 @@ class RunPlan:
             return None if retry and outcome is not None and outcome.error else outcome
 
         slots, self.total = _slots(preset, cells, known)
-        there = [
-            (slot.place + i, cell)
-            for slot in slots
-            for i, cell in enumerate(slot.study.cells if slot.study else [slot.template])
-        ]
-        places, planned = [place for place, _ in there], [cell for _, cell in there]
+        places, planned = [slot.place for slot in slots], [slot.cell for slot in slots]
         keys = {cell.key for cell in store.plan(preset, planned, places=places, retry=retry)}
-        for slot in slots:
-            cell = slot.study.pending if slot.study else slot.template
-            if cell is not None and cell.key in keys:
-                slot.waiting = cell
-                slot.left = len(slot.study) - len(slot.study.cells) + 1 if slot.study else 1
-        self._slots = [slot for slot in slots if slot.left]
+        self._open = [slot for slot in slots if slot.cell.key in keys]
         seeds = {seed: i for i, seed in enumerate(preset.seeds)}
         data = {} if budget is not None else {name: i for i, name in enumerate(preset.data)}
         # what comes first has seeds of its own, and comes with the first of the table's
-        self._slots.sort(
-            key=lambda slot: (data.get(slot.template.data, 0), seeds.get(slot.template.seed, 0))
+        self._open.sort(
+            key=lambda slot: (data.get(slot.cell.data, 0), seeds.get(slot.cell.seed, 0))
         )
-        needed = {key for slot in self._slots for key in slot.first}
+        needed = {key for slot in self._open for key in slot.first}
         self._given = {
             key: self._result(outcome)
             for key in needed - keys
             if (outcome := store.outcome(key)) is not None
         }
-        self._running: dict[str, _Slot] = {}
-        self._open = list(self._slots)  # that may still give cells
-        self.finished = self.total - sum(slot.left for slot in self._slots)
+        self.finished = self.total - len(self._open)
 
     def ready(self) -> list[Cell]:
-        """Give the cells that are known to be left: one of every study."""
-        return [slot.waiting for slot in self._open if slot.waiting is not None]
+        """Give the cells that were not started."""
+        return [slot.cell for slot in self._open]
 
     def next(self) -> Cell | None:
-        """Give a cell to start; None if there is none now (trials may follow results)."""
+        """Give a cell to start; None if there is none, or none before others end."""
         if self._time_is_up():
             return None
         for i, slot in enumerate(self._open):
-            cell = slot.waiting
-            if cell is None or not self._given.keys() >= set(slot.first):
+            if not self._given.keys() >= set(slot.first):
                 continue
-            slot.waiting, self._running[cell.key] = None, slot
-            if slot.left == 1:
-                del self._open[i]
+            del self._open[i]
             given = ((key, self._given[key]) for key in slot.first)
-            return replace(cell, given=tuple((k, v) for k, v in given if v is not None))
+            return replace(slot.cell, given=tuple((k, v) for k, v in given if v is not None))
         return None
 
     def tell(self, cell: Cell, outcome: CellOutcome) -> None:
         """Take in the result of a cell, after it is stored."""
         self.computed += 1
-        slot = self._running.pop(cell.key)
-        slot.left -= 1
         self._given[cell.key] = self._result(outcome)
-        if slot.study is None:
-            return
-        slot.waiting = slot.study.tell(outcome)
-        if slot.waiting is not None:
-            place = slot.place + len(slot.study.cells) - 1
-            self._store.extend(place, slot.waiting)
 
     def state(
         self, running: Sequence[Cell] = (), ended: tuple[Cell, CellOutcome] | None = None
@@ -140,7 +113,7 @@ class RunPlan:
     @property
     def left(self) -> int:
         """Number of cells that are not finished: at the end of a run those not started."""
-        return sum(slot.left for slot in self._slots)
+        return self.total - self.finished - self.computed
 
     def _result(self, outcome: CellOutcome) -> float | None:
         """Metric of a cell at its last step; None if it failed."""
@@ -156,25 +129,21 @@ class RunPlan:
 def _slots(
     preset: Preset, cells: Sequence[Cell], known: Callable[[str], CellOutcome | None]
 ) -> tuple[list[_Slot], int]:
-    """Cells and studies with their places, and the number of all cells.
+    """Cells with their places, and the number of all cells.
 
     Cells that come first stand before the first one that names them, with places below zero.
     """
-    kind, search, place = load_kind(preset.experiment), preset.search, 0
+    kind = load_kind(preset.experiment)
     shown = {cell.key for cell in cells}
     early: dict[str, _Slot] = {}
     slots = []
-    for cell in cells:
+    for place, cell in enumerate(cells):
         left = known(cell.key) is None
         # what a finished cell chose from is not computed for it again
         first = {one.key: one for one in kind.first(cell) if left or known(one.key) is not None}
         unseen = [key for key in first if key not in shown and key not in early]
         early |= {key: _Slot(0, first[key]) for key in unseen}
-        searched = search is not None and cell.method in search.space
-        study = Study(cell, search, kind.metric, known) if search and searched else None
-        own = _Slot(place, study.template if study else cell, study, first=tuple(first))
-        slots += [*(early[key] for key in unseen), own]
-        place += len(study) if study else 1
+        slots += [*(early[key] for key in unseen), _Slot(place, cell, tuple(first))]
     for i, slot in enumerate(early.values()):
         slot.place = i - len(early)
-    return slots, place + len(early)
+    return slots, len(cells) + len(early)

@@ -17,7 +17,6 @@ from vntransfer.checks import one_of, whole
 from vntransfer_lab.errors import PresetError
 from vntransfer_lab.runner.kinds import Kind, load_kind
 from vntransfer_lab.runner.schema import Schema, Settings, Values, listed, parse, resolve
-from vntransfer_lab.runner.search import Search, SearchTable, check_search
 from vntransfer_lab.runner.selection import RULES
 
 _MAX_SEEDS = 10_000
@@ -65,7 +64,6 @@ class PresetTable(Schema):
     baseline: str = ""
     settings: Settings = Field(default_factory=dict)
     grid: dict[str, Values] = Field(default_factory=dict)
-    search: SearchTable | None = None
     paper: _Paper = _Paper()
 
 
@@ -88,11 +86,15 @@ class Preset:
     grid: dict[str, list[Any]] = field(default_factory=dict)  # conditions that are all shown
     # source, claim and values: data set -> target -> method -> metric -> value
     paper: dict[str, Any] = field(default_factory=dict)
-    search: Search | None = None
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain lists and dictionaries, for the store: ``Preset(**stored)`` reads them."""
+        """Plain lists and dictionaries, for the store."""
         return asdict(self)
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any]) -> "Preset":
+        """Read what `as_dict` gave; results of 0.1.0.dev0 have an empty place for a search."""
+        return cls(**{name: value for name, value in stored.items() if name != "search"})
 
 
 def shipped() -> dict[str, str]:
@@ -199,15 +201,11 @@ def check(raw: Mapping[str, Any], name: str) -> Preset:
     methods, grids = _methods(table, kind, name)
     if table.baseline:
         one_of(f"{name}: baseline", table.baseline, methods, error=PresetError)
-    if grids and (table.search is not None or RULES[table.selection][0] is None):
-        other = "a search" if table.search is not None else f"selection {table.selection!r}"
+    if grids and RULES[table.selection][0] is None:
         raise PresetError(
-            f"{name}: {other} cannot choose from the grid of {', '.join(grids)}; use another rule, "
-            "move the values to search.space or drop the grid"
+            f"{name}: selection {table.selection!r} cannot choose from the grid of "
+            f"{', '.join(grids)}; use another rule or drop the grid"
         )
-    search = None
-    if table.search is not None:
-        search = check_search(table.search, kind, list(methods), table.selection, name)
     return Preset(
         name=name,
         title=table.title,
@@ -222,7 +220,6 @@ def check(raw: Mapping[str, Any], name: str) -> Preset:
         settings=resolve(kind.settings, table.settings, name, "settings"),
         grid=listed(kind.settings, table.grid, name, "grid"),
         paper=_paper(table.paper, kind, name),
-        search=search,
     )
 
 

@@ -89,11 +89,6 @@ class Store(StoreFile):
             pending = {key for (key,) in execute(query)}
         return [cell for cell in cells if cell.key in pending]
 
-    def extend(self, place: int, cell: Cell) -> None:
-        """Add a cell to the plan: a trial that follows from the results before it."""
-        with self.transaction():
-            self._insert([(place, cell)])
-
     def adopt(self, cells: Sequence[Cell], outcomes: Mapping[str, CellOutcome]) -> None:
         """Take in cells that were computed elsewhere, with their outcomes by key; plans none."""
         with self.transaction():
@@ -157,7 +152,7 @@ class Store(StoreFile):
     def preset(self) -> Preset | None:
         """Return the preset of the last run in this folder."""
         row = self.read("SELECT value FROM run WHERE name = 'preset'")
-        return Preset(**json.loads(row[0][0])) if row else None
+        return Preset.from_dict(json.loads(row[0][0])) if row else None
 
     def counts(self) -> dict[str, int]:
         """Return the number of planned cells by status."""
