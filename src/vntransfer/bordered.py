@@ -21,13 +21,14 @@ All quantities are computed in units of the ridge (ε = 1), so that no scale ove
 
 import math
 from abc import ABC, abstractmethod
+from contextlib import suppress
 from typing import Any, Literal
 
 import torch
 from torch import Tensor, bmm
 
 from vntransfer.errors import ArgumentError, NotPositiveDefiniteError
-from vntransfer.integrands import matrix_integrand, scalar_integrand
+from vntransfer.integrands import TooFewDigitsError, matrix_integrand, scalar_integrand
 from vntransfer.linalg import once
 from vntransfer.quadrature import Nodes, nodes_for
 from vntransfer.ridge import auto_ridge
@@ -252,13 +253,18 @@ class _BorderedJeffreys(torch.autograd.Function):
         response = response / unit
         cores = _cores(side, z, x, epsilon)
         wanted = any(ctx.needs_input_grad[:3])
-        short = z.dtype == torch.float32
-        if not (short and _too_large(cores, response)):
-            value, on_z, on_x = _integrals(cores, response, epsilon, wanted)
-            short &= side is _GramSide and _too_rough(cores, value, variance[:, d:], unit)
-        if short:
+        results = None
+        if z.dtype == torch.float64:
+            results = _integrals(cores, response, epsilon, wanted)
+        elif not _too_large(cores, response):
+            with suppress(TooFewDigitsError):
+                results = _integrals(cores, response, epsilon, wanted)
+                if side is _GramSide and _too_rough(cores, results[0], variance[:, d:], unit):
+                    results = None
+        if results is None:
             cores = _cores(side, z, x.double(), epsilon)
-            value, on_z, on_x = _integrals(cores, response.double(), epsilon, wanted)
+            results = _integrals(cores, response.double(), epsilon, wanted)
+        value, on_z, on_x = results
         if wanted:
             ctx.save_for_backward(features, a, b, on_z.to(z.dtype), on_x.to(z.dtype), scale)
         return value.to(z.dtype) * unit

@@ -193,3 +193,10 @@ def test_float64_rank_deficient_responses_with_a_small_ridge(method: str) -> Non
     inputs = 1e-3 * normal(3, 1, seed=0), 10 * normal(3, 3, seed=1), 10 * normal(3, 3, seed=2)
     _, gradient = off_from_exact(inputs, method, ridge=1e-10)
     assert gradient <= 0.2
+
+
+def test_float32_responses_that_depend_on_each_other_are_computed_in_float64() -> None:
+    """Three responses of three samples: rounding in float32 would leave fewer than three digits."""
+    x, a, b = (t.float() for t in responses(3, 1, 3, 1))
+    want = float(response_divergence(*(t.double() for t in (x, a, b))))
+    assert float(response_divergence(x, a, b)) == pytest.approx(want, rel=1e-5)

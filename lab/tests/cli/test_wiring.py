@@ -87,7 +87,7 @@ def seen(
         (
             "vntransfer.workflows.relate.relate",
             [
-                *("relate", TABLE, *ROLES, *COLUMNS, "--null", "joint", "--noise", "own"),
+                *("relate", TABLE, *ROLES, *COLUMNS, "--null", "joint"),
                 *("--divergence", "jeffreys", "--resamples", "99", "--seed", "5"),
                 *("--engine", "dask", "--scheduler", "tcp://here", "--delimiter", "tab"),
                 *("--thousands", " ", "--encoding", "latin-1", "--month-first", "--unit", "€"),
@@ -95,7 +95,6 @@ def seen(
             {
                 **READ,
                 "null": "joint",
-                "noise": "own",
                 "divergence": "jeffreys",
                 "n_resamples": 99,
                 "random_state": 5,

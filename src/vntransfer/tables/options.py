@@ -49,7 +49,7 @@ class ReadOptions:
     '\t'
     >>> ReadOptions(decimal=";")
     Traceback (most recent call last):
-    vntransfer.errors.ArgumentError: decimal: expected one of ., ,, got ';'
+    vntransfer.errors.ArgumentError: decimal: expected one of '.', ',', got ';'
     """
 
     delimiter: str | None = None
