@@ -77,8 +77,11 @@ def test_both_sides_agree(seed: int, n: int, d: int, m: int | None, double: bool
     tolerance = 1e-6 if double else 1e-2
     for value, *gradients in out[:2]:
         assert float(value) == pytest.approx(float(out[2][0]), rel=1e-8 if double else 1e-3)
+        # rounding of a gradient that nearly vanishes is that of the others
+        small = 0.01 * max(float(want.norm()) for want in out[2][1:])
         for got, want in zip(gradients, out[2][1:], strict=True):
-            assert float((got - want).norm()) <= tolerance * float(want.norm()) + 1e-30
+            scale = max(float(want.norm()), small)
+            assert float((got - want).norm()) <= tolerance * scale + 1e-30
 
 
 @given(seed=seeds, **shapes)
