@@ -81,7 +81,7 @@ def test_the_pointer_shows_values(page: Any) -> None:
 
     tip = page.find_element("id", "tip")
     assert not tip.is_displayed()
-    cell = page.find_element("css selector", "rect.d0[data-v]")
+    cell = page.find_element("css selector", "rect.q0[data-v]")
     point(page, cell)
     assert tip.text == "s1, s1: -1"
     line = page.find_element("css selector", "figure .series")

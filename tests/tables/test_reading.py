@@ -110,6 +110,7 @@ def test_marks_must_stand_where_they_belong() -> None:
 @pytest.mark.parametrize(
     ("text", "delimiter", "decimal", "thousands"),
     [
+        ('"place|","size|x","a|b|c"\n"n|",1,2\n"s|",3,4\n', ",", ".", None),
         ("a,b\n1.5,2\n", ",", ".", None),
         ("a;b\n1,5;2\n", ";", ",", None),
         ("a;b\n1.234,5;2\n", ";", ",", "."),

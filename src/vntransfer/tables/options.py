@@ -150,7 +150,7 @@ def _rows(sample: Sequence[str], delimiter: str) -> list[list[str]]:
     """Rows of the sample, as many as are well formed; blank lines are left out."""
     rows: list[list[str]] = []
     with suppress(csv.Error):
-        rows.extend(row for row in csv.reader(sample, delimiter=delimiter) if row)
+        rows.extend(row for row in csv.reader(sample, delimiter=delimiter, strict=True) if row)
     return rows
 
 
