@@ -54,6 +54,7 @@ LAYERS = (
             "quadrature",
             "bordered",
             "integrands",
+            "closed_form",
             "divergences",
             "losses",
             "theory",

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from vntransfer import continual as continual
     from vntransfer.adaptation import AHDRegressor as AHDRegressor
     from vntransfer.adaptation import AutoTransferRegressor as AutoTransferRegressor
+    from vntransfer.adaptation import ClosedFormRegressor as ClosedFormRegressor
     from vntransfer.adaptation import DANNRegressor as DANNRegressor
     from vntransfer.adaptation import DAREGRAMRegressor as DAREGRAMRegressor
     from vntransfer.adaptation import DARNRegressor as DARNRegressor
@@ -75,6 +76,7 @@ _EXPORTS = {
     "adaptation": (
         "AHDRegressor",
         "AutoTransferRegressor",
+        "ClosedFormRegressor",
         "DANNRegressor",
         "DAREGRAMRegressor",
         "DARNRegressor",

@@ -10,6 +10,7 @@ from vntransfer.adaptation.alignment import (
     MomentAlignmentRegressor as MomentAlignmentRegressor,
 )
 from vntransfer.adaptation.auto import AutoTransferRegressor as AutoTransferRegressor
+from vntransfer.adaptation.closed_form import ClosedFormRegressor as ClosedFormRegressor
 from vntransfer.adaptation.coral import DeepCORALRegressor as DeepCORALRegressor
 from vntransfer.adaptation.counting import DensityCounter as DensityCounter
 from vntransfer.adaptation.counting import Pictures as Pictures

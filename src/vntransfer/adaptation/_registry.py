@@ -8,6 +8,7 @@ from vntransfer.adaptation._base import DomainRegressor
 from vntransfer.adaptation.ahd import AHDRegressor
 from vntransfer.adaptation.alignment import MomentAlignmentRegressor
 from vntransfer.adaptation.auto import AutoTransferRegressor
+from vntransfer.adaptation.closed_form import ClosedFormRegressor
 from vntransfer.adaptation.coral import DeepCORALRegressor
 from vntransfer.adaptation.dann import DANNRegressor
 from vntransfer.adaptation.dare_gram import DAREGRAMRegressor
@@ -100,6 +101,9 @@ METHODS = MethodRegistry(
         ),
         "ridge": AdaptationMethod(
             PooledRegressor, "ridge regression on all sources", {"estimator": "ridge"}
+        ),
+        "closed_form": AdaptationMethod(
+            ClosedFormRegressor, "ridge regression on random features, from moments"
         ),
         "boosting": AdaptationMethod(
             PooledRegressor, "gradient boosting on all sources", {"estimator": "boosting"}
