@@ -64,7 +64,14 @@ def test_missing_cells_are_noticed(packed: Path) -> None:
         report(packed)
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{"])
+def test_an_edited_description_is_noticed(packed: Path) -> None:
+    path = packed / RUN_NAME
+    path.write_text(path.read_text().replace('"seeds": [\n', '"seeds": [\n 77,\n', 1))
+    with pytest.raises(StoreError, match=f"{path}: is damaged or was edited"):
+        report(packed)
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{", '{"format": 1}'])
 def test_damaged_description_is_noticed(packed: Path, text: str) -> None:
     (packed / RUN_NAME).write_text(text)
     with pytest.raises(StoreError, match="cannot be read"):

@@ -1,4 +1,4 @@
-"""``vnt bench``: list, run, watch, report, retry, export and verify experiments."""
+"""``vnt bench``: list, run, watch, report, retry, export, recover and verify experiments."""
 
 import tomllib
 from collections.abc import Iterator
@@ -235,6 +235,16 @@ def pack(
     from vntransfer_lab import pack as write
 
     typer.echo(f"packed {write(folder, out)} cells; see: vnt bench report {out}")
+
+
+@app.command()
+def recover(
+    folder: _Folder, out: Annotated[Path, typer.Option(metavar="NEW", help="A new run folder.")]
+) -> None:
+    """Copy the intact cells of a damaged run folder into a new one."""
+    from vntransfer_lab.runner.recovery import recover as copy
+
+    typer.echo(f"copied {copy(folder, out)} cells; rerun the command of the run with --out {out}")
 
 
 @app.command()

@@ -1,10 +1,11 @@
 """Packed results: a finished run as two small files that can be committed and reported again.
 
-``run.json`` holds the preset as it ran, where the numbers come from and the hash of
-``cells.parquet``, which holds one row per cell with its identity, its metrics and what it cost,
-where that is known. Every report reads such a folder as it reads a run folder.
+``run.json`` holds the preset as it ran, where the numbers come from, a digest of all that and the
+hash of ``cells.parquet``, which holds one row per cell with its identity, its metrics and what it
+cost, where that is known. Every report reads such a folder as it reads a run folder.
 """
 
+import hashlib
 import io
 import json
 from dataclasses import asdict
@@ -15,7 +16,7 @@ from vntransfer import __version__
 from vntransfer.storage.files import atomic_write, file_hash
 from vntransfer.tables.files import parquet_rows
 from vntransfer_lab.errors import StoreError
-from vntransfer_lab.runner.cells import IDENTITY
+from vntransfer_lab.runner.cells import IDENTITY, canonical_json
 from vntransfer_lab.runner.preset import Preset
 from vntransfer_lab.runner.records import JSON_COLUMNS, Cost, Record, columns
 
@@ -74,6 +75,7 @@ def pack(folder: str | Path, out: str | Path) -> int:
         "sha256": file_hash(Path(out, CELLS_NAME)),
         **read_provenance(folder),
     }
+    described["digest"] = _digest(described)
     with atomic_write(Path(out, RUN_NAME), "w") as text:
         json.dump(described, text, indent=1, allow_nan=False)
         text.write("\n")
@@ -114,15 +116,22 @@ def read_description(folder: str | Path) -> dict[str, Any]:
     path = Path(folder, RUN_NAME)
     try:
         described = json.loads(path.read_text(encoding="utf-8"))
-        version = described["format"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        version, _, _ = (described[name] for name in ("format", "preset", "sha256"))
+        digest = described.pop("digest", None)  # older results have none
+    except (OSError, ValueError, LookupError, TypeError) as error:
         raise StoreError(f"{path}: cannot be read ({error}); fetch it again") from None
     if version != _FORMAT:
         raise StoreError(
             f"{path}: has format {version}, this vntransfer knows {_FORMAT}; use the version that "
             "wrote it"
         )
+    if digest not in (None, _digest(described)):
+        raise StoreError(f"{path}: is damaged or was edited; fetch it again")
     return dict(described)
+
+
+def _digest(described: dict[str, Any]) -> str:
+    return hashlib.sha256(canonical_json(described).encode()).hexdigest()
 
 
 def _schema(with_costs: bool) -> Any:

@@ -130,7 +130,7 @@ def read_provenance(folder: str | Path) -> dict[str, Any]:
         return {name: described[name] for name in ("invocations",) if name in described}
     with Store(folder) as store:
         told = [
-            json.loads(one.detail)
+            store.decode(one.detail)
             | {"began": _iso(one.began), "ended": _iso(one.ended), "how": one.how}
             for one in store.invocations()
         ]

@@ -73,7 +73,7 @@ def read_running(store: Store) -> RunningCells | None:
     text = store.running()
     if not text:
         return None
-    pid, engine, jobs, cells, beat = json.loads(text)
+    pid, engine, jobs, cells, beat = store.decode(text)
     return RunningCells(pid, engine, jobs, [RunningCell(*own) for own in cells], beat)
 
 

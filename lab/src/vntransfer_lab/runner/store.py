@@ -2,9 +2,11 @@
 
 One transaction per finished cell: it is there whole or not at all
 (`vntransfer_lab.runner.store_file`). One process writes (`vntransfer_lab.runner.run` holds a lock);
-any number may read meanwhile.
+any number may read meanwhile. A digest over the rows of every finished cell, of the plan and of the
+notes goes with each change; whoever opens the store compares them.
 """
 
+import hashlib
 import json
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,6 +23,22 @@ from vntransfer_lab.runner.store_file import StoreFile, UnplannedError
 
 _CELLS = "cells LEFT JOIN makers ON makers.cell = id LEFT JOIN costs ON costs.cell = id"
 _MADE = "makers.version, steps, step_seconds, memory"
+_COLUMNS = ", ".join(f"cells.{name}" for name in ("key", *IDENTITY))
+# What digests are taken over: a finished cell, by its id, and other parts, numbered below zero.
+_CELL = (
+    f"""SELECT {_COLUMNS}, status, seconds, error, traceback, warnings, ended, {_MADE}
+    FROM {_CELLS} LEFT JOIN times ON times.cell = id WHERE id = ?""",
+    "SELECT name, step, value FROM metrics WHERE cell = ? ORDER BY name, step",
+)
+_PLAN, _RUNNING, _INVOCATIONS = -1, -2, -3
+_PARTS = {
+    _PLAN: (
+        "SELECT value FROM run WHERE name = 'preset'",
+        f"SELECT place, {_COLUMNS} FROM cells WHERE place IS NOT NULL ORDER BY place",
+    ),
+    _RUNNING: ("SELECT value FROM run WHERE name = 'running'",),
+    _INVOCATIONS: ("SELECT * FROM invocations ORDER BY id",),
+}
 
 
 class CellGroup(NamedTuple):
@@ -54,6 +72,30 @@ class RunRecords(NamedTuple):
 class Store(StoreFile):
     """The store of one run folder."""
 
+    def _compare(self, write: bool) -> None:
+        """Compare all digests; a store from before there were any gets them when it is written."""
+        ids = self.read("SELECT id FROM cells WHERE status != 'pending'")
+        found = {number: self.digest(number) for number in (*_PARTS, *(i for (i,) in ids))}
+        known = dict(self.read("SELECT number, digest FROM digests"))
+        if not known and write:
+            with self.transaction() as connection:
+                connection.executemany("INSERT INTO digests VALUES (?, ?)", found.items())
+        elif known and known != found:
+            wrong = {number for number, _ in known.items() ^ found.items()}
+            cells = len(wrong - _PARTS.keys())
+            raise self.damaged(f"not as written: {f'{cells} cells' if cells else 'plan or notes'}")
+
+    def digest(self, number: int) -> str:
+        """Hash what the store holds of a cell, given by its id, or of another part."""
+        of_cell = () if number in _PARTS else (number,)
+        rows = [self.read(query, *of_cell) for query in _PARTS.get(number, _CELL)]
+        return hashlib.sha256(repr(rows).encode()).hexdigest()[:32]
+
+    def _seal(self, number: int) -> None:
+        """Keep the digest of a cell or a part that has changed."""
+        values = (number, self.digest(number))
+        self._connection.execute("INSERT OR REPLACE INTO digests VALUES (?, ?)", values)
+
     def plan(
         self,
         preset: Preset,
@@ -65,7 +107,7 @@ class Store(StoreFile):
         """Make these cells the plan of the folder and return those that are still to compute.
 
         Finished and failed cells stay as they are; ``retry`` makes failed ones pending again.
-        Everything happens in one transaction. ``places`` leave room for cells of `extend`.
+        Everything happens in one transaction.
         """
         mine = self.preset()
         if mine and mine.name != preset.name:
@@ -85,9 +127,11 @@ class Store(StoreFile):
                     "UPDATE cells SET status = 'pending', error = NULL, traceback = NULL "
                     "WHERE status = 'failed' AND place IS NOT NULL"
                 )
+                pending = "SELECT id FROM cells WHERE status = 'pending'"
+                execute(f"DELETE FROM digests WHERE number IN ({pending})")
             query = "SELECT key FROM cells WHERE status = 'pending' AND place IS NOT NULL"
-            pending = {key for (key,) in execute(query)}
-        return [cell for cell in cells if cell.key in pending]
+            todo = {key for (key,) in execute(query)}
+        return [cell for cell in cells if cell.key in todo]
 
     def adopt(self, cells: Sequence[Cell], outcomes: Mapping[str, CellOutcome]) -> None:
         """Take in cells that were computed elsewhere, with their outcomes by key; plans none."""
@@ -103,13 +147,15 @@ class Store(StoreFile):
             "ON CONFLICT (key) DO UPDATE SET place = excluded.place",
             ({**columns(cell), "key": cell.key, "place": place} for place, cell in numbered),
         )
+        self._seal(_PLAN)
 
-    def outcome(self, key: str) -> CellOutcome | None:
-        """Return what came out of a cell, planned or not; None if it is not finished."""
+    def outcome(self, cell: str | int) -> CellOutcome | None:
+        """Return what came out of a cell, by key or id; None if it is not finished."""
+        name = "key" if isinstance(cell, str) else "id"
         query = f"""SELECT id, seconds, error, warnings, {_MADE} FROM {_CELLS}
-            WHERE key = ? AND status != 'pending'"""
-        for cell, seconds, error, warnings, made_by, *cost in self.read(query, key):
-            rows = self.read("SELECT step, name, value FROM metrics WHERE cell = ?", cell)
+            WHERE {name} = ? AND status != 'pending'"""
+        for number, seconds, error, warnings, made_by, *cost in self.read(query, cell):
+            rows = self.read("SELECT step, name, value FROM metrics WHERE cell = ?", number)
             return CellOutcome(
                 rows,
                 seconds,
@@ -148,11 +194,12 @@ class Store(StoreFile):
             if outcome.cost is not None:
                 spent = astuple(outcome.cost)
                 execute("INSERT INTO costs VALUES (?, ?, ?, ?)", (identity, *spent))
+            self._seal(identity)
 
     def preset(self) -> Preset | None:
         """Return the preset of the last run in this folder."""
         row = self.read("SELECT value FROM run WHERE name = 'preset'")
-        return Preset.from_dict(json.loads(row[0][0])) if row else None
+        return Preset.from_dict(self.decode(row[0][0])) if row else None
 
     def counts(self) -> dict[str, int]:
         """Return the number of planned cells by status."""
@@ -183,7 +230,7 @@ class Store(StoreFile):
         records = []
         for cell, made_by, *values in self.read(query):
             row: dict[str, Any] = dict(zip(names, values[3:], strict=True))
-            row.update({name: json.loads(row[name]) for name in JSON_COLUMNS})
+            row.update({name: self.decode(row[name]) for name in JSON_COLUMNS})
             found = metrics.get(cell, {})
             cost = _cost(values[:3])
             records.append(Record(**row, made_by=made_by or "", cost=cost, metrics=found))
@@ -216,13 +263,16 @@ class Store(StoreFile):
         """Record that a command begins to work on the folder; returns its number."""
         with self.transaction() as connection:
             row = "INSERT INTO invocations (began, detail) VALUES (?, ?)"
-            return connection.execute(row, (time.time(), detail)).lastrowid or 0
+            number = connection.execute(row, (time.time(), detail)).lastrowid or 0
+            self._seal(_INVOCATIONS)
+        return number
 
     def end_invocation(self, number: int, how: str) -> None:
         """Record the end of a command; one without an end was killed."""
         with self.transaction() as connection:
             query = "UPDATE invocations SET ended = ?, how = ? WHERE id = ?"
             connection.execute(query, (time.time(), how, number))
+            self._seal(_INVOCATIONS)
 
     def invocations(self) -> list[Invocation]:
         """Return all commands that worked on the folder, in order of time."""
@@ -233,6 +283,7 @@ class Store(StoreFile):
         """Keep a few words about the cells that are being computed; empty: none are."""
         with self.transaction() as connection:
             connection.execute("INSERT OR REPLACE INTO run VALUES ('running', ?)", (text,))
+            self._seal(_RUNNING)
 
     def running(self) -> str:
         """Return what was noted last; a runner that was killed leaves it behind."""

@@ -1,9 +1,10 @@
 """The file of a store: SQLite with a write-ahead log, and clear words when it cannot be used.
 
 Write-ahead logging while a run goes on, every transaction forced to disk: after a kill or a power
-loss a change is there whole or not at all.
+loss a change is there whole or not at all. Whoever opens it checks it first.
 """
 
+import json
 import shutil
 import sqlite3
 from collections.abc import Iterator
@@ -46,6 +47,12 @@ _ADDITIONS = {
     "costs": "cell INTEGER PRIMARY KEY, steps INTEGER NOT NULL, step_seconds REAL, memory INTEGER",
     # the version of vntransfer that computed a cell
     "makers": "cell INTEGER PRIMARY KEY, version TEXT NOT NULL",
+    # of every finished cell by its id, and of other parts, see vntransfer_lab.runner.store
+    "digests": "number INTEGER PRIMARY KEY, digest TEXT NOT NULL",
+}
+_IMPOSSIBLE = {
+    "cells WHERE status = 'done' AND id NOT IN (SELECT cell FROM metrics)": "cells lost all rows",
+    "metrics WHERE cell NOT IN (SELECT id FROM cells)": "rows lost their cell",
 }
 
 
@@ -54,6 +61,13 @@ class UnplannedError(StoreError):
 
     def __init__(self, place: Path | str) -> None:
         super().__init__(f"{place}: {_UNPLANNED}")
+
+
+def _recover(folder: Path) -> str:
+    return (
+        f"save its intact cells with `vnt bench recover {folder} --out NEW`, then rerun the "
+        "command of the run with --out NEW"
+    )
 
 
 def make_folder(folder: Path) -> None:
@@ -85,17 +99,18 @@ def _explained(path: Path) -> Iterator[None]:
         elif "locked" in text:
             advice = "another program holds it; close that and try again"
         else:
-            advice = "it is damaged or not a store of vnt; move it away or choose another --out"
+            advice = f"it is damaged or not a store of vnt; {_recover(path.parent)}"
         raise StoreError(f"{path}: {text}: {advice}") from error
 
 
 class StoreFile:
     """What can be done with any SQLite file of a run folder: open, check, read, change.
 
-    ``write`` makes the folder and the file when they are absent, and allows changes.
+    ``write`` makes the folder and the file when they are absent, and allows changes. Without
+    ``verify`` damage is not looked for.
     """
 
-    def __init__(self, folder: str | Path, *, write: bool = False) -> None:
+    def __init__(self, folder: str | Path, *, write: bool = False, verify: bool = True) -> None:
         self.path = Path(folder) / STORE_NAME
         self._logs = False
         if not write and not self.path.is_file():
@@ -104,32 +119,42 @@ class StoreFile:
                 "vnt bench run NAME --out DIR"
             )
         with _explained(self.path):
-            self._connection = self._open(write)
+            self._connection = self._open(write, verify)
             try:
-                self._check_or_create(write)
+                self._check_or_create(write, verify)
+                if verify:
+                    self._compare(write)
             except BaseException:
                 self._connection.close()
                 raise
 
-    def _open(self, write: bool) -> sqlite3.Connection:
+    def _open(self, write: bool, verify: bool) -> sqlite3.Connection:
         if write:
             make_folder(self.path.parent)
             return sqlite3.connect(self.path, timeout=30, isolation_level=None)
         address = self.path.absolute().as_uri()
-        connection = sqlite3.connect(f"{address}?mode=ro", uri=True, timeout=30)
+        # without an isolation level: a reader sees one state from its first query to its last
+        options: dict[str, Any] = {"uri": True, "timeout": 30, "isolation_level": None}
+        connection = sqlite3.connect(f"{address}?mode=ro", **options)
+        if not verify:  # or SQLite refuses a file that was cut
+            connection.execute("PRAGMA writable_schema = ON")
         try:
+            connection.execute("BEGIN")
             connection.execute("SELECT 1 FROM sqlite_master")
         except sqlite3.OperationalError:
             # Write-ahead logging needs to write a small file even to read; without a log
             # (a run that ended) the store can be read as it is, also from a read-only disk.
             connection.close()
-            log = self.path.with_name(f"{STORE_NAME}-wal")
-            if log.exists() and log.stat().st_size:
+            if self._log_bytes():
                 raise
-            connection = sqlite3.connect(f"{address}?immutable=1", uri=True)
+            connection = sqlite3.connect(f"{address}?immutable=1", **options)
         return connection
 
-    def _check_or_create(self, write: bool) -> None:
+    def _log_bytes(self) -> int:
+        log = self.path.with_name(f"{STORE_NAME}-wal")
+        return log.stat().st_size if log.exists() else 0
+
+    def _check_or_create(self, write: bool, verify: bool) -> None:
         execute = self._connection.execute
         empty = not execute("SELECT 1 FROM sqlite_master").fetchone()
         if empty and write:
@@ -143,23 +168,50 @@ class StoreFile:
             return
         if empty:
             raise UnplannedError(self.path)
-        if execute("PRAGMA application_id").fetchone()[0] != _APPLICATION:
+        if verify and execute("PRAGMA application_id").fetchone()[0] != _APPLICATION:
             raise StoreError(
-                f"{self.path}: an SQLite file of another program; move it away or choose another "
-                "--out"
+                f"{self.path}: an SQLite file of another program; choose another --out. If it is "
+                f"yours and damaged, {_recover(self.path.parent)}"
             )
         version = execute("PRAGMA user_version").fetchone()[0]
-        if version != _FORMAT:
+        if verify and version != _FORMAT:
             raise StoreError(
                 f"{self.path}: has format {version}, this vntransfer knows {_FORMAT}; use the "
-                "version that wrote it or another --out"
+                f"version that wrote it. If it is damaged, {_recover(self.path.parent)}"
             )
+        if verify:  # before anything is changed
+            self._check_whole()
         if write:
             self._log_ahead()
-            state = execute("PRAGMA quick_check(1)").fetchone()[0]
-            if state != "ok":
-                raise sqlite3.DatabaseError(state)
         self._add_tables("TABLE" if write else "TEMP TABLE")
+
+    def _compare(self, write: bool) -> None:
+        raise NotImplementedError
+
+    def _check_whole(self) -> None:
+        """Check the structure of the file, also of one from before there were digests."""
+        execute = self._connection.execute
+        (pages,), (size,) = (execute(f"PRAGMA page_{n}").fetchone() for n in ("count", "size"))
+        found = self.path.stat().st_size
+        if not self._log_bytes() and found != pages * size:
+            raise self.damaged(f"has {found} bytes, expected {pages} pages of {size}")
+        state = execute("PRAGMA integrity_check(1)").fetchone()[0]
+        if state != "ok":
+            raise self.damaged(state.splitlines()[-1])
+        for query, what in _IMPOSSIBLE.items():
+            if count := execute(f"SELECT count(*) FROM {query}").fetchone()[0]:
+                raise self.damaged(f"{count} {what}")
+
+    def damaged(self, what: str) -> StoreError:
+        """Give the error for a file that is not as it was written."""
+        return StoreError(f"{self.path}: is damaged ({what}); {_recover(self.path.parent)}")
+
+    def decode(self, text: str) -> Any:
+        """Read JSON of the file."""
+        try:
+            return json.loads(text)
+        except (ValueError, TypeError) as error:
+            raise self.damaged(str(error)) from None
 
     def _add_tables(self, kind: str) -> None:
         known = {name for (name,) in self._connection.execute("SELECT name FROM sqlite_master")}

@@ -63,11 +63,11 @@ class Snapshot:
         return ", ".join(parts)
 
 
-def look(folder: str | Path) -> Snapshot:
+def look(folder: str | Path, *, verify: bool = True) -> Snapshot:
     """See how far a run is; works while it is written and on folders that cannot be written."""
     # First who runs, then what is done: a run that ends in between is seen as complete.
     alive = is_held(Path(folder))
-    with Store(folder) as store:
+    with Store(folder, verify=verify) as store:
         running, preset, groups = read_running(store), store.preset(), store.groups()
         (*_, invocation) = (None, *store.invocations())
         began = None if invocation is None else invocation.began
@@ -142,5 +142,5 @@ def watch(folder: str | Path, *, once: bool = False) -> None:
                 if console.is_terminal:  # a file or a pipe gets the end alone
                     live.update(draw(seen), refresh=True)
                 time.sleep(1.0)
-                seen = look(folder)
+                seen = look(folder, verify=False)  # once a second: the first look did
     console.print(draw(seen), soft_wrap=True)
