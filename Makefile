@@ -10,7 +10,7 @@ export OMP_NUM_THREADS ?= 1
 export MKL_NUM_THREADS ?= 1
 
 .PHONY: demo test lint types unit format bench-core bench-adaptation bench-continual \
-	bench-data bench-page bench-runner bench-faults docs site \
+	bench-data bench-page bench-runner bench-faults fuzz docs site \
 	test-lowest test-wheel setup clean
 
 demo: setup
@@ -47,6 +47,10 @@ bench-runner: setup
 
 bench-faults: setup
 	@$(BIN)/python benchmarks/faults.py --kills 30
+
+# A finding is saved in tests/findings, where a test replays it.
+fuzz: setup
+	@$(BIN)/python benchmarks/fuzz.py
 
 bench-page: setup
 	@$(BIN)/python benchmarks/page.py

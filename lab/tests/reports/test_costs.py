@@ -146,6 +146,7 @@ def test_the_table_compares_steps_with_plain_training(folder: Path) -> None:
 def test_a_store_from_before_is_read_and_goes_on(folder: Path) -> None:
     with sqlite3.connect(folder / STORE_NAME) as connection:
         connection.execute("DROP TABLE costs")
+        connection.execute("DROP TABLE digests")
     connection.close()
     assert not any(costs(folder))
     assert cost_table(load_report(folder)).header == [
@@ -169,6 +170,7 @@ def test_packed_results_carry_costs_if_there_are_any(folder: Path, tmp_path: Pat
         assert (tmp_path / "again" / name).read_bytes() == (tmp_path / "packed" / name).read_bytes()
     with sqlite3.connect(folder / STORE_NAME) as connection:
         connection.execute("DELETE FROM costs")
+        connection.execute("DROP TABLE digests")
     connection.close()
     pack(folder, tmp_path / "before")
     assert "cost" not in pq.read_schema(tmp_path / "before" / CELLS_NAME).names

@@ -129,6 +129,7 @@ def test_time_left_follows_from_the_cells_that_this_invocation_finished(tmp_path
     run("smoke", methods=["constant"], targets=["s1", "s2"], seeds=5, jobs=1, out=tmp_path)
     connection = sqlite3.connect(tmp_path / STORE_NAME)
     began = time.time() - 100
+    connection.execute("DROP TABLE digests")
     connection.execute("UPDATE invocations SET began = ?, ended = NULL", (began,))
     connection.execute("UPDATE cells SET seconds = 25")
     connection.execute("UPDATE cells SET status = 'pending' WHERE place >= 8")
@@ -191,7 +192,7 @@ def test_stores_of_versions_that_recorded_less_still_serve(tmp_path: Path) -> No
     size: dict[str, Any] = {"methods": ["constant"], "targets": ["s1"], "jobs": 1}
     run("smoke", **size, seeds=1, out=tmp_path)
     connection = sqlite3.connect(tmp_path / STORE_NAME)
-    for table in ("invocations", "times"):
+    for table in ("invocations", "times", "digests"):
         connection.execute(f"DROP TABLE {table}")
     connection.close()
     before = report(tmp_path)
