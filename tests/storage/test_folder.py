@@ -17,6 +17,7 @@ from hypothesis.extra import numpy as arrays
 
 from helpers.saved import contents, edit
 from vntransfer.errors import ArgumentError, DataError
+from vntransfer.storage import locks
 from vntransfer.storage.folder import load_folder, save_folder
 from vntransfer.storage.record import SavedModel, pack, unpack
 
@@ -192,9 +193,12 @@ def test_a_save_that_fails_leaves_what_was_there(tmp_path: Path) -> None:
     assert not (tmp_path / "new").exists()
 
 
-def save_again_and_again(place: Path) -> None:
-    for number in itertools.count(1):
-        save_folder(place, example(number))
+FORK = multiprocessing.get_context("fork")
+
+
+def save_again_and_again(place: Path, start: int = 1, end: int | None = None) -> None:
+    for number in itertools.count(start) if end is None else range(start, end):
+        save_folder(place, example(number % 3))
 
 
 def number_of(place: Path) -> int:
@@ -205,27 +209,66 @@ def number_of(place: Path) -> int:
     return number
 
 
-def test_readers_and_kills_never_meet_half_a_model(tmp_path: Path) -> None:
+def test_a_kill_at_any_moment_leaves_a_whole_model(tmp_path: Path) -> None:
     place = tmp_path / "m"
     save_folder(place, example())
-    for _ in range(5):
-        process = multiprocessing.get_context("fork").Process(
-            target=save_again_and_again, args=(place,)
-        )
+    moments = np.random.default_rng().uniform(0, 0.03, 20)
+    left = 0
+    for seconds in moments:
+        process = FORK.Process(target=save_again_and_again, args=(place,))
         process.start()
-        seen: set[int] = set()
-        while len(seen) < 4:  # read while it is being replaced
-            seen.add(number_of(place))
+        time.sleep(seconds)
         process.kill()
         process.join()
-        process.close()
         number_of(place)
-    old = time.time() - 7200
-    for path in place.iterdir():  # what killed processes left is removed later
-        os.utime(path, (old, old))
+        left += len(list(place.iterdir())) > 3
+    save_folder(place, example(5))  # removes what killed processes left, at once
+    save_folder(tmp_path / "new", example(5))
+    assert contents(place) == contents(tmp_path / "new"), f"{left} of 20 kills left files"
+
+
+def test_savers_and_readers_never_meet_half_a_model(tmp_path: Path) -> None:
+    place = tmp_path / "m"
     save_folder(place, example())
-    save_folder(tmp_path / "new", example())
-    assert contents(place) == contents(tmp_path / "new")
+    # few different models: the same files come and go
+    savers = [FORK.Process(target=save_again_and_again, args=(place, k, k + 40)) for k in range(3)]
+    for process in savers:
+        process.start()
+    seen = set()
+    while any(process.is_alive() for process in savers):
+        seen.add(number_of(place))
+    assert [process.exitcode for process in savers] == [0, 0, 0]
+    assert seen == {0, 1, 2}
+    assert len(contents(place)) == 3
+
+
+def test_a_saver_waits_for_another_and_names_the_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save_folder(tmp_path, example())
+    monkeypatch.setattr(locks, "PATIENCE", 0.05)
+    with locks.locked(tmp_path) as alone:
+        assert alone
+        with pytest.raises(DataError, match=f"{tmp_path}: another process has been saving"):
+            save_folder(tmp_path, example(1))
+        assert number_of(tmp_path) == 0  # readers do not wait
+    save_folder(tmp_path, example(1))
+
+
+def test_without_locks_only_old_files_are_swept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(locks, "_take", lambda *given: False)
+    save_folder(tmp_path, example())
+    names = [".model.json.x1.tmp", f"model-{'0' * 16}.txt"]
+    for name in names:
+        (tmp_path / name).touch()
+    save_folder(tmp_path, example(1))  # another process may still be writing them
+    assert {*names} <= {*contents(tmp_path)}
+    for name in names:
+        os.utime(tmp_path / name, (0, 0))
+    save_folder(tmp_path, example(2))
+    assert len(contents(tmp_path)) == 3
 
 
 def test_a_file_in_place_of_a_folder_is_named(tmp_path: Path) -> None:

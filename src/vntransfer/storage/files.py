@@ -2,9 +2,10 @@
 
 import hashlib
 import os
-import tempfile
+import secrets
+import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -17,7 +18,8 @@ def atomic_write(path: str | Path, mode: str = "wb") -> Iterator[IO[Any]]:
 
     The file is written in the same folder (made if absent), forced to disk and renamed: readers
     see the old file or the whole new one. After an error nothing is left behind. The mode is "wb"
-    for bytes or "w" for UTF-8 text with ``\n`` line ends.
+    for bytes or "w" for UTF-8 text with ``\n`` line ends. Permissions are those that `open` gives:
+    of a new file by the umask, of an existing one unchanged.
 
     Examples
     --------
@@ -29,25 +31,39 @@ def atomic_write(path: str | Path, mode: str = "wb") -> Iterator[IO[Any]]:
     'whole'
     """
     path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     text: dict[str, Any] = {} if "b" in mode else {"encoding": "utf-8", "newline": "\n"}
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
     try:
-        with os.fdopen(handle, mode, **text) as file:
+        with open(temporary, mode.replace("w", "x"), **text) as file:
             yield file
             file.flush()
+            with suppress(FileNotFoundError):
+                os.chmod(temporary, stat.S_IMODE(path.stat().st_mode))
             os.fsync(file.fileno())
-        os.chmod(temporary, 0o666 & ~_umask())
         os.replace(temporary, path)
     except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
+    _sync(path.parent)
 
 
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+def make_folder(folder: Path) -> None:
+    """Make a folder, and those above it, if absent, and force their names to disk."""
+    absent = [own for own in (folder, *folder.parents) if not own.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    for own in absent:
+        _sync(own.parent)
+
+
+def _sync(folder: Path) -> None:
+    """Force the names in a folder to disk, where the system can open a folder."""
+    with suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
 
 
 def fingerprint(*parts: Any) -> str:

@@ -5,7 +5,8 @@ the models inside it, and the digest of all this. Arrays are one safetensors fil
 writes in a form of its own (skops) is a file beside it. These files are named by their digests. A
 new model is therefore written beside an older one, and replacing `model.json` switches from one to
 the other at once: a process that is killed leaves the older model, and whoever reads meanwhile
-gets one of the two. Nothing in a folder is code.
+gets one of the two. Those who save lock the folder, so what no record names then is what a killed
+process left. Nothing in a folder is code.
 """
 
 import hashlib
@@ -30,6 +31,7 @@ from vntransfer._version import __version__
 from vntransfer.checks import one_of
 from vntransfer.errors import DataError, VnError
 from vntransfer.storage.files import atomic_write
+from vntransfer.storage.locks import locked
 from vntransfer.storage.old_format import read_old
 from vntransfer.storage.places import (
     RECORD,
@@ -107,35 +109,40 @@ def save_folder(folder: str | Path, saved: SavedModel) -> None:
         "arrays": None if arrays is None else _digest(arrays),
         "versions": {"vntransfer": __version__, **_versions()},
     }
-    text = json.dumps({**content, "sha256": _record_digest(content)}, indent=1, ensure_ascii=False)
-    new, before = not folder.exists(), _named_files(folder)
-    try:
-        for name, data in files.items():
-            with atomic_write(folder / name) as file:
-                file.write(data)
-        with atomic_write(folder / RECORD, "w") as file:
-            file.write(text)
-    except BaseException:
-        _remove(folder, set(files) - _named_files(folder))
-        if new:
-            with suppress(OSError):
-                folder.rmdir()
-        raise
-    _remove(folder, (before | _left_behind(folder)) - set(files) - {RECORD})
+    signed = {**content, "sha256": _record_digest(content)}
+    text = json.dumps(signed, indent=1, ensure_ascii=False).encode()
+    new = not folder.exists()
+    with locked(folder) as alone:
+        before = _named_files(folder)
+        try:
+            for name, data in files.items():
+                with atomic_write(folder / name) as file:
+                    file.write(data)
+            with atomic_write(folder / RECORD) as file:
+                file.write(text)
+        except BaseException:
+            _remove(folder, set(files) - _named_files(folder))
+            if new:
+                with suppress(OSError):
+                    folder.rmdir()
+            raise
+        rest = files_of_model(folder) if alone else _left_behind(folder)
+        _remove(folder, (before | rest) - set(files) - {RECORD})
 
 
 def load_folder(folder: str | Path) -> SavedModel:
     """Read a folder; format and digests are checked before anything is used."""
     folder = Path(folder)
-    while True:
-        text = _read_text(folder)
+    try:
+        return _read(folder)
+    except (FileNotFoundError, DataError):  # damaged, or replaced by another model just now
+        pass
+    with locked(folder, shared=True):
         try:
-            with damage_named(folder):
-                return _read(folder, text)
+            return _read(folder)
         except FileNotFoundError as error:
-            if _read_text(folder) == text:  # not replaced by another model just now
-                name = Path(error.filename).name
-                raise DataError(f"{folder}: {name} is missing; save the model again") from None
+            name = Path(error.filename).name
+            raise DataError(f"{folder}: {name} is missing; save the model again") from None
 
 
 def restore(
@@ -183,9 +190,14 @@ def _read_text(folder: Path) -> str:
         raise _damaged(folder, error) from None
 
 
-def _read(folder: Path, text: str) -> SavedModel:
-    """Check a record and read what it names."""
-    content = json.loads(text)
+def _read(folder: Path) -> SavedModel:
+    """Check the record of a folder and read what it names."""
+    text = _read_text(folder)
+    with damage_named(folder):
+        return _checked(folder, json.loads(text))
+
+
+def _checked(folder: Path, content: Any) -> SavedModel:
     known = format_of(content)
     if known is None:
         raise DataError(f"{folder}: {RECORD} is not that of a saved model; name another folder")
