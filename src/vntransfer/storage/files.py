@@ -11,6 +11,9 @@ from typing import IO, Any
 
 import numpy as np
 
+EXPANDED, RATIO = 256 * 2**20, 200
+"""Bytes that packed data may always expand to, and how many times its size beyond that."""
+
 
 @contextmanager
 def atomic_write(path: str | Path, mode: str = "wb") -> Iterator[IO[Any]]:
@@ -82,3 +85,8 @@ def file_hash(path: str | Path, algorithm: str = "sha256") -> str:
     """Hash of a file in hexadecimal, read in pieces."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, algorithm).hexdigest()
+
+
+def most_expanded(packed: int) -> int:
+    """Give the bytes that so many packed bytes may expand to: honest data stays far below."""
+    return max(EXPANDED, RATIO * packed)

@@ -11,6 +11,7 @@ from sklearn.ensemble._hist_gradient_boosting.predictor import TreePredictor
 from sklearn.tree._tree import Tree
 
 from vntransfer.errors import ArgumentError, DataError
+from vntransfer.storage.files import most_expanded
 
 SCHEMA = "schema.json"
 """The part of a file of skops that names types."""
@@ -88,18 +89,38 @@ def _canonical(content: bytes) -> bytes:
 
 
 def unzipped(content: bytes) -> dict[str, bytes]:
-    """Give the parts of an archive by name."""
+    """Give the parts of an archive by name; one that expands out of all proportion is refused."""
+    most = most_expanded(len(content))
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        return {name: archive.read(name) for name in archive.namelist()}
+        every = archive.infolist()
+        if sum(own.file_size for own in every) > most:
+            raise DataError(
+                f"folder: a skops file expands to more than {most >> 20} MiB, which is too much "
+                f"for its size; refused"
+            )
+        if any(
+            own.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for own in every
+        ):
+            raise DataError("folder: a skops file is packed in a way that skops does not use")
+        # read by size: without one, zipfile expands whatever is there, however little is declared
+        return {own.filename: _member(archive, own) for own in every}
 
 
-def zipped(parts: dict[str, bytes]) -> bytes:
-    """Undo `unzipped`, without dates."""
+def _member(archive: zipfile.ZipFile, own: zipfile.ZipInfo) -> bytes:
+    with archive.open(own) as file:
+        return file.read(own.file_size)
+
+
+def zipped(parts: dict[str, bytes], method: int = zipfile.ZIP_DEFLATED) -> bytes:
+    """Undo `unzipped`, without dates; what would be refused there is not compressed."""
     written = io.BytesIO()
     with zipfile.ZipFile(written, "w") as archive:
         for name, part in parts.items():
-            archive.writestr(zipfile.ZipInfo(name), part, zipfile.ZIP_DEFLATED)
-    return written.getvalue()
+            archive.writestr(zipfile.ZipInfo(name), part, method)
+    content = written.getvalue()
+    if sum(map(len, parts.values())) > most_expanded(len(content)):
+        return zipped(parts, zipfile.ZIP_STORED)
+    return content
 
 
 def _refusal(owner: str, what: str) -> ArgumentError:
@@ -113,6 +134,7 @@ def read_skops(content: bytes) -> Any:
     """Read what `write_skops` gave; what names any other type is refused unread."""
     skops = need_skops()
     try:
+        content = zipped(unzipped(content), zipfile.ZIP_STORED)  # skops expands without limits
         found = set(skops.get_untrusted_types(data=content))
         if unknown := found - TRUSTED:
             raise DataError(

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vntransfer.errors import DataError
+from vntransfer.storage.files import most_expanded
 from vntransfer.tables.columns import Frame, text_column
 from vntransfer.tables.options import DELIMITERS, ReadOptions, detect
 
@@ -50,6 +51,28 @@ class _Hashed(io.RawIOBase):
     def close(self) -> None:
         self.file.close()
         super().close()
+
+
+class _Expanded(io.RawIOBase):
+    """What a packed file expands to, as long as that is not out of all proportion."""
+
+    def __init__(self, stream: Any, path: Path) -> None:
+        self.stream, self.path, self.done = stream, path, 0
+        self.most = most_expanded(path.stat().st_size)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        piece = self.stream.read(len(buffer))
+        self.done += len(piece)
+        if self.done > self.most:
+            raise DataError(
+                f"{self.path}: expands to more than {self.most >> 20} MiB, which is too much for "
+                f"its size; unpack it yourself if you trust it"
+            )
+        buffer[: len(piece)] = piece
+        return len(piece)
 
 
 class _Utf8(io.RawIOBase):
@@ -243,7 +266,9 @@ class CsvFile:
 def _unpacked(raw: Any, path: Path) -> Any:
     import pyarrow
 
-    return pyarrow.input_stream(raw, compression=PACKED.get(path.suffix.lower()))
+    packed = PACKED.get(path.suffix.lower())
+    stream = pyarrow.input_stream(raw, compression=packed)
+    return stream if packed is None else pyarrow.PythonFile(_Expanded(stream, path), "r")
 
 
 def _decoded(stream: Any, encoding: str | None) -> Any:
