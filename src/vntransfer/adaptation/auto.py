@@ -10,17 +10,24 @@ from sklearn.base import RegressorMixin
 from sklearn.utils import check_random_state, column_or_1d
 
 from vntransfer.adaptation._estimator import FitRows, TransferEstimator
-from vntransfer.adaptation._saving import common_record, restore_common
+from vntransfer.adaptation._saving import (
+    CHOICE,
+    COMMON,
+    bad_options,
+    checked_choice,
+    common_record,
+    restore_common,
+)
 from vntransfer.adaptation._selection import LEAST, Choice, virtual_targets
 from vntransfer.adaptation.candidates import CANDIDATES, Tried, adapts, attempt
 from vntransfer.adaptation.guarded_choice import guard, stack
 from vntransfer.display import listed
 from vntransfer.domains import Groups, Name, Rows
-from vntransfer.errors import ArgumentError
+from vntransfer.errors import ArgumentError, DataError
 from vntransfer.progress import Progress
 from vntransfer.step_times import StepTimes
 from vntransfer.storage.folder import Savable
-from vntransfer.storage.record import SavedModel
+from vntransfer.storage.record import SavedModel, check_record
 
 Floats = NDArray[np.float64]
 Combine = Literal["stack", "mean", "best"]
@@ -250,9 +257,15 @@ class AutoTransferRegressor(Savable, RegressorMixin, TransferEstimator):  # type
     def _restored(
         cls, saved: SavedModel, parts: Mapping[str, Any], given: Mapping[str, Any]
     ) -> Self:
-        model = cls(**saved.record["options"])
+        check_record("record", saved.record, {**COMMON, "selection": CHOICE})
+        with bad_options({}):
+            model = cls(**saved.record["options"])
+            model._check_options()
         restore_common(model, saved.record)
-        chosen = saved.record["selection"]
+        chosen = checked_choice(saved.record["selection"])
+        own = {name: part.n_features_in_ for name, part in parts.items()}
+        if {*own.values()} != {model.n_features_in_} or not {*own} <= {*chosen["shares"]}:
+            raise DataError(f"parts: {own} do not fit record.n_features or record.selection.shares")
         model.selection_ = AutoSelection(**{**chosen, "candidates": tuple(chosen["candidates"])})
         model.models_ = dict(parts)
         return model

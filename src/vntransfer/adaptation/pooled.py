@@ -11,11 +11,21 @@ from sklearn.utils import get_tags
 
 from vntransfer.adaptation._estimator import FitRows, TransferEstimator
 from vntransfer.adaptation._learners import fit_weighted, learner
-from vntransfer.adaptation._saving import SavableNetwork, common_record, restore_common
+from vntransfer.adaptation._saving import (
+    COMMON,
+    SavableNetwork,
+    bad_options,
+    common_record,
+    restore_common,
+)
+from vntransfer.errors import DataError
 from vntransfer.progress import Progress
 from vntransfer.storage.folder import Savable
-from vntransfer.storage.record import SavedModel
+from vntransfer.storage.record import SavedModel, check_record
 from vntransfer.storage.skops_files import read_skops, write_skops
+
+MOST = 10**8
+"""Columns that are believed when a model is read."""
 
 
 @dataclass(eq=False, repr=False)
@@ -65,13 +75,26 @@ class SourceLearner(Savable, TransferEstimator):
         cls, saved: SavedModel, parts: Mapping[str, Any], given: Mapping[str, Any]
     ) -> Self:
         record = saved.record
+        check_record("record", record, {**COMMON, "estimator": str | None, "own_estimator": bool})
         fitted = parts.get("estimator")
         if fitted is None:
             fitted = read_skops(saved.files["estimator.skops"])
         asked = clone(fitted) if record["own_estimator"] else record["estimator"]
-        model: Any = cls(**record["options"], estimator=asked)
+        with bad_options({}):
+            model: Any = cls(**record["options"], estimator=asked)
+            model._check_options()
+            model._learner()
         model.estimator_ = fitted
         restore_common(model, record)
+        n = model.n_features_in_
+        fine = n <= MOST and getattr(fitted, "n_features_in_", n) == n
+        if fine and not record["own_estimator"]:  # those of others may refuse zeros
+            try:
+                fitted.predict(np.zeros((1, n)))
+            except ValueError:
+                fine = False
+        if not fine:
+            raise DataError(f"record.n_features: {n} does not fit the estimator")
         return model
 
 

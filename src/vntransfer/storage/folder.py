@@ -42,12 +42,15 @@ from vntransfer.storage.places import (
     format_of,
     read_json,
 )
-from vntransfer.storage.record import SavedModel, pack, unpack
+from vntransfer.storage.record import SavedModel, check_record, pack, unpack
 
 FORMAT = 2
 """Version of the layout of a folder; 1 is that of 0.1.0.dev0, see `old_format`."""
 
 ARRAYS = "arrays.safetensors"
+
+NODE = {"kind": str, "record": dict[str, Any], "files": dict[str, str], "parts": dict[str, Any]}
+"""What is written of a model, and of each inside it."""
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
@@ -150,22 +153,30 @@ def restore(
     kinds: Mapping[str, type[Savable]],
     given: Mapping[str, Any],
     folder: str | Path,
+    at: str = "",
 ) -> Any:
-    """Make a model again, and those inside it before; the folder is named in errors.
+    """Make a model again, and those inside it before; errors name the folder and where in it.
 
     ``kinds`` are the classes that a folder may name; for ``given`` see `Savable`.
     """
-    own = kinds[one_of(f"{folder}: kind", saved.kind, kinds, error=DataError)]
-    parts = {name: restore(part, kinds, given, folder) for name, part in saved.parts.items()}
-    with damage_named(folder):
+    own = kinds[one_of(f"{folder}: {at}kind", saved.kind, kinds, error=DataError)]
+    parts = {
+        name: restore(part, kinds, given, folder, f"{at}parts.{name}.")
+        for name, part in saved.parts.items()
+    }
+    with damage_named(folder, at):
         return own._restored(saved, parts, given)
 
 
 @contextmanager
-def damage_named(folder: str | Path) -> Iterator[None]:
+def damage_named(folder: str | Path, at: str = "") -> Iterator[None]:
     """Turn whatever unfit values raise into an error that names the folder."""
     try:
         yield
+    except DataError as error:
+        if str(folder) in str(error):
+            raise
+        raise DataError(f"{folder}: {RECORD}: {at}{error}; save the model again") from error
     except (VnError, OSError):
         raise
     except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
@@ -225,7 +236,7 @@ def _checked(folder: Path, content: Any) -> SavedModel:
             raise DataError(f"{folder}: {path.name} does not match {RECORD}; save the model again")
         return data
 
-    digest = content["arrays"]
+    check_record("arrays", digest := content.get("arrays"), str | None)
     # copies, because what safetensors gives cannot be written to
     arrays = {} if digest is None else read_arrays(read(ARRAYS, digest))
     return _undescribed(content, {name: np.array(value) for name, value in arrays.items()}, read)
@@ -245,15 +256,17 @@ def _undescribed(
     node: Mapping[str, Any],
     arrays: Mapping[str, NDArray[Any]],
     read: Callable[[str, str], bytes],
+    at: str = "model",
 ) -> SavedModel:
     """Undo `_described`."""
+    check_record(at, node, NODE)
     parts = {}
     for i, (name, part) in enumerate(node["parts"].items()):
         start = f"part{i}/"
         inside = {k.removeprefix(start): v for k, v in arrays.items() if k.startswith(start)}
-        parts[name] = _undescribed(part, inside, read)
+        parts[name] = _undescribed(part, inside, read, f"{at}.parts.{name}")
     return SavedModel(
-        str(node["kind"]),
+        node["kind"],
         unpack(node["record"]),
         {name: value for name, value in arrays.items() if not name.startswith("part")},
         {name: read(name, digest) for name, digest in node["files"].items()},

@@ -29,10 +29,11 @@ def read_json(folder: Path) -> Any:
 
 def format_of(record: Any) -> int | None:
     """Tell the version of the format of a record; None if it is not that of a model."""
-    if not isinstance(record, dict) or not isinstance(record.get("format"), int):
+    if not isinstance(record, dict) or type(number := record.get("format")) is not int:
         return None
-    ours = "vntransfer" in record or "vntransfer" in (record.get("versions") or ())
-    return int(record["format"]) if ours else None
+    versions = record.get("versions")
+    ours = "vntransfer" in record or (isinstance(versions, dict) and "vntransfer" in versions)
+    return number if ours else None
 
 
 def digest_of(name: str) -> str:

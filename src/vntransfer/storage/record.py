@@ -2,12 +2,22 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from math import isclose, isfinite
+from types import NoneType, UnionType
+from typing import Any, NewType, get_args, get_origin
 
 import numpy as np
 from numpy.typing import NDArray
 
+from vntransfer.errors import DataError
+
 PAIRS = "__pairs__"
+
+Score = NewType("Score", float)
+"""A number that may be infinite or NaN, such as an error that could not be measured."""
+
+Name = str | int | None
+"""Name of a domain; None: any."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +55,66 @@ def unpack(value: Any) -> Any:
     """Undo `pack`; what was a tuple or an array stays a list."""
     if isinstance(value, dict):
         if set(value) == {PAIRS}:
+            check_record(PAIRS, value[PAIRS], list[tuple[Name | float | list[Any], Any]])
             return {key: unpack(item) for key, item in value[PAIRS]}
         return {key: unpack(item) for key, item in value.items()}
     return [unpack(item) for item in value] if isinstance(value, list) else value
+
+
+def check_record(at: str, value: Any, kind: Any) -> None:
+    """Raise unless a plain value has a type; the error names where it stands in the record.
+
+    Types are those of Python with lists for tuples, dicts that name the keys that a dict must have,
+    and lists that hold the type of their items. Floats are finite.
+    """
+    inside, base = get_args(kind), get_origin(kind) or kind
+    if isinstance(kind, dict):
+        _require(at, value, isinstance(value, Mapping), "values by name")
+        for key, own in kind.items():
+            _require(f"{at}.{key}", "nothing", key in value, "a value")
+            check_record(f"{at}.{key}", value[key], own)
+    elif base is UnionType:
+        _require(at, value, any(_fits(value, own) for own in inside), _said(kind))
+    elif base is dict:
+        _require(at, value, isinstance(value, Mapping), "values by name")
+        for key, item in value.items():
+            check_record(f"{at}: name", key, inside[0])
+            check_record(f"{at}.{key!s:.60}", item, inside[1])
+    elif base in (list, tuple) or isinstance(kind, list):
+        inside, fixed = inside or kind, len(inside) if base is tuple else None
+        fine = isinstance(value, list | tuple) and fixed in (None, len(value))
+        _require(at, value, fine, "a list" if fixed is None else f"a list of {fixed}")
+        for i, item in enumerate(value):
+            check_record(f"{at}[{i}]", item, inside[i if fixed else 0])
+    elif kind in (float, Score):
+        fine = type(value) in (int, float) and (kind is Score or isfinite(value))
+        _require(at, value, fine, "a number" if kind is Score else "a finite number")
+    elif kind is not Any:
+        _require(at, value, type(value) is kind, _said(kind))
+
+
+def check_shares(at: str, shares: Mapping[str, float]) -> None:
+    """Raise unless weights are at least 0 and add up to 1."""
+    fine = min(shares.values(), default=-1) >= 0 and isclose(sum(shares.values()), 1, abs_tol=1e-6)
+    _require(at, dict(shares), fine, "weights that add up to 1")
+
+
+def _fits(value: Any, kind: Any) -> bool:
+    try:
+        check_record("", value, kind)
+    except DataError:
+        return False
+    return True
+
+
+def _require(at: str, value: Any, fine: bool, expected: str) -> None:
+    if not fine:
+        raise DataError(f"{at}: expected {expected}, got {value!r:.60}")
+
+
+def _said(kind: Any) -> str:
+    if get_origin(kind) is UnionType:
+        return " or ".join(map(_said, get_args(kind)))
+    said = {str: "text", int: "a whole number", bool: "true or false", float: "a finite number"}
+    said |= {NoneType: "null", dict: "values by name", list: "a list"}
+    return said[get_origin(kind) or kind]

@@ -183,6 +183,8 @@ class TableEncoder:
         made = cls(tuple(Field.from_json(own) for own in values))
         if not made.names:
             raise DataError("schema: damaged; no usable column")
+        if len({own.name for own in made.fields}) < len(made.fields):
+            raise DataError("schema: damaged; two columns have the same name")
         return made
 
 

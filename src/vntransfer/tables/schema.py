@@ -3,13 +3,14 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from itertools import chain
-from typing import Any, Literal, NamedTuple, NoReturn, Self, get_args
+from typing import Any, Literal, NamedTuple, NoReturn, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from vntransfer.checks import one_of
 from vntransfer.errors import DataError
+from vntransfer.storage.record import check_record
 from vntransfer.tables.columns import ISO, NUMERIC_DATE, Column
 from vntransfer.tables.options import ReadOptions
 
@@ -67,18 +68,27 @@ class Field:
     def from_json(cls, values: Mapping[str, Any]) -> Self:
         """Undo `as_json`, checking every value."""
         try:
-            lists = {key: tuple(values[key]) for key in ("categories", "others", "parts")}
-            field = cls(**{**values, **lists})
-            texts = field.name, field.note, *chain(*lists.values())
-            numbers, flags = (field.fill, field.low, field.high), (field.missing, field.day_first)
-            for kinds, own in (((str,), texts), ((int, float), numbers), ((bool,), flags)):
-                if wrong := [value for value in own if type(value) not in kinds]:
-                    raise TypeError(f"{wrong[0]!r} is of the wrong type")
-            if field.kind not in get_args(Kind) or not np.isfinite(numbers).all():
-                raise ValueError(f"kind {field.kind!r} or a number that is not finite")
-        except (TypeError, ValueError, KeyError) as error:
+            field = cls(**{**values, **{key: tuple(values[key]) for key in LISTS}})
+        except (TypeError, KeyError) as error:
             raise DataError(f"schema: damaged record of a column ({error})") from None
+        at = f"record.schema, column {field.name!r:.60}"
+        check_record(at, {**asdict(field), **{key: values[key] for key in LISTS}}, TYPES)
+        one_of(f"{at}: kind", field.kind, Kind, error=DataError)
+        for part in field.parts:
+            one_of(f"{at}: parts", part, ALL_PARTS, error=DataError)
+        if field.low > field.high:
+            raise DataError(f"{at}: low {field.low:g} is above high {field.high:g}")
         return field
+
+
+LISTS = ("categories", "others", "parts")
+TYPES = {
+    **dict.fromkeys(("name", "kind", "note"), str),
+    **dict.fromkeys(("fill", "low", "high"), float),
+    **dict.fromkeys(("missing", "day_first"), bool),
+    **dict.fromkeys(LISTS, list[str]),
+}
+"""Types of what is written of a column."""
 
 
 def almost_number(text: str) -> bool:

@@ -19,9 +19,9 @@ from vntransfer.continual.metrics import (
 )
 from vntransfer.continual.networks import dense
 from vntransfer.display import counted, data_frame, one_line, rounded, short
-from vntransfer.errors import ArgumentError
+from vntransfer.errors import ArgumentError, DataError
 from vntransfer.storage.folder import Savable
-from vntransfer.storage.record import SavedModel
+from vntransfer.storage.record import SavedModel, check_record
 from vntransfer.tables.columns import Column
 from vntransfer.tables.encoder import TableEncoder
 from vntransfer.tables.frame import read_frame
@@ -33,6 +33,14 @@ Floats = NDArray[np.float64]
 ARRAYS = ("center", "scale", "matrix", "initial")
 PLAIN = ("classes", "task", "response", "unit", "names", "method", "notes")
 """Attributes that are saved as arrays and as plain values."""
+
+RECORD = {
+    "sizes": list[int],
+    "unit": tuple[float, float],
+    **dict.fromkeys(("task", "response", "method"), str),
+    **dict.fromkeys(("classes", "names", "notes"), list[str]),
+}
+"""Types of what is saved."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,17 +217,33 @@ class ContinualModel(Savable):
         cls, saved: SavedModel, parts: Mapping[str, Any], given: Mapping[str, Any]
     ) -> Self:
         record, arrays = saved.record, saved.arrays
-        if record["classes"] and len(record["classes"]) != record["sizes"][-1]:
-            raise ValueError("classes")
+        check_record("record", record, RECORD)
+        encoder, sizes = TableEncoder.from_json(record["schema"]), record["sizes"]
+        tasks, shapes = len(record["names"]), {name: arrays[name].shape for name in ARRAYS}
+        expected = dict(
+            zip(ARRAYS, (*[(len(encoder.names),)] * 2, (tasks, tasks), (tasks,)), strict=True)
+        )
+        if shapes != expected or sizes[0] != len(encoder.names):
+            raise DataError(
+                f"record: schema, names and sizes do not fit the arrays (expected {expected}, got "
+                f"{shapes})"
+            )
+        if sizes[-1] != max(1, len(set(record["classes"]))):
+            raise DataError(f"record.classes: expected {sizes[-1]} different names")
+        if not {*sizes} <= {size for value in arrays.values() for size in value.shape}:
+            raise DataError(f"record.sizes: {sizes!r:.60} do not fit the arrays")
         net = dense(record["sizes"], generator=torch.Generator())
         own = {k: torch.from_numpy(v) for k, v in arrays.items() if k.startswith("net/")}
         net.load_state_dict({k.removeprefix("net/"): v for k, v in own.items()})
         mean, spread = map(float, record["unit"])
+        every = [mean, spread, *(value.sum() for value in arrays.values())]
+        if not np.isfinite(every).all() or spread <= 0 or (arrays["scale"] <= 0).any():
+            raise DataError("record.unit, arrays: numbers that are not finite, or scales of 0")
         others: dict[str, Any] = {name: arrays[name] for name in ARRAYS}
-        others |= {name: str(record[name]) for name in ("task", "response", "method")}
-        others |= {name: tuple(map(str, record[name])) for name in ("classes", "names", "notes")}
+        others |= {name: record[name] for name in ("task", "response", "method")}
+        others |= {name: tuple(record[name]) for name in ("classes", "names", "notes")}
         return cls(
-            encoder=TableEncoder.from_json(record["schema"]),
+            encoder=encoder,
             read_options=ReadOptions.from_json(record.get("reading", {})),
             net=net.eval(),
             unit=(mean, spread),

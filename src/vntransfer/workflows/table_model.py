@@ -13,7 +13,7 @@ from vntransfer.checks import names as check_names
 from vntransfer.display import listed, one_line, plus_minus, rounded, short
 from vntransfer.errors import DataError
 from vntransfer.storage.folder import Savable
-from vntransfer.storage.record import SavedModel
+from vntransfer.storage.record import SavedModel, Score, check_record
 from vntransfer.tables.columns import Column
 from vntransfer.tables.encoder import TableEncoder
 from vntransfer.tables.frame import read_frame
@@ -23,6 +23,22 @@ from vntransfer.workflows.prediction_intervals import Calibration, check_level
 from vntransfer.workflows.predictions import Answers, later_options
 from vntransfer.workflows.predictions import Predictions as Predictions
 from vntransfer.workflows.target_fit import TargetOutcome
+
+OUTCOME = {
+    "rows": int,
+    "shares": dict[str, float],
+    "source_weights": dict[str, float],
+    "errors": dict[str, dict[str, Score]],
+    "warnings": list[str],
+    **dict.fromkeys(("target", "method", "reason"), str),
+}
+RECORD = {
+    "names": tuple[str, str],
+    "outcomes": [OUTCOME],
+    "provenance": dict[str, Any],
+    "notes": list[str],
+}
+"""Types of what is saved."""
 
 SHOWN = 10
 """Targets that a summary names."""
@@ -206,11 +222,25 @@ class TableModel(Savable):
         cls, saved: SavedModel, parts: Mapping[str, Any], given: Mapping[str, Any]
     ) -> Self:
         record, arrays = saved.record, saved.arrays
-        domain, response = map(str, record["names"])
+        check_record("record", record, RECORD)
+        encoder, n = TableEncoder.from_json(record["schema"]), len(record["outcomes"])
+        for name, part in parts.items():
+            if part.n_features_in_ != len(encoder.names):
+                raise DataError(
+                    f"record.schema: {len(encoder.names)} columns of numbers, and the estimator of "
+                    f"{name!r} takes {part.n_features_in_}"
+                )
+        if not parts or [own["target"] for own in record["outcomes"]] != list(parts):
+            raise DataError(f"record.outcomes: expected those of {list(parts)!r:.80}, got {n}")
+        for i, own in enumerate(record["outcomes"]):
+            known = [arrays.get(f"{what}/{i}", np.zeros(0)) for what in ("errors", "weights")]
+            sizes = {value.size if np.isfinite(value).all() else -1 for value in known}
+            if len(sizes) > 1 or min(sizes) < bool(own["errors"]):
+                raise DataError(f"arrays: errors/{i}, of held-out sources, are missing or unfit")
         outcomes = zip(parts, record["outcomes"], strict=True)
         return cls(
-            TableEncoder.from_json(record["schema"]),
-            (domain, response),
+            encoder,
+            tuple(record["names"]),
             parts,
             {n: TargetOutcome(**{**v, "warnings": tuple(v["warnings"])}) for n, v in outcomes},
             {
@@ -219,7 +249,7 @@ class TableModel(Savable):
                 if f"errors/{i}" in arrays
             },
             dict(record["provenance"]),
-            tuple(map(str, record["notes"])),
+            tuple(record["notes"]),
             ReadOptions.from_json(record.get("reading", {})),
         )
 
