@@ -116,4 +116,4 @@ def growth_picture(panels: Mapping[str, Curves], measured: str, path: Path) -> N
         )
         for varied, some in panels.items()
     ]
-    write_picture(Panels(charts, share=False), f"{measured}, against sizes", path)
+    write_picture(Panels(charts, share=False), f"{measured}, against sizes", path, overwrite=True)

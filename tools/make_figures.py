@@ -50,7 +50,7 @@ def draw_ridge() -> None:
     series.append(Series("ridge='auto'", [1e-3, 1e-3], ends, color=MUTED, marks=False))
     x = Axis("ridge / mean eigenvalue of the feature covariance", log=True)
     chart = Lines(series, x, Axis("√J of two noisy linear responses", log=True))
-    write_picture(chart, "√J against the ridge", IMAGES / "ridge.svg")
+    write_picture(chart, "√J against the ridge", IMAGES / "ridge.svg", overwrite=True)
 
 
 def draw_results() -> None:

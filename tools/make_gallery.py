@@ -143,7 +143,7 @@ def main() -> None:
     IMAGES.mkdir(parents=True, exist_ok=True)
     for code, (name, chart) in zip(codes, DRAWN.items(), strict=True):
         run([code], names)
-        write_picture(chart(names), name, IMAGES / f"{name}.svg")
+        write_picture(chart(names), name, IMAGES / f"{name}.svg", overwrite=True)
     print(f"wrote {len(DRAWN)} pictures to {IMAGES.relative_to(ROOT)}")
 
 

@@ -158,7 +158,8 @@ def draw_landmine(domains: Domains, terrain: Mapping[str, str]) -> str:
         title = f"a = {a:g}: {share:.0%} on the target's own terrain"
         sides: dict[str, Any] = {"row_label": "target field", "column_label": "source field"}
         charts.append(Heatmap(fields, fields, table, title, label="weight", low=0.0, **sides))
-    write_picture(Panels(charts), "Weights of all fields", DOCS / "img" / "landmine_weights.svg")
+    place = DOCS / "img" / "landmine_weights.svg"
+    write_picture(Panels(charts), "Weights of all fields", place, overwrite=True)
     return "; ".join(said) + f" (pooling: {even:.0%})."
 
 

@@ -11,7 +11,7 @@ from helpers.towns import towns, write
 from vntransfer import TableModel, adapt, load
 from vntransfer.errors import ArgumentError, DataError, DomainError
 from vntransfer.workflows import predict
-from vntransfer.workflows.adapt_page import write_page
+from vntransfer.workflows.adapt_page import make_page
 from vntransfer.workflows.load import load_predictor
 from vntransfer.workflows.predict import WriteOptions, predict_file
 from vntransfer.workflows.prediction_intervals import Calibration
@@ -257,7 +257,7 @@ def test_page_shows_and_escapes(tmp_path: Path) -> None:
     table = towns()
     table["town"] = [evil if t == "north" else t for t in table["town"]]
     found = adapt({**table, evil: ["a", "b", "c", "d", "e"] * 25}, **QUICK)
-    text = write_page(found, tmp_path / "page.html").read_text(encoding="utf-8")
+    text = make_page(found).html()
     assert evil not in text
     assert "&lt;script&gt;alert(1)" in text
     for part in ("Weights of the sources", "Errors on held-out sources", "What became of them"):

@@ -147,7 +147,8 @@ def test_example_is_small_and_can_be_copied(tmp_path: Path) -> None:
     assert place.read_bytes() == example_table().read_bytes()
     again = vnt("example", place)
     assert again.exit_code == 2
-    assert "is there already" in again.stderr
+    assert "houses.csv exists already" in again.stderr
+    assert vnt("example", place, "--overwrite").exit_code == 0
 
 
 @pytest.mark.parametrize("name", BAD)
@@ -203,7 +204,7 @@ def test_outputs_that_cannot_be(command: str, tmp_path: Path) -> None:
     for options, message in (
         (["--out", path], "name another file"),
         (["--out", tmp_path], "name a file"),
-        (["--out", path / "page.csv"], "folder"),
+        (["--out", path / ("page.csv" if command == "predict" else "page.html")], "folder"),
         (["--delimiter", ";;"], "delimiter: "),
     ):
         done = run(*options)

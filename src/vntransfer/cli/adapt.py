@@ -11,6 +11,7 @@ from vntransfer.cli.common import (
     Features,
     File,
     Out,
+    Overwrite,
     Response,
     Save,
     Seed,
@@ -49,6 +50,7 @@ def command(
     ] = False,
     save: Save = None,
     out: Out = None,
+    overwrite: Overwrite = False,
     compare: Annotated[
         bool, typer.Option("--compare/--no-compare", help="Judge boosting and source-only too.")
     ] = True,
@@ -64,7 +66,7 @@ def command(
     from vntransfer.cli import common
 
     with plain_errors():
-        from vntransfer.storage.places import check_file, check_place
+        from vntransfer.storage.places import PAGES, check_file, check_place
         from vntransfer.tables.files import expand
         from vntransfer.tables.problem import TableColumns, read_problem
         from vntransfer.workflows.adapt import fit_problem
@@ -72,7 +74,7 @@ def command(
 
         check_method(method)
         if out is not None:
-            check_file(out, expand(file), save)
+            check_file("out", out, PAGES, expand(file), save, overwrite=overwrite)
         if save is not None:
             check_place(save)
             check_savable(method)
@@ -97,7 +99,7 @@ def command(
         if save is not None:
             model.save(save)
         if out is not None:
-            model.to_page(out)
+            model.to_page(out, overwrite=overwrite)
         for outcome in model.outcomes.values():
             show(outcome, model, screen)
         common.print_outputs(screen, save, out)

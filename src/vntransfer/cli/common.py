@@ -46,6 +46,9 @@ Save = Annotated[
     Path | None, typer.Option("--save", help="Folder for what was learned, for `vnt predict`.")
 ]
 Out = Annotated[Path | None, typer.Option("--out", "-o", help="Write everything as an HTML page.")]
+Overwrite = Annotated[
+    bool, typer.Option("--overwrite", help="Replace existing files that are not pages of ours.")
+]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Same seed, same numbers.")]
 
 

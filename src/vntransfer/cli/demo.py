@@ -1,11 +1,15 @@
 """``vnt demo``: the main job on the embedded table, in less than a minute of computing."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vntransfer.cli.common import console, plain_errors, progress
+from vntransfer.cli.common import Overwrite, console, plain_errors, progress
+
+if TYPE_CHECKING:
+    from vntransfer.pages import Page
+    from vntransfer.relations import Relation
 
 TARGET = "Saltby"
 """The town of the embedded table whose prices were withheld."""
@@ -15,6 +19,7 @@ def command(
     out: Annotated[Path, typer.Option(help="Folder for pages, model and predictions.")] = Path(
         "vnt-demo"
     ),
+    overwrite: Overwrite = False,
     seed: Annotated[int, typer.Option(min=0, help="Same seed, same numbers.")] = 0,
 ) -> None:
     """Relate, adapt, predict and learn on an embedded table of houses in seven towns.
@@ -24,20 +29,25 @@ def command(
     withheld prices are embedded too, so the expected error stands beside the actual one.
     """
     with plain_errors():
-        out.mkdir(parents=True, exist_ok=True)
+        from vntransfer.storage.places import PAGES, TABLES, check_file, check_place
+
+        for name in ("relate.html", "adapt.html", "learn.html"):
+            check_file("out", out / name, PAGES, overwrite=overwrite)
+        check_file("out", out / "predicted.csv", TABLES, overwrite=overwrite)
+        check_place(out / "model")
         screen = console()
         screen.rule("1. Relate: which towns behave alike?", align="left")
-        pages = [_relate(out / "relate.html", seed)]
+        pages = [_relate(seed).to_page(out / "relate.html", overwrite=overwrite)]
         screen.rule(f"2. Adapt: what do houses in {TARGET} cost?", align="left")
-        pages.append(_adapt_and_predict(out, seed))
+        pages.append(_adapt_and_predict(out, overwrite, seed))
         screen.rule("4. Learn: one network, town after town", align="left")
-        pages.append(_learn(out / "learn.html", seed))
+        pages.append(_learn(seed).write(out / "learn.html", overwrite=overwrite))
         screen.rule("Pages", align="left")
         for page in pages:
             screen.print(str(page.resolve()))
 
 
-def _relate(page: Path, seed: int) -> Path:
+def _relate(seed: int) -> "Relation":
     from vntransfer.cli.relate import show
     from vntransfer.tables.example import example_table
     from vntransfer.workflows.relate import relate
@@ -47,14 +57,14 @@ def _relate(page: Path, seed: int) -> Path:
             example_table(), domain="town", response="price", random_state=seed, progress=report
         )
     show(found, console(), [TARGET])
-    return found.to_page(page)
+    return found
 
 
-def _adapt_and_predict(out: Path, seed: int) -> Path:
+def _adapt_and_predict(out: Path, overwrite: bool, seed: int) -> Path:
     from vntransfer.cli.adapt import show
     from vntransfer.tables.example import example_table
     from vntransfer.workflows.adapt import adapt
-    from vntransfer.workflows.predict import predict_file
+    from vntransfer.workflows.predict import WriteOptions, predict_file
 
     with progress() as moved:
         model = adapt(
@@ -71,22 +81,23 @@ def _adapt_and_predict(out: Path, seed: int) -> Path:
     model.save(out / "model")
     screen.rule(f"3. Predict: the withheld prices of {TARGET}", align="left")
     answers = example_table("answers")
-    done = predict_file(model, answers, out / "predicted.csv", target=TARGET)
+    written = WriteOptions(overwrite=overwrite)
+    done = predict_file(model, answers, out / "predicted.csv", target=TARGET, write_options=written)
     mean, spread = outcome.expected()
     screen.print(f"{done.rows} rows: {out / 'predicted.csv'}; model: {out / 'model'}")
     screen.print(
         f"Expected error {mean:.1f} ± {spread:.1f} thousand; actual {done.error:.1f}. "
         f"{done.covered:.0%} of the prices lie inside the 90 % intervals.\n"
     )
-    return model.to_page(out / "adapt.html")
+    return model.to_page(out / "adapt.html", overwrite=overwrite)
 
 
-def _learn(page: Path, seed: int) -> Path:
+def _learn(seed: int) -> "Page":
     from vntransfer.cli.learn import show
     from vntransfer.tables.example import example_table
     from vntransfer.workflows.continual_model import ContinualModel
     from vntransfer.workflows.learn import learn_tasks
-    from vntransfer.workflows.learn_page import write_page
+    from vntransfer.workflows.learn_page import make_page
 
     models: dict[str, ContinualModel] = {}
     with progress() as report:
@@ -101,4 +112,4 @@ def _learn(page: Path, seed: int) -> Path:
                 progress=report,
             )
     show(models, "covp", console())
-    return write_page(models, "covp", page)
+    return make_page(models, "covp")

@@ -1,13 +1,11 @@
 """``vnt example``: a copy of the small table that comes with the package."""
 
-import shutil
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from vntransfer.cli.common import plain_errors
-from vntransfer.errors import ArgumentError
+from vntransfer.cli.common import Overwrite, plain_errors
 
 
 def command(
@@ -17,14 +15,16 @@ def command(
     answers: Annotated[
         bool, typer.Option("--answers", help="Saltby's rows with the prices that were withheld.")
     ] = False,
+    overwrite: Overwrite = False,
 ) -> None:
     """Copy a small table to try things on: invented houses in seven towns, one without prices."""
+    from vntransfer.storage.files import atomic_write
+    from vntransfer.storage.places import check_file
     from vntransfer.tables.example import example_table
 
     with plain_errors():
-        if file.exists():
-            raise ArgumentError(f"FILE: {file} is there already; name another place")
-        file.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(example_table("answers" if answers else "houses"), file)
+        check_file("FILE", file, (".csv",), overwrite=overwrite)
+        with atomic_write(file) as copy:
+            copy.write(example_table("answers" if answers else "houses").read_bytes())
         rows = "Saltby's prices" if answers else "Saltby has no prices"
         typer.echo(f"{file}: columns town (domain), price (response); {rows}")

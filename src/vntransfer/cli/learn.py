@@ -10,6 +10,7 @@ from vntransfer.cli.common import (
     Features,
     File,
     Out,
+    Overwrite,
     Response,
     Save,
     Seed,
@@ -48,6 +49,7 @@ def command(
     category: Category = None,
     save: Save = None,
     out: Out = None,
+    overwrite: Overwrite = False,
     seed: Seed = 0,
     *,
     read_options: "ReadOptions",
@@ -56,17 +58,17 @@ def command(
     from vntransfer.cli import common
 
     with plain_errors():
-        from vntransfer.storage.places import check_file, check_place
+        from vntransfer.storage.places import PAGES, check_file, check_place
         from vntransfer.tables.files import expand
         from vntransfer.tables.problem import TableColumns
         from vntransfer.workflows.learn import check_options, learn_tasks
-        from vntransfer.workflows.learn_page import write_page
+        from vntransfer.workflows.learn_page import make_page
 
         names = dict.fromkeys((method, *(split(compare) or ())))
         for name in names:
             check_options(name, kind, order, held_out)
         if out is not None:
-            check_file(out, expand(file), save)
+            check_file("out", out, PAGES, expand(file), save, overwrite=overwrite)
         if save is not None:
             check_place(save)
         columns = TableColumns(task, response, split(features), drop or (), category or ())
@@ -94,7 +96,7 @@ def command(
         if save is not None:
             own.save(save)
         if out is not None:
-            write_page(models, method, out)
+            make_page(models, method).write(out, overwrite=overwrite)
         screen = common.console()
         common.print_columns(screen, own.encoder.summary(), own.notes)
         show(models, method, screen)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vntransfer.cli.common import File, plain_errors, progress, with_read_options
+from vntransfer.cli.common import File, Overwrite, plain_errors, progress, with_read_options
 
 if TYPE_CHECKING:
     from vntransfer.tables.options import ReadOptions
@@ -38,16 +38,20 @@ def command(
         bool,
         typer.Option("--escape-formulas", help="Make texts such as =1+1 harmless in spreadsheets."),
     ] = False,
+    overwrite: Overwrite = False,
     *,
     read_options: "ReadOptions",
 ) -> None:
     """Predict the rows of a table, piece by piece; columns are matched by name."""
     with plain_errors():
+        from vntransfer.storage.places import TABLES, check_file
+        from vntransfer.tables.files import expand
         from vntransfer.workflows.load import load_predictor
         from vntransfer.workflows.predict import WriteOptions, predict_file
 
-        model = load_predictor(folder)
         place = out or file.with_name(f"{_ENDING.sub('', file.name)}.predicted.csv")
+        check_file("out", place, TABLES, expand(file), overwrite=overwrite)
+        model = load_predictor(folder)
         with progress() as report:
             done = predict_file(
                 model,
@@ -56,7 +60,7 @@ def command(
                 target=target or None,
                 level=level,
                 read_options=read_options,
-                write_options=WriteOptions(not only, escape_formulas),
+                write_options=WriteOptions(not only, escape_formulas, overwrite),
                 progress=report,
             )
         for note in (*done.notes, *done.findings.lines()):

@@ -11,6 +11,7 @@ from vntransfer.cli.common import (
     Drop,
     Features,
     Out,
+    Overwrite,
     Seed,
     console,
     plain_errors,
@@ -58,6 +59,7 @@ def command(
         int | None, typer.Option("--resamples", min=19, help="Per pair; default: enough.")
     ] = None,
     out: Out = None,
+    overwrite: Overwrite = False,
     seed: Seed = 0,
     engine: Annotated[
         str, typer.Option("--engine", help="'local', or 'dask' for many files on workers.")
@@ -74,12 +76,12 @@ def command(
     empty everywhere is compared by its features alone.
     """
     with plain_errors():
-        from vntransfer.storage.places import check_file
+        from vntransfer.storage.places import PAGES, check_file
         from vntransfer.tables.files import expand
         from vntransfer.workflows.relate import relate
 
         if out is not None:
-            check_file(out, expand(files))
+            check_file("out", out, PAGES, expand(files), overwrite=overwrite)
         with progress() as report:
             found = relate(
                 files,
@@ -100,7 +102,7 @@ def command(
         for name in target or ():
             found.at(name)
         if out is not None:
-            found.to_page(out)
+            found.to_page(out, overwrite=overwrite)
         show(found, console(), target or list(found.names))
         if out is not None:
             typer.echo(f"\npage: {out}")

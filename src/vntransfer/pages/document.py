@@ -14,6 +14,7 @@ from vntransfer.pages.charts import Chart
 from vntransfer.pages.figure import figure
 from vntransfer.pages.table import NOTES, Value, html_table
 from vntransfer.storage.files import atomic_write
+from vntransfer.storage.places import GENERATOR, PAGES, check_file
 
 LONG = 25
 """Rows from which on a table scrolls in its own box."""
@@ -146,6 +147,7 @@ class Page:
         lead = f'<p class="lead">{escape(self.lead)}</p>' if self.lead else ""
         return (
             '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+            f'<meta name="generator" content="{GENERATOR}">'
             f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
             '<meta name="viewport" content="width=device-width, initial-scale=1">'
             f'<meta name="color-scheme" content="light dark"><title>{title}</title>'
@@ -160,8 +162,12 @@ class Page:
             f"<script>{script}</script></body></html>\n"
         )
 
-    def write(self, path: str | Path) -> Path:
-        """Write the page, whole or not at all, and return its path."""
+    def write(self, path: str | Path, *, overwrite: bool = False) -> Path:
+        """Write the page, whole or not at all, and return its path.
+
+        An existing file is replaced if it is a page of ours, or to ``overwrite`` it.
+        """
+        check_file("path", path, PAGES, overwrite=overwrite)
         text = self.html()
         with atomic_write(path, "w") as file:
             file.write(text)

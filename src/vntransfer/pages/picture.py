@@ -14,6 +14,7 @@ from vntransfer.pages.figure import common_scale, legend_entries
 from vntransfer.pages.layout import panels
 from vntransfer.pages.svg import coordinate, tag, text, text_width
 from vntransfer.storage.files import atomic_write
+from vntransfer.storage.places import GENERATOR, PICTURES, check_file
 
 WIDEST = 960.0
 """Width that panels are set side by side in, unless the chart says how many."""
@@ -47,14 +48,23 @@ def picture(chart: Chart, title: str) -> str:
     ground = tag("rect", width="100%", height="100%", class_="ground")
     head = f"<title>{escape(title)}</title><desc>{escape(summary(chart))}</desc>"
     inner = f"{head}<style>{_style()}</style>{ground}{''.join(parts)}"
-    names = {"xmlns": "http://www.w3.org/2000/svg", "role": "img"}
+    names = {"xmlns": "http://www.w3.org/2000/svg", "role": "img", "data_generator": GENERATOR}
     return tag("svg", inner, viewBox=f"0 0 {' '.join(size.values())}", **size, **names) + "\n"
 
 
-def write_picture(chart: Chart, title: str, path: str | Path) -> Path:
-    """Write the SVG of a chart, whole or not at all, and return its path."""
+def write_picture(chart: Chart, title: str, path: str | Path, *, overwrite: bool = False) -> Path:
+    """Write the SVG of a chart; see `write_svg`."""
+    return write_svg(picture(chart, title), path, overwrite=overwrite)
+
+
+def write_svg(content: str, path: str | Path, *, overwrite: bool = False) -> Path:
+    """Write an SVG file, whole or not at all, and return its path.
+
+    An existing file is replaced if it is a picture of ours, or to ``overwrite`` it.
+    """
+    check_file("path", path, PICTURES, overwrite=overwrite)
     with atomic_write(path, "w") as file:
-        file.write(picture(chart, title))
+        file.write(content)
     return Path(path)
 
 

@@ -1,7 +1,5 @@
 """The result as one HTML page."""
 
-from pathlib import Path
-
 import numpy as np
 
 from vntransfer._version import __version__
@@ -26,8 +24,8 @@ VERDICTS = {
 """Words and tone for the marks of `Relation.mark`."""
 
 
-def write(found: Relation, path: Path, title: str) -> Path:
-    """Write the page; see `Relation.to_page`."""
+def make_page(found: Relation, title: str) -> Page:
+    """Make the page; see `Relation.to_page`."""
     own = found.settings
     page = Page(
         title,
@@ -46,7 +44,7 @@ def write(found: Relation, path: Path, title: str) -> Path:
     _rankings(found, page)
     _places(found, page)
     page.section("What the numbers mean").text(*explanation(found))
-    return page.write(path)
+    return page
 
 
 def _answer(found: Relation, page: Page) -> None:

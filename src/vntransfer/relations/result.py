@@ -306,16 +306,24 @@ class Relation:
         axes.set_title("≠: different relation at 5 %")
         return axes
 
-    def to_page(self, path: str | Path, *, title: str = "Which places behave alike") -> Path:
+    def to_page(
+        self,
+        path: str | Path,
+        *,
+        title: str = "Which places behave alike",
+        overwrite: bool = False,
+    ) -> Path:
         """Write the result as one HTML file that needs nothing else.
 
         Parameters
         ----------
         path
-            Of the file.
+            Of the file, which ends in .html or .htm.
         title
             Of the page.
+        overwrite
+            Whether to replace an existing file that is not a page of ours.
         """
-        from vntransfer.relations._page import write
+        from vntransfer.relations._page import make_page
 
-        return write(self, Path(path), title)
+        return make_page(self, title).write(path, overwrite=overwrite)

@@ -1,5 +1,6 @@
 """Files written whole or not at all, and their hashes."""
 
+import errno
 import hashlib
 import os
 import secrets
@@ -13,6 +14,8 @@ import numpy as np
 
 EXPANDED, RATIO = 256 * 2**20, 200
 """Bytes that packed data may always expand to, and how many times its size beyond that."""
+
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 @contextmanager
@@ -33,7 +36,7 @@ def atomic_write(path: str | Path, mode: str = "wb") -> Iterator[IO[Any]]:
     ...     Path(folder, "new", "a.txt").read_text()
     'whole'
     """
-    path = Path(path)
+    path = Path(os.path.realpath(path))  # a link stays: what it leads to is replaced
     make_folder(path.parent)
     text: dict[str, Any] = {} if "b" in mode else {"encoding": "utf-8", "newline": "\n"}
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
@@ -45,8 +48,10 @@ def atomic_write(path: str | Path, mode: str = "wb") -> Iterator[IO[Any]]:
                 os.chmod(temporary, stat.S_IMODE(path.stat().st_mode))
             os.fsync(file.fileno())
         os.replace(temporary, path)
-    except BaseException:
+    except BaseException as error:
         temporary.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.errno in _FULL:  # which does not say what for
+            error.filename = str(path)
         raise
     _sync(path.parent)
 

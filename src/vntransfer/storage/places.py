@@ -3,13 +3,21 @@
 import json
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from vntransfer.errors import ArgumentError
 
 RECORD = "model.json"
+
+PAGES, TABLES, PICTURES = (".html", ".htm"), (".csv", ".parquet", ".pq"), (".svg",)
+"""Endings of files that are written."""
+
+GENERATOR = "vntransfer"
+"""What a page names as its generator, and an SVG file in ``data-generator``."""
+
+_MARK = re.compile(rf'(name="generator" content|data-generator)="{GENERATOR}"'.encode())
 
 _NAMED = re.compile(r"model-([0-9a-f]{16})\.\w+")
 _FILES = re.compile(rf"model\.json|{_NAMED.pattern}|\.model[.-].+\.tmp")
@@ -82,32 +90,59 @@ def check_place(folder: str | Path) -> None:
 
 
 def check_file(
-    out: str | Path, tables: Iterable[str | Path] = (), folder: str | Path | None = None
+    option: str,
+    out: str | Path,
+    endings: Sequence[str],
+    tables: Iterable[str | Path] = (),
+    folder: str | Path | None = None,
+    *,
+    overwrite: bool = False,
 ) -> None:
-    """Raise if a file cannot be written, or would replace a table: better before than after.
+    """Raise unless a file can be written that replaces nothing of others: better before than after.
 
-    ``tables`` are what is read; in the ``folder`` of a model there may be no other file.
+    ``tables`` are what is read; the ``folder`` of a model holds no other file. An existing file is
+    replaced if it is a page or a picture of ours, or to ``overwrite`` it.
     """
     out = Path(out)
+    real = Path(os.path.realpath(out))
     if out.is_dir():
-        raise ArgumentError(f"out: {out} is a folder; name a file")
-    if out.exists() and not out.is_file():
-        raise ArgumentError(f"out: {out} is not a regular file; name another")
-    if folder is not None and Path(folder).resolve() in out.resolve().parents:
-        raise ArgumentError(f"out: {out} would lie in the folder of the model; name another place")
-    _check_above("out", out)
+        raise ArgumentError(f"{option}: {out} is a folder; name a file")
+    if real.is_symlink() or (out.exists() and not out.is_file()):
+        raise ArgumentError(f"{option}: {out} is not a regular file; name another")
     if out.exists() and any(Path(own).exists() and out.samefile(own) for own in tables):
-        raise ArgumentError(f"out: {out} is the table that is read; name another file")
+        raise ArgumentError(f"{option}: {out} is the table that is read; name another file")
+    if out.suffix.lower() not in endings:
+        ends = " or ".join(endings[:2])
+        raise ArgumentError(f"{option}: expected a name that ends in {ends}, got {out}")
+    if folder is not None:
+        model = Path(os.path.realpath(folder))
+        if model in (real, *real.parents) or real in model.parents:
+            raise ArgumentError(
+                f"{option}: {out} would lie in the folder of the model; name another place"
+            )
+    _check_above(option, out)
+    if out.exists() and not overwrite and not _marked(out):
+        raise ArgumentError(
+            f"{option}: {out} exists already and would be replaced; name another file, or replace "
+            f"it with --overwrite (overwrite=True)"
+        )
+
+
+def _marked(file: Path) -> bool:
+    """Whether a file says that it is a page or a picture of ours."""
+    with file.open("rb") as opened:
+        return _MARK.search(opened.read(2048)) is not None
 
 
 def _check_above(what: str, path: Path) -> None:
-    for own in path.resolve().parents:
+    real = Path(os.path.realpath(path))  # links are followed
+    for own in real.parents:
         if format_of(read_json(own)) is not None:
             raise ArgumentError(
                 f"{what}: {path} would lie in {own}, the folder of a model, which may hold nothing "
                 f"else; name another place"
             )
-    above = next(folder for folder in path.absolute().parents if folder.exists())
+    above = next(folder for folder in real.parents if folder.exists())
     if not above.is_dir() or not os.access(above, os.W_OK):
         raise ArgumentError(
             f"{what}: {path} cannot be written, {above} is not a folder that one can write into"

@@ -1,7 +1,5 @@
 """What `adapt` found, as a page."""
 
-from pathlib import Path
-
 import numpy as np
 
 from vntransfer._version import __version__
@@ -12,8 +10,8 @@ from vntransfer.workflows.target_fit import CONSTANT, TargetOutcome
 LEVELS = (0.5, 0.8, 0.9, 0.95)
 
 
-def write_page(model: TableModel, path: str | Path) -> Path:
-    """Write weights, errors on held-out sources and the treatment of columns as an HTML page."""
+def make_page(model: TableModel) -> Page:
+    """Show weights, errors on held-out sources and the treatment of columns as an HTML page."""
     domain, response = model.names
     shown = ", ".join(model.targets)
     page = Page(
@@ -33,7 +31,7 @@ def write_page(model: TableModel, path: str | Path) -> Path:
     for note in model.notes:
         part.note(note)
     part.table(("column", "kind", "treatment"), model.encoder.summary(), "What became of them")
-    return page.write(path)
+    return page
 
 
 def _target(page: Page, model: TableModel, outcome: TargetOutcome) -> None:

@@ -1,15 +1,14 @@
 """What was learned and forgotten, as a page."""
 
 from collections.abc import Mapping
-from pathlib import Path
 
 from vntransfer._version import __version__
 from vntransfer.pages import Axis, Heatmap, Lines, Page, Series
 from vntransfer.workflows.continual_model import ContinualModel
 
 
-def write_page(models: Mapping[str, ContinualModel], method: str, path: str | Path) -> Path:
-    """Write curves and summaries of methods that learned the same tasks, and one's matrix."""
+def make_page(models: Mapping[str, ContinualModel], method: str) -> Page:
+    """Show curves and summaries of methods that learned the same tasks, and one's matrix."""
     own = models[method]
     page = Page(
         f"{own.response}: {len(own.names)} tasks, one after another",
@@ -51,4 +50,4 @@ def write_page(models: Mapping[str, ContinualModel], method: str, path: str | Pa
     for note in own.notes:
         part.note(note)
     part.table(("column", "kind", "treatment"), own.encoder.summary(), "What became of them")
-    return page.write(path)
+    return page

@@ -14,7 +14,7 @@ from vntransfer.checks import Names
 from vntransfer.errors import ArgumentError, DataError
 from vntransfer.progress import Progress, silent
 from vntransfer.storage.files import atomic_write
-from vntransfer.storage.places import check_file
+from vntransfer.storage.places import TABLES, check_file
 from vntransfer.tables.columns import MISSING, Column, Frame
 from vntransfer.tables.encoder import Findings
 from vntransfer.tables.files import CHUNK, chunks, expand, is_parquet, open_table
@@ -93,6 +93,7 @@ class WriteOptions:
 
     columns: bool = True  # whether the table's own columns are written too
     escape_formulas: bool = False  # csv: an apostrophe before what a spreadsheet would run
+    overwrite: bool = False  # whether an existing file is replaced
 
 
 def predict_file(
@@ -115,7 +116,8 @@ def predict_file(
     path
         A csv or parquet file.
     out
-        A csv or parquet file, written whole or not at all; None: nothing is written.
+        A csv or parquet file, written whole or not at all; None: nothing is written. An existing
+        file is replaced only if the ``write_options`` say so.
     target
         Which one all rows are of; several: the column of places says which of them each row is
         of. None: the only one, or any of the model's.
@@ -132,10 +134,10 @@ def predict_file(
     file, *more = expand(path)
     if more:
         raise ArgumentError(f"path: {1 + len(more)} files, such as {more[0]}; predict one by one")
+    columns, escape_formulas, overwrite = astuple(write_options or WriteOptions())
     if out is not None:
-        check_file(out, [file])
+        check_file("out", out, TABLES, [file], overwrite=overwrite)
     options = later_options(model.read_options, read_options)
-    columns, escape_formulas = astuple(write_options or WriteOptions())
     with open_table(file, options) as table:
         done = Written(notes=[*table.notes, *model.check(table.names, target)])
         if not is_parquet(file):
@@ -248,11 +250,9 @@ def _writer(
             writer.writerow(_escaped(Column.of_texts(names)) if escape else names)
             decimal = options.decimal or "."
             yield lambda columns: writer.writerows(_cells(columns, decimal, escape))
-    elif is_parquet(out):
+    else:
         with atomic_write(out) as binary, _Parquet(binary, names) as parquet:
             yield parquet.write
-    else:
-        raise ArgumentError(f"out: {out} should end in .csv or .parquet")
 
 
 def _cells(columns: Any, decimal: str, escape: bool) -> Iterator[tuple[str, ...]]:

@@ -195,11 +195,14 @@ class TableModel(Savable):
             if len(own := np.flatnonzero(places == name)):
                 yield name, own
 
-    def to_page(self, path: str | Path) -> Path:
-        """Write a page: weights of the sources, expected error, candidates, columns."""
-        from vntransfer.workflows.adapt_page import write_page
+    def to_page(self, path: str | Path, *, overwrite: bool = False) -> Path:
+        """Write a page: weights of the sources, expected error, candidates, columns.
 
-        return write_page(self, path)
+        An existing file is replaced if it is a page of ours, or to ``overwrite`` it.
+        """
+        from vntransfer.workflows.adapt_page import make_page
+
+        return make_page(self).write(path, overwrite=overwrite)
 
     def _saved(self) -> SavedModel:
         arrays: dict[str, NDArray[Any]] = {}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from vntransfer.checks import one_of
-from vntransfer.cli.common import FAILED, signals_as_exit_codes, split
+from vntransfer.cli.common import FAILED, Overwrite, signals_as_exit_codes, split
 from vntransfer.errors import ArgumentError
 from vntransfer_lab.errors import PresetError
 
@@ -183,6 +183,7 @@ def report(
     figures: Annotated[
         Path | None, typer.Option(help="Also draw the figures into this folder, as SVG.")
     ] = None,
+    overwrite: Overwrite = False,
     times: Annotated[bool, typer.Option("--times", help="Add how long the cells took.")] = False,
     baseline: Annotated[
         str, typer.Option(help="Test against this method instead of the preset's.")
@@ -201,7 +202,7 @@ def report(
     if form == "html":
         from vntransfer_lab.reports.page import write_page
 
-        typer.echo(write_page(folder, out, view=view))
+        typer.echo(write_page(folder, out, view=view, overwrite=overwrite))
     elif out is not None:
         raise ArgumentError(
             f"--out: goes with --format html, got --format {form}; redirect instead"
@@ -211,7 +212,7 @@ def report(
     if figures is not None:
         from vntransfer_lab.reports.drawings import draw
 
-        for path in draw(folder, figures, view):
+        for path in draw(folder, figures, view, overwrite=overwrite):
             typer.echo(f"wrote {path}", err=True)
 
 
@@ -219,11 +220,12 @@ def report(
 def export(
     folder: _Folder,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Ends in .csv or .parquet.")],
+    overwrite: Overwrite = False,
 ) -> None:
     """Write all cells and metrics of a run folder to one file."""
     from vntransfer_lab import export as write
 
-    typer.echo(f"wrote {write(folder, file)} rows to {file}")
+    typer.echo(f"wrote {write(folder, file, overwrite=overwrite)} rows to {file}")
 
 
 @app.command()

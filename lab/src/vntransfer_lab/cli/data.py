@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vntransfer.cli.common import plain_errors, progress
+from vntransfer.cli.common import Overwrite, plain_errors, progress
 from vntransfer.errors import ArgumentError, DataError
 
 if TYPE_CHECKING:
@@ -139,6 +139,7 @@ def fetch(
 def plot(
     name: Name,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Default NAME.svg.")] = None,
+    overwrite: Overwrite = False,
     folder: From = None,
     parameters: Parameters = None,
 ) -> None:
@@ -148,7 +149,8 @@ def plot(
 
     place = out or Path(f"{name}.svg")
     with plain_errors():
-        draw(name, place, folder=folder, **assignments(parameters or []))
+        given = assignments(parameters or [])
+        draw(name, place, folder=folder, overwrite=overwrite, **given)
     typer.echo(str(place))
 
 

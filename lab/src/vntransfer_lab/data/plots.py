@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vntransfer.errors import ArgumentError
 from vntransfer.pages import (
     Axis,
     Bars,
@@ -22,9 +21,9 @@ from vntransfer.pages import (
     histogram,
 )
 from vntransfer.pages.palette import GROUND, INK
-from vntransfer.pages.picture import write_picture
+from vntransfer.pages.picture import write_picture, write_svg
 from vntransfer.pages.svg import tag, text, text_width
-from vntransfer.storage.files import atomic_write
+from vntransfer.storage.places import GENERATOR, PICTURES, check_file
 from vntransfer_lab.data import load
 from vntransfer_lab.data.base import Domains, TaskStream
 from vntransfer_lab.data.cameras import CameraTree
@@ -38,7 +37,12 @@ _SIDE = 42.0  # of one of its pictures on the screen
 
 
 def plot(
-    name: str, path: str | Path, *, folder: str | Path | None = None, **parameters: Any
+    name: str,
+    path: str | Path,
+    *,
+    folder: str | Path | None = None,
+    overwrite: bool = False,
+    **parameters: Any,
 ) -> Path:
     """Draw a data set and save the picture.
 
@@ -47,16 +51,14 @@ def plot(
     tables: their response and the paper's noise.
 
     ``name``, ``folder`` and ``parameters`` are those of `vntransfer_lab.data.load`; ``path`` ends
-    in .svg and is returned.
+    in .svg and is returned; an existing file is replaced if it is a picture of ours, or to
+    ``overwrite`` it.
     """
-    if Path(path).suffix != ".svg":
-        raise ArgumentError(f"path: expected a name that ends in .svg, got {str(path)!r}")
+    check_file("path", path, PICTURES, overwrite=overwrite)
     loaded = load(name, folder=folder, **parameters)
     if isinstance(loaded, Domains):
-        return write_picture(chart(loaded), f"The data set {name}", path)
-    with atomic_write(path, "w") as file:
-        file.write(stream_picture(loaded))
-    return Path(path)
+        return write_picture(chart(loaded), f"The data set {name}", path, overwrite=overwrite)
+    return write_svg(stream_picture(loaded), path, overwrite=overwrite)
 
 
 def chart(loaded: Domains) -> Chart:
@@ -210,7 +212,8 @@ def stream_picture(stream: TaskStream) -> str:
     ground = tag("rect", width="100%", height="100%", class_="ground")
     content = f"<style>{style}</style>{ground}{title}{''.join(names)}{image}"
     size = {"width": left + width + 8, "height": height + 28}
-    return tag("svg", content, xmlns="http://www.w3.org/2000/svg", role="img", **size) + "\n"
+    names = {"xmlns": "http://www.w3.org/2000/svg", "role": "img", "data_generator": GENERATOR}
+    return tag("svg", content, **names, **size) + "\n"
 
 
 def _strip(x: NDArray[Any]) -> NDArray[np.float64]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from vntransfer.pages import Axis, Chart, Lines, Panels, Series
 from vntransfer.pages.picture import write_picture
+from vntransfer.storage.places import PICTURES, check_file
 from vntransfer_lab.reports.report import EVERYTHING, Report, View, label_of, load_report
 from vntransfer_lab.reports.statistics import Estimate, estimate
 
@@ -70,8 +71,13 @@ def drawings_of(loaded: Report) -> list[Drawing]:
     return list(draw(loaded)) if loaded.chosen else []
 
 
-def draw(folder: str | Path, to: str | Path, view: View = EVERYTHING) -> list[Path]:
-    """Draw the figures of a run folder into another folder, as SVG files; return their paths."""
+def draw(
+    folder: str | Path, to: str | Path, view: View = EVERYTHING, *, overwrite: bool = False
+) -> list[Path]:
+    """Draw the figures of a run folder into another folder, as SVG files; return their paths.
+
+    Existing files are replaced if they are pictures of ours, or to ``overwrite`` them.
+    """
     loaded = load_report(folder, view)
     files: dict[Path, Drawing] = {}
     for drawing in drawings_of(loaded):
@@ -80,4 +86,8 @@ def draw(folder: str | Path, to: str | Path, view: View = EVERYTHING) -> list[Pa
         while (path := Path(to) / f"{name}.svg") in files:
             name += "-"  # names that differ in other characters alone
         files[path] = drawing
-    return [write_picture(own.chart, own.title, path) for path, own in files.items()]
+        check_file("figures", path, PICTURES, overwrite=overwrite)
+    return [
+        write_picture(own.chart, own.title, path, overwrite=overwrite)
+        for path, own in files.items()
+    ]

@@ -4,8 +4,8 @@ import csv
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vntransfer.errors import ArgumentError
 from vntransfer.storage.files import atomic_write
+from vntransfer.storage.places import TABLES, check_file
 from vntransfer_lab.runner.records import flat_rows
 from vntransfer_lab.runner.store import read_records
 
@@ -33,15 +33,15 @@ def results(folder: str | Path) -> "pd.DataFrame":
     return pd.DataFrame(rows, columns=columns)
 
 
-def export(folder: str | Path, file: str | Path) -> int:
-    """Write all rows of a run folder to a ``.csv`` or ``.parquet`` file; return their number."""
+def export(folder: str | Path, file: str | Path, *, overwrite: bool = False) -> int:
+    """Write all rows of a run folder to a ``.csv`` or ``.parquet`` file; return their number.
+
+    An existing file is replaced only to ``overwrite`` it.
+    """
     path = Path(file)
-    if path.suffix not in (".csv", ".parquet"):
-        raise ArgumentError(
-            f"file: expected a name that ends in .csv or .parquet, got {path.name!r}"
-        )
+    check_file("file", path, TABLES, overwrite=overwrite)
     rows, columns = _rows(folder)
-    if path.suffix == ".csv":
+    if path.suffix.lower() == ".csv":
         with atomic_write(path, "w") as text:
             writer = csv.DictWriter(text, columns, lineterminator="\n")
             writer.writeheader()

@@ -8,6 +8,7 @@ from typing import Any
 
 from vntransfer.pages import Page, Section, TableCell
 from vntransfer.pages.table import Value as Shown
+from vntransfer.storage.places import PAGES, check_file
 from vntransfer_lab.reports.costs import cost_table
 from vntransfer_lab.reports.drawings import drawings_of
 from vntransfer_lab.reports.report import (
@@ -33,14 +34,23 @@ _TONES = {"better": "good", "worse": "bad"}
 
 
 def write_page(
-    folder: str | Path, out: str | Path | None = None, *, view: View = EVERYTHING
+    folder: str | Path,
+    out: str | Path | None = None,
+    *,
+    view: View = EVERYTHING,
+    overwrite: bool = False,
 ) -> Path:
-    """Write the page of a run folder and return its path, by default ``report.html`` in there."""
+    """Write the page of a run folder and return its path, by default ``report.html`` in there.
+
+    An existing file is replaced if it is a page of ours, or to ``overwrite`` it.
+    """
+    place = Path(folder, PAGE_NAME) if out is None else Path(out)
+    check_file("out", place, PAGES, overwrite=overwrite)
     words = ["vnt", "bench", "report", str(folder), "--format", "html"]
     words += [] if out is None else ["--out", str(out)]
     made = read_provenance(folder).get("invocations", [])
     page = make_page(load_report(folder, view), made, shlex.join(words + view.words()))
-    return page.write(out or Path(folder, PAGE_NAME))
+    return page.write(place, overwrite=overwrite)
 
 
 def make_page(loaded: Report, invocations: Sequence[Mapping[str, Any]], command: str) -> Page:
