@@ -1,5 +1,8 @@
 """Errors and warnings: every message names the argument, what was seen and what to do."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 
 class VnError(Exception):
     """Base class of all errors that vntransfer raises on purpose."""
@@ -19,6 +22,18 @@ class DomainError(VnError, ValueError):
 
 class DataError(VnError, ValueError):
     """A data set or file is absent, damaged or not in the expected form."""
+
+
+@contextmanager
+def damage_named(where: object, what: str = "file") -> Iterator[None]:
+    """Turn whatever the readers of others raise on a damaged file into an error that names it."""
+    try:
+        yield
+    except VnError:
+        raise
+    except Exception as error:  # there is no list of what a damaged file can raise
+        why = str(error) or type(error).__name__
+        raise DataError(f"{where}: damaged {what} ({why}); fetch it again") from error
 
 
 class DivergedError(VnError, ArithmeticError):

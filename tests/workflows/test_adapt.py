@@ -231,7 +231,7 @@ def test_nothing_is_left_of_a_file_that_fails_half_way(
         with pytest.raises(DataError, match="row 126, column 'size'"):
             predict_file(model, path, out)
     assert [file.name for file in tmp_path.iterdir()] == ["a.csv"]
-    with pytest.raises(ArgumentError, match=r"should end in \.csv or \.parquet"):
+    with pytest.raises(ArgumentError, match=r"ends in \.csv or \.parquet, got .*out\.xlsx"):
         predict_file(model, path, tmp_path / "out.xlsx")
 
 

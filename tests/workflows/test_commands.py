@@ -267,5 +267,5 @@ def test_predict_takes_several_targets(tmp_path: Path) -> None:
     assert "'north' is none of the given targets ['new', 'east']" in done.output
     done = vnt("predict", tmp_path / "m", path, "--target", "new")
     assert done.exit_code == 0, done.output
-    done = vnt("predict", tmp_path / "m", path, "--target", "old")
+    done = vnt("predict", tmp_path / "m", path, "--target", "old", "--overwrite")
     assert "target: expected one of new, east, got 'old'" in done.output

@@ -256,7 +256,7 @@ def test_landmine_has_two_kinds_of_terrain(tmp_path: Path) -> None:
     kinds = list(loaded.extras["terrain"].values())
     assert kinds == ["foliated"] * 15 + ["bare"] * 14
     folder(tmp_path / "landmine", {"LandmineData.mat": b"nothing"})
-    with pytest.raises(DataError, match=r"not a \.mat file"):
+    with pytest.raises(DataError, match=r"damaged \.mat file"):
         load("landmine", folder=tmp_path)
     tar(tmp_path / "landmine" / "LandmineData.zip", {"read.me": b""})
     with pytest.raises(DataError, match=r"holds no \.mat"):

@@ -48,7 +48,7 @@ def picture(chart: Chart, title: str) -> str:
     ground = tag("rect", width="100%", height="100%", class_="ground")
     head = f"<title>{escape(title)}</title><desc>{escape(summary(chart))}</desc>"
     inner = f"{head}<style>{_style()}</style>{ground}{''.join(parts)}"
-    names = {"xmlns": "http://www.w3.org/2000/svg", "role": "img", "data_generator": GENERATOR}
+    names = {"xmlns": "http://www.w3.org/2000/svg", "role": "img", "generator": GENERATOR}
     return tag("svg", inner, viewBox=f"0 0 {' '.join(size.values())}", **size, **names) + "\n"
 
 

@@ -15,9 +15,9 @@ PAGES, TABLES, PICTURES = (".html", ".htm"), (".csv", ".parquet", ".pq"), (".svg
 """Endings of files that are written."""
 
 GENERATOR = "vntransfer"
-"""What a page names as its generator, and an SVG file in ``data-generator``."""
+"""What a page names as its generator, and a picture in an attribute of that name."""
 
-_MARK = re.compile(rf'(name="generator" content|data-generator)="{GENERATOR}"'.encode())
+_MARK = re.compile(rf'generator(" content)?="{GENERATOR}"'.encode())
 
 _NAMED = re.compile(r"model-([0-9a-f]{16})\.\w+")
 _FILES = re.compile(rf"model\.json|{_NAMED.pattern}|\.model[.-].+\.tmp")

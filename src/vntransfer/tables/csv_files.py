@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vntransfer.errors import DataError
+from vntransfer.errors import DataError, VnError, damage_named
 from vntransfer.storage.files import most_expanded
 from vntransfer.tables.columns import Frame, text_column
 from vntransfer.tables.options import DELIMITERS, ReadOptions, detect
@@ -253,14 +253,14 @@ class CsvFile:
 
         try:
             yield
-        except (pyarrow.ArrowInvalid, UnicodeError, csv.Error) as error:
-            width = len(getattr(self, "names", ()))
-            found = _diagnosis(self.path, self.options, width)
-            raise found or DataError(f"{self.path}: cannot be read as csv ({error})") from None
-        except OSError as error:
-            if (packed := PACKED.get(self.path.suffix.lower())) is None:
+        except VnError:
+            raise
+        except Exception as error:
+            with damage_named(self.path, f"{PACKED.get(self.path.suffix.lower(), 'csv')} file"):
+                if isinstance(error, pyarrow.ArrowInvalid | UnicodeError | csv.Error):
+                    width = len(getattr(self, "names", ()))
+                    raise _diagnosis(self.path, self.options, width) or error from None
                 raise
-            raise DataError(f"{self.path}: damaged {packed} ({error}); get it again") from None
 
 
 def _unpacked(raw: Any, path: Path) -> Any:

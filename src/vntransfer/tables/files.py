@@ -5,14 +5,14 @@ import hashlib
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from itertools import accumulate
 from pathlib import Path
 from typing import Any, TypeVar
 
 from vntransfer.checks import meant
-from vntransfer.errors import ArgumentError, DataError
+from vntransfer.errors import ArgumentError, DataError, damage_named
 from vntransfer.tables.columns import Frame, from_arrow
 from vntransfer.tables.csv_files import CsvFile
 from vntransfer.tables.options import DEFAULTS, ReadOptions
@@ -74,11 +74,12 @@ class ParquetFile:
             content = path.read_bytes()
             self._digest = hashlib.sha256(content).hexdigest()
             source = pyarrow.BufferReader(content)
-        try:
-            self.file = pyarrow.parquet.ParquetFile(source)
-        except (OSError, ValueError) as error:  # pyarrow.ArrowInvalid is a ValueError
-            raise DataError(f"{path}: not a readable parquet file ({error})") from error
-        self.names: list[str] = list(self.file.schema_arrow.names)
+        with self._damage_named():
+            self.file = pyarrow.parquet.ParquetFile(source, page_checksum_verification=True)
+            self.names: list[str] = list(self.file.schema_arrow.names)
+
+    def _damage_named(self) -> AbstractContextManager[None]:
+        return damage_named(self.path, "parquet file")
 
     def close(self) -> None:
         """Close the file."""
@@ -101,17 +102,24 @@ class ParquetFile:
         first = self.first_rows()
         for group in range(len(first) - 1) if groups is None else groups:
             row = first[group]  # one group at a time: several at once stay in memory
-            for batch in self.file.iter_batches(size, columns=list(columns), row_groups=[group]):
-                yield range(row, row := row + batch.num_rows), batch
+            with self._damage_named():
+                for batch in self.file.iter_batches(size, columns=[*columns], row_groups=[group]):
+                    batch.validate(full=True)  # else a damaged text crashes whoever reads it
+                    yield range(row, row := row + batch.num_rows), batch
+                if row != first[group + 1]:
+                    raise ValueError(f"row group {group} has {row - first[group]} rows")
 
     def frame(self, rows: range, batch: Any, copied: Collection[str] = ()) -> Frame:
         """Make columns of a batch; those that are only copied may be of any type."""
         try:
-            columns = {
-                name: from_arrow(name, batch.column(name), self.options, copied=name in copied)
-                for name in batch.schema.names
-            }
+            with self._damage_named():
+                columns = {
+                    name: from_arrow(name, batch.column(name), self.options, copied=name in copied)
+                    for name in batch.schema.names
+                }
         except DataError as error:
+            if error.__cause__ is not None:
+                raise
             raise DataError(f"{self.path}: {error}") from None
         return Frame(columns, rows, str(self.path), self.options)
 
@@ -139,7 +147,10 @@ def parquet_rows(path: str | Path) -> list[dict[str, Any]]:
     """Rows of a small parquet file with columns of any type, by name."""
     import pyarrow.parquet
 
-    with pyarrow.parquet.ParquetFile(path) as file:
+    with (
+        damage_named(path, "parquet file"),
+        pyarrow.parquet.ParquetFile(path, page_checksum_verification=True) as file,
+    ):
         return list(file.read().to_pylist())
 
 

@@ -202,7 +202,7 @@ def _quick_csv(plan: ReadingPlan, part: FilePart) -> Summaries | None:
                 for batch in coming:
                     if not _add_numbers(made, plan, batch, rng):
                         return None
-        except pa.ArrowInvalid:
+        except (pa.ArrowException, OSError, UnicodeError):
             return None
     return made
 
@@ -259,10 +259,9 @@ def _add(made: Summaries, plan: ReadingPlan, frame: Frame, rng: np.random.Genera
             f"{name!r}: rows of rare categories, counted as none of the columns",
             counts.total(),
         )
-    names, codes = np.unique(places.astype(str), return_inverse=True)
     order = {name: k for k, name in enumerate(dict.fromkeys(places.tolist()))}
-    ranks = np.array([order[name] for name in names])
-    _into(made, plan, ranks[codes], list(order), np.vstack((X.T, y)), rng)
+    codes = np.array([order[name] for name in places.tolist()], dtype=np.intp)
+    _into(made, plan, codes, list(order), np.vstack((X.T, y)), rng)
 
 
 def _into(

@@ -12,8 +12,8 @@ from typing import Any, Literal
 import numpy as np
 
 from vntransfer.checks import one_of
-from vntransfer.errors import DataError
-from vntransfer_lab.data.archives import damage_named, read_members
+from vntransfer.errors import DataError, damage_named
+from vntransfer_lab.data.archives import read_members
 from vntransfer_lab.data.base import Domains, Provenance
 
 SEVEN = (
@@ -248,7 +248,7 @@ def read_compact_stars(path: Path) -> list[Review]:
             stars = _stars(str(row["rating"]), f"{path}, line {number}")
             text = f"{row['title']}\n{row['text']}"
             reviews.append(Review(_domain_name(row["domain"]), text, stars, stars))
-        except (json.JSONDecodeError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise DataError(f"{path}, line {number}: not a review ({error!r})") from error
     return reviews
 
@@ -272,9 +272,6 @@ def read_intervals(path: Path) -> list[Review]:
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    try:
-        with damage_named(path), gzip.open(path, "rt", encoding="utf-8", newline="\n") as file:
-            for number, line in enumerate(file, start=1):
-                yield number, line.rstrip("\n")
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path}: not UTF-8 text ({error}); fetch it again") from error
+    with damage_named(path), gzip.open(path, "rt", encoding="utf-8", newline="\n") as file:
+        for number, line in enumerate(file, start=1):
+            yield number, line.rstrip("\n")

@@ -3,28 +3,20 @@
 import gzip
 import tarfile
 import zipfile
-import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
-from typing import IO
+from typing import IO, Any
 
-from vntransfer.errors import DataError
+import numpy as np
+
+from vntransfer.errors import DataError, damage_named
 
 SUFFIXES = (".zip", ".tar.gz", ".tgz")
 RATIO, HARMLESS = 100, 64 << 20
 """Unpacked over packed bytes that an archive may claim, and bytes that any archive may hold."""
 
 _PIECE = 1 << 20
-_DAMAGE: tuple[type[Exception], ...] = (
-    tarfile.TarError,
-    zipfile.BadZipFile,
-    zlib.error,
-    EOFError,
-    OSError,  # of gzip
-    NotImplementedError,  # a compression that zipfile does not know
-    RuntimeError,  # zipfile's way to say that a member is encrypted
-)
 
 
 def archive_stem(name: str) -> str | None:
@@ -36,12 +28,10 @@ def archive_stem(name: str) -> str | None:
 
 
 @contextmanager
-def damage_named(path: Path) -> Iterator[None]:
-    """Turn what reading a damaged archive or .gz file raises into an error that names the file."""
-    try:
-        yield
-    except _DAMAGE as error:
-        raise DataError(f"{path}: damaged file ({error}); fetch it again") from error
+def arrays(path: Path) -> Iterator[Any]:
+    """Open an npz file, in whose block every error is one of the file."""
+    with damage_named(path, "npz file"), np.load(path, allow_pickle=False) as box:
+        yield box
 
 
 def members(path: Path) -> Iterator[tuple[str, IO[bytes]]]:

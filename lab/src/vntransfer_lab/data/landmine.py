@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from vntransfer.errors import DataError
+from vntransfer.errors import DataError, damage_named
 from vntransfer_lab.data.archives import read_members
 from vntransfer_lab.data.base import Domains, Provenance
 
@@ -19,25 +19,19 @@ def load_landmine(files: Mapping[str, Path]) -> Domains:
     ``extras["terrain"]`` names the kind of every field: a known grouping to test against.
     """
     from scipy.io import loadmat
-    from scipy.io.matlab import MatReadError
 
     (path,) = files.values()
-    try:
+    with damage_named(path, ".mat file of equally many cells `feature` and `label`"):
         box = loadmat(BytesIO(_content(path)))
-        cells = list(zip(box["feature"].ravel(), box["label"].ravel(), strict=True))
-    except (MatReadError, KeyError, ValueError, NotImplementedError) as error:
-        raise DataError(
-            f"{path}: not a .mat file with equally many cells `feature` and `label` ({error!r}); "
-            "fetch it again"
-        ) from error
+        cells = [
+            (np.asarray(x, dtype=np.float64), np.asarray(y).ravel().astype(np.float64))
+            for x, y in zip(box["feature"].ravel(), box["label"].ravel(), strict=True)
+        ]
     names = [f"field{i:02d}" for i in range(1, len(cells) + 1)]
     kinds = ["foliated" if i < N_FOLIATED else "bare" for i in range(len(cells))]
     return Domains(
         "landmine",
-        {
-            name: (np.asarray(x, dtype=np.float64), np.asarray(y).ravel().astype(np.float64))
-            for name, (x, y) in zip(names, cells, strict=True)
-        },
+        dict(zip(names, cells, strict=True)),
         feature_names=tuple(f"radar{i}" for i in range(cells[0][0].shape[1])),
         response_name="mine (1) or clutter (0)",
         provenance=Provenance(

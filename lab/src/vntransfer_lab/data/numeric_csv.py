@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from vntransfer.errors import DataError, VnError
+from vntransfer.errors import DataError, damage_named
 from vntransfer.tables.numbers import misfit, number_blocks
-from vntransfer_lab.data.archives import archive_stem, damage_named, members
+from vntransfer_lab.data.archives import archive_stem, members
 from vntransfer_lab.data.derived import remembered
 
 PARSER_VERSION = 2
@@ -30,17 +30,15 @@ def read_numbers(
     """
 
     def parse() -> NDArray[Any]:
-        try:
-            with _open(path, columns, header) as (name, text):
+        with _open(path, columns, header) as (name, text):
+            try:
                 blocks = number_blocks(text, columns, block=BLOCK)
                 return np.concatenate([block.astype(dtype) for block in blocks])
-        except VnError:
-            raise
-        except ValueError as error:  # pyarrow.ArrowInvalid is one
-            with _open(path, columns, header) as (name, text):
-                found = misfit(text, columns, first=1 + header, longest=16 * BLOCK)
-            why = found or f"cannot be read as numbers ({error})"
-            raise DataError(f"{name}: {why}") from error
+            except ValueError as error:  # pyarrow.ArrowInvalid is one
+                refused = error
+        with _open(path, columns, header) as (name, text):
+            found = misfit(text, columns, first=1 + header, longest=16 * BLOCK)
+        raise DataError(f"{name}: {found or f'cannot be read as numbers ({refused})'}")
 
     options = [PARSER_VERSION, columns, header, np.dtype(dtype).str]
     return remembered("parsed", path, options, parse)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from vntransfer.checks import whole
 from vntransfer.errors import DataError
-from vntransfer_lab.data.archives import read_members
+from vntransfer_lab.data.archives import arrays, read_members
 from vntransfer_lab.data.base import Provenance, StreamTask, TaskStream
 from vntransfer_lab.data.pictures import area_resize, decode
 
@@ -46,7 +46,7 @@ class Drawings:
 
 def read_npz(path: Path) -> Drawings:
     """Drawings from the compact npz."""
-    with np.load(path, allow_pickle=False) as box:
+    with arrays(path) as box:
         if tuple(box["shape"]) != (SIDE, SIDE):
             raise DataError(f"{path}: drawings of {tuple(box['shape'])} pixels; expected 105 x 105")
         fields = [box[key] for key in ("packed", "alphabet", "character", "drawer")]

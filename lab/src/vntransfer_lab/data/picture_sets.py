@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from vntransfer.errors import DataError
-from vntransfer_lab.data.archives import damage_named, read_members
+from vntransfer.errors import DataError, damage_named
+from vntransfer_lab.data.archives import arrays, read_members
 from vntransfer_lab.data.pictures import decode
 
 UNSIGNED_BYTE = 0x08
@@ -114,7 +114,7 @@ def drop_repeats(images: _Bytes, labels: _Bytes) -> tuple[_Bytes, _Bytes]:
 def _read_letters(path: Path) -> tuple[_Bytes, _Bytes]:
     """Pictures and labels of the compact npz, or of the png files in the archive or a folder."""
     if path.suffix == ".npz":
-        with np.load(path, allow_pickle=False) as box:
+        with arrays(path) as box:
             return box["images"], box["labels"]
     images, labels, damaged = [], [], []
     for name, content in read_members(path, lambda name: name.endswith(".png")):

@@ -8,18 +8,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from vntransfer.errors import ArgumentError, DataError
+from vntransfer.errors import ArgumentError, damage_named
 
 
 def decode(content: bytes, where: str, *, mode: str) -> NDArray[np.uint8]:
     """Pixels of one encoded picture: (height, width) in mode "L", (height, width, 3) in "RGB"."""
     from PIL import Image
 
-    try:
-        with Image.open(BytesIO(content)) as picture:
-            return np.asarray(picture.convert(mode), dtype=np.uint8)
-    except (OSError, SyntaxError, ValueError) as error:
-        raise DataError(f"{where}: not a readable picture ({error})") from error
+    with damage_named(where, "picture"), Image.open(BytesIO(content)) as picture:
+        return np.asarray(picture.convert(mode), dtype=np.uint8)
 
 
 def encode(pixels: NDArray[np.uint8]) -> bytes:

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from vntransfer.checks import whole
 from vntransfer.errors import ArgumentError, DataError
-from vntransfer_lab.data.archives import read_members
+from vntransfer_lab.data.archives import arrays, read_members
 from vntransfer_lab.data.base import Domains, Provenance
 from vntransfer_lab.data.derived import remembered
 from vntransfer_lab.data.numeric_csv import read_numbers
@@ -265,7 +265,7 @@ def _delve(features: tuple[str, ...], response: str) -> Table:
 
     def read(path: Path) -> Rows:
         if path.suffix == ".npz":
-            with np.load(path, allow_pickle=False) as box:
+            with arrays(path) as box:
                 return Rows(box["X"], box["y"], ("whole, raw units",))
         if path.suffix in (".data", ".test"):
             parts = [(path.name, path.read_bytes())]
@@ -324,7 +324,7 @@ def _read_songs(path: Path) -> Rows:
 
 def _read_few_songs(path: Path) -> Rows:
     """Songs drawn at random from the official training part."""
-    with np.load(path, allow_pickle=False) as box:
+    with arrays(path) as box:
         drawn = box["source"] < 2  # the others are the first rows of the file, not a random sample
         X, y = box["X"][drawn].astype(np.float32), box["y"][drawn].astype(np.float64)
     return Rows(X, y, (f"{len(X)} random rows of the official training part",))
@@ -336,7 +336,7 @@ N_SLICE_FEATURES = 384
 def _read_slices(path: Path) -> Rows:
     """Slices from the official csv (in its zip or not), or the partial compact file."""
     if path.suffix == ".npz":
-        with np.load(path, allow_pickle=False) as box:
+        with arrays(path) as box:
             X, y, patient = box["X"], box["y"].astype(np.float64), box["patient"].astype(np.int64)
     else:
         rows = read_numbers(path, columns=N_SLICE_FEATURES + 2, header=True, dtype=np.float32)

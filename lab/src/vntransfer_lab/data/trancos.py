@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vntransfer.errors import ArgumentError, DataError
+from vntransfer.errors import ArgumentError, DataError, damage_named
 from vntransfer.progress import Progress
-from vntransfer_lab.data.archives import read_members
+from vntransfer_lab.data.archives import arrays, read_members
 from vntransfer_lab.data.base import Domains, Provenance
 from vntransfer_lab.data.cameras import THRESHOLD, camera_domains, group_cameras
 from vntransfer_lab.data.derived import remembered
@@ -74,7 +74,7 @@ def _resize_mask(mask: NDArray[np.bool_], shape: tuple[int, int]) -> NDArray[np.
 
 def read_compact(path: Path) -> Scenes:
     """Scenes of the compact npz at half size, which knows the cameras."""
-    with np.load(path, allow_pickle=False) as box:
+    with arrays(path) as box:
         shape = (240, 320)
         packed, jpeg, offset = box["mask_packed_240x320"], box["jpeg"], box["jpeg_offset"]
         dots = box["dots_xy_640x480"].astype(np.float64) - 1  # counted from 1 in the files
@@ -128,10 +128,8 @@ def read_official(path: Path) -> Scenes:
 
     def mask(i: int) -> NDArray[np.bool_]:
         name = f"{names[i].removesuffix('.jpg')}mask.mat"
-        try:
+        with damage_named(f"{path}: {name}", "mask `BW`"):
             return np.asarray(loadmat(io.BytesIO(content[name]))["BW"]).astype(np.bool_)
-        except (KeyError, ValueError) as error:
-            raise DataError(f"{path}: {name} has no mask `BW` ({error!r})") from error
 
     return Scenes(
         names=tuple(names),
