@@ -59,6 +59,32 @@ def fraction(name: str, value: Any) -> float:
     return found
 
 
+def instance(name: str, value: Any, kinds: Any, expected: str) -> Any:
+    """Check that an option is of some type; ``expected`` says in words what it should be.
+
+    Examples
+    --------
+    >>> instance("domain", "town", str, "the name of a column")
+    'town'
+    """
+    if isinstance(value, kinds):
+        return value
+    raise ArgumentError(f"{name}: expected {expected}, got {value!r:.80}")
+
+
+def texts(name: str, value: Any, expected: str) -> list[str]:
+    """Check that an option is a list of texts, in any kind of sequence.
+
+    Examples
+    --------
+    >>> texts("drop", ("size", "rooms"), "a list of columns")
+    ['size', 'rooms']
+    """
+    if isinstance(value, str | bytes) or not isinstance(value, Iterable):
+        raise ArgumentError(f"{name}: expected {expected}, got {value!r:.80}")
+    return [instance(name, one, str, expected) for one in value]
+
+
 def one_of(name: str, value: Any, allowed: Any, *, error: type[Exception] = ArgumentError) -> Any:
     """Check that an option is one of the values allowed: names, or the values of a Literal.
 

@@ -2,8 +2,17 @@
 
 from collections.abc import Callable
 
+from vntransfer.checks import instance
+
 Progress = Callable[[str, int, int | None], None]
 """Called with what is done, how much of it so far, and how much there is (None: not known)."""
+
+
+def reporter(progress: Progress | None) -> Progress:
+    """Check a callback that was given; None: nobody watches."""
+    if progress is None:
+        return silent
+    return instance("progress", progress, Callable, "a function or None")  # type: ignore[no-any-return]
 
 
 def silent(what: str, done: int, total: int | None) -> None:

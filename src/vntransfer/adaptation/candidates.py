@@ -75,14 +75,14 @@ class Tried:
         return self.fitted[name]
 
 
-def maker(name: str) -> Make:
+def maker(name: str, option: str = "candidates") -> Make:
     """Find a candidate by its name: one of `CANDIDATES` or an id of ``METHODS``."""
     from vntransfer.adaptation._registry import METHODS  # it knows auto, which knows this file
 
     if name in CANDIDATES:
         return CANDIDATES[name]
     others = [key for key in METHODS if key != "auto"]
-    one_of("candidates", name, dict.fromkeys((*CANDIDATES, *others)))
+    one_of(option, name, dict.fromkeys((*CANDIDATES, *others)))
     return METHODS[name].make
 
 

@@ -17,7 +17,7 @@ MOST = 1000
 
 def named_pairs(option: str, domains: Any) -> dict[str, Any]:
     """Domains by name, in their order; those of a sequence are named by their places."""
-    if not isinstance(domains, Mapping | Sequence) or isinstance(domains, str):
+    if not isinstance(domains, Mapping | Sequence) or isinstance(domains, str | bytes):
         raise DomainError(
             f"{option}: expected a mapping or list of domains (X, y), got "
             f"{type(domains).__name__}; `relate` takes tables with domain= and response="

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from vntransfer.checks import number, one_of, whole
+from vntransfer.checks import instance, number, one_of, whole
 from vntransfer.divergences import DIVERGENCES
 from vntransfer.errors import ArgumentError
 
@@ -48,6 +48,8 @@ class RelateSettings:
             raise ArgumentError(f"level: expected a share from 0.5 to below 1, got {self.level}")
         if self.n_resamples is not None:
             checked["n_resamples"] = whole("n_resamples", self.n_resamples, minimum=1)
+        for name in ("domain", "response", "scheduler"):
+            instance(name, getattr(self, name), str | None, "a text or None")
         if (self.domain is None) != (self.response is None):
             raise ArgumentError("domain, response: a table needs both, domains (X, y) neither")
         if self.scheduler is not None and self.engine == "local":

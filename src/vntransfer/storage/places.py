@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from vntransfer.checks import instance
 from vntransfer.errors import ArgumentError
 
 RECORD = "model.json"
@@ -103,7 +104,7 @@ def check_file(
     ``tables`` are what is read; the ``folder`` of a model holds no other file. An existing file is
     replaced if it is a page or a picture of ours, or to ``overwrite`` it.
     """
-    out = Path(out)
+    out = Path(instance(option, out, str | os.PathLike, "the path of a file"))
     real = Path(os.path.realpath(out))
     if out.is_dir():
         raise ArgumentError(f"{option}: {out} is a folder; name a file")

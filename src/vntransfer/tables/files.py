@@ -8,10 +8,11 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from itertools import accumulate
+from os import PathLike
 from pathlib import Path
 from typing import Any, TypeVar
 
-from vntransfer.checks import meant
+from vntransfer.checks import instance, meant
 from vntransfer.errors import ArgumentError, DataError, damage_named
 from vntransfer.tables.columns import Frame, from_arrow
 from vntransfer.tables.csv_files import CsvFile
@@ -23,20 +24,26 @@ CHUNK = 10_000
 Piece = TypeVar("Piece")
 
 
-def expand(path: str | Path | Sequence[str | Path]) -> list[Path]:
+def expand(path: str | Path | Iterable[str | Path], option: str = "path") -> list[Path]:
     """Files named by one or several paths or patterns, each once."""
-    several = [path] if isinstance(path, str | Path) else list(path)
+    expected = "a csv or parquet file, or a list of files"
+    expected += " or a table with columns" if option == "data" else ""
+    one = isinstance(path, str | PathLike | bytes)
+    several = [path] if one else list(instance(option, path, Iterable, expected))
     found: list[Path] = []
     for item in several:
+        instance(option, item, str | PathLike, expected)
         if Path(item).is_file():
             found.append(Path(item))
             continue
         matches = sorted(Path(match) for match in glob.glob(str(item), recursive=True))
         found += (files := [match for match in matches if match.is_file()])
         if not files:
-            raise DataError(f"path: no file {str(item)!r}; give a csv or parquet file or a pattern")
+            raise DataError(
+                f"{option}: no file {str(item)!r}; give a csv or parquet file or a pattern"
+            )
     if not found:
-        raise ArgumentError("path: got an empty list; give at least one file")
+        raise ArgumentError(f"{option}: got an empty list; give at least one file")
     return list(dict.fromkeys(found))
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from vntransfer.errors import DataError
 from vntransfer.tables.columns import Column, Frame, Stored, join
 from vntransfer.tables.files import ParquetFile, chunks, expand, need, open_table
-from vntransfer.tables.options import DEFAULTS, ReadOptions
+from vntransfer.tables.options import ReadOptions, checked
 
 Pick = Callable[[str, list[str]], Sequence[str]]
 
@@ -37,13 +37,13 @@ def read_frame(
     >>> len(frame), frame.columns["rooms"].numbers()
     (2, array([ 3., nan]))
     """
-    options = options or DEFAULTS
+    options = checked(options)
     if isinstance(data, Frame):
         return data
     if isinstance(data, Mapping) or hasattr(data, "columns"):
         return _in_memory(data, columns, options)
     parts = list[Frame]()
-    for file in expand(data):
+    for file in expand(data, "data"):
         with open_table(file, options, hashed=True) as table:
             options = table.options
             wanted = list(parts[0].columns) if parts else _picked(columns, str(file), table.names)

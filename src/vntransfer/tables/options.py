@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Self
 
-from vntransfer.checks import one_of
+from vntransfer.checks import instance, one_of, texts
 from vntransfer.errors import ArgumentError, DataError
 
 DELIMITERS = ";\t|,"
@@ -62,6 +62,8 @@ class ReadOptions:
     def __post_init__(self) -> None:
         if self.delimiter in ("tab", "\\t"):  # a tab is hard to type
             object.__setattr__(self, "delimiter", "\t")
+        for name in ("delimiter", "encoding"):
+            instance(name, getattr(self, name), str | None, "a text or None")
         delimiter = self.delimiter
         if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n'):
             raise ArgumentError(f"delimiter: expected one character such as ; got {delimiter!r}")
@@ -77,7 +79,7 @@ class ReadOptions:
         if self.encoding is not None:
             try:
                 codecs.lookup(self.encoding)
-            except (LookupError, TypeError, ValueError):
+            except (LookupError, ValueError):
                 raise ArgumentError(
                     f"encoding: unknown {self.encoding!r}; expected a name such as utf-8, latin-1 "
                     f"or cp1252"
@@ -86,8 +88,8 @@ class ReadOptions:
             raise ArgumentError(f"day_first: expected True or False, got {self.day_first!r}")
         if isinstance(self.units, str):
             object.__setattr__(self, "units", (self.units,))
-        for sign in self.units:
-            if not isinstance(sign, str) or not sign.strip() or re.search(r"[\d.,+-]", sign):
+        for sign in texts("units", self.units, "signs such as € or %"):
+            if not sign.strip() or re.search(r"[\d.,+-]", sign):
                 raise ArgumentError(f"units: expected signs such as € or %, got {sign!r}")
         object.__setattr__(self, "units", tuple(sign.strip() for sign in self.units))
 
@@ -114,6 +116,12 @@ class ReadOptions:
 
 
 DEFAULTS = ReadOptions()
+
+
+def checked(options: ReadOptions | None) -> ReadOptions:
+    """Check options that were given; None: everything is detected."""
+    given = DEFAULTS if options is None else options
+    return instance("read_options", given, ReadOptions, "ReadOptions or None")  # type: ignore[no-any-return]
 
 
 def detect(sample: Sequence[str], options: ReadOptions) -> tuple[ReadOptions, list[str]]:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vntransfer.checks import meant
+from vntransfer.checks import instance, meant, texts
 from vntransfer.errors import ArgumentError, DataError, DomainError
 from vntransfer.tables.columns import Frame
 from vntransfer.tables.encoder import Findings, TableEncoder
@@ -36,9 +36,13 @@ class TableColumns:
     category: Sequence[str] = ()  # categories even if they look like numbers
 
     def __post_init__(self) -> None:
+        for what in ("domain", "response"):
+            instance(what, getattr(self, what), str, "the name of a column")
         for what in ("features", "drop", "category"):
-            if isinstance(named := getattr(self, what), str):
-                raise ArgumentError(f"{what}: expected a list of columns, got {named!r}")
+            if (named := getattr(self, what)) is not None:
+                object.__setattr__(self, what, texts(what, named, "a list of columns"))
+            elif what != "features":
+                object.__setattr__(self, what, [])
 
     def choose(self, table: str, every: Sequence[str]) -> list[str]:
         """Name the columns to predict from, among all of a table; check those that were named."""

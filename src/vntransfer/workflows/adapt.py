@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from typing import Any
 
-from vntransfer.checks import Names
+from vntransfer.adaptation.candidates import maker
+from vntransfer.checks import Names, instance, texts, whole
 from vntransfer.checks import names as check_names
-from vntransfer.progress import Progress
+from vntransfer.progress import Progress, reporter
 from vntransfer.tables.options import ReadOptions
 from vntransfer.tables.problem import Problem, TableColumns, read_problem
 from vntransfer.workflows.table_model import TableModel
@@ -71,6 +72,15 @@ def adapt(
     (array([150., 300.]), True)
     """
     check_method(method)
+    random_state = whole("random_state", random_state)
+    instance("use_target_labels", use_target_labels, bool, "True or False")
+    if candidates is not None:
+        candidates = texts("candidates", candidates, "a list of methods, or None for all")
+    compare = texts("compare", compare, "a list of methods, or () for none")
+    for option, named in (("candidates", candidates or ()), ("compare", compare)):
+        for name in named:
+            maker(name, option)
+    reporter(progress)
     problem = read_problem(
         data,
         TableColumns(domain, response, features, drop, category),

@@ -10,12 +10,12 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from vntransfer.checks import fraction, one_of, whole
+from vntransfer.checks import fraction, instance, one_of, whole
 from vntransfer.continual import METHODS, Task, accuracy_matrix
 from vntransfer.continual.metrics import score
 from vntransfer.continual.networks import dense
 from vntransfer.errors import ArgumentError, DataError, DivergedError, DomainError
-from vntransfer.progress import Progress, silent
+from vntransfer.progress import Progress, reporter
 from vntransfer.tables.columns import MISSING, Column, Frame
 from vntransfer.tables.encoder import TableEncoder
 from vntransfer.tables.options import ReadOptions
@@ -95,7 +95,10 @@ def learn_tasks(
     """
     check_options(method, kind, order, held_out)
     random_state, sizes = whole("random_state", random_state), _sizes(hidden)
-    frame, columns = TableColumns(task, response, features, drop, category).read(data, read_options)
+    report = reporter(progress)
+    instance("task", task, str, "the name of a column")
+    asked = TableColumns(task, response, features, drop, category)
+    frame, columns = asked.read(data, read_options)
     kind = _kind(frame.columns[response], kind)
     frame, notes = _labeled(frame, task, response, kind)
     places = read_places(frame, task)
@@ -112,8 +115,8 @@ def learn_tasks(
     encoder = TableEncoder.fit(
         {name: own.take(train) for name, own in cells.items()},
         numbers[train].tolist(),
-        wanted=features or (),
-        category=category,
+        wanted=asked.features or (),
+        category=asked.category,
         called="training rows",
     )
     X = encoder.encode(cells, frame.rows).X
@@ -135,7 +138,7 @@ def learn_tasks(
     generator = torch.Generator().manual_seed(random_state)
     net = dense([X.shape[1], *sizes, max(1, len(classes))], generator=generator)
     initial = np.array([score(net, own) for own in tasks])
-    total, report = len(tasks), progress or silent
+    total = len(tasks)
     learner = METHODS[method](net)
     try:
         matrix = accuracy_matrix(

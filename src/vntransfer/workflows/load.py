@@ -1,9 +1,11 @@
 """Read anything that was saved: an estimator, a table's model, a network that learns tasks."""
 
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
 from vntransfer.adaptation import METHODS, WeightedSourceClassifier
+from vntransfer.checks import instance
 from vntransfer.errors import ArgumentError, DataError
 from vntransfer.storage.folder import load_folder, restore
 from vntransfer.workflows.continual_model import ContinualModel
@@ -41,6 +43,7 @@ def load(folder: str | Path, **given: Any) -> Any:
     >>> bool((again.predict(X) == model.predict(X)).all())
     True
     """
+    instance("folder", folder, str | PathLike, "the path of a folder")
     saved = load_folder(folder)
     if given and saved.kind in (own.__name__ for own in OF_TABLES):
         raise ArgumentError(

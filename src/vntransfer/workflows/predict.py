@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vntransfer.checks import Names
+from vntransfer.checks import Names, instance
 from vntransfer.errors import ArgumentError, DataError
-from vntransfer.progress import Progress, silent
+from vntransfer.progress import Progress, reporter
 from vntransfer.storage.files import atomic_write
 from vntransfer.storage.places import TABLES, check_file
 from vntransfer.tables.columns import MISSING, Column, Frame
@@ -131,10 +131,14 @@ def predict_file(
     progress
         Called with "rows" and how many are written; how many there are is not known.
     """
+    report = reporter(progress)
+    instance("model", model, TableModel | ContinualModel, "what adapt or learn_tasks gave")
+    written_as = WriteOptions() if write_options is None else write_options
+    instance("write_options", written_as, WriteOptions, "WriteOptions or None")
+    columns, escape_formulas, overwrite = astuple(written_as)
     file, *more = expand(path)
     if more:
         raise ArgumentError(f"path: {1 + len(more)} files, such as {more[0]}; predict one by one")
-    columns, escape_formulas, overwrite = astuple(write_options or WriteOptions())
     if out is not None:
         check_file("out", out, TABLES, [file], overwrite=overwrite)
     options = later_options(model.read_options, read_options)
@@ -166,7 +170,7 @@ def predict_file(
                     learned = False if places is None else np.isin(places, [*model.sources])
                     done.count(chunk.columns[response], found.columns, model.classes, learned)
                 write(_written(chunk, shown, found.columns))
-                (progress or silent)("rows", done.rows, None)
+                report("rows", done.rows, None)
             if not done.rows:
                 raise DataError(f"{file}: has a header but no rows; nothing to predict")
     if table.empty_rows:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from vntransfer.display import counted, data_frame, one_line, rounded
 from vntransfer.tables.encoder import Findings
-from vntransfer.tables.options import DEFAULTS, ReadOptions
+from vntransfer.tables.options import ReadOptions, checked
 
 Floats = NDArray[np.float64]
 
@@ -31,7 +31,7 @@ def later_options(trained: ReadOptions, given: ReadOptions | None) -> ReadOption
     >>> later_options(ReadOptions(delimiter=";", decimal=","), None)
     ReadOptions(delimiter=None, decimal=',', thousands=None, encoding=None, day_first=None, units=())
     """  # noqa: E501
-    given = given or DEFAULTS
+    given = checked(given)
     thousands = trained.thousands if given.decimal is None else None
     return given.over(replace(trained, delimiter=None, thousands=thousands))
 

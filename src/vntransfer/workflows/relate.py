@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from typing import Any
 
-from vntransfer.progress import Progress
+from vntransfer.progress import Progress, reporter
 from vntransfer.relations import RIDGE, Engine, Null, RelateSettings, Relation
 from vntransfer.relations.compare import compare, summarize_domains
-from vntransfer.tables.options import ReadOptions
+from vntransfer.tables.options import ReadOptions, checked
 from vntransfer.workflows.relate_tables import read_table
 
 
@@ -81,6 +81,8 @@ def relate(
     >>> [near.name for near in found.ranking("north")]
     ['east', 'south']
     """
+    reporter(progress)
+    checked(read_options)
     settings = RelateSettings(
         domain,
         response,

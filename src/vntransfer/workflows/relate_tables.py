@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vntransfer.errors import DataError
-from vntransfer.progress import Progress, silent
+from vntransfer.progress import Progress, reporter
 from vntransfer.relations import RelateSettings
 from vntransfer.relations.summaries import Summaries
 from vntransfer.tables import Frame, ReadOptions, TableColumns, TableEncoder, read_frame
@@ -88,7 +88,7 @@ def read_table(
         settings.drop,
         settings.category,
     )
-    random_state, report = settings.random_state, progress or silent
+    random_state, report = settings.random_state, reporter(progress)
     if isinstance(data, Frame) or hasattr(data, "columns") or hasattr(data, "keys"):
         frame = read_frame(data, options=options)
         names = columns.choose(frame.name, list(frame.columns))
@@ -101,7 +101,7 @@ def read_table(
         made = Summaries(len(encoder.names))
         _add(made, plan, frame, np.random.default_rng(random_state))
         return made, encoder, _notes(made, encoder)
-    files = expand(data)
+    files = expand(data, "data")
     with open_table(files[0], options) as first:
         names = columns.choose(str(files[0]), first.names)
     wanted = [*names, columns.domain, columns.response]

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from vntransfer.adaptation import METHODS, AutoTransferRegressor
 from vntransfer.adaptation.candidates import attempt
 from vntransfer.adaptation.guarded_choice import guard
+from vntransfer.checks import instance
 from vntransfer.display import counted, listed, one_line, plus_minus, short
 from vntransfer.domains import group
 from vntransfer.progress import Progress
@@ -99,7 +100,7 @@ class TargetFit:
 
 def check_method(method: str) -> None:
     """Raise unless a method is in the registry."""
-    METHODS[method]
+    METHODS[instance("method", method, str, "the id of a method")]
 
 
 def check_savable(method: str) -> None:
