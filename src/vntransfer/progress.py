@@ -12,7 +12,7 @@ def reporter(progress: Progress | None) -> Progress:
     """Check a callback that was given; None: nobody watches."""
     if progress is None:
         return silent
-    return instance("progress", progress, Callable, "a function or None")  # type: ignore[no-any-return]
+    return instance("progress", progress, Callable, "a function or None")
 
 
 def silent(what: str, done: int, total: int | None) -> None:

@@ -1,6 +1,8 @@
 """Files that commands write: nothing of others is replaced, and it is said before any work."""
 
+import os
 import resource
+import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -188,3 +190,33 @@ def test_a_full_disk_leaves_no_half_file(name: str, world: Path, tmp_path: Path)
     assert str(out) in done.stderr
     assert [file.name for file in tmp_path.iterdir()] == ["out.csv"]
     assert out.read_text() == THESIS
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+@pytest.mark.parametrize("name", [*PAGES, *TABLES])
+def test_a_command_that_is_stopped_leaves_nothing_half_written(
+    name: str, number: int, code: int, world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / ("p.html" if name in PAGES else "p.csv")
+    remove = Path.unlink
+
+    def stop(*_: Any) -> None:
+        os.kill(os.getpid(), number)
+
+    def impatient(self: Path, missing_ok: bool = False) -> None:
+        os.kill(os.getpid(), signal.SIGTERM)  # while the first one is handled
+        remove(self, missing_ok)
+
+    monkeypatch.setattr(os, "fsync", stop)  # when all is in the temporary file
+    if number == signal.SIGTERM:
+        monkeypatch.setattr(Path, "unlink", impatient)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        done = vnt(*(PAGES | TABLES)[name](world, out))
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert done.exit_code == code, done.output
+    assert list(tmp_path.iterdir()) == []
+    assert [line for line in done.stderr.splitlines() if "stopped" in line] == [
+        f"vnt: stopped; no file is half written ({signal.Signals(number).name})"
+    ]

@@ -57,17 +57,19 @@ class Terminated(KeyboardInterrupt):
 
 
 def _terminate(number: int, frame: object) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a second one must not stop the clean-up
     raise Terminated
 
 
 @contextmanager
-def signals_as_exit_codes() -> Iterator[None]:
-    """Let Ctrl-C and SIGTERM unwind what is open, then exit with 130 or 143."""
+def signals_as_exit_codes(said: str = "stopped; no file is half written") -> Iterator[None]:
+    """Let Ctrl-C and SIGTERM unwind what is open, say so, then exit with 130 or 143."""
     before = signal.signal(signal.SIGTERM, _terminate)
     try:
         yield
     except KeyboardInterrupt as stop:
         reason = signal.SIGTERM if isinstance(stop, Terminated) else signal.SIGINT
+        typer.echo(f"vnt: {said} ({reason.name})", err=True)
         sys.exit(128 + reason)
     finally:
         signal.signal(signal.SIGTERM, before)

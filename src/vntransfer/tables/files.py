@@ -29,7 +29,7 @@ def expand(path: str | Path | Iterable[str | Path], option: str = "path") -> lis
     expected = "a csv or parquet file, or a list of files"
     expected += " or a table with columns" if option == "data" else ""
     one = isinstance(path, str | PathLike | bytes)
-    several = [path] if one else list(instance(option, path, Iterable, expected))
+    several: list[Any] = [path] if one else list(instance(option, path, Iterable, expected))
     found: list[Path] = []
     for item in several:
         instance(option, item, str | PathLike, expected)

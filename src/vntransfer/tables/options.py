@@ -121,7 +121,7 @@ DEFAULTS = ReadOptions()
 def checked(options: ReadOptions | None) -> ReadOptions:
     """Check options that were given; None: everything is detected."""
     given = DEFAULTS if options is None else options
-    return instance("read_options", given, ReadOptions, "ReadOptions or None")  # type: ignore[no-any-return]
+    return instance("read_options", given, ReadOptions, "ReadOptions or None")
 
 
 def detect(sample: Sequence[str], options: ReadOptions) -> tuple[ReadOptions, list[str]]:

@@ -1,15 +1,14 @@
 """``vnt bench``: list, run, watch, report, retry, export, recover and verify experiments."""
 
 import tomllib
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from vntransfer.checks import one_of
-from vntransfer.cli.common import FAILED, Overwrite, signals_as_exit_codes, split
+from vntransfer.cli.common import FAILED, Overwrite, Terminated, signals_as_exit_codes, split
 from vntransfer.errors import ArgumentError
 from vntransfer_lab.errors import PresetError
 
@@ -48,18 +47,11 @@ def assignments(pairs: list[str]) -> dict[str, Any]:
     return settings
 
 
-@contextmanager
-def _stoppable(folder: Path) -> Iterator[None]:
+def _stoppable(folder: Path) -> AbstractContextManager[None]:
     """Say after Ctrl-C or SIGTERM that finished cells are kept."""
-    with signals_as_exit_codes():
-        try:
-            yield
-        except KeyboardInterrupt:
-            typer.echo(
-                f"stopped; finished cells are kept in {folder}: rerun the same command to resume",
-                err=True,
-            )
-            raise
+    return signals_as_exit_codes(
+        f"stopped; finished cells are kept in {folder}: rerun the same command to resume"
+    )
 
 
 def _conclude(summary: "RunSummary") -> None:
@@ -167,8 +159,11 @@ def watch(
     """Show how far a run is, from another terminal; ends when nobody works on it any more."""
     from vntransfer_lab.runner.watch import watch as show
 
-    with suppress(KeyboardInterrupt):
+    try:
         show(folder, once=once)
+    except KeyboardInterrupt as stop:
+        if isinstance(stop, Terminated):
+            raise
 
 
 @app.command()

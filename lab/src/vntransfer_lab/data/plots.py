@@ -212,8 +212,8 @@ def stream_picture(stream: TaskStream) -> str:
     ground = tag("rect", width="100%", height="100%", class_="ground")
     content = f"<style>{style}</style>{ground}{title}{''.join(names)}{image}"
     size = {"width": left + width + 8, "height": height + 28}
-    names = {"xmlns": "http://www.w3.org/2000/svg", "role": "img", "generator": GENERATOR}
-    return tag("svg", content, **names, **size) + "\n"
+    root = {"xmlns": "http://www.w3.org/2000/svg", "role": "img", "generator": GENERATOR}
+    return tag("svg", content, **root, **size) + "\n"
 
 
 def _strip(x: NDArray[Any]) -> NDArray[np.float64]:
