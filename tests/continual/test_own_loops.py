@@ -62,18 +62,6 @@ def test_what_is_frozen_later_stays(make_one: Any) -> None:
     assert not torch.equal(model[0].weight, other)
 
 
-@pytest.mark.parametrize("name", [name for name in METHODS if not METHODS[name].whole_step])
-def test_methods_go_on_when_a_layer_is_frozen_later(name: str) -> None:
-    model = net()
-    method = make(name, model)
-    taught(method)
-    model[0].requires_grad_(False)
-    kept = model[0].weight.detach().clone()
-    learn(method, classes(2)[1:])
-    if name != "rewc":  # which turns it, without changing what it does
-        assert torch.equal(model[0].weight, kept)
-
-
 def test_parameters_that_came_later_are_named() -> None:
     model = net()
     method = taught(EWC(model))

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from vntransfer.checks import whole
+from vntransfer.continual._state import Stateful
 from vntransfer.display import short
 from vntransfer.errors import ArgumentError, DivergedError
 
@@ -59,55 +60,6 @@ def predictions(output: Tensor, y: Tensor) -> Tensor:
     return output.reshape(y.shape)
 
 
-class Stateful:
-    """Something with a state that checkpoints hold, and options that they must agree with.
-
-    ``saved`` and ``fixed`` name the attributes. A state holds tensors, numbers, strings, None,
-    lists or dicts of these, generators, and parts that have a state themselves.
-    """
-
-    saved: ClassVar[tuple[str, ...]] = ()
-    fixed: ClassVar[tuple[str, ...]] = ()
-
-    def options(self) -> dict[str, Any]:
-        """Give the options that a checkpoint must agree with."""
-        return {name: getattr(self, name) for name in self.fixed}
-
-    def names_of_state(self) -> tuple[str, ...]:
-        """Give the attributes that make up the state."""
-        return self.saved
-
-    def state(self) -> dict[str, Any]:
-        """Everything that a checkpoint must hold; references, not copies."""
-        state = {}
-        for name in self.names_of_state():
-            value = getattr(self, name)
-            if isinstance(value, torch.Generator):
-                value = value.get_state()
-            state[name] = value.state() if hasattr(value, "load_state") else value
-        return state
-
-    def load_state(self, state: dict[str, Any]) -> None:
-        """Take over the state that another one of this class and these options gave."""
-        if set(state) != (expected := set(self.names_of_state())):
-            raise ArgumentError(
-                f"state: expected {sorted(expected)} for {type(self).__name__}, got "
-                f"{sorted(state)}; it belongs to another method or version"
-            )
-        for name, value in state.items():
-            own = getattr(self, name)
-            if isinstance(own, torch.Generator):
-                own.set_state(value)
-            elif hasattr(own, "load_state"):
-                own.load_state(value)
-            else:
-                setattr(self, name, value)
-        self.restored()
-
-    def restored(self) -> None:
-        """Rebuild what a checkpoint does not hold: it keeps tuples as lists."""
-
-
 def _remembering(init: Callable[Given, None]) -> Callable[Given, None]:
     """Make a constructor remember the options that are not the default, for ``repr``."""
     signature = inspect.signature(init)
@@ -130,6 +82,40 @@ def _shown(value: object) -> str:
     """Write an option; a function by its name, anything long cut."""
     name = getattr(value, "__qualname__", None)
     return short(repr(value) if name is None else name, 40)
+
+
+def _checking(observe: Callable[..., tuple[Tensor, Tensor]]) -> Callable[..., Any]:
+    """Make `observe` refuse a batch or a network that no method can go on with."""
+
+    @wraps(observe)
+    def checking(method: "ContinualMethod", x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+        method.check_batch(x, y)
+        return observe(method, x, y)
+
+    return checking
+
+
+def _in_full_precision(hook: Callable[..., None]) -> Callable[..., None]:
+    """Make a hook compute in the precision of the parameters inside of an autocast block."""
+
+    @wraps(hook)
+    def precise(method: "ContinualMethod") -> None:
+        device = method.parameters[0].device.type
+        if not torch.is_autocast_enabled(device):
+            return hook(method)
+        with torch.autocast(device, enabled=False):
+            return hook(method)
+
+    return precise
+
+
+WRAPPED: dict[str, Callable[..., Any]] = {
+    "__init__": _remembering,
+    "observe": _checking,
+    "adjust_gradients": _in_full_precision,
+    "after_task": _in_full_precision,
+}
+"""What is put around the methods that a subclass defines."""
 
 
 class ContinualMethod(Stateful):
@@ -156,7 +142,8 @@ class ContinualMethod(Stateful):
     Parameters
     ----------
     model
-        Any network. Its parameter objects must stay the same while the method is in use.
+        Any network. Its parameter objects and their precision must stay the same while the method
+        is in use; layers can be frozen at any time.
     criterion
         Loss that a method takes gradients of by itself (Fisher information, memories);
         `default_loss` if None.
@@ -173,8 +160,9 @@ class ContinualMethod(Stateful):
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        if "__init__" in vars(cls):
-            type.__setattr__(cls, "__init__", _remembering(cls.__init__))
+        for name, wrap in WRAPPED.items():
+            if name in vars(cls):
+                setattr(cls, name, wrap(vars(cls)[name]))
 
     @_remembering
     def __init__(self, model: nn.Module, *, criterion: Criterion | None = None) -> None:
@@ -187,6 +175,7 @@ class ContinualMethod(Stateful):
         self.criterion: Criterion = default_loss if criterion is None else criterion
         self.names = list(named)
         self.parameters: list[Tensor] = list(named.values())
+        self._dtypes = [p.dtype for p in self.parameters]
         self.tasks_done = 0
         self.in_task = False
         self.optimizer: torch.optim.Optimizer | None = None
@@ -213,10 +202,30 @@ class ContinualMethod(Stateful):
         self._look()
 
     def _look(self) -> None:
-        """See whether the optimizer trains all parameters."""
+        """See whether the optimizer has all parameters."""
         if self.optimizer is not None:
             known = {id(p) for group in self.optimizer.param_groups for p in group["params"]}
-            self._all_trained = all(p.requires_grad and id(p) in known for p in self.parameters)
+            self._all_trained = all(id(p) in known for p in self.parameters)
+
+    def check_batch(self, x: Tensor, y: Tensor) -> None:
+        """Raise if a batch is empty or has no response per row, or the network was converted."""
+        if not len(x):
+            raise ArgumentError(
+                f"x: the batch has no rows, shape {tuple(x.shape)}; drop empty batches in the loop"
+            )
+        if len(x) != len(y):
+            raise ArgumentError(f"y: {len(y)} responses for {len(x)} rows of x; give one for each")
+        self._check_precision()
+
+    def _check_precision(self) -> None:
+        """Raise if the network was converted: what is kept of earlier tasks was not."""
+        for name, p, old in zip(self.names, self.parameters, self._dtypes, strict=True):
+            if p.dtype is not old:
+                raise ArgumentError(
+                    f"model: {name!r} is {p.dtype} now and was {old} when {type(self).__name__} "
+                    f"was made; convert the network back (model.to({old})), or convert it first "
+                    f"and then make the method"
+                )
 
     def before_task(self) -> None:
         """Begin a task."""
@@ -224,9 +233,11 @@ class ContinualMethod(Stateful):
             raise ArgumentError(
                 f"before_task: task {self.tasks_done + 1} has not ended; call after_task() first"
             )
+        self._check_precision()
         self.in_task = True
         self._look()
 
+    @_checking
     def observe(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
         """See a batch, before the forward pass; returns the batch to train on."""
         return x, y
@@ -241,6 +252,7 @@ class ContinualMethod(Stateful):
         """End a task: keep what protects it, drop its samples."""
         if not self.in_task:
             raise ArgumentError("after_task: no task has begun; call before_task() first")
+        self._check_precision()
         self.in_task = False
         self.tasks_done += 1
 
@@ -312,7 +324,8 @@ class ContinualMethod(Stateful):
             )
         groups = self.optimizer.param_groups
         rates = [_effective(group) for group in groups]
-        if self._all_trained and len(set(rates)) == 1:
+        trained = self._all_trained and all(p.requires_grad for p in self.parameters)
+        if trained and len(set(rates)) == 1:
             return rates[0]
         own = {
             id(p): rate

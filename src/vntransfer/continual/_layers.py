@@ -60,8 +60,8 @@ class Layer:
 
     @property
     def trained(self) -> bool:
-        """Whether weight and bias are trained, neither having been frozen."""
-        return all(p.requires_grad for p in self.parameters())
+        """Whether weight and bias are trained, neither being frozen."""
+        return all(p.requires_grad for p in self.module.parameters(recurse=False))
 
     @property
     def has_gradient(self) -> bool:
@@ -192,8 +192,8 @@ def _check_complete(model: nn.Module, modules: list[nn.Module]) -> None:
         shown = ", ".join(others[:5]) + (", ..." if len(others) > 5 else "")
         raise ArgumentError(
             f"layers: {shown} are parameters of layers that are neither dense nor plain "
-            f"convolutions; give the names of the layers to protect (layers=[...]), the rest is "
-            f"then trained freely"
+            f"convolutions, or whose weight is frozen; give the names of the layers to protect "
+            f"(layers=[...]), the rest is then trained freely"
         )
 
 

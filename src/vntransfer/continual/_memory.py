@@ -9,7 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from vntransfer.checks import number, whole
-from vntransfer.continual._base import ContinualMethod, Criterion, Stateful, seeded
+from vntransfer.continual._base import ContinualMethod, Criterion, seeded
+from vntransfer.continual._state import Stateful
 from vntransfer.errors import ArgumentError
 
 

@@ -6,8 +6,9 @@ from typing import Any, ClassVar, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from vntransfer.continual._base import ContinualMethod, Criterion, Stateful
+from vntransfer.continual._base import ContinualMethod, Criterion
 from vntransfer.continual._layers import Layer, Tape, find_layers
+from vntransfer.continual._state import Stateful
 
 BUFFER = 64
 """Rows that are collected before they are added to a second moment: one product, not many. Of a

@@ -14,7 +14,8 @@ import torch
 from torch import Tensor
 
 from vntransfer.checks import number, one_of
-from vntransfer.continual._base import ContinualMethod, Stateful, gradients
+from vntransfer.continual._base import ContinualMethod, gradients
+from vntransfer.continual._state import Stateful
 from vntransfer.errors import ArgumentError
 
 Update = Literal["proximal", "explicit"]

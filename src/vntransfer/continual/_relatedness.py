@@ -6,7 +6,8 @@ from typing import Any, ClassVar, NamedTuple
 import torch
 from torch import Tensor
 
-from vntransfer.continual._base import Stateful, refuse_infinite
+from vntransfer.continual._base import refuse_infinite
+from vntransfer.continual._state import Stateful
 from vntransfer.moments import Moments
 
 STEP = 4

@@ -20,8 +20,8 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor, nn
 
-from vntransfer.continual._base import Stateful
 from vntransfer.continual._layers import Layer
+from vntransfer.continual._state import Stateful
 from vntransfer.errors import ArgumentError, NumericalWarning
 
 Grouping = Literal["communities", "random"]

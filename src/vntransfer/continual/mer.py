@@ -84,6 +84,7 @@ class MER(Replaying):
         self, x: Tensor, y: Tensor, criterion: Criterion, optimizer: torch.optim.Optimizer
     ) -> Tensor:
         """Learn from one batch; gives its loss before the first step."""
+        self.check_batch(x, y)
         descend = self._descent(x, y, criterion, optimizer)
         first: Tensor | None = None
         for _ in range(self.steps):

@@ -49,7 +49,7 @@ class REWC(Penalized):
     labels drawn from the prediction), and W̃, b̃ are trained under EWC's penalty. The network's
     parameter objects now hold W̃ and b̃ and hooks turn inputs and outputs: its function is the same,
     and optimizers keep working; `unrotate` gives plain parameters back. Of convolutions channels
-    are turned.
+    are turned. A layer with a frozen weight or bias keeps the coordinates it has.
 
     The public code has U₂ in place of U₂' on the output side: the gradient at the inner output is
     then g U₂', whose second moment is not diagonal. ``rotation="published"`` does the same.
@@ -150,8 +150,8 @@ class REWC(Penalized):
         if not self.quadratic.strength:
             return
         x, y = self.pending.take()
-        old, F_old = self.turns, self.quadratic.precisions
-        self.unrotate()
+        old, F_old = list(self.turns), self.quadratic.precisions
+        self._unrotate([layer.trained for layer in self.layers])
         new = self._find_turns(x, y)
         if self.form == "online" and self.tasks_done > 1:
             F_old = self._carry(F_old, old, new)
@@ -171,10 +171,14 @@ class REWC(Penalized):
 
     def unrotate(self) -> None:
         """Give the network its plain parameters back; the penalty is then out of place."""
-        for layer, own in zip(self.layers, self.turns, strict=True):
-            if own is not None:
+        self._unrotate([True for _ in self.layers])
+
+    def _unrotate(self, chosen: list[bool]) -> None:
+        """Give the chosen layers their plain parameters back."""
+        for k, (layer, own) in enumerate(zip(self.layers, self.turns, strict=True)):
+            if chosen[k] and own is not None:
                 _transform(layer, own.U1.mT, own.U2.mT)
-        self.turns = [None for _ in self.layers]
+                self.turns[k] = None
 
     def restored(self) -> None:
         """Name the rotations."""
@@ -187,11 +191,12 @@ class REWC(Penalized):
 
     def _rotate(self, turns: list[Turn]) -> None:
         for layer, own in zip(self.layers, turns, strict=True):
-            _transform(layer, own.U1, own.U2)
+            if layer.trained:
+                _transform(layer, own.U1, own.U2)
         self.turns = list(turns)
 
     def _find_turns(self, x: Tensor, y: Tensor) -> list[Turn]:
-        """Eigenvectors of E[x'x] and E[g'g] of every layer of the network, not rotated."""
+        """Eigenvectors of E[x'x] and E[g'g] of every layer, not rotated; a frozen one stays."""
         L: list[Tensor | float] = [0.0] * len(self.layers)
         M: list[Tensor | float] = [0.0] * len(self.layers)
         with evaluation(self.model):
@@ -205,9 +210,10 @@ class REWC(Penalized):
         refuse_silent([self.layers[k].name for k in silent if self.layers[k].trained])
         turns = []
         for k, layer in enumerate(self.layers):
-            if k in silent:  # frozen, and nothing before it is trained: it stays as it is
+            if not layer.trained:
                 channels = layer.weight.shape[1], layer.units
-                turns.append(Turn(*(torch.eye(n).to(layer.weight.detach()) for n in channels)))
+                plain = Turn(*(torch.eye(n).to(layer.weight.detach()) for n in channels))
+                turns.append(self.turns[k] or plain)
                 continue
             both = [torch.as_tensor(m).double() for m in (L[k], M[k])]
             refuse_infinite(f"inputs or slopes of layer {layer.name!r}", *both)
@@ -221,6 +227,8 @@ class REWC(Penalized):
         carried, places = [f.clone() for f in F], self.places()
         for layer, before, after in zip(self.layers, old, new, strict=True):
             assert before is not None  # there was a task
+            if before is after:  # frozen
+                continue
             R, S = ((U.mT @ V).square() for U, V in zip(before, after, strict=True))
             for p in layer.parameters():
                 k = places[id(p)]
