@@ -12,6 +12,31 @@ from vntransfer.errors import ArgumentError
 Names = str | float | Sequence[str | float]
 """One name, or several; numbers are names as well."""
 
+LARGEST = 1e100
+"""Largest size of a value that models are fitted to: sums of squares and their products overflow
+long before numbers do."""
+
+HUGE = f"above {LARGEST:g} sums and products overflow; rescale it (another unit) or remove the row"
+"""What an error says about such a value."""
+
+
+def first_huge(values: Any, largest: float = LARGEST) -> tuple[int, ...] | None:
+    """Find the first value beyond ``largest`` of an array or a CSR matrix; NaN is passed over.
+
+    Examples
+    --------
+    >>> first_huge([[1.0, 2.0], [3.0, 1e200]])
+    (1, 1)
+    """
+    stored = np.asarray(getattr(values, "data", values) if hasattr(values, "indptr") else values)
+    if np.isnan(stored).all() or max(np.nanmax(stored), -np.nanmin(stored)) <= largest:
+        return None
+    at = int((np.abs(stored) > largest).ravel().argmax())
+    if hasattr(values, "indptr"):
+        row = int(np.searchsorted(values.indptr, at, side="right")) - 1
+        return row, int(values.indices[at])
+    return tuple(map(int, np.unravel_index(at, stored.shape)))
+
 
 def number(name: str, value: Any, *, minimum: float = 0.0, exclusive: bool = False) -> float:
     """Check that an option is a finite number, at least (or above) ``minimum``.

@@ -36,6 +36,14 @@ def damage_named(where: object, what: str = "file") -> Iterator[None]:
         raise DataError(f"{where}: damaged {what} ({why}); fetch it again") from error
 
 
+class PredictionError(DataError):
+    """A prediction is not finite; ``row`` is its place among the rows given."""
+
+    def __init__(self, message: str, row: int) -> None:
+        super().__init__(message)
+        self.row = row
+
+
 class DivergedError(VnError, ArithmeticError):
     """Training has left the finite numbers."""
 

@@ -16,7 +16,7 @@ from vntransfer._version import __version__
 from vntransfer.adaptation._checkpoint import Checkpoint
 from vntransfer.adaptation._data import Data, Scaler, predict
 from vntransfer.adaptation._ensemble import State, fit_ensemble
-from vntransfer.adaptation._estimator import FitRows, TransferEstimator
+from vntransfer.adaptation._estimator import FitRows, TransferEstimator, refuse_huge_inputs
 from vntransfer.adaptation._member_training import Checkpoints, FitRun
 from vntransfer.adaptation._objective import Error, Objective, Setup, SourceLoss
 from vntransfer.adaptation._saving import SavableNetwork
@@ -191,6 +191,7 @@ class DomainRegressor(SavableNetwork, RegressorMixin, TransferEstimator):  # typ
             See `fit`.
         """
         X = self._new_rows(X)
+        refuse_huge_inputs(X, self)
         old = self._state
         if old.sources is None:
             raise DomainError(
@@ -313,7 +314,7 @@ class DomainRegressor(SavableNetwork, RegressorMixin, TransferEstimator):  # typ
         shares = state.ensemble.shares_for(target)
         every = predict(self.net_, data, np.arange(X.shape[0])) + state.ensemble.offset
         scaled = torch.einsum("m,mnc->nc", shares.double(), data.bound(every).double()).numpy()
-        out = np.asarray(scaled * state.y_scaler.scale + state.y_scaler.mean)
+        out = self._finite(np.asarray(scaled * state.y_scaler.scale + state.y_scaler.mean))
         return out[:, 0] if state.one_column else out
 
     def __sklearn_tags__(self) -> Any:

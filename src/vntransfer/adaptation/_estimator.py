@@ -11,14 +11,17 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d, validate_data
 
 from vntransfer.adaptation._data import stacked
-from vntransfer.checks import number, one_of, whole
+from vntransfer.checks import HUGE, first_huge, number, one_of, whole
 from vntransfer.domains import TARGET, Groups, Name, Target, group, target_names
-from vntransfer.errors import ArgumentError, DomainError
+from vntransfer.errors import ArgumentError, DomainError, PredictionError
 from vntransfer.progress import Progress
 
 Floats = NDArray[np.float64]
 
 MATRIX: dict[str, Any] = {"accept_sparse": "csr", "dtype": (np.float64, np.float32)}
+
+WIDE = 1e15
+"""Beyond this, single precision is left: learners bring responses to the precision of X."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +113,14 @@ class TransferEstimator(BaseEstimator):  # type: ignore[misc]
         later = self._several and target_names(target) == []
         if self._needs_target and sample_domain is not None and not later:
             need_target(groups)
+        refuse_huge_inputs(X, self)
         labels = read_responses(type(self).__name__, y, groups, n, numeric=self._numeric)
+        if (
+            X.dtype == np.float32
+            and self._numeric
+            and any(first_huge(v, WIDE) for v in (X, labels))
+        ):
+            X = X.astype(np.float64)
         rows = FitRows(X, labels, groups, read_weights(sample_weight, groups, n))
         return self._fit_rows(rows, progress)
 
@@ -121,6 +131,18 @@ class TransferEstimator(BaseEstimator):  # type: ignore[misc]
         """Check rows that a fitted estimator is given."""
         check_is_fitted(self)
         return validate_data(self, X, **MATRIX, reset=False)
+
+    def _finite(self, predicted: NDArray[Any]) -> NDArray[Any]:
+        """Give predictions (n, ...), or raise if one of them is not finite."""
+        if predicted.dtype.kind == "f" and not (good := np.isfinite(predicted)).all():
+            row = int((~good.reshape(len(good), -1).all(1)).argmax())
+            raise PredictionError(
+                f"X: the prediction of row {row} is {np.ravel(predicted[row])[0]}, not a finite "
+                f"number; compare the units of its values with those of the rows that "
+                f"{type(self).__name__} was fitted to",
+                row,
+            )
+        return predicted
 
     def _check_options(self) -> None:
         """Raise if an option is not of the type that its field has; numbers are at least 0."""
@@ -170,11 +192,54 @@ def read_responses(
     own = one_per_row(y, n)[groups.source_rows]
     if not numeric:
         own = column_or_1d(own, warn=True)
+    else:
+        _refuse_unknown(own, groups)
     kind: Any = np.float64 if numeric else None
     own = np.asarray(check_array(own, ensure_2d=False, dtype=kind, input_name="y"))
     labels = np.repeat(own[:1], n, axis=0)
     labels[groups.source_rows] = own
     return labels
+
+
+def _refuse_unknown(own: NDArray[Any], groups: Groups) -> None:
+    """Raise for responses of sources that are not known, infinite or huge, and say whose they are.
+
+    What is no number at all is left to the conversion that follows.
+    """
+    try:
+        values = np.asarray(own, dtype=np.float64)
+    except (TypeError, ValueError):
+        return
+
+    def source(row: int) -> str:
+        return next(f"source {name!r}" for name, rows in groups.sources.items() if row in rows)
+
+    rows, bad = groups.source_rows, ~np.isfinite(values.reshape(len(values), -1)).all(1)
+    if bad.any():
+        first = rows[bad][:3].tolist()
+        kind = "NaN" if np.isnan(values[bad][0]).any() else "infinity"
+        shown = ", ".join(f"row {row} ({source(row)})" for row in first)
+        advice = "remove them or fill them in"
+        if not groups.targets:
+            advice += (
+                "; if they are rows of the unlabeled target, say so with sample_domain (an integer "
+                "below 0, or a name together with target=)"
+            )
+        raise DomainError(
+            f"y: Input y contains {kind} in {int(bad.sum())} rows of sources, {shown}"
+            f"{', ...' if bad.sum() > 3 else ''}; {advice}"
+        )
+    if at := first_huge(values):
+        row = int(rows[at[0]])
+        raise ArgumentError(f"y: row {row} ({source(row)}) is {values[at]:g}; {HUGE}")
+
+
+def refuse_huge_inputs(X: Any, estimator: Any = None) -> None:
+    """Raise if a value of a matrix is too large to compute with."""
+    if at := first_huge(X):
+        names = getattr(estimator, "feature_names_in_", None)
+        column = at[1] if names is None else repr(str(names[at[1]]))
+        raise ArgumentError(f"X: row {at[0]}, column {column} is {X[at]:g}; {HUGE}")
 
 
 def one_per_row(y: Any, n: int) -> NDArray[Any]:

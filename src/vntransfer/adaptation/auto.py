@@ -243,10 +243,8 @@ class AutoTransferRegressor(Savable, RegressorMixin, TransferEstimator):  # type
         """Predict responses (n,)."""
         X = self._new_rows(X)
         shares: Mapping[str, float] = self.selection_.shares
-        return sum(
-            (shares[name] * np.asarray(model.predict(X)) for name, model in self.models_.items()),
-            start=np.zeros(X.shape[0]),
-        )
+        parts = (shares[name] * np.asarray(own.predict(X)) for name, own in self.models_.items())
+        return self._finite(sum(parts, start=np.zeros(X.shape[0])))
 
     def _saved(self) -> SavedModel:
         record = {**common_record(self), "selection": vars(self.selection_)}

@@ -10,7 +10,7 @@ from sklearn.decomposition import PCA
 from sklearn.utils.validation import check_array
 
 from vntransfer.adaptation._data import Scaler
-from vntransfer.adaptation._estimator import need_target, one_per_row
+from vntransfer.adaptation._estimator import need_target, one_per_row, refuse_huge_inputs
 from vntransfer.checks import number, one_of, whole
 from vntransfer.divergences import DIVERGENCES, pairwise
 from vntransfer.domains import Groups, Rows, Target, group
@@ -88,6 +88,7 @@ def source_weights(
     {0: 0.05, 1: 0.95, 2: 0.0}
     """
     X = check_array(X, accept_sparse="csr", dtype=np.float64)
+    refuse_huge_inputs(X)
     groups = group(sample_domain, X.shape[0], target=target, several=True)
     if len(groups.targets) > 1:
         ids, known = np.asarray(sample_domain), None

@@ -44,7 +44,7 @@ class SourceLearner(Savable, TransferEstimator):
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict responses (n,) or (n, m)."""
         rows = self._new_rows(X)
-        return np.asarray(self.estimator_.predict(rows))
+        return self._finite(np.asarray(self.estimator_.predict(rows)))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -304,4 +304,4 @@ class WeightedSourceClassifier(ClassifierMixin, _WeightedSource):  # type: ignor
     def predict_proba(self, X: Any) -> Floats:
         """Probabilities (n, number of classes), in the order of ``classes_``."""
         rows = self._new_rows(X)
-        return np.asarray(self.estimator_.predict_proba(rows))
+        return self._finite(np.asarray(self.estimator_.predict_proba(rows)))

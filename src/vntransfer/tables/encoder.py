@@ -8,14 +8,12 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from vntransfer.checks import LARGEST
 from vntransfer.errors import ArgumentError, DataError
 from vntransfer.tables.columns import Column
 from vntransfer.tables.schema import Field, date_parts, describe, remedy
 
 Floats = NDArray[np.float64]
-
-LARGEST = 1e100
-"""Numbers beyond it overflow where they are squared and added up."""
 
 
 @dataclass(frozen=True)

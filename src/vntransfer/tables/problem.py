@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vntransfer.checks import instance, meant, texts
+from vntransfer.checks import HUGE, first_huge, instance, meant, texts
 from vntransfer.errors import ArgumentError, DataError, DomainError
 from vntransfer.tables.columns import Frame
 from vntransfer.tables.encoder import Findings, TableEncoder
@@ -210,7 +210,16 @@ def read_responses(frame: Frame, response: str, unread: NDArray[np.bool_] | None
             f"finite number; the response must be one "
             f"({remedy(cell, frame.options, how)})"
         )
+    refuse_huge(frame, response, y if unread is None else np.where(unread, np.nan, y))
     return y
+
+
+def refuse_huge(frame: Frame, response: str, y: Floats) -> None:
+    """Raise if a response is too large to compute with."""
+    if at := first_huge(y):
+        raise DataError(
+            f"{frame.name}: row {frame.rows[at[0]]}, column {response!r} is {y[at]:g}; {HUGE}"
+        )
 
 
 def _check_targets(frame: Frame, places: NDArray[Any], targets: Sequence[str]) -> None:

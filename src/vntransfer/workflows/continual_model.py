@@ -26,7 +26,7 @@ from vntransfer.tables.columns import Column
 from vntransfer.tables.encoder import TableEncoder
 from vntransfer.tables.frame import read_frame
 from vntransfer.tables.options import DEFAULTS, ReadOptions
-from vntransfer.workflows.predictions import Answers, later_options
+from vntransfer.workflows.predictions import Answers, later_options, not_finite
 
 Floats = NDArray[np.float64]
 
@@ -194,6 +194,8 @@ class ContinualModel(Savable):
         X = scaled(encoded.X, self.center, self.scale)
         with torch.no_grad():
             output = self.net(torch.from_numpy(X).float()).double().numpy()
+        if (bad := ~np.isfinite(output).all(1)).any():
+            raise not_finite(rows[int(bad.argmax())])
         if self.classes:
             found: NDArray[Any] = np.array(self.classes, dtype=object)[output.argmax(1)]
         else:

@@ -19,7 +19,7 @@ from vntransfer.progress import Progress, reporter
 from vntransfer.tables.columns import MISSING, Column, Frame
 from vntransfer.tables.encoder import TableEncoder
 from vntransfer.tables.options import ReadOptions
-from vntransfer.tables.problem import TableColumns, read_places
+from vntransfer.tables.problem import TableColumns, read_places, refuse_huge
 from vntransfer.tables.schema import almost_number, remedy
 from vntransfer.workflows.continual_model import ContinualModel as ContinualModel
 from vntransfer.workflows.continual_model import scaled as scaled
@@ -264,6 +264,7 @@ def _labels(frame: Frame, response: str, kind: Kind) -> tuple[NDArray[Any], tupl
                 f"{frame.name}: row {frame.rows[i]}, column {response!r}: {cell[:40]!r} is not a "
                 f"finite number; {remedy(cell, frame.options)}, or ask for classification"
             )
+        refuse_huge(frame, response, values)
         return values, ()
     texts = column.texts()
     classes = tuple(sorted(set(texts.tolist()), key=_natural))

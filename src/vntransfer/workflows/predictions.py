@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vntransfer.display import counted, data_frame, one_line, rounded
+from vntransfer.errors import DataError
 from vntransfer.tables.encoder import Findings
 from vntransfer.tables.options import ReadOptions, checked
 
@@ -19,6 +20,14 @@ class Answers(NamedTuple):
 
     columns: Mapping[str, NDArray[Any]]
     findings: Findings
+
+
+def not_finite(row: int) -> DataError:
+    """Say that the prediction of a row cannot be used."""
+    return DataError(
+        f"row {row}: the prediction is not a finite number; check the values of this row and their "
+        f"units against the training table"
+    )
 
 
 def later_options(trained: ReadOptions, given: ReadOptions | None) -> ReadOptions:

@@ -1,5 +1,6 @@
 """A model of a table: how columns become numbers, an estimator per target, what to expect."""
 
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from vntransfer.checks import Names, one_of
 from vntransfer.checks import names as check_names
 from vntransfer.display import listed, one_line, plus_minus, rounded, short
-from vntransfer.errors import DataError
+from vntransfer.errors import DataError, DataWarning, PredictionError
 from vntransfer.storage.folder import Savable
 from vntransfer.storage.record import SavedModel, Score, check_record
 from vntransfer.tables.columns import Column
@@ -20,7 +21,7 @@ from vntransfer.tables.frame import read_frame
 from vntransfer.tables.options import DEFAULTS, ReadOptions
 from vntransfer.tables.problem import LABELED
 from vntransfer.workflows.prediction_intervals import Calibration, check_level
-from vntransfer.workflows.predictions import Answers, later_options
+from vntransfer.workflows.predictions import Answers, later_options, not_finite
 from vntransfer.workflows.predictions import Predictions as Predictions
 from vntransfer.workflows.target_fit import TargetOutcome
 
@@ -135,9 +136,24 @@ class TableModel(Savable):
 
         options = later_options(self.read_options, read_options)
         frame = read_frame(data, columns=needed, options=options)
+        if target is None and self.names[0] in frame.columns:
+            self._warn_elsewhere(frame.columns[self.names[0]].texts())
         found = self.answers(frame.columns, frame.rows, target=target, level=level)
         value, low, high = found.columns.values()
         return Predictions(value, low, high, found.findings)
+
+    def _warn_elsewhere(self, places: NDArray[Any]) -> None:
+        """Warn of rows of other places than the only one that the model is made for."""
+        place = self.made_for(None)
+        other = [] if place is None else places[places != place]
+        if len(other):
+            warnings.warn(
+                f"{len(other)} of {len(places)} rows are of {listed(dict.fromkeys(other), 3)} and "
+                f"not of {place!r}, which the model is made for; they are predicted anyway. Fit a "
+                f"model with target= for those places, or say target={place!r} if that is meant",
+                DataWarning,
+                stacklevel=3,
+            )
 
     def check(self, names: Sequence[str], target: Names | None) -> list[str]:
         """Compare the columns of a table with those of the training table, and give notes.
@@ -169,7 +185,10 @@ class TableModel(Savable):
         X, findings = self.encoder.encode(columns, rows)
         made = np.full((3, len(X)), np.nan)
         for name, own in self._split(columns, rows, target):
-            value = np.asarray(self.estimators[name].predict(X[own]), dtype=np.float64)
+            try:
+                value = np.asarray(self.estimators[name].predict(X[own]), dtype=np.float64)
+            except PredictionError as error:
+                raise not_finite(rows[own[error.row]]) from error
             half = np.nan
             if name in self.calibrations:
                 half = self.calibrations[name].half_width(level)
