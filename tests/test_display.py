@@ -49,7 +49,7 @@ def relation(name: str, n: int = 3) -> Relation:
     settings = {"divergence": "conditional_von_neumann", "level": 0.95, "domain": name}
     rows = {own: (20, 1) if i else (0, 30) for i, own in enumerate(names)}
     p[0] = p[:, 0] = np.nan
-    return Relation(names, rows, D, ends, D + 1, ends, p, p / 2, settings)
+    return Relation(names, rows, D, ends, D + 1, ends, p, p / 2, D, settings)
 
 
 def outcome(name: str, errors: dict[str, float]) -> TargetOutcome:

@@ -12,12 +12,14 @@ from vntransfer.relations._pair_statistic import (
     Bordered,
     RelationPair,
     Sample,
+    all_statistics,
     between,
+    common_penalty,
     on_same_features,
     p_value,
     permuted,
 )
-from vntransfer.relations._smoother import Basis, fit
+from vntransfer.relations._smoother import Basis, choose_penalty, penalized
 
 FAST = {"n_resamples": 99}
 
@@ -177,7 +179,8 @@ def test_fit_follows_lines_bends_and_products() -> None:
     basis = Basis.choose(X, rng)
     for f in (X[:, 0] - X[:, 1], np.abs(X[:, 0]) * 2, X[:, 0] * X[:, 2], np.sin(2 * X[:, 1])):
         s = Sample.of(X, f + 0.3 * rng.standard_normal(800), basis)
-        theta = fit(s.G, s.g, float(s.y @ s.y), 800, 1, basis) @ s.g
+        penalty = choose_penalty(s.G, s.g, float(s.y @ s.y), 800, 1, basis)
+        theta = np.linalg.solve(penalized(s.G, 800, 1, basis, penalty), s.g)
         error = s.Phi @ theta - (f - f.mean())
         assert np.sqrt(np.mean(error**2)) < 0.15
 
@@ -224,3 +227,34 @@ def test_too_few_resamples_for_all_pairs_are_told() -> None:
 def test_mistakes_are_named(domains, options: dict, message: str) -> None:
     with pytest.raises((ArgumentError, DomainError), match=message):
         relation_test(domains, **options)
+
+
+def test_some_pairs_are_chosen_by_features_alone_and_counted_alone() -> None:
+    domains = {f"{k}": domain(k, rows=20, slope=3.0 if k % 2 else -3.0) for k in range(6)}
+    tested = relation_test(domains, n_pairs=4, n_resamples=399, random_state=0)
+    assert len(tested.tested) == 4
+    assert np.isfinite(tested.statistics).all()
+    raw = sorted(tested.raw_p_values[pair] for pair in tested.tested)
+    assert min(tested.p_values[pair] for pair in tested.tested) == pytest.approx(min(1, 4 * raw[0]))
+    for i, j in tested.tested:
+        assert ((i - j) % 2 == 1) == (tested.p_values[i, j] <= 0.05)
+    # other responses leave the choice as it is: p-values stay valid
+    shuffled = {name: (x, y[::-1]) for name, (x, y) in domains.items()}
+    other = relation_test(shuffled, n_pairs=4, n_resamples=99, random_state=0)
+    assert other.tested == tested.tested
+    with pytest.raises(ArgumentError, match="n_pairs"):
+        relation_test(domains, n_pairs=0)
+
+
+def test_statistics_of_all_pairs_at_once_are_those_of_single_pairs() -> None:
+    rng = np.random.default_rng(0)
+    rows = [domain(k, rows=15 + 5 * k) for k in range(4)]
+    basis = Basis.choose(np.vstack([x for x, _ in rows]), rng, radial=30)
+    samples = [Sample.of(x, y, basis) for x, y in rows]
+    penalty = common_penalty(samples, basis)
+    for divergence in ("conditional_von_neumann", "log_det"):
+        options = {"divergence": divergence, "ridge": 1e-3, "penalty": penalty}
+        every = all_statistics(samples, basis, **options)
+        for i, j in [(0, 1), (1, 3), (2, 3)]:
+            pair = RelationPair.of(samples[i], samples[j], basis, **options)
+            assert every[i, j] == every[j, i] == pytest.approx(pair.observed(), rel=1e-6)

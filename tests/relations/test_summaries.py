@@ -207,7 +207,9 @@ def test_numbers_take_the_short_way_and_gaps_the_long_one(tmp_path: Path) -> Non
     path = tmp_path / "gap.parquet"
     holes = np.where(np.arange(500) == 77, np.nan, x)
     pq.write_table(pa.table(table | {"x": pa.array(holes, from_pandas=True)}), path)
-    made = summarize(ReadingPlan("town", "y", plan, DEFAULTS, 0), FilePart(path, (0,), 0))
+    made = summarize(
+        ReadingPlan("town", "y", plan, DEFAULTS, 0, Summaries(1)), FilePart(path, (0,), 0)
+    )
     filled = np.where(np.isnan(holes), np.median(x), x)
     ours = pooled([own.joint for _, own in made.domains.items()]).covariance()
     np.testing.assert_allclose(ours, np.cov(filled, table["y"]), rtol=1e-9)
@@ -220,12 +222,14 @@ def test_large_csv_by_arrow_is_the_plain_one(tmp_path: Path) -> None:
     table = {"town": ["a", "b", "c"] * 300, "x": x.tolist(), "y": y.tolist()}
     path = write_csv(tmp_path / "t.csv", table)
     made, encoder, _ = read_table(path, RelateSettings(domain="town", response="y"))
-    quick = _quick_csv(ReadingPlan("town", "y", encoder, DEFAULTS, 0), FilePart(path, None, 0))
+    quick = _quick_csv(
+        ReadingPlan("town", "y", encoder, DEFAULTS, 0, Summaries(1)), FilePart(path, None, 0)
+    )
     assert quick is not None
     for name, own in quick.domains.items():
         ours, theirs = own.joint.total(), made.domains[name].joint.total()
         np.testing.assert_allclose(ours.covariance(), theirs.covariance(), rtol=1e-9)
-    plan = ReadingPlan("town", "y", encoder, DEFAULTS, 0)
+    plan = ReadingPlan("town", "y", encoder, DEFAULTS, 0, Summaries(1))
     for not_plain in ("town,x,y\na,1,2\nb,many,3\n", "town,x,y\na,1,2\n,2,3\n"):
         path.write_text(not_plain)
         assert _quick_csv(plan, FilePart(path, None, 0)) is None

@@ -226,10 +226,10 @@ def test_places_without_names_are_found_by_number() -> None:
 
 def test_the_answer_comes_first(found: Relation) -> None:
     tested = int(np.isfinite(found.p_values[np.triu_indices(len(found.names), 1)]).sum())
-    differ = f"{len(found.different())} of {tested} pairs differ"
+    differ = f"{len(found.different())} of {tested} tested pairs differ"
     assert repr(found) == f"<Relation of {len(found.names)} places: {differ}>"
     first, *more = found.summary().splitlines()
-    assert first.startswith(f"{len(found.different())} of {tested} pairs")
+    assert first.startswith(f"{len(found.different())} of {tested} tested pairs")
     assert any(line.startswith("Closest to new by features alone") for line in more)
 
 
@@ -237,3 +237,82 @@ def test_plot_draws_every_labeled_place(found: Relation) -> None:
     pytest.importorskip("matplotlib").use("Agg")
     axes = found.plot()
     assert [t.get_text() for t in axes.get_yticklabels()] == found.order[:3]
+    assert sum(text.get_text() == "≠" for text in axes.texts) == 2 * len(found.different())
+
+
+def test_rankings_and_groups_agree_with_the_test(tmp_path: Path) -> None:
+    # Wider inputs move the divergence of north and east beyond that of north and south.
+    rng = np.random.default_rng(0)
+    places = {}
+    for name, spread, slope in (("north", 1.0, 2.0), ("east", 1.5, 2.0), ("south", 1.0, 1.0)):
+        x = spread * rng.standard_normal((300, 2))
+        places[name] = (x, slope * x[:, 0] - x[:, 1] + rng.standard_normal(300))
+    found = relate(places, **FAST)
+    assert ("north", "south") in found.different()
+    assert found.divergences[0, 1] > found.divergences[0, 2]
+    assert [near.name for near in found.ranking("north")] == ["east", "south"]
+    assert [near.different for near in found.ranking("north")] == [False, True]
+    assert sorted(map(sorted, found.groups(2))) == [["east", "north"], ["south"]]
+    assert "south (" in found.summary()
+    assert ", different)" in found.summary()
+    page = found.to_page(tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "south ≠" in page
+
+
+def test_many_places_are_tested_within_a_budget(tmp_path: Path) -> None:
+    places = {f"p{k}": domain(k, rows=12, slope=4.0 if k % 2 else -4.0) for k in range(52)}
+    with pytest.warns(NumericalWarning, match="n_resamples"):
+        found = relate(places, n_bootstrap=20, n_resamples=19)
+    upper = found.p_values[np.triu_indices(52, 1)]
+    assert np.isfinite(upper).sum() == 200
+    assert np.isfinite(found.statistics).all()
+    assert any("200 of 1,326 pairs are tested" in note for note in found.notes)
+    assert "of 200 tested pairs" in repr(found)
+    assert "?" in {found.mark("p0", name) for name in found.names[1:]}
+    wrong = [
+        own
+        for group in found.groups(2)
+        for own in group
+        if int(own[1:]) % 2 != int(group[0][1:]) % 2
+    ]
+    assert not wrong
+    assert found.to_page(tmp_path / "page.html").stat().st_size < 1e6
+
+
+def wide(rows: int, columns: int, seed: int = 0) -> dict[str, list]:
+    """Columns driven by three hidden factors; at place c the response turns one of them around."""
+    rng = np.random.default_rng(seed)
+    place = np.array(list("abc"))[np.arange(rows) % 3]
+    hidden = rng.standard_normal((rows, 3))
+    X = hidden @ rng.standard_normal((3, columns)) + 0.3 * rng.standard_normal((rows, columns))
+    y = np.where(place == "c", -1, 1) * hidden[:, 0] + 0.3 * rng.standard_normal(rows)
+    table = {f"x{j}": X[:, j].tolist() for j in range(columns)}
+    return {"place": place.tolist(), "y": y.tolist(), **table}
+
+
+def test_many_columns_are_compared_by_their_components(tmp_path: Path) -> None:
+    pq, pa = pytest.importorskip("pyarrow.parquet"), pytest.importorskip("pyarrow")
+    options = {"domain": "place", "response": "y", **FAST}
+    table = wide(300, 600)
+    table["x7"] = [1.0] * 300
+    found = relate(table, **options)
+    assert sorted(found.different()) == [("a", "c"), ("b", "c")]
+    assert found.settings["columns"] == 599  # the encoder drops the constant one
+    assert found.settings["components"] <= 50
+    assert "% of the variance" in found.notes[0]
+    pq.write_table(pa.table(table), tmp_path / "wide.parquet", row_group_size=100)
+    read = relate(tmp_path / "wide.parquet", **options)
+    np.testing.assert_allclose(read.divergences, found.divergences, rtol=1e-6)
+    X = np.array([column for name, column in table.items() if name[0] == "x"]).T
+    at = np.array(table["place"])
+    arrays = {name: (X[at == name], np.array(table["y"])[at == name]) for name in "abc"}
+    given = relate(arrays, **FAST)
+    np.testing.assert_allclose(given.divergences, found.divergences, rtol=1e-6)
+    assert any("1 columns of numbers are constant" in note for note in given.notes)
+
+
+def test_columns_that_fit_are_used_as_they_are() -> None:
+    found = relate(wide(200, 120), domain="place", response="y", **FAST)
+    assert "components" not in found.settings
+    with pytest.raises(DataError, match=r"features: 6,000 columns, at most 5,000 .* GB"):
+        relate({name: (np.zeros((3, 6000)), np.arange(3.0)) for name in "ab"}, **FAST)

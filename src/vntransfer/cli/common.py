@@ -150,13 +150,19 @@ def table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]], *, tex
     return made
 
 
+LISTED = 40
+"""Columns that are listed; more are counted."""
+
+
 def print_columns(
     screen: Any, summary: Sequence[tuple[str, str, str]], notes: Sequence[str]
 ) -> None:
     """Print what was done to which column (nothing if nothing is given), and notes."""
     if summary:
         head = ("column", "kind", "treatment")
-        screen.print(table("What became of the columns", head, summary, texts=3))
+        screen.print(table("Column handling", head, summary[:LISTED], texts=3))
+        if len(summary) > LISTED:
+            screen.print(f"and {len(summary) - LISTED:,} more columns")
     for note in notes:
         screen.print(f"note: {note}")
 

@@ -26,8 +26,11 @@ if TYPE_CHECKING:
     from vntransfer.relations import Relation
     from vntransfer.tables.options import ReadOptions
 
-WIDE = 12
-"""Places up to which the matrix is printed in full."""
+WIDE, MAPPED = 12, 40
+"""Places up to which the matrix is printed in full, and as a map."""
+
+NEAREST, RANKED = 10, 20
+"""Sources that a ranking names, and places that get one unless some are asked for."""
 
 SHADES = "·░▒▓█"
 _LOW, _HIGH = (70, 130, 180), (230, 85, 40)
@@ -103,61 +106,71 @@ def command(
             found.at(name)
         if out is not None:
             found.to_page(out, overwrite=overwrite)
-        show(found, console(), target or list(found.names))
+        show(found, console(), target or ())
         if out is not None:
             typer.echo(f"\npage: {out}")
 
 
-def show(found: "Relation", console: Any, targets: list[str]) -> None:
-    """Print the matrix with its verdicts, the rankings and what else is to be known."""
+def show(found: "Relation", console: Any, targets: Sequence[str]) -> None:
+    """Print the matrix with its verdicts, the rankings (of all, if few) and what else is known."""
     from rich.text import Text
 
     from vntransfer.relations.explain import verdict
+    from vntransfer.relations.result import LEVEL
 
     order = [name for name in found.order if name in found.labeled]
     if len(order) <= WIDE:
         console.print(_matrix(found, order))
-    else:
+    elif len(order) <= MAPPED:
         at = [found.at(name) for name in order]
-        console.print(heat_map(order, found.divergences[at][:, at].tolist()))
-    console.print("≠ different   · not told apart   ? not tested\n")
+        marks = found.p_values[at][:, at] <= LEVEL
+        console.print(heat_map(order, found.statistics[at][:, at].tolist(), marks))
+    else:
+        console.print(f"{len(order)} places: --out PAGE writes their map")
+    console.print("≠ different   · no significant difference   ? not tested\n")
     for line in verdict(found):
         console.print(Text(line))
     console.print()
-    for name in targets:
+    for name in targets or found.names[:RANKED]:
         console.print(Text(f"for {name}: {_ranked(found, name)}"))
+    if not targets and len(found.names) > RANKED:
+        console.print(f"{len(found.names) - RANKED} more places: --target NAME, or --out PAGE")
     plain = ("number", "left out")
     unusual = any(kind not in plain or "missing" in what for _, kind, what in found.treatment)
     print_columns(console, found.treatment if unusual else (), found.notes)
 
 
 def _matrix(found: "Relation", order: list[str]) -> Any:
+    from vntransfer.relations.result import STATISTIC
+
     rows = []
     for one in order:
         i = found.at(one)
         cells = [
             "-"
             if one == other
-            else f"{found.divergences[i, found.at(other)]:.3g} {found.mark(one, other)}"
+            else f"{found.statistics[i, found.at(other)]:.3g} {found.mark(one, other)}"
             for other in order
         ]
         rows.append([one, *cells])
-    title = f"{found.settings['divergence']} of places, in units of the pooled variance"
-    return table(title, ["", *order], rows)
+    return table(STATISTIC, ["", *order], rows)
 
 
 def _ranked(found: "Relation", target: str) -> str:
     near = found.ranking(target)
+    more = f" and {len(near) - NEAREST} more" if len(near) > NEAREST else ""
     if target in found.labeled:
-        return " < ".join(
-            f"{own.name} {own.divergence:.3g} {found.mark(target, own.name)}" for own in near
+        shown = (
+            f"{own.name} {own.statistic:.3g} {found.mark(target, own.name)}"
+            for own in near[:NEAREST]
         )
-    listed = " < ".join(f"{own.name} {own.features_alone:.3g}" for own in near)
-    return f"{listed}  (by the features alone: it has no responses)"
+        return " < ".join(shown) + more
+    listed = " < ".join(f"{own.name} {own.features_alone:.3g}" for own in near[:NEAREST])
+    return f"{listed}{more}  (by the features alone: it has no responses)"
 
 
-def heat_map(names: Sequence[str], values: Any) -> Any:
-    """Square heat map, fuller and redder = larger; legible without color.
+def heat_map(names: Sequence[str], values: Any, marks: Any = None) -> Any:
+    """Square heat map, fuller and redder = larger, "≠" where marked; legible without color.
 
     Examples
     --------
@@ -168,16 +181,22 @@ def heat_map(names: Sequence[str], values: Any) -> Any:
     """
     from rich.text import Text
 
-    largest = max((float(v) for row in values for v in row), default=0.0) or 1.0
+    largest = max((float(v) for row in values for v in row if v == v), default=0.0) or 1.0
     width = max(len(name) for name in names)
     text = Text(" " * (width + 1) + " ".join(f"{name:<2.2}" for name in names).rstrip())
-    for name, row in zip(names, values, strict=True):
+    for i, (name, row) in enumerate(zip(names, values, strict=True)):
         text.append(f"\n{name:<{width}} ")
         for j, value in enumerate(row):
+            space = " " if j < len(names) - 1 else ""
+            if value != value:  # NaN: not known
+                text.append(f"??{space}")
+                continue
             share = float(value) / largest
             color = ",".join(
                 str(round(a + share * (b - a))) for a, b in zip(_LOW, _HIGH, strict=True)
             )
-            text.append(SHADES[round(share * (len(SHADES) - 1))] * 2, style=f"rgb({color})")
-            text.append(" " if j < len(names) - 1 else "")
+            shade = SHADES[round(share * (len(SHADES) - 1))]
+            mark = "≠" if marks is not None and marks[i][j] else shade
+            text.append(shade + mark, style=f"rgb({color})")
+            text.append(space)
     return text

@@ -18,8 +18,8 @@ from vntransfer.pages.draw import place_text, value_text
 from vntransfer.pages.layout import finite, panels
 from vntransfer.pages.scales import number
 
-MOST_ROWS = 400
-"""Rows of the numbers of a panel; more are left out, and the table says so."""
+MOST_ROWS, MOST_CELLS = 400, 12_000
+"""Rows, and cells, of the numbers of a panel; more are left out, and the table says so."""
 
 Numbers = tuple[list[str], list[list[str]]]  # header, rows
 

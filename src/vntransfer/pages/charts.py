@@ -175,6 +175,7 @@ class Heatmap:
     high: float | None = None  # largest
     numbers: bool = True  # whether to write the values into the map
     tree: Dendrogram | None = None  # reorders rows and columns, which then must be the same
+    marks: Any = None  # where to write "≠": truth values of the same shape
 
     def __post_init__(self) -> None:
         values = np.array(self.values, dtype=np.float64)
@@ -207,9 +208,10 @@ class Heatmap:
             return self
         order = self.tree.order
         names = [self.rows[i] for i in order]
-        tree = reordered(self.tree)
+        tree, at = reordered(self.tree), np.ix_(order, order)
+        marks = None if self.marks is None else np.asarray(self.marks)[at]
         return replace(
-            self, rows=names, columns=names, values=self.values[np.ix_(order, order)], tree=tree
+            self, rows=names, columns=names, values=self.values[at], tree=tree, marks=marks
         )
 
 

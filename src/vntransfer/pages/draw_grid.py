@@ -22,6 +22,9 @@ from vntransfer.pages.svg import (
 
 _TREE = 56.0
 
+MANY = 60
+"""Rows or columns beyond which cells are drawn by color, without a number each to point at."""
+
 
 def level(value: float, low: float, high: float) -> int:
     """Step of a color scale, 0 to 32."""
@@ -79,6 +82,8 @@ def _cells(chart: Heatmap, left: float, top: float, side: float) -> list[str]:
     known = np.abs(chart.values[np.isfinite(chart.values)])
     largest = float(known.max()) if len(known) else 1.0
     written = chart.numbers and side >= 22 and largest < 1000
+    if max(chart.values.shape, default=0) > MANY:
+        return _cells_by_color(chart, left, top, side)
     rows = []
     gap = 1.0 if side >= 12 else 0.0
     for i, name in enumerate(chart.rows):
@@ -93,14 +98,30 @@ def _cells(chart: Heatmap, left: float, top: float, side: float) -> list[str]:
                 tag("rect", x=x, y=y, width=size, height=size, class_=own, data_j=str(j),
                     data_v=number(float(value)))
             )  # fmt: skip
-            if written:
+            ink = short(float(value), largest) if written else ""
+            if ink := ink + ("≠" if chart.marks is not None and chart.marks[i][j] else ""):
                 inks.append(
-                    text(short(float(value), largest), x + size / 2, y + size / 2 + 3.5,
-                         class_=own, text_anchor="middle")
+                    text(ink, x + size / 2, y + size / 2 + 3.5, class_=own, text_anchor="middle",
+                         font_size=None if side >= 12 else side)
                 )  # fmt: skip
         rows.append(tag("g", "".join(shapes), class_="row", data_n=name) + "".join(inks))
     columns = "|".join(name.replace("|", "¦") for name in chart.columns)
     return [tag("g", "".join(rows), class_="map", data_columns=columns)]
+
+
+def _cells_by_color(chart: Heatmap, left: float, top: float, side: float) -> list[str]:
+    """One shape per color, and the marks: a tenth of what an element per cell takes."""
+    low, high = chart.limits
+    shapes: dict[int, list[str]] = {}
+    for i, j in np.argwhere(np.isfinite(chart.values)):
+        at = f"M{left + side * j:.0f} {top + side * i:.0f}h{side:g}v{side:g}h-{side:g}"
+        shapes.setdefault(level(float(chart.values[i, j]), low, high), []).append(at)
+    parts = [tag("path", d="".join(own), class_=f"q{k}") for k, own in sorted(shapes.items())]
+    for i, j in np.argwhere(np.asarray(False if chart.marks is None else chart.marks)):
+        own = f"q{level(float(chart.values[i, j]), low, high)}"
+        x, y = left + side * (j + 0.5), top + side * (i + 0.8)
+        parts.append(text("≠", x, y, class_=own, text_anchor="middle", font_size=side))
+    return parts
 
 
 def _empty(values: Any, left: float, y: float, side: float, gap: float) -> list[str]:

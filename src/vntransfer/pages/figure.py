@@ -3,7 +3,7 @@
 import re
 from html import escape
 
-from vntransfer.pages.alt_text import MOST_ROWS, numbers, summary
+from vntransfer.pages.alt_text import MOST_CELLS, MOST_ROWS, numbers, summary
 from vntransfer.pages.charts import Bars, Chart, Heatmap, Histogram, Panel, Panels, Scatter, Series
 from vntransfer.pages.draw import classes, draw
 from vntransfer.pages.draw_grid import color_bar
@@ -116,12 +116,13 @@ def _details(shown: list[Panel]) -> str:
     tables = []
     for panel in shown:
         header, rows = numbers(panel)
-        more = len(rows) - MOST_ROWS
+        most = min(MOST_ROWS, max(1, MOST_CELLS // len(header)))
+        more = len(rows) - most
         left = f"<p>{more} further rows are left out.</p>" if more > 0 else ""
         name = f"<p><b>{escape(panel.title)}</b></p>" if panel.title else ""
         label = escape(f"Numbers: {panel.title}" if panel.title else "Numbers")
         tables.append(
             f'{name}<div class="scroll" tabindex="0" role="region" aria-label="{label}">'
-            f"{html_table(header, rows[:MOST_ROWS])}</div>{left}"
+            f"{html_table(header, rows[:most])}</div>{left}"
         )
     return f"<details><summary>Numbers</summary>{''.join(tables)}</details>"

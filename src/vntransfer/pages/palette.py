@@ -142,7 +142,7 @@ def classes() -> str:
     """CSS rules that give the classes of series and shades their variables."""
     rules = [f".s{i}{{--c:var(--s{i})}}" for i in range(len(SERIES["light"]))]
     rules += [
-        f"rect.q{level}{{fill:var(--q{level})}}text.q{level}{{fill:var(--qt{level})}}"
+        f"rect.q{level},path.q{level}{{fill:var(--q{level})}}text.q{level}{{fill:var(--qt{level})}}"
         for level in range(LEVELS)
     ]
     return "".join(rules)

@@ -50,10 +50,11 @@ def bootstrap(
     rng: np.random.Generator,
 ) -> Matrix:
     """Divergences (B, K, K) of domains whose blocks are drawn with replacement."""
-    eye = ridge * np.eye(len(unit))
-    drawn = [resampled_covariances(own, unit, n_resamples, rng) + eye for own in domains]
-    stacks = torch.from_numpy(np.stack(drawn, 1))
-    return np.stack([divergences(stack, divergence) for stack in stacks])
+    D = len(unit)
+    drawn = np.empty((n_resamples, len(domains), D, D))
+    for k, own in enumerate(domains):
+        drawn[:, k] = resampled_covariances(own, unit, n_resamples, rng) + ridge * np.eye(D)
+    return np.stack([divergences(torch.from_numpy(stack), divergence) for stack in drawn])
 
 
 def interval(observed: Matrix, resampled: Matrix, level: float) -> tuple[Matrix, Matrix]:

@@ -1,5 +1,7 @@
 """The result as one HTML page."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from vntransfer._version import __version__
@@ -8,7 +10,7 @@ from vntransfer.pages.table import Value
 from vntransfer.relations._bootstrap import of_features
 from vntransfer.relations._smoother import Matrix
 from vntransfer.relations.explain import explanation, verdict
-from vntransfer.relations.result import Relation
+from vntransfer.relations.result import LEVEL, STATISTIC, Relation
 
 NUMBERS = 15
 """Places up to which numbers are written into a heat map."""
@@ -16,9 +18,12 @@ NUMBERS = 15
 SHOWN = 8
 """Places that get a ranking as a chart; the tables have all."""
 
+MANY, NEAREST = 50, 10
+"""Places beyond which the tables have tested pairs alone, and so many sources of each target."""
+
 VERDICTS = {
     "≠": ("different", "bad"),
-    "·": ("not told apart", "neutral"),
+    "·": ("no significant difference", "neutral"),
     "?": ("not tested", "neutral"),
 }
 """Words and tone for the marks of `Relation.mark`."""
@@ -64,10 +69,13 @@ def _maps(found: Relation, page: Page) -> None:
     known, every = found.labeled, list(found.names)
     at = [found.at(name) for name in known]
     divergence: str = found.settings["divergence"]
+    own = np.ix_(at, at)
+    chart = _clustered(known, found.statistics[own], STATISTIC, found.linkage())
     part.figure(
-        _clustered(known, found.divergences[np.ix_(at, at)], divergence, found.linkage()),
+        replace(chart, marks=found.p_values[own] <= LEVEL),
         "How differently the response depends on the features",
-        "Places that are alike stand together; the tree joins the nearest first.",
+        "The statistic of the test: how far both places are from one relation fitted to both, each "
+        "on its own inputs. ≠: different. The tree joins the nearest first.",
     )
     tree = found.linkage(features=True)
     part.figure(
@@ -85,37 +93,43 @@ def _clustered(names: list[str], values: Matrix, label: str, tree: Matrix) -> He
 
 def _pairs(found: Relation, page: Page) -> None:
     part = page.section("All pairs")
-    known = set(found.labeled)
+    known, few = set(found.labeled), len(found.names) > MANY
     rows: list[list[Value]] = []
     for own in found.table():
-        if not {own["a"], own["b"]} <= known:
+        mark = found.mark(own["a"], own["b"])
+        if not {own["a"], own["b"]} <= known or (few and mark == "?"):
             continue
-        word, tone = VERDICTS[found.mark(own["a"], own["b"])]
+        word, tone = VERDICTS[mark]
         p_values = (own["p_value"], own["raw_p_value"])
         shown = [TableCell("" if np.isnan(p) else f"{p:.4f}", p) for p in p_values]
-        ends = (own["divergence"], own["low"], own["high"])
+        statistic = None if np.isnan(own["statistic"]) else own["statistic"]
+        ends = (statistic, own["divergence"], own["low"], own["high"])
         verdict_cell = TableCell(word, None, tone)
         rows.append([own["a"], own["b"], verdict_cell, *ends, *shown, own["features_alone"]])
-    head = ["place", "and", "verdict", "divergence", "from", "to", "p-value", "uncorrected"]
+    head = ["place", "and", "verdict", "difference", "divergence", "from", "to", "p-value"]
     part.table(
-        [*head, "features alone"],
+        [*head, "uncorrected", "features alone"],
         rows,
-        "Pairs of places",
-        [f"Intervals of {100 * found.settings['level']:g} %. Press a heading to sort."],
+        "Pairs of places that were tested" if few else "Pairs of places",
+        [
+            "difference: the statistic of the test. divergence: of the places as they are, which "
+            "also reacts to different inputs; its interval has a level of "
+            f"{100 * found.settings['level']:g} %. Press a heading to sort."
+        ],
     )
 
 
 def _rankings(found: Relation, page: Page) -> None:
-    part = page.section("Closest sources")
+    part, few = page.section("Closest sources"), len(found.names) > MANY
     for target in found.names[:SHOWN]:
-        near = found.ranking(target)
+        near = found.ranking(target)[: NEAREST if few else None]
         own = target in found.labeled
         j = [found.at(n.name) for n in near]
         i = found.at(target)
         ends = found.features_intervals
         part.figure(
             Intervals(
-                [n.name for n in near],
+                [f"{n.name} ≠" if n.different else n.name for n in near],
                 [n.divergence if own else n.features_alone for n in near],
                 [n.low for n in near] if own else ends.low[i, j].tolist(),
                 [n.high for n in near] if own else ends.high[i, j].tolist(),
@@ -123,21 +137,26 @@ def _rankings(found: Relation, page: Page) -> None:
                 reference=0.0,
             ),
             f"For {target}",
-            "" if own else "It has no responses: the order is that of the features alone.",
+            "Ordered by the statistic of the test; ≠: different. Shown is the divergence, which "
+            "also reacts to different inputs."
+            if own
+            else "It has no responses: the order is that of the features alone.",
         )
     ranked: list[list[Value]] = [
         [
             target,
             rank,
             n.name,
+            VERDICTS[found.mark(target, n.name)][0],
+            None if np.isnan(n.statistic) else n.statistic,
             None if np.isnan(n.divergence) else n.divergence,
             n.features_alone,
         ]
         for target in found.names
-        for rank, n in enumerate(found.ranking(target), 1)
+        for rank, n in enumerate(found.ranking(target)[: NEAREST if few else None], 1)
     ]
-    head = ["target", "rank", "source", "divergence", "features alone"]
-    part.table(head, ranked, "All rankings")
+    head = ["target", "rank", "source", "verdict", "difference", "divergence", "features alone"]
+    part.table(head, ranked, f"The {NEAREST} closest sources" if few else "All rankings")
 
 
 def _places(found: Relation, page: Page) -> None:
@@ -145,6 +164,8 @@ def _places(found: Relation, page: Page) -> None:
     rows: list[list[Value]] = [[name, *found.rows[name]] for name in found.names]
     part.table(["place", "rows with a response", "without"], rows, "Places")
     if found.treatment:
-        part.table(["column", "kind", "what was done"], found.treatment, "Columns")
+        part.table(["column", "kind", "what was done"], found.treatment[:200], "Columns")
+        if len(found.treatment) > 200:
+            part.note(f"and {len(found.treatment) - 200:,} more columns")
     for note in found.notes:
         part.note(note)

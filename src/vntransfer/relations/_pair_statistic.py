@@ -4,7 +4,7 @@ A joint covariance of [features, response] is kept as its feature block A (d, d)
 of the responses changes, and batches of the border b (B, d) and the response's variance c (B,).
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,7 @@ from torch import Tensor
 from vntransfer.divergences import DIVERGENCES
 from vntransfer.integrands import scalar_integrand
 from vntransfer.quadrature import nodes_for
-from vntransfer.relations._smoother import Basis, Matrix, fit
+from vntransfer.relations._smoother import Basis, Matrix, Penalty, choose_penalty, penalized
 
 _BLOCK = 250
 """Resamples per block: bounds the memory to a few copies of the pair's rows times this."""
@@ -131,11 +131,22 @@ class RelationPair:
 
     @classmethod
     def of(
-        cls, one: Sample, two: Sample, basis: Basis, *, divergence: str, ridge: float
+        cls,
+        one: Sample,
+        two: Sample,
+        basis: Basis,
+        *,
+        divergence: str,
+        ridge: float,
+        penalty: Penalty | None = None,
     ) -> "RelationPair":
-        """Fit the common relation."""
-        yy = float(one.y @ one.y + two.y @ two.y)
-        P = fit(one.G + two.G, one.g + two.g, yy, len(one) + len(two), 2, basis)
+        """Fit the common relation, with a penalty of its own unless one is given."""
+        G, n = one.G + two.G, len(one) + len(two)
+        if penalty is None:
+            yy = float(one.y @ one.y + two.y @ two.y)
+            penalty = choose_penalty(G, one.g + two.g, yy, n, 2, basis)
+        P = np.linalg.inv(penalized(G, n, 2, basis, penalty))
+        P = (P + P.T) / 2
         M = np.vstack([s.G[: basis.n_features] for s in (one, two)]) @ P
         return cls((one, two), P, M, divergence, ridge)
 
@@ -186,13 +197,51 @@ class RelationPair:
         refit = np.split(responses[0].refit + responses[1].refit, 2)
         total = np.zeros(refit[0].shape[1])
         for s, r, common in zip(self.samples, responses, refit, strict=True):
-            d, rows = len(common), len(s) - 1
-            parts = s.G[:d, :d] / rows, r.own.T / rows, r.yy / rows, common.T / rows
-            A, b, c, border = (torch.from_numpy(np.ascontiguousarray(part)) for part in parts)
-            own = Bordered(A, b, c)
-            expected = _with_own_noise(own, border, self.ridge)
-            total += len(s) * on_same_features(own, expected, self.ridge, self.divergence).numpy()
+            total += _misfit(s, r.own.T, r.yy, common.T, self.divergence, self.ridge)
         return total / sum(map(len, self.samples))
+
+
+def _misfit(s: Sample, b: Matrix, c: Matrix, common: Matrix, divergence: str, ridge: float) -> Any:
+    """Rows times the divergence (B,) of responses of a domain, X'y (B, d) and y'y, and of fits."""
+    d, rows = common.shape[1], len(s) - 1
+    parts = s.G[:d, :d] / rows, b / rows, c / rows, common / rows
+    A, b, c, border = (torch.from_numpy(np.ascontiguousarray(part)) for part in parts)
+    own = Bordered(A, b, c)
+    expected = _with_own_noise(own, border, ridge)
+    return len(s) * on_same_features(own, expected, ridge, divergence).numpy()
+
+
+def common_penalty(samples: Sequence[Sample], basis: Basis) -> Penalty:
+    """Choose one penalty for all pairs: that of a pair with the mean moments of the samples."""
+    share = 2 / len(samples)
+    G, g, yy = (
+        share * sum(parts)
+        for parts in zip(*((s.G, s.g, float(s.y @ s.y)) for s in samples), strict=True)
+    )
+    return choose_penalty(G, g, yy, round(share * sum(map(len, samples))), 2, basis)
+
+
+def all_statistics(
+    samples: Sequence[Sample], basis: Basis, penalty: Penalty, *, divergence: str, ridge: float
+) -> Matrix:
+    """Statistics (K, K) of all pairs, as `RelationPair.observed` gives them, in few large steps."""
+    K, d = len(samples), basis.n_features
+    common = np.zeros((K, K, d))  # X'Φθ of the fit to both, in the first of the two
+    for i, one in enumerate(samples):
+        for start in range(i + 1, K, 20):  # bounds the memory
+            others = samples[start : start + 20]
+            G = [penalized(one.G + s.G, len(one) + len(s), 2, basis, penalty) for s in others]
+            theta = np.linalg.solve(np.stack(G), np.stack([one.g + s.g for s in others])[..., None])
+            common[i, start : start + 20] = theta[..., 0] @ one.G[:, :d]
+            for j, s in enumerate(others, start):
+                common[j, i] = s.G[:d] @ theta[j - start, :, 0]
+    total = np.zeros((K, K))
+    for i, one in enumerate(samples):
+        others = np.arange(K) != i
+        b, c = np.tile(one.g[:d], (K - 1, 1)), np.full(K - 1, one.y @ one.y)
+        total[i, others] = _misfit(one, b, c, common[i, others], divergence, ridge)
+    rows = np.array([len(s) for s in samples])
+    return (total + total.T) / np.add.outer(rows, rows)
 
 
 def _with_own_noise(own: Bordered, b: Tensor, ridge: float) -> Bordered:

@@ -7,6 +7,7 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
+import torch
 
 from vntransfer.checks import number, one_of, whole
 from vntransfer.display import counted, one_line, rounded, short
@@ -14,8 +15,16 @@ from vntransfer.divergences import DIVERGENCES
 from vntransfer.errors import NumericalWarning
 from vntransfer.holm import holm
 from vntransfer.progress import Progress, silent
+from vntransfer.relations._bootstrap import divergences, of_features
 from vntransfer.relations._domains import read_tested, some, standardized
-from vntransfer.relations._pair_statistic import RelationPair, Sample, p_value, permuted
+from vntransfer.relations._pair_statistic import (
+    RelationPair,
+    Sample,
+    all_statistics,
+    common_penalty,
+    p_value,
+    permuted,
+)
 from vntransfer.relations._smoother import Basis, Matrix
 from vntransfer.relations.settings import RIDGE, Null
 
@@ -29,11 +38,12 @@ class RelationTest:
     names
         Of the domains.
     p_values
-        Corrected for the number of pairs by Holm's method, (K, K), symmetric; 1 on the diagonal.
+        Corrected for the number of tested pairs by Holm's method, (K, K), symmetric; 1 on the
+        diagonal, NaN where a pair is not tested.
     raw_p_values
         Before the correction.
     statistics
-        Observed statistic, (K, K).
+        Observed statistic of all pairs, (K, K).
     null, n_resamples
         What was tested, and with how many resamples.
     rows
@@ -56,13 +66,19 @@ class RelationTest:
             if self.p_values[i, j] <= level
         ]
 
+    @property
+    def tested(self) -> list[tuple[int, int]]:
+        """Positions of the pairs that were tested."""
+        pairs = combinations(range(len(self.names)), 2)
+        return [pair for pair in pairs if np.isfinite(self.p_values[pair])]
+
     def summary(self) -> str:
         """Say in words which pairs differ, the ones with the smallest p-values first."""
-        pairs = list(combinations(range(len(self.names)), 2))
+        pairs = self.tested
         pairs.sort(key=lambda pair: float(self.p_values[pair]))
         lines = [
-            f"{len(self.different())} of {counted(len(pairs), 'pair')} of domains differ (level "
-            f"5 %, corrected for their number; null hypothesis: {self.null})."
+            f"{len(self.different())} of {counted(len(pairs), 'tested pair')} of domains differ "
+            f"(level 5 %, corrected for their number; null hypothesis: {self.null})."
         ]
         for i, j in pairs[:10]:
             one, other = short(self.names[i]), short(self.names[j])
@@ -73,7 +89,7 @@ class RelationTest:
 
     def __repr__(self) -> str:
         K = len(self.names)
-        differ = f"{len(self.different())} of {counted(K * (K - 1) // 2, 'pair')} differ"
+        differ = f"{len(self.different())} of {counted(len(self.tested), 'tested pair')} differ"
         resamples = counted(self.n_resamples, "resample")
         return one_line(
             f"RelationTest of {counted(K, 'domain')}: {differ} (5 % level, {resamples})"
@@ -85,6 +101,7 @@ def relation_test(
     *,
     null: Null = "relation",
     n_resamples: int = 999,
+    n_pairs: int | None = None,
     random_state: Any = None,
     divergence: str = "conditional_von_neumann",
     ridge: float = RIDGE,
@@ -118,6 +135,11 @@ def relation_test(
         Per pair, at most: it stops when 50 have reached the observed statistic. The smallest
         p-value is 1/(n_resamples + 1), and Holm's correction multiplies it by the number of pairs:
         a warning says when no pair could be found different.
+    n_pairs
+        Test so many pairs: first each domain with the one whose features are most like its own,
+        then with the second, and so on. No response has a part in the choice, so that the p-values
+        of these pairs stay valid, and Holm's method counts these alone. One penalty then serves the
+        fits of all pairs. None tests all.
     random_state
         Seed or numpy Generator.
     divergence
@@ -144,7 +166,11 @@ def relation_test(
     rng = np.random.default_rng(random_state)
     domains = read_tested(domains)
     names, rows = list(domains), standardized(list(domains.values()), rng)
-    pairs = list(combinations(range(len(names)), 2))
+    K = len(names)
+    pairs = list(combinations(range(K), 2))
+    some_pairs = n_pairs is not None and whole("n_pairs", n_pairs, minimum=1) < len(pairs)
+    if some_pairs:
+        pairs = _most_alike(rows, of_features(divergence), ridge)[:n_pairs]
     if n_resamples + 1 < 20 * len(pairs):
         warnings.warn(
             f"n_resamples: with {n_resamples} the smallest corrected p-value of {len(pairs)} pairs "
@@ -155,12 +181,20 @@ def relation_test(
         )
     options: dict[str, Any] = {"divergence": divergence, "ridge": ridge}
     samples: Sequence[Sample] = ()
+    observed = np.zeros((K, K))
     if null == "relation":
         # no domain may outweigh the others in the choice of knots and landmarks
-        basis = Basis.choose(np.vstack([some(X, rng, 500) for X, _ in rows]), rng)
+        pooled = np.vstack([some(X, rng, 500) for X, _ in rows])
+        # a pair follows no more functions than it has rows, and many pairs must be quick
+        radial = min(200, 2 * len(pooled) // K) if some_pairs else 200
+        basis = Basis.choose(pooled, rng, radial=radial)
         samples = [Sample.of(X, y, basis) for X, y in rows]
-    K = len(names)
-    observed, raw = np.zeros((K, K)), np.ones((K, K))
+        if some_pairs:
+            options["penalty"] = common_penalty(samples, basis)
+            observed = all_statistics(samples, basis, **options)
+    elif some_pairs:
+        observed = _between_all([np.column_stack(own) for own in rows], divergence, ridge)
+    raw = np.where(np.eye(K, dtype=bool), 1.0, np.nan)
     report = progress or silent
     for done, (i, j) in enumerate(pairs):
         report("pairs", done, len(pairs))
@@ -173,8 +207,32 @@ def relation_test(
         raw[i, j] = raw[j, i] = p_value(value, drawn)
         observed[i, j] = observed[j, i] = value
     report("pairs", len(pairs), len(pairs))
-    corrected = np.ones((K, K))
+    corrected = raw.copy()
     upper = tuple(np.array(pairs).T)
     corrected[upper] = corrected[upper[::-1]] = holm(raw[upper])
     sizes = tuple(len(y) for _, y in rows)
     return RelationTest(tuple(names), corrected, raw, observed, null, n_resamples, sizes)
+
+
+def _between_all(rows: Sequence[Matrix], divergence: str, ridge: float) -> Matrix:
+    """Divergences (K, K) of the covariances of rows (n, D)."""
+    eye = ridge * np.eye(rows[0].shape[1])
+    return divergences(
+        torch.from_numpy(np.stack([np.cov(own, rowvar=False) + eye for own in rows])), divergence
+    )
+
+
+def _most_alike(
+    rows: Sequence[tuple[Matrix, Matrix]], divergence: str, ridge: float
+) -> list[tuple[int, int]]:
+    """All pairs: each domain with the one of most similar features first, then with the second.
+
+    Moments about the common middle are compared: features of another level are less alike.
+    """
+    eye = ridge * np.eye(rows[0][0].shape[1])
+    stack = np.stack([X.T @ X / len(X) + eye for X, _ in rows])
+    apart = divergences(torch.from_numpy(stack), divergence)
+    np.fill_diagonal(apart, -1.0)
+    rank = apart.argsort(1, kind="stable").argsort(1, kind="stable")
+    pairs = combinations(range(len(rows)), 2)
+    return sorted(pairs, key=lambda pair: (min(rank[pair], rank[pair[::-1]]), apart[pair]))

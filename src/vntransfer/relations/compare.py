@@ -14,11 +14,15 @@ from vntransfer.relations._bootstrap import bootstrap, divergences, interval, of
 from vntransfer.relations._domains import LEAST, MOST, named_pairs, read_pair
 from vntransfer.relations._pairwise_tests import relation_test
 from vntransfer.relations._smoother import Matrix
+from vntransfer.relations.reduction import summarized
 from vntransfer.relations.result import Interval, Relation
 from vntransfer.relations.settings import RelateSettings
 from vntransfer.relations.summaries import MomentBlocks, Summaries, pooled
 
 FEWEST, MANY, CAP = 999, 19_999, 24_999
+
+ALL_PAIRS, PAIRS = 1250, 200
+"""Pairs up to which all are tested (what `CAP` resamples can find different), and how many else."""
 
 
 def compare(
@@ -53,25 +57,31 @@ def compare(
     at, K = [names.index(name) for name in known], len(names)
     tested = [name for name in known if made.domains[name].labeled >= LEAST]
     pairs = len(list(combinations(tested, 2)))
-    n_resamples = settings.n_resamples or resamples_for(pairs)
-    raw = corrected = np.full((K, K), np.nan)
+    planned = planned_pairs(pairs, settings.n_resamples)
+    n_resamples = settings.n_resamples or resamples_for(planned)
+    raw = corrected = statistics = np.full((K, K), np.nan)
     if pairs:
         result = relation_test(
             {name: made.domains[name].reservoir.pair() for name in tested},
             null=settings.null,
             n_resamples=n_resamples,
+            n_pairs=planned,
             divergence=conditional,
             ridge=settings.ridge,
             random_state=settings.random_state,
             progress=progress,
         )
         places = [names.index(name) for name in tested]
-        raw, corrected = (_spread(p, places, K) for p in (result.raw_p_values, result.p_values))
-    constant = int((~varies).sum())
-    said = [*notes, *_notes_on_responses(made, known)]
+        raw, corrected, statistics = (
+            _spread(own, places, K)
+            for own in (result.raw_p_values, result.p_values, result.statistics)
+        )
+    reduction = made.reduction
+    constant = int((~varies).sum()) + (reduction.constant if reduction else 0)
+    said = [*([reduction.note()] if reduction else ()), *notes, *_notes_on_responses(made, known)]
     if constant:
         said.append(f"{constant} columns of numbers are constant: left out")
-    said += _notes_on_tests(made, known, tested, n_resamples)
+    said += _notes_on_tests(made, known, tested, planned, n_resamples)
     if not DIVERGENCES[conditional].conditional:
         said.append(
             f"{conditional} compares features and response together, not the response given the "
@@ -86,7 +96,9 @@ def compare(
         Interval(*bare_ends),
         corrected,
         raw,
-        settings.record(made.n_features, n_resamples),
+        statistics,
+        settings.record(made.n_features, n_resamples)
+        | ({"columns": len(reduction.mean), "components": reduction.kept} if reduction else {}),
         tuple(said),
         tuple(treatment),
     )
@@ -94,18 +106,19 @@ def compare(
 
 def summarize_domains(domains: Any, random_state: int) -> Summaries:
     """Summaries of domains given as (X, y)."""
-    made: Summaries | None = None
-    rng = np.random.default_rng(random_state)
-    for name, pair in named_pairs("data", domains).items():
-        X, y = read_pair(name, pair)
-        made = made or Summaries(X.shape[1])
-        if X.shape[1] != made.n_features:
-            raise DomainError(
-                f"domain {name!r}: has {X.shape[1]} columns, the first one {made.n_features}"
-            )
-        made.add(np.zeros(len(y), dtype=np.intp), [name], np.vstack((X.T, y)), rng)
-    assert made is not None  # there are at least two
-    return made
+    pairs = {name: read_pair(name, own) for name, own in named_pairs("data", domains).items()}
+    d = next(iter(pairs.values()))[0].shape[1]
+    for name, (X, _) in pairs.items():
+        if X.shape[1] != d:
+            raise DomainError(f"domain {name!r}: has {X.shape[1]} columns, the first one {d}")
+
+    def fill(made: Summaries) -> Summaries:
+        rng = np.random.default_rng(random_state)
+        for name, (X, y) in pairs.items():
+            made.add(np.zeros(len(y), dtype=np.intp), [name], np.vstack((X.T, y)), rng)
+        return made
+
+    return summarized(d, fill)
 
 
 def _check(made: Summaries, domain: str, response: str) -> list[str]:
@@ -184,6 +197,17 @@ def _measure(
     return observed, interval(observed, drawn, settings.level)
 
 
+def planned_pairs(pairs: int, n_resamples: int | None) -> int:
+    """How many of so many pairs are tested: all, or as many as is quick or the resamples allow.
+
+    Examples
+    --------
+    >>> [planned_pairs(*given) for given in ((1225, None), (19_900, None), (19_900, 9_999))]
+    [1225, 200, 500]
+    """
+    return pairs if pairs <= ALL_PAIRS else min(pairs, max(PAIRS, ((n_resamples or 0) + 1) // 20))
+
+
 def resamples_for(pairs: int) -> int:
     """Resamples with which so many pairs can be told apart after Holm's correction, and some more.
 
@@ -197,21 +221,28 @@ def resamples_for(pairs: int) -> int:
 
 
 def _notes_on_tests(
-    made: Summaries, known: list[str], tested: list[str], n_resamples: int
+    made: Summaries, known: list[str], tested: list[str], planned: int, n_resamples: int
 ) -> list[str]:
     """Give notes on places tested by some of their rows or not at all, and on many pairs."""
     rows = {name: made.domains[name].labeled for name in known}
     notes = [
-        f"{name!r} has {rows[name]} rows with a response: too few to be tested"
+        f"{name!r} has {rows[name]} rows with a response: too few to be tested; it comes last in "
+        f"rankings"
         for name in known
         if name not in tested
     ]
     notes += [f"{name!r} is tested by {MOST:,} random rows" for name in tested if rows[name] > MOST]
     pairs = len(list(combinations(tested, 2)))
-    if pairs > 0.05 * (n_resamples + 1):
+    if planned < pairs:
         notes.append(
-            f"{pairs:,} pairs and {n_resamples:,} resamples: after the correction for so many "
-            f"pairs none can be found different; take at least {20 * pairs - 1:,} resamples, or "
+            f"{planned:,} of {pairs:,} pairs are tested: each place with those whose features are "
+            f"most like its own. The choice uses no responses, so that the p-values stay valid; "
+            f"they are corrected for the {planned:,} tests. {20 * pairs - 1:,} resamples test all"
+        )
+    if planned > 0.05 * (n_resamples + 1):
+        notes.append(
+            f"{planned:,} pairs and {n_resamples:,} resamples: after the correction for so many "
+            f"pairs none can be found different; take at least {20 * planned - 1:,} resamples, or "
             f"fewer places"
         )
     return notes

@@ -1,7 +1,6 @@
 """What the numbers mean, in plain words; for the terminal and the page."""
 
 from collections.abc import Iterator
-from itertools import combinations
 
 import numpy as np
 
@@ -31,20 +30,18 @@ def verdict(found: Relation) -> Iterator[str]:
     far = found.different()
     if not far:
         yield (
-            f"None of {tested} pairs of places is shown to be different (level "
+            f"None of {tested} tested pairs of places is shown to be different (level "
             f"{100 * LEVEL:g} %, corrected for their number). That does not prove them equal: see "
             f"the intervals."
         )
         return
     yield (
-        f"{len(far)} of {tested} pairs of places are different (level {100 * LEVEL:g} %, corrected "
-        f"for their number)."
+        f"{len(far)} of {tested} tested pairs of places are different (level "
+        f"{100 * LEVEL:g} %, corrected for their number)."
     )
-    alone = [
-        name
-        for name in found.labeled
-        if all((a, b) in far for a, b in combinations(found.labeled, 2) if name in (a, b))
-    ]
+    at = [found.at(name) for name in found.labeled]
+    differs = (found.p_values[np.ix_(at, at)] <= LEVEL) | np.eye(len(at), dtype=bool)
+    alone = [name for name, all_of in zip(found.labeled, differs.all(1), strict=True) if all_of]
     if alone and len(found.labeled) > 2:
         yield f"Different from every other place: {', '.join(alone)}."
 
@@ -63,6 +60,12 @@ def explanation(found: Relation) -> list[str]:
         f"places are apart; 0 means the same."
     )
     return [
+        "The difference that maps and rankings go by is the statistic of the test: one relation is "
+        "fitted to the rows of both places, and each place is compared with that fit on its own "
+        "features. It is near 0 where one relation fits both, whatever their features are."
+        if own["null"] == "relation"
+        else "The difference that maps and rankings go by is the divergence of the rows that are "
+        "tested, in units of their pooled variance.",
         first
         + " All columns are first brought to variance 1 over all rows together, so that units do "
         "not matter. Levels are not compared: adding a constant to a column changes nothing.",

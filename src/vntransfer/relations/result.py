@@ -17,12 +17,19 @@ from vntransfer.relations._smoother import Matrix
 LEVEL = 0.05
 """Level at which places count as different."""
 
+STATISTIC = "difference of the relation (statistic of the test)"
+"""What maps show."""
+
 SHOWN = 8
 """Places whose closest ones a summary names."""
 
 
 class Neighbor(NamedTuple):
-    """How near a place is to another: the divergence and its interval, p-value, and the inputs."""
+    """How near a place is to another: divergence, its interval, p-value, inputs, and statistic.
+
+    ``statistic`` is what the test uses, and what rankings and groups go by: how far both places are
+    from one relation fitted to both. The divergence also reacts to different inputs.
+    """
 
     name: str
     divergence: float
@@ -30,6 +37,12 @@ class Neighbor(NamedTuple):
     high: float
     p_value: float
     features_alone: float
+    statistic: float
+
+    @property
+    def different(self) -> bool:
+        """Whether the test finds the places different."""
+        return self.p_value <= LEVEL
 
 
 @dataclass(frozen=True)
@@ -64,7 +77,11 @@ class Relation:
     features_alone, features_intervals
         The same of the features alone.
     p_values, raw_p_values
-        Of the null hypothesis, with and without Holm's correction.
+        Of the null hypothesis, with and without Holm's correction; NaN: not tested.
+    statistics
+        What the test of each pair uses: the divergence between each of the two places and the
+        relation fitted to both, on its own inputs. Rankings and groups go by it. NaN: a place has
+        too few rows.
     settings
         What was computed and how: plain values.
     notes
@@ -81,6 +98,7 @@ class Relation:
     features_intervals: Interval
     p_values: Matrix
     raw_p_values: Matrix
+    statistics: Matrix
     settings: Mapping[str, Any]
     notes: tuple[str, ...] = ()
     treatment: tuple[tuple[str, str, str], ...] = field(default=(), repr=False)
@@ -100,6 +118,7 @@ class Relation:
             "p_value": self.p_values,
             "raw_p_value": self.raw_p_values,
             "features_alone": self.features_alone,
+            "statistic": self.statistics,
         }
 
     def at(self, name: str | float) -> int:
@@ -116,8 +135,9 @@ class Relation:
     def ranking(self, target: Any) -> Any:
         """Places with responses, the one closest to ``target`` first.
 
-        Ordered by the divergence; if the target has no responses, by that of the features alone:
-        then nothing is known of how its response depends on them.
+        Ordered by the statistic of the test (places with too few rows for it last, by the
+        divergence); if the target has no responses, by the divergence of the features alone: then
+        nothing is known of how its response depends on them.
 
         Parameters
         ----------
@@ -132,16 +152,25 @@ class Relation:
     def _ranking(self, target: str) -> list[Neighbor]:
         i = self.at(target)
         known = target in self.labeled
-        order = self.divergences[i] if known else self.features_alone[i]
-        others = [self.at(name) for name in self.labeled if name != target]
+        others = [self.names.index(name) for name in self.labeled if name != target]
+
+        def order(j: int) -> tuple[bool, float, float]:
+            if not known:
+                return False, 0.0, float(self.features_alone[i, j])
+            own = self.statistics[i, j]
+            return bool(np.isnan(own)), float(np.nan_to_num(own)), float(self.divergences[i, j])
+
         matrices = self._matrices
         return [
             Neighbor(self.names[j], *(float(matrices[key][i, j]) for key in Neighbor._fields[1:]))
-            for j in sorted(others, key=lambda j: order[j])
+            for j in sorted(others, key=order)
         ]
 
     def linkage(self, *, features: bool = False) -> Matrix:
         """Tree of scipy's hierarchical clustering (average linkage) of the places.
+
+        By the statistic of the test; places with too few rows for it join last. If no place has
+        enough rows, by the divergence.
 
         Parameters
         ----------
@@ -154,7 +183,12 @@ class Relation:
         table = self.features_alone
         if not features:
             kept = [self.at(name) for name in self.labeled]
-            table = self.divergences[np.ix_(kept, kept)]
+            table = self.statistics[np.ix_(kept, kept)]
+            known = table[~np.eye(len(table), dtype=bool) & np.isfinite(table)]
+            if len(known):
+                table = np.where(np.isfinite(table), table, known.max())
+            else:
+                table = self.divergences[np.ix_(kept, kept)]
         if len(table) < 2:
             raise DomainError("linkage: needs at least two places with responses")
         flat = squareform(table, checks=False)
@@ -193,7 +227,7 @@ class Relation:
         return [(self.names[i], self.names[j]) for i, j in pairs if self.p_values[i, j] <= level]
 
     def mark(self, one: str, other: str) -> str:
-        """Verdict on a pair: "≠" different, "·" not told apart, "?" not tested.
+        """Verdict on a pair: "≠" different, "·" no significant difference, "?" not tested.
 
         Parameters
         ----------
@@ -213,8 +247,8 @@ class Relation:
         >>> X = {name: rng.normal(size=(50, 2)) for name in "abc"}
         >>> domains = {name: (x, x.sum(1)) for name, x in X.items()}
         >>> found = relate(domains, n_resamples=299, n_bootstrap=20)
-        >>> sorted(found.table()[0])
-        ['a', 'b', 'divergence', 'features_alone', 'high', 'low', 'p_value', 'raw_p_value']
+        >>> {"a", "b", "statistic", "p_value"} <= set(found.table()[0])
+        True
         """
         matrices = self._matrices
         return [
@@ -239,18 +273,19 @@ class Relation:
             near = self._ranking(name)
             known = name in self.labeled
             shown = [
-                f"{short(own.name)} ({rounded(own.divergence if known else own.features_alone)})"
-                for own in near
+                f"{short(own.name)} ({rounded(own.statistic if known else own.features_alone)}"
+                f"{', different' if own.different else ''})"
+                for own in near[:3]
             ]
             why = "" if known else " by features alone (it has no responses)"
-            lines.append(f"Closest to {short(name)}{why}: {', '.join(shown[:3])}.")
+            lines.append(f"Closest to {short(name)}{why}: {', '.join(shown)}.")
         if len(self.names) > SHOWN:
             lines.append(f"{len(self.names) - SHOWN} more places: see ranking().")
         return "\n".join(lines)
 
     def __repr__(self) -> str:
         tested = int(np.isfinite(self.p_values[np.triu_indices(len(self.names), 1)]).sum())
-        differ = f"{len(self.different())} of {counted(tested, 'pair')} differ"
+        differ = f"{len(self.different())} of {counted(tested, 'tested pair')} differ"
         if not tested:
             differ = "no pair has enough rows to be tested"
         return one_line(f"Relation of {counted(len(self.names), 'place')}: {differ}")
@@ -267,10 +302,10 @@ class Relation:
             others = [b if a == name else a for a, b in far if name in (a, b)]
             cells = ["", ""]
             if near is not None:
-                value = near.divergence if known else near.features_alone
+                value = near.statistic if known else near.features_alone
                 cells = [short(near.name, 60), rounded(value) + ("" if known else " (features)")]
             rows.append((short(name, 60), f"{labeled + bare:,}", *cells, listed(others, 5)))
-        header = ("place", "rows", "closest place", "divergence", "different from")
+        header = ("place", "rows", "closest place", "difference", "different from")
         return fragment([short(text, 300) for text in verdict(self)], header, rows, len(self.names))
 
     def plot(self, *, axes: Any = None) -> Any:
@@ -294,15 +329,13 @@ class Relation:
         at = [self.at(name) for name in order]
         axes = plt.subplots()[1] if axes is None else axes
         colors = shades("light")
-        shown = axes.imshow(self.divergences[np.ix_(at, at)], cmap=ListedColormap(colors))
+        shown = axes.imshow(self.statistics[np.ix_(at, at)], cmap=ListedColormap(colors))
         axes.set_xticks(range(len(order)), order, rotation=90)
         axes.set_yticks(range(len(order)), order)
-        for i, one in enumerate(order):
-            for j, other in enumerate(order):
-                if i != j and self.mark(one, other) == "≠":
-                    level = int(shown.norm(self.divergences[at[i], at[j]]) * (len(colors) - 1))
-                    axes.text(j, i, "≠", ha="center", va="center", color=on(colors[level]))
-        axes.figure.colorbar(shown, label=self.settings["divergence"])
+        for i, j in np.argwhere(self.p_values[np.ix_(at, at)] <= LEVEL):
+            level = int(shown.norm(self.statistics[at[i], at[j]]) * (len(colors) - 1))
+            axes.text(j, i, "≠", ha="center", va="center", color=on(colors[level]))
+        axes.figure.colorbar(shown, label=STATISTIC)
         axes.set_title("≠: different relation at 5 %")
         return axes
 

@@ -244,6 +244,34 @@ class DomainSummary:
         return every
 
 
+@dataclass(frozen=True)
+class Reduction:
+    """Principal components that stand for many columns: (x - mean) weights."""
+
+    mean: Matrix
+    weights: Matrix = field(repr=False)  # (columns, components)
+    share: float
+    constant: int
+
+    @property
+    def kept(self) -> int:
+        """Number of components."""
+        return self.weights.shape[1]
+
+    def apply(self, Z: Sequence[NDArray[Any]] | Matrix) -> Matrix:
+        """Components of rows [x, y], columns of Z; y stays."""
+        X = np.stack(list(Z)[:-1]) - self.mean[:, None]
+        return np.vstack((self.weights.T @ X, Z[-1]))
+
+    def note(self) -> str:
+        """Say what is used instead of the columns."""
+        return (
+            f"{len(self.mean):,} columns are too many to compare one by one: their "
+            f"{self.kept} leading principal components are used, {100 * self.share:.0f} % of the "
+            f"variance of the standardized columns; differences outside of these are not seen"
+        )
+
+
 @dataclass
 class Summaries:
     """Summaries of all domains seen so far, by name, in the order in which they came.
@@ -258,9 +286,14 @@ class Summaries:
     {'a': 4, 'b': 2}
     """
 
-    n_features: int
+    n_features: int  # components, where they stand for the columns
     domains: dict[str, DomainSummary] = field(default_factory=dict)
     notes: dict[str, int] = field(default_factory=dict)
+    reduction: Reduction | None = None
+
+    def empty(self) -> "Summaries":
+        """Start again without rows."""
+        return Summaries(self.n_features, reduction=self.reduction)
 
     def add(
         self,
@@ -275,6 +308,7 @@ class Summaries:
         so until moments are taken, which halves the traffic. Rows are shuffled first: where a table
         is sorted, blocks of its rows would differ more than chance makes them.
         """
+        Z = Z if self.reduction is None else self.reduction.apply(Z)
         order = rng.permutation(len(codes))
         order = order[np.argsort(codes[order].astype(np.int16), kind="stable")]
         bounds = np.searchsorted(codes[order], np.arange(len(names) + 1))

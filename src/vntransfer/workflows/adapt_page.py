@@ -7,6 +7,9 @@ from vntransfer.pages import Axis, Bars, Intervals, Page, Series, TableCell
 from vntransfer.workflows.table_model import TableModel
 from vntransfer.workflows.target_fit import CONSTANT, TargetOutcome
 
+LISTED = 200
+"""Columns that a page lists; more are counted."""
+
 LEVELS = (0.5, 0.8, 0.9, 0.95)
 
 
@@ -30,7 +33,10 @@ def make_page(model: TableModel) -> Page:
     part = page.section("Columns")
     for note in model.notes:
         part.note(note)
-    part.table(("column", "kind", "treatment"), model.encoder.summary(), "What became of them")
+    listed = model.encoder.summary()
+    part.table(("column", "kind", "treatment"), listed[:LISTED], "Column handling")
+    if len(listed) > LISTED:
+        part.note(f"and {len(listed) - LISTED:,} more columns")
     return page
 
 

@@ -45,7 +45,7 @@ def over_workers(plan: "ReadingPlan", parts: "list[FilePart]", scheduler: str | 
 def _gather(client: Any, plan: "ReadingPlan", parts: "list[FilePart]") -> Summaries:
     from vntransfer.workflows.relate_tables import summarize
 
-    made = Summaries(len(plan.encoder.names))
+    made = plan.into.empty()
     # One at a time, in order: the results of all parts together may not fit into memory.
     futures = client.map(summarize, [plan] * len(parts), parts, pure=False)
     for k, future in enumerate(futures):

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from vntransfer.errors import DataError
 from vntransfer.progress import Progress, reporter
 from vntransfer.relations import RelateSettings
+from vntransfer.relations.reduction import check_width, summarized
 from vntransfer.relations.summaries import Summaries
 from vntransfer.tables import Frame, ReadOptions, TableColumns, TableEncoder, read_frame
 from vntransfer.tables.columns import MISSING, from_arrow
@@ -43,6 +44,7 @@ class ReadingPlan:
     encoder: TableEncoder
     options: ReadOptions
     random_state: int
+    into: Summaries  # what rows are taken into; empty
 
     @property
     def columns(self) -> list[str]:
@@ -92,18 +94,26 @@ def read_table(
     if isinstance(data, Frame) or hasattr(data, "columns") or hasattr(data, "keys"):
         frame = read_frame(data, options=options)
         names = columns.choose(frame.name, list(frame.columns))
+        check_width(len(names))
         encoder = TableEncoder.fit(
             {name: frame.columns[name] for name in names},
             wanted=columns.features or (),
             category=columns.category,
         )
-        plan = ReadingPlan(columns.domain, columns.response, encoder, frame.options, random_state)
-        made = Summaries(len(encoder.names))
-        _add(made, plan, frame, np.random.default_rng(random_state))
+        plan = ReadingPlan(
+            columns.domain, columns.response, encoder, frame.options, random_state, Summaries(0)
+        )
+
+        def add_all(made: Summaries) -> Summaries:
+            _add(made, plan, frame, np.random.default_rng(random_state))
+            return made
+
+        made = summarized(len(encoder.names), add_all)
         return made, encoder, _notes(made, encoder)
     files = expand(data, "data")
     with open_table(files[0], options) as first:
         names = columns.choose(str(files[0]), first.names)
+    check_width(len(names))
     wanted = [*names, columns.domain, columns.response]
     each = max(2000, min(LOOK, CELLS // len(names)) // len(files))
     frames, complete = read_some(files, wanted, options or ReadOptions(), each)
@@ -118,19 +128,25 @@ def read_table(
         wanted=columns.features or (),
         called="rows" if complete else "rows that were looked at",
     )
-    plan = ReadingPlan(columns.domain, columns.response, encoder, seen.options, random_state)
     parts = _parts(files)
-    if settings.engine == "dask":
-        from vntransfer.workflows.relate_dask import over_workers
+    held = {own.name: own for own in frames} if complete else {}
 
-        made = over_workers(plan, parts, settings.scheduler)
-    else:
-        made = Summaries(len(encoder.names))
-        held = {own.name: own for own in frames} if complete else {}
+    def read_all(into: Summaries) -> Summaries:
+        plan = ReadingPlan(
+            columns.domain, columns.response, encoder, seen.options, random_state, into
+        )
+        if settings.engine == "dask":
+            from vntransfer.workflows.relate_dask import over_workers
+
+            return over_workers(plan, parts, settings.scheduler)
+        made = into.empty()
         for part in parts:
             report(part.file.name, part.number, len(parts))
             made.merge(summarize(plan, part, held.get(str(part.file))))
         report(files[-1].name, len(parts), len(parts))
+        return made
+
+    made = summarized(len(encoder.names), read_all)
     notes = [*seen.notes, *_notes(made, encoder)]
     if not complete:
         notes.append(
@@ -160,7 +176,7 @@ def _parts(files: Sequence[Path]) -> list[FilePart]:
 
 def summarize(plan: ReadingPlan, part: FilePart, held: Frame | None = None) -> Summaries:
     """Read one part once, unless its rows are held; runs wherever its file can be read."""
-    made = Summaries(len(plan.encoder.names))
+    made = plan.into.empty()
     rng = np.random.default_rng([plan.random_state, part.number])
     if part.groups is not None:
         with open_table(part.file, plan.options) as table:
@@ -193,7 +209,7 @@ def _quick_csv(plan: ReadingPlan, part: FilePart) -> Summaries | None:
     import pyarrow as pa
 
     types = dict.fromkeys(plan.columns, pa.float64()) | {plan.domain: pa.string()}
-    made = Summaries(len(plan.encoder.names))
+    made = plan.into.empty()
     rng = np.random.default_rng([plan.random_state, part.number])
     with open_table(part.file, plan.options) as file:
         assert isinstance(file, CsvFile)
