@@ -260,7 +260,7 @@ def test_page_shows_and_escapes(tmp_path: Path) -> None:
     text = make_page(found).html()
     assert evil not in text
     assert "&lt;script&gt;alert(1)" in text
-    for part in ("Weights of the sources", "Errors on held-out sources", "What became of them"):
+    for part in ("Weights of the sources", "Errors on held-out sources", "Column handling"):
         assert part in text
 
 

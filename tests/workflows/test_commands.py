@@ -27,7 +27,7 @@ def test_adapt_then_predict(tmp_path: Path) -> None:
     path = write(tmp_path / "Häuser.csv", towns(), end="\r\n")
     done = vnt("adapt", path, *QUICK, "--save", tmp_path / "m", "--out", tmp_path / "p.html")
     assert done.exit_code == 0, done.output
-    for part in ("What became of the columns", "Weights of the sources", "leave-one-source-out"):
+    for part in ("Column handling", "Weights of the sources", "leave-one-source-out"):
         assert part in done.output
     assert "Expected error at new" in done.output
     assert (tmp_path / "p.html").read_text(encoding="utf-8").startswith("<!doctype html>")
@@ -103,7 +103,7 @@ def test_gaps_that_were_filled_are_told_by_relate(tmp_path: Path) -> None:
     table = towns()
     full = {name: table[name] for name in ("town", "size", "price")}
     done = vnt("relate", write(tmp_path / "a.csv", full), *ROLES[:4])
-    assert "What became of the columns" not in done.output
+    assert "Column handling" not in done.output
     full["size"] = ["" if i % 5 == 0 else value for i, value in enumerate(full["size"])]
     done = vnt("relate", write(tmp_path / "b.csv", full), *ROLES[:4])
     assert "missing filled with" in " ".join(done.output.split())
@@ -127,7 +127,7 @@ def test_what_saving_lacks_is_said_before_training(
     done = vnt("adapt", path, *QUICK, "--save", tmp_path / "m")
     assert done.exit_code == 2
     assert "pip install 'vntransfer[models]'" in " ".join(done.stderr.split())
-    assert "What became of the columns" not in done.output
+    assert "Column handling" not in done.output
 
 
 def test_python_equals_the_command(tmp_path: Path) -> None:
