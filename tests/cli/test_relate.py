@@ -65,7 +65,7 @@ def test_files_that_are_no_tables_of_places(tmp_path: Path) -> None:
     for name, content, message in (
         ("a.csv", b"\xff\xfe\x00\x01town", "not UTF-8"),
         ("a.csv.gz", b"town,price", "damaged gzip"),
-        ("a.parquet", b"PAR1 no", "not a readable parquet file"),
+        ("a.parquet", b"PAR1 no", "damaged parquet file"),
     ):
         (tmp_path / name).write_bytes(content)
         done = run(str(tmp_path / name), *ROLES)

@@ -63,7 +63,8 @@ def numeric(seed: int, place: Path) -> str:
         x = rng.normal(size=(n, rank)) @ rng.normal(size=(rank, d)) * scale
         parts = [torch.tensor(v).to(kind) for v in (x, *(rng.normal(size=(2, n)) * scale))]
         ridge = float(torch.tensor(scale**2 * 10 ** rng.uniform(-4, 0)).to(kind))
-        got = float(response_divergence(*parts, ridge=ridge))
+        x, a, b = parts
+        got = float(response_divergence(x, a, b, ridge=ridge))
         want = oracles.response_divergence(*map(oracles.exact, parts), ridge)
         size = scale**2
     else:

@@ -48,7 +48,8 @@ def classes(n_tasks: int = 3, n: int = 24, *, dtype: torch.dtype = torch.float32
         for count in (n, 30):
             y = torch.randint(3, (count,), generator=g)
             parts += [(centers[y] + torch.randn(count, 6, generator=g)).to(dtype), y]
-        tasks.append(Task(*parts))
+        x, y, x_test, y_test = parts
+        tasks.append(Task(x, y, x_test, y_test))
     return tasks
 
 

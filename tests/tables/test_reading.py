@@ -267,8 +267,9 @@ def test_predictions_have_the_decimal_mark_of_the_table(tmp_path: Path) -> None:
     assert all(row["size"] == size for row, size in zip(rows, german(towns())["size"], strict=True))
     # what parquet holds as numbers has a point, and so do the predictions beside it
     pq.write_table(pa.table(towns()), tmp_path / "a.parquet")
-    predict_file(model, tmp_path / "a.parquet", out)
-    assert np.isfinite(read_frame(out).columns["price predicted"].numbers()).all()
+    other = tmp_path / "other.csv"
+    predict_file(model, tmp_path / "a.parquet", other)
+    assert np.isfinite(read_frame(other).columns["price predicted"].numbers()).all()
 
 
 def test_another_decimal_mark_than_in_training_is_refused(tmp_path: Path) -> None:

@@ -228,7 +228,7 @@ def test_bytes_that_are_no_text_and_files_that_are_no_files(tmp_path: Path) -> N
     path.write_bytes(b"town,price\n\xff\xfe,1\n")
     assert "not UTF-8" in vnt("adapt", path, *QUICK).stderr
     (tmp_path / "a.parquet").write_bytes(b"PAR1 no")
-    assert "not a readable parquet file" in vnt("adapt", tmp_path / "a.parquet", *QUICK).stderr
+    assert "damaged parquet file" in vnt("adapt", tmp_path / "a.parquet", *QUICK).stderr
     assert "no file" in vnt("adapt", tmp_path / "nothing.csv", *QUICK).stderr
     assert vnt("predict", tmp_path, path).exit_code == 2
 

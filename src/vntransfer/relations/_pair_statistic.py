@@ -205,8 +205,8 @@ def _misfit(s: Sample, b: Matrix, c: Matrix, common: Matrix, divergence: str, ri
     """Rows times the divergence (B,) of responses of a domain, X'y (B, d) and y'y, and of fits."""
     d, rows = common.shape[1], len(s) - 1
     parts = s.G[:d, :d] / rows, b / rows, c / rows, common / rows
-    A, b, c, border = (torch.from_numpy(np.ascontiguousarray(part)) for part in parts)
-    own = Bordered(A, b, c)
+    *moments, border = (torch.from_numpy(np.ascontiguousarray(part)) for part in parts)
+    own = Bordered(*moments)
     expected = _with_own_noise(own, border, ridge)
     return len(s) * on_same_features(own, expected, ridge, divergence).numpy()
 

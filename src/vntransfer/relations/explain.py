@@ -41,7 +41,7 @@ def verdict(found: Relation) -> Iterator[str]:
     )
     at = [found.at(name) for name in found.labeled]
     differs = (found.p_values[np.ix_(at, at)] <= LEVEL) | np.eye(len(at), dtype=bool)
-    alone = [name for name, all_of in zip(found.labeled, differs.all(1), strict=True) if all_of]
+    alone = [name for name, row in zip(found.labeled, differs, strict=True) if row.all()]
     if alone and len(found.labeled) > 2:
         yield f"Different from every other place: {', '.join(alone)}."
 

@@ -256,10 +256,14 @@ class CsvFile:
         except VnError:
             raise
         except Exception as error:
-            with damage_named(self.path, f"{PACKED.get(self.path.suffix.lower(), 'csv')} file"):
+            packed = PACKED.get(self.path.suffix.lower())
+            with damage_named(self.path, f"{packed or 'csv'} file"):
                 if isinstance(error, pyarrow.ArrowInvalid | UnicodeError | csv.Error):
                     width = len(getattr(self, "names", ()))
-                    raise _diagnosis(self.path, self.options, width) or error from None
+                    told = _diagnosis(self.path, self.options, width)
+                    if told is None and packed is None:  # what Arrow cannot read is not damaged
+                        told = DataError(f"{self.path}: cannot be read as csv ({error})")
+                    raise told or error from None
                 raise
 
 
