@@ -60,12 +60,13 @@ def numeric(seed: int, place: Path) -> str:
     scale, d = 10 ** rng.uniform(-6, 6), int(rng.integers(2, 6))
     if rng.random() < 0.4:
         n, rank = int(rng.integers(3, 12)), int(rng.integers(1, d + 1))
-        x = rng.normal(size=(n, rank)) @ rng.normal(size=(rank, d)) * scale
-        parts = [torch.tensor(v).to(kind) for v in (x, *(rng.normal(size=(2, n)) * scale))]
+        low = rng.normal(size=(n, rank)) @ rng.normal(size=(rank, d)) * scale
+        parts = [torch.tensor(v).to(kind) for v in (low, *(rng.normal(size=(2, n)) * scale))]
         ridge = float(torch.tensor(scale**2 * 10 ** rng.uniform(-4, 0)).to(kind))
         x, a, b = parts
         got = float(response_divergence(x, a, b, ridge=ridge))
-        want = oracles.response_divergence(*map(oracles.exact, parts), ridge)
+        exact = [oracles.exact(part) for part in parts]
+        want = oracles.response_divergence(exact[0], exact[1], exact[2], ridge)
         size = scale**2
     else:
         name = str(rng.choice(sorted(oracles.ORACLES)))
