@@ -236,8 +236,8 @@ def test_what_a_notebook_shows_has_html() -> None:
 
 
 def test_the_facts_are_there() -> None:
-    assert repr(relation("a")) == "<Relation of 3 places: 0 of 1 pair differ>"
-    assert repr(relation("a", 4)) == "<Relation of 4 places: 1 of 3 pairs differ>"
+    assert repr(relation("a")) == "<Relation of 3 places: 0 of 1 tested pair differ>"
+    assert repr(relation("a", 4)) == "<Relation of 4 places: 1 of 3 tested pairs differ>"
     model = table_model("Saltby")
     assert repr(model) == "<TableModel for Saltby: expected error 19.00 ± 0.58 Saltby>"
     assert model.summary().splitlines()[0].startswith("Expected error at Saltby: 19.00 ± 0.58")

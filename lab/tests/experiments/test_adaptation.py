@@ -42,8 +42,9 @@ def test_every_method_of_the_registry_takes_part_with_its_defaults() -> None:
     kind = load_kind("adaptation")
     assert set(kind.methods) == {*METHODS, *RIVALS, *VARIED}
     chosen = {"auto", "weighted_boosting"}  # compared where all methods choose by one rule
-    assert set(preset().methods) == {*METHODS, *RIVALS} - chosen
-    assert set(changed("protocol-adaptation").methods) == {*METHODS, *RIVALS}
+    archived = {*METHODS, *RIVALS} - {"closed_form"}  # which came after the archived runs
+    assert set(preset().methods) == archived - chosen
+    assert set(changed("protocol-adaptation").methods) == archived
     whole = preset(methods=list(METHODS)).methods
     for name in METHODS:
         made = adaptation._make(name, whole[name], 7, None).get_params()
