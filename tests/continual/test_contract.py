@@ -33,9 +33,14 @@ from vntransfer.continual import (
     score,
     train,
 )
+from vntransfer.continual._base import tensors_of
+from vntransfer.continual.method_state import MethodState
 from vntransfer.errors import ArgumentError, DataError, DivergedError
 
 every_method = pytest.mark.parametrize("name", METHODS)
+by_gradients = pytest.mark.parametrize(
+    "name", [name for name, method in METHODS.items() if method.by_gradients]
+)
 penalties = pytest.mark.parametrize(
     "name", [name for name, method in METHODS.items() if "strength" in method.off]
 )
@@ -44,7 +49,7 @@ hooked = pytest.mark.parametrize(
 )
 
 
-@every_method
+@pytest.mark.parametrize("name", [name for name, m in METHODS.items() if m.off or m is SGD])
 @pytest.mark.parametrize("batch_size", [1, 5])
 def test_switched_off_it_is_plain_training_bit_for_bit(name: str, batch_size: int) -> None:
     plain, other = net(), net()
@@ -64,14 +69,15 @@ def test_same_seed_same_result_and_global_state_untouched(name: str) -> None:
     np.testing.assert_array_equal(np.random.get_state()[1], numpy_before)  # noqa: NPY002
 
 
-@every_method
+@by_gradients
 @pytest.mark.parametrize("batch_size", [1, 8])
 @pytest.mark.filterwarnings("ignore:overflow encountered", "ignore:invalid value encountered")
 def test_a_network_that_diverges_is_no_riddle(name: str, batch_size: int) -> None:
-    """Either it goes on, as plain training does, or it says what has happened."""
+    """A task is not ended with parameters that are not finite: the error says what to do."""
     model = net()
     with contextlib.suppress(DivergedError):
         learn(make(name, model), classes(), lr=1e30, batch_size=batch_size)
+        assert bool(flat(model).isfinite().all())
     assert not bool((flat(model).abs() < 1e20).all())
 
 
@@ -101,19 +107,15 @@ def test_what_is_kept_is_declared(name: str) -> None:
     sizes = []
     for task in classes(6, n=30):
         learn(method, [task])
-        rows = [t for t in _tensors(method.state()) if t.shape[1:] == task.x.shape[1:]]
+        rows = [t for t in tensors_of(method.state()) if t.shape[1:] == task.x.shape[1:]]
         held = {len(t) for t in rows if t.ndim == 2 and not _is_weight(t, method)}
         assert max(held, default=0) <= max(method.stored_samples, 6)  # a preallocated memory
-        sizes.append(sum(t.numel() for t in _tensors(method.state())))
+        sizes.append(sum(t.numel() for t in tensors_of(method.state())))
     if method.stored_samples == 0 and name != "rsp":  # which says what it keeps per task
         assert len(set(sizes[1:])) == 1
-
-
-def _tensors(tree: Any) -> list[Tensor]:
-    if isinstance(tree, Tensor):
-        return [tree]
-    parts = tree.values() if isinstance(tree, dict) else tree if isinstance(tree, list) else ()
-    return [tensor for part in parts for tensor in _tensors(part)]
+    network = sum(p.nbytes for p in method.parameters)
+    kept = sum(t.nbytes for t in MethodState.of(method).tensors.values())  # of a checkpoint
+    assert max(network, kept) <= method.bytes_kept <= network + kept
 
 
 def _is_weight(tensor: Tensor, method: ContinualMethod) -> bool:
@@ -197,7 +199,7 @@ def test_double_precision(name: str) -> None:
     model = net(dtype=torch.float64)
     method = learn(make(name, model), classes(dtype=torch.float64))
     assert all(p.dtype == torch.float64 for p in model.parameters())
-    assert all(t.dtype != torch.float32 for t in _tensors(method.state()))
+    assert all(t.dtype != torch.float32 for t in tensors_of(method.state()))
 
 
 @penalties

@@ -11,6 +11,7 @@ from vntransfer.continual import REWC, RSP, ContinualMethod, Freeze, L2Anchor, T
 from vntransfer.continual._fisher import diagonal_fisher
 from vntransfer.continual._layers import (
     Layer,
+    LayerFisher,
     Tape,
     find_layers,
     layer_fisher,
@@ -99,8 +100,9 @@ def test_the_tape_records_training_passes_alone() -> None:
     assert tape.take() == [[], [], []]
 
 
+@pytest.mark.parametrize("rule", ["observed", "squared_mean"])
 @pytest.mark.parametrize("kind", ["dense", "convolutional"])
-def test_squared_gradients_are_those_of_torch_func(kind: str) -> None:
+def test_squared_gradients_are_those_of_torch_func(kind: str, rule: LayerFisher) -> None:
     model: nn.Module
     if kind == "dense":
         task, model, options = classes()[0], net(), {}
@@ -109,9 +111,10 @@ def test_squared_gradients_are_those_of_torch_func(kind: str) -> None:
         model, options = cnn(), {"criterion": heads}
     criterion = options.get("criterion", nn.functional.cross_entropy)
     layers = find_layers(model)
-    ours = layer_fisher(model, layers, task.x, task.y, criterion, chunk=7)
+    ours = layer_fisher(model, layers, task.x, task.y, criterion, kind=rule, chunk=7)
     names = [name for name, _ in model.named_parameters()]
-    theirs = dict(zip(names, diagonal_fisher(model, task.x, task.y, **options), strict=True))
+    found = diagonal_fisher(model, task.x, task.y, kind=rule, **options)
+    theirs = dict(zip(names, found, strict=True))
     for layer, F in zip(layers, ours, strict=True):
         weight, bias = layer.split(F)
         torch.testing.assert_close(weight, theirs[f"{layer.name}.weight"])

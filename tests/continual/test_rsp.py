@@ -10,7 +10,7 @@ from torch.nn import functional
 
 from helpers.tiny import classes, cnn, generator, learn, net, pictures, responses
 from vntransfer.continual import RSP, Heads, Task, train
-from vntransfer.continual._layers import find_layers
+from vntransfer.continual._layers import LayerFisher, find_layers
 from vntransfer.continual._relatedness import RIDGE, GroupBlocks, RunningMoments
 from vntransfer.continual._unit_groups import Owned
 from vntransfer.continual.rsp import relatedness
@@ -91,12 +91,13 @@ def _weight(
     return float(r[i][t, owned.labels[i][index[1] // spread]])
 
 
-def test_a_step_is_the_gradient_of_equation_10() -> None:
+@pytest.mark.parametrize("fisher", ["observed", "squared_mean"])
+def test_a_step_is_the_gradient_of_equation_10(fisher: LayerFisher) -> None:
     """The third task's steps, by automatic differentiation of the loss as it is printed."""
     tasks = classes(3, dtype=torch.float64)
     model = net(dtype=torch.float64)
     strength = 0.3
-    method = RSP(model, strength, groups=3, every=5, update="explicit")
+    method = RSP(model, strength, groups=3, every=5, fisher=fisher, update="explicit")
     anchors, activations, fishers = [], [], []
     for task in tasks[:2]:
         seen: list[Tensor] = []
@@ -106,7 +107,7 @@ def test_a_step_is_the_gradient_of_equation_10() -> None:
             train(model, Task(x, y), method, lr=0.05)
         anchors.append([p.detach().clone() for p in model.parameters()])
         activations.append(torch.cat((torch.cat(seen), functional.one_hot(task.y, 3)), 1))
-        fishers.append(_fisher(model, task))
+        fishers.append(_fisher(model, task, fisher))
         method.after_task()
     labels = method.labels
     ours = net(dtype=torch.float64)
@@ -144,14 +145,16 @@ def _hidden(model: nn.Module, x: Tensor) -> Tensor:
         return torch.cat((one, model[3](model[2](one))), 1)  # type: ignore[index]
 
 
-def _fisher(model: nn.Module, task: Task) -> list[Tensor]:
+def _fisher(model: nn.Module, task: Task, kind: LayerFisher) -> list[Tensor]:
     first = [*model.parameters()][:2]
-    total = [torch.zeros_like(p) for p in first]
-    for x, y in task.batches(1):
-        gradients = torch.autograd.grad(functional.cross_entropy(model(x), y), first)
-        for F, gradient in zip(total, gradients, strict=True):
-            F += gradient.square() / len(task)
-    return total
+    each = [
+        torch.autograd.grad(functional.cross_entropy(model(x), y), first)
+        for x, y in task.batches(1)
+    ]
+    of_parameters = [torch.stack(own) for own in zip(*each, strict=True)]
+    if kind == "squared_mean":
+        return [own.mean(0).square() for own in of_parameters]
+    return [own.square().mean(0) for own in of_parameters]
 
 
 def _equation_11(now: Tensor, then: list[Tensor], labels: list[Tensor]) -> list[Tensor]:

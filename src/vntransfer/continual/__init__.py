@@ -7,6 +7,8 @@ from vntransfer.continual._checkpoints import save_checkpoint as save_checkpoint
 from vntransfer.continual._fisher import diagonal_fisher as diagonal_fisher
 from vntransfer.continual._quadratic import Quadratic as Quadratic
 from vntransfer.continual.agem import AGEM as AGEM
+from vntransfer.continual.closed_form import ClosedForm as ClosedForm
+from vntransfer.continual.closed_form_covp import ClosedFormProjection as ClosedFormProjection
 from vntransfer.continual.covp import CovarianceProjection as CovarianceProjection
 from vntransfer.continual.derpp import DarkReplay as DarkReplay
 from vntransfer.continual.er import Replay as Replay
@@ -28,6 +30,8 @@ from vntransfer.continual.metrics import summary as summary
 from vntransfer.continual.networks import MultiHead as MultiHead
 from vntransfer.continual.networks import character_cnn as character_cnn
 from vntransfer.continual.networks import dense as dense
+from vntransfer.continual.random_features import JoinedNet as JoinedNet
+from vntransfer.continual.random_features import RandomFeatureNet as RandomFeatureNet
 from vntransfer.continual.rewc import REWC as REWC
 from vntransfer.continual.rsp import RSP as RSP
 from vntransfer.continual.sgd import SGD as SGD
@@ -56,6 +60,8 @@ METHODS: dict[str, type[ContinualMethod]] = {
         GPM,
         KFAC,
         CovarianceProjection,
+        ClosedForm,
+        ClosedFormProjection,
     )
 }
 """Methods by their ids."""

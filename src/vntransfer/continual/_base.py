@@ -157,6 +157,8 @@ class ContinualMethod(Stateful):
     id: ClassVar[str]
     off: ClassVar[dict[str, Any]] = {"strength": 0.0}
     whole_step: ClassVar[bool] = False  # True: only `step` is enough, the hooks are not
+    by_gradients: ClassVar[bool] = True  # False: learning rate, epochs and loss do not matter
+    own_network: ClassVar[bool] = False  # True: makes one by itself, from ``classes``
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -253,6 +255,7 @@ class ContinualMethod(Stateful):
         if not self.in_task:
             raise ArgumentError("after_task: no task has begun; call before_task() first")
         self._check_precision()
+        refuse_infinite("parameters of the network", *self.parameters)
         self.in_task = False
         self.tasks_done += 1
 
@@ -275,6 +278,12 @@ class ContinualMethod(Stateful):
     def stored_samples(self) -> int:
         """Number of samples of finished tasks that are kept."""
         return 0
+
+    @property
+    def bytes_kept(self) -> int:
+        """Bytes of the network and of what the method keeps: what a checkpoint holds of them."""
+        held = [*self.model.state_dict().values(), *tensors_of(self.state())]
+        return sum({t.data_ptr(): t.nbytes for t in held}.values())
 
     def names_of_state(self) -> tuple[str, ...]:
         """Give the attributes that make up the state."""
@@ -355,6 +364,17 @@ def refuse_infinite(what: str, *tensors: Tensor) -> None:
         raise DivergedError(
             f"{what} are not finite: training has diverged; begin again with a lower learning rate"
         )
+
+
+def tensors_of(tree: Any) -> list[Tensor]:
+    """Give all tensors of a state."""
+    if isinstance(tree, Tensor):
+        return [tree]
+    if isinstance(tree, dict):
+        tree = list(tree.values())
+    if not isinstance(tree, list | tuple):
+        return []
+    return [tensor for part in tree for tensor in tensors_of(part)]
 
 
 def gradients(parameters: Sequence[Tensor]) -> list[Tensor]:

@@ -7,6 +7,7 @@ meets rows a (n, p) of inputs with a one appended. The rows of a convolution are
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -18,6 +19,7 @@ from vntransfer.continual.networks import MultiHead
 from vntransfer.errors import ArgumentError
 
 KINDS = (nn.Linear, nn.Conv2d)
+LayerFisher = Literal["observed", "squared_mean"]
 
 
 class Layer:
@@ -348,16 +350,23 @@ def layer_fisher(
     y: Tensor,
     criterion: Callable[[Tensor, Tensor], Tensor],
     *,
+    kind: LayerFisher = "observed",
     chunk: int = 128,
 ) -> list[Tensor]:
-    """Mean over samples of the squared gradients (outputs, p) of layers: no copy per sample."""
+    """Mean over samples of the squared gradients (outputs, p) of layers: no copy per sample.
+
+    Or the square of the mean gradient, "squared_mean": see `diagonal_fisher`.
+    """
     total = [layer.weight.detach().new_zeros(layer.units, layer.width) for layer in layers]
     for k, inputs, d in sample_slopes(model, layers, x, y, criterion, chunk=chunk):
         layer, n = layers[k], len(inputs)
         a, slopes = layer.rows(inputs), layer.slopes(d)
-        if len(a) == n:  # one row per sample: the square of d a' is d² a²'
+        if kind == "squared_mean":
+            total[k] += slopes.mT @ a
+        elif len(a) == n:  # one row per sample: the square of d a' is d² a²'
             total[k] += slopes.square().mT @ a.square()
         else:
             each = slopes.reshape(n, -1, layer.units).mT @ a.reshape(n, -1, layer.width)
             total[k] += each.square().sum(0)
-    return [F / len(x) for F in total]
+    means = [F / len(x) for F in total]
+    return [F.square() for F in means] if kind == "squared_mean" else means

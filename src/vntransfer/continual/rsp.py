@@ -12,6 +12,7 @@ from vntransfer.checks import number, one_of, whole
 from vntransfer.continual._base import Criterion, refuse_infinite, seeded
 from vntransfer.continual._fisher import evaluation
 from vntransfer.continual._layers import (
+    LayerFisher,
     Tape,
     find_layers,
     layer_fisher,
@@ -89,6 +90,10 @@ class RSP(Penalized):
         D is recomputed after so many samples; equal r for all tasks before that.
     first_layer
         "fisher" or "none".
+    fisher
+        The Fisher information of the first layer: "observed" (mean of the squared gradients) or
+        "squared_mean" (square of the mean gradient), the rule of the code that the paper builds
+        upon. The latter is much smaller where gradients differ in sign: see `diagonal_fisher`.
     fisher_samples
         Samples of a task, its first, that the Fisher information is taken on; all if None.
     layers
@@ -143,6 +148,7 @@ class RSP(Penalized):
         response: Response = "one_hot",
         every: int = 20,
         first_layer: Literal["fisher", "none"] = "fisher",
+        fisher: LayerFisher = "observed",
         fisher_samples: int | None = None,
         layers: Sequence[str] | None = None,
         update: Update = "proximal",
@@ -166,7 +172,7 @@ class RSP(Penalized):
                 f"{self.layers[0].name!r}; use a network with a hidden layer"
             )
         self.quadratic = Quadratic(self.parameters, strength, update)
-        self.fisher = first_layer == "fisher"
+        self.fisher: LayerFisher = one_of("fisher", fisher, LayerFisher)
         self.pending = Pending(fisher_samples)
         self.generator = seeded(random_state)
         self.tape = Tape([junction.after for junction in self.junctions])
@@ -197,7 +203,7 @@ class RSP(Penalized):
             if self._responses and not any(layer.has_gradient for layer in self.layers):
                 self.tape.take()  # of a step that was not made
                 self._responses.clear()
-            if self.fisher:
+            if self.first_layer == "fisher":
                 self.pending.add(x, y)
             self.tape.start()
             self._responses.append(self._columns(y))
@@ -243,13 +249,14 @@ class RSP(Penalized):
         self.running.clear()
         self.owned.keep()
         self._stacked = None
-        if self.fisher:
+        if self.first_layer == "fisher":
             self._protect_first_layer()
 
     def _protect_first_layer(self) -> None:
         layer = self.layers[0]
         with evaluation(self.model):
-            (F,) = layer_fisher(self.model, [layer], *self.pending.take(), self.criterion)
+            samples = self.pending.take()
+            (F,) = layer_fisher(self.model, [layer], *samples, self.criterion, kind=self.fisher)
         precisions, places = [torch.zeros_like(p) for p in self.parameters], self.places()
         for p, value in zip(layer.parameters(), layer.split(F), strict=True):
             precisions[places[id(p)]] = value

@@ -1,4 +1,4 @@
-"""Methods of continual learning as plugins of Avalanche's strategies."""
+"""Continual-learning methods as plugins for Avalanche's strategies."""
 
 from typing import Any
 
@@ -9,22 +9,22 @@ from vntransfer.errors import ArgumentError
 
 
 def as_plugin(method: ContinualMethod) -> Any:
-    """Wrap a method so that any of Avalanche's strategies can carry it.
+    """Wrap a method so that any of Avalanche's strategies can use it.
 
     The strategy's callbacks call the method's hooks: an experience is a task, ``before_forward``
-    hands the batch to `observe` (what replay adds becomes part of it, with the task label of the
+    passes the batch to `observe` (replayed samples become part of it, with the task label of the
     first sample), ``after_backward`` adjusts the gradients, ``after_update`` ends the step. Methods
-    that replace a whole step (MER) cannot be carried.
+    that replace a whole step (MER) cannot be used.
 
     Parameters
     ----------
     method
-        Made for the strategy's network.
+        Method created for the strategy's network.
 
     Returns
     -------
     object
-        To be given as ``plugins=[...]``; a subclass of Avalanche's ``SupervisedPlugin`` where
+        Plugin to pass as ``plugins=[...]``: a subclass of Avalanche's ``SupervisedPlugin`` where
         Avalanche can be imported, otherwise an object with the same callbacks.
 
     Examples
@@ -65,7 +65,7 @@ class _Callbacks:
     def before_training_exp(self, strategy: Any, *args: Any, **kwargs: Any) -> None:
         if strategy.model is not self.method.model:
             raise ArgumentError(
-                "method: was made for another network than the strategy's; make one for it"
+                "method: was created for another network than the strategy's; create one for it"
             )
         self.method.use(strategy.optimizer)
         self.method.before_task()

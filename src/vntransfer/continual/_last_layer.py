@@ -1,0 +1,169 @@
+"""The last layer of a network, solved by ridge regression on the moments of all rows so far."""
+
+from typing import ClassVar, Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from vntransfer.checks import number, one_of
+from vntransfer.closed_form import choose_ridge, fit_ridge
+from vntransfer.continual._base import predictions
+from vntransfer.continual._fisher import evaluation
+from vntransfer.continual._state import Stateful
+from vntransfer.continual.networks import MultiHead
+from vntransfer.errors import ArgumentError
+from vntransfer.moments import Moments
+
+Precision = Literal["double", "single", "half"]
+
+STORED = {"double": torch.float64, "single": torch.float32, "half": torch.float16}
+"""Type of the numbers that are kept between tasks."""
+
+RIDGE = 0.03
+"""λ by default."""
+
+LEAST_HALF = 0.01
+"""Smallest λ for moments in half precision, whose rounding a smaller one would amplify."""
+
+
+class LastLayer(Stateful):
+    """Moments of [z, Y], z the inputs of the last layer, and the solution that follows from them.
+
+    Between tasks the upper triangle of the scatter is kept: in "single" precision as it is, in
+    "half" precision as correlations beside the scales.
+    """
+
+    saved: ClassVar[tuple[str, ...]] = ("count", "mean", "scatter", "scales", "numbers")
+    fixed: ClassVar[tuple[str, ...]] = ("ridge", "precision")
+
+    def __init__(
+        self, model: nn.Module, ridge: float | Literal["auto"], precision: Precision
+    ) -> None:
+        self.model = model
+        self.heads = last_layers(model)
+        self.precision: Precision = one_of("precision", precision, STORED)
+        self.ridge = ridge if ridge == "auto" else number("ridge", ridge)
+        if precision == "half" and (self.ridge == "auto" or float(self.ridge) < LEAST_HALF):
+            raise ArgumentError(
+                f"ridge: {ridge!r} with precision='half'; take one of at least {LEAST_HALF:g}, "
+                f"since a smaller one would amplify the rounding"
+            )
+        self.count: Tensor | None = None
+        self.mean: Tensor | None = None
+        self.scatter: Tensor | None = None  # between tasks the upper triangle, row by row
+        self.scales: Tensor | None = None
+        self.numbers: bool | None = None  # whether responses are numbers, not classes
+
+    @property
+    def outputs(self) -> int:
+        """Number of responses m: those of all heads."""
+        return sum(head.out_features for head in self.heads)
+
+    def check(self, y: Tensor) -> None:
+        """Raise if responses do not fit the outputs, or those of earlier tasks."""
+        if self.numbers not in (None, y.is_floating_point()):
+            raise ArgumentError(
+                f"y: {y.dtype}, but earlier tasks had {'numbers' if self.numbers else 'classes'}; "
+                f"make one method for each"
+            )
+        self._responses(y)
+        self.numbers = y.is_floating_point()
+
+    def _responses(self, y: Tensor) -> Tensor:
+        """Responses (N, m): numbers, or indicators of classes."""
+        if y.is_floating_point():
+            return predictions(y.reshape(len(y), -1), y.new_empty(len(y), self.outputs))
+        if y.dim() != 1 or not 0 <= int(y.min()) <= int(y.max()) < self.outputs:
+            raise ArgumentError(
+                f"y: classes from {int(y.min())} to {int(y.max())}, shape {tuple(y.shape)}, do not "
+                f"fit outputs of shape {(len(y), self.outputs)}; give classes 0, 1, ... of shape "
+                f"(N,) and an output for each, or floats for regression"
+            )
+        return functional.one_hot(y, self.outputs)
+
+    @torch.no_grad()
+    def inputs(self, x: Tensor) -> Tensor:
+        """Give the inputs (N, q) of the last layer for inputs x of the network."""
+        seen: list[Tensor] = []
+        handle = self.heads[0].register_forward_pre_hook(lambda _, args: seen.append(args[0]))
+        try:
+            with evaluation(self.model):
+                output = self.model(x)
+        finally:
+            handle.remove()
+        if not seen or output.shape[1:] != (self.outputs,):
+            raise ArgumentError(
+                f"model: its last linear layer has {self.outputs} outputs, those of the network "
+                f"have shape {tuple(output.shape)}; end the network with that layer"
+            )
+        return seen[0]
+
+    @torch.no_grad()
+    def add(self, z: Tensor, y: Tensor) -> None:
+        """Add the moments of rows."""
+        own = Moments.from_samples(z.double(), self._responses(y).double())
+        before = self.moments()
+        kept = own if before is None else before.merge(own)
+        self.count, self.mean, self.scatter = kept.count, kept.mean, kept.scatter
+
+    def moments(self) -> Moments | None:
+        """Give the moments of all rows so far."""
+        if self.count is None or self.mean is None or self.scatter is None:
+            return None
+        scatter, size = self.scatter, len(self.mean)
+        if scatter.dim() == 1:
+            full = self.mean.new_zeros(size, size)
+            full[torch.ones_like(full, dtype=torch.bool).triu()] = scatter.to(full)
+            scatter = full + full.triu(1).mT
+            if self.scales is not None:
+                scatter *= self.scales.outer(self.scales)
+        return Moments(self.count, self.count, self.mean, scatter)
+
+    def pack(self) -> None:
+        """Keep the upper triangle alone, in the precision that was asked for."""
+        if self.mean is None or self.scatter is None or self.scatter.dim() == 1:
+            return
+        scatter = self.scatter
+        if self.precision == "half":
+            scales = scatter.diagonal().clamp_min(0).sqrt()
+            self.scales = torch.where(scales > 0, scales, 1.0)
+            scatter = scatter / self.scales.outer(self.scales)
+        upper = torch.ones_like(scatter, dtype=torch.bool).triu()
+        self.scatter = scatter[upper].to(STORED[self.precision])
+
+    @torch.no_grad()
+    def solve(self, extra: Tensor | None = None) -> None:
+        """Write the solution into the last layer.
+
+        The coefficients of features beyond its inputs go to ``extra`` (m, features).
+        """
+        moments = self.moments()
+        if moments is None:
+            raise ArgumentError("after_task: the task had no rows; call observe or step with some")
+        m, q = self.outputs, self.heads[0].in_features
+        ridge = choose_ridge([moments], m, [1.0]) if self.ridge == "auto" else float(self.ridge)
+        fit = fit_ridge(moments, m, ridge)
+        start = 0
+        for head in self.heads:
+            own = slice(start, start + head.out_features)
+            start = own.stop
+            # a head none of whose classes has occurred stays as it is, and so does a frozen one
+            if not (self.numbers or bool((moments.mean[-m:][own] > 0).any())):
+                continue
+            if head.weight.requires_grad:
+                head.weight.copy_(fit.coefficients[:q, own].T)
+            if head.bias is not None and head.bias.requires_grad:
+                head.bias.copy_(fit.intercept[own])
+            if extra is not None:
+                extra[own] = fit.coefficients[q:, own].T.to(extra)
+
+
+def last_layers(model: nn.Module) -> list[nn.Linear]:
+    """Heads of a network with several, or its last linear layer."""
+    if isinstance(model, MultiHead):
+        return [head for head in model.heads if isinstance(head, nn.Linear)]
+    linear = [module for module in model.modules() if isinstance(module, nn.Linear)]
+    if not linear:
+        raise ArgumentError("model: has no linear layer to solve; end it with torch.nn.Linear")
+    return linear[-1:]

@@ -1,0 +1,158 @@
+"""Closed form: the last layer is solved from moments of all tasks; nothing below it changes."""
+
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from vntransfer.checks import whole
+from vntransfer.continual._base import ContinualMethod, Criterion
+from vntransfer.continual._fisher import evaluation
+from vntransfer.continual._last_layer import RIDGE, LastLayer, Precision
+from vntransfer.continual.random_features import RandomFeatureNet
+from vntransfer.continual.training import Task, train
+from vntransfer.errors import ArgumentError
+
+CHUNK = 1000
+"""Rows whose moments are added at once; they wait within a task and are dropped at its end."""
+
+
+class ClosedForm(ContinualMethod):
+    """Solve the last layer by ridge regression on the moments of all rows so far.
+
+    With z the inputs of the last layer and Y its responses (classes as indicators), a task adds its
+    count, mean and scatter S of [z, Y] to those of earlier tasks, and its end sets ::
+
+        V' = (S_zz + λ t I)⁻¹ S_zY,  c = μ_Y - V μ_z,  t = tr(S_zz)/q
+
+    One pass, no sample kept, no learning rate. While the layers below stay as they are, the
+    solution is that of all rows at once, whatever the order and the split of the tasks. Tasks still
+    compete for the q features: take more of them for more tasks.
+
+    Without ``model`` the features are random (`RandomFeatureNet`). Prefer this method where classes
+    arrive over time and share one head, where memory for q² / 2 numbers is no matter and where
+    training must be quick; with few features or very many unlike tasks `CovarianceProjection`
+    keeps more. The idea is known: OS-ELM, ACIL, GKEAL, DS-AL, RanPAC, F-OAL, AFL and RanDumb are
+    relatives (docs/continual.md).
+
+    Parameters
+    ----------
+    model
+        A network whose last linear layer (or heads, of a `MultiHead`) is solved and whose other
+        layers are held as they are; None makes a `RandomFeatureNet`.
+    ridge
+        λ, relative to the mean diagonal entry of S_zz; "auto" chooses it from the moments by
+        generalized cross-validation at the end of every task, which takes about 30 times as long.
+    classes
+        Without a model: number of classes (of all heads together), None for one real response.
+    features, random_state
+        Without a model: number and seed of the random features.
+    precision
+        Of the moments that are kept between tasks: "double", "single" or "half". Half precision
+        needs a quarter of the memory and rounds correlations to three digits: for the same bytes
+        take twice as many features. The order of the tasks then matters, in the digits it rounds.
+    criterion
+        Not used.
+
+    Examples
+    --------
+    >>> g = torch.Generator().manual_seed(0)
+    >>> x = torch.randn(300, 4, generator=g)
+    >>> y = x.argmax(1)
+    >>> method = ClosedForm(classes=4, features=200)
+    >>> for c in (0, 2):  # classes 0 and 1, then 2 and 3
+    ...     own = (y == c) | (y == c + 1)
+    ...     _ = method.learn(Task(x[own], y[own]))
+    >>> bool((method.predict(x) == y).float().mean() > 0.9)
+    True
+    """
+
+    id: ClassVar[str] = "closed_form"
+    off: ClassVar[dict[str, Any]] = {}
+    by_gradients: ClassVar[bool] = False
+    own_network: ClassVar[bool] = True
+    saved: ClassVar[tuple[str, ...]] = ("solver", "waiting")
+
+    def __init__(
+        self,
+        model: nn.Module | None = None,
+        ridge: float | Literal["auto"] = RIDGE,
+        *,
+        classes: int | None = None,
+        features: int = 2000,
+        precision: Precision = "double",
+        random_state: int = 0,
+        criterion: Criterion | None = None,
+    ) -> None:
+        self.random_state = whole("random_state", random_state)
+        if model is None:
+            outputs = 1 if classes is None else whole("classes", classes, minimum=2)
+            model = RandomFeatureNet(outputs, features=features, random_state=random_state)
+        super().__init__(model, criterion=criterion)
+        self.solver = LastLayer(model, ridge, precision)
+        self.waiting: list[list[Tensor]] = []
+
+    def observe(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+        """Take the rows of a batch into account."""
+        self.solver.check(y)  # names what does not fit now, not at the end of the task
+        self.waiting.append([x.detach().to(self.parameters[0], copy=True), y.detach().clone()])
+        if sum(len(own) for _, own in self.waiting) >= CHUNK:
+            self._add()
+        return x, y
+
+    def _add(self) -> None:
+        """Add the moments of the rows that wait."""
+        if self.waiting:
+            x, y = (torch.cat(parts) for parts in zip(*self.waiting, strict=True))
+            self.waiting = []
+            self.solver.add(self.solver.inputs(x), y)
+
+    def step(
+        self, x: Tensor, y: Tensor, criterion: Criterion, optimizer: torch.optim.Optimizer
+    ) -> Tensor:
+        """Take a batch into account; no loss is computed, NaN stands for it."""
+        self.observe(x, y)
+        return x.new_full((), torch.nan, dtype=torch.float64)
+
+    def adjust_gradients(self) -> None:
+        """Drop the gradients: no parameter descends."""
+        for p in self.parameters:
+            p.grad = None
+
+    def after_task(self) -> None:
+        """Solve for the last layer."""
+        super().after_task()
+        self._add()
+        self.solver.solve()
+        self.solver.pack()
+
+    def learn(self, task: Task) -> "ClosedForm":
+        """Learn a task, all in one call; returns itself."""
+        self.before_task()
+        train(self.model, task, self, batch_size=CHUNK)
+        self.after_task()
+        return self
+
+    @torch.no_grad()
+    def predict(self, x: Any, columns: slice | None = None) -> Any:
+        """Classes, or numbers, of rows; numpy arrays for numpy arrays.
+
+        Parameters
+        ----------
+        x
+            Inputs (N, ...).
+        columns
+            Outputs that compete, where the task is known (`Heads.columns`); None: all.
+        """
+        if self.tasks_done == 0:
+            raise ArgumentError("predict: nothing has been learned; call learn(task) first")
+        inputs = Task(x, torch.zeros(len(x))).x.to(self.parameters[0])
+        with evaluation(self.model):
+            output = torch.cat([self.model(part) for part in inputs.split(CHUNK)])
+        if self.solver.numbers:
+            found = output[:, 0] if self.solver.outputs == 1 else output
+        else:
+            own = columns or slice(0, None)
+            found = output[:, own].argmax(1) + (own.start or 0)
+        return found.cpu().numpy() if isinstance(x, np.ndarray) else found

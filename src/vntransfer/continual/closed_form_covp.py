@@ -1,0 +1,128 @@
+"""Closed form on random features beside the hidden layer of a network that covp trains."""
+
+from typing import Any, ClassVar, Literal
+
+import torch
+from torch import Tensor, nn
+
+from vntransfer.continual._base import Criterion
+from vntransfer.continual._last_layer import RIDGE, LastLayer, Precision
+from vntransfer.continual._layers import find_layers
+from vntransfer.continual.covp import CovarianceProjection
+from vntransfer.continual.random_features import JoinedNet
+
+
+class ClosedFormProjection(CovarianceProjection):
+    """Train by `CovarianceProjection`, and solve the last layer as `ClosedForm` does.
+
+    Within a task the network learns by covariance projection. At the end of the task the moments of
+    [h, z] and the responses are added to those of earlier tasks, h the inputs of the network's last
+    layer as they are now and z the random features of a `JoinedNet`, and the outputs become the
+    ridge regression on [h, z]. The weights that training goes on with in the next task are kept
+    beside.
+
+    Moments of earlier tasks hold the h of their time: covariance projection changes it little. So
+    the order of the tasks matters, unlike for `ClosedForm`. Prefer this method for long streams of
+    unlike tasks, where random features alone run short; it needs the memory and the time of both.
+    Do not take it where classes arrive over time and share a head: h then changes too much.
+
+    Parameters
+    ----------
+    model
+        A `JoinedNet`; any other network is taken without random features.
+    strength
+        γ of `CovarianceProjection`.
+    ridge, precision
+        See `ClosedForm`.
+    random_state, criterion
+        See `CovarianceProjection`.
+
+    Examples
+    --------
+    >>> from vntransfer.continual import JoinedNet, Task, dense, train
+    >>> g = torch.Generator().manual_seed(0)
+    >>> net = JoinedNet(dense([4, 8, 2], generator=g), features=20)
+    >>> method = ClosedFormProjection(net)
+    >>> for shift in (0.0, 1.0):
+    ...     method.before_task()
+    ...     _ = train(net, Task(torch.randn(16, 4) + shift, torch.arange(16) % 2), method)
+    ...     method.after_task()
+    >>> method.solver.heads[0].in_features, len(method.solver.mean)  # h; h, z and two classes
+    (8, 30)
+    """
+
+    id: ClassVar[str] = "closed_form_covp"
+    off: ClassVar[dict[str, Any]] = {}
+    saved: ClassVar[tuple[str, ...]] = (
+        *CovarianceProjection.saved,
+        "solver",
+        "trained_heads",
+        "waiting_rows",
+    )
+
+    def __init__(
+        self,
+        model: nn.Module,
+        strength: float | None = None,
+        *,
+        ridge: float | Literal["auto"] = RIDGE,
+        precision: Precision = "double",
+        random_state: int = 0,
+        criterion: Criterion | None = None,
+    ) -> None:
+        joined = isinstance(model, JoinedNet)
+        network = model.network if isinstance(model, JoinedNet) else model
+        names = [f"network.{layer.name}" for layer in find_layers(network)] if joined else None
+        super().__init__(
+            model, strength, layers=names, random_state=random_state, criterion=criterion
+        )
+        self.solver = LastLayer(network, ridge, precision)
+        self.trained_heads: list[Tensor] = []  # what training goes on with, between tasks
+        self.waiting_rows: list[list[Tensor]] = []  # of the present task
+
+    def _head_parameters(self) -> list[Tensor]:
+        return [p for head in self.solver.heads for p in head.parameters()]
+
+    @torch.no_grad()
+    def before_task(self) -> None:
+        """Begin a task: the network goes on from the weights that it was trained to."""
+        if self.trained_heads and not self.in_task:
+            self._check_precision()
+            for p, trained in zip(self._head_parameters(), self.trained_heads, strict=True):
+                p.copy_(trained)
+            self.trained_heads = []
+            if isinstance(self.model, JoinedNet):
+                self.model.joined.fill_(False)
+        super().before_task()
+
+    def observe(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+        """See a batch, and keep it until the end of the task."""
+        self.solver.check(y)
+        found = super().observe(x, y)
+        self.waiting_rows.append([x.detach().to(self.parameters[0], copy=True), y.detach().clone()])
+        return found
+
+    @torch.no_grad()
+    def after_task(self) -> None:
+        """End the task of the covariance projection, then solve for the last layer."""
+        super().after_task()
+        for x, y in self._rows_in_chunks():
+            z = [self.solver.inputs(x)]
+            if isinstance(self.model, JoinedNet):
+                z.append(self.model.random(x))
+            self.solver.add(torch.cat(z, 1), y)
+        self.waiting_rows = []
+        self.trained_heads = [p.detach().clone() for p in self._head_parameters()]
+        if isinstance(self.model, JoinedNet):
+            self.solver.solve(self.model.extra)
+            self.model.joined.fill_(True)
+        else:
+            self.solver.solve()
+        self.solver.pack()
+
+    def _rows_in_chunks(self, size: int = 1000) -> list[tuple[Tensor, Tensor]]:
+        """Rows of the task, so many at once: single ones would be slow."""
+        if not self.waiting_rows:
+            return []
+        x, y = (torch.cat(parts) for parts in zip(*self.waiting_rows, strict=True))
+        return list(zip(x.split(size), y.split(size), strict=True))
