@@ -32,6 +32,9 @@ Floats = NDArray[np.float64]
 RIDGES = tuple(10.0**power for power in range(-6, 3))
 """Ridges to choose from, relative to the mean diagonal entry of S_zz."""
 
+BLOCK = 2048
+"""Rows whose moments are taken at once: z of these fits into a processor's cache."""
+
 JITTER = 1e-12
 """Added to every ridge, relative likewise: rounding of the sums must not make S_zz indefinite."""
 
@@ -52,6 +55,9 @@ def normal_numbers(seed: int, count: int) -> Floats:
 class RandomFeatures:
     """z = [s, relu(W s/√p + b)] with s = (x - center)/scale and W, b ~ N(0, 1) fixed by a seed.
 
+    Columns of scale 0 are constant: their s is 0, whatever comes later. The scale of W is fixed:
+    choosing it by held-out sources gained nothing (`benchmarks/random_features.py`).
+
     Examples
     --------
     >>> features = RandomFeatures(center=np.zeros(2), scale=np.ones(2), count=3, seed=0)
@@ -69,25 +75,33 @@ class RandomFeatures:
         drawn = normal_numbers(self.seed, (p + 1) * self.count).reshape(p + 1, self.count)
         object.__setattr__(self, "_weights", drawn[:-1] / max(p, 1) ** 0.5)
         object.__setattr__(self, "_bias", drawn[-1])
+        inverse = np.divide(1.0, self.scale, where=self.scale > 0, out=np.zeros(p))
+        object.__setattr__(self, "_inverse", inverse)
 
     @classmethod
     def standardizing(
         cls, x: Floats, count: int, seed: int, weights: Floats | None = None
     ) -> "RandomFeatures":
-        """Take center and scale from rows (n, p); constant columns keep their scale."""
+        """Take center and scale from rows (n, p)."""
         center = np.average(x, axis=0, weights=weights)
         scale = np.sqrt(np.average((x - center) ** 2, axis=0, weights=weights))
-        scale[scale <= 1e-12 * np.abs(x).max(0, initial=0.0)] = 1.0
+        scale[scale <= 1e-12 * np.abs(x).max(0, initial=0.0)] = 0.0
         return cls(center, scale, count, seed)
 
     def __call__(self, x: Floats) -> Floats:
         """Features (n, p + count) of rows (n, p)."""
-        s = (x - self.center) / self.scale
-        if not self.count:
-            return np.asarray(s)
-        hidden = s @ self._weights  # type: ignore[attr-defined]
+        return self.into(np.empty((len(x), len(self.center) + self.count)), x)
+
+    def into(self, z: Floats, x: Floats) -> Floats:
+        """Write the features of rows (n, p) into z (n, p + count), and give it."""
+        p = len(self.center)
+        s, hidden = z[:, :p], z[:, p:]
+        np.subtract(x, self.center, out=s)
+        s *= self._inverse  # type: ignore[attr-defined]
+        np.matmul(s, self._weights, out=hidden)  # type: ignore[attr-defined]
         hidden += self._bias  # type: ignore[attr-defined]
-        return np.hstack((s, np.maximum(hidden, 0.0, out=hidden)))
+        np.maximum(hidden, 0.0, out=hidden)
+        return z
 
     def same(self, other: "RandomFeatures") -> bool:
         """Whether both give the same features, so that moments of them can be added."""
@@ -96,6 +110,43 @@ class RandomFeatures:
             and np.array_equal(self.center, other.center)
             and np.array_equal(self.scale, other.scale)
         )
+
+
+def feature_moments(
+    features: RandomFeatures, x: Floats, y: Floats | None = None, weights: Floats | None = None
+) -> Moments:
+    """Moments of [z, y] of rows x (n, p) with responses (n, m), in blocks: z is never held whole.
+
+    Examples
+    --------
+    >>> features = RandomFeatures(np.zeros(1), np.ones(1), count=2, seed=0)
+    >>> feature_moments(features, np.array([[1.0], [2.0]]), np.array([[3.0], [4.0]]))
+    <Moments of 2 samples in 4 columns>
+    """
+    q = len(features.center) + features.count
+    scratch = np.empty((min(BLOCK, len(x)), q + (0 if y is None else y.shape[1])))
+    total: Moments | None = None
+    for at in range(0, len(x), BLOCK):
+        some = slice(at, at + BLOCK)
+        z = scratch[: len(x[some])]
+        features.into(z[:, :q], x[some])
+        if y is not None:
+            z[:, q:] = y[some]
+        w = np.ones(len(z)) if weights is None else weights[some]
+        if not w.any():
+            continue
+        mean = z.mean(0) if weights is None else w @ z / w.sum()
+        z -= mean
+        if weights is not None:
+            z *= np.sqrt(w)[:, None]
+        # numpy takes the product of a matrix with itself by half the operations
+        count, square_count = torch.as_tensor(w.sum()), torch.as_tensor(w @ w)
+        scatter = torch.from_numpy(z.T @ z)
+        new = Moments(count, square_count, torch.from_numpy(mean), scatter, numpy=True)
+        total = new if total is None else total.merge(new)
+    if total is None:
+        raise ArgumentError("x: no row has a positive weight; give at least one")
+    return total
 
 
 class RidgeFit(NamedTuple):
@@ -109,19 +160,41 @@ class RidgeFit(NamedTuple):
 def fit_ridge(moments: Moments, responses: int, ridge: float) -> RidgeFit:
     """Solve for B and c by Cholesky; the last ``responses`` columns of the moments are y."""
     q = moments.n_features - responses
+    if not float(moments.scatter[:q, :q].diagonal().mean()) > 0:
+        return RidgeFit(moments.mean.new_zeros(q, responses), moments.mean[q:], ridge)
+    B = torch.cholesky_solve(moments.scatter[:q, q:], _factor(moments, q, ridge))
+    return RidgeFit(B, moments.mean[q:] - moments.mean[:q] @ B, ridge)
+
+
+def _factor(moments: Moments, q: int, ridge: float) -> Tensor:
+    """Cholesky factor of S_zz + (λ + jitter) t I."""
     inner = moments.scatter[:q, :q]
-    size = float(inner.diagonal().mean())
-    if not size > 0:
-        return RidgeFit(inner.new_zeros(q, responses), moments.mean[q:], ridge)
-    penalty = (ridge + JITTER) * size
+    penalty = (ridge + JITTER) * inner.diagonal().mean()
     factor, failed = torch.linalg.cholesky_ex(inner + penalty * torch.eye(q).to(inner))
     if int(failed) or (ridge == 0 and float(moments.count) <= q):
         raise ArgumentError(
             f"ridge: {ridge:g} with {float(moments.count):g} rows and {q} features leaves a "
             f"singular system; take a positive one, or 'auto'"
         )
-    B = torch.cholesky_solve(moments.scatter[:q, q:], factor)
-    return RidgeFit(B, moments.mean[q:] - moments.mean[:q] @ B, ridge)
+    return factor
+
+
+def leave_one_out(fit: RidgeFit, moments: Moments, z: Tensor, y: Tensor, weights: Tensor) -> Tensor:
+    """Predictions (n, m) of rows by fits without them: y - (y - c - zB)/(1 - h).
+
+    The rows z (n, q) are among those of the moments with these weights w, and
+    h = w [1/n + (z - μ)'(S_zz + λtI)⁻¹(z - μ)] is their leverage, t being that of all rows.
+    """
+    q = z.shape[1]
+    centered = z - moments.mean[:q]
+    leverage = torch.full_like(weights, 1 / float(moments.count))
+    if float(moments.scatter[:q, :q].diagonal().mean()) > 0:
+        half = torch.linalg.solve_triangular(
+            _factor(moments, q, fit.ridge), centered.mT, upper=False
+        )
+        leverage += half.square().sum(0)
+    gap = y - fit.intercept - z @ fit.coefficients
+    return y - gap / (1 - weights * leverage).clamp_min(1e-6)[:, None]
 
 
 def squared_error(fit: RidgeFit, moments: Moments) -> float:

@@ -1,6 +1,6 @@
-"""Networks whose members are trained side by side, from a random generator of their own.
+"""Networks whose members are trained side by side, each with its own random generator.
 
-The members of an ensemble share their inputs and nothing else. Every parameter has a leading
+The members of an ensemble share only their inputs. Every parameter has a leading
 dimension M, so that one matrix product per layer serves all members; an extractor maps rows that
 all members see, (..., N, p), to features (M, ..., N, d), and a head maps those to (M, ..., N, m).
 """
@@ -27,13 +27,15 @@ ACTIVATIONS: dict[str, type[nn.Module]] = {
 }
 LEAK = 0.1
 """Slope of the leaky rectifier below zero."""
+SCALE_RATE = 6.0
+"""Factor by which the scale of an input moves faster than a weight."""
 
 
 class Dropout(nn.Module):
     """Dropout from a generator: each member has a mask (N, d), the same one for all domains.
 
-    All domains of a batch (M, K, N, d) lose the same units of their n-th rows: what a domain gets
-    does not depend on its place.
+    All domains of a batch (M, K, N, d) drop the same units in their n-th rows, so the order of the
+    domains does not matter.
     """
 
     def __init__(self, rate: float, generator: torch.Generator) -> None:
@@ -55,7 +57,7 @@ class Dropout(nn.Module):
 class Linear(nn.Module):
     """Linear layers of M members, with torch's default initialization, drawn from a generator.
 
-    ``shared``: all members see the same rows, (..., N, n_in), unless ``own`` is said in the call;
+    With ``shared``, all members see the same rows, (..., N, n_in), unless the call passes ``own``;
     otherwise each has its own, (M, ..., N, n_in).
     """
 
@@ -82,7 +84,37 @@ class Linear(nn.Module):
         shared = self.shared and not own
         between = x.shape[:-1] if shared else x.shape[1:-1]
         rows = x.reshape(1 if shared else members, -1, n_in).expand(members, -1, -1)
-        return torch.baddbmm(self.bias, rows, self.weight).reshape(members, *between, n_out)
+        weight = self.effective_weight()
+        return torch.baddbmm(self.bias, rows, weight).reshape(members, *between, n_out)
+
+    def effective_weight(self) -> Tensor:
+        """Matrices (M, n_in, n_out) that rows are multiplied by."""
+        return self.weight
+
+
+class ScaledLinear(Linear):
+    """A linear layer with a trained scale for each input: x ↦ b + (x ⊙ s) W, s = 1 + 6 θ.
+
+    Adam moves every entry by about the learning rate, so a scale moves six times as fast as a
+    weight: the network can turn a useless input down or a useful one up in a few hundred steps.
+    Weight decay pulls θ to 0, that is s to 1.
+    """
+
+    def __init__(
+        self,
+        n_in: int,
+        n_out: int,
+        generator: torch.Generator,
+        *,
+        members: int = 1,
+        shared: bool = False,
+    ) -> None:
+        super().__init__(n_in, n_out, generator, members=members, shared=shared)
+        self.theta = nn.Parameter(torch.zeros(members, n_in, 1))
+
+    def effective_weight(self) -> Tensor:
+        """Weights times the scales of their inputs."""
+        return self.weight * (1 + SCALE_RATE * self.theta)
 
 
 def mlp(
@@ -93,12 +125,14 @@ def mlp(
     members: int = 1,
     dropout: float = 0.1,
     activation: Activation = "leaky_relu",
+    input_scales: bool = False,
     generator: torch.Generator,
 ) -> "Layers":
     """Feature extractors of M members: (..., N, n_in) -> (M, ..., N, width).
 
     Each hidden layer is followed by the activation ("leaky_relu" with slope .1, "relu", "elu" or
-    "tanh") and dropout of a share of its units; what comes out has passed an activation. The
+    "tanh") and dropout of a share of its units; what comes out has passed an activation. With
+    ``input_scales`` the first layer trains a scale for each input (`ScaledLinear`). The
     generator gives initial parameters and dropout; no global random state is used.
     """
     one_of("activation", activation, ACTIVATIONS)
@@ -112,14 +146,15 @@ def mlp(
     layers: list[nn.Module] = []
     for before, after in pairwise(sizes):
         kind = ACTIVATIONS[activation]
-        layers += [Linear(before, after, generator, members=members, shared=not layers)]
+        layer = ScaledLinear if input_scales and not layers else Linear
+        layers += [layer(before, after, generator, members=members, shared=not layers)]
         layers += [kind(LEAK) if kind is nn.LeakyReLU else kind()]
         layers += [Dropout(dropout, generator)]
     return Layers(*layers[:-1])
 
 
 class Layers(nn.Sequential):
-    """Layers of which the first can be told that every member has rows of its own."""
+    """Layers whose first layer accepts separate rows for every member."""
 
     def forward(self, x: Tensor, *, own: bool = False) -> Tensor:
         """Call the layers, one after the other."""

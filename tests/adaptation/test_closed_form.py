@@ -6,18 +6,26 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.stats
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from sklearn.linear_model import Ridge
 
 from helpers.samples import seeds
-from vntransfer import ClosedFormRegressor, load, stack
+from vntransfer import (
+    AutoTransferRegressor,
+    ClosedFormClassifier,
+    ClosedFormRegressor,
+    load,
+    stack,
+)
 from vntransfer.closed_form import (
     JITTER,
     RandomFeatures,
     choose_ridge,
     fit_ridge,
+    leave_one_out,
     normal_numbers,
     squared_error,
 )
@@ -158,18 +166,95 @@ def test_saved_and_loaded_it_predicts_and_learns_the_same(tmp_path: Any) -> None
     np.testing.assert_array_equal(*more)
 
 
+def test_held_out_predictions_are_those_of_fits_without_the_source() -> None:
+    X, y, domain = world()
+    model = ClosedFormRegressor(32).fit(X, y, domain)
+    found = model.held_out_predictions(X, domain)
+    for name in "abc":
+        own = domain == name
+        np.testing.assert_allclose(found[own], model.without(name).predict(X[own]), rtol=1e-12)
+    target = domain == "target"
+    np.testing.assert_allclose(found[target], model.predict(X[target]), rtol=1e-12)
+    with pytest.raises(DomainError, match=r"sample_domain: .*'z'"):
+        model.held_out_predictions(X, np.where(target, "target", "z"))
+    with pytest.raises(DomainError, match="two sources"):
+        ClosedFormRegressor(8).fit(X[:60], y[:60]).held_out_predictions(X[:60], np.zeros(60, int))
+
+
+def test_a_second_fit_forgets_the_first() -> None:
+    X, y, domain = world()
+    once = ClosedFormRegressor(8, source_weights="divergence").fit(X, y, domain)
+    again = ClosedFormRegressor(8, source_weights="divergence").fit(X + 5, y, domain)
+    assert again.fit(X, y, domain).source_weights_ == once.source_weights_
+
+
+@given(seed=seeds, ridge=st.sampled_from([1e-3, 0.1]))
+def test_rows_left_out_are_predicted_as_by_fits_without_them(seed: int, ridge: float) -> None:
+    rng = np.random.default_rng(seed)
+    z, y, w = rng.normal(size=(30, 4)), rng.normal(size=(30, 2)), rng.integers(1, 4, 30) * 1.0
+    moments = Moments.from_samples(z, y, weights=w)
+    fit = fit_ridge(moments, 2, ridge)
+    tensors = (torch.from_numpy(own) for own in (z, y, w))
+    got = leave_one_out(fit, moments, *tensors).numpy()
+    penalty = (ridge + JITTER) * float(moments.scatter[:4, :4].diagonal().mean())
+    rest = np.arange(30) != 7
+    other = Ridge(penalty).fit(z[rest], y[rest], sample_weight=w[rest])
+    np.testing.assert_allclose(got[7], other.predict(z[7:8])[0], rtol=1e-6, atol=1e-9)
+
+
+def test_one_row_is_refused() -> None:
+    X, y, _ = world()
+    for model in (ClosedFormRegressor(), ClosedFormClassifier()):
+        with pytest.raises(ValueError, match="1 sample"):
+            model.fit(X[:1], y[:1] > 0)
+
+
+def test_a_ridge_of_zero_needs_more_rows_than_features() -> None:
+    X, y, domain = world()
+    for model in (ClosedFormRegressor(256, 0.0), ClosedFormClassifier(256, 0.0)):
+        with pytest.raises(ArgumentError, match=r"ridge: 0 with 201 rows and 259 features"):
+            model.fit(X, np.nan_to_num(y) > 0, domain)
+    assert np.isfinite(ClosedFormRegressor(8, 0.0).fit(X, y, domain).predict(X)).all()
+
+
+def test_moments_of_other_features_are_not_added() -> None:
+    X, y, domain = world()
+    model = ClosedFormRegressor(8).fit(X, y, domain)
+    others = ClosedFormRegressor(8, random_state=1), ClosedFormRegressor(9)
+    for other, x in (*((own, X) for own in others), (ClosedFormRegressor(8), 2 * X)):
+        with pytest.raises(ArgumentError, match="other features"):
+            model.merge(other.fit(x, y, domain))
+    with pytest.raises(ArgumentError, match="other: expected a fitted ClosedFormRegressor"):
+        model.merge(ClosedFormRegressor(8))
+    features = RandomFeatures.standardizing(X, 5, 0)
+    with pytest.raises(ArgumentError, match=r"moments: those of 'a' have 12 columns.* make 9"):
+        ClosedFormRegressor.from_moments(features, model.moments_)
+
+
+def test_constant_columns_are_ignored_or_named() -> None:
+    X, y, domain = world()
+    with pytest.raises(ArgumentError, match="X: all columns are constant"):
+        ClosedFormRegressor(8).fit(np.full_like(X, 7.0), y, domain)
+    X = np.hstack((X, np.full((len(X), 1), 0.7)))
+    model = ClosedFormRegressor(8).fit(X, y, domain)
+    changed = X + np.array([0, 0, 0, 1e6])
+    np.testing.assert_array_equal(model.predict(changed), model.predict(X))
+    with pytest.raises(ArgumentError, match=r"X: column 3 was constant \(0.7\)"):
+        model.partial_fit(changed, y, domain)
+    model.partial_fit(X, y, domain)
+
+
 def test_bad_input_is_named() -> None:
     X, y, domain = world()
-    with pytest.raises(ValueError, match="sample"):
-        ClosedFormRegressor().fit(X[:1], y[:1])
-    with pytest.raises(ArgumentError, match="ridge: 0 with"):
-        ClosedFormRegressor(256, ridge=0.0).fit(X, y, domain)
     model = ClosedFormRegressor(8).fit(X, y, domain)
-    with pytest.raises(ArgumentError, match="other features"):
-        model.merge(ClosedFormRegressor(8, random_state=1).fit(X, y, domain))
     with pytest.raises(DomainError, match="source"):
         model.without("z")
     with pytest.raises(ArgumentError, match="y"):
         model.partial_fit(X, np.stack([y, y], 1), domain)
-    constant = ClosedFormRegressor(8).fit(np.hstack((X, np.full((len(X), 1), 7.0))), y, domain)
-    assert np.isfinite(constant.predict(np.hstack((X, np.full((len(X), 1), 7.0))))).all()
+
+
+def test_auto_takes_it_as_a_candidate() -> None:
+    X, y, domain = world()
+    model = AutoTransferRegressor(["ridge", "closed_form"], random_state=0).fit(X, y, domain)
+    assert np.isfinite(model.predict(X)).all()
+    assert model.selection_.shares["closed_form"] > 0  # sines are not linear

@@ -210,7 +210,7 @@ def test_unlabeled_source_rows_are_refused() -> None:
         ("source_only", {"batch_size": 1}, "batch_size: expected a whole number"),
         ("source_only", {"lr": 0}, "lr: expected a finite number above 0"),
         ("source_only", {"average": 2}, "average: expected a number"),
-        ("mdd_paper", {"weight_update": "adam"}, "weight_update: expected one of"),
+        ("mdd_paper", {"weight_update": "momentum"}, "weight_update: expected one of"),
         ("mdd_paper", {"trade_off": -1}, "trade_off: expected a finite number"),
         ("mdan_max", {"index": "three"}, "index: expected one of"),
         ("ahd_msda", {"sources": "some"}, "sources: expected one of"),
@@ -229,7 +229,7 @@ def test_too_few_rows_to_hold_any_out() -> None:
         short("source_only", patience=1).fit(X, y, domain)
 
 
-@pytest.mark.parametrize("method", ["weighted", "ridge", "boosting"])
+@pytest.mark.parametrize("method", ["weighted", "ridge", "boosting", "closed_form"])
 def test_classical_learners_keep_to_the_rules_too(method: str, tmp_path: Any) -> None:
     from vntransfer import load
 

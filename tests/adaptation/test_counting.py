@@ -160,10 +160,11 @@ def test_the_paper_s_discrepancy_is_that_of_cells() -> None:
     case = Case("mdd_paper", trade_off=1.0, anchor=0.0, warm_up=0, first_term="rmse")
     ((_, loss),) = case.objective(case.net, case.batch)
     a, b = (case.vehicles(head) for head in (case.net.head, case.objective.adversary))
+    every = case.z[0].detach().numpy()
+    ridge = 1e-3 * every.var(1, ddof=1).mean()  # one for all domains
     roots = []
     for i in range(4):
-        z = case.z[0, i].detach().numpy()
-        ridge = 1e-3 * z.var(0, ddof=1).mean()
+        z = every[i]
         columns = [own[i, :, None].detach().numpy() for own in (a, b)]
         roots.append(float(response_divergence(z, *columns, sqrt=True, ridge=ridge)))
     gap = abs(roots[3] - np.mean(roots[:3]))

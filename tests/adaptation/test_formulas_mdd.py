@@ -6,16 +6,18 @@ import pytest
 import torch
 from torch import Tensor
 
-from helpers.adaptation_cases import B, Case, D, K, joint, moved, root_j
+from helpers.adaptation_cases import B, Case, D, K, joint, moved, root_j, variance
 from vntransfer.divergences import DIVERGENCES
 from vntransfer.linalg import sym_logm
+from vntransfer.theory import discrepancy
 
 
 @pytest.mark.parametrize("turned", [False, True])
 @pytest.mark.parametrize("sees", [False, True])
 @pytest.mark.parametrize("first", ["rmse", "jeffreys"])
 @pytest.mark.parametrize("anchor", [0.0, 0.7])
-def test_mdd(sees: bool, first: str, anchor: float, turned: bool) -> None:
+@pytest.mark.parametrize("ridge_per", ["all", "domain"])
+def test_mdd(sees: bool, first: str, anchor: float, turned: bool, ridge_per: str) -> None:
     case = Case(
         "mdd_paper",
         turned,
@@ -25,12 +27,14 @@ def test_mdd(sees: bool, first: str, anchor: float, turned: bool) -> None:
         anchor=anchor,
         weight_rate=0.02,
         warm_up=0,
+        ridge_per=ridge_per,
     )
     (step,) = case.steps()
+    unit = common_unit(case) if ridge_per == "all" else None
     errors, roots = [], []
     for i in range(K + 1):
         z = case.z(i)
-        roots.append(root_j(z, case.h(z), case.adversary(z)))
+        roots.append(root_j(z, case.h(z), case.adversary(z), unit=unit))
         if i < K and first == "rmse":
             errors.append(case.mse(i).sqrt())
         elif i < K:
@@ -76,12 +80,13 @@ def test_mdd_alternating(absolute: str, divergence: str, update: Any, turned: bo
         ridge=0.01,
     )
     case.objective.done += 1  # so that the trade-off has half of its strength
+    unit = common_unit(case)
 
     def distance(z: Tensor) -> Tensor:
         a, b = case.h(z), case.adversary(z)
         if divergence == "von_neumann":
-            return root_j(z, a, b, 0.01)
-        X, Y = joint(z, a, 0.01), joint(z, b, 0.01)
+            return root_j(z, a, b, 0.01, unit)
+        X, Y = joint(z, a, 0.01, unit), joint(z, b, 0.01, unit)
         return (sym_logm(X) - sym_logm(Y)).square().sum().sqrt()
 
     def gap(w: Tensor = case.w) -> Tensor:
@@ -102,6 +107,42 @@ def test_mdd_alternating(absolute: str, divergence: str, update: Any, turned: bo
     (slope,) = torch.autograd.grad(gap(w), w)
     case.objective.after_step()
     torch.testing.assert_close(case.objective.weights[0], moved(update, case.w, slope, 20.0))
+
+
+def common_unit(case: Case) -> Tensor:
+    """Mean feature variance of all domains."""
+    return torch.stack([variance(case.z(i)) for i in range(K + 1)]).mean()
+
+
+def test_with_adam_weights_move_as_torchs_then_are_divided_by_their_norm() -> None:
+    case = Case("mdd_paper", weight_update="adam", weight_rate=0.05, warm_up=0, anchor=0.0)
+    w = case.w.clone().requires_grad_()
+    optimizer = torch.optim.Adam([w], lr=0.05)
+    for _ in range(3):
+        list(case.steps())
+        w.grad = case.objective.slope[0].clone()  # type: ignore[union-attr,index]
+        case.objective.after_step()
+        optimizer.step()
+        w.data /= w.detach().abs().sum()
+        torch.testing.assert_close(case.objective.weights[0], w.detach())
+
+
+def test_the_gap_is_the_discrepancy_of_the_theory() -> None:
+    """One source: both have one ridge for source and target."""
+    case = Case("mdd_paper", trade_off=1.0, warm_up=0)
+    case.objective.weights[:] = torch.tensor([0.0, 1.0, 0.0])
+    x, z = case.batch.x, [case.z(i).detach() for i in range(K + 1)]
+    roots = case.objective.roots(  # type: ignore[operator]
+        type(case.batch)(x, case.batch.y),
+        *(
+            torch.stack(own)[None, :, :, None] if own[0].ndim == 1 else torch.stack(own)[None]
+            for own in (z, [case.h(q) for q in z], [case.adversary(q) for q in z])
+        ),
+    )
+    ridge = 1e-3 * float(common_unit(case))
+    found = discrepancy(z[1], z[K], case.h, case.adversary, ridge=ridge)
+    gap = (roots[0, 1] - roots[0, K]).abs().detach()
+    assert float(gap) == pytest.approx(float(found.detach()), rel=1e-9)
 
 
 @pytest.mark.parametrize("method", ["align", "mdd_paper"])

@@ -17,6 +17,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from vntransfer.adaptation import (
     METHODS,
     AutoTransferRegressor,
+    ClosedFormClassifier,
     ClosedFormRegressor,
     DomainRegressor,
     PooledRegressor,
@@ -56,6 +57,7 @@ EVERY = [
     WeightedSourceRegressor(LinearRegression()),
     WeightedSourceClassifier(),
     WeightedSourceClassifier(LogisticRegression()),
+    ClosedFormClassifier(),
     PooledRegressor(Ridge()),
     AutoTransferRegressor(["ridge", "boosting"], random_state=0),
 ]
@@ -65,7 +67,7 @@ def expected(model: Any) -> dict[str, str]:
     """Checks that an estimator fails, with the reason."""
     if isinstance(model, AutoTransferRegressor):  # without domains it is its first candidate
         return {DENSE: COUNTED, SPARSE: COUNTED} if model.candidates[0] == "ridge" else {}
-    if isinstance(model, ClosedFormRegressor):
+    if isinstance(model, ClosedFormRegressor | ClosedFormClassifier):
         return {}
     if isinstance(model, DomainRegressor) or model.estimator is NETWORK:
         return {DENSE: DRAWN, SPARSE: DRAWN}
@@ -97,6 +99,7 @@ def test_constructors_only_store(method: str) -> None:
 
 SHOWN = {name: entry.make() for name, entry in METHODS.items()} | {
     "classifier": WeightedSourceClassifier(),
+    "closed-form classifier": ClosedFormClassifier(),
     "nested": WeightedSourceRegressor(Ridge(alpha=2.0), sharpness=1.0),
 }
 

@@ -37,6 +37,15 @@ def test_saved_models_predict_the_same(method: str, tmp_path: Path) -> None:
     assert contents(tmp_path) == files
 
 
+def test_scales_of_inputs_come_back(tmp_path: Path) -> None:
+    X, y, domain = easy()
+    model = SourceOnlyRegressor(input_scales=True, **SHORT).fit(X, y, domain)
+    plain = SourceOnlyRegressor(**SHORT).fit(X, y, domain)
+    assert not np.array_equal(model.predict(X), plain.predict(X))
+    model.save(tmp_path)
+    np.testing.assert_array_equal(load(tmp_path).predict(X), model.predict(X))
+
+
 def test_integer_names_and_several_targets_come_back(tmp_path: Path) -> None:
     X, y, domain = easy()
     ids = np.select([domain == "a", domain == "b", domain == "c"], [0, 4, -2], -1)

@@ -124,7 +124,7 @@ def test_integers_can_adapt_later() -> None:
     known = ids >= 0
     model = DeepCORALRegressor(**SHORT).fit(X[known], y[known], ids[known], target=[])
     assert set(model.adapt(X[~known]).source_weights_) == {0, 1, 2}
-    with pytest.raises(DomainError, match="none was asked for"):
+    with pytest.raises(DomainError, match="none was requested"):
         DeepCORALRegressor(**SHORT).fit(X, y, ids, target=[])
 
 

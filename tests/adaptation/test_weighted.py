@@ -17,7 +17,6 @@ from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
-from sklearn.utils.fixes import parse_version
 
 from helpers.worlds import World, easy, hard
 from vntransfer import (
@@ -30,7 +29,7 @@ from vntransfer import (
     source_weights,
     stack,
 )
-from vntransfer.adaptation._learners import DenseScaler, boosting
+from vntransfer.adaptation._learners import DenseScaler
 
 
 def curved(seed: int = 0, n: int = 120, sources: int = 5) -> World:
@@ -130,21 +129,6 @@ def test_weights_reach_the_learner(estimator: Any, routing: bool) -> None:
         sharp = WeightedSourceRegressor(clone(estimator), sharpness=3.0).fit(X, y, domain)
         flat = WeightedSourceRegressor(clone(estimator), sharpness=0.0).fit(X, y, domain)
     assert np.abs(sharp.predict(X) - flat.predict(X)).max() > 1e-3
-
-
-@pytest.mark.skipif(
-    parse_version(sklearn.__version__) < parse_version("1.9"),
-    reason="scikit-learn before 1.9 takes other quantiles of a column",
-)
-@pytest.mark.parametrize("distinct", [200, 700])
-def test_bins_of_columns_change_no_tree(distinct: int) -> None:
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(distinct, 1))[rng.integers(distinct, size=(1500, 3)), 0]
-    y = X[:, 0] * (X[:, 1] > 0) + rng.normal(size=1500) / 5
-    X[rng.random(X.shape) < 0.1] = np.nan
-    ours, *_, plain = boosting(0), *(clone(step) for _, step in boosting(0).steps)
-    new = rng.normal(scale=2, size=(300, 3))
-    assert (ours.fit(X, y).predict(new) == plain.fit(X, y).predict(new)).all()
 
 
 def test_learners_without_weights_are_named() -> None:

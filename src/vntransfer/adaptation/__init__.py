@@ -10,7 +10,11 @@ from vntransfer.adaptation.alignment import (
     MomentAlignmentRegressor as MomentAlignmentRegressor,
 )
 from vntransfer.adaptation.auto import AutoTransferRegressor as AutoTransferRegressor
+from vntransfer.adaptation.boosted_trees import BoostedTrees as BoostedTrees
 from vntransfer.adaptation.closed_form import ClosedFormRegressor as ClosedFormRegressor
+from vntransfer.adaptation.closed_form_classifier import (
+    ClosedFormClassifier as ClosedFormClassifier,
+)
 from vntransfer.adaptation.coral import DeepCORALRegressor as DeepCORALRegressor
 from vntransfer.adaptation.counting import DensityCounter as DensityCounter
 from vntransfer.adaptation.counting import Pictures as Pictures

@@ -59,9 +59,9 @@ class DomainRegressor(SavableNetwork, RegressorMixin, TransferEstimator):  # typ
     members
         Networks (of each candidate, if there are several) that differ in initial parameters and
         dropout; predictions are their mean.
-    hidden, width, dropout, activation
-        The default network: sizes of hidden layers, number of features, see
-        `vntransfer.networks.mlp`.
+    hidden, width, dropout, activation, input_scales
+        The default network: sizes of hidden layers, number of features, whether each input has a
+        trained scale, see `vntransfer.networks.mlp`.
     extractor, head
         Networks of your own: torch modules from (n, p) to (n, d) and from (n, d) to (n, m), which
         all members start from, or functions that make a new one from the numbers of columns,
@@ -121,6 +121,7 @@ class DomainRegressor(SavableNetwork, RegressorMixin, TransferEstimator):  # typ
     width: int = 24
     dropout: float = 0.1
     activation: Activation = "leaky_relu"
+    input_scales: bool = False
     extractor: Any = None
     head: Any = None
     epochs: int = 20
@@ -227,7 +228,7 @@ class DomainRegressor(SavableNetwork, RegressorMixin, TransferEstimator):  # typ
         data = Data(
             table.x, x_scaler, scaled, weights=table.weights, limits=limits, device=self.device
         )
-        selection, virtual = None, None
+        selection, seen = None, None
         chooses = bool(groups.targets) and getattr(self, "trade_off", None) == "auto"
         total = self.epochs + (2 * math.ceil(EFFORT * self.epochs) if chooses else 0)
         run = FitRun(seed, EpochCounter(progress, total), self._checkpoints(table, seed))
@@ -236,14 +237,14 @@ class DomainRegressor(SavableNetwork, RegressorMixin, TransferEstimator):  # typ
                 known = list(old.sources.groups.sources) == list(groups.sources)
                 selection = old.selection if known else None
             if selection is None:
-                selection, virtual = select(self, data, groups, run)
+                selection, seen = select(self, data, groups, run)
         start = None if old is None else old.ensemble
         ensemble = fit_ensemble(self, data, groups, run, selection, start)
         one, sources = table.y.ndim == 1, table.sources()
-        self._publish(State(x_scaler, y_scaler, limits, one, ensemble, selection, sources, virtual))
+        self._publish(State(x_scaler, y_scaler, limits, one, ensemble, selection, sources, seen))
         self.step_times_ = ensemble.step_times
-        if virtual is not None:
-            self.step_times_ += virtual.step_times
+        if seen is not None:
+            self.step_times_ += seen.step_times
         return self
 
     def _publish(self, state: State) -> None:

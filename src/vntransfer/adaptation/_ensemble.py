@@ -12,7 +12,7 @@ from torch import Tensor
 from vntransfer.adaptation._data import Data, Scaler
 from vntransfer.adaptation._estimator import FitRows
 from vntransfer.adaptation._member_training import FitRun, TrainingPlan, train_members
-from vntransfer.adaptation._selection import SAFE, Selection, Virtual, label
+from vntransfer.adaptation._selection import SAFE, HeldOutCandidates, Selection, label
 from vntransfer.adaptation._training_loop import Record
 from vntransfer.checks import one_of
 from vntransfer.domains import Groups, Name
@@ -77,7 +77,7 @@ class State:
     ensemble: Ensemble
     selection: Selection | None
     sources: FitRows | None  # None after loading
-    virtual: Virtual | None = None  # what the selection saw
+    held_out: HeldOutCandidates | None = None  # what the selection saw
 
 
 def fit_ensemble(

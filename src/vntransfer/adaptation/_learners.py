@@ -8,39 +8,20 @@ import scipy.sparse
 from numpy.typing import NDArray
 from sklearn import config_context
 from sklearn.base import BaseEstimator, TransformerMixin, clone
-from sklearn.decomposition import TruncatedSVD
 from sklearn.dummy import DummyRegressor
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.linear_model import RidgeCV
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import has_fit_parameter
-from threadpoolctl import threadpool_limits
 
+from vntransfer.adaptation.boosted_trees import BoostedTrees
 from vntransfer.checks import one_of
 from vntransfer.errors import ArgumentError
 
-REDUCED = 100
-"""Components to which sparse rows are reduced for learners that need dense ones."""
-
 
 class SparseReducer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """Reduce sparse rows to dense components (truncated SVD); dense rows pass unchanged.
-
-    Boosting needs dense columns and looks at each of them at every split: a thousand columns of
-    counts cost a lot and say little one by one.
-    """
-
-    def __init__(self, n_components: int = REDUCED, random_state: Any = None) -> None:
-        self.n_components, self.random_state = n_components, random_state
-
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Find the components of sparse rows."""
-        self.svd_ = None
-        if scipy.sparse.issparse(X) and X.shape[1] > self.n_components:
-            self.svd_ = TruncatedSVD(self.n_components, random_state=self.random_state).fit(X)
-        return self
+    """Dense components of sparse rows: a step of boosting in folders of earlier versions."""
 
     def transform(self, X: Any) -> Any:
         """Give dense rows."""
@@ -50,26 +31,7 @@ class SparseReducer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
 
 class ColumnBins(TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """Replace the values of a column by the number of their bin, where there are more than bins.
-
-    Histogram boosting does so by itself, and comes to the same trees. But with weights of rows it
-    takes one weighted quantile after the other, in Python: it has nothing left to do here, and the
-    bins do not depend on weights. Missing values stay.
-    """
-
-    def __init__(self, n_bins: int = 255) -> None:
-        self.n_bins = n_bins
-
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Find the thresholds of the columns."""
-        at = np.linspace(0, 100, self.n_bins + 1)[1:-1]
-        self.thresholds_: list[NDArray[np.float64] | None] = []
-        for column in np.asarray(X, dtype=np.float64).T:
-            known = np.sort(column[~np.isnan(column)])
-            few = len(np.unique(known)) <= self.n_bins
-            cuts = None if few else np.percentile(known, at, method="averaged_inverted_cdf")
-            self.thresholds_.append(None if cuts is None else np.unique(cuts))
-        return self
+    """Numbers of bins instead of values: a step of boosting in folders of earlier versions."""
 
     def transform(self, X: Any) -> NDArray[np.float64]:
         """Give numbers of bins."""
@@ -82,34 +44,7 @@ class ColumnBins(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
 
 class TiedBoosting(HistGradientBoostingRegressor):  # type: ignore[misc]
-    """Histogram boosting with absolute error, for responses of which half or more are one value.
-
-    The gradient of |y - f| counts rows with f = y as rows above. Where the median is also the
-    minimum (amounts that are mostly zero, counts, classes 0 and 1) all gradients are equal at the
-    start and no tree would ever grow. Rows of that value are moved up or down by next to nothing,
-    so that they pull neither way. Other responses are left exactly as they are.
-    """
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit trees, to responses without too many ties.
-
-        With one thread: the trees are small, and threads that wait for a busy core take minutes.
-        """
-        with threadpool_limits(limits=1, user_api="openmp"):
-            return super().fit(X, self._untied(y, sample_weight), sample_weight)
-
-    def _untied(self, y: Any, sample_weight: Any) -> Any:
-        flat = np.ravel(y).astype(np.float64)
-        values, place = np.unique(flat, return_inverse=True)
-        mass = np.bincount(place, sample_weight)
-        most = int(mass.argmax())
-        if len(values) < 2 or mass[most] < 0.5 * mass.sum():
-            return y
-        tied = place == most
-        gap = np.diff(values)[max(most - 1, 0) : most + 1].min()
-        step = max(1e-9 * gap, 8 * np.spacing(abs(values[most])))
-        flat[tied] += step * check_random_state(self.random_state).uniform(-1, 1, tied.sum())
-        return flat
+    """Trees of scikit-learn: the last step of boosting in folders of earlier versions."""
 
 
 class DenseScaler(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -136,16 +71,14 @@ def ridge(random_state: Any = None) -> Pipeline:
     return make_pipeline(DenseScaler(), RidgeCV(np.logspace(-2, 5, 15)))
 
 
-def boosting(random_state: Any = None) -> Pipeline:
-    """Histogram gradient boosting with absolute error, 100 trees.
+def boosting(random_state: Any = None) -> BoostedTrees:
+    """Gradient boosting with constant leaves."""
+    return BoostedTrees(random_state=random_state)
 
-    No early stopping: held-out rows of the sources say little about another domain.
-    """
-    return make_pipeline(
-        SparseReducer(random_state=random_state),
-        ColumnBins(),
-        TiedBoosting(loss="absolute_error", early_stopping=False, random_state=random_state),
-    )
+
+def linear_trees(random_state: Any = None) -> BoostedTrees:
+    """Gradient boosting with linear leaves."""
+    return BoostedTrees(linear=True, random_state=random_state)
 
 
 def constant(random_state: Any = None) -> DummyRegressor:
@@ -153,7 +86,12 @@ def constant(random_state: Any = None) -> DummyRegressor:
     return DummyRegressor(strategy="median")
 
 
-LEARNERS = {"ridge": ridge, "boosting": boosting, "constant": constant}
+LEARNERS = {
+    "ridge": ridge,
+    "boosting": boosting,
+    "linear_trees": linear_trees,
+    "constant": constant,
+}
 
 
 def learner(estimator: Any, random_state: Any = None) -> Any:

@@ -1,4 +1,4 @@
-"""Members of an ensemble, or of several virtual ensembles, trained as one batched network."""
+"""Members of an ensemble, or of several that hold sources out, trained as one batched network."""
 
 import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,6 +18,7 @@ from vntransfer.adaptation._training_loop import EpochCounter, Record, train
 from vntransfer.domains import Rows
 from vntransfer.errors import ArgumentError, DomainError
 from vntransfer.networks import Linear, Net, Stacked, mlp
+from vntransfer.repeats import row_keys, split_rows
 from vntransfer.step_times import StepTimes
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ def train_members(
     """Train the members of a plan; of the model only options are read."""
     seed = run.seed
     with own_random_state(seed, torch.device(data.device)):
-        held, domains = hold_out(model, plan, seed)
+        held, domains = hold_out(model, data, plan, seed)
         generator = torch.Generator().manual_seed(seed)
         n_members, n_responses = len(plan.order), data.y.shape[1]
         sizes = data.x.shape[1], n_responses
@@ -165,6 +166,7 @@ def build(
             members=members,
             dropout=model.dropout,
             activation=model.activation,
+            input_scales=model.input_scales,
             generator=generator,
         )
     else:
@@ -215,9 +217,12 @@ def copy_members(start: Net, chosen: Sequence[int], net: Net) -> None:
 
 
 def hold_out(
-    model: "DomainRegressor", plan: TrainingPlan, seed: int
+    model: "DomainRegressor", data: Data, plan: TrainingPlan, seed: int
 ) -> tuple[dict[int, Rows], Sequence[Rows]]:
-    """Held-out rows of each source, if training stops early, and what is left of the domains."""
+    """Held-out rows of each source, if training stops early, and what is left of the domains.
+
+    Equal rows of a source are on one side.
+    """
     share = model.validation_fraction
     if model.patience is None:
         return {}, plan.domains
@@ -226,8 +231,9 @@ def hold_out(
         mixed = np.random.default_rng(seed + 1).permutation(plan.domains[i])
         cut = min(int(share * len(mixed)), len(mixed) - 1)
         if cut:
-            held[i] = mixed[:cut]
-            kept[i] = np.sort(mixed[cut:])
+            keys = row_keys(data.x[mixed], data.y[mixed].cpu())
+            held[i], others = split_rows(mixed, keys, cut)
+            kept[i] = np.sort(others)
     if not held:
         raise DomainError(
             f"validation_fraction: {share:g} of the sources' rows is less than one row; raise "

@@ -12,7 +12,7 @@ from vntransfer.adaptation._data import Scaler
 from vntransfer.adaptation._ensemble import Ensemble, State
 from vntransfer.adaptation._member_training import build
 from vntransfer.adaptation._selection import Selection
-from vntransfer.errors import ArgumentError, DataError
+from vntransfer.errors import ArgumentError, DataError, DomainError
 from vntransfer.storage.folder import Savable
 from vntransfer.storage.record import Name, SavedModel, check_record, check_shares
 
@@ -171,7 +171,7 @@ def bad_options(given: Mapping[str, Any]) -> Iterator[None]:
     """Take a wrong option for damage of the record, unless options were given by the caller."""
     try:
         yield
-    except ArgumentError as error:
+    except (ArgumentError, DomainError) as error:
         if given:
             raise
         raise DataError(f"record.options: {error}") from error

@@ -1,4 +1,4 @@
-"""How much of which candidate: each source plays the target once, without labels of the target."""
+"""How much of which candidate: each source is held out once; no label of the target is used."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,18 +22,18 @@ LEAST = 0.01
 """Candidates with a smaller share are left out."""
 
 EFFORT = 0.5
-"""Share of the epochs that virtual targets are trained for: enough to compare candidates."""
+"""Share of the epochs that held-out sources are predicted with: enough to compare candidates."""
 
 TESTED = 4000
-"""Rows of a virtual target on which candidates are compared, at most."""
+"""Rows of a held-out source on which candidates are compared, at most."""
 
 
 MOST = 20
-"""Sources that play the target, at most: costs would grow with the square of their number."""
+"""Sources that are held out, at most: costs would grow with the square of their number."""
 
 
-def virtual_targets(sources: Mapping[Name, Rows]) -> dict[Name, Rows]:
-    """Choose the sources that play the target: all, or at most twenty, evenly spaced."""
+def held_out_sources(sources: Mapping[Name, Rows]) -> dict[Name, Rows]:
+    """Choose the sources that are held out: all, or at most twenty, evenly spaced."""
     every, count = list(sources.items()), min(len(sources), MOST)
     return dict(every[i * len(every) // count] for i in range(count))
 
@@ -42,9 +42,11 @@ def virtual_targets(sources: Mapping[Name, Rows]) -> dict[Name, Rows]:
 class Choice:
     """What was chosen, and why."""
 
-    candidates: tuple[str, ...]  # the safe one first
+    candidates: tuple[str, ...]  # the reference first
     shares: dict[str, float]  # of each in the mean of predictions
-    scores: dict[str, float] = field(default_factory=dict)  # see `guard`: below 0 is better
+    scores: dict[str, float] = field(
+        default_factory=dict
+    )  # log ratios to the reference: below 0 is better
     reason: str = ""
 
     @property
@@ -65,7 +67,7 @@ class Choice:
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Selection(Choice):
-    """What ``trade_off="auto"`` chose, and why; source-only is the safe candidate.
+    """What ``trade_off="auto"`` chose, and why; source-only is the reference.
 
     Parameters
     ----------
@@ -74,7 +76,7 @@ class Selection(Choice):
     options
         Options of each candidate.
     ratios
-        The log ratios: virtual target -> candidate -> value.
+        The log ratios: held-out source -> candidate -> value.
     """
 
     options: tuple[Mapping[str, Any], ...]
@@ -88,10 +90,10 @@ def shares_text(shares: Mapping[str, float], most: int = 2) -> str:
 
 
 @dataclass(frozen=True)
-class Virtual:
-    """What candidates predict where each source plays the target once."""
+class HeldOutCandidates:
+    """What candidates predict for each held-out source."""
 
-    rows: tuple[Rows, ...]  # those of each virtual target that were predicted
+    rows: tuple[Rows, ...]  # those of each held-out source that were predicted
     predictions: tuple[NDArray[np.float32], ...]  # (1 + C, n, m) for each, source-only's first
     step_times: StepTimes
 
@@ -117,11 +119,11 @@ def select(
     data: Data,
     groups: Groups,
     run: FitRun,
-) -> tuple[Selection, Virtual | None]:
-    """Compare the method's candidates with source-only on virtual targets.
+) -> tuple[Selection, HeldOutCandidates | None]:
+    """Compare the method's candidates with source-only on held-out sources.
 
     Responses are scaled and predictions bounded as in the fit itself, by the responses of all
-    sources, the virtual target among them: the same for all candidates. Inputs of a virtual target
+    sources, the held-out one among them: the same for all candidates. Inputs of a held-out source
     are kept within the range of the other sources, as those of a target are.
     """
     options: list[Mapping[str, Any]] = [{}, *model._candidates()]
@@ -131,11 +133,11 @@ def select(
             candidates=names,
             options=tuple(options),
             shares={name: float(name == SAFE) for name in names},
-            reason="source-only: with one source there is none to leave out",
+            reason="source-only: leave-one-source-out needs at least two sources",
         )
         return alone, None
-    virtual = virtual_predictions(model, data, groups, options[1:], run)
-    found = guard(virtual.errors(data))
+    seen = held_out_candidates(model, data, groups, options[1:], run)
+    found = guard(seen.errors(data))
     shares = np.where(found.shares < LEAST, 0.0, found.shares)
     shares /= shares.sum()
     chosen = Selection(
@@ -145,42 +147,42 @@ def select(
         scores=dict(zip(names, found.scores.tolist(), strict=True)),
         ratios={
             name: dict(zip(names, row.tolist(), strict=True))
-            for name, row in zip(virtual_targets(groups.sources), found.ratios, strict=True)
+            for name, row in zip(held_out_sources(groups.sources), found.ratios, strict=True)
         },
         reason=_reason(names, found.scores, shares, len(found.ratios)),
     )
-    return chosen, virtual
+    return chosen, seen
 
 
 def _reason(
     names: Sequence[str], scores: NDArray[np.float64], shares: NDArray[np.float64], n: int
 ) -> str:
     if shares[0] > 0.99:
-        return f"source-only: no candidate was better beyond doubt on the {n} virtual targets"
+        return f"source-only: no candidate was better beyond doubt on the {n} held-out sources"
     best = int(scores.argmin())
     if best == 0:
         return (
-            f"source-only leads, others are as good within a standard error ({n} virtual targets)"
+            f"source-only leads, others are as good within a standard error ({n} held-out sources)"
         )
     change = 100 * (np.exp(scores[best]) - 1)
     return (
         f"{names[best]}: error at least {-change:.1f} % below source-only's on the mean of {n} "
-        f"virtual targets, less one standard error"
+        f"held-out sources, less one standard error"
     )
 
 
-def virtual_predictions(
+def held_out_candidates(
     model: "DomainRegressor",
     data: Data,
     groups: Groups,
     options: Sequence[Mapping[str, Any]],
     run: FitRun,
-) -> Virtual:
-    """Train source-only and candidates with each virtual target, and predict that source."""
+) -> HeldOutCandidates:
+    """Train source-only and candidates with each held-out source, and predict that source."""
     domains = list(groups.sources.values())
     k = len(domains)
     data, targets = data.limited(domains) if model.clip_inputs else (data, domains)
-    played = [list(groups.sources).index(name) for name in virtual_targets(groups.sources)]
+    played = [list(groups.sources).index(name) for name in held_out_sources(groups.sources)]
     others = [[i for i in range(k) if i != v] for v in played]
     sources, size = domains, model.batch_size
     order = np.array([[*own, k + v] for v, own in zip(played, others, strict=True)])
@@ -217,12 +219,12 @@ def virtual_predictions(
         trained = train_members(model, data, plan, run)
         times += trained.step_times
         for i, target in enumerate(order[:, -1]):
-            own = data.bound(trained.predict(data, _tested(every[target]))).numpy()
+            own = data.bound(trained.predict(data, tested_rows(every[target]))).numpy()
             found[i].append(own.reshape(v, -1, *own.shape[1:])[i])
-    rows = tuple(_tested(domains[v]) for v in played)
-    return Virtual(rows, tuple(np.concatenate(parts) for parts in found), times)
+    rows = tuple(tested_rows(domains[v]) for v in played)
+    return HeldOutCandidates(rows, tuple(np.concatenate(parts) for parts in found), times)
 
 
-def _tested(rows: Rows) -> Rows:
-    """Rows of a virtual target on which candidates are compared."""
+def tested_rows(rows: Rows) -> Rows:
+    """Rows of a held-out source on which candidates are compared."""
     return rows[:: -(-len(rows) // TESTED)]

@@ -1,10 +1,11 @@
-"""Which learner, and which weights of the sources? Leave-one-source-out decides."""
+"""A weighted average of learners, with weights from held-out sources."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Literal, NamedTuple, Self
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, NamedTuple, Self
 
 import numpy as np
+import scipy.sparse
 from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 from sklearn.utils import check_random_state, column_or_1d
@@ -18,10 +19,17 @@ from vntransfer.adaptation._saving import (
     common_record,
     restore_common,
 )
-from vntransfer.adaptation._selection import LEAST, Choice, virtual_targets
-from vntransfer.adaptation.candidates import CANDIDATES, Tried, adapts, attempt
-from vntransfer.adaptation.guarded_choice import guard, stack
-from vntransfer.display import listed
+from vntransfer.adaptation._selection import LEAST, SAFE, Choice, held_out_sources
+from vntransfer.adaptation.blend import Blend, blend, errors_of, middle_average
+from vntransfer.adaptation.candidates import (
+    ANCHORS,
+    DENSE,
+    SPARSE,
+    Tried,
+    adapts,
+    attempt,
+)
+from vntransfer.display import counted, plus_minus
 from vntransfer.domains import Groups, Name, Rows
 from vntransfer.errors import ArgumentError, DataError
 from vntransfer.progress import Progress
@@ -30,39 +38,31 @@ from vntransfer.storage.folder import Savable
 from vntransfer.storage.record import SavedModel, check_record
 
 Floats = NDArray[np.float64]
-Combine = Literal["stack", "mean", "best"]
+
+RETIRED = ("combine", "temperature")
+"""Options in records of earlier versions that are no longer used."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class AutoSelection(Choice):
-    """What `AutoTransferRegressor` chose, and why; the first candidate is the safe one."""
+    """What `AutoTransferRegressor` chose, and why; the first candidate is the reference.
 
-    # mean absolute ones: virtual target -> candidate -> value
+    ``scores`` are mean log ratios of the candidates' errors on held-out sources to the reference's.
+    """
+
+    # mean absolute ones: held-out source -> candidate -> value
     errors: dict[Name, dict[str, float]] = field(default_factory=dict)
-    # name -> distance from the safe one on the target over the largest on any source
-    left_out: dict[str, float] = field(default_factory=dict)
-
-    def summary(self) -> str:
-        """Say in words what was chosen and why."""
-        if not self.left_out:
-            return super().summary()
-        excluded = f"Excluded: {listed(self.left_out, 9)} (unlike any held-out source)."
-        return f"{super().summary()}\n{excluded}"
 
 
 class Folds(NamedTuple):
-    """Predictions (C, n) and responses (n,) of each virtual target."""
+    """Predictions (C, n) and responses (n,) of each held-out source."""
 
     predictions: list[Floats]
     truth: list[Floats]
 
-    def errors(self) -> Floats:
-        """Mean absolute errors (V, C)."""
-        return np.array([np.abs(p - own).mean(1) for p, own in zip(*self, strict=True)])
-
 
 class _Chosen(NamedTuple):
-    """A selection, and for each virtual target the shares (V, C) that predict it."""
+    """A selection, and for each held-out source the weights (V, C) that predict it."""
 
     selection: AutoSelection
     held_out: Floats
@@ -70,55 +70,56 @@ class _Chosen(NamedTuple):
 
 @dataclass(eq=False, repr=False)
 class AutoTransferRegressor(Savable, RegressorMixin, TransferEstimator):  # type: ignore[misc]
-    """Ridge, boosting and networks, with or without weights and alignment, by what sources say.
+    """A weighted average of networks, linear trees and ridge regression: the default of `adapt`.
 
-    Each source plays the target once, and every candidate predicts it from the others; no label of
-    the target is used. The shares of the candidates in the mean of predictions are those of the
-    least error there; they are judged by leaving each virtual target out of their own fit, too.
-    With r the logarithm of the ratio of that error to boosting's on a virtual target, boosting
-    alone is taken if the mean of r is not below its standard error: a mean of several is a hedge by
-    itself, and judged by fewer virtual targets and by networks of half the training.
+    Each source is held out once, and every candidate predicts it from the others; no label of the
+    target is used. With e_v(w) the mean absolute error on held-out source v of the average with
+    weights w, b_v the smallest error of a candidate there, and s_v the mean absolute deviation of
+    the responses of v from their median::
 
-    Virtual targets tell nothing about a target unlike all of them. A candidate whose predictions
-    are farther from boosting's there (mean absolute difference) than on any virtual target is left
-    out: a line that runs away where no source was, for instance. If its error was below a third of
-    boosting's on every virtual target, say, boosting is the one to doubt, and it may be three times
-    as far.
+        r_v     = min(1, s_v / mean of s over all held-out sources)
+        w       = argmin over the simplex of Σ_v r_v e_v(w) / b_v
+        weights = .4 (equal weights of the networks) + .6 w
 
-    With two sources a virtual target leaves one to learn from, which tells nothing about weights
-    or alignment: such candidates are not tried then. Of more than twenty sources, twenty play the
-    target.
+    A part of the weight is fixed: held-out sources cannot say how a candidate behaves at a target
+    unlike all of them, and an average of different networks is the best guess without evidence.
+    Sources whose responses hardly vary hardly count. Every prediction of every candidate is kept
+    within the range of the responses that it was learned from. Of the predictions of a row, sorted,
+    a quarter of the weight is cut at either end and the rest averaged: one candidate that goes
+    astray does not take the others along.
+
+    On dense rows the candidates are two ensembles of networks, plain and deeper ones, boosted trees
+    with linear leaves and ridge regression; on sparse rows (text) both ensembles, "align", boosted
+    trees and ridge regression. With two sources nothing can be said about alignment, which is not
+    tried then; with one source the networks have equal weights. Of more than twenty sources, twenty
+    are held out.
 
     Parameters
     ----------
     candidates
-        Names of `CANDIDATES` or ids of ``METHODS``, the safe one first; None: boosting and ridge
-        regression, each pooled and with sources weighted at sharpness 1 and 3, the median of the
-        responses, a source-only ensemble of networks, and "align".
-    combine
-        "stack" as above; "mean": every candidate has a score of its own, and shares are
-        softmax(-score / temperature); "best": the candidate of the lowest score alone.
-    temperature
-        Of the softmax.
+        Names of `CANDIDATES` or ids of ``METHODS``, the reference first; None: those above. The
+        fixed part of the weight goes to the networks "source_only", "deeper networks" and "align"
+        among them, or else to the first one.
     n_jobs
-        Virtual targets tried at once (joblib).
+        Held-out sources predicted at once (joblib).
     random_state
         Seed.
 
     Attributes
     ----------
     selection_ : AutoSelection
-        Shares, scores and errors.
+        Weights (``shares``) and errors of the candidates, and the reason.
     source_weights_ : dict
-        Weight of each source by its name, the mean over candidates by their shares.
+        Weight of each source by its name, the average over candidates by their weights.
     models_ : dict
-        Name -> fitted estimator of every candidate that has a share.
+        Name -> fitted estimator of every candidate that has a weight.
+    limits_ : tuple or None
+        Lowest and highest prediction; None in models saved by earlier versions.
     held_out_ : array
-        (n,): prediction of each source's rows by candidates that have not seen its responses,
-        with the shares that the other sources give ("stack") or with those of `selection_`; NaN in
-        rows of the target and where none was made. Not fully nested: candidates whose errors on
-        the other sources give the shares did learn from this one, and whether to combine at all
-        was decided by all, so that errors lean towards the optimistic side. Not saved.
+        (n,): prediction of each source's rows by candidates that have not seen its responses, with
+        the weights that the other sources give; NaN in rows of the target and where none was made.
+        Not fully nested: candidates whose errors on the other sources give the weights did learn
+        from this one, so errors lean towards the optimistic side. Not saved.
     candidates_held_out_ : dict
         The same of each candidate.
 
@@ -126,16 +127,14 @@ class AutoTransferRegressor(Savable, RegressorMixin, TransferEstimator):  # type
     --------
     >>> from vntransfer import stack
     >>> rng = np.random.default_rng(0)
-    >>> a, b, c, new = (rng.normal(m, 1, size=(60, 2)) for m in (0, 1, 2, 1.5))
+    >>> a, b, c, new = (rng.normal(m, 1, size=(60, 2)) for m in (0, 1, 2, 1))
     >>> X, y, domain = stack({n: (x, x @ [1, 2]) for n, x in zip("abc", (a, b, c))}, target=new)
-    >>> model = AutoTransferRegressor(["boosting", "ridge"], random_state=0).fit(X, y, domain)
-    >>> model.selection_.chosen, bool(abs(model.predict(new) - new @ [1, 2]).max() < 0.1)
+    >>> model = AutoTransferRegressor(["ridge", "boosting"], random_state=0).fit(X, y, domain)
+    >>> model.selection_.chosen, bool(abs(model.predict(new) - new @ [1, 2]).mean() < 0.1)
     ('ridge', True)
     """
 
     candidates: Sequence[str] | None = None
-    combine: Combine = "stack"
-    temperature: float = 0.02
     n_jobs: int | None = None
     random_state: Any = None
 
@@ -151,12 +150,12 @@ class AutoTransferRegressor(Savable, RegressorMixin, TransferEstimator):  # type
             )
 
     def _fit_rows(self, rows: FitRows, progress: Progress | None) -> Self:
-        """Try the candidates on virtual targets and fit those that have a share."""
+        """Try the candidates on held-out sources and fit those that have a weight."""
         y, groups = rows.y, rows.groups
         if y.ndim > 1 and y.shape[1] != 1:
             raise ArgumentError(f"y: expected one response per row, got shape {y.shape}")
         y = column_or_1d(y, warn=True)
-        names = self._names(groups)
+        names = self._names(rows)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         tried = attempt(
             names,
@@ -168,70 +167,62 @@ class AutoTransferRegressor(Savable, RegressorMixin, TransferEstimator):  # type
             n_jobs=self.n_jobs,
             progress=progress,
         )
+        _bound(tried.held_out, y, groups.sources)
         self.candidates_held_out_ = tried.held_out
-        self.selection_, shares = self._within_evidence(names, tried, replace(rows, y=y))
-        self.held_out_ = _held_out(names, tried, groups, shares, len(y))
+        self.selection_, weights = self._select(names, tried, replace(rows, y=y))
+        self.held_out_ = _held_out(names, tried, groups, weights, len(y))
         kept = [name for name in names if self.selection_.shares[name] > 0]
         self.models_ = {name: tried.model(name) for name in kept}
+        own = y[groups.source_rows]
+        self.limits_: tuple[float, float] | None = float(own.min()), float(own.max())
         self.source_weights_ = self._weights(groups)
         steps = (getattr(own, "step_times_", StepTimes()) for own in tried.fitted.values())
         self.step_times_ = sum(steps, tried.step_times)
         return self
 
-    def _names(self, groups: Groups) -> tuple[str, ...]:
+    def _names(self, rows: FitRows) -> tuple[str, ...]:
         if self.candidates is not None:
             return tuple(self.candidates)
-        return tuple(n for n in CANDIDATES if len(groups.sources) != 2 or not adapts(n))
+        few = len(rows.groups.sources) < 3 or rows.groups.target is None
+        every = SPARSE if scipy.sparse.issparse(rows.x) else DENSE
+        return tuple(name for name in every if not (few and adapts(name)))
 
-    def _within_evidence(self, names: tuple[str, ...], tried: Tried, rows: FitRows) -> _Chosen:
-        """Select, leaving out candidates that do on the target what they never did before."""
-        sources, target = rows.groups.sources, rows.groups.target
-        if len(sources) < 2:
-            safe = {name: float(name == names[0]) for name in names}
-            reason = f"{names[0]}: with one source there is none to leave out"
-            alone = AutoSelection(candidates=names, shares=safe, reason=reason)
+    def _select(self, names: tuple[str, ...], tried: Tried, rows: FitRows) -> _Chosen:
+        """Weights of the candidates, those that the other held-out sources give each, and why."""
+        anchor = np.array([name in ANCHORS for name in names], dtype=np.float64)
+        anchor = anchor if anchor.any() else np.eye(len(names))[0]
+        anchor /= anchor.sum()
+        if len(rows.groups.sources) < 2:
+            reason = (
+                f"{_counted_models(anchor)}, because leave-one-source-out needs at least two "
+                f"sources."
+            )
+            shares = dict(zip(names, anchor.tolist(), strict=True))
+            alone = AutoSelection(candidates=names, shares=shares, reason=reason)
             return _Chosen(alone, np.zeros((0, len(names))))
-        folds = _folds(names, tried.held_out, rows.y, virtual_targets(sources))
-        far: dict[str, float] = {}
-        while True:
-            found = self._select(names, folds, rows.groups, far)
-            kept = [name for name in names if found.selection.shares[name] > 0]
-            new = {} if target is None else _far(names, kept, tried, rows.x[target], folds)
-            if not new:
-                return found._replace(selection=replace(found.selection, left_out=far))
-            far |= new
-
-    def _select(
-        self, names: tuple[str, ...], folds: Folds, groups: Groups, far: Mapping[str, float]
-    ) -> _Chosen:
-        errors = folds.errors()
-        judged = np.where([name in far for name in names], np.inf, errors)
-        found = guard(judged, temperature=self.temperature)
-        failed = ~np.isfinite(found.scores)
-        reason, others = _reason(names, found.scores, len(errors)), None
-        if self.combine == "stack":
-            shares, others, reason = _stacked(names, folds, failed)
-        elif self.combine == "best":
-            shares = np.eye(len(names))[found.best]
-        else:
-            shares = found.shares
-        shares = np.where(shares < LEAST, 0.0, shares)
-        shares /= shares.sum()
-        if self.candidates is None and len(groups.sources) == 2:
-            reason += "; weights and alignment cannot be judged with two sources"
-        if far:
-            reason += f"; left out, too far from {names[0]} on the target: {', '.join(far)}"
+        held = held_out_sources(rows.groups.sources)
+        folds = _folds(names, tried.held_out, rows.y, held)
+        errors = errors_of(*folds)
+        works = np.isfinite(errors).all(0)
+        anchor = np.where(works, anchor, 0.0)  # the first candidate must work, the others may fail
+        anchor = anchor / anchor.sum() if anchor.any() else np.eye(len(names))[0]
+        found = blend([p[works] for p in folds.predictions], folds.truth, anchor[works])
+        weights, others = np.zeros(len(names)), np.zeros((len(errors), len(names)))
+        weights[works], others[:, works] = found.weights, found.held_out
+        weights, others = _without_least(weights), _without_least(others)
+        least = np.finfo(np.float64).tiny
+        scores = np.log(np.maximum(errors, least) / np.maximum(errors[:, :1], least)).mean(0)
         chosen = AutoSelection(
             candidates=names,
-            shares=dict(zip(names, shares.tolist(), strict=True)),
-            scores=dict(zip(names, found.scores.tolist(), strict=True)),
+            shares=dict(zip(names, weights.tolist(), strict=True)),
+            scores=dict(zip(names, scores.tolist(), strict=True)),
             errors={
                 source: dict(zip(names, own.tolist(), strict=True))
-                for source, own in zip(virtual_targets(groups.sources), errors, strict=True)
+                for source, own in zip(held, errors, strict=True)
             },
-            reason=reason,
+            reason=_reason(names, weights, found),
         )
-        return _Chosen(chosen, np.tile(shares, (len(errors), 1)) if others is None else others)
+        return _Chosen(chosen, others)
 
     def _weights(self, groups: Groups) -> dict[Name, float]:
         total = np.zeros(len(groups.sources))
@@ -242,12 +233,20 @@ class AutoTransferRegressor(Savable, RegressorMixin, TransferEstimator):  # type
     def predict(self, X: Any) -> Floats:
         """Predict responses (n,)."""
         X = self._new_rows(X)
-        shares: Mapping[str, float] = self.selection_.shares
-        parts = (shares[name] * np.asarray(own.predict(X)) for name, own in self.models_.items())
-        return self._finite(sum(parts, start=np.zeros(X.shape[0])))
+        every = np.array([model.predict(X) for model in self.models_.values()])
+        weights = np.array([self.selection_.shares[name] for name in self.models_])
+        if self.limits_ is None:  # saved by an earlier version: a weighted mean
+            return self._finite(sum(w * own for w, own in zip(weights, every, strict=True)))
+        for own in every:
+            self._finite(own)
+        return middle_average(np.clip(every, *self.limits_), weights)
 
     def _saved(self) -> SavedModel:
-        record = {**common_record(self), "selection": vars(self.selection_)}
+        record = {
+            **common_record(self),
+            "selection": vars(self.selection_),
+            "limits": self.limits_,
+        }
         parts = {name: model._saved() for name, model in self.models_.items()}
         return SavedModel(type(self).__name__, record, parts=parts)
 
@@ -255,98 +254,95 @@ class AutoTransferRegressor(Savable, RegressorMixin, TransferEstimator):  # type
     def _restored(
         cls, saved: SavedModel, parts: Mapping[str, Any], given: Mapping[str, Any]
     ) -> Self:
-        check_record("record", saved.record, {**COMMON, "selection": CHOICE})
+        record = saved.record
+        check_record("record", record, {**COMMON, "selection": CHOICE})
+        limits = record.get("limits")
+        check_record("record.limits", {"limits": limits}, {"limits": list[float] | None})
+        if limits is not None and not (len(limits) == 2 and limits[0] <= limits[1]):
+            raise DataError(f"record.limits: expected a lower and an upper one, got {limits!r:.60}")
+        options = {k: v for k, v in record["options"].items() if k not in RETIRED}
         with bad_options({}):
-            model = cls(**saved.record["options"])
+            model = cls(**options)
             model._check_options()
-        restore_common(model, saved.record)
-        chosen = checked_choice(saved.record["selection"])
+        restore_common(model, record)
+        chosen = checked_choice(record["selection"])
         own = {name: part.n_features_in_ for name, part in parts.items()}
         if {*own.values()} != {model.n_features_in_} or not {*own} <= {*chosen["shares"]}:
             raise DataError(f"parts: {own} do not fit record.n_features or record.selection.shares")
+        known = {each.name for each in fields(AutoSelection)}
+        chosen = {k: v for k, v in chosen.items() if k in known}  # earlier versions had more
         model.selection_ = AutoSelection(**{**chosen, "candidates": tuple(chosen["candidates"])})
+        model.limits_ = None if limits is None else (float(limits[0]), float(limits[1]))
         model.models_ = dict(parts)
         return model
 
 
-def _stacked(
-    names: tuple[str, ...], folds: Folds, failed: NDArray[np.bool_]
-) -> tuple[Floats, Floats, str]:
-    """Shares (C,) of a stack, those (V, C) that other virtual targets give each, and why.
+def _without_least(weights: Floats) -> Floats:
+    """Weights (..., C) without those that are next to nothing."""
+    kept = np.where(weights < LEAST, 0.0, weights)
+    return np.asarray(kept / kept.sum(-1, keepdims=True))
 
-    The safe candidate alone if the stack is worse.
+
+def _bound(held_out: Mapping[str, Floats], y: Floats, sources: Mapping[Name, Rows]) -> None:
+    """Keep predictions of each held-out source within the range of the others' responses.
+
+    Infinite ones, of candidates that failed, stay.
     """
-    stacked = stack([p[~failed] for p in folds.predictions], folds.truth)
-    n = len(folds.truth)
-    others = np.tile(np.eye(len(names))[0], (n, 1))
-    apart, spread = (100 * np.expm1(x) for x in (stacked.ratio, stacked.standard_error))
-    if stacked.worse:
-        reason = (
-            f"{names[0]}: means of candidates have errors {apart:.1f} % higher over {n} "
-            f"virtual targets, with a standard error of {spread:.1f} %"
-        )
-        return others[0], others, reason
-    others[:, ~failed] = stacked.held_out
-    shares = np.zeros(len(names))
-    shares[~failed] = stacked.weights
-    reason = (
-        f"a mean of candidates, {names[int(shares.argmax())]} first: error {abs(apart):.1f} % "
-        f"{'below' if apart < 0 else 'above'} that of {names[0]} over {n} virtual targets, "
-        f"with a standard error of {spread:.1f} %"
-    )
-    return shares, others, reason
+    for held in sources:
+        others = [y[rows] for name, rows in sources.items() if name != held]
+        if others:
+            low, high = min(own.min() for own in others), max(own.max() for own in others)
+            for own in held_out.values():
+                rows = sources[held]
+                own[rows] = np.where(np.isinf(own[rows]), np.inf, np.clip(own[rows], low, high))
 
 
-def _held_out(names: Sequence[str], tried: Tried, groups: Groups, shares: Floats, n: int) -> Floats:
-    """Predictions (n,) of each virtual target with its own shares."""
+def _held_out(
+    names: Sequence[str], tried: Tried, groups: Groups, weights: Floats, n: int
+) -> Floats:
+    """Predictions (n,) of each held-out source with its own weights."""
     out = np.full(n, np.nan)
     every = np.array([tried.held_out.get(name, out) for name in names])
-    played = list(virtual_targets(groups.sources).values()) if len(shares) else []
-    for own, rows in zip(shares, played, strict=True):
-        own = np.where(own < LEAST, 0.0, own)
+    held = list(held_out_sources(groups.sources).values()) if len(weights) else []
+    for own, rows in zip(weights, held, strict=True):
         used = own > 0
-        out[rows] = own[used] / own.sum() @ every[np.ix_(used, rows)]
+        out[rows] = middle_average(every[np.ix_(used, rows)], own[used])
     return out
 
 
 def _folds(
-    names: Sequence[str], held_out: Mapping[str, Floats], y: Floats, targets: Mapping[Name, Rows]
+    names: Sequence[str], held_out: Mapping[str, Floats], y: Floats, held: Mapping[Name, Rows]
 ) -> Folds:
     """Predictions (C, n) and responses (n,) of the rows that all candidates predicted."""
     every = np.array([held_out[name] for name in names])
     made = ~np.isnan(every)  # networks predict a part of a large source's rows
     common = made[made.any(1)].all(0)
-    rows = [own[common[own]] for own in targets.values()]
+    rows = [own[common[own]] for own in held.values()]
     return Folds([every[:, own] for own in rows], [y[own] for own in rows])
 
 
-def _far(
-    names: Sequence[str], kept: Sequence[str], tried: Tried, X: Any, folds: Folds
-) -> dict[str, float]:
-    """Name candidates whose distance from the safe one is without example among the sources.
-
-    If a candidate's error was at most 1/t of the safe one's on all of them, t times that distance.
-    """
-    if X.shape[0] == 0:
-        return {}
-    safe = np.asarray(tried.model(names[0]).predict(X))
-    found = {}
-    for i, name in ((names.index(name), name) for name in kept):
-        errors = [np.abs(p[[0, i]] - y).mean(1) for p, y in zip(*folds, strict=True)]
-        better = min(base / own if own > 0 else np.inf for base, own in errors)
-        there = max(1.0, better) * max(float(np.abs(p[i] - p[0]).mean()) for p in folds.predictions)
-        here = float(np.abs(np.asarray(tried.model(name).predict(X)) - safe).mean())
-        if here > there:
-            found[name] = here / there if there > 0 else float("inf")
-    return found
+def _counted_models(weights: Floats) -> str:
+    n = int((weights > 0).sum())
+    return "One model" if n == 1 else f"An average of {counted(n, 'model')}"
 
 
-def _reason(names: Sequence[str], scores: Floats, n: int) -> str:
-    best = int(scores.argmin())
-    if best == 0:
-        return f"{names[0]}: no candidate was better by a standard error on {n} virtual targets"
-    gain = 100 * (1 - np.exp(scores[best]))
-    return (
-        f"{names[best]} leads: error at least {gain:.1f} % below that of {names[0]} on the mean of "
-        f"{n} virtual targets, less one standard error"
-    )
+def _reason(names: Sequence[str], weights: Floats, found: Blend) -> str:
+    """Say what was chosen and what it gains on held-out sources."""
+    first = TITLES.get(best := names[int(weights.argmax())], best)
+    n = int((weights > 0).sum())
+    said = f"A weighted average of {n} models, mostly {first}." if n > 1 else f"{_title(first)}."
+    reference = TITLES.get(names[0], names[0])
+    if n == 1 and weights[0] > 0:
+        return f"{said} On held-out sources no other candidate lowers its error."
+    apart, spread = 100 * np.expm1(found.ratio), 100 * np.expm1(found.standard_error)
+    side = "below" if apart < 0 else "above"
+    gain = plus_minus(abs(apart), spread)
+    return f"{said} On held-out sources its error is {gain} % {side} {reference}."
+
+
+TITLES = {SAFE: "a plain ensemble of networks", "linear_trees": "boosted linear trees"}
+"""What candidates are called in sentences."""
+
+
+def _title(text: str) -> str:
+    return text[:1].upper() + text[1:]

@@ -1,4 +1,4 @@
-"""Estimators side by side: fitted on all sources, and judged with each source as the target."""
+"""Estimators side by side: fitted on all sources, and judged on each held-out source."""
 
 import math
 import warnings
@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from vntransfer.adaptation._base import DomainRegressor
 from vntransfer.adaptation._estimator import FitRows
-from vntransfer.adaptation._selection import EFFORT, SAFE, virtual_targets
+from vntransfer.adaptation._held_out import held_out_predictions
+from vntransfer.adaptation._selection import EFFORT, SAFE, held_out_sources
 from vntransfer.adaptation.alignment import MomentAlignmentRegressor
 from vntransfer.adaptation.guarded_choice import guard
 from vntransfer.adaptation.pooled import PooledRegressor
@@ -29,10 +30,21 @@ Floats = NDArray[np.float64]
 Make = Callable[..., Any]
 
 ALIGN = "align"
+DEEPER = "deeper networks"
 SHARP = (1.0, 3.0)
-MEMBERS = 5
 
 CANDIDATES: dict[str, Make] = {
+    SAFE: partial(SourceOnlyRegressor, members=5),
+    DEEPER: partial(
+        SourceOnlyRegressor,
+        members=3,
+        hidden=(64, 64),
+        width=32,
+        weight_decay=0.3,
+        input_scales=True,
+        loss="huber",
+    ),
+    "linear_trees": partial(PooledRegressor, "linear_trees"),
     "boosting": partial(PooledRegressor, "boosting"),
     "ridge": partial(PooledRegressor, "ridge"),
     "constant": partial(PooledRegressor, "constant"),
@@ -41,10 +53,20 @@ CANDIDATES: dict[str, Make] = {
         for learner in ("ridge", "boosting")
         for a in SHARP
     },
-    SAFE: partial(SourceOnlyRegressor, members=MEMBERS),
     ALIGN: MomentAlignmentRegressor,
 }
-"""What `AutoTransferRegressor` tries; the first is the safe one."""
+"""Candidates of `AutoTransferRegressor` by name.
+
+The deeper networks have a Huber loss, because an RMSE per source asks for an exact fit of sources
+whose responses hardly vary, at the cost of all others.
+"""
+
+DENSE = (SAFE, DEEPER, "linear_trees", "ridge")
+"""What is tried on tables; the first is the reference."""
+SPARSE = (SAFE, DEEPER, ALIGN, "boosting", "ridge")
+"""What is tried on sparse rows (text), where alignment gains most."""
+ANCHORS = (SAFE, DEEPER, ALIGN)
+"""Networks, whose equal average is what the weights are drawn to."""
 
 
 def adapts(name: str) -> bool:
@@ -52,8 +74,8 @@ def adapts(name: str) -> bool:
 
     Examples
     --------
-    >>> [name for name in CANDIDATES if not adapts(name)]
-    ['boosting', 'ridge', 'constant', 'source_only']
+    >>> [name for name in CANDIDATES if adapts(name)][:2]
+    ['ridge, sharpness 1', 'ridge, sharpness 3']
     """
     return name == ALIGN or "sharpness" in name
 
@@ -97,10 +119,11 @@ def attempt(
     n_jobs: int | None = None,
     progress: Progress | None = None,
 ) -> Tried:
-    """Judge candidates with each source as the target once (twenty of them, if there are more).
+    """Judge candidates on each held-out source (twenty of them, if there are more).
 
-    Networks are trained with half their epochs there; those of "align" and "source_only" are one
-    batched training, in which "align" mixes its own candidates by what the other sources say.
+    Networks are trained with half their epochs there. Those that do not adapt are one batched
+    training of all members for all held-out sources; "align" and, beside it, "source_only" are
+    judged by one member each, and "align" mixes its own candidates by what the other sources say.
     Responses of the target are never read.
     """
     rows, ids = FitRows(X, y, groups, weights), _codes(groups, len(y))
@@ -115,18 +138,26 @@ def attempt(
     tried = Tried(fit)
     if len(groups.sources) < 2:
         return tried
-    folds = list(virtual_targets(groups.sources).values())
-    batched = [name for name in (SAFE, ALIGN) if ALIGN in names and name in names]
+    times, batched = StepTimes(), [name for name in (SAFE, ALIGN) if {name, ALIGN} <= {*names}]
     if batched:
         own = _held_out_by_alignment(tried.model(ALIGN), y)
         tried.held_out.update({name: own[name] for name in batched})
-    jobs = [(name, held) for name in names if name not in batched for held in folds]
-    found = Parallel(n_jobs=n_jobs, return_as="generator")(
+    for name in names:
+        if name not in batched and type(makers[name]()) is SourceOnlyRegressor:
+            tried.held_out[name] = np.full(len(y), np.nan)
+            try:
+                found, steps = held_out_predictions(tried.model(name), random_state)
+            except (ArithmeticError, ValueError) as error:
+                found, steps = _failed(name, error, len(groups.source_rows), name == names[0])
+            tried.held_out[name][groups.source_rows] = found
+            times += steps
+    folds = list(held_out_sources(groups.sources).values())
+    jobs = [(name, held) for name in names if name not in tried.held_out for held in folds]
+    found_folds = Parallel(n_jobs=n_jobs, return_as="generator")(
         delayed(_predict_fold)(makers[name](), rows, ids, held, needed=name == names[0])
         for name, held in jobs
     )
-    times = StepTimes()
-    for (name, held), (predicted, steps) in zip(_counted(jobs, progress), found, strict=True):
+    for (name, held), (predicted, steps) in zip(_counted(jobs, progress), found_folds, strict=True):
         tried.held_out.setdefault(name, np.full(len(y), np.nan))[held] = predicted
         times += steps
     return replace(tried, step_times=times)
@@ -165,24 +196,29 @@ def _predict_fold(
         model.fit(rows.x[used], rows.y[used], relabeled[used], None, own)
         predicted = np.asarray(model.predict(rows.x[held]), dtype=np.float64).ravel()
     except (ArithmeticError, ValueError) as error:
-        if needed:
-            raise
-        warnings.warn(
-            f"auto: {type(model).__name__} failed on a virtual target and is not used ({error})",
-            NumericalWarning,
-            stacklevel=2,
-        )
-        return np.full(len(held), np.inf), StepTimes()
+        return _failed(type(model).__name__, error, len(held), needed)
     if not needed:
         predicted = np.where(np.isfinite(predicted), predicted, np.inf)
     return predicted, getattr(model, "step_times_", StepTimes())
 
 
+def _failed(name: str, error: Exception, n: int, needed: bool) -> tuple[Floats, StepTimes]:
+    """Predict infinity for a candidate that cannot predict; raise its error if it is needed."""
+    if needed:
+        raise error
+    warnings.warn(
+        f"auto: {name} failed on a held-out source and is not used ({error})",
+        NumericalWarning,
+        stacklevel=3,
+    )
+    return np.full(n, np.inf), StepTimes()
+
+
 def _held_out_by_alignment(model: Any, y: Floats) -> dict[str, Floats]:
     """Collect what source-only and alignment predicted on held-out sources."""
-    virtual, scaler = model._state.virtual, model._state.y_scaler
-    raw = [own[:, :, 0] * scaler.scale[0] + scaler.mean[0] for own in virtual.predictions]
-    pairs = list(zip(virtual.rows, raw, strict=True))
+    seen, scaler = model._state.held_out, model._state.y_scaler
+    raw = [own[:, :, 0] * scaler.scale[0] + scaler.mean[0] for own in seen.predictions]
+    pairs = list(zip(seen.rows, raw, strict=True))
     errors = np.array([np.abs(own - y[rows]).mean(1) for rows, own in pairs])
     out = {SAFE: np.full(len(y), np.nan), ALIGN: np.full(len(y), np.nan)}
     for v, (rows, own) in enumerate(pairs):

@@ -1,49 +1,32 @@
 """Ridge regression on columns and random features, from the moments of the sources alone."""
 
-import copy
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
-import scipy.sparse
-import torch
 from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
 
-from vntransfer.adaptation._estimator import (
-    MATRIX,
-    FitRows,
-    TransferEstimator,
-    read_responses,
-    read_weights,
-)
-from vntransfer.adaptation._saving import common_record, restore_common
-from vntransfer.adaptation.divergence_weights import sharpen
-from vntransfer.checks import number, one_of
-from vntransfer.closed_form import RandomFeatures, RidgeFit, choose_ridge, fit_ridge
-from vntransfer.divergences import pairwise
-from vntransfer.domains import Name, Target, group
-from vntransfer.errors import ArgumentError, DomainError
+from vntransfer.adaptation._moment_learner import Floats, MomentLearner
+from vntransfer.closed_form import RandomFeatures
+from vntransfer.domains import Name
+from vntransfer.errors import ArgumentError, DataError
 from vntransfer.moments import Moments
-from vntransfer.progress import Progress
-from vntransfer.storage.folder import Savable
-from vntransfer.storage.record import SavedModel
-
-MOMENTS = ("count", "square_count", "mean", "scatter")
+from vntransfer.storage.record import SavedModel, check_record
 
 
 @dataclass(eq=False, repr=False)
-class ClosedFormRegressor(RegressorMixin, Savable, TransferEstimator):  # type: ignore[misc]
+class ClosedFormRegressor(RegressorMixin, MomentLearner):  # type: ignore[misc]
     """Ridge regression on the columns and fixed random features, from moments of the sources.
 
     z = [s, relu(W s/√p + b)] with s the standardized columns and W, b ~ N(0, 1) drawn once from
     ``random_state``; B = (S_zz + λ t I)⁻¹ S_zy from the moments of [z, y] (see
     `vntransfer.closed_form`). Equivalent to ridge regression on z over all rows at once, but rows
     can come in parts (`partial_fit`), from several machines (`merge`), and a source can be taken
-    out again (`without`). Prefer it for rows that do not fit into memory or keep coming, and as a
-    fast first answer; networks are more accurate on small smooth tables.
+    out again (`without`). Columns that are constant in the first rows are ignored. Prefer it for
+    rows that do not fit into memory or keep coming, and as a fast first answer; networks are more
+    accurate on small smooth tables.
 
     Parameters
     ----------
@@ -82,82 +65,48 @@ class ClosedFormRegressor(RegressorMixin, Savable, TransferEstimator):  # type: 
     ['a']
     """
 
-    n_features: int = 256
-    ridge: float | Literal["auto"] = "auto"
-    source_weights: Any = "uniform"
-    random_state: int = 0
-
-    def _fit_rows(self, rows: FitRows, progress: Progress | None) -> Self:
-        own = rows.groups.source_rows
-        weights = None if rows.weights is None else rows.weights[own]
-        self._features = RandomFeatures.standardizing(
-            _dense(rows.x[own]), self.n_features, self.random_state, weights
-        )
-        self._one_column = rows.y.ndim == 1
-        self.moments_: dict[Name, Moments] = {}
-        self._add(rows)
-        return self._solve()
-
-    def partial_fit(
-        self,
-        X: Any,
-        y: Any,
-        sample_domain: Any = None,
-        target: Target = None,
-        sample_weight: Any = None,
+    @classmethod
+    def from_moments(
+        cls,
+        features: RandomFeatures,
+        moments: Mapping[Name, Moments],
+        target: Moments | None = None,
+        **options: Any,
     ) -> Self:
-        """Learn from further rows, of known or new sources; the arguments are those of ``fit``.
+        """Give the estimator of rows of which the moments of [z, y] are known, one response.
 
-        The first rows fix the scales of the columns; the result depends on the order of rows in no
-        other way.
+        Parameters
+        ----------
+        features
+            What z is made by; its count and seed are those of the estimator.
+        moments
+            Source -> moments of [z, y].
+        target
+            Moments of z of the target's rows, which ``source_weights="divergence"`` needs.
+        options
+            Further ones of the estimator.
+
+        Examples
+        --------
+        >>> rng = np.random.default_rng(0)
+        >>> x = rng.normal(size=(50, 2))
+        >>> features = RandomFeatures.standardizing(x, 8, seed=0)
+        >>> own = Moments.from_samples(features(x), 3 * x[:, :1])
+        >>> model = ClosedFormRegressor.from_moments(features, {"a": own})
+        >>> bool(np.abs(model.predict(x) - 3 * x[:, 0]).max() < 0.01)
+        True
         """
-        if not hasattr(self, "moments_"):
-            return self.fit(X, y, sample_domain, target, sample_weight)
-        X = validate_data(self, X, **MATRIX, reset=False)
-        groups = group(sample_domain, X.shape[0], target=target)
-        labels = read_responses(type(self).__name__, y, groups, X.shape[0], numeric=True)
-        if (labels.ndim == 1) != self._one_column or (
-            labels.ndim == 2 and labels.shape[1] != len(self._solution.intercept)
-        ):
-            raise ArgumentError(f"y: expected as many responses as before, got {labels.shape}")
-        self._add(FitRows(X, labels, groups, read_weights(sample_weight, groups, X.shape[0])))
-        return self._solve()
-
-    def merge(self, other: "ClosedFormRegressor") -> Self:
-        """Give the estimator of the rows of both; they must have the same features.
-
-        Those agree if both were made from the same options and the same first rows, for example
-        by copies of one estimator that was fitted to a first part.
-        """
-        check_is_fitted(self)
-        if not isinstance(other, ClosedFormRegressor) or not hasattr(other, "moments_"):
-            raise ArgumentError(
-                f"other: expected a fitted ClosedFormRegressor, got {type(other).__name__}"
-            )
-        if not self._features.same(other._features):
-            raise ArgumentError(
-                "other: has other features (n_features, random_state or scales of columns), whose "
-                "moments cannot be added"
-            )
-        both = copy.copy(self)
-        both.moments_ = dict(self.moments_)
-        for name, moments in other.moments_.items():
-            both.moments_[name] = _added(both.moments_.get(name), moments)
-        if self._target is not None and other._target is not None:
-            both._target = self._target.merge(other._target)
-        else:
-            both._target = self._target or other._target
-        return both._solve()
-
-    def without(self, source: Name) -> Self:
-        """Give the estimator as if a source had never been seen, its part in the scales aside."""
-        check_is_fitted(self)
-        one_of("source", source, self.moments_, error=DomainError)
-        if len(self.moments_) == 1:
-            raise DomainError(f"source: {source!r} is the only one; nothing would be left")
-        rest = copy.copy(self)
-        rest.moments_ = {name: own for name, own in self.moments_.items() if name != source}
-        return rest._solve()
+        model = cls(n_features=features.count, random_state=features.seed, **options)
+        q = len(features.center) + features.count
+        for name, own in moments.items():
+            if own.n_features != q + 1:
+                raise ArgumentError(
+                    f"moments: those of {name!r} have {own.n_features} columns, and {q} features "
+                    f"with one response make {q + 1}; take the moments with the same features"
+                )
+        model._features, model._one_column, model._target = features, True, target
+        model.n_features_in_, model.moments_ = len(features.center), dict(moments)
+        return model._solve()
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -166,118 +115,24 @@ class ClosedFormRegressor(RegressorMixin, Savable, TransferEstimator):  # type: 
 
     def predict(self, X: Any) -> NDArray[np.float64]:
         """Predict responses (n,) or (n, m)."""
-        rows = self._new_rows(X)
-        z = torch.from_numpy(self._features(_dense(rows)))
-        found = (z @ self._solution.coefficients + self._solution.intercept).numpy()
-        return np.asarray(found[:, 0] if self._one_column else found)
+        found = self._scores(self._new_rows(X)).numpy()
+        return self._finite(np.asarray(found[:, 0] if self._one_column else found))
 
-    def _add(self, rows: FitRows) -> None:
-        """Add rows to the moments of their domains."""
-        z, y = self._features(_dense(rows.x)), rows.y.reshape(len(rows.y), -1)
-        for name, own in rows.groups.sources.items():
-            weights = None if rows.weights is None else rows.weights[own]
-            if weights is None or weights.any():
-                new = Moments.from_samples(z[own], y[own], weights=weights)
-                self.moments_[name] = _added(self.moments_.get(name), new)
-        self._target: Moments | None = getattr(self, "_target", None)
-        for own in rows.groups.targets.values():
-            self._target = _added(self._target, Moments.from_samples(z[own]))
+    def _start(self, y: NDArray[Any], weights: Floats | None) -> None:
+        self._one_column = y.ndim == 1
 
-    def _solve(self) -> Self:
-        """Find weights, ridge and coefficients from the moments."""
-        parts = list(self.moments_.values())
-        rows = sum(float(part.count) for part in parts)
-        shares = self._shares()
-        self.source_weights_ = dict(zip(self.moments_, shares.tolist(), strict=True))
-        weights = (shares * rows).tolist()
-        m = parts[0].n_features - len(self._features.center) - self._features.count
-        if self.ridge == "auto":
-            self.ridge_ = choose_ridge(parts, m, weights)
-        else:
-            self.ridge_ = number("ridge", self.ridge)
-        self._solution: RidgeFit = fit_ridge(Moments.weighted(parts, weights), m, self.ridge_)
-        return self
+    def _extend(self, y: NDArray[Any], weights: Floats | None) -> None:
+        if (y.ndim == 1) != self._one_column or (y.ndim == 2 and y.shape[1] != self._responses):
+            raise ArgumentError(f"y: expected as many responses as before, got {y.shape}")
 
-    def _shares(self) -> NDArray[np.float64]:
-        mass = np.array([float(part.count) for part in self.moments_.values()])
-        if isinstance(self.source_weights, Mapping):
-            if set(self.source_weights) != set(self.moments_):
-                raise DomainError(
-                    f"source_weights: expected one share for each of {list(self.moments_)}, got "
-                    f"{list(self.source_weights)}"
-                )
-            mass = np.array(
-                [number("source_weights", self.source_weights[name]) for name in self.moments_]
-            )
-            if not mass.any():
-                raise ArgumentError("source_weights: all are 0; give at least one source weight")
-        elif one_of("source_weights", self.source_weights, ("uniform", "divergence")) != "uniform":
-            if self._target is None:
-                raise DomainError(
-                    "source_weights: 'divergence' needs rows of the target; mark them in "
-                    "sample_domain, or use 'uniform'"
-                )
-            return sharpen(self._divergences(self._target), 1.0, mass)
-        return np.asarray(mass / mass.sum())
+    def _numbers(self, y: NDArray[Any]) -> Floats:
+        return y.reshape(len(y), -1)
 
-    def _divergences(self, target: Moments) -> NDArray[np.float64]:
-        """Jeffreys divergences of second moments of [1, s] between sources and target."""
-        p = len(self._features.center)
-        matrices = []
-        for own in (*self.moments_.values(), target):
-            mean = own.mean[:p]
-            inner = own.scatter[:p, :p] / own.count + torch.outer(mean, mean)
-            first = torch.cat((torch.ones(1).to(mean), mean))
-            matrices.append(torch.cat((first[None], torch.cat((mean[:, None], inner), 1))))
-        M = torch.stack(matrices)
-        epsilon = 0.01 * float(M.diagonal(dim1=1, dim2=2).mean())
-        table = pairwise(M + epsilon * torch.eye(p + 1).to(M), divergence="jeffreys")
-        return np.asarray(table)[:-1, -1]
+    def _own_record(self) -> dict[str, Any]:
+        return {"one_column": self._one_column}
 
-    def _saved(self) -> SavedModel:
-        record = common_record(self)
-        record |= {
-            "ridge": self.ridge_,
-            "one_column": self._one_column,
-            "sources": list(self.moments_),
-            "seed": self._features.seed,
-            "count": self._features.count,
-        }
-        every = {f"source{i}": own for i, own in enumerate(self.moments_.values())}
-        if self._target is not None:
-            every["target"] = self._target
-        arrays = {
-            f"{name}/{field}": getattr(own, field).numpy()
-            for name, own in every.items()
-            for field in MOMENTS
-        }
-        arrays |= {"center": self._features.center, "scale": self._features.scale}
-        return SavedModel(type(self).__name__, record, arrays)
-
-    @classmethod
-    def _restored(
-        cls, saved: SavedModel, parts: Mapping[str, Any], given: Mapping[str, Any]
-    ) -> Self:
-        record, arrays = saved.record, saved.arrays
-        model = cls(**record["options"])
-
-        def moments(name: str) -> Moments:
-            own = {field: torch.from_numpy(arrays[f"{name}/{field}"]) for field in MOMENTS}
-            return Moments(**own, numpy=True)
-
-        model._features = RandomFeatures(
-            arrays["center"], arrays["scale"], record["count"], record["seed"]
-        )
-        model._one_column = record["one_column"]
-        model.moments_ = {name: moments(f"source{i}") for i, name in enumerate(record["sources"])}
-        model._target = moments("target") if "target/mean" in arrays else None
-        restore_common(model, record)
-        return model._solve()
-
-
-def _dense(x: Any) -> NDArray[np.float64]:
-    return np.asarray(x.toarray() if scipy.sparse.issparse(x) else x, dtype=np.float64)
-
-
-def _added(known: Moments | None, new: Moments) -> Moments:
-    return new if known is None else known.merge(new)
+    def _restore(self, saved: SavedModel) -> None:
+        check_record("record", saved.record, {"one_column": bool})
+        self._one_column = saved.record["one_column"]
+        if self._one_column and self._responses != 1:
+            raise DataError(f"record.one_column: the moments have {self._responses} responses")

@@ -20,7 +20,7 @@ from vntransfer.adaptation._objective import (
     frozen,
     source_errors,
 )
-from vntransfer.adaptation._weights import UPDATES, Update
+from vntransfer.adaptation._weights import UPDATES, adam_slope
 from vntransfer.adaptation.alignment import DivergenceRegressor
 from vntransfer.divergences import DIVERGENCES, response_divergence
 from vntransfer.moments import covariance
@@ -28,18 +28,23 @@ from vntransfer.networks import Net
 
 Absolute = Literal["aggregated", "per_source"]
 Adversary = Literal["simultaneous", "alternating"]
+Update = Literal["simplex", "clamp", "l1", "adam"]
+RidgePer = Literal["all", "domain"]
 
 
 class MatrixDiscrepancy(Alignment):
     """The steps of `MDDRegressor`."""
 
     slope: Tensor
+    moments: Tensor
     done: Tensor
 
     def __init__(self, setup: Setup, method: DomainRegressor) -> None:
         super().__init__(setup, method)
         self.adversary = setup.second_head()
         self.register_buffer("done", torch.zeros(()))
+        if self.method.weight_update == "adam":
+            self.register_buffer("moments", self.weights.new_zeros(2, *self.weights.shape))
 
     def forward(self, net: Net, batch: Batch) -> Iterator[Step]:
         """Give the one step of a batch, or two if the adversary moves first."""
@@ -68,7 +73,10 @@ class MatrixDiscrepancy(Alignment):
     def roots(self, batch: Batch, z: Tensor, a: Tensor, b: Tensor) -> Tensor:
         """√J, or a metric, between cov[z, a] and cov[z, b] of two predictions: (M, K + 1)."""
         m, a, b = self.method, batch.response(a), batch.response(b)
-        ridge = m.ridge * z.detach().var(-2).mean(-1).clamp_min(1e-12)
+        variance = z.detach().var(-2).mean(-1)
+        if m.ridge_per == "all":
+            variance = variance.mean(-1, keepdim=True).expand_as(variance)
+        ridge = m.ridge * variance.clamp_min(1e-12)
         if m.divergence == "von_neumann":
             value: Tensor = response_divergence(z, a, b, sqrt=True, ridge=ridge)
             return value
@@ -92,8 +100,10 @@ class MatrixDiscrepancy(Alignment):
         """Step w by -η ∂D/∂w, and back to the simplex."""
         self.done += 1
         if self.method.learn_weights:
-            moved = self.weights - self.method.weight_rate * self.slope
-            self.weights = UPDATES[self.method.weight_update](moved)
+            slope, update = self.slope, self.method.weight_update
+            if update == "adam":
+                slope, update = adam_slope(slope, self.moments, int(self.done)), "l1"
+            self.weights = UPDATES[update](self.weights - self.method.weight_rate * slope)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -106,10 +116,12 @@ class MDDRegressor(DivergenceRegressor):
         min over f, h, w  max over h'   Σ w_i e_i + μ D,
         D = | √J_t - Σ w_i √J_i |,  J_i = J(cov[z, h(z)] : cov[z, h'(z)]) on domain i,
 
-    all four from one forward pass as in Algorithm 1, w by plain gradient steps (Adam would leave it
-    uniform). D is one equation for K weights: a large weight does not have to mean a related
-    source. Different from Algorithm 1 as printed: w_i enters the first term once, not squared;
-    weights are projected onto the simplex, where dividing by the L1 norm can leave negative ones.
+    all four from one forward pass as in Algorithm 1, w by plain gradient steps (Adam leaves it
+    nearly uniform: the gradients of all weights have one sign, Adam gives them one size, and the
+    normalization takes a common step back). D is one equation for K weights: a large weight does
+    not have to mean a related source. Different from Algorithm 1 as printed: w_i enters the first
+    term once, not squared; weights are projected onto the simplex, where dividing by the L1 norm
+    can leave negative ones.
     Prefer `MomentAlignmentRegressor`, which aligns without an adversary, unless you compare with
     the paper.
 
@@ -118,7 +130,8 @@ class MDDRegressor(DivergenceRegressor):
     weight_update
         What follows the gradient step on w: "simplex" (projection), "clamp" (to
         [1/(10K), 1 - 1/(10K)], then divided by the sum) or "l1" (the paper's; w can leave the
-        simplex).
+        simplex). "adam": Adam's step, as the paper states for all parameters (at a rate of .001),
+        then "l1".
     predictor_sees_discrepancy
         Whether h descends D too (Eq. 8) or only the first term (Algorithm 1).
     absolute
@@ -128,6 +141,13 @@ class MDDRegressor(DivergenceRegressor):
     anchor
         Strength by which the adversary is also fitted to the sources' responses, which keeps it
         from running away; the paper has 0.
+    ridge_per
+        What ``ridge`` is relative to: the mean feature variance of "all" domains of a batch, or of
+        each "domain" by itself, which was the rule up to 0.1. D subtracts distances of different
+        domains, so that these have to be one function of the covariances: with a ridge for each,
+        two domains with the same covariances up to a factor would be measured in different units,
+        and D would shrink with the difference in scale that it is there to see. `discrepancy`
+        has the same rule.
 
     All further options are those of `DivergenceRegressor`; the paper has a ``trade_off`` of 1.
 
@@ -148,6 +168,7 @@ class MDDRegressor(DivergenceRegressor):
     absolute: Absolute = "aggregated"
     adversary_steps: Adversary = "simultaneous"
     anchor: float = 1.0
+    ridge_per: RidgePer = "all"
 
     _steps = MatrixDiscrepancy
     _trade_offs = (0.0, 0.1, 0.3, 1.0)

@@ -18,6 +18,7 @@ from vntransfer.adaptation._saving import (
     common_record,
     restore_common,
 )
+from vntransfer.adaptation.boosted_trees import BoostedTrees
 from vntransfer.errors import DataError
 from vntransfer.progress import Progress
 from vntransfer.storage.folder import Savable
@@ -32,7 +33,7 @@ MOST = 10**8
 class SourceLearner(Savable, TransferEstimator):
     """A scikit-learn estimator, fitted to rows of the sources as ``estimator_``.
 
-    Saved are a network of ours, or what skops can write.
+    Saved are a network of ours, trees of LightGBM, or what skops can write.
     """
 
     estimator: Any = None
@@ -64,7 +65,7 @@ class SourceLearner(Savable, TransferEstimator):
 
     def _saved(self) -> SavedModel:
         kind, record = type(self).__name__, self.fitted_record()
-        if isinstance(self.estimator_, SavableNetwork):
+        if isinstance(self.estimator_, SavableNetwork | BoostedTrees):
             return SavedModel(kind, record, parts={"estimator": self.estimator_._saved()})
         return SavedModel(
             kind, record, files={"estimator.skops": write_skops(self.estimator_, kind)}
@@ -102,16 +103,16 @@ class SourceLearner(Savable, TransferEstimator):
 class PooledRegressor(RegressorMixin, SourceLearner):  # type: ignore[misc]
     """Any scikit-learn regressor on the pooled rows of all sources; the target is passed over.
 
-    A method that adapts and loses to this helps nobody: with a table, boosting on all that is
-    labeled is what one would use instead.
+    A method that adapts and loses to this helps nobody: boosting on all labeled rows of a table is
+    what one would use instead.
 
     Parameters
     ----------
     estimator
         "ridge": dense columns scaled, `RidgeCV` with its leave-one-out in closed form. "boosting":
-        `HistGradientBoostingRegressor`, absolute error, 100 trees, no early stopping (held-out rows
-        of the sources say little about another domain); sparse rows are first reduced to 100
-        components by a truncated SVD. "constant": the median of the responses. Or any regressor.
+        LightGBM, Huber loss, 100 trees, no early stopping (held-out rows of the sources say little
+        about another domain). "linear_trees": the same with linear leaves. "constant": the median
+        of the responses. Or any regressor.
     random_state
         Seed of the named ones.
 

@@ -33,7 +33,7 @@ from vntransfer.progress import Progress
 from vntransfer.storage.record import SavedModel
 
 CANDIDATES = (0.0, 1.0, 3.0)
-"""Sharpnesses among which "auto" chooses; the first one, pooling, is the safe one."""
+"""Sharpnesses among which "auto" chooses; the first one, pooling, is the fallback."""
 
 Floats = NDArray[np.float64]
 
@@ -54,7 +54,7 @@ class _WeightedSource(SourceLearner):
     _needs_target = True
 
     def _error(self, model: Any, X: Any, y: NDArray[Any]) -> float:
-        """Error of a model on a virtual target; NaN if it cannot be told there."""
+        """Error of a model on a held-out source; NaN if it cannot be told there."""
         raise NotImplementedError
 
     def _fit_rows(self, rows: FitRows, progress: Progress | None) -> Self:
@@ -105,7 +105,7 @@ class _WeightedSource(SourceLearner):
         names = list(rows.groups.sources)
         if len(names) < 3:
             return SharpnessSelection(
-                CANDIDATES[0], f"{len(names)} source(s): no virtual target to try on"
+                CANDIDATES[0], f"{len(names)} source(s): no held-out source to try on"
             )
         sources = list(rows.groups.sources.values())
 
@@ -123,7 +123,7 @@ class _WeightedSource(SourceLearner):
         found = np.array(Parallel(n_jobs=self.n_jobs)(delayed(errors_on)(v) for v in heavy))
         scored = np.isfinite(found[:, 0])
         if not scored.any():
-            return SharpnessSelection(CANDIDATES[0], "no virtual target could be scored")
+            return SharpnessSelection(CANDIDATES[0], "no held-out source could be scored")
         guarded = guard(found[scored])
         v, best = guarded.scores[guarded.best], CANDIDATES[guarded.best]
         reason = (
@@ -160,7 +160,7 @@ class WeightedSourceRegressor(RegressorMixin, _WeightedSource):  # type: ignore[
     the mean of all is one. Features are not changed. It pays for simple models (which cannot fit
     all sources at once) and for domains that differ by nature; a flexible model needs it less, and
     where domains carry no structure weighting only loses data. Therefore the sharpness is chosen by
-    default, with plain pooling as the safe candidate.
+    default, with plain pooling as the fallback.
 
     Parameters
     ----------
@@ -170,7 +170,7 @@ class WeightedSourceRegressor(RegressorMixin, _WeightedSource):  # type: ignore[
         our network, `SourceOnlyRegressor`.
     sharpness
         a of `source_weights`, or "auto": 0 (pooling), 1 or 3, whichever has the least mean absolute
-        error where each source plays the target once (no label of the target is used), if it
+        error on held-out sources (no label of the target is used), if it
         is better than pooling by more than a standard error. That is 3 fits per source.
     divergence, prior
         See `source_weights`.
@@ -179,7 +179,7 @@ class WeightedSourceRegressor(RegressorMixin, _WeightedSource):  # type: ignore[
         the largest number of principal components z; what is added to the diagonals of the
         matrices, relative to their mean diagonal entry.
     n_jobs
-        Virtual targets tried at once (joblib).
+        Held-out sources tried at once (joblib).
     random_state
         Seed of the named estimators.
 
@@ -238,7 +238,7 @@ class WeightedSourceClassifier(ClassifierMixin, _WeightedSource):  # type: ignor
     random_state
         Not used by the default estimator.
     scoring
-        What "auto" compares: "log_loss", or "auc" (1 - AUC; two classes; virtual targets of one
+        What "auto" compares: "log_loss", or "auc" (1 - AUC; two classes; held-out sources of one
         class are left out).
 
     Attributes
