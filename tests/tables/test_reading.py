@@ -181,6 +181,19 @@ def test_quotes_are_watched_from_piece_to_piece(
         read_frame(path)
 
 
+@given(st.text('a",\n', max_size=40))
+def test_quotes_around_whole_cells_need_no_search(text: str) -> None:
+    """The quick look answers only where Python's strict reader has nothing to refuse."""
+    text = f"a{text}"
+    bytes_ = reader._Utf8(io.BytesIO(b""))
+    bytes_.expect(",")
+    rest = bytes_._open_cell(text.encode())
+    if '"' in text and rest is not None:
+        rows = list(csv.reader(io.StringIO(text[:rest], newline=""), strict=True))
+        assert not any('"' in cell for row in rows for cell in row)
+        assert rest == len(text) or '"' in text[rest : rest + 2]
+
+
 def test_marks_of_inches_and_rows_longer_than_a_block(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

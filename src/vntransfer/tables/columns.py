@@ -114,6 +114,13 @@ class Column:
         found = own.dictionary_encode()
         return found.indices.to_numpy().astype(np.intp), found.dictionary.to_pylist()
 
+    def comparable(self) -> NDArray[Any]:
+        """As numbers that are equal where cells are."""
+        if self.stored == "text":
+            return self.coded()[0]
+        values: NDArray[Any] = self.values
+        return values.astype(np.int64) if self.stored == "date" else values
+
     def copies(self) -> NDArray[Any]:
         """As texts that lose nothing of what a parquet file holds: no digit, no zone of time."""
         if self.original is None or self.stored in ("text", "boolean"):

@@ -96,6 +96,8 @@ class _Utf8(io.RawIOBase):
         field = rb'(?:^|[%b\r\n])"[^"]*+(?:""[^"]*+)*+' % end
         self.wrong_end = re.compile(field + rb'"[^%b\r\n"]' % end)
         self.open_field = re.compile(field + rb'"?\Z')
+        self.ends_cell = np.zeros(256, dtype=bool)
+        self.ends_cell[list(b"\r\n" + delimiter.encode())] = True
 
     def readable(self) -> bool:
         return True
@@ -107,14 +109,32 @@ class _Utf8(io.RawIOBase):
         piece, self.pending = data[: len(buffer)], data[len(buffer) :]
         self.quotes += piece.count(b'"')
         if not self.doubtful and b'"' in (seen := self.unfinished + piece):
-            self.doubtful = self.wrong_end.search(seen) is not None
-            # a field may go on in the next piece
-            found = self.open_field.search(seen)
-            self.unfinished = seen[found.start() :] if found else b""
+            rest = self._open_cell(seen)
+            if rest is None:
+                self.doubtful = self.wrong_end.search(seen) is not None
+                found = self.open_field.search(seen)
+                rest = found.start() if found else len(seen)
+            self.unfinished = seen[rest:]  # a field may go on in the next piece
         if not piece:
             self.doubtful = self.doubtful or self.quotes % 2 == 1
         buffer[: len(piece)] = piece
         return len(piece)
+
+    def _open_cell(self, seen: bytes) -> int | None:
+        """Find where a quoted cell begins that goes on after these bytes; their end if none does.
+
+        None if quotes are not only the first and last bytes of cells: a slower search must decide.
+        """
+        values = np.frombuffer(seen, np.uint8)
+        at = np.flatnonzero(values == ord('"'))
+        opening, closing, rest = at[::2], at[1::2], len(values)
+        if len(closing) and closing[-1] + 1 == rest:  # it may be the first of two
+            closing, rest = closing[:-1], max(0, int(opening[-1]) - 1)
+        elif len(opening) > len(closing):
+            rest = max(0, int(opening[-1]) - 1)
+        before = opening[opening > 0] - 1
+        plain = self.ends_cell[values[before]].all() and self.ends_cell[values[closing + 1]].all()
+        return rest if plain else None
 
 
 class CsvFile:

@@ -93,19 +93,23 @@ class TableEncoder:
         wanted: Sequence[str] = (),
         category: Sequence[str] = (),
         called: str = "rows",
+        left_out: Mapping[str, str] | None = None,
     ) -> Self:
         """Find out what the columns of the training rows hold.
 
         ``rows`` are their numbers in the file, and ``called`` says what they are ("labeled rows"),
-        for messages. Ids and row numbers are used if they are ``wanted`` by name; columns of
-        ``category`` hold categories even if they look like numbers.
+        for messages. ``left_out`` are columns that are not used, and why. Ids and row numbers are
+        used if they are ``wanted`` by name; columns of ``category`` hold categories even if they
+        look like numbers.
         """
         if absent := sorted(set(category) - set(columns)):
             raise ArgumentError(f"category: {absent[0]!r} is not among the features")
         n = len(next(iter(columns.values()))) if columns else 0
         numbers = range(2, n + 2) if rows is None else rows
         fields = tuple(
-            describe(
+            Field(name, "left out", note=left_out[name])
+            if left_out and name in left_out
+            else describe(
                 name,
                 column,
                 numbers,
@@ -115,11 +119,22 @@ class TableEncoder:
             )
             for name, column in columns.items()
         )
-        made = cls(fields)
-        if not made.names:
-            reasons = "; ".join(f"{f.name!r}: {f.note}" for f in fields)
+        return cls(fields)._checked()
+
+    def without(self, reasons: Mapping[str, str]) -> Self:
+        """Leave columns out, and say why."""
+        return type(self)(
+            tuple(
+                Field(own.name, "left out", note=reasons[own.name]) if own.name in reasons else own
+                for own in self.fields
+            )
+        )._checked()
+
+    def _checked(self) -> Self:
+        if not self.names:
+            reasons = "; ".join(f"{own.name!r}: {own.note}" for own in self.fields)
             raise DataError(f"features: no usable column ({reasons}); add one that varies")
-        return made
+        return self
 
     @property
     def names(self) -> list[str]:
@@ -148,7 +163,9 @@ class TableEncoder:
             notes.append("the columns come in another order; they are matched by their names")
         return notes
 
-    def encode(self, columns: Mapping[str, Column], rows: Sequence[int] | None = None) -> Encoded:
+    def encode(
+        self, columns: Mapping[str, Column], rows: Sequence[int | str] | None = None
+    ) -> Encoded:
         """Encode rows, given at least the columns of `needed`; their numbers are for messages."""
         n = len(columns[self.needed[0]])
         numbers = range(2, n + 2) if rows is None else rows
@@ -186,8 +203,8 @@ class TableEncoder:
         return made
 
 
-def _values(own: Field, column: Column, rows: Sequence[int]) -> tuple[list[Floats], Findings]:
-    values = _read(own, column)
+def _values(own: Field, column: Column, rows: Sequence[int | str]) -> tuple[list[Floats], Findings]:
+    values = read_values(own, column)
     if (bad := np.isinf(values)).any():
         i = int(bad.argmax())
         cell = column.take([i]).texts()[0]
@@ -218,7 +235,8 @@ def _values(own: Field, column: Column, rows: Sequence[int]) -> tuple[list[Float
     return ([*out, gaps.astype(np.float64)] if own.missing else out), unusual
 
 
-def _read(own: Field, column: Column) -> Floats:
+def read_values(own: Field, column: Column) -> Floats:
+    """Read the cells of a column that holds no categories: NaN where empty, infinity if unfit."""
     if own.kind == "date":
         return column.days(day_first=own.day_first)
     return column.booleans() if own.kind == "boolean" else column.without_marks().numbers()

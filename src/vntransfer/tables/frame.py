@@ -2,15 +2,23 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from vntransfer.errors import DataError
 from vntransfer.tables.columns import Column, Frame, Stored, join
-from vntransfer.tables.files import ParquetFile, chunks, expand, need, open_table
+from vntransfer.tables.files import ParquetFile, chunks, expand, is_parquet, need, open_table
 from vntransfer.tables.options import ReadOptions, checked
+
+STRETCHES = 16
+"""Places of large parquet files from which rows are read that stand for all."""
+
+FEWEST = 1000
+"""Rows of such places below which the first ones of the files are read instead."""
 
 Pick = Callable[[str, list[str]], Sequence[str]]
 
@@ -73,6 +81,88 @@ def read_some(
                     break
             parts.append(_part(table, columns, found))
     return parts, complete
+
+
+def read_fixed(
+    files: Sequence[Path],
+    columns: Sequence[str],
+    options: ReadOptions,
+    rows: int,
+    keep: Callable[[Frame], NDArray[np.bool_]],
+) -> tuple[list[Frame], bool]:
+    """Read rows that do not depend on where a table is cut into files, and say if these are all.
+
+    The first ``rows`` that ``keep`` accepts; of parquet files with more rows, those it accepts of
+    `STRETCHES` stretches that are evenly spaced over all files, unless they are very few.
+    """
+    if all(map(is_parquet, files)):
+        found = _stretches(files, columns, options, rows, keep)
+        if sum(map(len, found)) >= FEWEST:
+            return found, False
+    parts, left = list[Frame](), rows
+    for file in files:
+        with open_table(file, options) as table:
+            options = table.options
+            pieces = list[Frame]()
+            for piece in chunks(table, columns):
+                pieces.append(_rows(piece, np.flatnonzero(keep(piece))[:left]))
+                left -= len(pieces[-1])
+                if not left:
+                    break
+            parts.append(_part(table, columns, pieces))
+        if not left:
+            return parts, False
+    return parts, True
+
+
+def _stretches(
+    files: Sequence[Path],
+    columns: Sequence[str],
+    options: ReadOptions,
+    rows: int,
+    keep: Callable[[Frame], NDArray[np.bool_]],
+) -> list[Frame]:
+    """Rows of evenly spaced stretches of parquet files; none if there are at most ``rows``."""
+    sizes = list[int]()
+    for file in files:
+        with open_table(file, options) as table:
+            sizes.append(table.first_rows()[-1] - 2 if isinstance(table, ParquetFile) else 0)
+    total, length = sum(sizes), rows // STRETCHES
+    if total <= rows:
+        return []
+    starts = [k * total // STRETCHES for k in range(STRETCHES)]
+    found, before = list[Frame](), 0
+    for file, size in zip(files, sizes, strict=True):
+        # numbers of the file's own rows, of which the first is 2
+        wanted = [(s - before + 2, s - before + 2 + length) for s in starts]
+        before += size
+        with open_table(file, options) as table:
+            assert isinstance(table, ParquetFile)
+            first, pieces = table.first_rows(), list[Frame]()
+            for group, (low, high) in enumerate(pairwise(first)):
+                own = [(max(a, low), min(b, high)) for a, b in wanted if a < high and b > low]
+                if not own:
+                    continue
+                need(file, table.names, columns)
+                for numbers, batch in table.batches(columns, 10_000, [group]):
+                    at = np.asarray(numbers)
+                    inside = np.zeros(len(at), dtype=bool)
+                    for a, b in own:
+                        inside |= (at >= a) & (at < b)
+                    if inside.any():
+                        piece = table.frame(numbers, batch)
+                        piece = _rows(piece, np.flatnonzero(inside))
+                        pieces.append(_rows(piece, np.flatnonzero(keep(piece))))
+                    if numbers.stop >= own[-1][1]:
+                        break
+            found.append(_part(table, columns, pieces))
+    return found
+
+
+def _rows(frame: Frame, rows: NDArray[np.intp]) -> Frame:
+    """Keep some rows of a frame."""
+    columns = {name: own.take(rows) for name, own in frame.columns.items()}
+    return replace(frame, columns=columns, rows=np.asarray(frame.rows)[rows].tolist())
 
 
 def joined(parts: Sequence[Frame]) -> Frame:

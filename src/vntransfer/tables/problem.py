@@ -9,12 +9,15 @@ from numpy.typing import NDArray
 
 from vntransfer.checks import HUGE, first_huge, instance, meant, texts
 from vntransfer.errors import ArgumentError, DataError, DomainError
-from vntransfer.tables.columns import Frame
+from vntransfer.tables.columns import Column, Frame
 from vntransfer.tables.encoder import Findings, TableEncoder
 from vntransfer.tables.files import need
 from vntransfer.tables.frame import read_frame
+from vntransfer.tables.notes import Note
 from vntransfer.tables.options import ReadOptions
+from vntransfer.tables.repeated_rows import repeat_notes
 from vntransfer.tables.schema import remedy
+from vntransfer.tables.usable import Labeled, fit_usable
 
 LEAST = 10
 """Labeled rows that are needed at least."""
@@ -83,7 +86,7 @@ class Problem:
     targets: tuple[str, ...]
     encoder: TableEncoder
     findings: Findings  # what is unusual in the rows of the targets
-    notes: tuple[str, ...]  # sentences on rows that were left out, and on what was not used
+    notes: tuple[Note, ...]  # on columns and rows that were left out, or are unusual
     names: tuple[str, str]  # the columns of place and response
     sha256: Mapping[str, str]  # of the files
     options: ReadOptions  # how they were read
@@ -129,7 +132,7 @@ def read_problem(
     aimed = np.isin(places, targets)
     y = read_responses(frame, response, unread=None if use_target_labels else aimed)
     known = ~np.isnan(y)
-    notes = list(frame.notes)
+    notes = [Note("reading", text) for text in frame.notes]
     if use_target_labels:
         own = aimed & known
         for name in targets:
@@ -139,34 +142,42 @@ def read_problem(
                     f"--use-target-labels out to treat them as unknown"
                 )
         if own.any():
-            notes.append(f"{int(own.sum())} labeled rows of targets serve as sources")
+            said = f"{int(own.sum())} labeled rows of targets serve as sources"
+            notes.append(Note("rows", said))
         if clash := {f"{name}{LABELED}" for name in targets} & set(places.tolist()):
             raise DomainError(f"domain: {clash.pop()!r} is how labeled rows are named; rename it")
         places = np.where(own, places + LABELED, places)
         aimed &= ~known
     elif (seen := int((aimed & known).sum())) > 0:
-        notes.append(
+        said = (
             f"{seen} rows of targets have a response, which is not read; --use-target-labels "
             f"(use_target_labels=True) lets them help"
         )
-    notes += _left_out(places, aimed, known)
+        notes.append(Note("rows", said))
+    notes += [Note("rows", text) for text in _left_out(places, aimed, known)]
     labeled = known & ~aimed
     _check_labeled(frame, response, y, labeled, places)
     cells, numbers = {name: frame.columns[name] for name in names}, np.asarray(frame.rows)
-    taken = [
-        ({name: own.take(rows) for name, own in cells.items()}, numbers[rows].tolist())
-        for rows in (labeled, aimed)
-    ]
-    encoder = TableEncoder.fit(
-        *taken[0],
+
+    def taken(rows: NDArray[np.bool_]) -> dict[str, Column]:
+        return {name: own.take(rows) for name, own in cells.items()}
+
+    usable = fit_usable(
+        Labeled(taken(labeled), y[labeled], places[labeled], numbers[labeled].tolist()),
+        {name: taken(aimed & (places == name)) for name in targets},
         wanted=columns.features or (),
         category=columns.category,
-        called="labeled rows",
     )
+    encoder = usable.encoder
     X, findings = np.empty((len(frame), len(encoder.names))), Findings()
-    X[labeled] = encoder.encode(*taken[0]).X
+    X[labeled] = usable.X
     if aimed.any():
-        X[aimed], findings = encoder.encode(*taken[1])
+        X[aimed], findings = encoder.encode(taken(aimed), numbers[aimed].tolist())
+    notes += [
+        *usable.notes,
+        *repeat_notes(usable.X, y[labeled], places[labeled], X[aimed]),
+        *(Note("unusual", f"target: {line}") for line in findings.lines()),
+    ]
     used = np.flatnonzero(labeled | aimed)
     return Problem(
         X[used],

@@ -20,7 +20,7 @@ KEPT = 30
 """Categories with a column of their own, the most frequent ones; the others share one."""
 
 MANY = 1000
-"""Distinct texts from which on a column is refused."""
+"""Distinct texts from which on a column is refused, unless it is an id or prose."""
 
 FEW = 20
 """Distinct texts up to which a column is one of categories however few rows there are."""
@@ -31,6 +31,14 @@ _ALMOST = re.compile(
     r"[-+]?(\d*[.,]\d+|\d{1,3}(,\d{3})+(\.\d+)?|\d{1,3}(\.\d{3})+,\d+|\d[\d.,]*\s?[%$€£¥]"
     r"|[$€£¥]\s?[-+]?\d[\d.,]*)"
 )
+
+
+class TooManyTextsError(DataError):
+    """A column has more different texts than categories may be."""
+
+    def __init__(self, message: str, column: str, texts: int) -> None:
+        super().__init__(message)
+        self.column, self.texts = column, texts
 
 
 @dataclass(frozen=True)
@@ -275,15 +283,17 @@ def _categories(name: str, column: Column, wanted: bool) -> Field:
     hint = ""
     if _DATE.match(first) and not ISO.match(first):
         hint = f" ({first[:20]!r} looks like a date: write dates as 2024-03-31)"
-    if len(counts) > MANY and not wanted:
-        raise DataError(
-            f"column {name!r}: {len(counts)} different texts, such as {first[:40]!r}{hint}; more "
-            f"than {MANY} are no categories: group them, leave the column out with --drop "
-            f"{name!r} (drop=), or keep the {KEPT} most frequent with --category {name!r}"
-        )
     if len(counts) > max(FEW, n / 2) and not wanted:
         note = f"{len(counts)} different texts in {n} rows: an id or prose{hint}"
         return Field(name, "left out", note=note)
+    if len(counts) > MANY and not wanted:
+        raise TooManyTextsError(
+            f"column {name!r}: {len(counts)} different texts, such as {first[:40]!r}{hint}; more "
+            f"than {MANY} are no categories: group them, leave the column out with --drop "
+            f"{name!r} (drop=), or keep the {KEPT} most frequent with --category {name!r}",
+            name,
+            len(counts),
+        )
     if len(counts) == 1 and not gaps:
         return Field(name, "left out", note=f"constant, {first[:40]!r} everywhere")
     order = sorted(counts, key=lambda text: (-counts[text], text))

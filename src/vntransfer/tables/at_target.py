@@ -1,0 +1,164 @@
+"""Whether a column that was learned at the sources can be used at a target."""
+
+from collections import Counter
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vntransfer.tables.columns import MISSING, Column
+from vntransfer.tables.encoder import read_values
+from vntransfer.tables.notes import NoteKind
+from vntransfer.tables.schema import PERIODS, Field
+
+Floats = NDArray[np.float64]
+Places = NDArray[np.intp]
+
+NEARLY_ALL = 0.95
+"""Share of the target's cells that counts as nearly all."""
+
+SELDOM = 0.01
+"""Share of the sources' rows that a value must have to be known there."""
+
+FEW = 5
+"""Cells below which nothing is called constant."""
+
+KINDS, LOOKED = 20, 1000
+"""Different numbers up to which they may be codes, among so many rows."""
+
+NEAR = {"season": 15.0, "weekday": 0.6, "hour": 1.5 / 24}
+"""Days within which a date of the sources covers one of the target, on each circle."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What is wrong with a column at a target."""
+
+    kind: NoteKind
+    why: str
+    share: float  # of the target's rows, or cells that are filled
+    drop: bool = True
+    parts: tuple[str, ...] | None = None  # of a date that stay, if not all of it is dropped
+
+
+def check_target(
+    field: Field, cells: Column, at_sources: Floats, places: Places, there: str
+) -> Finding | None:
+    """Compare a column of a target with that of the sources; ``there`` names it in messages.
+
+    ``at_sources`` are the values of the sources' rows, NaN where empty (of categories, any
+    numbers that are equal where the categories are), ``places`` the sources they are of.
+    """
+    if field.kind == "category":
+        return _category(field, cells, float(np.isnan(at_sources).mean()), there)
+    values = read_values(field, cells)
+    full = values[~np.isnan(values)]
+    if found := _empty(len(values), len(full), float(np.isnan(at_sources).mean()), there):
+        return found
+    unfit = float(np.isinf(full).mean())
+    if unfit > 0.5:
+        what = {"number": "numbers", "boolean": "yes or no", "date": "dates"}[field.kind]
+        why = f"{unfit:.0%} of its cells {there} are not {what}, which it holds at the sources"
+        return Finding("type", why, unfit)
+    if unfit:
+        return None  # the encoder names the cell
+    if field.kind == "date" and (full.min() > field.high or full.max() < field.low):
+        return _dates(field, full, at_sources, there)
+    if len(full) >= FEW and np.ptp(full) == 0:
+        return _constant(field, float(full[0]), at_sources, places, there)
+    return _codes(full, at_sources, there) if field.kind == "number" else None
+
+
+def _codes(values: Floats, at_sources: Floats, there: str) -> Finding | None:
+    """Find a few whole numbers that the sources do not have: codes of something, perhaps."""
+    few = np.unique(values[:LOOKED])
+    some = at_sources[:: max(1, len(at_sources) // LOOKED)]
+    if len(values) < FEW or len(few) > KINDS or (few % 1).any() or np.isin(few, some).any():
+        return None
+    if len(np.unique(some[~np.isnan(some)])) > KINDS:
+        return None
+    share = float(1 - np.isin(values, at_sources).mean())
+    if share < NEARLY_ALL:
+        return None
+    why = (
+        f"{share:.0%} of its values {there}, such as {few[0]:g}, occur at no source; if they are "
+        f"codes, say so with --category"
+    )
+    return Finding("unseen", why, share, drop=False)
+
+
+def _empty(n: int, filled: int, at_sources: float, there: str) -> Finding | None:
+    share = 1 - filled / n
+    if not filled:
+        return Finding("empty", f"empty in all {n:,} rows {there}", 1.0)
+    if share >= NEARLY_ALL and at_sources <= 0.5:
+        why = f"empty in {share:.0%} of the rows {there} and in {at_sources:.0%} at the sources"
+        return Finding("empty", why, share)
+    return None
+
+
+def _category(field: Field, cells: Column, gaps: float, there: str) -> Finding | None:
+    codes, texts = cells.coded()
+    counts = Counter(dict(zip(texts, np.bincount(codes, minlength=len(texts)), strict=True)))
+    known = {*field.categories, *field.others}
+    blank = sum(n for text, n in counts.items() if text in MISSING and text not in known)
+    filled = len(codes) - blank
+    if found := _empty(len(codes), int(filled), gaps, there):
+        return found
+    new = {text: n for text, n in counts.items() if text not in known and text not in MISSING}
+    share = float(sum(new.values()) / filled)
+    if share >= NEARLY_ALL:
+        first = max(new, key=new.__getitem__)
+        why = f"{share:.0%} of its values {there}, such as {first[:40]!r}, occur at no source"
+        return Finding("unseen", why, share)
+    filled_with = [text for text in counts if text in known]
+    if filled >= FEW and len(filled_with) == 1 and not new:
+        why = f"{filled_with[0][:40]!r} in all rows {there}, and at some sources"
+        return Finding("constant", why, 1.0, drop=False)
+    return None
+
+
+def _constant(
+    field: Field, value: float, at_sources: Floats, places: Places, there: str
+) -> Finding:
+    said = str(np.datetime64(int(value), "D")) if field.kind == "date" else f"{value:g}"
+    known = float(np.isclose(at_sources, value, rtol=1e-12, atol=0).mean())
+    if known >= SELDOM:
+        why = f"{said} in all rows {there}, and in {known:.0%} of the rows of sources"
+        return Finding("constant", why, 1.0, drop=False)
+    own = [at_sources[(places == k) & ~np.isnan(at_sources)] for k in np.unique(places)]
+    alike = sum(len(v) > 0 and np.ptp(v) == 0 for v in own)
+    if field.low <= value <= field.high and len(own) >= 3 and 2 * alike >= len(own):
+        why = f"one value for each place, {said} {there}, between those of the sources"
+        return Finding("constant", why, 1.0, drop=False)
+    why = f"{said} in all rows {there}, a value of {'no' if not known else 'hardly any'} source row"
+    return Finding("constant", why, 1.0)
+
+
+def _dates(field: Field, t: Floats, at_sources: Floats, there: str) -> Finding:
+    """Keep the parts of dates outside of the sources' range whose positions are covered there."""
+    known = at_sources[~np.isnan(at_sources)]
+    covered = {
+        period: len(known) > 0 and _covered(t, known, PERIODS[period], near) >= 0.5
+        for period, near in NEAR.items()
+    }
+    parts = tuple(part for part in field.parts if covered.get(part.split()[0], False))
+    first, last = (np.datetime64(int(v), "D") for v in (t.min(), t.max()))
+    why = f"its dates {there}, from {first} to {last}, lie outside of those at the sources"
+    if not parts:
+        return Finding("dates", why, 1.0)
+    return Finding("dates", f"{why}; only {', '.join(parts)} used", 1.0, drop=False, parts=parts)
+
+
+def _covered(t: Floats, known: Floats, period: float, near: float) -> float:
+    """Share of dates that have a known one near them on a circle."""
+    circle = np.unique(known % period)
+    circle = np.concatenate((circle[-1:] - period, circle, circle[:1] + period))
+    at = np.searchsorted(circle, t % period).clip(1, len(circle) - 1)
+    gap = np.minimum(circle[at] - t % period, t % period - circle[at - 1])
+    return float((np.abs(gap) <= near).mean())
+
+
+def with_parts(field: Field, parts: tuple[str, ...], why: str) -> Field:
+    """Keep some parts of a date."""
+    return replace(field, parts=parts, note=f"{field.note}; {why}")

@@ -1,0 +1,123 @@
+"""What is said about a table: sentences with their kind, so that pages and terminals group them."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, Self
+
+from vntransfer.checks import one_of
+from vntransfer.display import counted, listed
+from vntransfer.errors import DataError
+from vntransfer.storage.record import check_record
+
+NoteKind = Literal[
+    "empty",  # no cell of the column is filled, or hardly any
+    "constant",  # at a target
+    "unvaried",  # constant at the sources
+    "unseen",  # values that no source has
+    "type",  # written as something else than at the sources
+    "id",
+    "dates",  # outside of the sources' dates
+    "determines",  # the response, nearly
+    "repeats",  # rows that repeat others
+    "unusual",  # cells of the target that differ from those of the sources
+    "rows",  # which rows are used
+    "reading",
+]
+Done = Literal["", "kept", "dropped"]
+
+DROPPED = "dropped"
+MANY = 0.05
+"""Share of rows from which on equal ones are no accident."""
+GROUPS: Mapping[str, tuple[str, str]] = {
+    DROPPED: ("column dropped", "columns dropped"),
+    "determines": (
+        "column nearly determines the response",
+        "columns nearly determine the response",
+    ),
+    "check": ("column to check", "columns to check"),
+    "repeats": ("note on repeated rows", "notes on repeated rows"),
+    "unusual": ("column with unusual values", "columns with unusual values"),
+    "rows": ("note on rows", "notes on rows"),
+    "reading": ("note on reading", "notes on reading"),
+}
+"""How groups of notes are called, one and several, in the order in which they are shown."""
+
+
+@dataclass(frozen=True)
+class Note:
+    """A sentence on a table.
+
+    Examples
+    --------
+    >>> note = Note("empty", "'tax' is empty at the target", column="tax", done="dropped")
+    >>> note.group, note.warning
+    ('dropped', True)
+    """
+
+    kind: NoteKind
+    text: str
+    column: str = ""  # "": it is about rows
+    share: float = 0.0  # of the rows that it is about
+    done: Done = ""  # to the column
+
+    @property
+    def group(self) -> str:
+        """The group of `GROUPS` that it is shown in."""
+        if self.done == DROPPED:
+            return DROPPED
+        return self.kind if self.kind in GROUPS else "check"
+
+    @property
+    def warning(self) -> bool:
+        """Whether it says what a careful person would look into."""
+        if self.kind == "repeats":
+            return self.share >= MANY
+        harmless = self.kind in ("id", "unvaried")  # once it is dropped
+        return self.group in (DROPPED, "determines") and not harmless
+
+    def as_json(self) -> dict[str, Any]:
+        """Give plain values."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, at: str, values: Any) -> Self:
+        """Undo `as_json`, checking every value; a text is a note of older models."""
+        if isinstance(values, str):
+            return cls("rows", values)
+        check_record(at, values, {"kind": str, "text": str, "column": str, "share": float})
+        one_of(f"{at}.kind", values["kind"], NoteKind, error=DataError)
+        one_of(f"{at}.done", values.get("done"), Done, error=DataError)
+        return cls(**{name: values[name] for name in cls.__dataclass_fields__})
+
+
+def grouped(notes: Iterable[Note]) -> dict[str, list[Note]]:
+    """Sort notes by group, in the order of `GROUPS`."""
+    found = [*notes]
+    groups = {name: [note for note in found if note.group == name] for name in GROUPS}
+    return {name: own for name, own in groups.items() if own}
+
+
+def heading(group: str, notes: list[Note]) -> str:
+    """Count the notes of a group: "2 columns dropped".
+
+    Examples
+    --------
+    >>> heading("dropped", [Note("id", "'nr' numbers its rows", "nr", done="dropped")])
+    '1 column dropped'
+    """
+    return f"{len(notes):,} {GROUPS[group][len(notes) > 1]}"
+
+
+def overview(notes: Iterable[Note]) -> str:
+    """Count all notes in one line: "3 notes: 2 columns dropped, 1 note on rows"."""
+    groups = grouped(notes)
+    total = sum(map(len, groups.values()))
+    parts = ", ".join(heading(name, own) for name, own in groups.items())
+    return f"{counted(total, 'note')}: {parts}" if total else ""
+
+
+def warning_line(group: str, notes: list[Note]) -> str:
+    """Sum a group up in a sentence that names its columns, or quotes it if it is about rows."""
+    if len(notes) == 1 or not notes[0].column:
+        return "; ".join(note.text for note in notes)
+    return f"{heading(group, notes)}: {listed((note.column for note in notes), 5, 40)}"

@@ -1,0 +1,291 @@
+"""Find the columns that can be used at the targets, before anything is trained on them."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vntransfer.display import listed
+from vntransfer.errors import DataError
+from vntransfer.repeats import Keys, row_keys
+from vntransfer.tables.at_target import Finding, check_target, with_parts
+from vntransfer.tables.columns import Column
+from vntransfer.tables.determines import NEARLY, held_out_ratio, sample
+from vntransfer.tables.encoder import TableEncoder
+from vntransfer.tables.identifiers import UNIQUE, identifier, may_identify
+from vntransfer.tables.notes import Note
+from vntransfer.tables.schema import FEW, Field, TooManyTextsError
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.intp]
+Cells = Mapping[str, Column]
+
+HELPS = 0.9
+"""r(c) of an id below which it is kept: it predicts held-out sources."""
+
+UNLESS = "Unless it is known before the response, the expected error is too low: remove it with"
+
+EMPTIER = 0.05
+"""Share of cells that a column which determines the response may lack at a target."""
+
+
+@dataclass(frozen=True, eq=False)
+class Labeled:
+    """The rows of sources: cells, responses and places; their numbers in the file."""
+
+    cells: Cells
+    y: Floats
+    places: NDArray[Any]
+    rows: Sequence[int | str]
+    called: str = "labeled rows"
+
+
+@dataclass(frozen=True, eq=False)
+class Usable:
+    """The encoder of the columns that can be used, the encoded sources, and what was found."""
+
+    encoder: TableEncoder
+    X: Floats
+    notes: tuple[Note, ...]
+
+
+def fit_usable(
+    labeled: Labeled,
+    targets: Mapping[str, Cells],
+    *,
+    wanted: Sequence[str] = (),
+    category: Sequence[str] = (),
+) -> Usable:
+    """Fit an encoder to the columns of the sources that can be used at every target.
+
+    A column that cannot be used at one of the targets is dropped for all. One that is ``wanted``
+    by name stays, with a note, but if it is empty at a target that is an error. ``category`` names
+    columns that hold categories whatever they look like.
+
+    Examples
+    --------
+    >>> n = np.arange(40.0)
+    >>> cells = {"size": Column("number", n % 7), "tax": Column("number", 2 * n % 9)}
+    >>> new = {"size": Column("number", n[:5]), "tax": Column("number", np.full(5, np.nan))}
+    >>> labeled = Labeled(cells, n, np.repeat(["A", "B"], 20), range(2, 42))
+    >>> found = fit_usable(labeled, {"C": new})
+    >>> found.encoder.needed, found.notes[0].text
+    (['size'], "'tax' is dropped: empty in all 5 rows at target 'C'")
+    """
+    check = _Check(labeled, targets, wanted, category)
+    check.at_targets()
+    check.identifiers()
+    check.determining()
+    return Usable(check.encoder, check.X, tuple(check.notes))
+
+
+class _Check:
+    """The columns that are left, and what was found so far."""
+
+    def __init__(
+        self,
+        labeled: Labeled,
+        targets: Mapping[str, Cells],
+        wanted: Sequence[str],
+        category: Sequence[str],
+    ) -> None:
+        self.targets, self.wanted, self.y = targets, wanted, labeled.y
+        self.named = {*wanted, *category}
+        self.places = np.unique(labeled.places.astype(str), return_inverse=True)[1]
+        self.notes: list[Note] = []
+        reasons = self._empty(labeled)
+        self.encoder = _fit(labeled, reasons, wanted, category)
+        for own in self.encoder.fields:
+            if own.kind == "left out" and own.name not in reasons:
+                same = np.ptp(labeled.cells[own.name].comparable()) == 0
+                self._dropped(own.name, "unvaried" if same else "id", own.note, 1.0)
+        self.X = self.encoder.encode(labeled.cells, labeled.rows).X
+        self.looked = sample(self.places)
+
+    def _empty(self, labeled: Labeled) -> dict[str, str]:
+        """Columns that are empty at the sources or at a target, which need no reading."""
+        reasons = {}
+        for name, column in labeled.cells.items():
+            if name not in self.wanted and bool(column.without_marks().empty().all()):
+                reasons[name] = f"empty in all {len(column):,} {labeled.called}"
+            at = [t for t, own in self.targets.items() if bool(own[name].empty().all())]
+            if at and name in self.wanted:
+                raise DataError(
+                    f"features: column {name!r} is empty in all rows of target {listed(at)}; fill "
+                    f"it there, or leave it out of --features (features=)"
+                )
+            if at and name not in reasons:
+                n = len(self.targets[at[0]][name])
+                reasons[name] = f"empty in all {n:,} rows {_at(at)}"
+        for name, why in reasons.items():
+            self._dropped(name, "empty", why, 1.0)
+        return reasons
+
+    def _dropped(self, name: str, kind: Any, why: str, share: float) -> None:
+        self.notes = [note for note in self.notes if note.column != name]
+        text = f"{name!r} is dropped: {why}"
+        self.notes.append(Note(kind, text, name, share, "dropped"))
+
+    def _kept(self, name: str, kind: Any, why: str, share: float) -> None:
+        self.notes.append(Note(kind, f"{name!r} is kept: {why}", name, share, "kept"))
+
+    def _leave_out(self, reasons: Mapping[str, str], parts: Mapping[str, Field]) -> None:
+        """Drop columns, and parts of dates, from the encoder and the matrix."""
+        if not reasons and not parts:
+            return
+        fields = tuple(parts.get(own.name, own) for own in self.encoder.fields)
+        made = TableEncoder(fields).without(reasons)
+        keep = [
+            name in new.outputs()
+            for old, new in zip(self.encoder.fields, made.fields, strict=True)
+            for name in old.outputs()
+        ]
+        self.X, self.encoder = self.X[:, keep], made
+
+    def _fields(self) -> Iterator[tuple[Field, slice]]:
+        """Give the columns that are used, and where they are in the matrix."""
+        at = 0
+        for own in self.encoder.fields:
+            first, at = at, at + len(own.outputs())
+            if at > first:
+                yield own, slice(first, at)
+
+    def _values(self, own: Field, at: slice, rows: Any = slice(None)) -> Floats:
+        """Values of a column at rows of the sources, NaN where empty; codes of categories."""
+        block = self.X[rows, at]
+        if own.kind == "category":
+            values = block @ np.arange(1.0, block.shape[1] + 1)
+        elif own.kind == "date" and "years" not in own.parts:
+            return np.full(len(block), np.nan)
+        elif own.low == own.high:  # the only column says where cells are empty
+            values = np.full(len(block), own.low)
+        else:
+            values = block[:, 0] * (365.2425 if own.kind == "date" else 1)
+        return np.where(block[:, -1] == 1, np.nan, values) if own.missing else values
+
+    def at_targets(self) -> None:
+        """Drop what cannot be used at a target."""
+        reasons, parts = dict[str, str](), dict[str, Field]()
+        for own, at in self._fields():
+            at_sources, found = self._values(own, at), list[Finding]()
+            for target, cells in self.targets.items():
+                there = _at([target])
+                finding = check_target(own, cells[own.name], at_sources, self.places, there)
+                found += [finding] if finding else []
+            if not found:
+                continue
+            worst = max(found, key=lambda finding: (finding.drop, finding.parts is not None))
+            why = worst.why
+            each = [finding.parts for finding in found if finding.parts is not None]
+            left = tuple(part for part in own.parts if all(part in one for one in each))
+            drop = worst.drop or (bool(each) and not left)
+            if drop and own.name not in self.wanted:
+                reasons[own.name] = why
+                self._dropped(own.name, worst.kind, why, worst.share)
+                continue
+            if worst.kind == "empty":
+                raise DataError(
+                    f"features: column {own.name!r} is {why}; fill it there, or leave it out of "
+                    f"--features (features=)"
+                )
+            if each and own.name not in self.wanted:
+                parts[own.name] = with_parts(own, left, why)
+            self._kept(own.name, worst.kind, why, worst.share)
+        self._leave_out(reasons, parts)
+
+    def identifiers(self) -> None:
+        """Drop ids and row numbers: first those of single rows, then those of repeated ones."""
+        self._numbered(np.arange(len(self.y), dtype=np.uint64))
+        if len(np.unique(rows := row_keys(self.X, self.y))) < len(rows):
+            self._numbered(rows)
+            reasons, different = dict[str, str](), len(np.unique(rows))
+            for own, _ in self._fields():
+                n = len(own.categories) + len(own.others)
+                if n > FEW and n >= UNIQUE * different and own.name not in self.named:
+                    reasons[own.name] = f"{n} different texts in {different} different rows: an id"
+                    self._dropped(own.name, "id", reasons[own.name], 1.0)
+            self._leave_out(reasons, {})
+
+    def _numbered(self, rows: Keys) -> None:
+        """Drop numbers that are different for nearly all different rows, given by their keys."""
+        reasons, named = dict[str, str](), {note.column for note in self.notes if note.kind == "id"}
+        for own, at in self._fields():
+            if own.kind != "number" or own.missing or own.name in named:
+                continue
+            some = self._values(own, at, self.looked)
+            if not may_identify(some):
+                continue
+            found = identifier(own.name, self._values(own, at), self.places, rows)
+            if found is None:
+                continue
+            ratio = held_out_ratio(some, *self._responses(), rough=np.inf)
+            helps = not found.row_number and ratio < HELPS
+            if not found.sure and helps:
+                continue
+            if own.name in self.wanted or helps or not found.sure:
+                end = " and predicts held-out sources" if helps else ""
+                why = f"it may be an id ({found.why}){end}; --drop removes it"
+                self._kept(own.name, "id", why, 1.0)
+                continue
+            what = "a row number" if found.row_number else "an id"
+            reasons[own.name] = f"{what} ({found.why}); name it in --features to use it"
+            self._dropped(own.name, "id", reasons[own.name], 1.0)
+        self._leave_out(reasons, {})
+
+    def _responses(self) -> tuple[Floats, Codes]:
+        """Responses and places of the rows that are looked at."""
+        return self.y[self.looked], self.places[self.looked]
+
+    def determining(self) -> None:
+        """Name what nearly determines the response; drop it if a target lacks some of it."""
+        reasons = dict[str, str]()
+        for own, at in self._fields():
+            name, values = own.name, self._values(own, at, self.looked)
+            category = own.kind == "category"
+            if held_out_ratio(values, *self._responses(), category=category) >= NEARLY:
+                continue
+            lack = {
+                target: float(cells[name].without_marks().empty().mean() - np.isnan(values).mean())
+                for target, cells in self.targets.items()
+            }
+            short = [target for target, share in lack.items() if share > EMPTIER]
+            said = "it nearly determines the response on held-out sources"
+            if short and name not in self.wanted:
+                share = max(lack.values())
+                why = f"{said}, and is empty in {share:.0%} of the rows {_at(short)}"
+                reasons[name] = why
+                self._dropped(name, "determines", why, share)
+            else:
+                self._kept(name, "determines", f"{said}. {UNLESS} --drop {name}", 1.0)
+        self._leave_out(reasons, {})
+
+
+def _fit(
+    labeled: Labeled, left_out: Mapping[str, str], wanted: Sequence[str], category: Sequence[str]
+) -> TableEncoder:
+    """Fit an encoder; too many texts in one column are an id if rows are repeated with it."""
+    try:
+        return TableEncoder.fit(
+            labeled.cells,
+            labeled.rows,
+            wanted=wanted,
+            category=category,
+            called=labeled.called,
+            left_out=left_out,
+        )
+    except TooManyTextsError as error:
+        keys = row_keys(*(own.comparable() for own in labeled.cells.values()), labeled.y)
+        different = len(np.unique(keys))
+        if error.texts < UNIQUE * different or different == len(keys):
+            raise
+        why = f"{error.texts} different texts in {different} different rows: an id"
+        left_out = {**left_out, error.column: why}
+    return _fit(labeled, left_out, wanted, category)
+
+
+def _at(targets: Sequence[str]) -> str:
+    return (
+        f"at target{'s' if len(targets) > 1 else ''} {listed(repr(str(name)) for name in targets)}"
+    )
