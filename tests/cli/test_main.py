@@ -66,7 +66,7 @@ def test_without_the_laboratory_one_sentence_says_how_to_install_it(
     install()
     done = CliRunner().invoke(app, command)
     assert done.exit_code == 2
-    assert f"vnt {command[0]}: belongs to the laboratory" in done.stderr
+    assert f"vnt {command[0]}: this command belongs to the laboratory" in done.stderr
     assert "pip install ./lab" in done.stderr
     assert len(done.stderr.splitlines()) == 1
     assert "bench" not in CliRunner().invoke(app, ["--help"]).output
@@ -93,8 +93,10 @@ def test_expected_errors_are_a_sentence_with_exit_code_2(
         raise DataError("data: nothing here; put something there")
 
     monkeypatch.setattr("vntransfer.cli.app", fail)
+    before = signal.getsignal(signal.SIGINT)
     with pytest.raises(SystemExit) as stop:
         main()
+    signal.signal(signal.SIGINT, before)
     assert stop.value.code == 2
     assert capsys.readouterr().err == "vnt: data: nothing here; put something there\n"
 
@@ -120,6 +122,43 @@ def test_signals_unwind_and_become_exit_codes(number: int, code: int, install: A
     finally:
         signal.signal(signal.SIGINT, before)
     assert cleaned
+
+
+def test_ctrl_c_while_python_ends_is_no_traceback() -> None:
+    """Threads are waited for after the command: a signal must not print where."""
+    code = (
+        "import os, signal, sys, threading, time\n"
+        "from vntransfer.cli import app, main\n"
+        "def stop():\n"
+        "    time.sleep(0.5)\n"
+        "    os.kill(os.getpid(), signal.SIGINT)\n"
+        "    time.sleep(0.5)\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "app.command('late')(lambda: threading.Thread(target=stop).start())\n"
+        "sys.argv = ['vnt', 'late']; main()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == -signal.SIGINT
+    assert done.stderr == ""
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGINT"])
+def test_a_signal_is_not_lost_where_no_exception_can_be_raised(name: str) -> None:
+    code = (
+        "import os, signal, time\n"
+        "from vntransfer.cli.common import signals_as_exit_codes\n"
+        "class Held:\n"
+        "    def __del__(self):\n"
+        f"        os.kill(os.getpid(), signal.{name})\n"
+        "        time.sleep(1)\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "with signals_as_exit_codes():\n"
+        "    Held()\n"
+        "    time.sleep(30)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=20)
+    assert done.returncode == 128 + signal.Signals[name]
+    assert done.stderr.splitlines() == [f"vnt: stopped; no incomplete file was left ({name})"]
 
 
 def test_a_defect_of_ours_ends_with_exit_code_1() -> None:

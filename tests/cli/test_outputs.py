@@ -218,5 +218,5 @@ def test_a_command_that_is_stopped_leaves_nothing_half_written(
     assert done.exit_code == code, done.output
     assert list(tmp_path.iterdir()) == []
     assert [line for line in done.stderr.splitlines() if "stopped" in line] == [
-        f"vnt: stopped; no file is half written ({signal.Signals(number).name})"
+        f"vnt: stopped; no incomplete file was left ({signal.Signals(number).name})"
     ]

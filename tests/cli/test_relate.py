@@ -28,7 +28,7 @@ def test_matrix_verdict_ranking_and_page(tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     assert "1 of 1 tested pairs of places are different" in done.output
     assert re.search(r"for Lyon: Oslo \d\.?\d* ≠", done.output)
-    assert "by the features alone: it has no responses" in done.output
+    assert "by the features alone, because it has no responses" in done.output
     text = out.read_text(encoding="utf-8")
     for part in ("What the numbers mean", "All pairs", "Closest sources", "Places and columns"):
         assert part in text

@@ -9,6 +9,7 @@ import pytest
 from helpers.saved import contents, edit
 from helpers.towns import towns, write
 from vntransfer import TableModel, adapt, load
+from vntransfer.display import plus_minus
 from vntransfer.errors import ArgumentError, DataError, DomainError
 from vntransfer.workflows import predict
 from vntransfer.workflows.adapt_page import make_page
@@ -114,22 +115,18 @@ def test_warnings_are_plain() -> None:
     noise = {"town": town, "x": x, "y": np.where(town == "new", np.nan, y)}
     roles: dict[str, Any] = {"domain": "town", "response": "y", "target": "new", "compare": ()}
     told = adapt(noise, method="ridge", **roles).outcomes["new"].warnings
-    assert any("a constant" in sentence for sentence in told)
-    weighted = adapt(noise, method="weighted", **{**roles, "compare": ("boosting",)})
-    told = weighted.outcomes["new"].warnings
-    assert any("plain boosting is the safer choice here" in sentence for sentence in told)
+    assert any("constant" in sentence for sentence in told)
     one = {k: np.asarray(v)[np.isin(town, ["a", "new"])] for k, v in noise.items()}
     alone = adapt(one, method="ridge", **roles)
-    assert "there is one source" in alone.outcomes["new"].warnings[0]
+    assert "needs at least two sources" in alone.outcomes["new"].warnings[0]
     assert np.isnan(alone.predict(one).low).all()
 
 
 def test_auto_compares_what_it_chose_from() -> None:
     chosen = adapt(towns(), **{**QUICK, "method": "auto", "candidates": ["boosting", "ridge"]})
     outcome = chosen.outcomes["new"]
-    assert outcome.shares["ridge"] > 0.9
+    assert outcome.shares["ridge"] > 0.5
     assert set(outcome.errors) == {"auto", "boosting", "ridge", "constant"}
-    assert any(sentence.startswith("no adaptation is used") for sentence in outcome.warnings)
 
 
 def test_saved_models_come_back_whole(model: TableModel, tmp_path: Path) -> None:
@@ -260,7 +257,7 @@ def test_page_shows_and_escapes(tmp_path: Path) -> None:
     text = make_page(found).html()
     assert evil not in text
     assert "&lt;script&gt;alert(1)" in text
-    for part in ("Weights of the sources", "Errors on held-out sources", "Column handling"):
+    for part in ("no source is preferred", "Errors on held-out sources", "Column handling"):
         assert part in text
 
 
@@ -316,9 +313,9 @@ def test_targets_of_adapt(both: TableModel) -> None:
 
 
 def test_a_model_says_what_to_expect(model: TableModel) -> None:
-    mean, _ = model.outcomes["new"].expected()
-    assert repr(model).startswith(f"<TableModel for new: expected error {mean:.2f} ± ")
-    assert repr(model).endswith(" price>")
+    mean, spread = model.outcomes["new"].expected()
+    said = f"<TableModel for new: expected error {plus_minus(mean, spread)} price>"
+    assert repr(model) == said
     first, second, *more = model.summary().splitlines()
     assert first.startswith("Expected error at new: ")
     assert "within ±" in second

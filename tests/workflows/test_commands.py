@@ -109,16 +109,6 @@ def test_gaps_that_were_filled_are_told_by_relate(tmp_path: Path) -> None:
     assert "missing filled with" in " ".join(done.output.split())
 
 
-def test_what_was_not_tried_is_not_said_to_promise_no_gain() -> None:
-    from vntransfer.workflows.target_fit import _warnings
-
-    plain = {"boosting": {"a": 1.0, "b": 1.0}, "auto": {"a": 1.0, "b": 1.0}}
-    errors = {**plain, "constant": {"a": 5.0, "b": 5.0}}
-    assert "were not tried" in _warnings("auto", ["boosting"], errors)[0]
-    tried = {**errors, "align": {"a": 2.0, "b": 2.0}}
-    assert "promised no gain" in _warnings("auto", ["boosting"], tried)[0]
-
-
 def test_what_saving_lacks_is_said_before_training(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

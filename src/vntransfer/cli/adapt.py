@@ -1,5 +1,6 @@
 """``vnt adapt``: train on labeled places for one without labels."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -9,12 +10,12 @@ from vntransfer.cli.common import (
     Domain,
     Drop,
     Features,
-    File,
     Out,
     Overwrite,
     Response,
     Save,
     Seed,
+    Verbose,
     plain_errors,
     progress,
     split,
@@ -29,7 +30,9 @@ if TYPE_CHECKING:
 
 @with_read_options
 def command(
-    file: File,
+    files: Annotated[
+        list[str], typer.Argument(metavar="FILE...", help="csv or parquet files, or patterns.")
+    ],
     domain: Domain,
     response: Response,
     target: Annotated[
@@ -54,7 +57,23 @@ def command(
     compare: Annotated[
         bool, typer.Option("--compare/--no-compare", help="Judge boosting and source-only too.")
     ] = True,
+    transform: Annotated[
+        str, typer.Option(help="Scale of the response: auto, log or none; errors stay in its unit.")
+    ] = "auto",
     seed: Seed = 0,
+    verbose: Verbose = False,
+    engine: Annotated[
+        str | None,
+        typer.Option(
+            "--engine", help="Read in blocks (method closed_form): 'local', or 'dask' for workers."
+        ),
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option("--workers", min=1, help="Processes of --engine dask.")
+    ] = None,
+    scheduler: Annotated[
+        str | None, typer.Option("--scheduler", help="Address of a Dask cluster; default own.")
+    ] = None,
     *,
     read_options: "ReadOptions",
 ) -> None:
@@ -70,79 +89,103 @@ def command(
         from vntransfer.tables.files import expand
         from vntransfer.tables.problem import TableColumns, read_problem
         from vntransfer.workflows.adapt import fit_problem
+        from vntransfer.workflows.adapt_streamed import Streaming, adapt_streamed
+        from vntransfer.workflows.response_transform import check_transform, not_streamed
         from vntransfer.workflows.target_fit import COMPARED, check_method, check_savable
 
         check_method(method)
+        check_transform(transform)
         if out is not None:
-            check_file("out", out, PAGES, expand(file), save, overwrite=overwrite)
+            check_file("out", out, PAGES, expand(files), save, overwrite=overwrite)
         if save is not None:
             check_place(save)
             check_savable(method)
+        columns = TableColumns(domain, response, split(features), drop or (), category or ())
+        screen = common.console()
+        streaming = Streaming(engine, workers, scheduler)  # type: ignore[arg-type]
+        if streaming.applies(files, method):
+            not_streamed(transform)
+            with progress() as moved:
+                model = adapt_streamed(
+                    files,
+                    columns,
+                    target,
+                    use_target_labels=use_target_labels,
+                    options=read_options,
+                    streaming=streaming,
+                    random_state=seed,
+                    progress=moved,
+                )
+            common.print_columns(screen, model.encoder.summary(), ())
+            common.print_notes(screen, model.details, verbose=verbose)
+            _finish(model, save, out, overwrite, screen)
+            return
         problem = read_problem(
-            file,
-            TableColumns(domain, response, split(features), drop or (), category or ()),
+            files,
+            columns,
             targets=target,
             use_target_labels=use_target_labels,
             options=read_options,
         )
-        screen = common.console()
-        found = (f"target: {line}" for line in problem.findings.lines())
-        common.print_columns(screen, problem.encoder.summary(), (*problem.notes, *found))
+        common.print_columns(screen, problem.encoder.summary(), ())
+        common.print_notes(screen, problem.notes, verbose=verbose)
         with progress() as moved:
             model = fit_problem(
                 problem,
                 method=method,
                 compare=COMPARED if compare else (),
+                transform=transform,  # type: ignore[arg-type]  # checked above
                 random_state=seed,
                 progress=moved,
             )
-        if save is not None:
-            model.save(save)
-        if out is not None:
-            model.to_page(out, overwrite=overwrite)
-        for outcome in model.outcomes.values():
-            show(outcome, model, screen)
-        common.print_outputs(screen, save, out)
+        _finish(model, save, out, overwrite, screen)
+
+
+def _finish(
+    model: "TableModel", save: Path | None, out: Path | None, overwrite: bool, screen: Any
+) -> None:
+    """Write what was asked for, and print what came out."""
+    from vntransfer.cli.common import print_outputs
+
+    if save is not None:
+        model.save(save)
+    if out is not None:
+        model.to_page(out, overwrite=overwrite)
+    for outcome in model.outcomes.values():
+        show(outcome, model, screen)
+    print_outputs(screen, save, out)
 
 
 def show(outcome: "TargetOutcome", model: "TableModel", screen: Any) -> None:
-    """Print what came out for one target."""
+    """Print what came out for one target: the answer, what to be careful about, the numbers."""
     from vntransfer.cli.common import table
-    from vntransfer.workflows.target_fit import CONSTANT
 
     screen.print(f"\nTarget {outcome.target}: {outcome.rows} rows, method {outcome.method}")
-    if outcome.reason:
-        screen.print(outcome.reason)
-    weights = sorted(outcome.source_weights.items(), key=lambda pair: -pair[1])
-    rows = []
-    for name, weight in weights:
+    for sentence in outcome.answer(model.names[1]):
+        screen.print(sentence, style=None if sentence.startswith("Expected") else "yellow")
+    if reach := model.reach(outcome.target):
+        screen.print(f"90 % of held-out rows lie within {reach} of their prediction.")
+    screen.print(outcome.labels_used())
+    for sentence in outcome.cautions():
+        screen.print(f"Warning: {sentence}", style="yellow")
+    for sentence in filter(None, (outcome.transform.reason, outcome.reason)):
+        screen.print(sentence)
+    if outcome.evidence.weighting():
+        screen.print(outcome.weights_text())
+    counts, rows = outcome.evidence.counts(), []
+    for name, weight in sorted(outcome.source_weights.items(), key=lambda pair: -pair[1]):
         own = outcome.errors.get(outcome.method, {}).get(name)
-        rows.append((name, f"{weight:.3f}", "-" if own is None else f"{own:.4g}"))
-    head = ("source", "weight", "error when held out")
+        error = ("-", "-") if own is None else (f"{own:.4g}", f"{counts[name]:.0%}")
+        rows.append((name, f"{weight:.3f}", *error))
+    head = ("source", "weight", "error when held out", "counts in expected error")
     screen.print(table("Weights of the sources", head, rows))
     if not outcome.errors:
-        _warn(outcome, screen)
         return
-    first = [outcome.method] + [name for name in (CONSTANT,) if name in outcome.errors]
-    others = sorted(set(outcome.errors) - set(first), key=lambda name: outcome.expected(name)[0])
     lines = []
-    for name in (first[0], *others, *first[1:]):
+    for name in outcome.evidence.ranked():
         mean, spread = outcome.expected(name)
         share = outcome.shares.get(name)
         shown = "-" if share is None else f"{share:.0%}"
         lines.append((name, f"{mean:.4g}", f"{spread:.2g}", shown))
     title = "Mean absolute error on sources that were held out (leave-one-source-out)"
     screen.print(table(title, ("method", "error", "± s.e.", "share"), lines))
-    mean, spread = outcome.expected()
-    half = model.calibrations[outcome.target].half_width(0.9)
-    screen.print(
-        f"Expected error at {outcome.target}: {mean:.4g} ± {spread:.2g} ({model.names[1]}, mean "
-        f"absolute), if it is to the sources what they are to each other. "
-        f"{outcome.labels_used()} 90 % of held-out rows, by weight, lie within ± {half:.4g}."
-    )
-    _warn(outcome, screen)
-
-
-def _warn(outcome: "TargetOutcome", screen: Any) -> None:
-    for sentence in outcome.warnings:
-        screen.print(f"Warning: {sentence}.", style="yellow")

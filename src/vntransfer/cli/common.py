@@ -1,9 +1,10 @@
-"""What commands share: options for people's own tables, errors, progress, summaries."""
+"""Parts shared by commands: options for tables, errors, progress, summaries."""
 
 import inspect
 import os
 import signal
 import sys
+import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -17,6 +18,7 @@ from vntransfer.errors import DataWarning, VnError
 
 if TYPE_CHECKING:
     from vntransfer.progress import Progress
+    from vntransfer.tables.notes import Note
 
 BAD = 2
 """Exit code for anything that the user can fix."""
@@ -25,35 +27,34 @@ FAILED = 3
 """Exit code for cells that failed, and for archived numbers that do not reproduce."""
 
 File = Annotated[
-    Path, typer.Argument(metavar="FILE", help="A csv or parquet file; csv may be packed (.gz).")
+    Path, typer.Argument(metavar="FILE", help="csv or parquet file; csv may be compressed (.gz).")
 ]
-Domain = Annotated[str, typer.Option("--domain", help="Column: where each row comes from.")]
-Response = Annotated[str, typer.Option("--response", help="Column: what is to be predicted.")]
+Domain = Annotated[str, typer.Option("--domain", help="Column that names the place of each row.")]
+Response = Annotated[str, typer.Option("--response", help="Column to predict.")]
 Features = Annotated[
     str | None,
     typer.Option("--features", help="Comma-separated feature columns. Default: all others."),
 ]
-Drop = Annotated[
-    list[str] | None, typer.Option("--drop", help="Leave a column out; may be repeated.")
-]
+Drop = Annotated[list[str] | None, typer.Option("--drop", help="Column to ignore. Repeatable.")]
 Category = Annotated[
     list[str] | None,
-    typer.Option("--category", help="A column of categories, whatever it looks like; repeatable."),
+    typer.Option("--category", help="Column to treat as categories. Repeatable."),
 ]
 
 
 Save = Annotated[
-    Path | None, typer.Option("--save", help="Folder for what was learned, for `vnt predict`.")
+    Path | None, typer.Option("--save", help="Folder for the fitted model, for `vnt predict`.")
 ]
-Out = Annotated[Path | None, typer.Option("--out", "-o", help="Write everything as an HTML page.")]
-Overwrite = Annotated[
-    bool, typer.Option("--overwrite", help="Replace existing files that are not pages of ours.")
+Out = Annotated[Path | None, typer.Option("--out", "-o", help="HTML page for the results.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Overwrite existing files.")]
+Seed = Annotated[
+    int, typer.Option("--seed", min=0, metavar="N", help="Random seed; fixes all results.")
 ]
-Seed = Annotated[int, typer.Option("--seed", min=0, help="Same seed, same numbers.")]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="List all notes on the table.")]
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM, which ends a command as Ctrl-C does."""
+    """SIGTERM, which stops a command like Ctrl-C."""
 
 
 def _terminate(number: int, frame: object) -> None:
@@ -61,10 +62,31 @@ def _terminate(number: int, frame: object) -> None:
     raise Terminated
 
 
+def _send_again(before: Any, lost: Any) -> None:
+    """Send a signal again if its exception was lost where none can be raised, as in ``__del__``."""
+    if not isinstance(lost.exc_value, KeyboardInterrupt):
+        before(lost)
+        return
+    handler: Any = signal.default_int_handler
+    number = signal.SIGINT
+    if isinstance(lost.exc_value, Terminated):
+        handler, number = _terminate, signal.SIGTERM
+        signal.signal(number, handler)
+
+    def send() -> None:
+        if signal.getsignal(number) is handler:  # the command is still at work
+            os.kill(os.getpid(), number)
+
+    timer = threading.Timer(0.05, send)
+    timer.daemon = True
+    timer.start()
+
+
 @contextmanager
-def signals_as_exit_codes(said: str = "stopped; no file is half written") -> Iterator[None]:
-    """Let Ctrl-C and SIGTERM unwind what is open, say so, then exit with 130 or 143."""
-    before = signal.signal(signal.SIGTERM, _terminate)
+def signals_as_exit_codes(said: str = "stopped; no incomplete file was left") -> Iterator[None]:
+    """Let Ctrl-C and SIGTERM clean up, print a message, then exit with 130 or 143."""
+    before, hook = signal.signal(signal.SIGTERM, _terminate), sys.unraisablehook
+    sys.unraisablehook = partial(_send_again, hook)
     try:
         yield
     except KeyboardInterrupt as stop:
@@ -73,19 +95,20 @@ def signals_as_exit_codes(said: str = "stopped; no file is half written") -> Ite
         sys.exit(128 + reason)
     finally:
         signal.signal(signal.SIGTERM, before)
+        sys.unraisablehook = hook
 
 
 @contextmanager
 def plain_errors() -> Iterator[None]:
-    """Say what cannot be done in a sentence and end with code 2; warnings are notes."""
+    """Print an expected error as one sentence and exit with code 2; print warnings as notes."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("ignore")
         warnings.simplefilter("always", DataWarning)
         try:
             yield
-        except BrokenPipeError:  # nobody reads on
+        except BrokenPipeError:  # the reader of a pipe is gone
             raise
-        except (VnError, OSError) as error:  # such as a disk that is full
+        except (VnError, OSError) as error:  # such as a full disk
             typer.echo(f"vnt: {error}", err=True)
             raise typer.Exit(BAD) from None
         finally:
@@ -95,9 +118,9 @@ def plain_errors() -> Iterator[None]:
 
 @contextmanager
 def progress(*, of_bytes: bool = False) -> Iterator["Progress | None"]:
-    """Bars with an estimate of the time left, on stderr: gives the callback that moves them.
+    """Show progress bars with the time left on stderr; give the callback that moves them.
 
-    It is None where nobody watches.
+    The callback is None if stderr is not a terminal.
     """
     from rich.console import Console
     from rich.progress import (
@@ -133,12 +156,12 @@ def progress(*, of_bytes: bool = False) -> Iterator["Progress | None"]:
 
 
 def split(text: str | None) -> list[str] | None:
-    """Names between commas."""
+    """Split a list of comma-separated names."""
     return None if text is None else [name.strip() for name in text.split(",") if name.strip()]
 
 
 def table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]], *, texts: int = 1) -> Any:
-    """Make a table whose first columns are texts, the others numbers; no markup is read."""
+    """Make a table whose first columns are text and the others numbers; markup is not parsed."""
     from rich.table import Table
     from rich.text import Text
 
@@ -151,13 +174,13 @@ def table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]], *, tex
 
 
 LISTED = 40
-"""Columns that are listed; more are counted."""
+"""Largest number of columns that are listed."""
 
 
 def print_columns(
     screen: Any, summary: Sequence[tuple[str, str, str]], notes: Sequence[str]
 ) -> None:
-    """Print what was done to which column (nothing if nothing is given), and notes."""
+    """Print how each column is used (if any are given), and notes."""
     if summary:
         head = ("column", "kind", "treatment")
         screen.print(table("Column handling", head, summary[:LISTED], texts=3))
@@ -167,8 +190,27 @@ def print_columns(
         screen.print(f"note: {note}")
 
 
+SHOWN = 3
+"""Notes of a kind that are printed; more are counted."""
+
+
+def print_notes(screen: Any, notes: "Sequence[Note]", *, verbose: bool = False) -> None:
+    """Print notes by kind, warnings in color; of many of a kind some, unless all are asked for."""
+    from vntransfer.tables.notes import grouped, overview
+
+    groups = grouped(notes)
+    for own in groups.values():
+        for note in own if verbose else own[:SHOWN]:
+            if note.warning:
+                screen.print(f"Warning: {note.text}.", style="yellow")
+            else:
+                screen.print(f"note: {note.text}")
+    if not verbose and any(len(own) > SHOWN for own in groups.values()):
+        screen.print(f"{overview(notes)}; --verbose lists all")
+
+
 def print_outputs(screen: Any, folder: Path | None, page: Path | None) -> None:
-    """Print where a model is, and what it is for, and where its page is."""
+    """Print where the model and its page are, and how to use the model."""
     if folder is not None:
         screen.print(f"\nsaved; predict with: vnt predict {folder} FILE --out predictions.csv")
     if page is not None:
@@ -176,7 +218,7 @@ def print_outputs(screen: Any, folder: Path | None, page: Path | None) -> None:
 
 
 class _Lasting:
-    """Standard output that may lose its reader (``| head``): the work goes on, unseen."""
+    """Standard output that may lose its reader (``| head``); the command then continues."""
 
     def __init__(self, file: Any) -> None:
         self.file = file
@@ -203,7 +245,7 @@ class _Lasting:
 
 
 def console() -> Any:
-    """Make a console for results; a pipe gets lines that are not broken."""
+    """Make a console for results; lines are not wrapped in a pipe."""
     from rich.console import Console
 
     file: Any = _Lasting(sys.stdout)
@@ -215,15 +257,15 @@ def console() -> Any:
 _OPTIONS: dict[str, tuple[Any, Any]] = {
     "delimiter": (
         str | None,
-        typer.Option(help="Between the cells of a csv file; 'tab' too. Default: detected."),
+        typer.Option(help="Delimiter of a csv file, or 'tab'. Default: detected."),
     ),
     "decimal": (
         str | None,
-        typer.Option(help="Decimal mark, '.' or ','. Default: ',' only if nothing else fits."),
+        typer.Option(help="Decimal mark, '.' or ','. Default: '.', or ',' if only that fits."),
     ),
     "thousands": (
         str | None,
-        typer.Option(help="Mark between groups of three digits, such as ',' or ' '."),
+        typer.Option(help="Thousands separator, such as ',' or ' '."),
     ),
     "encoding": (
         str | None,
@@ -233,18 +275,18 @@ _OPTIONS: dict[str, tuple[Any, Any]] = {
         bool | None,
         typer.Option(
             "--day-first/--month-first",
-            help="Read 01/02/2020 as February 1, or as January 2. Default: by the other dates.",
+            help="Read 01/02/2020 as February 1 or as January 2. Default: inferred.",
         ),
     ),
     "unit": (
         list[str] | None,
-        typer.Option(help="A sign beside numbers that is ignored, such as € or %; repeatable."),
+        typer.Option(help="Unit next to numbers to ignore, such as € or %. Repeatable."),
     ),
 }
 
 
 def with_read_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the options to a command, which gets them as ``read_options``."""
+    """Add the options for reading files to a command, which gets them as ``read_options``."""
 
     @wraps(command)
     def wrapped(**given: Any) -> None:

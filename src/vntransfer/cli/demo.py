@@ -1,11 +1,11 @@
-"""``vnt demo``: the main job on the embedded table, in less than a minute of computing."""
+"""``vnt demo``: all commands on the embedded table, in less than a minute of computing."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vntransfer.cli.common import Overwrite, console, plain_errors, progress
+from vntransfer.cli.common import Overwrite, Seed, console, plain_errors, progress
 
 if TYPE_CHECKING:
     from vntransfer.pages import Page
@@ -20,13 +20,14 @@ def command(
         "vnt-demo"
     ),
     overwrite: Overwrite = False,
-    seed: Annotated[int, typer.Option(min=0, help="Same seed, same numbers.")] = 0,
+    seed: Seed = 0,
 ) -> None:
     """Relate, adapt, predict and learn on an embedded table of houses in seven towns.
 
-    Six towns have prices, Saltby has none. Which towns behave alike? What do houses in Saltby cost,
-    and how far off is that? How much does a network keep that learns the towns one by one? The
-    withheld prices are embedded too, so the expected error stands beside the actual one.
+    Six towns have prices, Saltby has none. Which towns behave alike? What do
+    houses in Saltby cost, and how accurate is the answer? How much does a
+    network forget that learns one town after another? The withheld prices are
+    embedded as well, so the demo shows expected and actual error.
     """
     with plain_errors():
         from vntransfer.storage.places import PAGES, TABLES, check_file, check_place

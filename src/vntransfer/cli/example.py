@@ -1,4 +1,4 @@
-"""``vnt example``: a copy of the small table that comes with the package."""
+"""``vnt example``: copy the example table of the package."""
 
 from pathlib import Path
 from typing import Annotated
@@ -9,15 +9,15 @@ from vntransfer.cli.common import Overwrite, plain_errors
 
 
 def command(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="Where to copy it.")] = Path(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="File to write.")] = Path(
         "houses.csv"
     ),
     answers: Annotated[
-        bool, typer.Option("--answers", help="Saltby's rows with the prices that were withheld.")
+        bool, typer.Option("--answers", help="Copy Saltby's rows with the withheld prices instead.")
     ] = False,
     overwrite: Overwrite = False,
 ) -> None:
-    """Copy a small table to try things on: invented houses in seven towns, one without prices."""
+    """Copy the example table: invented houses in seven towns, one without prices."""
     from vntransfer.storage.files import atomic_write
     from vntransfer.storage.places import check_file
     from vntransfer.tables.example import example_table

@@ -1,5 +1,6 @@
 """``vnt learn``: learn the tasks of a table one after another."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -11,7 +12,6 @@ from vntransfer.cli.common import (
     File,
     Out,
     Overwrite,
-    Response,
     Save,
     Seed,
     plain_errors,
@@ -28,11 +28,19 @@ if TYPE_CHECKING:
 @with_read_options
 def command(
     file: File,
-    task: Annotated[str, typer.Option("--task", help="Column: which task a row is of.")],
-    response: Response,
+    task: Annotated[
+        str | None, typer.Option("--task", help="Column: which task a row is of.")
+    ] = None,
+    response: Annotated[
+        str | None, typer.Option("--response", help="Column: what is to be predicted.")
+    ] = None,
     method: Annotated[
-        str, typer.Option(help="covp, sgd, ewc, si, gpm, er, derpp, rsp, ...: see the docs.")
-    ] = "covp",
+        str,
+        typer.Option(
+            help="auto (closed_form or covp, whichever is better on held-out rows), closed_form, "
+            "closed_form_covp, covp, sgd, ewc, si, gpm, er, derpp, rsp, ...: see the docs."
+        ),
+    ] = "auto",
     compare: Annotated[
         str, typer.Option(help="Methods to learn with beside it, by commas; '' for none.")
     ] = "sgd",
@@ -47,6 +55,14 @@ def command(
     features: Features = None,
     drop: Drop = None,
     category: Category = None,
+    update: Annotated[
+        Path | None,
+        typer.Option(
+            "--update",
+            metavar="MODEL",
+            help="Add the rows of FILE to a saved model, which is replaced (or --save elsewhere).",
+        ),
+    ] = None,
     save: Save = None,
     out: Out = None,
     overwrite: Overwrite = False,
@@ -58,6 +74,12 @@ def command(
     from vntransfer.cli import common
 
     with plain_errors():
+        if update is not None:
+            given: dict[str, Any] = {"task": task, "response": response, "features": features}
+            given |= {"drop": drop, "category": category, "out": out}
+            steps = {"epochs": epochs, "lr": lr, "batch_size": batch_size}
+            _update(file, update, save, given, steps, read_options)
+            return
         from vntransfer.storage.places import PAGES, check_file, check_place
         from vntransfer.tables.files import expand
         from vntransfer.tables.problem import TableColumns
@@ -67,6 +89,7 @@ def command(
         names = dict.fromkeys((method, *(split(compare) or ())))
         for name in names:
             check_options(name, kind, order, held_out)
+        task, response = _named("task", task), _named("response", response)
         if out is not None:
             check_file("out", out, PAGES, expand(file), save, overwrite=overwrite)
         if save is not None:
@@ -76,7 +99,7 @@ def command(
         models: dict[str, ContinualModel] = {}
         with progress() as report:
             for name in names:
-                models[name] = learn_tasks(
+                model = learn_tasks(
                     frame,
                     task=task,
                     response=response,
@@ -92,15 +115,62 @@ def command(
                     random_state=seed,
                     progress=report,
                 )
-        own = models[method]
+                models.setdefault(model.method, model)
+        own = next(iter(models.values()))
         if save is not None:
             own.save(save)
         if out is not None:
-            make_page(models, method).write(out, overwrite=overwrite)
+            make_page(models, own.method).write(out, overwrite=overwrite)
         screen = common.console()
         common.print_columns(screen, own.encoder.summary(), own.notes)
-        show(models, method, screen)
+        show(models, own.method, screen)
         common.print_outputs(screen, save, out)
+
+
+def _named(what: str, column: str | None) -> str:
+    """Give the name of a column that only an update may leave out."""
+    from vntransfer.errors import ArgumentError
+
+    if column is None:
+        raise ArgumentError(f"{what}: no column named; give --{what} COLUMN")
+    return column
+
+
+def _update(
+    file: Path,
+    folder: Path,
+    save: Path | None,
+    given: "dict[str, Any]",
+    steps: "dict[str, Any]",
+    read_options: "ReadOptions",
+) -> None:
+    """Add rows to a saved model, and say what it was worth on them before."""
+    from vntransfer.cli import common
+    from vntransfer.errors import ArgumentError
+    from vntransfer.storage.places import check_place
+    from vntransfer.workflows.continual_model import ContinualModel
+    from vntransfer.workflows.learn_update import update_tasks
+    from vntransfer.workflows.load import load
+
+    for name, value in given.items():
+        if value:
+            raise ArgumentError(
+                f"{name}: got {str(value)!r} with --update, but the model has columns of its own "
+                f"and no page; leave --{name} out"
+            )
+    if save is not None:
+        check_place(save)
+    model = load(folder)
+    if not isinstance(model, ContinualModel):
+        raise ArgumentError(
+            f"update: {folder} holds a {type(model).__name__}; name a folder that "
+            f"`vnt learn --save` wrote"
+        )
+    updated = update_tasks(model, file, read_options=read_options, **steps)
+    updated.save(folder if save is None else save)
+    screen = common.console()
+    common.print_columns(screen, (), updated.notes[len(model.notes) :])
+    common.print_outputs(screen, folder if save is None else save, None)
 
 
 def show(models: "dict[str, ContinualModel]", method: str, screen: Any) -> None:

@@ -1,4 +1,4 @@
-"""Commands that other distributions add to ``vnt``, by the entry-point group below."""
+"""Commands that other distributions add to ``vnt`` through the entry-point group below."""
 
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
@@ -19,12 +19,12 @@ class PluginGroup(TyperGroup):
     """The commands of the library, then those of installed plug-ins, loaded on first use."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """Name our own commands first, in the order of the file."""
+        """List the commands of the library first, in the order of the file."""
         own = list(self.commands)
         return own + sorted(name for name in _installed() if name not in own)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Give a command of ours, or load that of a plug-in."""
+        """Return a command of the library, or load one of a plug-in."""
         own = super().get_command(ctx, cmd_name)
         if own is not None:
             return own
@@ -34,13 +34,13 @@ class PluginGroup(TyperGroup):
         if cmd_name in LABORATORY:
             return _refusal(
                 cmd_name,
-                f"vnt {cmd_name}: belongs to the laboratory, which is not installed. Run "
-                f"`pip install ./lab` in the repository of vntransfer.",
+                f"vnt {cmd_name}: this command belongs to the laboratory, which is not installed. "
+                f"Run `pip install ./lab` in the repository of vntransfer.",
             )
         return None
 
     def invoke(self, ctx: Any) -> Any:
-        """Run a command; signals unwind what is open and become exit codes."""
+        """Run a command; signals trigger the clean-up and become exit codes."""
         with signals_as_exit_codes():
             return super().invoke(ctx)
 
@@ -50,20 +50,20 @@ def _installed() -> dict[str, EntryPoint]:
 
 
 def _load(entry: EntryPoint) -> Any:
-    """Load a plug-in; one that cannot be loaded must not take the other commands down."""
+    """Load a plug-in; if it fails, the other commands must still work."""
     try:
         loaded = entry.load()
     except Exception as error:
         return _refusal(
             entry.name,
-            f"vnt {entry.name}: {entry.value} cannot be loaded ({error!r}). Reinstall the package "
-            f"that provides it.",
+            f"vnt {entry.name}: cannot load {entry.value} ({error!r}). Reinstall the package that "
+            f"provides it.",
         )
     return _command(entry.name, loaded)
 
 
 def _command(name: str, loaded: Any, **options: Any) -> Any:
-    """Make a command of a Typer app, or of a function."""
+    """Make a command from a Typer app or a function."""
     if not isinstance(loaded, typer.Typer):
         function, loaded = loaded, typer.Typer(add_completion=False)
         loaded.command(name, **options)(function)
@@ -73,7 +73,7 @@ def _command(name: str, loaded: Any, **options: Any) -> Any:
 
 
 def _refusal(name: str, sentence: str) -> Any:
-    """Make a command that prints one sentence, whatever it is given."""
+    """Make a command that prints one sentence, whatever its arguments."""
 
     def refuse() -> None:
         typer.echo(sentence, err=True)

@@ -17,32 +17,32 @@ _ENDING = re.compile(r"\.(csv|parquet|pq)(\.(gz|bz2|zst))?$", re.IGNORECASE)
 @with_read_options
 def command(
     folder: Annotated[
-        Path, typer.Argument(metavar="DIR", help="Saved by `vnt adapt` or `vnt learn`.")
+        Path, typer.Argument(metavar="DIR", help="Model saved by `vnt adapt` or `vnt learn`.")
     ],
     file: File,
     out: Annotated[
         Path | None,
         typer.Option(
-            help="Ends in .csv or .parquet; default: FILE without its ending, .predicted.csv."
+            help="Output file, .csv or .parquet. Default: FILE with the ending .predicted.csv."
         ),
     ] = None,
     target: Annotated[
         list[str] | None,
-        typer.Option(help="Target of the rows; may be repeated: the column of places decides."),
+        typer.Option(help="Target of all rows; if repeated, the targets that rows may belong to."),
     ] = None,
-    level: Annotated[float, typer.Option(help="Of the prediction intervals.")] = 0.9,
+    level: Annotated[float, typer.Option(help="Level of the prediction intervals.")] = 0.9,
     only: Annotated[
-        bool, typer.Option("--only", help="Leave the columns of FILE out, but for the place.")
+        bool, typer.Option("--only", help="Write only the place and the predictions.")
     ] = False,
     escape_formulas: Annotated[
         bool,
-        typer.Option("--escape-formulas", help="Make texts such as =1+1 harmless in spreadsheets."),
+        typer.Option("--escape-formulas", help="Make text such as =1+1 harmless in spreadsheets."),
     ] = False,
     overwrite: Overwrite = False,
     *,
     read_options: "ReadOptions",
 ) -> None:
-    """Predict the rows of a table, piece by piece; columns are matched by name."""
+    """Predict the rows of a table with a saved model; columns are matched by name."""
     with plain_errors():
         from vntransfer.storage.places import TABLES, check_file
         from vntransfer.tables.files import expand

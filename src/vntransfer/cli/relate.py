@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from vntransfer.tables.options import ReadOptions
 
 WIDE, MAPPED = 12, 40
-"""Places up to which the matrix is printed in full, and as a map."""
+"""Largest number of places for which the matrix is printed in full, and as a map."""
 
 NEAREST, RANKED = 10, 20
-"""Sources that a ranking names, and places that get one unless some are asked for."""
+"""Number of sources in a ranking, and of places that get one by default."""
 
 SHADES = "·░▒▓█"
 _LOW, _HIGH = (70, 130, 180), (230, 85, 40)
@@ -39,44 +39,54 @@ _LOW, _HIGH = (70, 130, 180), (230, 85, 40)
 @with_read_options
 def command(
     files: Annotated[
-        list[str], typer.Argument(metavar="FILE...", help="csv or parquet files, or patterns.")
+        list[str], typer.Argument(metavar="FILE...", help="csv or parquet files or patterns.")
     ],
     domain: Domain,
     response: Annotated[
-        str, typer.Option("--response", help="Column: what depends on the others.")
+        str, typer.Option("--response", help="Column that depends on the features.")
     ],
     features: Features = None,
     drop: Drop = None,
     category: Category = None,
     target: Annotated[
         list[str] | None,
-        typer.Option("--target", help="Rank sources for this place; repeatable; default all."),
+        typer.Option("--target", help="Place to rank the others for. Repeatable. Default: all."),
     ] = None,
     divergence: Annotated[
-        str, typer.Option("--divergence", help="Any of the registry.")
+        str, typer.Option("--divergence", help="Divergence, an id of `DIVERGENCES`.")
     ] = "conditional_von_neumann",
     null: Annotated[
-        str, typer.Option("--null", help="'relation': same dependence; 'joint': same everything.")
+        str,
+        typer.Option(
+            "--null", help="Null hypothesis: same 'relation', or same 'joint' distribution."
+        ),
     ] = "relation",
     resamples: Annotated[
-        int | None, typer.Option("--resamples", min=19, help="Per pair; default: enough.")
+        int | None,
+        typer.Option(
+            "--resamples",
+            min=19,
+            metavar="N",
+            help="Resamples per pair. Default: depends on the number of pairs.",
+        ),
     ] = None,
     out: Out = None,
     overwrite: Overwrite = False,
     seed: Seed = 0,
     engine: Annotated[
-        str, typer.Option("--engine", help="'local', or 'dask' for many files on workers.")
+        str, typer.Option("--engine", help="'local', or 'dask' to read files on workers.")
     ] = "local",
     scheduler: Annotated[
-        str | None, typer.Option("--scheduler", help="Address of a Dask cluster; default own.")
+        str | None,
+        typer.Option("--scheduler", help="Address of a Dask cluster. Default: start one."),
     ] = None,
     *,
     read_options: "ReadOptions",
 ) -> None:
-    """Tell which places behave alike: how response depends on features, pair by pair.
+    """Show which places behave alike: whether they share the relation of response and features.
 
-    The table is read once, in pieces: it may be larger than memory. A place whose response is
-    empty everywhere is compared by its features alone.
+    The table is read in pieces and may be larger than memory. A place without
+    any response is compared by its features alone.
     """
     with plain_errors():
         from vntransfer.storage.places import PAGES, check_file
@@ -112,7 +122,7 @@ def command(
 
 
 def show(found: "Relation", console: Any, targets: Sequence[str]) -> None:
-    """Print the matrix with its verdicts, the rankings (of all, if few) and what else is known."""
+    """Print the matrix with verdicts, the rankings (of all places if there are few) and notes."""
     from rich.text import Text
 
     from vntransfer.relations.explain import verdict
@@ -126,7 +136,7 @@ def show(found: "Relation", console: Any, targets: Sequence[str]) -> None:
         marks = found.p_values[at][:, at] <= LEVEL
         console.print(heat_map(order, found.statistics[at][:, at].tolist(), marks))
     else:
-        console.print(f"{len(order)} places: --out PAGE writes their map")
+        console.print(f"{len(order)} places: use --out PAGE for the map")
     console.print("≠ different   · no significant difference   ? not tested\n")
     for line in verdict(found):
         console.print(Text(line))
@@ -134,7 +144,7 @@ def show(found: "Relation", console: Any, targets: Sequence[str]) -> None:
     for name in targets or found.names[:RANKED]:
         console.print(Text(f"for {name}: {_ranked(found, name)}"))
     if not targets and len(found.names) > RANKED:
-        console.print(f"{len(found.names) - RANKED} more places: --target NAME, or --out PAGE")
+        console.print(f"{len(found.names) - RANKED} more places: use --target NAME or --out PAGE")
     plain = ("number", "left out")
     unusual = any(kind not in plain or "missing" in what for _, kind, what in found.treatment)
     print_columns(console, found.treatment if unusual else (), found.notes)
@@ -166,11 +176,11 @@ def _ranked(found: "Relation", target: str) -> str:
         )
         return " < ".join(shown) + more
     listed = " < ".join(f"{own.name} {own.features_alone:.3g}" for own in near[:NEAREST])
-    return f"{listed}{more}  (by the features alone: it has no responses)"
+    return f"{listed}{more}  (by the features alone, because it has no responses)"
 
 
 def heat_map(names: Sequence[str], values: Any, marks: Any = None) -> Any:
-    """Square heat map, fuller and redder = larger, "≠" where marked; legible without color.
+    """Square heat map: fuller and redder is larger, "≠" marks a pair; readable without color.
 
     Examples
     --------

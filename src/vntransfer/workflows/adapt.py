@@ -1,14 +1,19 @@
 """Train on the labeled places of a table for one, or several, without labels."""
 
-from collections.abc import Sequence
-from typing import Any
+import warnings
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal
 
 from vntransfer.adaptation.candidates import maker
 from vntransfer.checks import Names, instance, texts, whole
 from vntransfer.checks import names as check_names
+from vntransfer.errors import DataWarning
 from vntransfer.progress import Progress, reporter
+from vntransfer.tables.notes import Note, grouped, warning_line
 from vntransfer.tables.options import ReadOptions
 from vntransfer.tables.problem import Problem, TableColumns, read_problem
+from vntransfer.workflows.adapt_streamed import Streaming, adapt_streamed
+from vntransfer.workflows.response_transform import Asked, check_transform, not_streamed
 from vntransfer.workflows.table_model import TableModel
 from vntransfer.workflows.target_fit import COMPARED, check_method, fit_target
 
@@ -26,8 +31,12 @@ def adapt(
     use_target_labels: bool = False,
     candidates: Sequence[str] | None = None,
     compare: Sequence[str] = COMPARED,
+    transform: Asked = "auto",
     random_state: int = 0,
     read_options: ReadOptions | None = None,
+    engine: Literal["local", "dask"] | None = None,
+    workers: int | None = None,
+    scheduler: str | None = None,
     progress: Progress | None = None,
 ) -> TableModel:
     """Train on the labeled places of a table for one, or several, without labels.
@@ -35,7 +44,8 @@ def adapt(
     Parameters
     ----------
     data
-        A csv or parquet file, or a table in memory; see `read_frame`.
+        Csv or parquet files, or a table in memory; see `read_frame`. Files of more than 256 MiB
+        are read in blocks by method "closed_form", so they may be larger than memory.
     domain, response
         Columns that say where a row comes from, and what is to be predicted.
     target
@@ -43,17 +53,27 @@ def adapt(
     method
         "auto" or an id of ``METHODS``.
     features, drop, category
-        See `TableColumns`.
+        See `TableColumns`. Columns that cannot be used at the target are dropped, unless they are
+        named as ``features``; `TableModel.notes` say which ones and why.
     use_target_labels
         Whether labeled rows of the target become one more source.
     candidates
         Of "auto"; None: all.
     compare
         Methods that are judged beside a method other than "auto".
+    transform
+        Scale on which responses are learned: "log", "none", or "auto", which takes the log scale
+        for positive, skewed responses if it predicts held-out sources better. Predictions, errors
+        and intervals are in your units in any case.
     random_state
         Seed.
     read_options
         How the file is written; None: detected.
+    engine
+        Of method "closed_form": read files in blocks whatever their size, here ("local") or on
+        the workers of a cluster ("dask"). Nothing is compared then.
+    workers, scheduler
+        Of "dask": processes on this machine, or the address of a cluster.
     progress
         Called with a description, the number done and the total while models are fitted.
 
@@ -80,22 +100,50 @@ def adapt(
     for option, named in (("candidates", candidates or ()), ("compare", compare)):
         for name in named:
             maker(name, option)
+    check_transform(transform)
     reporter(progress)
+    columns, targets = (
+        TableColumns(domain, response, features, drop, category),
+        check_names("target", target),
+    )
+    streaming = Streaming(engine, workers, scheduler)
+    if streaming.applies(data, method):
+        not_streamed(transform)
+        model = adapt_streamed(
+            data,
+            columns,
+            targets,
+            use_target_labels=use_target_labels,
+            options=read_options,
+            streaming=streaming,
+            random_state=random_state,
+            progress=progress,
+        )
+        _warn(model.details)
+        return model
     problem = read_problem(
         data,
-        TableColumns(domain, response, features, drop, category),
-        targets=check_names("target", target),
+        columns,
+        targets=targets,
         use_target_labels=use_target_labels,
         options=read_options,
     )
+    _warn(problem.notes)
     return fit_problem(
         problem,
         method=method,
         candidates=candidates,
         compare=compare,
+        transform=transform,
         random_state=random_state,
         progress=progress,
     )
+
+
+def _warn(notes: Iterable[Note]) -> None:
+    """Warn of columns that were dropped, or may be leaks, and of repeated rows."""
+    for name, own in grouped(note for note in notes if note.warning).items():
+        warnings.warn(f"{warning_line(name, own)}; see notes", DataWarning, stacklevel=3)
 
 
 def fit_problem(
@@ -104,6 +152,7 @@ def fit_problem(
     method: str = "auto",
     candidates: Sequence[str] | None = None,
     compare: Sequence[str] = COMPARED,
+    transform: Asked = "auto",
     random_state: int = 0,
     progress: Progress | None = None,
 ) -> TableModel:
@@ -115,6 +164,7 @@ def fit_problem(
             method=method,
             candidates=candidates,
             compare=compare,
+            transform=transform,
             random_state=random_state,
             progress=progress,
         )

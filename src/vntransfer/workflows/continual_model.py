@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from vntransfer.checks import Names
+from vntransfer.continual.method_state import MethodState
 from vntransfer.continual.metrics import (
     backward_transfer,
     forgetting_curve,
@@ -17,7 +18,7 @@ from vntransfer.continual.metrics import (
     retained_accuracy,
     summary,
 )
-from vntransfer.continual.networks import dense
+from vntransfer.continual.random_features import JoinedNet, RandomFeatureNet
 from vntransfer.display import counted, data_frame, one_line, rounded, short
 from vntransfer.errors import ArgumentError, DataError
 from vntransfer.storage.folder import Savable
@@ -26,12 +27,13 @@ from vntransfer.tables.columns import Column
 from vntransfer.tables.encoder import TableEncoder
 from vntransfer.tables.frame import read_frame
 from vntransfer.tables.options import DEFAULTS, ReadOptions
+from vntransfer.workflows.continual_networks import make_network
 from vntransfer.workflows.predictions import Answers, later_options, not_finite
 
 Floats = NDArray[np.float64]
 
 ARRAYS = ("center", "scale", "matrix", "initial")
-PLAIN = ("classes", "task", "response", "unit", "names", "method", "notes")
+PLAIN = ("classes", "task", "response", "unit", "names", "method", "notes", "random_state", "added")
 """Attributes that are saved as arrays and as plain values."""
 
 RECORD = {
@@ -41,6 +43,9 @@ RECORD = {
     **dict.fromkeys(("classes", "names", "notes"), list[str]),
 }
 """Types of what is saved."""
+
+LATER = {"features": int, "random_state": int, "added": list[str]}
+"""Types of what older folders do not have."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,6 +75,12 @@ class ContinualModel(Savable):
         Sentences on how the table was read, and on rows that were left out.
     read_options
         How the table was written.
+    method_state
+        What the method keeps to go on learning; None: it cannot.
+    random_state
+        Seed of the network.
+    added
+        Tasks that `update` learned, which the matrix has no rows of.
     """
 
     encoder: TableEncoder
@@ -86,6 +97,9 @@ class ContinualModel(Savable):
     method: str
     notes: tuple[str, ...] = ()
     read_options: ReadOptions = DEFAULTS
+    method_state: MethodState | None = None
+    random_state: int = 0
+    added: tuple[str, ...] = ()
 
     gives: ClassVar = ("predicted",)
     sources: ClassVar[frozenset[str]] = frozenset()
@@ -193,7 +207,7 @@ class ContinualModel(Savable):
         encoded = self.encoder.encode(columns, rows)
         X = scaled(encoded.X, self.center, self.scale)
         with torch.no_grad():
-            output = self.net(torch.from_numpy(X).float()).double().numpy()
+            output = self.net(torch.from_numpy(X).to(_like(self.net))).double().numpy()
         if (bad := ~np.isfinite(output).all(1)).any():
             raise not_finite(rows[int(bad.argmax())])
         if self.classes:
@@ -205,13 +219,17 @@ class ContinualModel(Savable):
     def _saved(self) -> SavedModel:
         arrays = {f"net/{k}": v.contiguous().numpy() for k, v in self.net.state_dict().items()}
         arrays |= {name: np.ascontiguousarray(getattr(self, name)) for name in ARRAYS}
-        layers = [layer for layer in self.net.modules() if isinstance(layer, nn.Linear)]
+        sizes, features = _sizes(self.net)
         record = {
             "schema": self.encoder.as_json(),
             "reading": self.read_options.as_json(),
-            "sizes": [layers[0].in_features, *(layer.out_features for layer in layers)],
+            "sizes": sizes,
+            "features": features,
             **{name: getattr(self, name) for name in PLAIN},
         }
+        if self.method_state is not None:
+            record["state"] = self.method_state.structure
+            arrays |= {f"state{k}": v.numpy() for k, v in self.method_state.tensors.items()}
         return SavedModel(type(self).__name__, record, arrays)
 
     @classmethod
@@ -232,9 +250,19 @@ class ContinualModel(Savable):
             )
         if sizes[-1] != max(1, len(set(record["classes"]))):
             raise DataError(f"record.classes: expected {sizes[-1]} different names")
-        if not {*sizes} <= {size for value in arrays.values() for size in value.shape}:
-            raise DataError(f"record.sizes: {sizes!r:.60} do not fit the arrays")
-        net = dense(record["sizes"], generator=torch.Generator())
+        later = {"features": 0, "random_state": 0, "added": [], **record}  # younger than the rest
+        check_record("record", later, LATER)
+        features, seed = later["features"], later["random_state"]
+        if features < 0 or seed < 0:
+            raise DataError(
+                f"record.features, random_state: expected numbers from 0 on, got {features}, {seed}"
+            )
+        known = {size for value in arrays.values() for size in value.shape}
+        if not {*sizes} <= known or (features and features + sizes[0] not in known):
+            raise DataError(
+                f"record.sizes, features: {sizes!r:.60}, {features} do not fit the arrays"
+            )
+        net = make_network(sizes, features, seed)
         own = {k: torch.from_numpy(v) for k, v in arrays.items() if k.startswith("net/")}
         net.load_state_dict({k.removeprefix("net/"): v for k, v in own.items()})
         mean, spread = map(float, record["unit"])
@@ -243,14 +271,34 @@ class ContinualModel(Savable):
             raise DataError("record.unit, arrays: numbers that are not finite, or scales of 0")
         others: dict[str, Any] = {name: arrays[name] for name in ARRAYS}
         others |= {name: record[name] for name in ("task", "response", "method")}
-        others |= {name: tuple(record[name]) for name in ("classes", "names", "notes")}
+        others |= {name: tuple(later[name]) for name in ("classes", "names", "notes", "added")}
+        if "state" in record:
+            check_record("record.state", record["state"], dict[str, Any])
+            tensors = {k: torch.from_numpy(v) for k, v in arrays.items() if k.startswith("state/")}
+            own = {k.removeprefix("state"): v for k, v in tensors.items()}
+            others["method_state"] = MethodState(record["state"], own)
         return cls(
             encoder=encoder,
             read_options=ReadOptions.from_json(record.get("reading", {})),
             net=net.eval(),
             unit=(mean, spread),
+            random_state=seed,
             **others,
         )
+
+
+def _like(net: nn.Module) -> torch.Tensor:
+    """Give a parameter: outputs are computed in its precision."""
+    return next(net.parameters())
+
+
+def _sizes(net: nn.Module) -> tuple[list[int], int]:
+    """Sizes of a network, and its number of random features; `make_network` makes it again."""
+    if isinstance(net, RandomFeatureNet):
+        return [net.random.width - net.random.features, net.head.out_features], net.random.features
+    layers = [layer for layer in net.modules() if isinstance(layer, nn.Linear)]
+    sizes = [layers[0].in_features, *(layer.out_features for layer in layers)]
+    return sizes, net.random.features if isinstance(net, JoinedNet) else 0
 
 
 def scaled(X: Floats, center: Floats, scale: Floats) -> Floats:

@@ -1,9 +1,9 @@
 """Tasks of a table, learned one after another by one network, and what is kept of them."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
+from contextlib import suppress
 from itertools import chain
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -11,24 +11,32 @@ from numpy.typing import NDArray
 from torch import nn
 
 from vntransfer.checks import fraction, instance, one_of, whole
-from vntransfer.continual import METHODS, Task, accuracy_matrix
+from vntransfer.continual import METHODS, ContinualMethod, Task, accuracy_matrix
+from vntransfer.continual.method_state import MethodState
 from vntransfer.continual.metrics import score
-from vntransfer.continual.networks import dense
+from vntransfer.display import rounded
 from vntransfer.errors import ArgumentError, DataError, DivergedError, DomainError
 from vntransfer.progress import Progress, reporter
-from vntransfer.tables.columns import MISSING, Column, Frame
+from vntransfer.repeats import row_keys, split_rows
+from vntransfer.tables.columns import MISSING
 from vntransfer.tables.encoder import TableEncoder
 from vntransfer.tables.options import ReadOptions
-from vntransfer.tables.problem import TableColumns, read_places, refuse_huge
-from vntransfer.tables.schema import almost_number, remedy
+from vntransfer.tables.problem import TableColumns, read_places
 from vntransfer.workflows.continual_model import ContinualModel as ContinualModel
 from vntransfer.workflows.continual_model import scaled as scaled
+from vntransfer.workflows.continual_networks import make_learner, make_network, sizes_for
+from vntransfer.workflows.task_responses import Kind, kind_of, labeled_rows, natural, read_labels
 
-Kind = Literal["auto", "regression", "classification"]
 Order = Literal["appearance", "sorted"]
 
 LEAST = 8
 """Rows that a task needs."""
+
+CANDIDATES = ("closed_form", "covp")
+"""Methods that "auto" chooses from."""
+
+ROWS = 1000
+"""Rows per step of a method that trains nothing."""
 
 
 def learn_tasks(
@@ -36,7 +44,7 @@ def learn_tasks(
     *,
     task: str,
     response: str,
-    method: str = "covp",
+    method: str = "auto",
     kind: Kind = "auto",
     order: Order = "appearance",
     epochs: int = 1,
@@ -63,7 +71,8 @@ def learn_tasks(
     task, response
         Columns that say which task a row is of, and what is to be learned.
     method
-        An id of ``vntransfer.continual.METHODS``.
+        An id of ``vntransfer.continual.METHODS``; "auto": whichever of `CANDIDATES` scores better
+        at the end on rows held out of the training rows, with a note that says so.
     kind
         "classification" or "regression"; "auto": classes if the response is text or yes and no.
     order
@@ -99,19 +108,20 @@ def learn_tasks(
     instance("task", task, str, "the name of a column")
     asked = TableColumns(task, response, features, drop, category)
     frame, columns = asked.read(data, read_options)
-    kind = _kind(frame.columns[response], kind)
-    frame, notes = _labeled(frame, task, response, kind)
+    kind = kind_of(frame.columns[response], kind)
+    frame, notes = labeled_rows(frame, task, response, kind)
     places = read_places(frame, task)
     names = tuple(dict.fromkeys(places.tolist()))
-    names = names if order == "appearance" else tuple(sorted(names, key=_natural))
+    names = names if order == "appearance" else tuple(sorted(names, key=natural))
     if len(names) < 2:
         raise DomainError(f"task: {frame.name} has one task, {names[0]!r}; at least two are needed")
-    y, classes = _labels(frame, response, kind)
+    y, classes = read_labels(frame, response, kind)
     rng = np.random.default_rng(random_state)
-    parts = [_split(rng, name, np.flatnonzero(places == name), held_out) for name in names]
+    cells = {name: frame.columns[name] for name in columns}
+    keys = row_keys(*(own.comparable() for own in cells.values()), y)
+    parts = [_split(rng, name, np.flatnonzero(places == name), keys, held_out) for name in names]
     train = np.sort(np.concatenate([own for own, _ in parts]))
     numbers = np.asarray(frame.rows)
-    cells = {name: frame.columns[name] for name in columns}
     encoder = TableEncoder.fit(
         {name: own.take(train) for name, own in cells.items()},
         numbers[train].tolist(),
@@ -132,37 +142,21 @@ def learn_tasks(
         if name in MISSING
     )
     target = torch.from_numpy(y).long() if classes else torch.from_numpy((y - unit[0]) / unit[1])
-    inputs = torch.from_numpy(X).float()
-    target = target if classes else target.float()
+    inputs = torch.from_numpy(X)
     tasks = [Task(inputs[a], target[a], inputs[b], target[b]) for a, b in parts]
-    generator = torch.Generator().manual_seed(random_state)
-    net = dense([X.shape[1], *sizes, max(1, len(classes))], generator=generator)
-    initial = np.array([score(net, own) for own in tasks])
-    total = len(tasks)
-    learner = METHODS[method](net)
-    try:
-        matrix = accuracy_matrix(
-            net,
-            tasks,
-            learner,
-            lr=lr,
-            batch_size=batch_size,
-            epochs=epochs,
-            random_state=random_state,
-            callback=lambda i, _: report(f"{method}: tasks", i + 1, total),
-        )
-    except DivergedError:
-        matrix = np.full((total, total), np.nan)
-    learner.close()  # what is saved is the network alone, in plain coordinates
-    if not (np.isfinite(matrix).all() and _finite(net, tasks)):
-        raise DataError(f"lr: training with {method} diverged at {lr:g}; take a smaller one")
+    training = TaskTraining(sizes, max(1, len(classes)), lr, batch_size, epochs, random_state)
+    if method == "auto":
+        method, note = _choose(tasks, parts, training, held_out, report)
+        notes += (note,)
+    done = _learned(method, tasks, training, report)
+    matrix, initial = done.matrix, done.initial
     if not classes:
         matrix, initial = np.sqrt(matrix) * unit[1], np.sqrt(initial) * unit[1]
     return ContinualModel(
         encoder,
         center,
         scale,
-        net.eval(),
+        done.network,
         classes,
         task,
         response,
@@ -173,12 +167,107 @@ def learn_tasks(
         method,
         notes,
         frame.options,
+        done.method_state,
+        random_state,
     )
+
+
+class TaskTraining(NamedTuple):
+    """How networks are made and trained."""
+
+    hidden: list[int]
+    outputs: int
+    lr: float
+    batch_size: int
+    epochs: int
+    random_state: int
+
+
+class LearnedTasks(NamedTuple):
+    """A network that has learned tasks, their scores after each, and before any."""
+
+    network: nn.Module
+    matrix: NDArray[np.float64]
+    initial: NDArray[np.float64]
+    method_state: (
+        MethodState | None
+    )  # None: the method cannot go on from the network as it is saved
+
+
+def _learned(
+    method: str, tasks: Sequence[Task], training: TaskTraining, report: Progress
+) -> LearnedTasks:
+    """Learn tasks by a method."""
+    columns, total = tasks[0].x.shape[1], len(tasks)
+    sizes, features = sizes_for(method, columns, training.hidden, training.outputs)
+    net = make_network(sizes, features, training.random_state)
+    dtype = next(net.parameters()).dtype
+    tasks = [_in_precision(own, dtype) for own in tasks]
+    initial = np.array([score(net, own) for own in tasks])
+    learner = make_learner(method, net)
+    steps = (training.batch_size, training.epochs) if learner.by_gradients else (ROWS, 1)
+    try:
+        matrix = accuracy_matrix(
+            net,
+            tasks,
+            learner,
+            lr=training.lr,
+            batch_size=steps[0],
+            epochs=steps[1],
+            random_state=training.random_state,
+            callback=lambda i, _: report(f"{method}: tasks", i + 1, total),
+        )
+    except DivergedError:
+        matrix = np.full((total, total), np.nan)
+    plain = type(learner).close is ContinualMethod.close
+    method_state = MethodState.of(learner) if plain else None
+    learner.close()  # the network is saved in plain coordinates
+    if not (np.isfinite(matrix).all() and _finite(net, tasks)):
+        raise DataError(
+            f"lr: training with {method} diverged at {training.lr:g}; take a smaller one"
+        )
+    return LearnedTasks(net.eval(), matrix, initial, method_state)
+
+
+def _in_precision(task: Task, dtype: torch.dtype) -> Task:
+    y, y_test = (own.to(dtype) if own.is_floating_point() else own for own in (task.y, task.y_test))
+    return Task(task.x.to(dtype), y, task.x_test.to(dtype), y_test)
+
+
+def _choose(
+    tasks: Sequence[Task],
+    parts: Sequence[tuple[NDArray[np.intp], NDArray[np.intp]]],
+    training: TaskTraining,
+    held_out: float,
+    report: Progress,
+) -> tuple[str, str]:
+    """Choose the method whose scores at the end are best on rows held out of the training rows.
+
+    The rows that the reported scores are of take no part.
+    """
+    inner = []
+    for own, (train, _) in zip(tasks, parts, strict=True):
+        n = min(max(1, round(held_out * len(train))), len(train) - 1)
+        inner.append(Task(own.x[n:], own.y[n:], own.x[:n], own.y[:n]))
+    found: dict[str, float] = {}
+    classes = not tasks[0].y.is_floating_point()
+    for method in CANDIDATES:
+        with suppress(DataError):  # it diverged
+            last = _learned(method, inner, training, report).matrix[-1]
+            found[method] = float(last.mean() if classes else -np.sqrt(last).mean())
+    if not found:
+        raise DataError(f"lr: training diverged at {training.lr:g}; take a smaller one")
+    best = max(found, key=lambda method: found[method])
+    shown = ", ".join(
+        f"{method} {rounded(value if classes else -value)}" for method, value in found.items()
+    )
+    unit = "accuracy" if classes else "error in standard deviations of the response"
+    return best, f"method {best!r}: chosen on rows held out of the training rows ({unit}: {shown})"
 
 
 def check_options(method: str, kind: str, order: str, held_out: float) -> None:
     """Raise unless a method can be run with these options."""
-    one_of("method", method, METHODS)
+    one_of("method", method, ("auto", *METHODS))
     one_of("kind", kind, Kind)
     one_of("order", order, Order)
     if fraction("held_out", held_out) in (0, 1):
@@ -199,79 +288,19 @@ def _finite(net: nn.Module, tasks: Sequence[Task]) -> bool:
     return all(bool(value.isfinite().all()) for value in chain(net.parameters(), outputs))
 
 
-def _natural(name: str) -> tuple[bool, float, str]:
-    """Numbers by size, before texts."""
-    try:
-        return False, float(name), name
-    except ValueError:
-        return True, 0.0, name
-
-
 def _split(
-    rng: np.random.Generator, name: str, rows: NDArray[np.intp], held_out: float
+    rng: np.random.Generator,
+    name: str,
+    rows: NDArray[np.intp],
+    keys: NDArray[np.uint64],
+    held_out: float,
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Rows of a task to learn and to score, equal ones on one side."""
     if len(rows) < LEAST:
         raise DataError(
             f"task {name!r}: {len(rows)} rows, at least {LEAST} are needed; merge it with another"
         )
     mixed = rng.permutation(rows)
     n = min(max(1, round(held_out * len(rows))), len(rows) - 1)
-    return mixed[n:], mixed[:n]
-
-
-def _kind(column: Column, kind: Kind) -> Kind:
-    """Classes or numbers: one bad cell, or a decimal comma, does not make classes of numbers."""
-    if kind != "auto":
-        return kind
-    if column.stored != "text":
-        return "regression" if column.stored == "number" else "classification"
-    marked = column.without_marks()
-    full = ~marked.empty()
-    texts, numbers = marked.texts()[full], marked.numbers()[full]
-    meant = [bool(np.isfinite(x)) or almost_number(t) for x, t in zip(numbers, texts, strict=True)]
-    return "regression" if 2 * sum(meant) >= len(meant) else "classification"
-
-
-def _labeled(frame: Frame, task: str, response: str, kind: Kind) -> tuple[Frame, tuple[str, ...]]:
-    """Keep the rows that have a response, and say which are left out; None may be a class."""
-    column = frame.columns[response]
-    gaps = (column.without_marks() if kind == "regression" else column).empty()
-    if not gaps.any():
-        return frame, frame.notes
-    if gaps.all():
-        raise DataError(f"{frame.name}: column {response!r} is empty in all rows; fill it")
-    places, kept = read_places(frame, task), np.flatnonzero(~gaps)
-    notes = tuple(
-        f"{int(gaps[places == name].sum())} of {int((places == name).sum())} rows of task "
-        f"{name!r} have no response: left out"
-        for name in dict.fromkeys(places[gaps].tolist())
-    )
-    columns = {name: own.take(kept) for name, own in frame.columns.items()}
-    rows = np.asarray(frame.rows)[kept].tolist()
-    return replace(frame, columns=columns, rows=rows), (*frame.notes, *notes)
-
-
-def _labels(frame: Frame, response: str, kind: Kind) -> tuple[NDArray[Any], tuple[str, ...]]:
-    """Responses, and names of classes if they are classes."""
-    column = frame.columns[response]
-    if kind == "regression":
-        values = column.without_marks().numbers()
-        bad = ~np.isfinite(values)
-        if bad.any():
-            i = int(bad.argmax())
-            cell = column.take([i]).texts()[0]
-            raise DataError(
-                f"{frame.name}: row {frame.rows[i]}, column {response!r}: {cell[:40]!r} is not a "
-                f"finite number; {remedy(cell, frame.options)}, or ask for classification"
-            )
-        refuse_huge(frame, response, values)
-        return values, ()
-    texts = column.texts()
-    classes = tuple(sorted(set(texts.tolist()), key=_natural))
-    if not 2 <= len(classes) <= 1000:
-        raise DataError(
-            f"{frame.name}: column {response!r} has {len(classes)} different "
-            f"values; from 2 to 1000 classes can be learned"
-        )
-    place: Mapping[str, int] = {name: i for i, name in enumerate(classes)}
-    return np.array([place[text] for text in texts]), classes
+    scored, learned = split_rows(mixed, keys[mixed], n)
+    return learned, scored

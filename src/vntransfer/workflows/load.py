@@ -4,7 +4,12 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from vntransfer.adaptation import METHODS, WeightedSourceClassifier
+from vntransfer.adaptation import (
+    METHODS,
+    BoostedTrees,
+    ClosedFormClassifier,
+    WeightedSourceClassifier,
+)
 from vntransfer.checks import instance
 from vntransfer.errors import ArgumentError, DataError
 from vntransfer.storage.folder import load_folder, restore
@@ -50,7 +55,8 @@ def load(folder: str | Path, **given: Any) -> Any:
             f"{next(iter(given))}: only for estimators; {folder} holds a {saved.kind}"
         )
     estimators = (entry.estimator for entry in METHODS.values())
-    kinds = {own.__name__: own for own in (*estimators, WeightedSourceClassifier, *OF_TABLES)}
+    others = (BoostedTrees, ClosedFormClassifier, WeightedSourceClassifier)
+    kinds = {own.__name__: own for own in (*estimators, *others, *OF_TABLES)}
     return restore(saved, kinds, given, folder)
 
 

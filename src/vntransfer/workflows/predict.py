@@ -22,6 +22,7 @@ from vntransfer.tables.options import DEFAULTS, ReadOptions
 from vntransfer.workflows.continual_model import ContinualModel
 from vntransfer.workflows.predictions import later_options
 from vntransfer.workflows.table_model import TableModel
+from vntransfer.workflows.task_responses import as_classes
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """With these a spreadsheet takes a cell for a formula."""
@@ -55,7 +56,7 @@ class Written:
         value = found["predicted"]
         self.classes = bool(classes)
         if classes:
-            truth = _as_classes(response.texts(), classes)
+            truth = as_classes(response.texts(), classes)
             known = ~np.isin(truth, [mark for mark in MISSING if mark not in classes])
             gap = np.asarray(truth != value, dtype=np.float64)
         else:
@@ -205,23 +206,6 @@ def _kept_from_training(used: ReadOptions, given: ReadOptions) -> list[str]:
         for name, text in said.items()
         if text is not None and getattr(used, name) is not None and getattr(given, name) is None
     ]
-
-
-def _as_classes(texts: NDArray[Any], classes: Sequence[str]) -> NDArray[Any]:
-    """Write classes as the model does: True is true, and 1.0 is 1."""
-    known = {_plain(name): name for name in classes}
-    written = {
-        text: text if text in classes else known.get(_plain(text), text) for text in set(texts)
-    }
-    return np.array([written[text] for text in texts], dtype=object)
-
-
-def _plain(text: str) -> str:
-    """Write booleans and numbers in one way."""
-    value = Column.of_texts([text]).numbers()[0]
-    if np.isfinite(value):
-        return repr(float(value))
-    return text.lower() if text.lower() in ("true", "false") else text
 
 
 def _free_name(taken: Sequence[str]) -> str:

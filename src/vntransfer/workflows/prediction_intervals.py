@@ -1,18 +1,21 @@
-"""Prediction intervals from sources that were held out, weighted like the sources themselves.
+"""Prediction intervals from sources that were held out, weighted to look like the target.
 
-With e = |y - ŷ| the errors on the rows of source i, predicted without its responses, and w_i the
-learned weight of that source, the half width at level 1 - α is the (1 - α) quantile of
+With e = |y - ŷ| the errors on the rows of source i, predicted without its responses, the half width
+at level 1 - α is the (1 - α) quantile of e over all rows, where a row of source i weighs w_i q(d).
+d is the disagreement there (standard deviation of the predictions of the model and two fast
+learners), and q the ratio of its densities on the target and on held-out sources (weighted
+conformal prediction under a shift of d; Tibshirani et al. 2019): where models disagree errors are
+larger, and that can be seen without responses. w_i does not depend on resemblance to the target: on
+targets of known response that did not help.
 
-    F = Σ_i w_i F_i,    F_i the distribution of e on source i.
-
-If the target were drawn like one more source (and all weights were equal), the interval would cover
-a new row with probability 1 - α up to a term of order 1/(K + 1): with K sources no method can know
-how unusual a further one is beyond that. A target unlike all sources gets no guarantee.
+If the target were drawn like one more source, the interval would cover a new row with probability
+1 - α up to a term of order 1/(K + 1): with K sources no method can know how unusual a further one
+is beyond that. A target unlike all sources gets no guarantee.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Self
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +28,56 @@ Floats = NDArray[np.float64]
 
 KEPT = 2000
 """Errors of a source that are kept at most, evenly spaced quantiles of all."""
+
+BINS, SOFT = 5, 0.1
+"""Bins of the disagreement, and what is added to the shares of both before their ratio is taken."""
+
+UNUSUAL = 0.95
+"""Quantile of the disagreement on held-out rows above which it is unusual."""
+
+
+class Disagreement(NamedTuple):
+    """How far predictions of several models are apart: on held-out sources' rows, on the target's.
+
+    Examples
+    --------
+    >>> held_out = {"a": np.arange(10.0), "b": np.arange(10.0)}
+    >>> near, far = (Disagreement(held_out, x) for x in (np.arange(10.0), np.full(10, 20.0)))
+    >>> near.unusual(), far.unusual()
+    (0.0, 1.0)
+    >>> far.factors()["a"].round(1)
+    array([0.3, 0.3, 0.3, 0.3, 0.3, 0.3, 0.3, 0.3, 3.7, 3.7])
+    """
+
+    held_out: Mapping[str, Floats]
+    target: Floats
+
+    def unusual(self) -> float:
+        """Share of the target's rows where it is larger than on 95 % of held-out rows."""
+        every = np.concatenate([own[np.isfinite(own)] for own in self.held_out.values()])
+        if not len(every) or not len(self.target):
+            return 0.0
+        return float((self.target > np.quantile(every, UNUSUAL)).mean())
+
+    def factors(self) -> dict[str, Floats]:
+        """Ratio of the target's to the held-out density of the disagreement, for held-out rows.
+
+        By five bins of equal numbers of held-out rows, each source counting the same.
+        """
+        every = [own[np.isfinite(own)] for own in self.held_out.values()]
+        pooled = np.concatenate(every)
+        if not len(pooled) or not len(self.target):
+            return {name: np.ones(len(own)) for name, own in self.held_out.items()}
+        cuts = np.unique(np.quantile(pooled, np.arange(1, BINS) / BINS))
+        n = len(cuts) + 1
+        seen = [np.bincount(np.searchsorted(cuts, own), minlength=n) for own in every if len(own)]
+        source = np.mean([own / own.sum() for own in seen], axis=0)
+        here = np.bincount(np.searchsorted(cuts, self.target), minlength=n) / len(self.target)
+        ratio = (here + SOFT) / (source + SOFT)
+        return {
+            name: ratio[np.searchsorted(cuts, np.nan_to_num(own))]
+            for name, own in self.held_out.items()
+        }
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,19 +95,31 @@ class Calibration:
     weights: Floats  # (n,), of sum one
 
     @classmethod
-    def from_errors(cls, errors: Mapping[str, Floats], weights: Mapping[str, float]) -> Self:
+    def from_errors(
+        cls,
+        errors: Mapping[str, Floats],
+        weights: Mapping[str, float],
+        counts: Mapping[str, Floats] | None = None,
+        factors: Mapping[str, Floats] | None = None,
+    ) -> Self:
         """Join the errors of the sources' rows, predicted without their responses.
 
-        The rows of a source share its weight; signs of errors do not matter.
+        The rows of a source share its weight; signs of errors do not matter. ``counts`` say how
+        many rows each error stands for (at most `KEPT` errors, all finite); None: one. ``factors``
+        multiply the weights of single rows (at most `KEPT` errors), see `Disagreement`.
         """
         parts: list[tuple[Floats, Floats]] = []
         for name, own in errors.items():
-            size = np.abs(own[np.isfinite(own)])
+            many = np.ones(len(own)) if counts is None else counts[name].astype(np.float64)
+            factor = np.ones(len(own)) if factors is None else factors[name]
+            fine = np.isfinite(own)
+            size, many, factor = np.abs(own[fine]), many[fine], factor[fine]
             if weights[name] <= 0 or not len(size):
                 continue
-            if len(size) > KEPT:
+            if counts is None and factors is None and len(size) > KEPT:
                 size = np.quantile(size, (np.arange(KEPT) + 0.5) / KEPT)
-            parts.append((size, np.full(len(size), weights[name] / len(size))))
+                many = factor = np.ones(KEPT)
+            parts.append((size, weights[name] * factor * many / many.sum()))
         if not parts:
             raise ArgumentError("errors: none of a source with a weight; nothing to calibrate on")
         size, w = (np.concatenate(own) for own in zip(*parts, strict=True))

@@ -14,30 +14,24 @@ from vntransfer.checks import names as check_names
 from vntransfer.display import listed, one_line, plus_minus, rounded, short
 from vntransfer.errors import DataError, DataWarning, PredictionError
 from vntransfer.storage.folder import Savable
-from vntransfer.storage.record import SavedModel, Score, check_record
+from vntransfer.storage.record import SavedModel, check_record
 from vntransfer.tables.columns import Column
 from vntransfer.tables.encoder import TableEncoder
 from vntransfer.tables.frame import read_frame
+from vntransfer.tables.notes import Note, grouped, warning_line
 from vntransfer.tables.options import DEFAULTS, ReadOptions
 from vntransfer.tables.problem import LABELED
+from vntransfer.workflows.outcome_records import OUTCOME, as_saved_now, outcome_from_record
 from vntransfer.workflows.prediction_intervals import Calibration, check_level
 from vntransfer.workflows.predictions import Answers, later_options, not_finite
 from vntransfer.workflows.predictions import Predictions as Predictions
 from vntransfer.workflows.target_fit import TargetOutcome
 
-OUTCOME = {
-    "rows": int,
-    "shares": dict[str, float],
-    "source_weights": dict[str, float],
-    "errors": dict[str, dict[str, Score]],
-    "warnings": list[str],
-    **dict.fromkeys(("target", "method", "reason"), str),
-}
 RECORD = {
     "names": tuple[str, str],
     "outcomes": [OUTCOME],
     "provenance": dict[str, Any],
-    "notes": list[str],
+    "notes": list[Any],
 }
 """Types of what is saved."""
 
@@ -63,8 +57,8 @@ class TableModel(Savable):
         Target -> errors on held-out sources; absent where none was held out.
     provenance
         Files, versions, seed: plain values.
-    notes
-        Sentences on the rows of the training table, and on how it was read.
+    details
+        Notes on the columns and rows of the training table, and on how it was read.
     read_options
         How the training table was written.
     """
@@ -75,7 +69,7 @@ class TableModel(Savable):
     outcomes: Mapping[str, TargetOutcome]
     calibrations: Mapping[str, Calibration]
     provenance: Mapping[str, Any] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
+    details: tuple[Note, ...] = ()
     read_options: ReadOptions = DEFAULTS
 
     gives: ClassVar = ("predicted", "low", "high")
@@ -85,6 +79,11 @@ class TableModel(Savable):
     def roles(self) -> tuple[str, str]:
         """The columns of place and response."""
         return self.names
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The notes as sentences."""
+        return tuple(note.text for note in self.details)
 
     @property
     def targets(self) -> list[str]:
@@ -192,7 +191,12 @@ class TableModel(Savable):
             half = np.nan
             if name in self.calibrations:
                 half = self.calibrations[name].half_width(level)
-            made[:, own] = value, value - half, value + half
+            scale = self.outcomes[name].transform
+            made[:, own] = (
+                scale.undo(value),
+                scale.shifted(value, -half),
+                scale.shifted(value, half),
+            )
         return Answers(dict(zip(self.gives, made, strict=True)), findings)
 
     def _split(
@@ -233,7 +237,7 @@ class TableModel(Savable):
             "schema": self.encoder.as_json(),
             "outcomes": [asdict(self.outcomes[name]) for name in self.targets],
             "provenance": self.provenance,
-            "notes": self.notes,
+            "notes": [note.as_json() for note in self.details],
             "reading": self.read_options.as_json(),
         }
         parts = {name: model._saved() for name, model in self.estimators.items()}
@@ -243,7 +247,7 @@ class TableModel(Savable):
     def _restored(
         cls, saved: SavedModel, parts: Mapping[str, Any], given: Mapping[str, Any]
     ) -> Self:
-        record, arrays = saved.record, saved.arrays
+        record, arrays = as_saved_now(saved.record), saved.arrays
         check_record("record", record, RECORD)
         encoder, n = TableEncoder.from_json(record["schema"]), len(record["outcomes"])
         for name, part in parts.items():
@@ -257,41 +261,61 @@ class TableModel(Savable):
         for i, own in enumerate(record["outcomes"]):
             known = [arrays.get(f"{what}/{i}", np.zeros(0)) for what in ("errors", "weights")]
             sizes = {value.size if np.isfinite(value).all() else -1 for value in known}
-            if len(sizes) > 1 or min(sizes) < bool(own["errors"]):
+            if len(sizes) > 1 or min(sizes) < bool(own["evidence"]["errors"]):
                 raise DataError(f"arrays: errors/{i}, of held-out sources, are missing or unfit")
         outcomes = zip(parts, record["outcomes"], strict=True)
         return cls(
             encoder,
             tuple(record["names"]),
             parts,
-            {n: TargetOutcome(**{**v, "warnings": tuple(v["warnings"])}) for n, v in outcomes},
+            {name: outcome_from_record(own) for name, own in outcomes},
             {
                 name: Calibration(arrays[f"errors/{i}"], arrays[f"weights/{i}"])
                 for i, name in enumerate(parts)
                 if f"errors/{i}" in arrays
             },
             dict(record["provenance"]),
-            tuple(record["notes"]),
+            tuple(Note.from_json(f"record.notes[{i}]", v) for i, v in enumerate(record["notes"])),
             ReadOptions.from_json(record.get("reading", {})),
         )
 
     def summary(self) -> str:
         """Say in words what to expect: all about a single target, a line about each of several."""
-        texts = [own.summary(unit=self.names[1]) for own in [*self.outcomes.values()][:SHOWN]]
-        if len(self.outcomes) > 1:
-            lines = [text.splitlines()[0] for text in texts]
-            more = len(self.outcomes) - len(lines)
-            return "\n".join([*lines, *([f"{more} more targets: see outcomes."] if more else [])])
-        lines = "".join(texts).splitlines()
-        half = self._half_width(*self.outcomes)
-        if half is not None:
-            said = f"90 % of held-out rows, by weight, lie within ± {rounded(half)}."
-            lines.insert(1, said)
-        return "\n".join(lines)
+        first, *more = self.outcomes.values()
+        if more:
+            lines = self.answers_in_words(SHOWN)
+            left = len(self.outcomes) - len(lines)
+            lines += [f"{left} more targets: see outcomes."] if left else []
+            return "\n".join([*lines, *self._warnings()])
+        lines = first.summary(unit=self.names[1]).splitlines()
+        if reach := self.reach(first.target):
+            at = next((i for i, line in enumerate(lines) if line.startswith("Expected")), 0)
+            lines.insert(at + 1, f"90 % of held-out rows lie within {reach} of their prediction.")
+        return "\n".join([*lines, *self._warnings()])
 
-    def _half_width(self, target: str) -> float | None:
-        """Half width of an interval of 90 %, if there are any."""
-        return self.calibrations[target].half_width(0.9) if target in self.calibrations else None
+    def _warnings(self) -> list[str]:
+        """Lines on columns that were dropped, or may be leaks, and on repeated rows."""
+        return [
+            f"Warning: {short(warning_line(name, own), 400)}."
+            for name, own in grouped(note for note in self.details if note.warning).items()
+        ]
+
+    def answers_in_words(self, most: int) -> list[str]:
+        """Give the answer for each target in a line, that of several with its name."""
+        several = len(self.outcomes) > 1
+        return [
+            f"{short(own.target, 60)}: {text}" if several and len(answer) > 1 else text
+            for own in [*self.outcomes.values()][:most]
+            for answer in [own.answer(self.names[1])]
+            for text in [" ".join(answer)]
+        ]
+
+    def reach(self, target: str, level: float = 0.9) -> str:
+        """Say how far an interval reaches, "± 38" or "a factor of 1.4"; "" if there are none."""
+        if target not in self.calibrations:
+            return ""
+        half = self.calibrations[target].half_width(level)
+        return self.outcomes[target].transform.reach(half)
 
     def __repr__(self) -> str:
         unit = short(self.names[1])
@@ -311,10 +335,8 @@ class TableModel(Savable):
 
         rows = []
         for name, own in self.outcomes.items():
-            half = self._half_width(name)
-            interval = "none" if half is None else f"± {rounded(half)}"
-            error = plus_minus(*own.expected())
-            rows.append((short(name, 60), f"{own.rows:,}", own.method, error, interval))
+            error, reach = plus_minus(*own.expected()), self.reach(name) or "none"
+            rows.append((short(name, 60), f"{own.rows:,}", own.method, error, reach))
         header = ("target", "rows", "method", "mean absolute error", "interval of 90 %")
         lead = f"Predicts {short(self.names[1], 60)} from {len(self.encoder.needed)} columns."
         return fragment([lead], header, rows, len(rows))

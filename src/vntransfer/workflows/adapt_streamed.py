@@ -1,0 +1,348 @@
+"""Learn in closed form from files larger than memory: rows pass by once and leave moments."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vntransfer.adaptation.closed_form import ClosedFormRegressor
+from vntransfer.checks import instance, meant, one_of, whole
+from vntransfer.closed_form import RandomFeatures
+from vntransfer.errors import ArgumentError, DataError, DomainError
+from vntransfer.moments import Moments
+from vntransfer.progress import Progress, reporter
+from vntransfer.tables import Frame, ReadOptions, TableColumns, TableEncoder
+from vntransfer.tables.columns import Column
+from vntransfer.tables.files import expand, open_table
+from vntransfer.tables.frame import joined, read_fixed
+from vntransfer.tables.notes import Note
+from vntransfer.tables.options import checked
+from vntransfer.tables.problem import LABELED, LEAST, read_places, read_responses
+from vntransfer.tables.repeated_rows import repeat_notes
+from vntransfer.tables.usable import Labeled, fit_usable
+from vntransfer.workflows.evidence import CONSTANT, Evidence
+from vntransfer.workflows.moment_stream import MomentStream, PlaceMoments
+from vntransfer.workflows.prediction_intervals import KEPT, Calibration
+from vntransfer.workflows.streaming import ReadingPlan, cut, summarize
+from vntransfer.workflows.table_model import TableModel
+from vntransfer.workflows.target_fit import TargetOutcome
+
+Floats = NDArray[np.float64]
+
+METHOD = "closed_form"
+"""The method that learns from moments alone."""
+
+LARGE = 2**28
+"""Bytes of files from which on rows are not held in memory."""
+
+LOOK, CELLS = 200_000, 2_000_000
+"""Labeled rows, and cells, from which kinds, categories and scales of the columns are taken."""
+
+AHEAD = 2000
+"""Rows of targets by which columns are checked for being usable there."""
+
+
+@dataclass(frozen=True)
+class Streaming:
+    """Where files are read; None as the engine: here, and in blocks only if they are large.
+
+    Examples
+    --------
+    >>> Streaming("dask", workers=2).asked
+    True
+    >>> Streaming(None, workers=2)
+    Traceback (most recent call last):
+    vntransfer.errors.ArgumentError: workers: needs engine 'dask', got engine None
+    """
+
+    engine: Literal["local", "dask"] | None = None
+    workers: int | None = None
+    scheduler: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.engine is not None:
+            one_of("engine", self.engine, ("local", "dask"))
+        if self.workers is not None:
+            whole("workers", self.workers, minimum=1)
+        instance("scheduler", self.scheduler, str | None, "a text or None")
+        for option in ("workers", "scheduler"):
+            if getattr(self, option) is not None and self.engine != "dask":
+                raise ArgumentError(f"{option}: needs engine 'dask', got engine {self.engine!r}")
+        if self.workers is not None and self.scheduler is not None:
+            raise ArgumentError("workers: a cluster at an address has its own; leave one out")
+
+    @property
+    def asked(self) -> bool:
+        """Whether reading in blocks was asked for."""
+        return self.engine is not None
+
+    def applies(self, data: Any, method: str) -> bool:
+        """Whether a table is read in blocks: because that was asked for, or it is large."""
+        in_memory = isinstance(data, Frame) or hasattr(data, "columns") or hasattr(data, "keys")
+        if self.asked and method != METHOD:
+            raise ArgumentError(
+                f"engine: rows are read in blocks for method {METHOD!r} alone, got {method!r}; "
+                f"leave the engine out or name that method"
+            )
+        if self.asked and in_memory:
+            raise ArgumentError("engine: the table is in memory; leave the engine out")
+        if self.asked or in_memory or method != METHOD:
+            return self.asked
+        return sum(file.stat().st_size for file in expand(data, "data")) > LARGE
+
+
+def adapt_streamed(
+    data: Any,
+    columns: TableColumns,
+    targets: Sequence[str],
+    *,
+    use_target_labels: bool = False,
+    options: ReadOptions | None = None,
+    streaming: Streaming | None = None,
+    random_state: int = 0,
+    progress: Progress | None = None,
+) -> TableModel:
+    """Fit a table model of method "closed_form" to files of any size; `adapt` explains arguments.
+
+    How columns become numbers is decided by rows that `read_fixed` chooses; everything else by all
+    rows. So the order of rows matters, but not where they are cut into files, nor who reads them.
+    """
+    files, report = expand(data, "data"), reporter(progress)
+    with open_table(files[0], options) as first:
+        names = columns.choose(str(files[0]), first.names)
+    unread = () if use_target_labels else tuple(targets)
+    wanted = [*names, columns.domain, columns.response]
+
+    def labeled(frame: Frame) -> NDArray[np.bool_]:
+        aimed = np.isin(read_places(frame, columns.domain), unread)
+        y = read_responses(frame, columns.response, aimed)
+        return ~np.isnan(y) & ~aimed
+
+    look = max(2000, min(LOOK, CELLS // len(names)))
+    frames, complete = read_fixed(files, wanted, checked(options), look, labeled)
+    if sum(map(len, frames)) < LEAST:
+        raise DataError(
+            f"{files[0]}: {sum(map(len, frames))} rows of sources have a response in "
+            f"{columns.response!r}; at least {LEAST} are needed (is the target the place without "
+            f"responses?)"
+        )
+    seen = joined(frames)
+    cells = {name: seen.columns[name] for name in names}
+    several = len(files) > 1
+    y, places = read_responses(seen, columns.response), read_places(seen, columns.domain)
+    usable = fit_usable(
+        Labeled(
+            cells,
+            y,
+            places,
+            [f"{row} of {own.name}" if several else row for own in frames for row in own.rows],
+            "labeled rows" + ("" if complete else " that were looked at"),
+        ),
+        _targets_ahead(files, columns, names, seen.options, targets, labeled),
+        wanted=columns.features or (),
+        category=columns.category,
+    )
+    encoder, X = usable.encoder, usable.X
+    features = RandomFeatures.standardizing(X, ClosedFormRegressor.n_features, random_state)
+    into = MomentStream(features, tuple(targets), use_target_labels)
+    plan = ReadingPlan(
+        columns.domain, columns.response, encoder, seen.options, random_state, into, unread
+    )
+    made = _read(plan, files, streaming or Streaming(), report)
+    _check(made, files[0], columns, targets)
+    looked = "all labeled rows" if complete else f"{len(seen):,} labeled rows"
+    notes = [
+        *(Note("reading", text) for text in dict.fromkeys(seen.notes)),
+        *_notes(made, files, looked),
+        *usable.notes,
+        *repeat_notes(X, y, places, X[:0]),
+    ]
+    return _model(made, encoder, columns, notes, files, seen.options)
+
+
+def _targets_ahead(
+    files: Sequence[Path],
+    columns: TableColumns,
+    names: Sequence[str],
+    options: ReadOptions,
+    targets: Sequence[str],
+    labeled: Callable[[Frame], NDArray[np.bool_]],
+) -> dict[str, dict[str, Column]]:
+    """Cells of some rows of the targets, by which columns are checked for being usable there."""
+
+    def aimed(frame: Frame) -> NDArray[np.bool_]:
+        own: NDArray[np.bool_] = np.isin(read_places(frame, columns.domain), targets)
+        return own & ~labeled(frame) if own.any() else own
+
+    wanted = [*names, columns.domain, columns.response]
+    frames, _ = read_fixed(files, wanted, options, AHEAD, aimed)
+    if not any(map(len, frames)):
+        return {}
+    seen = joined(frames)
+    places = read_places(seen, columns.domain)
+    return {
+        name: {column: seen.columns[column].take(places == name) for column in names}
+        for name in targets
+        if (places == name).any()
+    }
+
+
+def _read(
+    plan: ReadingPlan[MomentStream], files: Sequence[Path], streaming: Streaming, report: Progress
+) -> MomentStream:
+    parts = cut(files)
+    if streaming.engine == "dask":
+        from vntransfer.workflows.dask_workers import over_workers
+
+        made = over_workers(
+            plan, parts, streaming.scheduler, workers=streaming.workers, report=report
+        )
+    else:
+        made, passed = plan.into.empty(), 0
+
+        def moved(rows: int) -> None:
+            nonlocal passed
+            passed += rows
+            report("rows", passed, None)
+
+        for part in parts:
+            made.merge(summarize(plan, part, moved=moved))
+    made.flush()
+    return made
+
+
+def _check(made: MomentStream, file: Path, columns: TableColumns, targets: Sequence[str]) -> None:
+    """Raise unless there is something to learn and something to predict."""
+    places = {*made.domains, *made.unlabeled}
+    for name in targets:
+        if name in made.targets:
+            continue
+        if made.use_target_labels and name + LABELED in made.domains:
+            raise DomainError(
+                f"target: all rows of {name!r} have a response, none is left to predict; leave "
+                f"--use-target-labels out to treat them as unknown"
+            )
+        hint = meant(name, places) or f"; there are {', '.join(sorted(places)[:20])}"
+        raise DomainError(f"target: {file} has no place {name!r}{hint}")
+    spread = sum(own.moments.scatter[-1, -1].item() for own in _full(made.domains))
+    means = {own.moments.mean[-1].item() for own in _full(made.domains)}
+    if spread == 0 and len(means) == 1:
+        raise DataError(
+            f"{file}: column {columns.response!r} is {means.pop():g} in all labeled rows; there is "
+            f"nothing to learn"
+        )
+
+
+class _Full(PlaceMoments):
+    moments: Any
+
+
+def _full(places: Mapping[str, PlaceMoments]) -> list[_Full]:
+    return list(places.values())  # type: ignore[arg-type]  # flushed, and none is without rows
+
+
+def _notes(made: MomentStream, files: Sequence[Path], looked: str) -> list[Note]:
+    rows = sum(own.rows for own in (*made.domains.values(), *made.targets.values()))
+    many = f"{len(files)} files" if len(files) > 1 else files[0].name
+    notes = [
+        Note(
+            "reading",
+            f"rows were streamed: {rows:,} rows of {many} were read in blocks and not held in "
+            f"memory; column types, categories and scales were taken from {looked}",
+        ),
+        Note(
+            "rows",
+            f"errors on held-out sources are those of at most {KEPT:,} different rows of each "
+            f"source",
+        ),
+    ]
+    if made.not_read:
+        said = (
+            f"{made.not_read:,} rows of targets have a response, which is not read; "
+            f"--use-target-labels (use_target_labels=True) lets them help"
+        )
+        notes.append(Note("rows", said))
+    for name, n in made.unlabeled.items():
+        notes.append(Note("rows", f"{n:,} rows of {name!r} have no response: left out"))
+    return notes + [Note("unusual", f"{n:,} x {note}") for note, n in made.notes.items()]
+
+
+def _model(
+    made: MomentStream,
+    encoder: TableEncoder,
+    columns: TableColumns,
+    notes: Sequence[Note],
+    files: Sequence[Path],
+    options: ReadOptions,
+) -> TableModel:
+    moments: dict[int | str, Moments] = {
+        name: own.moments for name, own in made.domains.items() if own.moments is not None
+    }
+    estimators, outcomes, calibrations = {}, {}, {}
+    held_out, rows = None, {source: own.rows for source, own in made.domains.items()}
+    for name in made.aimed:
+        model = ClosedFormRegressor.from_moments(made.features, moments, made.targets[name].moments)
+        held_out = held_out or _held_out(model, made.domains)  # the same for every target
+        weights = {str(source): own for source, own in model.source_weights_.items()}
+        errors, calibration = _judged(held_out, made.domains, weights)
+        estimators[name] = model
+        if calibration is not None:
+            calibrations[name] = calibration
+        outcomes[name] = TargetOutcome(
+            name,
+            made.targets[name].rows,
+            "",
+            Evidence(METHOD, errors, weights, source_rows=rows),
+        )
+    provenance = {
+        "method": METHOD,
+        "random_state": made.features.seed,
+        "files": {},
+        "streamed": {file.name: file.stat().st_size for file in files},
+    }
+    names = (columns.domain, columns.response)
+    return TableModel(
+        encoder, names, estimators, outcomes, calibrations, provenance, tuple(notes), options
+    )
+
+
+def _held_out(model: ClosedFormRegressor, sources: Mapping[str, PlaceMoments]) -> dict[str, Floats]:
+    """Errors on the sampled rows of each source, predicted without it."""
+    if len(sources) < 2:
+        return {}
+    found = {}
+    for name, rest in model.held_out().items():
+        rows = sources[str(name)].sample.rows
+        assert rows is not None
+        found[str(name)] = rest.predict(rows[:, :-1]) - rows[:, -1]
+    return found
+
+
+def _judged(
+    held_out: Mapping[str, Floats],
+    sources: Mapping[str, PlaceMoments],
+    weights: Mapping[str, float],
+) -> tuple[dict[str, dict[str, float]], Calibration | None]:
+    """Mean absolute errors of the method and of a constant, and intervals."""
+    if not held_out:
+        return {}, None
+    counts = {name: own.sample.counts for name, own in sources.items()}
+    own_errors = {
+        name: float(np.average(np.abs(gaps), weights=counts[name]))
+        for name, gaps in held_out.items()
+    }
+    constant = {}
+    for name in held_out:
+        rest = [(other, own) for other, own in sources.items() if other != name]
+        y = np.concatenate([own.sample.rows[:, -1] for _, own in rest])  # type: ignore[index]
+        w = np.concatenate([counts[n] * (own.rows / counts[n].sum()) for n, own in rest])
+        order = np.argsort(y, kind="stable")
+        at = np.searchsorted(np.cumsum(w[order]), w.sum() / 2)
+        mine = sources[name].sample.rows
+        assert mine is not None
+        constant[name] = float(np.average(np.abs(mine[:, -1] - y[order][at]), weights=counts[name]))
+    calibration = Calibration.from_errors(held_out, weights, counts)
+    return {METHOD: own_errors, CONSTANT: constant}, calibration

@@ -1,0 +1,202 @@
+"""Skewed responses: a hint, and the logarithm where it predicts held-out sources better."""
+
+from dataclasses import dataclass, replace
+from typing import Any, Literal, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vntransfer.checks import one_of
+from vntransfer.display import percent, rounded, short
+from vntransfer.domains import Groups
+from vntransfer.errors import ArgumentError
+from vntransfer.workflows.probe import Probe, run_probe
+
+Floats = NDArray[np.float64]
+Kind = Literal["log", "none"]
+Asked = Literal["auto", "log", "none"]
+ASKED: tuple[Asked, ...] = ("auto", "log", "none")
+
+SKEWED = 2.5
+"""Distance of the 95 % quantile from the median over that of the 5 % quantile."""
+
+HEAVY = 0.2
+"""Share of all absolute deviations from the median that the farthest 1 % of the rows make up."""
+
+CLASSES = 10
+"""Different values up to which responses are like classes: their shape means nothing."""
+
+LARGEST = 700.0
+"""Logarithms above this would overflow."""
+
+
+@dataclass(frozen=True)
+class ResponseTransform:
+    """The scale on which responses are learned; predictions are in the user's units.
+
+    Predicted logarithms are kept within the range of the sources' responses.
+
+    Examples
+    --------
+    >>> scale = ResponseTransform.fitted("log", np.array([1.0, 100.0]))
+    >>> scale.undo(scale.apply(np.array([10.0, 1e6]))).round(6)
+    array([ 10., 100.])
+    """
+
+    kind: Kind = "none"
+    low: float = 0.0  # of the transformed responses
+    high: float = 0.0
+    reason: str = ""
+
+    @classmethod
+    def fitted(cls, kind: Kind, y: Floats, reason: str = "") -> Self:
+        """Remember the range of the sources' responses."""
+        if kind == "none":
+            return cls(reason=reason)
+        if not (y > 0).all():
+            raise ArgumentError(
+                f"transform: the log scale needs positive responses, and {(y <= 0).sum():,} of "
+                f"{len(y):,} are not (the smallest is {y.min():g}); use transform 'none'"
+            )
+        return cls(kind, float(np.log(y.min())), float(np.log(y.max())), reason)
+
+    def apply(self, y: Floats) -> Floats:
+        """Bring responses to the scale."""
+        return y if self.kind == "none" else np.log(y)
+
+    def bounded(self, t: Floats) -> Floats:
+        """Keep values on the scale within the sources' range; what is not finite stays."""
+        if self.kind == "none":
+            return t
+        return np.where(np.isfinite(t), np.clip(t, self.low, self.high), t)
+
+    def undo(self, t: Floats) -> Floats:
+        """Bring predictions on the scale back to the user's units."""
+        return t if self.kind == "none" else self.shifted(t, 0.0)
+
+    def shifted(self, t: Floats, half: float) -> Floats:
+        """Give the end of an interval: a prediction on the scale plus ``half``, in user's units."""
+        if self.kind == "none":
+            return t + half
+        return np.exp(np.minimum(self.bounded(t) + half, LARGEST))
+
+    def reach(self, half: float) -> str:
+        """Say how far an interval reaches: "± 38" or "a factor of 1.4"."""
+        if self.kind == "none":
+            return f"± {rounded(half)}"
+        return f"a factor of {rounded(float(np.exp(min(half, LARGEST))))}"
+
+
+def check_transform(asked: str) -> None:
+    """Raise unless a transform is one of those that can be asked for."""
+    one_of("transform", asked, ASKED)
+
+
+def not_streamed(asked: str) -> None:
+    """Raise if a scale is asked for where rows are read in blocks."""
+    if asked == "log":
+        raise ArgumentError(
+            "transform: rows that are read in blocks are learned as they are, got 'log'; leave it "
+            "out, or add a column of logarithms to the files"
+        )
+
+
+class ChosenScale(NamedTuple):
+    """The scale, and what fast learners predict on it."""
+
+    transform: ResponseTransform
+    probe: Probe | None
+
+    def because(self, reason: str) -> "ChosenScale":
+        """Give the same with a reason."""
+        return self._replace(transform=replace(self.transform, reason=reason))
+
+    def errors(self, y: Floats) -> Floats:
+        """Give errors of the first fast learner on held-out sources, in the user's units."""
+        assert self.probe is not None
+        gaps = [
+            np.abs(self.transform.undo(self.probe.held_out[name][0]) - y[rows]).mean()
+            for name, rows in self.probe.rows.items()
+        ]
+        return np.maximum(gaps, 1e-300)
+
+
+def choose_transform(
+    asked: Asked,
+    X: Any,
+    y: Floats,
+    groups: Groups,
+    *,
+    response: str,
+    method: str = "",
+    random_state: int = 0,
+) -> ChosenScale:
+    """Choose the scale on which responses are learned.
+
+    "auto" tries the logarithm only if all responses of sources are positive and skewed: a fast
+    learner predicts each source from the others on both scales, and the logarithm is taken if the
+    mean of log(error ratio) over held-out sources, in the user's units, is below minus its standard
+    error.
+    """
+    known = y[groups.source_rows]
+
+    def on(kind: Kind, reason: str = "") -> ChosenScale:
+        scale = ResponseTransform.fitted(kind, known, reason)
+        probe = run_probe(X, scale.apply(y), groups, method=method, random_state=random_state)
+        return ChosenScale(scale, probe)
+
+    if asked != "auto":
+        said = "The response is learned on a log scale, as asked."
+        return on(asked, said if asked == "log" else "")
+    plain, hint = on("none"), shape_hint(known, response)
+    if not hint:
+        return plain
+    if not (known > 0).all():
+        return plain.because(f"{hint}. A log scale needs positive values.")
+    if len(groups.sources) < 3:
+        return plain.because(
+            f"{hint}. Whether a log scale is better cannot be judged with fewer than three "
+            f"sources; see --transform log."
+        )
+    logs = on("log")
+    if plain.probe is None or logs.probe is None:
+        return plain.because(f"{hint}.")
+    ratio = np.log(logs.errors(y) / plain.errors(y))
+    spread = ratio.std(ddof=1) / np.sqrt(len(ratio))
+    change = 100 * np.expm1(ratio.mean())
+    said = f"{abs(change):.1f} % {'lower' if change < 0 else 'higher'}"
+    if ratio.mean() < -spread:
+        return logs.because(
+            f"{hint}. It is learned on a log scale: with a fast learner the error on held-out "
+            f"sources is {said} so. Errors and intervals are in units of {short(response)}."
+        )
+    return plain.because(
+        f"{hint}. A log scale was tried and is not clearly better: with a fast learner the error "
+        f"on held-out sources is {said} so."
+    )
+
+
+def shape_hint(y: Floats, response: str) -> str:
+    """Say that responses are skewed or have few extreme values, or "".
+
+    Examples
+    --------
+    >>> shape_hint(np.exp(np.random.default_rng(0).normal(size=500)), "price")[:16]
+    'price is skewed:'
+    >>> shape_hint(np.arange(500.0), "price")
+    ''
+    """
+    if len(np.unique(y)) <= CLASSES:
+        return ""
+    low, middle, high = np.quantile(y, (0.05, 0.5, 0.95))
+    gaps = np.sort(np.abs(y - middle))[::-1]
+    few = max(1, round(0.01 * len(y)))
+    total = gaps.sum()
+    share = gaps[:few].sum() / total if total > 0 and len(y) >= 100 else 0.0
+    said = []
+    if high - middle > SKEWED * (middle - low) and high > middle:
+        said.append(f"half of the values are at most {rounded(middle)}, 5 % above {rounded(high)}")
+    if share > HEAVY:
+        said.append(f"1 % of the rows make up {percent(share)} of all deviations from the median")
+    shape = "skewed" if said and said[0].startswith("half") else "heavy-tailed"
+    return f"{short(response)} is {shape}: {' and '.join(said)}" if said else ""

@@ -1,0 +1,183 @@
+"""Where the target lies: its resemblance to each source, and how far held-out sources were off.
+
+The same numbers are computed for the target and for every held-out source, which plays the target:
+what they said about sources of known error tells what to make of them for the target.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vntransfer.adaptation.divergence_weights import divergence_table, sharpen
+from vntransfer.display import listed, percent, rounded
+from vntransfer.domains import Groups
+from vntransfer.workflows.prediction_intervals import Calibration
+from vntransfer.workflows.probe import PlacesSample
+
+Floats = NDArray[np.float64]
+
+FAR = 2.0
+"""Times the distance of the farthest held-out source from which on a target resembles none."""
+
+LEVEL = 0.9
+LEAST_COVERED = 0.82
+"""Coverage to expect of intervals of 90 % below which they are called too narrow."""
+
+
+@dataclass(frozen=True)
+class TargetPlace:
+    """How far the target is from the sources, beside how far each source is from the others.
+
+    The distance of a place is the Jeffreys divergence of its inputs from the nearest source, see
+    `source_weights`. The target resembles no source if it is twice as far away as any held-out
+    source is (and as a part of the nearest source of the target's size is from the rest of it).
+
+    The coverage to expect of intervals of 90 % is the coverage on held-out sources by errors on the
+    others, weighted by resemblance, less half the share of the target's rows where the model and
+    two fast learners disagree more than on 95 % of held-out rows.
+    """
+
+    distance: float  # of the target from its nearest source
+    noise: float  # distance of a part of that source from its rest
+    outside: float  # share of the target's rows with a value outside the sources' range
+    # source -> the same, when it was held out
+    distances: Mapping[str, float] = field(default_factory=dict)
+    # source -> its error over what the other sources let expect
+    ratios: Mapping[str, float] = field(default_factory=dict)
+    # source -> share of its rows inside intervals of 90 % that the other sources give
+    covered: Mapping[str, float] = field(default_factory=dict)
+    typical_cover: float = LEVEL  # mean of them, by resemblance to the target
+    disagreement: float = 0.0  # share of the target's rows with unusual disagreement
+
+    @property
+    def unlike(self) -> bool:
+        """Whether the target resembles no source."""
+        known = max([*self.distances.values(), self.noise])
+        return len(self.distances) > 1 and self.distance > FAR * known
+
+    @property
+    def coverage(self) -> float:
+        """Coverage to expect of intervals of 90 %."""
+        return max(0.0, self.typical_cover - self.disagreement / 2)
+
+    @property
+    def narrow(self) -> bool:
+        """Whether intervals are probably too narrow."""
+        return bool(self.covered) and self.coverage < LEAST_COVERED
+
+    def alike(self) -> list[str]:
+        """Held-out sources that were as far from the others, for what the others were."""
+        out = []
+        for name, own in self.distances.items():
+            others = [far for other, far in self.distances.items() if other != name]
+            if name in self.ratios and others and own > FAR * max(others):
+                out.append(name)
+        return out
+
+    def why(self) -> str:
+        """Say how far away the target is."""
+        known = max([*self.distances.values(), self.noise])
+        times = "many" if known <= 0 else rounded(self.distance / known, 2)
+        said = f"its inputs are {times} times as far from the nearest source as any held-out source"
+        if self.outside > 0.05:
+            said += (
+                f", and {percent(self.outside)} of its rows have values outside the sources' range"
+            )
+        return said
+
+    def optimism(self) -> str:
+        """Say by how much expectations were off for held-out sources of that kind."""
+        both = "Expected error and intervals"
+        if not (names := self.alike()):
+            return (
+                f"{both} may be optimistic; by how much is unknown, because no held-out source was "
+                f"so far from the others."
+            )
+        ratio = float(np.exp(np.mean(np.log([max(self.ratios[name], 1e-9) for name in names]))))
+        cover = float(np.mean([self.covered[name] for name in names]))
+        off = ratio > 1 or cover < LEVEL
+        return (
+            f"{both} {'are' if off else 'may be'} optimistic: for {listed(names)}, which lay as "
+            f"far from the other sources, the actual error was {rounded(ratio, 2)} times the "
+            f"expected one and intervals of 90 % covered {percent(cover)}."
+        )
+
+
+class Measured(NamedTuple):
+    """Resemblance of each source to the target (1: the nearest), and where the target lies."""
+
+    resemblance: dict[str, float]
+    place: TargetPlace
+
+
+def measure_place(
+    X: Any,
+    groups: Groups,
+    gaps: Mapping[str, Floats],
+    errors: Mapping[str, float],
+    disagreement: float = 0.0,
+) -> Measured:
+    """Compare the target with the sources, and each held-out source with the others.
+
+    ``gaps`` are differences of predictions and responses on the rows of held-out sources, on the
+    scale of the intervals, ``errors`` mean absolute ones in the user's units.
+    """
+    some = PlacesSample.of(X, groups)
+    table = divergence_table(some.X, some.groups)
+    names, target = list(some.rows), len(some.rows)
+    near = _resemblance(table[:target, target])
+    known = [v for v, name in enumerate(names) if name in errors]
+    ratios, covered = {}, {}
+    if len(known) > 1:
+        for v in known:
+            others = [u for u in known if u != v]
+            weights = _resemblance(table[others, v])
+            mean = weights @ [errors[names[u]] for u in others] / weights.sum()
+            ratios[names[v]] = float(errors[names[v]] / mean) if mean > 0 else 1.0
+            rest = {names[u]: gaps[names[u]] for u in others}
+            half = Calibration.from_errors(rest, dict.fromkeys(rest, 1.0)).half_width(LEVEL)
+            own = np.abs(gaps[names[v]])
+            covered[names[v]] = float((own[np.isfinite(own)] <= half).mean())
+    w = np.array([near[v] for v in known])
+    place = TargetPlace(
+        float(table[:target, target].min()),
+        _noise(some, int(table[:target, target].argmin())),
+        _outside(some),
+        {
+            name: float(np.delete(table[v, :target], v).min())
+            for v, name in enumerate(names)
+            if target > 1
+        },
+        ratios,
+        covered,
+        float(w @ [covered[names[v]] for v in known] / w.sum()) if covered else LEVEL,
+        disagreement,
+    )
+    return Measured(dict(zip(names, near.tolist(), strict=True)), place)
+
+
+def _resemblance(distances: Floats) -> Floats:
+    """Weights of `source_weights` with sharpness 1, of which the largest is one."""
+    weights = sharpen(distances.copy(), 1.0, np.ones(len(distances)))
+    return np.asarray(weights / weights.max())
+
+
+def _noise(some: PlacesSample, nearest: int) -> float:
+    """Distance of a part of the nearest source, of the target's size, from its rest."""
+    rows = list(some.groups.sources.values())[nearest]
+    size = min(len(some.target_rows), len(rows) // 2)
+    if size < 1:
+        return 0.0
+    mixed = np.random.default_rng(0).permutation(rows)
+    parts = Groups({0: np.sort(mixed[size:])}, {-1: np.sort(mixed[:size])})
+    return float(divergence_table(some.X, parts)[0, 1])
+
+
+def _outside(some: PlacesSample) -> float:
+    """Share of the target's rows with a value outside the range of the sources."""
+    own, sources = some.X[some.groups.target], some.X[some.groups.source_rows]
+    beyond = (own < sources.min(0)) | (own > sources.max(0))
+    return float(np.asarray(beyond).any(1).mean())
