@@ -79,16 +79,23 @@ class Case:
                 torch.testing.assert_close(a, b, rtol=1e-7, atol=1e-10)
 
 
-def joint(z: Tensor, a: Tensor, ridge: float) -> Tensor:
-    """Covariance of [z, a] with a ridge relative to that of z."""
-    level = ridge * torch.cov(z.mT).trace().detach() / z.shape[1]
+def variance(z: Tensor) -> Tensor:
+    """Mean variance of features."""
+    return torch.cov(z.mT).trace().detach() / z.shape[1]
+
+
+def joint(z: Tensor, a: Tensor, ridge: float, unit: Tensor | None = None) -> Tensor:
+    """Covariance of [z, a] with a ridge relative to a unit, by default the variance of z."""
+    level = ridge * (variance(z) if unit is None else unit)
     eye = torch.eye(z.shape[1] + 1, dtype=z.dtype)
     return torch.cov(torch.cat((z, a[:, None]), 1).mT) + level * eye
 
 
-def root_j(z: Tensor, a: Tensor, b: Tensor, ridge: float = 1e-3) -> Tensor:
+def root_j(
+    z: Tensor, a: Tensor, b: Tensor, ridge: float = 1e-3, unit: Tensor | None = None
+) -> Tensor:
     """√J by its definition, with logarithms of the full matrices."""
-    X, Y = joint(z, a, ridge), joint(z, b, ridge)
+    X, Y = joint(z, a, ridge, unit), joint(z, b, ridge, unit)
     return (0.5 * ((X - Y) @ (sym_logm(X) - sym_logm(Y))).trace()).sqrt()
 
 

@@ -42,14 +42,14 @@ BAD: dict[str, tuple[str, str, str]] = {
         "is known in no place; at least two",
     ),
     "all missing": (
-        change(size=[""] * n),
-        "column 'size': empty in all 100 labeled rows;",
+        change(size=[""] * n, garden=[""] * n, kind=[""] * n),
+        "no usable column ('size': empty in all 100 labeled rows;",
         "column 'size': empty in all 125 rows;",
     ),
     "constant response": (
         change(price=["7"] * n),
         "is 7 in all labeled rows",
-        "a constant depends on nothing",
+        "give a response that varies",
     ),
     "column twice": (twice, *["column 'size' is there twice; rename one"] * 2),
     "mixed types": (

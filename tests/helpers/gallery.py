@@ -50,7 +50,16 @@ def charts(name: str = "") -> dict[str, Any]:
         "scatter": Scatter(curves(3), axis("true"), axis("guess"), diagonal=True),
         "histogram": histogram({n: rng.random(50) for n in names[:2]}, x=axis("y"), bins=5),
         "intervals": Intervals(
-            names, x[:6], x[:6] - 0.5, x[:6] + 0.5, axis("mae"), f"t{name}", 2.0, names[1]
+            names,
+            x[:6],
+            x[:6] - 0.5,
+            x[:6] + 0.5,
+            axis("mae"),
+            f"t{name}",
+            2.0,
+            names[1],
+            others=[9.0, None, 0.5, 1.0, 2.0, 3.0],
+            others_name=f"paper{name}",
         ),
         "maps": Panels(
             [
@@ -59,6 +68,9 @@ def charts(name: str = "") -> dict[str, Any]:
             ]
         ),
         "clustered": Heatmap(names, names, matrix, label=f"distance{name}", tree=tree),
+        "beside": Heatmap(
+            names, names, matrix, mark="•", marks=matrix > 1, side=[(f"rank{name}", list("123456"))]
+        ),
         "negative": Heatmap(names[:1], names[:3], [[-1.0, 0.5, 0.0]]),
     }
 

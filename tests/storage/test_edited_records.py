@@ -13,39 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helpers.saved import edit
-from helpers.towns import towns
-from helpers.worlds import easy
-from vntransfer import (
-    DataError,
-    MomentAlignmentRegressor,
-    PooledRegressor,
-    WeightedSourceRegressor,
-    adapt,
-    learn_tasks,
-    load,
-)
-
-SHORT: dict[str, Any] = {"epochs": 1, "steps": 2, "hidden": (4,), "random_state": 0}
-KINDS = ("table", "tasks", "classes", "network", "pooled", "weighted", "auto")
-
-
-def fitted(kind: str) -> Any:
-    if kind == "table":
-        return adapt(towns(), domain="town", response="price", target="new", method="ridge")
-    if kind in ("tasks", "classes"):
-        rows = {k: v[:100] for k, v in towns().items()}  # without the town that has no prices
-        response = "price" if kind == "tasks" else "garden"
-        return learn_tasks(rows, task="town", response=response, method="sgd", random_state=0)
-    X, y, domain = easy()
-    model: Any = {
-        "network": MomentAlignmentRegressor(**SHORT),
-        "pooled": PooledRegressor("ridge"),
-        "weighted": WeightedSourceRegressor("ridge"),
-    }.get(kind)
-    if kind == "auto":
-        return load(Path(__file__).parent / "saved" / "0.1.0.dev0" / "auto")
-    return model.fit(X, y, domain)
+from helpers.saved import KINDS, edit, fitted, predictions
+from vntransfer import DataError, load
 
 
 @pytest.fixture(scope="module")
@@ -54,14 +23,6 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     for kind in KINDS:
         fitted(kind).save(place / kind)
     return {kind: place / kind for kind in KINDS}
-
-
-def predictions(model: Any, kind: str) -> Any:
-    if kind == "table":
-        found = model.predict(towns(), target=model.targets[0])
-        return np.stack((found.value, found.low, found.high))
-    rows = towns() if kind in ("tasks", "classes") else easy(20)[0]
-    return model.predict(rows)
 
 
 def paths(value: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
@@ -143,6 +104,8 @@ def test_every_change_is_refused_or_harmless(
         ),
         ("tasks", ("record", "unit"), [0.0, -1.0], r"record\.unit"),
         ("tasks", ("record", "sizes"), [10**9, 1], "sizes"),
+        ("tasks", ("record", "features"), -1, r"record\.features"),
+        ("tasks", ("record", "random_state"), -1, r"random_state"),
         ("network", ("record", "options", "hidden"), [10**9], "hidden"),
         ("network", ("record", "options", "lr"), -1, r"record\.options: lr"),
         ("network", ("record", "targets"), [], r"record\.targets"),
