@@ -6,6 +6,8 @@ import torch
 from helpers.samples import normal
 from vntransfer import bordered, covariance, jeffreys, quadrature, response_divergence
 
+DTYPES = (torch.float32, torch.float64)
+
 
 def problem(spread: float, m: int = 1) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """Feature variances from 1 to 10^-spread."""
@@ -122,10 +124,32 @@ def test_float32_decides_by_what_limits_it(monkeypatch: pytest.MonkeyPatch) -> N
     counts = []
     cores = bordered._cores
     monkeypatch.setattr(
-        bordered, "_cores", lambda *args: counts.append(args[2].dtype) or cores(*args)
+        bordered, "_cores", lambda *args: counts.append(args[1].z.dtype) or cores(*args)
     )
     a, b = normal(64, 1, seed=2).float(), normal(64, 1, seed=3).float()
     response_divergence(normal(64, 90, seed=0).float(), a, b)
     assert counts == [torch.float32]
     response_divergence((normal(64, 1, seed=0) @ normal(1, 90, seed=1)).float(), 0.01 * a, 0.01 * b)
     assert counts[1:] == [torch.float32, torch.float64]
+
+
+@pytest.mark.parametrize("offset", [1e3, 1e5, 1e6])
+@pytest.mark.parametrize("shape", [(200, 20), (64, 90), (8, 4)])
+def test_float32_keeps_three_digits_of_columns_far_from_zero(
+    shape: tuple[int, int], offset: float
+) -> None:
+    """A mean of many times the spread is rounded, too: that must not pass for variance."""
+    x = normal(*shape, seed=0)
+    a, b = (x[:, k] + normal(len(x), seed=k) for k in (1, 2))
+    rounded = [(part + offset).float() for part in (x, a, b)]
+    got, want = (response_divergence(*(t.to(k) for t in rounded)) for k in DTYPES)
+    torch.testing.assert_close(got.double(), want, rtol=1e-3, atol=0)
+
+
+@pytest.mark.parametrize("n", [2, 3])
+def test_float32_of_few_samples_whose_responses_vary_much(n: int) -> None:
+    """Rounded differences of three responses must not give them a direction of their own."""
+    x = normal(n, 2, seed=0).float()
+    a, b = (1e5 * normal(n, 3, seed=seed).float() for seed in (1, 2))
+    got, want = (response_divergence(*(t.to(k) for t in (x, a, b)), ridge=0.01) for k in DTYPES)
+    torch.testing.assert_close(got.double(), want, rtol=1e-6, atol=0)

@@ -23,6 +23,7 @@ from vntransfer.relations.result import Interval, Relation
 from vntransfer.tables.encoder import TableEncoder
 from vntransfer.theory import bound_terms, convergence_terms, max_discrepancy
 from vntransfer.workflows.continual_model import ContinualModel
+from vntransfer.workflows.evidence import Evidence
 from vntransfer.workflows.prediction_intervals import Calibration
 from vntransfer.workflows.predictions import Predictions
 from vntransfer.workflows.table_model import TableModel
@@ -55,7 +56,8 @@ def relation(name: str, n: int = 3) -> Relation:
 def outcome(name: str, errors: dict[str, float]) -> TargetOutcome:
     weights = {f"{name} {i}": 0.25 for i in range(4)}
     every = {"auto": errors} if errors else {}
-    return TargetOutcome(name, 70, "auto", f"{name} leads", {name: 1.0}, weights, every, (name,))
+    evidence = Evidence("auto", every, weights, {name: 1.0})
+    return TargetOutcome(name, 70, f"{name} leads", evidence)
 
 
 def table_model(name: str, targets: int = 1, errors: bool = True) -> TableModel:
@@ -136,9 +138,7 @@ RESULTS: dict[str, Callable[[str], Any]] = {
     "selection": lambda name: Selection(
         candidates=(name, "b"), options=({}, {}), shares={name: 0.3, "b": 0.7}, reason=name
     ),
-    "auto": lambda name: AutoSelection(
-        candidates=(name,), shares={name: 1.0}, reason=name, left_out={name: 3.0}
-    ),
+    "auto": lambda name: AutoSelection(candidates=(name,), shares={name: 1.0}, reason=name),
     "bound": lambda name: bound(True),
     "bound without labels": lambda name: bound(False),
     "convergence": lambda name: convergence(),

@@ -48,7 +48,7 @@ def test_several_columns_of_response() -> None:
         ([0, 1], None, "one entry per row"),
         ([-1, -1, -1], None, "all 3 rows are the target's"),
         ([0, -1, -2], None, "several targets"),
-        ([0, 1, -1], "a", "goes with names"),
+        ([0, 1, -1], "a", "needs names"),
         (["a", "b", "a"], "c", "no domain 'c'"),
         (["a", "a", "a"], "a", "all 3 rows"),
         ([0.0, 1.0, -1.0], None, "got float"),

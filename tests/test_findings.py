@@ -5,7 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from helpers.fuzzing import PARTS, attack
+from helpers import fuzz_files, fuzz_numbers
+from helpers.fuzzing import attack
+
+PARTS = {**fuzz_numbers.PARTS, **fuzz_files.PARTS}
 
 FOUND = [
     json.loads(path.read_text()) for path in (Path(__file__).parent / "findings").glob("*.json")

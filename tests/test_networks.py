@@ -7,7 +7,16 @@ import torch
 from torch import nn
 
 from vntransfer.errors import ArgumentError
-from vntransfer.networks import ACTIVATIONS, Dropout, Linear, Net, Stacked, join_members, mlp
+from vntransfer.networks import (
+    ACTIVATIONS,
+    SCALE_RATE,
+    Dropout,
+    Linear,
+    Net,
+    Stacked,
+    join_members,
+    mlp,
+)
 
 
 def seeded(seed: int = 0) -> torch.Generator:
@@ -48,6 +57,33 @@ def test_members_are_as_if_alone() -> None:
         hidden = nn.functional.leaky_relu(x @ first.weight[m] + first.bias[m], 0.1)
         alone = nn.functional.leaky_relu(hidden @ second.weight[m] + second.bias[m], 0.1)
         torch.testing.assert_close(net(x)[m], alone)
+
+
+def test_scales_of_inputs_start_at_one_and_multiply_the_inputs() -> None:
+    plain, scaled = (
+        mlp(3, (5,), 4, members=2, input_scales=own, generator=seeded()).eval()
+        for own in (False, True)
+    )
+    x = torch.randn(2, 6, 3, generator=seeded())
+    torch.testing.assert_close(scaled(x), plain(x))
+    scales = torch.tensor([0.5, 2.0, 0.0])
+    with torch.no_grad():
+        scaled[0].theta.copy_(((scales - 1) / SCALE_RATE)[None, :, None].expand(2, 3, 1))
+    torch.testing.assert_close(scaled(x), plain(x * scales))
+    torch.testing.assert_close(scaled(x.expand(2, 2, 6, 3), own=True), scaled(x))
+
+
+def test_useless_inputs_are_turned_down() -> None:
+    generator = seeded()
+    x = torch.randn(1, 400, 6, generator=generator)
+    net = mlp(6, (16,), 1, input_scales=True, dropout=0.0, generator=generator)
+    optimizer = torch.optim.AdamW(net.parameters(), 1e-2, weight_decay=0.3)
+    for _ in range(300):
+        optimizer.zero_grad()
+        (net(x)[0] - x[..., :1].sin()).square().mean().backward()
+        optimizer.step()
+    scales = 1 + SCALE_RATE * net[0].theta.detach()[0, :, 0]
+    assert float(scales[0].abs()) > 2 * float(scales[1:].abs().max())
 
 
 def test_members_lose_different_units() -> None:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from vntransfer import continual as continual
     from vntransfer.adaptation import AHDRegressor as AHDRegressor
     from vntransfer.adaptation import AutoTransferRegressor as AutoTransferRegressor
+    from vntransfer.adaptation import ClosedFormClassifier as ClosedFormClassifier
     from vntransfer.adaptation import ClosedFormRegressor as ClosedFormRegressor
     from vntransfer.adaptation import DANNRegressor as DANNRegressor
     from vntransfer.adaptation import DAREGRAMRegressor as DAREGRAMRegressor
@@ -68,6 +69,7 @@ if TYPE_CHECKING:
     from vntransfer.workflows.adapt import adapt as adapt
     from vntransfer.workflows.continual_model import ContinualModel as ContinualModel
     from vntransfer.workflows.learn import learn_tasks as learn_tasks
+    from vntransfer.workflows.learn_update import update_tasks as update_tasks
     from vntransfer.workflows.load import load as load
     from vntransfer.workflows.relate import relate as relate
     from vntransfer.workflows.table_model import TableModel as TableModel
@@ -76,6 +78,7 @@ _EXPORTS = {
     "adaptation": (
         "AHDRegressor",
         "AutoTransferRegressor",
+        "ClosedFormClassifier",
         "ClosedFormRegressor",
         "DANNRegressor",
         "DAREGRAMRegressor",
@@ -143,6 +146,7 @@ _EXPORTS = {
     "workflows.adapt": ("adapt",),
     "workflows.continual_model": ("ContinualModel",),
     "workflows.learn": ("learn_tasks",),
+    "workflows.learn_update": ("update_tasks",),
     "workflows.load": ("load",),
     "workflows.relate": ("relate",),
     "workflows.table_model": ("TableModel",),

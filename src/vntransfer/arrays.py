@@ -1,4 +1,4 @@
-"""The door through which arrays enter: numpy or torch in, the same kind out, bad input named."""
+"""Checks of input arrays: numpy or torch in, the same kind out, errors that name the argument."""
 
 from collections.abc import Callable, Container
 from typing import Any, TypeVar
@@ -11,7 +11,7 @@ from torch import Tensor
 from vntransfer.errors import ArgumentError
 
 Array = TypeVar("Array", Tensor, NDArray[Any])
-"""A torch tensor or a numpy array; functions answer in kind."""
+"""A torch tensor or a numpy array; functions return the same kind."""
 
 FLOATS, SWAPPED = ("float32", "float64"), (">f4", ">f8", "<f4", "<f8")
 
@@ -19,7 +19,7 @@ FLOATS, SWAPPED = ("float32", "float64"), (">f4", ">f8", "<f4", "<f8")
 def take(
     *, finite: bool = True, optional: Container[str] = (), **arrays: Any
 ) -> tuple[list[Tensor], Callable[[Tensor], Any]]:
-    """Check arrays and give them as tensors, with the function that converts an answer back.
+    """Check arrays and return them as tensors, with a function that converts a result back.
 
     All arrays must be of one kind (torch or numpy), one floating dtype (float32 or float64) and
     one device, and finite (unless ``finite`` is False: the caller checks). An ``optional`` one that
@@ -38,7 +38,7 @@ def take(
             )
         if isinstance(array, np.ma.MaskedArray):
             raise ArgumentError(
-                f"{name}: is a masked array, whose mask would be lost; drop or fill what it hides"
+                f"{name}: is a masked array, whose mask would be lost; drop or fill masked entries"
             )
     kinds = {name: isinstance(array, np.ndarray) for name, array in given.items()}
     if len(set(kinds.values())) > 1:
@@ -68,7 +68,7 @@ def _tensor(name: str, array: Any) -> Tensor:
 
 
 def from_numpy(array: NDArray[Any]) -> Tensor:
-    """Give an array of numbers as a tensor, in the same memory where torch can use it as it is."""
+    """Return an array of numbers as a tensor, without a copy if torch can use the memory."""
     steps = all(step >= 0 and step % array.itemsize == 0 for step in array.strides)
     usable = array.flags.writeable and array.dtype.isnative and steps
     return torch.from_numpy(array.astype(array.dtype.newbyteorder("="), copy=not usable))
@@ -83,7 +83,7 @@ def _check_alike(tensors: dict[str, Tensor]) -> None:
 
 
 def check_finite(**tensors: Tensor) -> None:
-    """Raise if a tensor holds a NaN or an infinity, saying which and how many."""
+    """Raise if a tensor contains NaN or infinity, and count them."""
     for name, tensor in tensors.items():
         # 0 x is NaN if and only if x is NaN or infinite: one pass, no mask.
         if torch.isfinite((tensor.detach() * 0).sum()):

@@ -22,7 +22,7 @@ All quantities are computed in units of the ridge (ε = 1), so that no scale ove
 import math
 from abc import ABC, abstractmethod
 from contextlib import suppress
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor, bmm
@@ -34,8 +34,8 @@ from vntransfer.quadrature import Nodes, nodes_for
 from vntransfer.ridge import auto_ridge
 
 FLOAT32_LIMIT = 1e5
-"""Largest eigenvalue and, for several responses, variance, in units of the ridge, for which float32
-keeps three digits; beyond it float64 is used inside."""
+"""Largest eigenvalue and, for several responses, largest variance, in units of the ridge, for which
+float32 keeps three digits; beyond it the computation uses float64."""
 
 FLOAT32_RANGE = 1e12
 """The same for the variance of a single response, where only overflow matters."""
@@ -44,8 +44,7 @@ FLOAT32_ERROR = 1e-3
 """Largest relative error of J that float32 may cause; where more is possible, float64 is used."""
 
 AT_ONCE = 2**18
-"""Entries of features that are worked on together; of larger batches a few sets at a time, because
-what is computed on the way takes several times the memory of the features."""
+"""Entries of features that are worked on together: intermediate results take more memory."""
 
 
 def _products(x: Tensor, y: Tensor) -> Tensor:
@@ -70,13 +69,12 @@ def _turn(vectors: Tensor, matrices: Tensor) -> Tensor:
 
 
 class _Side(ABC):
-    """What both sides share. ``x`` (B, N, 3m) holds [δ, a, b], centered like ``z`` (B, N, d)."""
+    """Base class of both sides. ``x`` (B, N, 3m) holds [δ, a, b], centered like ``z`` (B, N, d)."""
 
-    values: Tensor
-    """Eigenvalues (B, k) of K or of A, ascending."""
+    values: Tensor  # eigenvalues (B, k) of K or of A, ascending
 
     def __init__(self, z: Tensor, x: Tensor, ridge: float) -> None:
-        self.z, self.ridge = z, ridge  # z in its own dtype, all else in that of x
+        self.z, self.ridge = z, ridge
         self.dof = z.shape[-2] - 1
         self.m = x.shape[-1] // 3
 
@@ -118,7 +116,6 @@ class _GramSide(_Side):
 
     def __init__(self, z: Tensor, x: Tensor, ridge: float) -> None:
         super().__init__(z, x, ridge)
-        z = z.to(x.dtype)
         values, self.vectors = torch.linalg.eigh(bmm(z, z.mT) / self.dof)
         self.values = values.clamp_min(0)
         self.c = bmm(self.vectors.mT, x) / self.dof**0.5
@@ -145,7 +142,7 @@ class _GramSide(_Side):
         Rx = self.c.unsqueeze(-1) * inverse
         left, right = (bmm(self.vectors, part.flatten(2)) for part in (Rx, by_phi))
         on_gram = bmm(left, right.mT) * (-2 / self.dof)
-        both = bmm(on_gram, self.z.to(on_gram.dtype)), bmm(self.vectors, on_x * (2 / self.dof**0.5))
+        both = bmm(on_gram, self.z), bmm(self.vectors, on_x * (2 / self.dof**0.5))
         # J does not depend on means: K has a zero eigenvalue there, where 1/τ magnifies rounding
         on_z, on_x = (gradient - gradient.mean(-2, keepdim=True) for gradient in both)
         return on_z, on_x
@@ -161,7 +158,6 @@ class _FeatureSide(_Side):
 
     def __init__(self, z: Tensor, x: Tensor, ridge: float) -> None:
         super().__init__(z, x, ridge)
-        z = z.to(x.dtype)
         values, self.vectors = torch.linalg.eigh(bmm(z.mT, z) / self.dof)
         self.values = values.clamp_min(0)
         self.beta = bmm(self.vectors.mT, bmm(z.mT, x)) / self.dof
@@ -214,12 +210,63 @@ class _FeatureSide(_Side):
         # [dJ/dz, dJ/dx] = [Z, e] times one small matrix
         inside = bmm(V, torch.cat((-inner, on_x), -1)) * (2 / self.dof)
         below = torch.cat((-outer.mT, (on_phi / nodes.tau).sum(-1)), -1) * (2 / self.dof)
-        both = torch.baddbmm(bmm(self.z.to(inside.dtype), inside), self.e, below)
+        both = torch.baddbmm(bmm(self.z, inside), self.e, below)
         return both[..., : self.z.shape[-1]], both[..., self.z.shape[-1] :]
 
 
 class NotFiniteError(ArithmeticError):
-    """Samples hold a NaN or an infinity, or their variance overflows."""
+    """The samples contain NaN or infinity, or their variance overflows."""
+
+
+class _Sets(NamedTuple):
+    """Centered samples in units of the ridge: z (B, N, d) and x = [δ, a, b] (B, N, 3m)."""
+
+    z: Tensor
+    x: Tensor
+    variance: Tensor  # of the columns of x, (B, 3m), in their own units
+    response: Tensor  # their total in units of the ridge, (B,)
+    far: Tensor  # squared means of all columns, (B, d + 3m), in their own units
+    unit: Tensor  # the ridge, (B,)
+    scale: Tensor  # its root, (B, 1, 1)
+
+    def shifted(self) -> bool:
+        """Whether rounding at means far from zero may change J by `FLOAT32_ERROR`.
+
+        A mean that is off by η, at most about 3 eps of itself, adds η² to the variance of its
+        column, which counts beside the ridge. Values of δ = a - b are off by as much themselves.
+        """
+        d, m = self.z.shape[-1], self.x.shape[-1] // 3
+        eta = (3 * torch.finfo(torch.float32).eps) ** 2
+        own, most = self.variance[:, :m].sum(-1), eta * self.far.shape[-1] * float(self.far.max())
+        if most < FLOAT32_ERROR * min(float(self.unit.min()), FLOAT32_ERROR * float(own.min())):
+            return False  # by far, as nearly always
+        beside_ridge = self.far.sum(-1) > (FLOAT32_ERROR / eta) * self.unit
+        in_delta = self.far[:, d : d + m].sum(-1) > (FLOAT32_ERROR**2 / eta) * own
+        return bool((beside_ridge | in_delta).any())
+
+
+def _centered(features: Tensor, a: Tensor, b: Tensor, ridge: float | Tensor | None) -> _Sets:
+    d = features.shape[-1]
+    joint = torch.cat((features, a - b, a, b), -1)
+    mean = joint.mean(-2, keepdim=True)
+    joint -= mean
+    far = mean.square_().squeeze(-2)
+    variance = joint.square().sum(-2) / (features.shape[-2] - 1)
+    spread, response = variance[:, :d].mean(-1), variance[:, d:].sum(-1)
+    if not math.isfinite(float((spread + response).sum())):
+        raise NotFiniteError
+    if ridge is None:
+        unit = auto_ridge(spread, response, far[:, :d].mean(-1))
+    elif isinstance(ridge, Tensor):
+        unit = ridge.to(spread)
+    elif ridge:
+        unit = torch.full_like(spread, ridge)
+    else:
+        unit = torch.where(spread > 0, spread, 1.0)
+    scale = unit.sqrt()[:, None, None]
+    joint /= scale
+    z, x = joint[..., :d], joint[..., d:]
+    return _Sets(z, x, variance[:, d:], response / unit, far, unit, scale)
 
 
 class _BorderedJeffreys(torch.autograd.Function):
@@ -232,42 +279,26 @@ class _BorderedJeffreys(torch.autograd.Function):
         ridge: float | Tensor | None,
         side: type[_Side],
     ) -> Tensor:
-        d, dof = features.shape[-1], features.shape[-2] - 1
-        joint = torch.cat((features, a - b, a, b), -1)
-        mean = joint.mean(-2, keepdim=True)
-        joint -= mean
-        variance = joint.square().sum(-2) / dof
-        spread, response = variance[:, :d].mean(-1), variance[:, d:].sum(-1)
-        if not math.isfinite(float((spread + response).sum())):
-            raise NotFiniteError
-        if ridge is None:
-            unit = auto_ridge(spread, response, mean[..., :d].square().mean((-1, -2)))
-        elif isinstance(ridge, Tensor):
-            unit = ridge.to(spread)
-        else:
-            unit = spread.new_full(spread.shape, ridge) if ridge else _typical(spread)
-        scale = unit.sqrt()[:, None, None]
-        joint /= scale
-        z, x = joint[..., :d], joint[..., d:]
+        sets, wanted = _centered(features, a, b, ridge), any(ctx.needs_input_grad[:3])
         epsilon = 0.0 if isinstance(ridge, float) and ridge == 0 else 1.0
-        response = response / unit
-        cores = _cores(side, z, x, epsilon)
-        wanted = any(ctx.needs_input_grad[:3])
         results = None
-        if z.dtype == torch.float64:
-            results = _integrals(cores, response, epsilon, wanted)
-        elif not _too_large(cores, response):
-            with suppress(TooFewDigitsError):
-                results = _integrals(cores, response, epsilon, wanted)
-                if side is _GramSide and _too_rough(cores, results[0], variance[:, d:], unit):
-                    results = None
+        if sets.z.dtype == torch.float64:
+            results = _integrals(_cores(side, sets, epsilon), sets.response, epsilon, wanted)
+        elif not sets.shifted():
+            cores = _cores(side, sets, epsilon)
+            if not _too_large(cores, sets.response):
+                with suppress(TooFewDigitsError):
+                    results = _integrals(cores, sets.response, epsilon, wanted)
+                    if side is _GramSide and _too_rough(cores, results[0], sets):
+                        results = None
         if results is None:
-            cores = _cores(side, z, x.double(), epsilon)
-            results = _integrals(cores, response.double(), epsilon, wanted)
+            sets = _centered(features.double(), a.double(), b.double(), ridge)
+            results = _integrals(_cores(side, sets, epsilon), sets.response, epsilon, wanted)
         value, on_z, on_x = results
         if wanted:
-            ctx.save_for_backward(features, a, b, on_z.to(z.dtype), on_x.to(z.dtype), scale)
-        return value.to(z.dtype) * unit
+            slopes = (part.to(features.dtype) for part in (on_z, on_x, sets.scale))
+            ctx.save_for_backward(features, a, b, *slopes)
+        return (value * sets.unit).to(features.dtype)
 
     @staticmethod
     def backward(ctx: Any, *upstream: Tensor) -> Any:
@@ -284,20 +315,21 @@ class _BorderedJeffreys(torch.autograd.Function):
         )
 
 
-def _cores(side: type[_Side], z: Tensor, x: Tensor, ridge: float) -> list[_Side]:
+def _cores(side: type[_Side], sets: _Sets, ridge: float) -> list[_Side]:
     """Decompose the sets, some at a time."""
-    size = max(1, AT_ONCE // z[0].numel())
-    return [side(*part, ridge) for part in zip(z.split(size), x.split(size), strict=True)]
+    size = max(1, AT_ONCE // sets.z[0].numel())
+    parts = zip(sets.z.split(size), sets.x.split(size), strict=True)
+    return [side(z, x, ridge) for z, x in parts]
 
 
 def _too_large(cores: list[_Side], response: Tensor) -> bool:
-    """Whether eigenvalues or variances of responses are beyond what float32 can work with."""
+    """Return whether eigenvalues or variances of responses exceed what float32 can handle."""
     largest = max(float(core.values.max()) for core in cores)
     most = FLOAT32_RANGE if cores[0].m == 1 else FLOAT32_LIMIT
     return largest > FLOAT32_LIMIT or bool(response.max() > most)
 
 
-def _too_rough(cores: list[_Side], value: Tensor, variance: Tensor, unit: Tensor) -> bool:
+def _too_rough(cores: list[_Side], value: Tensor, sets: _Sets) -> bool:
     """Whether the rounding of eigenvalues of K may change J (B,) by more than `FLOAT32_ERROR`.
 
     In float32 every eigenvalue is off by up to η = eps λ₁, so that directions without variance seem
@@ -306,7 +338,7 @@ def _too_rough(cores: list[_Side], value: Tensor, variance: Tensor, unit: Tensor
     smaller variance, log(1 + v)/v times the bound for P = 1. Features of full rank pass.
     """
     m = cores[0].m
-    delta, a, b = (part.sum(-1) / unit for part in variance.split(m, -1))
+    delta, a, b = (part.sum(-1) / sets.unit for part in sets.variance.split(m, -1))
     error = torch.cat([core.values[..., -1] for core in cores]) * (
         delta * (torch.finfo(torch.float32).eps / 2)
     )
@@ -338,10 +370,6 @@ def _integrals(
         for place, own in zip(places, core.integrate(nodes, wanted), strict=False):
             place.copy_(own)
     return whole[0], whole[-2 if wanted else 0], whole[-1]
-
-
-def _typical(spread: Tensor) -> Tensor:
-    return torch.where(spread > 0, spread, 1.0)
 
 
 _SIDES: dict[str, type[_Side]] = {"gram": _GramSide, "features": _FeatureSide}

@@ -13,11 +13,11 @@ Names = str | float | Sequence[str | float]
 """One name, or several; numbers are names as well."""
 
 LARGEST = 1e100
-"""Largest size of a value that models are fitted to: sums of squares and their products overflow
-long before numbers do."""
+"""Largest magnitude of a value that models accept: sums of squares and their products overflow long
+before the numbers do."""
 
 HUGE = f"above {LARGEST:g} sums and products overflow; rescale it (another unit) or remove the row"
-"""What an error says about such a value."""
+"""End of the error message for such a value."""
 
 
 def first_huge(values: Any, largest: float = LARGEST) -> tuple[int, ...] | None:
@@ -85,7 +85,7 @@ def fraction(name: str, value: Any) -> float:
 
 
 def instance(name: str, value: Any, kinds: Any, expected: str) -> Any:
-    """Check that an option is of some type; ``expected`` says in words what it should be.
+    """Check that an option is of some type; ``expected`` describes the type for the message.
 
     Examples
     --------
@@ -98,7 +98,7 @@ def instance(name: str, value: Any, kinds: Any, expected: str) -> Any:
 
 
 def texts(name: str, value: Any, expected: str) -> list[str]:
-    """Check that an option is a list of texts, in any kind of sequence.
+    """Check that an option is a list of strings, in any kind of sequence.
 
     Examples
     --------
@@ -133,7 +133,7 @@ def one_of(name: str, value: Any, allowed: Any, *, error: type[Exception] = Argu
 
 
 def meant(value: Any, known: Iterable[Any]) -> str:
-    """Say what was probably meant, to end an error message; empty if nothing is close.
+    """Suggest the closest known value, to end an error message; empty if none is close.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Results for people: names cut to a line, rounded numbers, data frames on request."""
+"""Display of results: shortened names, rounded numbers, data frames on request."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -14,14 +14,14 @@ NAME = 24
 
 
 def short(name: object, length: int = NAME) -> str:
-    r"""Show a name on one line, with an ellipsis where letters are left out."""
+    r"""Show a name on one line, with an ellipsis for omitted letters."""
     text = "".join(c if c.isprintable() else " " for c in str(name)[: 4 * length])
     text = " ".join(text.split())
     return text if len(text) <= length else f"{text[: length - 1].rstrip()}…"
 
 
 def listed(names: Iterable[object], most: int = 3, length: int = NAME) -> str:
-    """Join names and count those that are left out: "a, b and c", "a, b, c and 2 more"."""
+    """Join names and count the omitted ones: "a, b and c", "a, b, c and 2 more"."""
     every = list(names)
     shown = [short(name, length) for name in every[:most]]
     if len(every) > most:
@@ -35,13 +35,18 @@ def counted(n: int, noun: str) -> str:
 
 
 def rounded(value: float, digits: int = 3) -> str:
-    """Round a number for people: "18.9", "0.5", "12,346", "1.2e-05", "unknown" for NaN."""
+    """Round a number for display: "18.9", "0.5", "12,346", "1.2e-05", "unknown" for NaN."""
     if math.isnan(value):
         return "unknown"
     if value == 0 or not 1e-4 <= abs(value) < 1e9:
         return f"{value:.{digits}g}"
     text = f"{value:,.{_decimals(value, digits)}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def percent(share: float) -> str:
+    """Round a share for people: "87 %"."""
+    return f"{100 * share:.0f} %"
 
 
 def plus_minus(value: float, spread: float) -> str:
@@ -62,7 +67,7 @@ def one_line(text: str) -> str:
 
 
 def data_frame(name: str, columns: Mapping[str, Any], index: Any = None) -> Any:
-    """Make a pandas data frame of columns, or tell the caller ``name`` how to install pandas."""
+    """Make a pandas data frame of columns; raise an error that names ``name`` without pandas."""
     try:
         import pandas
     except ImportError as error:

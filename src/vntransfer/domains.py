@@ -1,4 +1,4 @@
-"""Who is source and who is target: the rules of ``sample_domain``, stacking, balanced batches."""
+"""Sources and targets: the rules of ``sample_domain``, stacking, balanced batches."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from vntransfer.errors import ArgumentError, DomainError
 
 TARGET = "target"
-"""The name that `stack` gives to the target, and that named domains have it by if not told."""
+"""Name that `stack` gives to the target, and the default name of the target."""
 
 Name = int | str
 Rows = NDArray[np.intp]
@@ -72,7 +72,7 @@ def group(
     if ids.dtype.kind in "iu":
         if wanted:
             raise DomainError(
-                f"target: {target!r:.80} goes with names; in integers the target is what is below 0"
+                f"target: {target!r:.80} needs names; of integers, those below 0 are the target"
             )
         targets = [int(i) for i in np.unique(ids)[::-1] if i < 0]  # -1, -2, ...
     else:
@@ -83,7 +83,7 @@ def group(
         targets = [name for name in names if name in (wanted or [TARGET])]
     if none and targets:
         raise DomainError(
-            f"target: none was asked for, but {targets} are among the domains; leave their rows out"
+            f"target: none was requested, but {targets} are among the domains; drop their rows"
         )
     if len(targets) > 1 and not several:
         raise DomainError(f"sample_domain: several targets {targets}; fit one model per target")
@@ -91,7 +91,7 @@ def group(
 
 
 def target_names(target: Any) -> list[str] | None:
-    """Give the names of targets as a list, whether one was named or several."""
+    """Return the names of the targets as a list, for one name or several."""
     if target is None:
         return None
     if isinstance(target, np.ndarray):
@@ -104,7 +104,7 @@ def target_names(target: Any) -> list[str] | None:
 
 
 def _names(ids: NDArray[Any]) -> NDArray[Any]:
-    """Names as objects; anything else is refused."""
+    """Return names as objects; anything else raises an error."""
     if not all(isinstance(name, str) for name in ids.tolist()):
         seen = sorted({type(name).__name__ for name in ids.tolist()})
         raise DomainError(
@@ -128,7 +128,7 @@ def _split(ids: NDArray[Any], targets: Sequence[Name]) -> Groups:
 def stack(
     sources: Mapping[str, tuple[Any, Any]], *, target: Any
 ) -> tuple[Any, NDArray[Any], NDArray[np.str_]]:
-    """Stack named domains to the three arrays that ``fit`` takes.
+    """Stack named domains into the three arrays that ``fit`` takes.
 
     Parameters
     ----------
@@ -142,7 +142,7 @@ def stack(
     X
         All rows; a CSR matrix if any of the domains is sparse.
     y
-        Responses, NaN in the rows of the target; classes that are no numbers with None there.
+        Responses, NaN in the rows of the target; classes that are not numbers have None there.
     sample_domain
         Names.
 
@@ -156,10 +156,12 @@ def stack(
     if not sources:
         raise DomainError("sources: empty; give at least one source {name: (X, y)}")
     if bad := [name for name in sources if not isinstance(name, str)]:
-        raise DomainError(f"sources: names must be texts, got {bad[0]!r}; use str(name)")
+        raise DomainError(f"sources: names must be strings, got {bad[0]!r}; use str(name)")
     _check_columns({**{name: x for name, (x, _) in sources.items()}, TARGET: target})
     if TARGET in sources:
-        raise DomainError(f"sources: the name {TARGET!r} is the target's; rename this source")
+        raise DomainError(
+            f"sources: the name {TARGET!r} is reserved for the target; rename this source"
+        )
     blocks = {name: _matrix(name, x) for name, (x, _) in sources.items()}
     blocks[TARGET] = _matrix(TARGET, target)
     widths = {name: x.shape[1] for name, x in blocks.items()}
@@ -224,9 +226,10 @@ def balanced(
 ) -> Iterator[Rows]:
     """Endless batches (number of domains, size) to which every domain gives equally many rows.
 
-    Each domain runs through its own rows in random order, again and again, a small one more often.
-    All domains start from the same seed: draws depend on a domain's own rows, not on its name or
-    place, so that permuting domains permutes the batches, and a domain given twice is drawn alike.
+    Each domain runs through its own rows in random order, again and again; a small
+    one repeats more often. All domains start from the same seed: draws depend on a domain's own
+    rows, not on its name or position, so permuting domains permutes the batches, and a domain
+    given twice is drawn alike.
     With weights, one per row of the table, rows are drawn in proportion to them, with replacement.
     """
     if size < 1:

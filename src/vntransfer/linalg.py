@@ -1,4 +1,4 @@
-"""Functions of symmetric positive definite (SPD) matrices with derivatives that are right.
+"""Functions of symmetric positive definite (SPD) matrices with correct derivatives.
 
 Differentiating through eigenvectors divides by differences of eigenvalues: NaN at repeated
 eigenvalues, noise on rank-deficient covariances. Everything here uses the Daleckii-Krein formula
@@ -38,7 +38,7 @@ class Spectrum:
 
 
 def spectrum(matrix: Tensor, name: str, eps: float | None = None) -> Spectrum:
-    """Decompose SPD matrices (..., n, n), or say precisely why they are not SPD.
+    """Decompose SPD matrices (..., n, n), or report precisely why they are not SPD.
 
     An eigenvalue counts as positive if it exceeds what rounding alone can produce, n ε λ_max with
     the machine precision ε of the *user's* dtype (``eps``, by default the matrix's own): a float32
@@ -140,14 +140,14 @@ class _SymLogm(torch.autograd.Function):
 
 
 def log_of(matrix: Tensor, name: str, eps: float | None = None) -> Tensor:
-    """`sym_logm` for tensors that were checked at the door; see `spectrum` for the arguments."""
+    """`sym_logm` for tensors that are already checked; see `spectrum` for the arguments."""
     return _SymLogm.apply(matrix, name, eps)
 
 
 def sym_logm(matrix: Array) -> Array:
     """Logarithm of SPD matrices (..., n, n) with the Daleckii-Krein derivative.
 
-    Never NaN for SPD input, forward or backward, repeated eigenvalues included.
+    Never NaN for SPD input, forward or backward, even at repeated eigenvalues.
 
     Parameters
     ----------

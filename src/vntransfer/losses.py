@@ -20,8 +20,8 @@ class JeffreysLoss(nn.Module):
     """The paper's loss √J(cov[x, y] : cov[x, ŷ]) over a batch (Section 3), with its bias.
 
     It is zero if and only if ŷ has the variance of y and the same covariance with every x_i. It
-    cannot see the mean of ŷ (`fit_bias` repairs that) nor any part of y that is uncorrelated with
-    every column of x: on strongly nonlinear responses it is not a proper loss.
+    cannot see the mean of ŷ (use `fit_bias` to correct it) nor any part of y that is uncorrelated
+    with every column of x. For strongly nonlinear responses it is not a proper loss.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ class JeffreysLoss(nn.Module):
     Attributes
     ----------
     bias : Tensor
-        What `correct` adds to predictions; zero until `fit_bias` was called.
+        Bias that `correct` adds to predictions; zero until `fit_bias` is called.
 
     Examples
     --------
@@ -60,7 +60,7 @@ class JeffreysLoss(nn.Module):
         Parameters
         ----------
         x
-            Inputs (..., N, d): what response and prediction are correlated with.
+            Inputs (..., N, d), with which response and prediction are correlated.
         prediction
             (..., N) or (..., N, m).
         target

@@ -1,4 +1,4 @@
-"""Matrices from samples: covariance, centered correntropy, and moments that stream and merge."""
+"""Matrices from samples: covariance, centered correntropy, and mergeable moments."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -31,11 +31,11 @@ def join(x: Tensor, y: Tensor | None) -> Tensor:
 
 @dataclass(frozen=True)
 class Moments:
-    """Weight, mean and scatter of samples: all that a covariance needs, in O(d²) memory.
+    """Weight, mean and scatter of samples: everything a covariance needs, in O(d²) memory.
 
     Immutable; `update` and `merge` return new objects and are exact under any split and order of
-    the samples. State is kept as float64 tensors; `covariance` answers in the kind (numpy or
-    torch) that the samples came in. Leading batch dimensions are kept.
+    the samples. The state is float64 tensors; `covariance` returns numpy or torch, like the
+    samples. Leading batch dimensions are kept.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ class Moments:
         return self.mean.shape[-1]
 
     def update(self, x: Any, y: Any = None, *, weights: Any = None) -> Self:
-        """Moments after seeing further samples."""
+        """Moments after adding further samples."""
         return self.merge(type(self).from_samples(x, y, weights=weights))
 
     def merge(self, other: Self) -> Self:
@@ -178,7 +178,7 @@ class Moments:
         return sigma + ridge * torch.eye(self.n_features).to(sigma) if ridge else sigma
 
     def covariance(self, *, ridge: float = 0.0) -> Any:
-        """Unbiased covariance plus ``ridge`` times the identity, in the samples' kind."""
+        """Unbiased covariance plus ``ridge`` times the identity, in the kind of the samples."""
         sigma = self.covariance_tensor(ridge=ridge)
         return sigma.detach().numpy() if self.numpy else sigma
 
@@ -248,7 +248,7 @@ def covariance(
 
 
 def _common_scale(weights: Tensor) -> Tensor:
-    """Give weights of at most one: squares of very large or small ones would be lost.
+    """Scale weights to at most one: squares of very large or small ones would be lost.
 
     They are divided by a power of two, which changes no digit.
     """
@@ -259,7 +259,7 @@ def _common_scale(weights: Tensor) -> Tensor:
 def correntropy(
     x: Array, y: Array | None = None, *, width: float | Literal["median"] = "median"
 ) -> Array:
-    """Centered correntropy matrix: like a covariance, but seeing moments of all even orders.
+    """Centered correntropy matrix: like a covariance, but with moments of all even orders.
 
     C_ij = mean_k κ(x_i^k - x_j^k) - mean_kl κ(x_i^k - x_j^l) with κ(u) = exp(-u²/2s²), columns i, j
     and samples k, l (Yu et al. 2020). Columns should have comparable scales. O(N² d²) time.
@@ -306,7 +306,7 @@ def _mean_kernel(column: Tensor, columns: Tensor) -> Tensor:
 
 
 def median_gap(samples: Tensor) -> float:
-    """Median absolute difference, zeros left out, between entries of evenly spaced rows (N, d).
+    """Median absolute difference, without zeros, between entries of evenly spaced rows (N, d).
 
     At most 2000 entries, all columns alike.
     """

@@ -5,6 +5,7 @@ import hashlib
 import re
 import xml.etree.ElementTree as ET
 from collections import Counter
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -14,7 +15,18 @@ import pytest
 from helpers.gallery import HOSTILE, charts, gallery
 from helpers.imports import HEAVY, loaded_after
 from vntransfer.errors import ArgumentError
-from vntransfer.pages import Axis, Bars, Dendrogram, Heatmap, Lines, Page, Panels, Series, TableCell
+from vntransfer.pages import (
+    Axis,
+    Bars,
+    Dendrogram,
+    Heatmap,
+    Intervals,
+    Lines,
+    Page,
+    Panels,
+    Series,
+    TableCell,
+)
 from vntransfer.pages import svg as shapes
 from vntransfer.pages.alt_text import numbers, summary
 from vntransfer.pages.draw import draw, value_text
@@ -141,6 +153,8 @@ def test_mistakes_are_named() -> None:
     tree = Dendrogram(["a", "b"], [[0, 1, 1.0]])
     with pytest.raises(ArgumentError, match="tree: its names"):
         Heatmap(["a", "b"], ["b", "a"], np.eye(2), tree=tree)
+    with pytest.raises(ArgumentError, match="side: 'rank' has 1 texts for 2 rows"):
+        Heatmap(["a", "b"], ["x", "y"], np.eye(2), side=[("rank", ["1"])])
     with pytest.raises(ArgumentError, match="dash 'wavy'; known: none, solid"):
         Series("a", [], [], dash="wavy")
 
@@ -177,6 +191,35 @@ def test_marks_stand_where_their_values_say() -> None:
     assert group.attrib["data-v"] == "1 (0.5 to 1.5)|3 (2.5 to 3.5)"
     line = next(p for p in group.iter("path") if p.attrib["class"] == "line")
     assert line.attrib["d"].count("M") == 2  # a gap where the value is missing
+
+
+def test_values_of_others_are_hollow_marks_within_the_axis() -> None:
+    chart = Intervals(["a", "b"], [1.0, 2.0], others=[9.0, None], others_name="paper")
+    content, _, _ = draw(chart, chart)
+    root = ET.fromstring(f"<svg>{content}</svg>")
+    assert [p.attrib["class"] for p in root.iter("path")].count("hollow") == 1
+    assert [g.attrib["data-v"] for g in root.iter("g") if "data-v" in g.attrib] == [
+        "1; paper: 9",
+        "2",
+    ]
+    assert extent(chart, "x") == (1, 9)
+    assert numbers(chart)[0][-1] == "paper"
+
+
+def test_texts_beside_a_map_follow_its_rows() -> None:
+    names = ["a", "b", "c"]
+    tree = Dendrogram(names, [[0, 2, 1.0], [3, 1, 2.0]])
+    plain = Heatmap(names, names, np.eye(3), mark="•", marks=np.eye(3) > 0)
+    chart = Heatmap(
+        names, names, np.eye(3), mark="•", marks=np.eye(3) > 0, side=[("rank", ["1", "2", "3"])]
+    )
+    content, width, _ = draw(chart, chart)
+    assert width > draw(plain, plain)[1]
+    assert content.count("•") == 3
+    assert "rank" in content
+    header, rows = numbers(replace(chart, tree=tree))
+    assert header[-1] == "rank"
+    assert [(row[0], row[-1]) for row in rows] == [("a", "1"), ("c", "3"), ("b", "2")]
 
 
 def test_log_axes_leave_out_what_has_no_logarithm() -> None:

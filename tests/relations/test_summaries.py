@@ -18,11 +18,11 @@ from vntransfer.relations._bootstrap import bootstrap, divergences, interval
 from vntransfer.relations.summaries import BLOCKS, MomentBlocks, RowReservoir, Summaries, pooled
 from vntransfer.tables.files import ahead
 from vntransfer.tables.options import DEFAULTS
-from vntransfer.workflows.relate_tables import (
+from vntransfer.workflows.relate_tables import read_table
+from vntransfer.workflows.streaming import (
     FilePart,
     ReadingPlan,
     _quick_csv,
-    read_table,
     summarize,
 )
 

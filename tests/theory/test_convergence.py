@@ -84,7 +84,7 @@ def test_counter_example_printed_bound_fails() -> None:
     assert terms.gap > 0.01
     assert terms.printed_bound < 0
     assert terms.squared_bound < terms.gap
-    assert not terms.printed_bound_holds
+    assert not terms.squared_bound_holds
 
 
 def test_counter_example_overlaps_must_be_squared() -> None:

@@ -1,4 +1,4 @@
-"""Distances between SPD matrices for which the triangle inequality does hold."""
+"""Distances between SPD matrices that satisfy the triangle inequality."""
 
 from typing import Any
 
@@ -13,8 +13,9 @@ from vntransfer.linalg import log_of, once, safe_sqrt, spectrum
 def jensen_von_neumann(sigma: Array, rho: Array) -> Array:
     """Square root of the quantum Jensen-Shannon divergence, √(½ D(σ‖μ) + ½ D(ρ‖μ)), μ = (σ+ρ)/2.
 
-    Of SPD matrices (..., n, n), the metric nearest in kind to √J: the same entropies, symmetrized
-    over the midpoint. A metric on all positive semidefinite matrices (Virosztek 2021, Sra 2021).
+    For SPD matrices (..., n, n). Prefer it where a metric is needed: it is the closest relative of
+    √J, with the same entropies, symmetrized over the midpoint. It is a metric on all positive
+    semidefinite matrices (Virosztek 2021, Sra 2021).
 
     Examples
     --------
@@ -83,7 +84,7 @@ def half_slope(upstream: Tensor, distance: Tensor) -> Tensor:
 def affine_invariant(sigma: Array, rho: Array) -> Array:
     """Affine-invariant Riemannian distance ‖log(ρ^-½ σ ρ^-½)‖_F of SPD matrices (..., n, n).
 
-    Invariant under any common invertible linear map of the columns, rescaling included.
+    Invariant under any common invertible linear map of the columns, including rescaling.
 
     Examples
     --------

@@ -1,9 +1,9 @@
 """Von Neumann and LogDet divergences between symmetric positive definite (SPD) matrices.
 
-The functions take SPD matrices (..., n, n), give (...), and never add a ridge. They work in
-float64 inside, whatever the dtype, and sum non-negative terms wherever a formula allows it, so
-that nothing cancels near equality. Gradients are exact and finite, at equality and at repeated
-eigenvalues too.
+The functions take SPD matrices (..., n, n), return (...), and never add a ridge. They compute in
+float64 for every dtype and sum non-negative terms wherever a formula allows it, so that nothing
+cancels near equality. Gradients are exact and finite, even at equality and at repeated
+eigenvalues.
 """
 
 from collections.abc import Callable
@@ -21,7 +21,7 @@ from vntransfer.linalg import Spectrum, once, safe_sqrt, spectrum
 
 @dataclass(frozen=True)
 class Pair:
-    """Two stacks of matrices, checked, broadcast and in float64, and the way back."""
+    """Two stacks of matrices, checked, broadcast and in float64, and the conversion back."""
 
     sigma: Tensor
     rho: Tensor
@@ -135,7 +135,7 @@ def jeffreys(sigma: Array, rho: Array, sqrt: bool = False) -> Array:
     sigma, rho
         SPD matrices (..., n, n).
     sqrt
-        Give √J; its gradient at equality is defined as zero.
+        Return √J; its gradient at equality is defined as zero.
 
     Examples
     --------
@@ -209,7 +209,7 @@ class RelativeSpectrum:
         return values, torch.linalg.solve_triangular(root.mT, vectors, upper=True)
 
     def sum(self, function: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
-        """Σ f(μ, log μ), each eigenvalue taken from the half that knows it better."""
+        """Σ f(μ, log μ), each eigenvalue taken from the half where it is more accurate."""
         up, down = self.above, self.below.flip(-1)
         # ascending μ: the two halves list the same eigenvalues, so that exactly one is chosen
         use_up = up >= 1

@@ -17,7 +17,7 @@ from vntransfer.moments import Moments, correntropy, join, median_gap
 from vntransfer.ridge import AUTO_RIDGE
 
 _BLOCK = 4_000_000
-"""Matrix entries per batch where pairs must be computed one by one."""
+"""Matrix entries per batch if pairs must be computed one by one."""
 
 
 def pairwise(
@@ -31,13 +31,13 @@ def pairwise(
 ) -> Any:
     """Divergences between all pairs of K domains, as a K x K matrix (row σ, column ρ).
 
-    Directed von Neumann and LogDet divergences are sums of traces here, exact to 1e-15 of those:
-    where domains nearly coincide, the functions of two matrices have more digits.
+    Directed von Neumann and LogDet divergences are sums of traces here, exact to 1e-15 of these
+    traces. For domains that nearly coincide, the functions of two matrices are more accurate.
 
     Parameters
     ----------
     domains
-        A sequence (or a mapping, whose names are passed over) of K domains, each a pair of samples
+        A sequence (or a mapping, whose names are ignored) of K domains, each a pair of samples
         (X, y), y possibly None, or a `Moments`; or ready SPD matrices, as one array (K, n, n).
     divergence
         An id of `DIVERGENCES`.

@@ -1,4 +1,4 @@
-"""The one list of divergences between SPD matrices; it is also their documentation."""
+"""The registry of divergences between SPD matrices, which also documents them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from vntransfer.divergences import _distances, _matrix
 
 @dataclass(frozen=True)
 class Divergence:
-    """What is known about a divergence d(σ, ρ).
+    """Properties of a divergence d(σ, ρ).
 
     Parameters
     ----------

@@ -42,7 +42,7 @@ def response_divergence(
     a, b
         Responses (..., N) or (..., N, m).
     sqrt
-        Give √J, the paper's loss; its gradient at equality is defined as zero.
+        Return √J, the paper's loss; its gradient at equality is defined as zero.
     ridge
         Added to the diagonals of both covariances: a number, a tensor (...) of positive numbers,
         one per sample set, or "auto" = 1e-3 times the mean eigenvalue of the feature covariance,

@@ -1,7 +1,7 @@
-"""Self-contained pages: text, tables that sort, and charts as SVG; nothing else is needed.
+"""Self-contained HTML pages with text, sortable tables and SVG charts.
 
 >>> from vntransfer.pages import Lines, Page, Series
->>> page = Page("Results", lead="What came out.")
+>>> page = Page("Results", lead="Error of one method.")
 >>> part = page.section("Errors")
 >>> _ = part.figure(Lines([Series("ridge", [1, 2, 3], [0.5, 0.4, 0.3])]), "Error per epoch")
 >>> page.html().startswith("<!doctype html>")

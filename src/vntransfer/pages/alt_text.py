@@ -1,4 +1,4 @@
-"""Charts in words: a sentence for who cannot see them, and their numbers as a table."""
+"""Text alternatives of charts: a sentence for screen readers, and the numbers as a table."""
 
 from functools import singledispatch
 
@@ -19,13 +19,13 @@ from vntransfer.pages.layout import finite, panels
 from vntransfer.pages.scales import number
 
 MOST_ROWS, MOST_CELLS = 400, 12_000
-"""Rows, and cells, of the numbers of a panel; more are left out, and the table says so."""
+"""Largest numbers of rows and cells in the table of a panel; the table counts the rest."""
 
 Numbers = tuple[list[str], list[list[str]]]  # header, rows
 
 
 def summary(chart: Chart) -> str:
-    """One to a few sentences about a chart."""
+    """Describe a chart in a few sentences."""
     said = [_summary(panel) for panel in panels(chart)]
     shown = said[:6] + ([f"And {len(said) - 6} more panels."] if len(said) > 6 else [])
     return " ".join(shown)
@@ -85,11 +85,13 @@ def numbers(panel: Panel) -> Numbers:
 @numbers.register
 def _(panel: Heatmap) -> Numbers:
     panel = panel.ordered
+    beside = zip(*(texts for _, texts in panel.side), strict=True)
+    more = list(beside) or [()] * len(panel.rows)
     rows = [
-        [name, *(number(float(value)) for value in row)]
-        for name, row in zip(panel.rows, panel.values, strict=True)
+        [name, *(number(float(value)) for value in row), *own]
+        for name, row, own in zip(panel.rows, panel.values, more, strict=True)
     ]
-    return ["", *panel.columns], rows
+    return ["", *panel.columns, *(heading for heading, _ in panel.side)], rows
 
 
 @numbers.register
@@ -98,8 +100,10 @@ def _(panel: Intervals) -> Numbers:
     rows = []
     for i, (name, value) in enumerate(zip(panel.names, finite(panel.values), strict=True)):
         ends = [number(float(v[i])) if len(v) else "" for v in (lows, highs)]
-        rows.append([name, number(float(value)), *ends])
-    return ["", panel.x.label or "value", "low", "high"], rows
+        others = [] if panel.others is None else [number(float(finite(panel.others)[i]))]
+        rows.append([name, number(float(value)), *ends, *others])
+    header = ["", panel.x.label or "value", "low", "high"]
+    return header + ([] if panel.others is None else [panel.others_name or "others"]), rows
 
 
 @numbers.register(Lines)

@@ -1,6 +1,6 @@
-"""Charts as data: what is shown, not how; drawn as SVG by `vntransfer.pages.draw`.
+"""Charts as data; `vntransfer.pages.draw` draws them as SVG.
 
-A chart is one panel or `Panels` of several. Numbers that are None or NaN are left out.
+A chart is one panel or `Panels` of several. Numbers that are None or NaN are omitted.
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from vntransfer.errors import ArgumentError
 
 MUTED = -1
-"""Color of what is there for comparison only."""
+"""Color of reference series."""
 
 DASHES = ("solid", "dashed", "dotted")
 """Strokes of a series; "none" shows its marks alone."""
@@ -23,10 +23,10 @@ Numbers = Sequence[float | None] | NDArray[Any]
 
 @dataclass(frozen=True)
 class Axis:
-    """An axis, which takes its ends from the data unless they are given."""
+    """An axis; its ends come from the data unless they are given."""
 
     label: str = ""  # what it measures, with its unit
-    log: bool = False  # values that are not positive are left out
+    log: bool = False  # values that are not positive are omitted
     low: float | None = None
     high: float | None = None
     names: Sequence[str] = ()  # of the places 0, 1, 2, ... of an axis without numbers
@@ -36,7 +36,7 @@ class Axis:
 
 @dataclass(frozen=True)
 class Series:
-    """Points with one name, and where they have them the ends of their intervals.
+    """A named series of points, optionally with the ends of their intervals.
 
     Examples
     --------
@@ -72,7 +72,7 @@ class Series:
 
 @dataclass(frozen=True)
 class Lines:
-    """Values along an axis, with error bars where they have ends."""
+    """Values along an axis, with error bars if intervals are given."""
 
     series: Sequence[Series]
     x: Axis = field(default_factory=Axis)
@@ -121,7 +121,7 @@ class Histogram:
 
 @dataclass(frozen=True)
 class Intervals:
-    """A row per name, from top to bottom: a dot with its interval, against a reference."""
+    """One row per name, from top to bottom: a dot with its interval, and a reference line."""
 
     names: Sequence[str]
     values: Numbers
@@ -131,6 +131,8 @@ class Intervals:
     title: str = ""
     reference: float | None = None  # a dotted line
     highlight: str = ""  # name of the row that the others are compared with
+    others: Numbers | None = None  # values of someone else, one per row, as hollow marks
+    others_name: str = ""  # whose they are
 
 
 @dataclass(frozen=True)
@@ -162,7 +164,7 @@ class Dendrogram:
 
 @dataclass(frozen=True)
 class Heatmap:
-    """A matrix in colors; None or NaN leaves a place empty."""
+    """A matrix shown in colors; None or NaN leaves a cell empty."""
 
     rows: Sequence[str]
     columns: Sequence[str]
@@ -175,7 +177,9 @@ class Heatmap:
     high: float | None = None  # largest
     numbers: bool = True  # whether to write the values into the map
     tree: Dendrogram | None = None  # reorders rows and columns, which then must be the same
-    marks: Any = None  # where to write "≠": truth values of the same shape
+    marks: Any = None  # where to write the mark: truth values of the same shape
+    mark: str = "≠"
+    side: Sequence[tuple[str, Sequence[str]]] = ()  # columns of text beside the map, with headings
 
     def __post_init__(self) -> None:
         values = np.array(self.values, dtype=np.float64)
@@ -190,6 +194,11 @@ class Heatmap:
             list(self.rows) != list(self.columns) or list(self.rows) != list(self.tree.names)
         ):
             raise ArgumentError("tree: its names must be those of the rows and of the columns")
+        for heading, texts in self.side:
+            if len(texts) != len(self.rows):
+                raise ArgumentError(
+                    f"side: {heading!r} has {len(texts)} texts for {len(self.rows)} rows"
+                )
         object.__setattr__(self, "values", values)
 
     @property
@@ -210,8 +219,15 @@ class Heatmap:
         names = [self.rows[i] for i in order]
         tree, at = reordered(self.tree), np.ix_(order, order)
         marks = None if self.marks is None else np.asarray(self.marks)[at]
+        side = [(heading, [texts[i] for i in order]) for heading, texts in self.side]
         return replace(
-            self, rows=names, columns=names, values=self.values[at], tree=tree, marks=marks
+            self,
+            rows=names,
+            columns=names,
+            values=self.values[at],
+            tree=tree,
+            marks=marks,
+            side=side,
         )
 
 

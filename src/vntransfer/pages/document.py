@@ -1,4 +1,4 @@
-"""One page in one file: no network, nothing but what is written in it."""
+"""One page in one self-contained file."""
 
 import base64
 import hashlib
@@ -36,7 +36,7 @@ class Section:
         return self
 
     def note(self, text: str, *, kind: str = "neutral", head: str | None = None) -> "Section":
-        """Add a remark that stands out.
+        """Add a highlighted note.
 
         ``kind`` is one of `NOTES`: good, bad, neutral, warning. The remark begins with ``head``, by
         default with the words of its kind.
@@ -48,7 +48,7 @@ class Section:
         return self
 
     def facts(self, facts: Sequence[tuple[str, str, str]]) -> "Section":
-        """Add numbers at a glance: name, value and a few words below (or none)."""
+        """Add key figures: name, value and an optional short text below."""
         items = [
             f"<div><dt>{escape(name)}</dt><dd>{escape(value)}"
             + (f"<small>{escape(more)}</small>" if more else "")
@@ -65,7 +65,7 @@ class Section:
         caption: str = "",
         notes: Sequence[str] = (),
     ) -> "Section":
-        """Add a table that sorts by value when a heading is pressed, with notes below it.
+        """Add a table that sorts by value when a heading is clicked, with notes below it.
 
         Rows have one value per column: texts, numbers, None for nothing, or `TableCell`.
         """
@@ -111,7 +111,7 @@ class Page:
     lead
         One or two sentences below.
     footer
-        Name -> text at the foot: what made the page, from what.
+        Name -> text in the footer, such as command and settings.
 
     Examples
     --------
@@ -152,9 +152,9 @@ class Page:
             '<meta name="viewport" content="width=device-width, initial-scale=1">'
             f'<meta name="color-scheme" content="light dark"><title>{title}</title>'
             f"<style>{style}</style></head><body>"
-            '<a class="skip" href="#main">Skip to the content</a><div class="frame">'
+            '<a class="skip" href="#main">Skip to content</a><div class="frame">'
             f"<header><h1>{title}</h1>{lead}"
-            '<button type="button" class="theme" aria-label="Change between light and dark" '
+            '<button type="button" class="theme" aria-label="Switch between light and dark" '
             'hidden>Dark</button></header><div class="columns">'
             f'{self._contents()}<main id="main">'
             f"{''.join(section.html() for section in self.sections)}</main></div>"
@@ -163,9 +163,9 @@ class Page:
         )
 
     def write(self, path: str | Path, *, overwrite: bool = False) -> Path:
-        """Write the page, whole or not at all, and return its path.
+        """Write the page atomically and return its path.
 
-        An existing file is replaced if it is a page of ours, or to ``overwrite`` it.
+        An existing file is replaced if it is a page of vntransfer, or with ``overwrite``.
         """
         check_file("path", path, PAGES, overwrite=overwrite)
         text = self.html()

@@ -146,6 +146,9 @@ def _(panel: Intervals, places: dict[str, int], size: _Size) -> tuple[str, float
             say += f" ({number(float(lows[i]))} to {number(float(highs[i]))})"
             start, end = (box.x(min(max(v, box.x.low), box.x.high)) for v in (lows[i], highs[i]))
             shape = tag("path", d=f"M{start:.1f} {y:.1f}H{end:.1f}", class_="whisker")
+        if panel.others is not None and box.x.shows(other := float(finite(panel.others)[i])):
+            shape += tag("path", d=mark(0, box.x(other), y, 4), class_="hollow")
+            say += f"; {panel.others_name or 'others'}: {number(other)}"
         shape += tag("path", d=mark(0, x, y, 4), class_="mark")
         own = "s1" if name == panel.highlight else "s0"
         point = {"data_n": name, "data_p": f"{x:.0f},{y:.0f}", "data_v": say}
@@ -164,7 +167,7 @@ _Shown = list[tuple[int, tuple[float, float]]]
 
 
 def _shown(box: PanelFrame, s: Series) -> _Shown:
-    """Give number and place of the points that have one."""
+    """Return number and position of the points that have one."""
     pairs = zip(finite(s.x), finite(s.y), strict=True)
     return [
         (k, (box.x(float(x)), box.y(float(y))))

@@ -58,7 +58,10 @@ def draw_heatmap(chart: Heatmap) -> tuple[str, float, float]:
     top = (24.0 if chart.title else 8.0) + (_TREE if chart.tree else 0.0)
     grid_w, grid_h = side * len(chart.columns), side * len(chart.rows)
     title_w = text_width(chart.title, 13)
-    width = max(left + grid_w + 12, title_w + 12, 90.0)
+    wide = [max(text_width(t, 11) for t in (head, *texts)) + 14 for head, texts in chart.side]
+    if wide:
+        top = max(top, 24.0)
+    width = max(left + grid_w + sum(wide) + 12, title_w + 12, 90.0)
     height = top + grid_h + room + (18 if chart.column_label else 2)
     parts = []
     if chart.title:
@@ -69,6 +72,14 @@ def draw_heatmap(chart: Heatmap) -> tuple[str, float, float]:
         parts.append(_branches(chart.tree, left, top - 3, side, _TREE - 8))
     parts += _cells(chart, left, top, side)
     parts += _names(chart, left, top, side, letters, slanted)
+    at = left + grid_w
+    for (heading, texts), room in zip(chart.side, wide, strict=True):
+        at += room
+        parts.append(text(heading, at, top - 6, class_="label", text_anchor="end"))
+        parts += [
+            text(own, at, top + side * (i + 0.5) + 4, text_anchor="end")
+            for i, own in enumerate(texts)
+        ]
     if chart.row_label:
         parts.append(upright(chart.row_label, top + grid_h / 2))
     if chart.column_label:
@@ -99,7 +110,7 @@ def _cells(chart: Heatmap, left: float, top: float, side: float) -> list[str]:
                     data_v=number(float(value)))
             )  # fmt: skip
             ink = short(float(value), largest) if written else ""
-            if ink := ink + ("≠" if chart.marks is not None and chart.marks[i][j] else ""):
+            if ink := ink + (chart.mark if chart.marks is not None and chart.marks[i][j] else ""):
                 inks.append(
                     text(ink, x + size / 2, y + size / 2 + 3.5, class_=own, text_anchor="middle",
                          font_size=None if side >= 12 else side)
@@ -120,7 +131,7 @@ def _cells_by_color(chart: Heatmap, left: float, top: float, side: float) -> lis
     for i, j in np.argwhere(np.asarray(False if chart.marks is None else chart.marks)):
         own = f"q{level(float(chart.values[i, j]), low, high)}"
         x, y = left + side * (j + 0.5), top + side * (i + 0.8)
-        parts.append(text("≠", x, y, class_=own, text_anchor="middle", font_size=side))
+        parts.append(text(chart.mark, x, y, class_=own, text_anchor="middle", font_size=side))
     return parts
 
 

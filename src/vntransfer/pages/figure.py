@@ -118,7 +118,7 @@ def _details(shown: list[Panel]) -> str:
         header, rows = numbers(panel)
         most = min(MOST_ROWS, max(1, MOST_CELLS // len(header)))
         more = len(rows) - most
-        left = f"<p>{more} further rows are left out.</p>" if more > 0 else ""
+        left = f"<p>{more} more rows are not shown.</p>" if more > 0 else ""
         name = f"<p><b>{escape(panel.title)}</b></p>" if panel.title else ""
         label = escape(f"Numbers: {panel.title}" if panel.title else "Numbers")
         tables.append(

@@ -1,4 +1,4 @@
-"""What the panels of a chart share: ends of axes and colors, places in the palette."""
+"""Shared properties of the panels of a chart: ends of axes, colors, palette positions."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -87,7 +87,7 @@ def extent(panel: Panel, name: str) -> tuple[float, float] | None:
 
 def _along(panel: Panel, name: str) -> Iterator[Numbers | None]:
     if isinstance(panel, Intervals):
-        yield from (panel.values, panel.low, panel.high, [panel.reference])
+        yield from (panel.values, panel.low, panel.high, [panel.reference], panel.others)
         return
     if isinstance(panel, Heatmap):
         return

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 LEVELS = 33
-"""Steps of a color scale: more than an eye tells apart."""
+"""Steps of a color scale: more than the eye can distinguish."""
 
 GROUND = {"light": "#ffffff", "dark": "#16191d"}
-"""What charts are drawn on."""
+"""Background of charts."""
 
 INK = {"light": "#1c2024", "dark": "#e8eaed"}
 """Text."""
@@ -22,7 +22,7 @@ SERIES = {
     "light": ("#0346a3", "#b34a0b", "#358171", "#db54b5", "#ac8f36", "#408dfd", "#5e454c"),
     "dark": ("#3d7efc", "#e5481c", "#0dc37d", "#c989d1", "#dad022", "#aacdff", "#868686"),
 }
-"""One color per series; markers and dashes tell further ones apart."""
+"""One color per series; markers and dashes distinguish further ones."""
 
 PAGE = {
     "light": {
@@ -120,7 +120,7 @@ def shades(theme: str) -> list[str]:
 
 
 def on(color: str) -> str:
-    """Black or white, whichever reads better on a color."""
+    """Black or white, whichever is more readable on a color."""
     return max(("#000000", "#ffffff"), key=lambda ink: contrast(ink, color))
 
 

@@ -31,7 +31,7 @@ class PanelFrame:
 
 
 def ends(panel: Panel, name: str) -> tuple[float, float]:
-    """Give the ends of a scale: the axis' own, or those of the data a little widened."""
+    """Return the ends of a scale: those of the axis, or those of the data, slightly widened."""
     axis: Axis = getattr(panel, name)
     if axis.names:
         return -0.5, len(axis.names) - 0.5

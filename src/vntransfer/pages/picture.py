@@ -1,4 +1,4 @@
-"""A chart as one SVG file: all panels and the legend, in light and dark, without a page."""
+"""A chart as one SVG file with all panels and the legend, in light and dark."""
 
 import re
 from html import escape
@@ -58,9 +58,9 @@ def write_picture(chart: Chart, title: str, path: str | Path, *, overwrite: bool
 
 
 def write_svg(content: str, path: str | Path, *, overwrite: bool = False) -> Path:
-    """Write an SVG file, whole or not at all, and return its path.
+    """Write an SVG file atomically and return its path.
 
-    An existing file is replaced if it is a picture of ours, or to ``overwrite`` it.
+    An existing file is replaced if it is a picture of vntransfer, or with ``overwrite``.
     """
     check_file("path", path, PICTURES, overwrite=overwrite)
     with atomic_write(path, "w") as file:

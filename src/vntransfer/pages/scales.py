@@ -8,7 +8,7 @@ _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def number(value: float | None) -> str:
-    """How a number reads in charts and their tables: four digits, no superfluous zeros."""
+    """Format a number for charts and their tables: four digits, no trailing zeros."""
     if value is None or math.isnan(value):
         return ""
     if 1e3 <= abs(value) < 1e6:

@@ -50,7 +50,7 @@ def text_width(content: str, size: float = 11) -> float:
 
 
 def fitted(content: str, width: float, size: float = 11) -> str:
-    """Text that is no wider, with an ellipsis in its middle where letters are left out."""
+    """Text that is no wider, shortened by an ellipsis in the middle if necessary."""
     if text_width(content, size) <= width:
         return content
     keep = len(content)
@@ -109,7 +109,7 @@ def name_below(name: str, x: float, foot: float, *, slanted: bool, size: float =
 
 
 def room_below(names: Sequence[str], place: float, size: float = 11) -> tuple[bool, float]:
-    """Whether names must be slanted to fit side by side, and how much room they take."""
+    """Return whether names must be slanted to fit side by side, and the room they take."""
     widest = max((text_width(name, size) for name in names), default=0.0)
     slanted = widest > place - 4
     return slanted, 14 + 0.72 * min(widest, LONGEST) if slanted else 18.0

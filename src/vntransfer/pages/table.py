@@ -1,4 +1,4 @@
-"""The one table of HTML: on pages, below charts and in notebooks."""
+"""HTML tables for pages, charts and notebooks."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ _FITS = 20  # letters of a row's name that a page never cuts
 
 @dataclass(frozen=True)
 class TableCell:
-    """A value of a table that reads otherwise than it sorts."""
+    """A table value whose text differs from its sort key."""
 
     text: str
     value: float | None = None  # what the column is sorted by; None sorts by the text

@@ -9,10 +9,10 @@ from vntransfer.errors import DomainError
 from vntransfer.relations._smoother import Matrix
 
 LEAST = 10
-"""Rows of a domain that a test needs at least."""
+"""Smallest number of rows of a domain for a test."""
 
 MOST = 1000
-"""Rows of a domain that a test uses at most: with more rows it finds ever smaller misfits."""
+"""Largest number of rows of a domain that a test uses; more rows only reveal tiny misfits."""
 
 
 def named_pairs(option: str, domains: Any) -> dict[str, Any]:
@@ -25,7 +25,7 @@ def named_pairs(option: str, domains: Any) -> dict[str, Any]:
     pairs = domains if isinstance(domains, Mapping) else dict(enumerate(domains))
     found = {str(name): pair for name, pair in pairs.items()}
     if len(found) < len(pairs):
-        raise DomainError(f"{option}: two names are written alike in {list(pairs)}; rename one")
+        raise DomainError(f"{option}: two names read the same in {list(pairs)}; rename one")
     if len(found) < 2:
         raise DomainError(f"{option}: expected at least two domains (X, y), got {len(found)}")
     return found
@@ -44,7 +44,7 @@ def read_pair(name: str, pair: Any) -> tuple[Matrix, Matrix]:
         x = np.asarray(X, dtype=np.float64)
         response = np.full(len(x), np.nan) if y is None else np.asarray(y, dtype=np.float64)
     except (TypeError, ValueError):
-        raise DomainError(f"{where}: X and y must be numbers; encode texts first") from None
+        raise DomainError(f"{where}: X and y must be numbers; encode text first") from None
     if x.ndim != 2 or 0 in x.shape or response.shape != x.shape[:1]:
         raise DomainError(
             f"{where}: expected X (n, d) and y (n,), got shapes {x.shape} and {response.shape}"
@@ -93,7 +93,7 @@ def standardized(
     if not varies.any():
         raise DomainError("domains: all columns of X are constant; give features that vary")
     if y.std() <= 1e-12 * np.abs(y).max():
-        raise DomainError(f"domains: y is {y[0]:g} everywhere; a constant depends on nothing")
+        raise DomainError(f"domains: y is {y[0]:g} everywhere; give a response that varies")
     middle, level, unit = X.mean(0)[varies], y.mean(), y.std()
     out = []
     for own, response in rows:

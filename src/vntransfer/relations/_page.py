@@ -53,14 +53,14 @@ def make_page(found: Relation, title: str) -> Page:
 
 
 def _answer(found: Relation, page: Page) -> None:
-    part = page.section("What came out")
+    part = page.section("Result")
     part.text(*verdict(found))
     without = [name for name in found.names if name not in found.labeled]
     for name in without[:20]:
         near = found.ranking(name)
         part.note(
-            f"{name} has no responses, so that nothing can be said on how they depend on the "
-            f"features there. By its features alone it is closest to {near[0].name}."
+            f"{name} has no responses, so its relation is unknown. By its features alone it is "
+            f"closest to {near[0].name}."
         )
 
 
@@ -75,13 +75,13 @@ def _maps(found: Relation, page: Page) -> None:
         replace(chart, marks=found.p_values[own] <= LEVEL),
         "How differently the response depends on the features",
         "The statistic of the test: how far both places are from one relation fitted to both, each "
-        "on its own inputs. ≠: different. The tree joins the nearest first.",
+        "on its own inputs. ≠ marks different pairs. The tree joins the closest places first.",
     )
     tree = found.linkage(features=True)
     part.figure(
         _clustered(every, found.features_alone, of_features(divergence), tree),
-        "How differently the features alone are spread",
-        "Places without responses are here as well.",
+        "How much the features alone differ",
+        "This map includes places without responses.",
     )
 
 
@@ -112,9 +112,8 @@ def _pairs(found: Relation, page: Page) -> None:
         rows,
         "Pairs of places that were tested" if few else "Pairs of places",
         [
-            "difference: the statistic of the test. divergence: of the places as they are, which "
-            "also reacts to different inputs; its interval has a level of "
-            f"{100 * found.settings['level']:g} %. Press a heading to sort."
+            "difference: statistic of the test. divergence: also grows if only the inputs differ; "
+            f"with a {100 * found.settings['level']:g} % interval. Click a heading to sort."
         ],
     )
 
@@ -137,10 +136,10 @@ def _rankings(found: Relation, page: Page) -> None:
                 reference=0.0,
             ),
             f"For {target}",
-            "Ordered by the statistic of the test; ≠: different. Shown is the divergence, which "
-            "also reacts to different inputs."
+            "Ordered by the statistic of the test; ≠ marks different places. The chart shows the "
+            "divergence, which also grows if only the inputs differ."
             if own
-            else "It has no responses: the order is that of the features alone.",
+            else "Ordered by the features alone, because this place has no responses.",
         )
     ranked: list[list[Value]] = [
         [
@@ -164,7 +163,7 @@ def _places(found: Relation, page: Page) -> None:
     rows: list[list[Value]] = [[name, *found.rows[name]] for name in found.names]
     part.table(["place", "rows with a response", "without"], rows, "Places")
     if found.treatment:
-        part.table(["column", "kind", "what was done"], found.treatment[:200], "Columns")
+        part.table(["column", "kind", "treatment"], found.treatment[:200], "Columns")
         if len(found.treatment) > 200:
             part.note(f"and {len(found.treatment) - 200:,} more columns")
     for note in found.notes:

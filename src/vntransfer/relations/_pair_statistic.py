@@ -106,7 +106,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class Responses:
-    """What B responses of one domain, y* (n, B), mean for the statistic of a pair."""
+    """Contribution of B responses y* (n, B) of one domain to the statistic of a pair."""
 
     own: Matrix  # X'y* (d, B): the border of the domain's own covariance
     refit: Matrix  # M Φ'y* (2d, B): its share in the borders that fitting both again gives

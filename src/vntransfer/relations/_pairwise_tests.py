@@ -1,4 +1,4 @@
-"""Whether places differ in how response depends on features: tests for every pair of domains."""
+"""Tests for every pair of domains of whether the response depends on the features alike."""
 
 import warnings
 from collections.abc import Sequence
@@ -36,18 +36,18 @@ class RelationTest:
     Parameters
     ----------
     names
-        Of the domains.
+        Names of the domains.
     p_values
-        Corrected for the number of tested pairs by Holm's method, (K, K), symmetric; 1 on the
-        diagonal, NaN where a pair is not tested.
+        P-values (K, K), symmetric, corrected for the number of tested pairs by Holm's method; 1 on
+        the diagonal, NaN if a pair was not tested.
     raw_p_values
-        Before the correction.
+        P-values before the correction.
     statistics
-        Observed statistic of all pairs, (K, K).
+        Observed statistics of all pairs, (K, K).
     null, n_resamples
-        What was tested, and with how many resamples.
+        Null hypothesis and number of resamples.
     rows
-        Rows of each domain that were used.
+        Number of rows used of each domain.
     """
 
     names: tuple[str, ...]
@@ -73,7 +73,7 @@ class RelationTest:
         return [pair for pair in pairs if np.isfinite(self.p_values[pair])]
 
     def summary(self) -> str:
-        """Say in words which pairs differ, the ones with the smallest p-values first."""
+        """Describe which pairs differ, smallest p-values first."""
         pairs = self.tested
         pairs.sort(key=lambda pair: float(self.p_values[pair]))
         lines = [
@@ -107,23 +107,23 @@ def relation_test(
     ridge: float = RIDGE,
     progress: Progress | None = None,
 ) -> RelationTest:
-    """Test for every pair of domains whether response depends on features alike.
+    """Test for every pair of domains whether the response depends on the features alike.
 
-    The conditional divergence of two domains is not zero where y given x is the same but the inputs
-    differ, so that its size alone proves nothing. Two null hypotheses are offered:
+    The conditional divergence of two domains is not zero if y given x is the same but the inputs
+    differ, so its size alone proves nothing. There are two null hypotheses:
 
     "relation"
-        E[y|x] is the same function in both, up to a constant level of each; inputs may differ, and
-        so may the noise, between domains and along the inputs. One flexible fit to the rows of
-        both, out-of-fold residuals with random signs, and responses y* = fit + residual* to each
-        domain's own inputs, fitted again every time. The statistic is the divergence between each
-        domain and the common fit on its own inputs.
+        E[y|x] is the same function in both domains, up to a constant level of each. Inputs may
+        differ, and so may the noise, between domains and along the inputs. The test fits one
+        flexible model to the rows of both, adds leave-one-out residuals with random signs to the
+        fit at each domain's own inputs, and fits again. The statistic is the divergence between
+        each domain and the common fit on its own inputs.
     "joint"
-        Inputs and responses together are distributed alike: rows are exchanged between the two
-        domains at random. Different inputs alone reject it.
+        Inputs and responses have the same joint distribution. The test exchanges rows between the
+        two domains at random. Different inputs alone lead to rejection.
 
-    All columns are first standardized on the rows of all domains together. Of a larger domain 1000
-    rows are taken at random.
+    All columns are first standardized over the rows of all domains. At most 1000 random rows of
+    each domain are used.
 
     Parameters
     ----------
@@ -132,22 +132,22 @@ def relation_test(
     null
         The null hypothesis.
     n_resamples
-        Per pair, at most: it stops when 50 have reached the observed statistic. The smallest
-        p-value is 1/(n_resamples + 1), and Holm's correction multiplies it by the number of pairs:
-        a warning says when no pair could be found different.
+        Largest number of resamples per pair; the test stops when 50 have reached the observed
+        statistic. The smallest p-value is 1/(n_resamples + 1), and Holm's correction multiplies it
+        by the number of pairs. A warning tells you if no pair could be found different.
     n_pairs
-        Test so many pairs: first each domain with the one whose features are most like its own,
-        then with the second, and so on. No response has a part in the choice, so that the p-values
-        of these pairs stay valid, and Holm's method counts these alone. One penalty then serves the
-        fits of all pairs. None tests all.
+        Number of pairs to test: first each domain with the one whose features are most like its
+        own, then with the second, and so on. The choice uses no responses, so the p-values of these
+        pairs are valid, and Holm's method counts only them. All fits then share one penalty. None
+        tests all pairs.
     random_state
         Seed or numpy Generator.
     divergence
-        An id of `DIVERGENCES`; mean of both directions where it is not symmetric.
+        An id of `DIVERGENCES`; the mean of both directions if it is not symmetric.
     ridge
-        Added to the diagonals of the standardized covariances.
+        Number added to the diagonals of the standardized covariances.
     progress
-        Called with "pairs", how many are done, and how many there are.
+        Function called with "pairs", the number done and the total.
 
     Examples
     --------

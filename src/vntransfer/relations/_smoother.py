@@ -80,7 +80,7 @@ def _radial(X: Matrix, landmarks: Matrix, width: float) -> Matrix:
 
 
 class Penalty(NamedTuple):
-    """How strongly a fit is smoothed: strength per row, and that of radial functions beside it."""
+    """Penalty of a fit: strength per row, and relative strength for radial functions."""
 
     strength: float = 1.0
     radial: float = 1.0

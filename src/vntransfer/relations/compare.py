@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from vntransfer.display import counted
 from vntransfer.divergences import DIVERGENCES
 from vntransfer.errors import DataError, DomainError
 from vntransfer.progress import Progress
@@ -22,7 +23,7 @@ from vntransfer.relations.summaries import MomentBlocks, Summaries, pooled
 FEWEST, MANY, CAP = 999, 19_999, 24_999
 
 ALL_PAIRS, PAIRS = 1250, 200
-"""Pairs up to which all are tested (what `CAP` resamples can find different), and how many else."""
+"""Largest number of pairs that are all tested (limit of `CAP` resamples), and number otherwise."""
 
 
 def compare(
@@ -80,12 +81,12 @@ def compare(
     constant = int((~varies).sum()) + (reduction.constant if reduction else 0)
     said = [*([reduction.note()] if reduction else ()), *notes, *_notes_on_responses(made, known)]
     if constant:
-        said.append(f"{constant} columns of numbers are constant: left out")
+        said.append(f"{counted(constant, 'constant column')} ignored")
     said += _notes_on_tests(made, known, tested, planned, n_resamples)
     if not DIVERGENCES[conditional].conditional:
         said.append(
-            f"{conditional} compares features and response together, not the response given the "
-            f"features; conditional_von_neumann does"
+            f"{conditional} compares the joint distribution of features and response; use "
+            f"conditional_von_neumann to compare the response given the features"
         )
     return Relation(
         tuple(names),
@@ -110,7 +111,9 @@ def summarize_domains(domains: Any, random_state: int) -> Summaries:
     d = next(iter(pairs.values()))[0].shape[1]
     for name, (X, _) in pairs.items():
         if X.shape[1] != d:
-            raise DomainError(f"domain {name!r}: has {X.shape[1]} columns, the first one {d}")
+            raise DomainError(
+                f"domain {name!r}: has {X.shape[1]} columns, but the first domain has {d}"
+            )
 
     def fill(made: Summaries) -> Summaries:
         rng = np.random.default_rng(random_state)
@@ -139,42 +142,39 @@ def _check(made: Summaries, domain: str, response: str) -> list[str]:
 
 
 def _notes_on_responses(made: Summaries, known: list[str]) -> list[str]:
-    """Give notes on places that lack responses."""
+    """Return notes on places that lack responses."""
     notes = []
     for name, own in made.domains.items():
         if own.unlabeled and name in known:
             notes.append(
                 f"{own.unlabeled:,} of {own.labeled + own.unlabeled:,} rows of {name!r} have no "
-                f"response: they count for the features alone"
+                f"response; only their features are used"
             )
         elif own.unlabeled:
-            has = "has one response, which is too few" if own.labeled else "has no responses"
-            notes.append(
-                f"{name!r} {has}: how they depend on the features is not known there, "
-                f"and it is placed by its features alone"
-            )
+            has = "has only one response" if own.labeled else "has no responses"
+            notes.append(f"{name!r} {has}, so it is compared by its features alone")
     return notes
 
 
 def _units(
     inputs: list[MomentBlocks], joint: list[MomentBlocks], response: str
 ) -> tuple[Matrix, Any]:
-    """Give standard deviations over all rows, response last, and which features vary."""
+    """Return standard deviations over all rows, response last, and which features vary."""
     features, whole = pooled(inputs), pooled(joint)
     variances = [np.diagonal(m.covariance()) for m in (features, whole)]
     sizes = [np.abs(m.mean.numpy()) for m in (features, whole)]
     varies = variances[0] > (1e-12 * sizes[0]) ** 2
     if not varies.any():
-        raise DataError("features: all columns are constant; give some that vary")
+        raise DataError("features: all columns are constant; give columns that vary")
     if variances[1][-1] <= (1e-12 * sizes[1][-1]) ** 2:
         raise DataError(
-            f"column {response!r}: is {whole.mean[-1]:g} in all rows; a constant depends on nothing"
+            f"column {response!r}: is {whole.mean[-1]:g} in all rows; give a response that varies"
         )
     return np.sqrt(np.append(variances[0], variances[1][-1])), varies
 
 
 def _spread(values: Matrix, kept: list[int], size: int) -> Matrix:
-    """Place a matrix of some places in one of all, NaN elsewhere."""
+    """Put the matrix of some places into the matrix of all, with NaN elsewhere."""
     full = np.full((size, size), np.nan)
     full[np.ix_(kept, kept)] = values
     return full
@@ -198,7 +198,7 @@ def _measure(
 
 
 def planned_pairs(pairs: int, n_resamples: int | None) -> int:
-    """How many of so many pairs are tested: all, or as many as is quick or the resamples allow.
+    """Return how many pairs are tested: all, or as many as is quick or the resamples allow.
 
     Examples
     --------
@@ -209,7 +209,9 @@ def planned_pairs(pairs: int, n_resamples: int | None) -> int:
 
 
 def resamples_for(pairs: int) -> int:
-    """Resamples with which so many pairs can be told apart after Holm's correction, and some more.
+    """Return the number of resamples with which so many pairs can be found different.
+
+    Holm's correction is included, and some more resamples are added.
 
     Examples
     --------
@@ -223,26 +225,28 @@ def resamples_for(pairs: int) -> int:
 def _notes_on_tests(
     made: Summaries, known: list[str], tested: list[str], planned: int, n_resamples: int
 ) -> list[str]:
-    """Give notes on places tested by some of their rows or not at all, and on many pairs."""
+    """Return notes on places that are tested partly or not at all, and on many pairs."""
     rows = {name: made.domains[name].labeled for name in known}
     notes = [
-        f"{name!r} has {rows[name]} rows with a response: too few to be tested; it comes last in "
+        f"{name!r} has {rows[name]} rows with a response, too few for the test; it comes last in "
         f"rankings"
         for name in known
         if name not in tested
     ]
-    notes += [f"{name!r} is tested by {MOST:,} random rows" for name in tested if rows[name] > MOST]
+    notes += [
+        f"{name!r} is tested with {MOST:,} random rows" for name in tested if rows[name] > MOST
+    ]
     pairs = len(list(combinations(tested, 2)))
     if planned < pairs:
         notes.append(
             f"{planned:,} of {pairs:,} pairs are tested: each place with those whose features are "
-            f"most like its own. The choice uses no responses, so that the p-values stay valid; "
-            f"they are corrected for the {planned:,} tests. {20 * pairs - 1:,} resamples test all"
+            f"most like its own. The choice uses no responses, so the p-values remain valid; they "
+            f"are corrected for the {planned:,} tests. Set {20 * pairs - 1:,} resamples to test all"
         )
     if planned > 0.05 * (n_resamples + 1):
         notes.append(
-            f"{planned:,} pairs and {n_resamples:,} resamples: after the correction for so many "
-            f"pairs none can be found different; take at least {20 * planned - 1:,} resamples, or "
-            f"fewer places"
+            f"{n_resamples:,} resamples are too few for {planned:,} pairs: after the correction no "
+            f"pair can be found different; use at least {20 * planned - 1:,} resamples, or fewer "
+            f"places"
         )
     return notes

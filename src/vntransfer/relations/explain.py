@@ -1,4 +1,4 @@
-"""What the numbers mean, in plain words; for the terminal and the page."""
+"""Plain explanations of the numbers, for the terminal and the page."""
 
 from collections.abc import Iterator
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from vntransfer.relations.result import LEVEL, Relation
 
-NOISE = "Noise of different size, between places or along the features, is not tested."
+NOISE = "Differences in noise, between places or along the features, are not tested."
 
 NULLS = {
     "relation": (
@@ -14,7 +14,7 @@ NULLS = {
         "the features themselves may differ"
     ),
     "joint": (
-        "features and response together are distributed alike in both places; places whose "
+        "features and response have the same joint distribution in both places; places whose "
         "features differ count as different even if the response depends on them in the same way"
     ),
 }
@@ -30,8 +30,8 @@ def verdict(found: Relation) -> Iterator[str]:
     far = found.different()
     if not far:
         yield (
-            f"None of {tested} tested pairs of places is shown to be different (level "
-            f"{100 * LEVEL:g} %, corrected for their number). That does not prove them equal: see "
+            f"No significant difference in any of {tested} tested pairs of places (level "
+            f"{100 * LEVEL:g} %, corrected for their number). This does not prove them equal: see "
             f"the intervals."
         )
         return
@@ -47,38 +47,37 @@ def verdict(found: Relation) -> Iterator[str]:
 
 
 def explanation(found: Relation) -> list[str]:
-    """Paragraphs for somebody who has never heard of a divergence."""
+    """Explain the numbers to a reader who has never heard of a divergence."""
     own = found.settings
     name = "conditional_von_neumann"
     first = (
-        "Each place is summed up by one matrix: how its features and its response vary together. "
-        "The divergence says how far two such matrices are apart after taking away what is due to "
-        "the features alone; 0 means the same, and what counts is which places are nearer than "
-        "others."
+        "One matrix summarizes each place: how its features and its response vary together. The "
+        "divergence measures how much two such matrices differ beyond what the features alone "
+        "explain. 0 means no difference; compare the values with each other."
         if own["divergence"] == name
-        else f"The divergence {own['divergence']} says how far the covariance matrices of two "
-        f"places are apart; 0 means the same."
+        else f"The divergence {own['divergence']} measures how much the covariance matrices of two "
+        f"places differ; 0 means no difference."
     )
     return [
-        "The difference that maps and rankings go by is the statistic of the test: one relation is "
-        "fitted to the rows of both places, and each place is compared with that fit on its own "
-        "features. It is near 0 where one relation fits both, whatever their features are."
+        "Maps and rankings show the statistic of the test: one relation is fitted to the rows of "
+        "both places, and each place is compared with that fit on its own features. The statistic "
+        "is near 0 if one relation fits both places, whatever their features are."
         if own["null"] == "relation"
-        else "The difference that maps and rankings go by is the divergence of the rows that are "
-        "tested, in units of their pooled variance.",
+        else "Maps and rankings show the divergence of the tested rows, in units of their pooled "
+        "variance.",
         first
-        + " All columns are first brought to variance 1 over all rows together, so that units do "
-        "not matter. Levels are not compared: adding a constant to a column changes nothing.",
+        + " All columns are first scaled to variance 1 over all rows, so that units do not matter. "
+        "Levels are not compared: adding a constant to a column changes nothing.",
         "A large divergence alone does not prove that the response depends on the features "
-        "differently: it also grows if only the features spread differently. The p-value answers "
-        f"that: it is small if the data would be unusual supposing that {NULLS[own['null']]}. "
+        "differently, because it also grows if only the features differ. The p-value answers this "
+        f"question: it is small if the data would be unusual assuming that {NULLS[own['null']]}. "
         + (NOISE if own["null"] == "relation" else "")
         + f" It comes from at most {own['n_resamples']:,} resamples per pair and is corrected for "
-        "the number of pairs (Holm). A large p-value proves nothing: few rows, or places whose "
-        "features hardly overlap, cannot be told apart.",
-        f"The intervals ({100 * own['level']:g} %) say how well the rows at hand determine the "
-        "divergence. They treat rows as independent of each other.",
-        "Both look at the linear part of the dependence within each place; a place where the "
-        "response bends upwards and one where it bends downwards, around the same middle, look "
+        "the number of pairs (Holm). A large p-value proves nothing: with few rows, or features "
+        "that hardly overlap, the test cannot find a difference.",
+        f"The intervals ({100 * own['level']:g} %) show how precisely the available rows determine "
+        "the divergence. They treat rows as independent.",
+        "Divergence and intervals describe the linear part of the dependence within each place. A "
+        "response that curves upward and one that curves downward around the same center look "
         "alike.",
     ]

@@ -44,14 +44,14 @@ class PooledColumns(Summaries):
         Z: Sequence[NDArray[Any]] | Matrix,
         rng: np.random.Generator,
     ) -> None:
-        """Take in rows, as `Summaries.add` does."""
+        """Add rows, like `Summaries.add`."""
         rows = Moments.from_samples(np.stack(list(Z)[:-1], 1).astype(np.float64))
         self.total = rows if self.total is None else self.total.merge(rows)
         for code in np.unique(codes):
             self.domains.setdefault(names[code], DomainSummary.empty(0))
 
     def merge(self, other: Summaries) -> None:
-        """Take in what came elsewhere."""
+        """Merge moments of other rows."""
         super().merge(other)
         own = other.total if isinstance(other, PooledColumns) else None
         self.total = self.total.merge(own) if self.total and own else self.total or own
@@ -95,9 +95,9 @@ def summarized(n_features: int, fill: Callable[[Any], Summaries]) -> Summaries:
 
 
 def check_width(n_features: int) -> None:
-    """Refuse more columns than memory is meant for."""
+    """Raise an error for more columns than fit into memory."""
     if n_features > MOST_COLUMNS:
         raise DataError(
-            f"features: {n_features:,} columns, at most {MOST_COLUMNS:,} can be related (products "
-            f"of all pairs would take {8 * n_features**2 / 1e9:.1f} GB); choose some of them"
+            f"features: at most {MOST_COLUMNS:,} columns are possible, got {n_features:,} "
+            f"(products of all pairs would take {8 * n_features**2 / 1e9:.1f} GB); choose some"
         )

@@ -1,4 +1,4 @@
-"""What `relate` finds out, with the questions one asks of it."""
+"""The result of `relate`, with methods for the usual questions."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,17 +18,17 @@ LEVEL = 0.05
 """Level at which places count as different."""
 
 STATISTIC = "difference of the relation (statistic of the test)"
-"""What maps show."""
+"""Label of the values in maps."""
 
 SHOWN = 8
-"""Places whose closest ones a summary names."""
+"""Number of places whose closest ones a summary names."""
 
 
 class Neighbor(NamedTuple):
-    """How near a place is to another: divergence, its interval, p-value, inputs, and statistic.
+    """How close a place is to another: divergence, its interval, p-value, inputs, and statistic.
 
-    ``statistic`` is what the test uses, and what rankings and groups go by: how far both places are
-    from one relation fitted to both. The divergence also reacts to different inputs.
+    Rankings and groups use ``statistic``, the statistic of the test: how far both places are from
+    one relation fitted to both. The divergence also grows if only the inputs differ.
     """
 
     name: str
@@ -47,7 +47,7 @@ class Neighbor(NamedTuple):
 
 @dataclass(frozen=True)
 class Interval:
-    """Lower and upper ends (K, K) of intervals of divergences."""
+    """Lower and upper ends (K, K) of the intervals of divergences."""
 
     low: Matrix
     high: Matrix
@@ -67,25 +67,25 @@ class Relation:
     Parameters
     ----------
     names
-        Of the places.
+        Names of the places.
     rows
-        Place -> rows with and without a response.
+        Place -> numbers of rows with and without a response.
     divergences
-        Divergence of [features, response].
+        Divergences of [features, response].
     intervals
-        Of it.
+        Intervals of these divergences.
     features_alone, features_intervals
-        The same of the features alone.
+        Divergences of the features alone, and their intervals.
     p_values, raw_p_values
-        Of the null hypothesis, with and without Holm's correction; NaN: not tested.
+        P-values with and without Holm's correction; NaN if not tested.
     statistics
-        What the test of each pair uses: the divergence between each of the two places and the
-        relation fitted to both, on its own inputs. Rankings and groups go by it. NaN: a place has
-        too few rows.
+        Statistic of the test of each pair, which rankings and groups use: the divergence between
+        each of the two places and the relation fitted to both, on its own inputs. NaN if a place
+        has too few rows.
     settings
-        What was computed and how: plain values.
+        The options of the comparison, as plain values.
     notes
-        Sentences on what was left out or is to be known.
+        Remarks on the data, such as ignored columns.
     treatment
         Name, kind and treatment of every column of the table.
     """
@@ -110,7 +110,7 @@ class Relation:
 
     @property
     def _matrices(self) -> dict[str, Matrix]:
-        """What a table of pairs has of each."""
+        """Columns of a table of pairs."""
         return {
             "divergence": self.divergences,
             "low": self.intervals.low,
@@ -125,7 +125,7 @@ class Relation:
         """Position of a place."""
         written, *_ = check_names("target", name)
         if written not in self.names:
-            raise DomainError(f"target: no place {written!r}; there are {', '.join(self.names)}")
+            raise DomainError(f"target: no place {written!r}; known: {', '.join(self.names)}")
         return self.names.index(written)
 
     @overload
@@ -167,10 +167,12 @@ class Relation:
         ]
 
     def linkage(self, *, features: bool = False) -> Matrix:
-        """Tree of scipy's hierarchical clustering (average linkage) of the places.
+        """Tree of scipy's hierarchical clustering (complete linkage) of the places.
 
         By the statistic of the test; places with too few rows for it join last. If no place has
-        enough rows, by the divergence.
+        enough rows, by the divergence. The height of a group is the largest statistic between two
+        of its places: cut below that of a pair, the tree never joins the pair, whatever stands
+        between them.
 
         Parameters
         ----------
@@ -192,7 +194,7 @@ class Relation:
         if len(table) < 2:
             raise DomainError("linkage: needs at least two places with responses")
         flat = squareform(table, checks=False)
-        return np.asarray(linkage(flat, "average", optimal_ordering=True))
+        return np.asarray(linkage(flat, "complete", optimal_ordering=True))
 
     @property
     def order(self) -> list[str]:
@@ -204,7 +206,9 @@ class Relation:
         return [*first, *(name for name in self.names if name not in first)]
 
     def groups(self, n_groups: int) -> list[list[str]]:
-        """Places with responses in so many groups, by cutting the tree.
+        """Places with responses in so many groups, by cutting the tree of `linkage`.
+
+        With too few groups, places that the test finds different share one; see `mark`.
 
         Parameters
         ----------
@@ -258,13 +262,13 @@ class Relation:
         ]
 
     def to_frame(self) -> Any:
-        """Give `table` as a pandas data frame, one row per pair of places."""
+        """Return `table` as a pandas data frame, one row per pair of places."""
         records = self.table()
         keys = ("a", "b", *self._matrices)
         return data_frame("to_frame", {key: [own[key] for own in records] for key in keys})
 
     def summary(self) -> str:
-        """Say in words which places differ, then which ones are closest to each."""
+        """Describe which places differ, and which are closest to each."""
         from vntransfer.relations.explain import verdict
 
         unknown = [name for name in self.names if name not in self.labeled]
@@ -309,12 +313,12 @@ class Relation:
         return fragment([short(text, 300) for text in verdict(self)], header, rows, len(self.names))
 
     def plot(self, *, axes: Any = None) -> Any:
-        """Draw the heat map in clustered order with matplotlib, in a page's colors; give the axes.
+        """Draw the heat map in clustered order with matplotlib, and return the axes.
 
         Parameters
         ----------
         axes
-            Axes of matplotlib to draw on; by default new ones.
+            Matplotlib axes to draw on (default: new ones).
         """
         from vntransfer.pages.palette import on, shades
 
@@ -323,7 +327,7 @@ class Relation:
             from matplotlib.colors import ListedColormap
         except ImportError as error:
             raise ArgumentError(
-                "plot: needs matplotlib: run `pip install 'vntransfer[plots]'`"
+                "plot: needs matplotlib. Run `pip install 'vntransfer[plots]'`."
             ) from error
         order = [name for name in self.order if name in self.labeled]
         at = [self.at(name) for name in order]
@@ -346,16 +350,16 @@ class Relation:
         title: str = "Which places behave alike",
         overwrite: bool = False,
     ) -> Path:
-        """Write the result as one HTML file that needs nothing else.
+        """Write the result as a self-contained HTML file, and return its path.
 
         Parameters
         ----------
         path
-            Of the file, which ends in .html or .htm.
+            File to write, .html or .htm.
         title
-            Of the page.
+            Title of the page.
         overwrite
-            Whether to replace an existing file that is not a page of ours.
+            Replace an existing file even if it is not a page of vntransfer.
         """
         from vntransfer.relations._page import make_page
 

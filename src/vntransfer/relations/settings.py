@@ -1,4 +1,4 @@
-"""What `relate` is asked for: one object that validates itself."""
+"""The options of `relate` as one object that validates itself."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ Null = Literal["relation", "joint"]
 Engine = Literal["local", "dask"]
 
 RIDGE = 1e-3
-"""Added to the diagonals of covariances of standardized columns: the `auto` of `pairwise`."""
+"""Ridge of the covariances of standardized columns: the `auto` of `pairwise`."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class RelateSettings:
             object.__setattr__(self, name, value)
 
     def record(self, columns: int, n_resamples: int) -> dict[str, Any]:
-        """Give what a result keeps of them: plain values."""
+        """Return the plain values that a result keeps."""
         kept = ("divergence", "null", "level", "ridge", "n_bootstrap", "random_state")
         return {name: getattr(self, name) for name in kept} | {
             "columns": columns,

@@ -1,4 +1,4 @@
-"""What is kept of a domain while its rows pass by: moments of blocks of rows, and a few rows.
+"""Summaries of domains that are read row by row: moments of blocks of rows, and a few rows.
 
 Everything here merges: summaries of parts of a table, made anywhere, give those of the whole.
 """
@@ -59,7 +59,7 @@ class MomentBlocks:
         return _unpacked(np.concatenate(self.parts), self.origin)
 
     def add(self, Z: NDArray[Any]) -> None:
-        """Take in rows, given as columns of Z (D, n)."""
+        """Add rows, given as columns of Z (D, n)."""
         n = Z.shape[1]
         if self.origin is None:
             self.origin = Z.mean(1, dtype=np.float64)
@@ -80,7 +80,7 @@ class MomentBlocks:
                 self.parts.append(each @ each.transpose(0, 2, 1))
 
     def merge(self, other: "MomentBlocks") -> None:
-        """Take in the blocks of further rows; blocks of both are made equally large first."""
+        """Add the blocks of further rows; blocks of both are made equally large first."""
         if other.origin is None:
             return
         origin = other.origin if self.origin is None else self.origin
@@ -161,7 +161,7 @@ class RowReservoir:
     bound: float = 1.0
 
     def add(self, Z: NDArray[Any], rng: np.random.Generator) -> None:
-        """Take in rows, given as columns of Z (D, n), *in random order*.
+        """Add rows, given as columns of Z (D, n), *in random order*.
 
         Only rows whose key is below the bound matter: how many there are is drawn, they may as well
         be the first ones, and keys are drawn for them alone.
@@ -170,7 +170,7 @@ class RowReservoir:
             self._hold(self.bound * rng.random(n), Z[:, :n].T.astype(np.float64))
 
     def merge(self, other: "RowReservoir") -> None:
-        """Take in the sample of further rows."""
+        """Add the sample of further rows."""
         for piece in other.pieces:
             self._hold(*piece)
 
@@ -180,7 +180,7 @@ class RowReservoir:
         return self._best()[1]
 
     def pair(self) -> tuple[Matrix, Matrix]:
-        """Give the sample as features and responses."""
+        """Return the sample as features and responses."""
         rows = self.rows
         return rows[:, :-1], rows[:, -1]
 
@@ -212,7 +212,7 @@ class DomainSummary:
         return cls(MomentBlocks(D), MomentBlocks(n_features), RowReservoir(D))
 
     def add(self, Z: NDArray[Any], rng: np.random.Generator) -> None:
-        """Take in rows [x, y], columns of Z (d + 1, n) in random order; y is NaN if not known."""
+        """Add rows [x, y], columns of Z (d + 1, n) in random order; y is NaN if not known."""
         unknown = np.isnan(Z[-1])
         if unknown.any():
             self.bare.add(Z[:-1, unknown])
@@ -222,7 +222,7 @@ class DomainSummary:
             self.reservoir.add(Z, rng)
 
     def merge(self, other: "DomainSummary") -> None:
-        """Take in further rows."""
+        """Add further rows."""
         self.joint.merge(other.joint)
         self.bare.merge(other.bare)
         self.reservoir.merge(other.reservoir)
@@ -264,11 +264,11 @@ class Reduction:
         return np.vstack((self.weights.T @ X, Z[-1]))
 
     def note(self) -> str:
-        """Say what is used instead of the columns."""
+        """Describe what replaces the columns."""
         return (
-            f"{len(self.mean):,} columns are too many to compare one by one: their "
-            f"{self.kept} leading principal components are used, {100 * self.share:.0f} % of the "
-            f"variance of the standardized columns; differences outside of these are not seen"
+            f"{len(self.mean):,} columns are too many to compare one by one, so their {self.kept} "
+            f"leading principal components are used ({100 * self.share:.0f} % of the variance of "
+            f"the standardized columns); differences outside of these go unnoticed"
         )
 
 
@@ -302,7 +302,7 @@ class Summaries:
         Z: Sequence[NDArray[Any]] | Matrix,
         rng: np.random.Generator,
     ) -> None:
-        """Take in rows [x, y], columns of Z (d + 1, n), that belong to domains ``names[codes]``.
+        """Add rows [x, y], columns of Z (d + 1, n), that belong to domains ``names[codes]``.
 
         There are fewer than 2^15 names. Z may be a list of its rows, all of one type; float32 stays
         so until moments are taken, which halves the traffic. Rows are shuffled first: where a table
@@ -322,7 +322,7 @@ class Summaries:
                 self.domains[name].add(rows[:, start:stop], rng)
 
     def merge(self, other: "Summaries") -> None:
-        """Take in what came elsewhere."""
+        """Merge summaries of other rows."""
         for name, own in other.domains.items():
             if name in self.domains:
                 self.domains[name].merge(own)

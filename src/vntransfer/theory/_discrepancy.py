@@ -22,7 +22,7 @@ Ridge = float | Literal["auto"]
 Distance = Callable[[Tensor, Tensor], Tensor]
 Loss = Callable[[Sequence[nn.Module]], Tensor]
 Run = tuple[float, list[nn.Module], tuple[float, ...]]
-"""Least loss of a search, the hypotheses that attain it, and all losses on the way."""
+"""Smallest loss of a search, the hypotheses that attain it, and the loss at every step."""
 
 WIDTH = 16
 """Hidden units of the default hypothesis class."""
@@ -99,7 +99,10 @@ def distance_of(divergence: str) -> Distance:
 
 
 def one_ridge(ridge: Ridge, samples: Sequence[Tensor]) -> float:
-    """One ridge for all domains, so that their distances can be compared."""
+    """One ridge for all domains, so that their distances are one function of the covariances.
+
+    `MDDRegressor` has the same rule.
+    """
     if ridge != "auto":
         return number("ridge", ridge)
     return AUTO_RIDGE * float(torch.stack([x.detach().var(0).mean() for x in samples]).mean())
@@ -154,7 +157,7 @@ def discrepancy(
     divergence
         "jeffreys" for the paper's √J, or the id of a metric.
     ridge
-        One for both domains; "auto" = 1e-3 times their mean feature variance.
+        Ridge of both domains; "auto" = 1e-3 times their mean feature variance.
 
     Examples
     --------
@@ -179,7 +182,7 @@ class MaxDiscrepancy:
     history: tuple[tuple[float, ...], ...]
 
     def summary(self) -> str:
-        """Say in words what was found, and how much the restarts differ."""
+        """Describe the result, and how much the restarts differ."""
         best = [max(curve) for curve in self.history]
         return (
             f"The discrepancy is at least {rounded(self.value)}.\n"
@@ -201,7 +204,7 @@ class Ascent:
     steps, learning_rate
         Adam steps per restart.
     restarts
-        Independent starts; the best counts.
+        Independent starts; the best one is used.
     random_state
         Seed of the starts.
     hypothesis
@@ -227,7 +230,7 @@ class Ascent:
         whole("restarts", self.restarts, minimum=1)
 
     def search(self, loss: Loss, count: int, samples: Tensor) -> list[Run]:
-        """Minimize a loss of ``count`` hypotheses from every start; the best step counts."""
+        """Minimize a loss of ``count`` hypotheses from every start; the best step is used."""
         seeds = (self.random_state + k for k in range(self.restarts))
         return [self._search(loss, count, samples, seed) for seed in seeds]
 
@@ -269,8 +272,8 @@ def max_discrepancy(
 ) -> MaxDiscrepancy:
     """Maximize the discrepancy over h and h' by gradient ascent: a *lower bound* of Definition 1.
 
-    The maximum over a hypothesis class is not concave; what is found is attained, hence a lower
-    bound of the true maximum, and grows (weakly) with the steps and restarts of the ascent.
+    The problem is not concave, so the value found is a lower bound of the true maximum. It does not
+    decrease with more steps and restarts of the ascent.
 
     Parameters
     ----------
@@ -281,7 +284,7 @@ def max_discrepancy(
     divergence, ridge
         See `discrepancy`.
     ascent
-        Hypothesis class, steps, restarts and seed; None: those of ``Ascent()``.
+        Hypothesis class, steps, restarts and seed (default: ``Ascent()``).
 
     Examples
     --------

@@ -28,7 +28,7 @@ from vntransfer.theory._discrepancy import (
 
 @dataclass(frozen=True)
 class BoundTerms:
-    """Every computable term of Theorem 1; d is √J or the metric that was asked for."""
+    """Every computable term of Theorem 1; d is √J or the chosen metric."""
 
     source_terms: tuple[float, ...]  # d between h and the labels, on each source
     weights: tuple[float, ...]  # of the sources, summing to one
@@ -46,7 +46,7 @@ class BoundTerms:
     def convexity_holds(self) -> bool:
         """Whether the mixture's term is at most the weighted sum, as the proof asserts.
 
-        Terms are square roots: what rounding makes of zero is no difference.
+        Terms are square roots, so differences within rounding error are ignored.
         """
         return self.mixture_term <= self.source_sum * (1 + 1e-12) + 1e-12
 
@@ -58,7 +58,7 @@ class BoundTerms:
         return self.source_sum + self.discrepancy + self.joint_fit
 
     def summary(self) -> str:
-        """Say in words what the theorem bounds by what."""
+        """Describe the bound and its terms."""
         parts = (
             f"weighted source errors {rounded(self.source_sum)}, "
             f"discrepancy {rounded(self.discrepancy)}"
@@ -114,7 +114,7 @@ def bound_terms(
     weights
         Non-negative source weights, normalized to sum to one; uniform by default.
     target_response
-        Labels of the target (N,), for checking the theorem; never needed otherwise.
+        Labels of the target (N,), needed only to check the theorem.
     divergence, ridge, ascent
         See `max_discrepancy`.
 
@@ -199,7 +199,7 @@ def _normalize(weights: Sequence[float] | None, count: int) -> tuple[float, ...]
 
 @dataclass(frozen=True)
 class ConvergenceTerms:
-    """What Proposition 1 compares, and a correct first-order prediction.
+    """The terms of Proposition 1, and a correct first-order prediction.
 
     ``first_order`` = |⟨log Σ - log Θ, Σ̂ - Σ⟩ + ⟨L_Θ[Θ - Σ], Θ̂ - Θ⟩| is exact to second order in ε:
     the gap is O(ε) and hence O(N^-½) for distributions with finite fourth moments.
@@ -207,43 +207,46 @@ class ConvergenceTerms:
 
     epsilon: float  # larger spectral-norm error of the two sample covariances
     gap: float  # |D(Σ̂‖Θ̂) - D(Σ‖Θ)|, what is to be bounded
-    printed_bound: float  # last line of the paper's derivation: overlaps not squared
-    squared_bound: float  # the same with squares, as the spectral expansion has them
+    # last line of the paper's derivation, for the signs of eigenvectors that the solver returned:
+    # these are arbitrary, and the overlaps, not squared, change sign with them
+    printed_bound: float
+    squared_bound: float  # the same with squares, as the spectral expansion has them: no signs
     log_step_holds: bool  # log((λ + ε)/λ) ≤ log(1 + ε) for all: only where λ ≥ 1
     first_order: float
 
     @property
-    def printed_bound_holds(self) -> bool:
-        """Whether the printed bound is at least the gap."""
-        return self.gap <= self.printed_bound
+    def squared_bound_holds(self) -> bool:
+        """Whether the bound with squared overlaps is at least the gap."""
+        return self.gap <= self.squared_bound
 
     def summary(self) -> str:
-        """Say in words whether the printed bound holds, and how near the first order comes."""
-        holds = "holds" if self.printed_bound_holds else "does not hold"
+        """Describe whether the bound holds, and how close the first order is."""
+        holds = "holds" if self.squared_bound_holds else "does not hold"
         step = "holds" if self.log_step_holds else "does not hold"
         return (
-            f"The printed bound {holds}: gap {rounded(self.gap)}, bound "
-            f"{rounded(self.printed_bound)} ({rounded(self.squared_bound)} with squares).\n"
+            f"With squared overlaps the bound {holds}: gap {rounded(self.gap)}, bound "
+            f"{rounded(self.squared_bound)}. As printed it is {rounded(self.printed_bound)}, or "
+            f"another number with other signs of the eigenvectors.\n"
             f"First-order prediction of the gap: {rounded(self.first_order)} at a spectral error "
             f"of {rounded(self.epsilon)}.\n"
             f"The step log((λ + ε)/λ) ≤ log(1 + ε) {step} for these eigenvalues."
         )
 
     def __repr__(self) -> str:
-        holds = "holds" if self.printed_bound_holds else "does not hold"
+        holds = "holds" if self.squared_bound_holds else "does not hold"
         return one_line(
-            f"ConvergenceTerms: gap {rounded(self.gap)}, printed bound "
-            f"{rounded(self.printed_bound)} ({holds})"
+            f"ConvergenceTerms: gap {rounded(self.gap)}, bound with squared overlaps "
+            f"{rounded(self.squared_bound)} ({holds})"
         )
 
 
 def convergence_terms(sigma: Any, theta: Any, sigma_hat: Any, theta_hat: Any) -> ConvergenceTerms:
     """Evaluate Proposition 1 for true covariances Σ, Θ and sample covariances Σ̂, Θ̂.
 
-    Treat the proposition as a sketch: overlaps v_i'u_j lack their square, so that they can be
-    negative and do not sum to one; log((λ + ε)/λ) ≤ log(1 + ε) needs λ ≥ 1; only the largest
-    eigenvalue's perturbation is bounded, but all are used; and Vershynin's factor (log log n)² is
-    printed as a power of n. The evidence is in docs/theory.md.
+    Treat the proposition as a sketch: overlaps v_i'u_j lack their square, so that the bound depends
+    on the arbitrary signs of eigenvectors; log((λ + ε)/λ) ≤ log(1 + ε) needs λ ≥ 1; only the
+    largest eigenvalue's perturbation is bounded, but all are used; and Vershynin's factor
+    (log log n)² is printed as a power of n. The evidence is in docs/theory.md.
 
     Parameters
     ----------
