@@ -46,7 +46,7 @@ def test_run_report_export(tmp_path: Path) -> None:
     [
         (("run", "smok"), "got 'smok'; did you mean 'smoke'?"),
         (("run", "smoke", "--methods", "rigde"), "got 'rigde'; did you mean 'ridge'?"),
-        (("run", "smoke", "--set", "n_samples"), "--set: expected key=value, got 'n_samples'"),
+        (("run", "smoke", "--set", "n_samples"), "--set: expected key=value (got 'n_samples')"),
         (
             ("run", "smoke", "--set", "n_samples=few"),
             "n_samples: should be a valid integer",

@@ -111,7 +111,7 @@ def test_a_failed_fetch_does_not_stop_the_others(toy: Server, tmp_path: Path) ->
     result = vnt("fetch", "toy", "synthetic", "--to", str(tmp_path / "new"))
     assert "no address gave a good file" in result.stderr
     assert "synthetic: embedded" in result.stdout
-    assert str(result.exception) == "not fetched: toy"
+    assert str(result.exception) == "not downloaded: toy. The reasons are above."
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from vntransfer.errors import DataError
 from vntransfer.tables import ReadOptions
 from vntransfer.workflows.predict import WriteOptions
 from vntransfer_lab import run
-from vntransfer_lab.reports.report import View
+from vntransfer_lab.reports.view import View
 
 TABLE = str(example_table())
 ROLES = ["--domain", "town", "--response", "price"]

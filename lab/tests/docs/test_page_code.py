@@ -46,14 +46,15 @@ def test_the_page_on_tasks_says_what_happens(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    (_, commands), (_, printed), (_, code), (_, predict) = code_of(
+    (_, commands), (_, printed), (_, code), (_, update), (_, predict) = code_of(
         ROOT / "docs" / "continual-tables.md"
     )
     for line in commands.splitlines():
         done = vnt(*line.split()[1:])
         assert done.exit_code == 0, (done.output, done.stderr)
-    note, _, *lines = filter(None, printed.splitlines())
-    assert note in done.output
+    first, second, _, *lines = filter(None, printed.splitlines())
+    assert first in done.output
+    assert second in done.output
     summary = done.output.split("In the end")[1]
     for line in lines:  # the last digits are those of one machine
         method, *expected = line.split()
@@ -61,6 +62,8 @@ def test_the_page_on_tasks_says_what_happens(
         numbers = [float(cell) for cell in found.split("│")]
         np.testing.assert_allclose(numbers, list(map(float, expected)), rtol=0.05, atol=1)
     assert Path("page.html").exists()
+    done = vnt(*update.split()[1:])
+    assert done.exit_code == 0, (done.output, done.stderr)
     shutil.copy("houses.csv", "new.csv")
     done = vnt(*predict.split()[1:])
     assert "1020 rows have a response" in done.output

@@ -13,15 +13,20 @@ NOISY = "robustness; 2dplanes; 2dplanes, response=standardized, noise_on=y, spre
 SAID = [
     (
         "README.md",
-        "streams; RA; covp; mean; 0",
-        "streams; RA; rsp; mean; 0",
-        "table3-full; RA; covp; mean; 0",
-        "table3-full; RA; rsp; mean; 0",
+        "streams; RA; closed_form_half; mean; 1",
+        "streams; RA; closed_form_half; kept (MB); 1",
     ),
+    ("README.md", "streams; RA; covp; mean; 1", "streams; RA; covp; kept (MB); 1"),
+    ("README.md", "streams; RA; derpp; mean; 1"),
+    ("README.md", "streams; RA; er; mean; 1"),
+    ("README.md", "streams; RA; rsp; mean; 1", "streams; RA; rsp; kept (MB); 1"),
+    ("README.md", "streams; RA; ewc; mean; 1", "streams; RA; ewc; kept (MB); 1"),
+    ("README.md", "streams; RA; sgd; mean; 1"),
     (
         "README.md",
-        "covp-long; RA; covp; mnistP, n_tasks=50; 0",
-        "covp-long; RA; sgd; mnistP, n_tasks=50; 0",
+        "closed-form-long; mnistP; covp; RA; 0",
+        "closed-form-long; mnistP; closed_form_half; RA; 0",
+        "closed-form-long; mnistP; closed_form_covp; RA; 0",
     ),
     (
         "docs/protocol.md",

@@ -7,6 +7,9 @@ import pytest
 
 from lab_helpers.docs_code import ROOT
 from vntransfer.adaptation import METHODS
+from vntransfer.pages import Heatmap
+from vntransfer_lab.experiments.adaptation_report import ratio_map
+from vntransfer_lab.reports.report import load_report
 from vntransfer_lab.runner.preset import Preset, check, read_preset
 
 PAGE = (ROOT / "docs" / "protocol.md").read_text("utf-8")
@@ -55,3 +58,31 @@ def test_verdicts_by_percentiles_are_those_of_the_page(
     found = percentiles.line(ROOT / "lab" / "results" / "protocol-adaptation", method, baseline)
     assert percentiles.HEADER in PAGE
     assert found in PAGE
+
+
+def test_ratios_and_worst_cases_are_those_of_the_results() -> None:
+    loaded = load_report(ROOT / "lab" / "results" / "protocol-adaptation")
+    (drawing,) = ratio_map(loaded)
+    chart = drawing.chart
+    assert isinstance(chart, Heatmap)
+    side = dict(chart.side)
+    found = {
+        method: (float(side["mean ratio"][i]), float(side["worst"][i]), float(side["rank"][i]))
+        for i, method in enumerate(chart.rows)
+    }
+    (said,) = re.findall(r"^Numbers are 100 log.*?\n\n", PAGE, re.M | re.S)
+    for method in ("align", "auto"):
+        ratio, worst, rank = found[method]
+        assert {f"{ratio:.3f}", f"{worst:.2f}", f"({rank:.1f})"} <= set(
+            re.findall(r"\d\.\d+|\(\d\.\d\)", said)
+        )
+    assert {m for m, own in found.items() if own[2] == found["align"][2]} == {"align", "auto"}
+    best = sorted(found, key=lambda m: found[m][0])[:2]
+    assert best == ["dann", "ahd_1s"]
+    assert max(found[m][1] for m in best) == 1.05
+    for method in best:
+        assert f"{found[method][0]:.3f}".lstrip("0") in said
+    readme = (ROOT / "README.md").read_text("utf-8")
+    ours = [found[m] for m in ("auto", "align")]
+    assert f"{ours[0][0]:.2f} and {ours[1][0]:.2f} times that of a plain ensemble" in readme
+    assert f"{ours[0][1]:.1f} and {ours[1][1]:.1f} times at worst" in readme

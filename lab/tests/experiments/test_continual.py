@@ -12,13 +12,17 @@ import torch
 from lab_helpers.makers import MAKERS, omniglot_files, zipped
 from lab_helpers.runs import TINY_STREAM, changed, finished
 from vntransfer.continual import METHODS, as_tasks, dense, score
-from vntransfer_lab import RunOptions, run
+from vntransfer.pages import Intervals, Panels
+from vntransfer_lab import RunOptions, pack, run
 from vntransfer_lab.data import load
 from vntransfer_lab.errors import PresetError
 from vntransfer_lab.experiments import continual
 from vntransfer_lab.experiments.continual_methods import SHARED, VARIANTS, candidates, choose
-from vntransfer_lab.reports.drawings import draw
-from vntransfer_lab.reports.report import load_report
+from vntransfer_lab.reports.drawings import draw, drawings_of
+from vntransfer_lab.reports.page import write_page
+from vntransfer_lab.reports.report import load_report, report
+from vntransfer_lab.reports.statistics import Estimate
+from vntransfer_lab.reports.verification import verify
 from vntransfer_lab.runner.cells import Cell, expand
 from vntransfer_lab.runner.plan import RunPlan
 from vntransfer_lab.runner.preset import Preset, check, override, read_preset, shipped
@@ -88,9 +92,10 @@ def test_every_method_has_as_many_candidates(name: str) -> None:
     counts = Counter(
         len(candidates(method, hyper, settings))
         for method, hyper in preset.methods.items()
-        if method != "rsp_untuned"
+        if method not in ("rsp_untuned", "closed_form")
     )
     assert set(counts) == {12}
+    assert len(candidates("closed_form", preset.methods["closed_form"], settings)) == 1
     assert set(preset.paper["values"][name][name]) == {"agem", "mer", "rewc", "ewc", "rsp"}
 
 
@@ -119,6 +124,31 @@ def test_a_cell_is_what_the_parts_say() -> None:
     assert last["ra"] == pytest.approx(R[2].mean())
     assert last["la"] == pytest.approx(np.diag(R).mean())
     assert last["bt"] == pytest.approx(R[2].mean() - np.diag(R).mean())
+
+
+@pytest.mark.parametrize("data", ["mnistP", "mnistC", "mnistS"])
+def test_scores_from_features_computed_once_are_those_of_the_network(data: str) -> None:
+    settings = {"data": [data], "n_tasks": 5, "n_train": 10, "n_test": 4}
+    (cell,) = cells("streams", methods=["closed_form"], seeds=[3], settings=settings)
+    steps = list(continual._run(cell, None))
+    tasks = continual._tasks(data, cell.settings, 3)
+    method = continual._make(cell, {"ridge": 0.03}, tasks)
+    for i, task in enumerate(tasks):
+        method.learn(task)
+        expected = [100 * score(method.model, seen) for seen in tasks[: i + 1]]
+        assert [steps[i][1][f"task/{j}"] for j in range(i + 1)] == pytest.approx(expected)
+    last = steps[-1][1]
+    assert last["kept"] == method.bytes_kept
+    assert "chosen/lr" not in last
+
+
+def test_tasks_of_class_incremental_streams_share_one_head() -> None:
+    settings = {"n_tasks": 5, "n_train": 10, "n_test": 4}
+    cell = cells("class-incremental", methods=["covp"], seeds=[3], settings=settings)[0]
+    tasks = continual._tasks(cell.data, cell.settings, 3)
+    assert [task.columns for task in tasks] == [None] * 5
+    assert sorted(set(torch.cat([task.y for task in tasks]).tolist())) == list(range(10))
+    assert continual._make(cell, {"lr": 0.01, "strength": 10.0}, tasks).model[-1].out_features == 10
 
 
 @pytest.mark.parametrize(("own", "common"), [(3, 1), (1, 3)])
@@ -208,7 +238,80 @@ def test_a_candidate_that_diverges_is_not_taken() -> None:
     assert not any(outcome.error for outcome in outcomes)
     assert {name: v for _, name, v in outcomes[0].rows}["ra"] == 0
     (cell,) = cells("mnistP", methods=["covp"], seeds=1, settings={**rates, "lr": 1e30})
-    assert "diverged" in compute(cell).error  # a cell of the table is told as failed
+    outcome = compute(cell)  # of the table: what came out
+    assert (outcome.rows, outcome.error) == ([(0, "diverged", 1.0)], "")
+
+
+def test_seeds_that_diverge_are_counted_and_never_averaged(tmp_path: Path) -> None:
+    settings = {"per_data.mnistP.ewc_squared_mean.lr": [1e30], "data": ["mnistP", "mnistR"]}
+    own = tiny("table3-published", methods=["sgd", "ewc_squared_mean"], seeds=2, settings=settings)
+    folder = finished(tmp_path / "run", own)
+    loaded = load_report(folder)
+    stream, other, mean, *compared = loaded.tables()
+    assert [row[:2] for row in stream.rows][1] == ["ewc_squared_mean", "diverged (2 of 2 seeds)"]
+    assert stream.rows[1][-1] == "lr 1e+30, strength 100"
+    assert isinstance(other.rows[1][1], Estimate)
+    assert mean.rows[1][1] == "diverged (2 of 2 seeds)"
+    assert mean.rows[1][3] is None
+    assert any("ewc_squared_mean on mnistP: diverged" in note for note in stream.notes)
+    assert {row[0] for row in compared[0].rows} == {"mnistR"}
+    for form in ("terminal", "markdown", "csv"):
+        assert "diverged (2 of 2 seeds)" in report(folder, form)
+    assert "diverged (2 of 2 seeds)" in write_page(folder, tmp_path / "page.html").read_text()
+    packed = tmp_path / "packed"
+    pack(folder, packed)
+    checked = verify(packed, cells=1, data=["mnistP"], methods=["ewc_squared_mean"], jobs=1)
+    assert [(one.metric, one.before, one.now, one.problem) for one in checked] == [
+        ("diverged", 1.0, 1.0, "")
+    ]
+
+
+def test_some_seeds_that_diverge_hide_the_mean_of_the_others(tmp_path: Path) -> None:
+    own = tiny("table3-published", methods=["sgd"], seeds=3, settings={"data": ["mnistP"]})
+    folder = tmp_path / "run"
+    with Store(folder, write=True) as store:
+        store.plan(own, expand(own))
+        for cell in expand(own):
+            ends = [(3, name, 50.0 + cell.seed) for name in ("ra", "la", "bt")]
+            rows = [(1, "diverged", 1.0)] if cell.seed == 0 else ends
+            store.finish(cell.key, CellOutcome(rows))
+    (table,) = load_report(folder).tables()
+    assert table.rows[0][1] == "diverged (1 of 3 seeds)"
+    (note,) = (note for note in table.notes if note.startswith("sgd on mnistP"))
+    assert note == "sgd on mnistP: diverged (1 of 3 seeds); ra of the others 51.50 ± 0.50"
+
+
+def test_printed_settings_are_those_of_the_supplement() -> None:
+    """Section 7.2: the value that the paper found for a stream, among the values it tried."""
+    preset, grids = (check(read_preset(n)[1], n) for n in ("table3-published", "table3-grids"))
+    lr = {m: {s: preset.per_data[s][m]["lr"] for s in preset.data} for m in preset.methods}
+    assert lr["ewc_squared_mean"] == lr["rsp_published"] == lr["rsp_published_cut"] == lr["sgd"]
+    assert lr["ewc_squared_mean"]["notmnistP"] == [0.003]
+    for stream, strength in (("mnistP", 9), ("mnistR", 3), ("fashionP", 9), ("notmnistP", 1)):
+        own = preset.per_data[stream]
+        assert own["rsp_published_cut"]["strength"] == [strength]
+        assert min(9, own["ewc_squared_mean"]["strength"][0]) == strength
+    halves = {s: 2 * preset.per_data[s]["rewc_published"]["strength"][0] for s in preset.data}
+    assert halves == {"mnistP": 30, "mnistR": 30, "fashionP": 1000, "notmnistP": 10_000}
+    for stream, methods in preset.per_data.items():
+        for method, own in methods.items():
+            for key, value in own.items():
+                listed = grids.methods.get(method, {}).get(key)
+                assert not isinstance(listed, list) or set(value) <= set(listed), (stream, method)
+    for cell in cells("table3-published", seeds=1, settings=TINY_STREAM):
+        assert cell.hyper == preset.per_data[cell.data][cell.method]
+
+
+def test_values_of_the_paper_are_the_same_in_both_presets() -> None:
+    names = {"ewc_squared_mean": "ewc", "rewc_published": "rewc", "agem": "agem", "mer": "mer"}
+    names |= {"rsp_published": "rsp", "rsp_published_cut": "rsp"}
+    values, again = (read_preset(n)[1]["paper"]["values"] for n in ("table3", "table3-published"))
+    for stream, rows in again.items():
+        assert rows[stream] == {m: values[stream][stream][name] for m, name in names.items()}
+    groups, printed = (read_preset(n)[1]["paper"]["values"] for n in ("groups", "groups-published"))
+    for stream, rows in printed.items():
+        old = {name.replace("_published", ""): value for name, value in rows[stream].items()}
+        assert old == groups[stream][stream]
 
 
 def _never(trial: Cell) -> float:
@@ -287,14 +390,20 @@ def test_report_with_the_papers_values(tmp_path: Path) -> None:
     folder = finished(tmp_path / "run", tiny("mnistP", methods=methods, seeds=2))
     tables = load_report(folder).tables()
     head = tables[0]
-    assert head.header[:5] == ["method", "RA", "LA", "BT", "paper RA"]
+    costs = ["kept (MB)", "processor (s)"]
+    assert head.header[:7] == ["method", "RA", "LA", "BT", *costs, "paper RA"]
     rows = {row[0]: row for row in head.rows}
-    assert rows["ewc"][4:7] == [66.1, 77.0, -12.0]
-    assert rows["sgd"][4:7] == [None] * 3
+    assert rows["ewc"][6:9] == [66.1, 77.0, -12.0]
+    assert rows["sgd"][6:9] == [None] * 3
     assert str(rows["l2"][-1]).startswith("lr 0.0")
     assert any("selection: short_stream" in note for note in head.notes)
     names = {path.stem for path in draw(folder, tmp_path / "figures")}
-    assert names == {f"mnistP-{name}" for name in ("values", "tasks-mnistP")}
+    assert names == {f"mnistP-{name}" for name in ("values", "paper", "bytes", "tasks-mnistP")}
+    (beside,) = (own.chart for own in drawings_of(load_report(folder)) if own.name == "paper")
+    assert isinstance(beside, Panels)
+    (panel,) = beside.charts
+    assert isinstance(panel, Intervals)
+    assert (panel.names, panel.others) == (methods, [None, 66.1, None])
 
 
 def test_sensitivity_and_forgetting_tables(tmp_path: Path) -> None:
@@ -351,3 +460,20 @@ def test_omniglot_has_a_head_per_alphabet_and_searches_on_others(tmp_path: Path)
         heads = [task.columns.stop - task.columns.start for task in tasks if task.columns]
         assert heads == [5, 4]  # characters of Delta and Gamma
     assert choose(cell, continual._final)["strength"] in (1.0, 10.0)
+
+
+def test_tables_and_a_figure_show_bytes_and_processor_time(tmp_path: Path) -> None:
+    preset = tiny(
+        "class-incremental",
+        methods=["sgd", "closed_form"],
+        seeds=1,
+        settings={"n_tasks": 5, "n_train": 10, "n_test": 4},
+    )
+    folder = finished(tmp_path / "run", preset)
+    first, *_ = tables = load_report(folder).tables()
+    assert first.header[4:6] == ["kept (MB)", "processor (s)"]
+    kept = [row[4] for row in first.rows]
+    assert 0 < kept[0] < kept[1]
+    mean = next(table for table in tables if table.title.endswith("RA"))
+    assert [row[-2] for row in mean.rows] == kept
+    assert "bytes" in {path.stem.split("-")[-1] for path in draw(folder, tmp_path / "figures")}

@@ -96,12 +96,13 @@ def _start(*words: object, most: int | None = None) -> "subprocess.Popen[str]":
 
 
 def signals(seed: int, place: Path) -> str:
-    """A run that is killed at any moment leaves a whole store, and resumes."""
+    """A run that is killed at any moment leaves a whole store, and resumes ("late": had ended)."""
     rng, folder = random.Random(seed), place / "run"
     process = _start("run", *SIZE, "--out", folder)
-    time.sleep(rng.uniform(0, 6))
+    time.sleep(rng.uniform(0, 3))
     stop = rng.choice([signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
-    if process.poll() is None:
+    late = process.poll() is not None
+    if not late:
         os.killpg(process.pid, stop)
     error = process.communicate()[1]
     started = (folder / STORE_NAME).exists()
@@ -113,7 +114,7 @@ def signals(seed: int, place: Path) -> str:
     error = again.communicate()[1]
     require(again.returncode == 0, f"does not resume: {error[-300:]}")
     require(export(folder, place / "rows.csv") == 12, "other rows")
-    return "right"
+    return "late" if late else "right"
 
 
 def disks(seed: int, place: Path) -> str:

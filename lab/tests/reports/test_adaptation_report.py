@@ -17,6 +17,7 @@ from vntransfer_lab.experiments.adaptation_report import (
     choice_table,
     error_panels,
     figures,
+    ratio_map,
     relative_table,
     summary_table,
     tables,
@@ -31,9 +32,10 @@ from vntransfer_lab.experiments.adaptation_weights import (
     epoch_curves,
     heat_maps,
 )
-from vntransfer_lab.reports.report import Report, View, load_report, value_table
+from vntransfer_lab.reports.report import Report, load_report, value_table
 from vntransfer_lab.reports.statistics import Estimate
 from vntransfer_lab.reports.tables import Number, NumberPair, ReportTable, render, sort_key
+from vntransfer_lab.reports.view import View
 from vntransfer_lab.runner.cells import IDENTITY, expand
 from vntransfer_lab.runner.kinds import load_kind
 from vntransfer_lab.runner.preset import check, override, read_preset
@@ -257,7 +259,7 @@ def test_relative_errors_count_targets() -> None:
 
 def test_figures_of_a_run(loaded: Report) -> None:
     found = {drawing.name: drawing for drawing in figures(loaded)}
-    expected = {"errors"}
+    expected = {"errors", "ratios"}
     for size in SIZES:
         group = f"synthetic-rows={size}"
         expected.add(f"weights-{group}")
@@ -265,6 +267,26 @@ def test_figures_of_a_run(loaded: Report) -> None:
     assert set(found) == expected
     for drawing in found.values():
         assert picture(drawing.chart, drawing.title).count("<svg") == 1
+
+
+def test_the_map_of_ratios_is_that_of_the_summary(loaded: Report) -> None:
+    (drawing,) = ratio_map(loaded)
+    chart = drawing.chart
+    assert isinstance(chart, Heatmap)
+    table = summary_table(loaded)
+    by_name = {row[0]: row for row in table.rows}
+    assert set(chart.rows) == set(METHODS) - {"oracle"}
+    ranks = column(table, "rank")
+    assert [float(own) for own in dict(chart.side)["rank"]] == pytest.approx(
+        sorted(rank for rank in ranks if rank is not None), abs=0.06
+    )
+    baseline = [sort_key(value) for value in by_name["source_only"][1:3]]
+    for method, row in zip(chart.rows, chart.values, strict=True):
+        own = [sort_key(value) for value in by_name[method][1:3]]
+        ratios = [a / b for a, b in zip(own, baseline, strict=True)]  # type: ignore[operator]
+        assert row == pytest.approx(100 * np.log(ratios))
+        worst = dict(chart.side)["worst"][list(chart.rows).index(method)]
+        assert float(worst) == pytest.approx(max(ratios), abs=0.006)
 
 
 def test_one_data_set_is_drawn_per_target(loaded: Report) -> None:

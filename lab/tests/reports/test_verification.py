@@ -82,9 +82,9 @@ def test_the_command_ends_with_3_where_something_differs(packed: Path, tmp_path:
     wrong = rewritten(packed, tmp_path / "wrong", lambda i, row: off(i, {**row, "seed": 1}))
     more = ("--cells", "2", "-j", "1")
     for folder, options, code, text in (
-        (packed, more, 0, "2 of 2 cells equal to the last digit, 0 farther off than 0.03"),
-        (wrong, more, 3, "0 of 2 cells equal to the last digit, 2 farther off than 0.03"),
-        (wrong, (*more, "--tolerance", "0.3"), 0, "0 farther off than 0.3"),
+        (packed, more, 0, "2 of 2 cells agree to the last digit; 0 differ by more than 0.03"),
+        (wrong, more, 3, "0 of 2 cells agree to the last digit; 2 differ by more than 0.03"),
+        (wrong, (*more, "--tolerance", "0.3"), 0, "0 differ by more than 0.3"),
     ):
         told = CliRunner().invoke(app, ["bench", "verify", str(folder), *options])
         assert told.exit_code == code
@@ -93,7 +93,7 @@ def test_the_command_ends_with_3_where_something_differs(packed: Path, tmp_path:
 
 def test_the_help_names_the_tolerance() -> None:
     told = CliRunner().invoke(app, ["bench", "verify", "--help"], env={"COLUMNS": "200"})
-    assert f"{TOLERANCE:g} by default" in " ".join(told.output.split())
+    assert f"Default: {TOLERANCE:g}." in " ".join(told.output.split())
 
 
 def test_what_cannot_be_computed_is_said(packed: Path, tmp_path: Path) -> None:

@@ -2,8 +2,13 @@
 
 from dataclasses import replace
 
+import pytest
+
+from lab_helpers.docs_code import ROOT
 from vntransfer_lab.runner.cells import Cell, expand
-from vntransfer_lab.runner.preset import check, override, read_preset
+from vntransfer_lab.runner.kinds import CellMethod
+from vntransfer_lab.runner.packed import read_packed
+from vntransfer_lab.runner.preset import check, load_preset, override, read_preset
 
 RAW = read_preset("smoke")[1]
 
@@ -48,3 +53,42 @@ def test_grids_multiply_and_repeated_cells_are_dropped() -> None:
         "synthetic s1 n_samples=50 constant seed 0",
         "synthetic s1 n_samples=60 constant seed 0",
     }
+
+
+def test_options_that_came_later_do_not_change_the_key_at_the_old_value() -> None:
+    late = CellMethod(late={"scale": False})
+    assert late.named({"alpha": 1.0, "scale": False}) == {"alpha": 1.0}
+    assert late.named({"alpha": 1.0, "scale": True}) == {"alpha": 1.0, "scale": True}
+
+
+@pytest.mark.parametrize("name", ["synthetic", "synthetic-paper"])
+def test_archived_cells_keep_their_keys(name: str) -> None:
+    """The data of these is made, not read: their hash is here, too."""
+    archived = {record.key for record in read_packed(ROOT / "lab" / "results" / name)[1]}
+    assert archived == {cell.key for cell in expand(load_preset(name))}
+
+
+def test_archived_streams_are_what_their_presets_say_today() -> None:
+    """Their data is read: what is compared is all of a key but the hash of the files."""
+    names = []
+    for folder in sorted((ROOT / "lab" / "results").iterdir()):
+        archived = read_packed(folder)[0]
+        if archived.experiment == "continual":
+            names.append(archived.name)
+            today = load_preset(archived.name, settings={"selection": archived.selection})
+            for part in ("methods", "seeds", "settings", "grid", "data"):
+                assert getattr(archived, part) == getattr(today, part), f"{folder.name}: {part}"
+    assert {"streams", "protocol-streams", "table3", "covp-long", "omniglot"} <= set(names)
+
+
+def test_methods_can_have_settings_of_their_own_on_a_data_set() -> None:
+    raw = {**RAW, "per_data": {"synthetic": {"ridge": {"alpha": 3.0}}}}
+    preset = check(override(raw, methods=["constant", "ridge"]), "smoke")
+    assert preset.grids["ridge"]  # of the preset's: a grid is before all else
+    kept = check(override(raw, methods=["constant"]), "smoke")
+    assert kept.per_data == {}
+    raw["methods"] = {"ridge": {}, "constant": {}}
+    raw["selection"] = "last_epoch"
+    found = {c.method: c.hyper for c in expand(check(raw, "smoke"))}
+    assert found == {"constant": {}, "ridge": {"alpha": 3.0}}
+    assert cells(settings={"data": ["synthetic"]})

@@ -51,6 +51,17 @@ def test_half_a_run_is_refused(troubled: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "packed").exists()
 
 
+@pytest.mark.parametrize("name", [RUN_NAME, CELLS_NAME])
+def test_files_of_others_are_not_replaced(folder: Path, tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text("my thesis")
+    with pytest.raises(StoreError, match=rf"{name}.*--overwrite"):
+        pack(folder, tmp_path)
+    assert [file.name for file in tmp_path.iterdir()] == [name]
+    assert (tmp_path / name).read_text() == "my thesis"
+    assert pack(folder, tmp_path, overwrite=True) == pack(folder, tmp_path)  # ours from now on
+    assert report(tmp_path) == report(folder)
+
+
 def test_changed_cells_are_noticed(packed: Path) -> None:
     path = packed / CELLS_NAME
     path.write_bytes(path.read_bytes()[:-1] + b"?")

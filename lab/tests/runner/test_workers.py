@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 
-from vntransfer_lab.runner.workers import Pool, variables
+from vntransfer_lab.runner.workers import Pool, has_wide_vectors, variables
 
 
 def test_workers_have_one_thread_and_no_wider_vectors_than_avx2() -> None:
@@ -27,3 +27,12 @@ def test_the_pool_gives_them_to_its_processes() -> None:
         there = {name: pool._executor().submit(os.getenv, name).result() for name in wanted}
     assert there == wanted
     assert there["OMP_NUM_THREADS"] == "1"
+
+
+def test_wide_vectors_are_those_of_torch() -> None:
+    code = "import torch; print(torch.backends.cpu.get_cpu_capability())"
+    plain = {name: value for name, value in os.environ.items() if name not in variables()}
+    told = subprocess.run(
+        [sys.executable, "-c", code], env=plain, capture_output=True, text=True, check=True
+    )
+    assert has_wide_vectors() == (told.stdout.strip() == "AVX512")

@@ -17,29 +17,33 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Run experiments and report them.", no_args_is_help=True)
 
-_Folder = Annotated[Path, typer.Argument(metavar="DIR", help="A run folder.")]
+_Folder = Annotated[Path, typer.Argument(metavar="DIR", help="Run folder.")]
+_Results = Annotated[Path, typer.Argument(metavar="DIR", help="Run folder or packed result.")]
 _Jobs = Annotated[
     int | None,
-    typer.Option("--jobs", "-j", min=1, help="Worker processes; by default one per core."),
+    typer.Option(
+        "--jobs", "-j", min=1, metavar="N", help="Worker processes. Default: one per core."
+    ),
 ]
 _Engine = Annotated[
-    str, typer.Option(help=r"local, or dask: a cluster (./lab\[cluster]).", metavar="NAME")
+    str,
+    typer.Option(help=r"'local', or 'dask' for a cluster (./lab\[cluster]).", metavar="NAME"),
 ]
 _Scheduler = Annotated[
     str | None,
     typer.Option(
-        metavar="ADDRESS", help="Of a dask cluster; without one a cluster of this machine's cores."
+        metavar="ADDRESS", help="Address of a Dask cluster. Default: one on this machine's cores."
     ),
 ]
 
 
 def assignments(pairs: list[str]) -> dict[str, Any]:
-    """``key=value`` pairs; a value that is no TOML is taken as text."""
+    """Parse ``key=value`` pairs; a value that is not TOML is text."""
     settings = {}
     for pair in pairs:
         key, equals, value = pair.partition("=")
         if not equals or not key.strip():
-            raise PresetError(f"--set: expected key=value, got {pair!r}")
+            raise PresetError(f"--set: expected key=value (got {pair!r}). Write KEY=VALUE.")
         try:
             settings[key.strip()] = tomllib.loads(f"value = {value}")["value"]
         except tomllib.TOMLDecodeError:
@@ -48,9 +52,9 @@ def assignments(pairs: list[str]) -> dict[str, Any]:
 
 
 def _stoppable(folder: Path) -> AbstractContextManager[None]:
-    """Say after Ctrl-C or SIGTERM that finished cells are kept."""
+    """Print after Ctrl-C or SIGTERM that finished cells are kept."""
     return signals_as_exit_codes(
-        f"stopped; finished cells are kept in {folder}: rerun the same command to resume"
+        f"stopped; finished cells are kept in {folder}. Rerun the same command to resume"
     )
 
 
@@ -79,37 +83,33 @@ def list_presets() -> None:
 
 @app.command()
 def run(
-    preset: Annotated[str, typer.Argument(metavar="NAME", help="A preset, or a .toml file.")],
-    methods: Annotated[
-        str | None, typer.Option(help="Only these methods, separated by commas.")
-    ] = None,
-    targets: Annotated[
-        str | None, typer.Option(help="Only these targets, separated by commas.")
-    ] = None,
+    preset: Annotated[str, typer.Argument(metavar="NAME", help="Preset or .toml file.")],
+    methods: Annotated[str | None, typer.Option(help="Comma-separated methods to run.")] = None,
+    targets: Annotated[str | None, typer.Option(help="Comma-separated targets to run.")] = None,
     seeds: Annotated[
-        int | None, typer.Option(min=1, help="Number of seeds, the preset's first ones.")
+        int | None, typer.Option(min=1, metavar="N", help="Number of seeds to run.")
     ] = None,
     settings: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Change a setting; may be repeated."),
+        typer.Option("--set", metavar="KEY=VALUE", help="Setting to change. Repeatable."),
     ] = None,
     jobs: _Jobs = None,
     engine: _Engine = "local",
     scheduler: _Scheduler = None,
-    out: Annotated[Path | None, typer.Option(help="Run folder; by default runs/NAME.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Run folder. Default: runs/NAME.")] = None,
     reuse: Annotated[
         list[Path] | None,
         typer.Option(
             metavar="DIR",
-            help="Take finished cells from this run folder or packed result; may be repeated.",
+            help="Run folder or packed result to take finished cells from. Repeatable.",
         ),
     ] = None,
     budget: Annotated[
         str | None,
-        typer.Option(metavar="TIME", help="Start no cell after this time: 2h, 90m, 1h30m."),
+        typer.Option(metavar="TIME", help="Start no cell after this time, such as 2h or 90m."),
     ] = None,
 ) -> None:
-    """Run an experiment; cells that are finished already are not computed again."""
+    """Run an experiment, or resume it: finished cells are not computed again."""
     from vntransfer_lab.runner import run as runner
     from vntransfer_lab.runner.display import Display
 
@@ -141,7 +141,7 @@ def retry(
     engine: _Engine = "local",
     scheduler: _Scheduler = None,
 ) -> None:
-    """Compute the failed and the missing cells of a run folder again."""
+    """Compute failed and missing cells of a run folder again."""
     from vntransfer_lab.runner import run as runner
     from vntransfer_lab.runner.display import Display
 
@@ -154,9 +154,9 @@ def retry(
 @app.command()
 def watch(
     folder: _Folder,
-    once: Annotated[bool, typer.Option("--once", help="Print and exit.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Print the progress once and exit.")] = False,
 ) -> None:
-    """Show how far a run is, from another terminal; ends when nobody works on it any more."""
+    """Show the progress of a run from another terminal until it ends."""
     from vntransfer_lab.runner.watch import watch as show
 
     try:
@@ -168,29 +168,29 @@ def watch(
 
 @app.command()
 def report(
-    folder: _Folder,
+    folder: _Results,
     form: Annotated[
-        str, typer.Option("--format", help="terminal, markdown, csv or html (a page).")
+        str, typer.Option("--format", help="terminal, markdown, csv, or html for a page.")
     ] = "terminal",
     out: Annotated[
-        Path | None, typer.Option(help="File of the page; by default report.html in DIR.")
+        Path | None, typer.Option(help="File for the page. Default: report.html in DIR.")
     ] = None,
-    figures: Annotated[
-        Path | None, typer.Option(help="Also draw the figures into this folder, as SVG.")
-    ] = None,
+    figures: Annotated[Path | None, typer.Option(help="Folder for the figures as SVG.")] = None,
     overwrite: Overwrite = False,
-    times: Annotated[bool, typer.Option("--times", help="Add how long the cells took.")] = False,
+    times: Annotated[
+        bool, typer.Option("--times", help="Add time and memory of the cells.")
+    ] = False,
     baseline: Annotated[
-        str, typer.Option(help="Test against this method instead of the preset's.")
+        str, typer.Option(help="Method to compare with. Default: as in the preset.")
     ] = "",
     methods: Annotated[
-        str, typer.Option(help="Show only these (and the baseline), such as mdd,darn.")
+        str, typer.Option(help="Comma-separated methods to show, besides the baseline.")
     ] = "",
 ) -> None:
-    """Print the tables of a run folder, or write its page."""
-    from vntransfer_lab.reports.report import View
+    """Print the tables of a run, or write them as a page."""
     from vntransfer_lab.reports.report import report as tables
     from vntransfer_lab.reports.tables import FORMATS
+    from vntransfer_lab.reports.view import View
 
     one_of("--format", form, (*FORMATS, "html"))
     view = View(baseline, split(methods) or ())
@@ -200,7 +200,7 @@ def report(
         typer.echo(write_page(folder, out, view=view, overwrite=overwrite))
     elif out is not None:
         raise ArgumentError(
-            f"--out: goes with --format html, got --format {form}; redirect instead"
+            f"--out: needs --format html (got --format {form}). Redirect the output instead."
         )
     else:
         typer.echo(tables(folder, form, times=times, view=view))
@@ -213,11 +213,11 @@ def report(
 
 @app.command()
 def export(
-    folder: _Folder,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="Ends in .csv or .parquet.")],
+    folder: _Results,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Output file, .csv or .parquet.")],
     overwrite: Overwrite = False,
 ) -> None:
-    """Write all cells and metrics of a run folder to one file."""
+    """Write all cells and metrics of a run to one file."""
     from vntransfer_lab import export as write
 
     typer.echo(f"wrote {write(folder, file, overwrite=overwrite)} rows to {file}")
@@ -226,17 +226,19 @@ def export(
 @app.command()
 def pack(
     folder: _Folder,
-    out: Annotated[Path, typer.Argument(metavar="OUT", help="Folder for the two small files.")],
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="Folder for the two files.")],
+    overwrite: Overwrite = False,
 ) -> None:
-    """Pack a finished run into two small files that report again wherever they are."""
+    """Pack a finished run into two small files that `vnt bench report` reads."""
     from vntransfer_lab import pack as write
 
-    typer.echo(f"packed {write(folder, out)} cells; see: vnt bench report {out}")
+    number = write(folder, out, overwrite=overwrite)
+    typer.echo(f"packed {number} cells; see: vnt bench report {out}")
 
 
 @app.command()
 def recover(
-    folder: _Folder, out: Annotated[Path, typer.Option(metavar="NEW", help="A new run folder.")]
+    folder: _Folder, out: Annotated[Path, typer.Option(metavar="NEW", help="New run folder.")]
 ) -> None:
     """Copy the intact cells of a damaged run folder into a new one."""
     from vntransfer_lab.runner.recovery import recover as copy
@@ -246,26 +248,32 @@ def recover(
 
 @app.command()
 def verify(
-    folder: _Folder,
-    cells: Annotated[int, typer.Option(min=1, help="How many cells, drawn at random.")] = 3,
-    data: Annotated[str, typer.Option(help="Among these data sets, separated by commas.")] = "",
-    targets: Annotated[str, typer.Option(help="Among these targets (streams).")] = "",
-    methods: Annotated[str, typer.Option(help="Among these methods.")] = "",
-    seed: Annotated[int, typer.Option(help="Of the draw: another one gives other cells.")] = 0,
+    folder: _Results,
+    cells: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Number of cells, drawn at random.")
+    ] = 3,
+    data: Annotated[str, typer.Option(help="Comma-separated data sets to draw from.")] = "",
+    targets: Annotated[
+        str, typer.Option(help="Comma-separated targets (streams) to draw from.")
+    ] = "",
+    methods: Annotated[str, typer.Option(help="Comma-separated methods to draw from.")] = "",
+    seed: Annotated[int, typer.Option(metavar="N", help="Random seed of the draw.")] = 0,
     tolerance: Annotated[
         float | None,
         typer.Option(
             min=0,
-            help="Relative difference of the metric that is no failure; 0.03 by default.",
+            metavar="SHARE",
+            help="Largest relative difference that counts as equal. Default: 0.03.",
         ),
     ] = None,
     jobs: _Jobs = None,
 ) -> None:
-    """Compute some cells of a run folder or of packed results again, and compare.
+    """Compute some cells of a run or a packed result again, and compare the numbers.
 
-    On a processor like the run's all numbers are equal to the last digit; another one adds sums up
-    in another order, and training carries that far. Ends with 1 if a metric is farther off than the
-    tolerance and than three standard deviations over the seeds of the run.
+    On a processor like that of the run, all numbers agree to the last digit.
+    Other processors add in another order, and training amplifies the
+    difference. The exit code is 3 if a metric differs by more than the
+    tolerance and by more than three standard deviations over the run's seeds.
     """
     from vntransfer_lab.reports.tables import render
     from vntransfer_lab.reports.verification import TOLERANCE, as_table
@@ -289,8 +297,8 @@ def verify(
     same = sum(one.equal == one.numbers for one in found)
     bad = sum(one.differs(share) for one in found)
     typer.echo(
-        f"{same} of {len(found)} cells equal to the last digit, {bad} farther off than "
-        f"{share:g} and than seeds are apart"
+        f"{same} of {len(found)} cells agree to the last digit; {bad} differ by more than "
+        f"{share:g} and more than the spread of the seeds"
     )
     if bad:
         raise typer.Exit(FAILED)

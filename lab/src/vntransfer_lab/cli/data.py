@@ -1,4 +1,4 @@
-"""``vnt data``: what data sets there are, where they come from, and getting them."""
+"""``vnt data``: list, describe, download and plot data sets."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,25 +14,26 @@ if TYPE_CHECKING:
     from vntransfer_lab.data.files import Status
     from vntransfer_lab.data.registry import Entry
 
-app = typer.Typer(help="Data sets: list, show, fetch, plot.", no_args_is_help=True)
+app = typer.Typer(help="List, show, download and plot data sets.", no_args_is_help=True)
 
 From = Annotated[
     Path | None,
-    typer.Option("--from", help="Folder with the files; default VNT_DATA, then the user cache."),
+    typer.Option("--from", help="Folder with the files. Default: VNT_DATA, then the user cache."),
 ]
 Parameters = Annotated[
-    list[str] | None, typer.Option("--set", "-s", help="A parameter of the set, as seed=1.")
+    list[str] | None,
+    typer.Option("--set", "-s", help="Parameter of the set, such as seed=1. Repeatable."),
 ]
-Name = Annotated[str, typer.Argument(help="A name of `vnt data list`.")]
+Name = Annotated[str, typer.Argument(help="Name from `vnt data list`.")]
 
 
 @app.command("list")
 def list_sets(folder: From = None) -> None:
-    """List every data set and its state on this machine."""
+    """List all data sets and their state on this machine."""
     from vntransfer_lab.data.files import status
     from vntransfer_lab.data.registry import DATASETS
 
-    rows = [("NAME", "STATE", "HASHES", "KIND", "WHAT")]
+    rows = [("NAME", "STATE", "HASHES", "KIND", "DESCRIPTION")]
     for entry in DATASETS.values():
         rows.append((entry.name, *status(entry, folder).describe(), entry.kind, entry.title))
     widths = [max(len(row[i]) for row in rows) for i in range(4)]
@@ -42,7 +43,7 @@ def list_sets(folder: From = None) -> None:
 
 @app.command()
 def show(name: Name, folder: From = None, parameters: Parameters = None) -> None:
-    """Show what a set is, its files and addresses and, where they are here, how it was built."""
+    """Show a data set: its files and addresses and, if they exist, its content and preparation."""
     from vntransfer_lab.cli.bench import assignments
     from vntransfer_lab.data import load
     from vntransfer_lab.data.files import status
@@ -64,7 +65,7 @@ def show(name: Name, folder: From = None, parameters: Parameters = None) -> None
 
 
 def _inside(loaded: "Domains | TaskStream") -> Iterator[str]:
-    """Lines on the domains and the response, or on the tasks."""
+    """Describe the domains and the response, or the tasks, line by line."""
     import numpy as np
 
     from vntransfer_lab.data import TaskStream
@@ -80,12 +81,12 @@ def _inside(loaded: "Domains | TaskStream") -> Iterator[str]:
     every = np.concatenate([y.ravel() for _, y in loaded.values()]).astype(np.float64)
     yield (
         f"response  {loaded.response_name}: mean {every.mean():.4g}, standard deviation "
-        f"{every.std():.4g}; divide an error by the latter for one in standard deviations"
+        f"{every.std():.4g} (divide an error by it to get standard deviations)"
     )
 
 
 def _about(entry: "Entry", seen: "Status", folder: Path | None) -> Iterator[str]:
-    """Lines on the record and the files, before anything is loaded."""
+    """Describe the record and the files, before anything is loaded."""
     from vntransfer_lab.data.files import data_home
 
     state, hashes = seen.describe()
@@ -105,22 +106,22 @@ def _about(entry: "Entry", seen: "Status", folder: Path | None) -> Iterator[str]
 
 @app.command()
 def fetch(
-    names: Annotated[list[str] | None, typer.Argument(help="Names of `vnt data list`.")] = None,
-    everything: Annotated[bool, typer.Option("--all", help="Every set.")] = False,
+    names: Annotated[list[str] | None, typer.Argument(help="Names from `vnt data list`.")] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Download all sets.")] = False,
     folder: Annotated[
-        Path | None, typer.Option("--to", help="Where to put it; default VNT_DATA or the cache.")
+        Path | None, typer.Option("--to", help="Folder for the files. Default: VNT_DATA or cache.")
     ] = None,
     force: Annotated[
-        bool, typer.Option("--force", help="Also what is present, compact or damaged.")
+        bool, typer.Option("--force", help="Replace existing, compact or damaged files.")
     ] = False,
 ) -> None:
-    """Download data sets from their official addresses; files that are here are kept."""
+    """Download data sets from their official addresses; existing files are kept."""
     from vntransfer_lab.data.fetch import fetch as fetch_entry
 
     problems = []
     for entry in _chosen(names, everything):
         if not entry.files:
-            typer.echo(f"{entry.name}: embedded, nothing to fetch")
+            typer.echo(f"{entry.name}: embedded, nothing to download")
             continue
         try:
             with progress(of_bytes=True) as advance:
@@ -132,18 +133,20 @@ def fetch(
         for path in paths:
             typer.echo(f"{entry.name}: {path}")
     if problems:
-        raise DataError(f"not fetched: {', '.join(problems)}")
+        raise DataError(f"not downloaded: {', '.join(problems)}. The reasons are above.")
 
 
 @app.command()
 def plot(
     name: Name,
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="Default NAME.svg.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Output file. Default: NAME.svg.")
+    ] = None,
     overwrite: Overwrite = False,
     folder: From = None,
     parameters: Parameters = None,
 ) -> None:
-    """Draw a set: its domains and responses, or samples of its tasks."""
+    """Draw a data set: its domains and responses, or samples of its tasks."""
     from vntransfer_lab.cli.bench import assignments
     from vntransfer_lab.data.plots import plot as draw
 
@@ -160,5 +163,5 @@ def _chosen(names: list[str] | None, everything: bool) -> "list[Entry]":
     if everything:
         return list(DATASETS.values())
     if not names:
-        raise ArgumentError("names: none given; name a data set of `vnt data list`, or --all")
+        raise ArgumentError("names: none given. Name a data set of `vnt data list`, or add --all.")
     return [lookup(name) for name in names]

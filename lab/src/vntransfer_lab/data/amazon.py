@@ -59,7 +59,7 @@ def load_amazon(
         domain of the files (25 in the official archive), the other 24 as sources. The default
         targets are the paper's seven either way.
     response
-        "stars", or "binary" (1 above three stars, 0 below; reviews that do not tell are dropped).
+        "stars", or "binary" (1 above three stars, 0 below; undecided reviews are dropped).
 
     Returns
     -------
@@ -84,7 +84,7 @@ def load_amazon(
     low, high = np.array([r.low for r in reviews]), np.array([r.high for r in reviews])
     rows = {domain: np.flatnonzero(owner == domain) for domain in wanted}
     built = [
-        f"{len(every)} reviews read, exact repeats within a domain removed, "
+        f"{len(every)} reviews read, exact duplicates within a domain removed, "
         f"{len(reviews)} used in {len(wanted)} domains",
         f"tf-idf over the {len(words)} most frequent words of all loaded domains, rows of length "
         "1, stop words kept",
@@ -93,11 +93,11 @@ def load_amazon(
         how = (
             "binary where the interval lies on one side of 3"
             if binary
-            else "y is the middle of the interval"
+            else "y is the midpoint of the interval"
         )
         built.append(
-            "stars known only as an interval (one threshold per review, intersected over repeats): "
-            + how
+            "stars known only as an interval (one threshold per review, intersected over equal "
+            "texts): " + how
         )
     return Domains(
         "amazon",
@@ -127,7 +127,7 @@ def _wanted(reviews: Sequence[Review], sources: str, path: Path) -> tuple[str, .
 
 
 def drop_repeats(reviews: Iterable[Review]) -> list[Review]:
-    """Keep one of equal texts of a domain.
+    """Keep one of several equal texts of a domain.
 
     Repeats whose intervals of stars overlap are one review seen through several thresholds: the
     intervals are intersected. Repeats whose stars exclude each other are different reviews and

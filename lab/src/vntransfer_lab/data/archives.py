@@ -14,7 +14,7 @@ from vntransfer.errors import DataError, damage_named
 
 SUFFIXES = (".zip", ".tar.gz", ".tgz")
 RATIO, HARMLESS = 100, 64 << 20
-"""Unpacked over packed bytes that an archive may claim, and bytes that any archive may hold."""
+"""Largest ratio of unpacked to packed bytes of an archive, and largest size."""
 
 _PIECE = 1 << 20
 
@@ -73,7 +73,7 @@ def _tar(path: Path) -> Iterator[tuple[str, int, IO[bytes]]]:
 def read_members(path: Path, wanted: Callable[[str], bool]) -> Iterator[tuple[str, bytes]]:
     """Yield (name, content) of the wanted regular files of a folder, a zip or a tar.gz.
 
-    Names use ``/`` and are relative to the folder or as in the archive; links are left out.
+    Names use ``/`` and are relative to the folder or as in the archive; links are skipped.
     """
     if not path.is_dir():
         with damage_named(path):
@@ -90,7 +90,7 @@ def read_members(path: Path, wanted: Callable[[str], bool]) -> Iterator[tuple[st
 def check_whole(path: Path) -> None:
     """Read an archive or a .gz file to its end, as what its name says.
 
-    This is all that can be checked of a download whose hash is not known.
+    Nothing more can be checked of a download without a known hash.
     """
     with damage_named(path):
         if archive_stem(path.name) is not None:

@@ -1,4 +1,4 @@
-"""What a data set is once it is loaded: provenance, and domains or a stream of tasks.
+"""Loaded data sets: provenance, and domains or a stream of tasks.
 
 Its record in the registry is `vntransfer_lab.data.registry.Entry`.
 """
@@ -20,7 +20,7 @@ Labels = NDArray[Any]
 
 @dataclass(frozen=True)
 class Provenance:
-    """Where a data set comes from and how it was made.
+    """Source and preparation of a data set.
 
     A loader gives only ``built``; `vntransfer_lab.data.load` adds the rest from the registry and
     the files that were read.
@@ -41,7 +41,7 @@ class Provenance:
     verified: bool = False  # whether all of them have a hash that is known to be right
 
     def describe(self) -> str:
-        """Several lines for people to read."""
+        """Describe it in several lines."""
         lines = [("source", address) for address in self.sources]
         lines += [("license", self.license)] if self.license else []
         lines += [("cite", self.citation)] if self.citation else []
@@ -188,7 +188,7 @@ class StreamTask:
 
 @dataclass(frozen=True, eq=False)
 class TaskStream:
-    """Tasks that arrive one after another, each made anew when it is asked for.
+    """Tasks that arrive one after another, each generated on access.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What is derived from data files: hashes and arrays, kept on disk and found again.
+"""Hashes and arrays derived from data files, cached on disk.
 
 They lie in ``VNT_CACHE`` or the user's cache folder. An array is a ``.npy`` file under a name made
 of the hash of its source, the options it was made with and a version: another source, option or
@@ -30,7 +30,7 @@ def _derived_home() -> Path:
 
 
 def digest(path: str | Path, algorithm: str = "sha256") -> str:
-    """Hash of a file, or of a folder's file names and contents; remembered until it changes."""
+    """Hash of a file, or of a folder's file names and contents; cached until it changes."""
     path = Path(path).resolve()
     key = hashlib.sha256(str(path).encode()).hexdigest()[:32]
     memo, stamp = _derived_home() / "hashes" / f"{key}.json", _stamp(path)
@@ -45,7 +45,7 @@ def digest(path: str | Path, algorithm: str = "sha256") -> str:
 
 
 def _read_memo(memo: Path) -> dict[str, object]:
-    """Return what is remembered, nothing if the memo is absent or damaged."""
+    """Return the cached hashes; empty if the cache is absent or damaged."""
     try:
         known = json.loads(memo.read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -58,7 +58,7 @@ def _files(path: Path) -> list[Path]:
 
 
 def _stamp(path: Path) -> list[int]:
-    """Count, bytes and latest change of the files at a path: enough to see that it changed."""
+    """Count, bytes and latest change of the files at a path: enough to detect a change."""
     stats = [item.stat() for item in _files(path)]
     latest = max((s.st_mtime_ns for s in stats), default=0)
     return [len(stats), sum(s.st_size for s in stats), latest]

@@ -34,12 +34,12 @@ def load_families(
     """Domains w1, w2, ... of a world drawn at random; reads no files.
 
     A relation is a sum of random waves, f(x) = Σ a tanh(w'x + b) + c'x, with variance 1 under
-    standard normal inputs. Domain i has inputs m_i + S_i z, z standard normal, and is of group
-    i mod 2:
+    standard normal inputs. Domain i has inputs m_i + S_i z, z standard normal, and belongs to
+    group i mod 2:
 
     - "covariate": all domains share the relation, and the means m_i lie far apart;
     - "relation": each group has its own relation, cos θ f + sin θ f_g with θ = 60°; the means are
-      near the one of the group, so that inputs tell which group a domain is of;
+      near the one of the group, so that the inputs reveal the group;
     - "both": each group has its own relation, and the means lie far apart within a group too.
 
     Parameters
@@ -47,7 +47,7 @@ def load_families(
     files
         Not used.
     shift
-        In what domains differ: "covariate", "relation" or "both".
+        Difference between domains: "covariate", "relation" or "both".
     n_samples
         Rows per domain.
     seed

@@ -1,4 +1,4 @@
-"""Downloads of data sets by pooch: mirrors, one process at a time, checked, then placed whole."""
+"""Downloads of data sets by pooch: mirrors, one process at a time, checked before they appear."""
 
 import os
 import shutil
@@ -22,7 +22,7 @@ _PIECE = 1 << 16
 
 @dataclass(frozen=True)
 class Patience:
-    """How much of a server to tolerate."""
+    """Limits for slow or oversized downloads."""
 
     silence: float = 30.0  # seconds without a byte after which a connection is given up
     total: float = 6 * 3600.0  # seconds for one address, retries included
@@ -38,7 +38,7 @@ class _RefusedError(Exception):
 
 
 class Downloader:
-    """What pooch calls to get one file of ``size`` bytes: guards redirects, size and total time."""
+    """Downloader for pooch of one file of ``size`` bytes; limits redirects, size and total time."""
 
     def __init__(self, size: int | None, patience: Patience, progress: Progress | None) -> None:
         self.size, self.patience, self.progress = size, patience, progress
@@ -73,7 +73,9 @@ class Downloader:
         """Seconds to wait for the next byte; refuses to wait where the total time is over."""
         left = self.until - time.monotonic()
         if left <= 0:
-            raise _RefusedError(f"took longer than {self.patience.total:g} seconds in all; stopped")
+            raise _RefusedError(
+                f"took longer than {self.patience.total:g} seconds in total; stopped"
+            )
         return min(self.patience.silence, left)
 
     def _receive(self, answer: "requests.Response", output: str) -> None:
@@ -119,7 +121,7 @@ def fetch(
     """Download the files of a data set that are absent, into ``folder`` or `data_home`.
 
     With ``force`` also those that are present, compact or damaged. ``progress`` is called with the
-    name of a file, bytes so far and in all. Where no address gives a good file, nothing bad is
+    name of a file, bytes done and total. If no address gives a good file, nothing bad is
     left in the folder.
     """
     root = data_home(folder)
@@ -142,7 +144,7 @@ def fetch(
 
 
 def _present(entry: Entry, remote: RemoteFile, found: Found | None, root: Path) -> Path:
-    """Path of a file that is there, if it will do."""
+    """Path of an existing file, if it is usable."""
     if found is None:
         raise DataError(
             f"{entry.name}: {remote.name} has no public address ({entry.notes}); put it into "

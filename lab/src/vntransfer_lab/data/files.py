@@ -1,4 +1,4 @@
-"""Where data files are, in which form, and whether they are the right ones.
+"""Location, form and verification of data files.
 
 Data files are looked for in ``folder``, in ``VNT_DATA`` or in the user's cache folder, in the
 official layout or in a compact form; reading never writes there.
@@ -128,7 +128,7 @@ class Status:
 
     @property
     def checks(self) -> dict[Found, Check]:
-        """What the hashes of the files say."""
+        """Results of the hash checks of the files."""
         return {item: check(item) for item in self.found}
 
     def describe(self) -> tuple[str, str]:
@@ -150,7 +150,7 @@ def status(entry: Entry, folder: str | Path | None = None) -> Status:
 
 
 def trace(entry: Entry, found: Sequence[Found], provenance: Provenance) -> Provenance:
-    """Complete a loader's provenance by what the registry and the files say."""
+    """Complete a loader's provenance from the registry and the files."""
     checks = {item.path.name: check(item) for item in found}
     if differing := [name for name, state in checks.items() if state == "differs"]:
         warnings.warn(

@@ -86,7 +86,7 @@ def load_omniglot(
     held_out: bool = False,
     seed: int = 0,
 ) -> TaskStream:
-    """Load the first alphabets, in the order of their names, as tasks with a head each.
+    """Load the first alphabets, in the order of their names, as tasks with separate heads.
 
     Parameters
     ----------

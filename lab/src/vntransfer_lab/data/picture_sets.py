@@ -1,4 +1,4 @@
-"""Pictures of MNIST and its likes (idx files), of notMNIST and of scikit-learn's digits."""
+"""Pictures of MNIST and similar sets (idx files), of notMNIST and of scikit-learn's digits."""
 
 import gzip
 from collections.abc import Mapping
@@ -89,10 +89,10 @@ def read_images(images: Path, labels: Path) -> tuple[_Bytes, _Bytes]:
 
 
 def read_notmnist(path: Path) -> PictureSplit:
-    """Letters of notMNIST_small, without repeats, shuffled.
+    """Letters of notMNIST_small, without duplicates, shuffled.
 
-    The file is sorted by class and holds 492 exact repeats of pictures: they are removed before
-    splitting, or training pictures would be tested on. The split is the same for every stream
+    The file is sorted by class and has 492 exact duplicates, which are removed before
+    splitting, so that no training picture is tested. The split is the same for every stream
     seed: 10000 test pictures (as many in proportion where there are fewer), the rest training.
     """
     images, labels = _read_letters(path)

@@ -51,8 +51,8 @@ def plot(
     tables: their response and the paper's noise.
 
     ``name``, ``folder`` and ``parameters`` are those of `vntransfer_lab.data.load`; ``path`` ends
-    in .svg and is returned; an existing file is replaced if it is a picture of ours, or to
-    ``overwrite`` it.
+    in .svg and is returned; an existing file is replaced if it is a picture of vntransfer, or with
+    ``overwrite``.
     """
     check_file("path", path, PICTURES, overwrite=overwrite)
     loaded = load(name, folder=folder, **parameters)

@@ -101,7 +101,7 @@ class Entry:
 
 
 def _check(key: str, value: Any, default: Any) -> None:
-    """Raise if a value is not of the kind that the default is of."""
+    """Raise if a value has another type than the default."""
     if isinstance(default, bool):
         one_of(key, value, (True, False))
     elif isinstance(default, int):

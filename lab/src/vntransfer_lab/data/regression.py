@@ -53,7 +53,7 @@ def mixture_noise(
     seed
         Seed.
     spread
-        What the second parameter of N(., .) is: the paper does not say.
+        Meaning of the second parameter of N(., .), which the paper does not state.
 
     Examples
     --------
@@ -95,14 +95,14 @@ def two_d_planes(
 def load_planes(
     files: Mapping[str, Path], *, generated: bool = False, n_samples: int = 40_768, seed: int = 0
 ) -> Domains:
-    """2dplanes from the file, or generated where there is none or ``generated`` says so.
+    """2dplanes from the file, or generated if there is none or ``generated`` is set.
 
     Parameters
     ----------
     files
         Found files; may be empty.
     generated
-        Generate it from the published formula even where there is a file.
+        Generate it from the published formula even if the file exists.
     n_samples
         Rows to generate.
     seed

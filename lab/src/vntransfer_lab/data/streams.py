@@ -1,8 +1,8 @@
 """Streams of pictures, permuted or rotated or split by class: mnistP, mnistR, mnistS and others.
 
-A permutation and a rotation by nearest pixels are the same thing: a map that says for every pixel
-of the new picture which old one it shows (or none). A task is the map, and which pictures it
-draws, of all classes or of its own; its arrays are made when it is asked for.
+Permutations and rotations by nearest pixels have the same form: a map from every pixel of the new
+picture to an old one (or none). A task is the map, and which pictures it
+draws, of all classes or of its own; its arrays are made on access.
 """
 
 from collections.abc import Mapping
@@ -47,7 +47,7 @@ def rotation_map(angle: float, side: int) -> NDArray[np.intp]:
 
 
 def class_parts(n_tasks: int, *, seed: int) -> NDArray[np.intp]:
-    """Classes of each task of a split stream: the ten in random order, dealt in equal parts."""
+    """Classes of each task of a split stream: the ten in random order, assigned in equal parts."""
     one_of("n_tasks", n_tasks, (1, 2, 5))
     return np.random.default_rng((seed, CLASSES)).permutation(10).reshape(n_tasks, -1)
 
@@ -96,8 +96,8 @@ def load_stream(
     n_test
         Test rows per task; None: up to 10000, as many as the smallest task has.
     seed
-        Seed of the stream (maps or order of classes, and rows); the seed of training is the
-        learner's own.
+        Seed of the stream (maps or order of classes, and rows); the seed of training is
+        separate.
     max_angle
         Rotations cover 0 to this many degrees.
     held_out
@@ -184,7 +184,7 @@ def _split(n_tasks: int, side: int, seed: int) -> _Tasks:
         [np.arange(side * side)] * n_tasks,
         classes,
         [f"classes {', '.join(map(str, own))}" for own in classes],
-        f"{classes.shape[1]} classes each, in random order, with a head each",
+        f"{classes.shape[1]} classes each, in random order, with separate heads",
         {"classes": classes.tolist()},
     )
 
@@ -192,7 +192,7 @@ def _split(n_tasks: int, side: int, seed: int) -> _Tasks:
 def _check_rows(
     pictures: PictureSplit, parts: NDArray[np.intp], n_train: int, n_test: int | None
 ) -> int:
-    """See that every task has the rows that are asked for; gives the number of test rows."""
+    """Check that every task has the requested rows; return the number of test rows."""
     train, test = (
         min(int(np.isin(y, part).sum()) for part in parts) for y in (pictures.y, pictures.y_test)
     )

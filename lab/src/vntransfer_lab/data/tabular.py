@@ -1,4 +1,4 @@
-"""Tables of numbers in domains that are made: by k-means on features, or by groups of subjects."""
+"""Tables of numbers with constructed domains: by k-means on features, or by groups of subjects."""
 
 import io
 from collections.abc import Callable, Mapping, Sequence
@@ -21,7 +21,7 @@ CLUSTERING_VERSION = 1
 
 
 class Rows(NamedTuple):
-    """What a file holds."""
+    """Content of a file."""
 
     X: NDArray[Any]
     y: NDArray[Any]
@@ -31,7 +31,7 @@ class Rows(NamedTuple):
 
 
 class Table(NamedTuple):
-    """How a file is read, what its columns are, and how its domains are made by default."""
+    """Format of a file, its columns, and its default domains."""
 
     read: Callable[[Path], Rows]
     features: tuple[str, ...]
@@ -62,7 +62,7 @@ def kmeans_domains(
     k
         Number of domains.
     columns
-        Columns to cluster on: a number means that many first ones, None all.
+        Columns to cluster on: a number n means the first n, None all.
     seed
         Seed of the sample and of k-means.
     n_fit
@@ -99,7 +99,7 @@ def kmeans_domains(
 def _file_domains(
     path: Path, rows: "Rows", k: int, columns: int | Sequence[int] | None, seed: int
 ) -> NDArray[np.intp]:
-    """`kmeans_domains` of the features of a file; found once, then remembered.
+    """`kmeans_domains` of the features of a file; computed once, then cached.
 
     What is remembered belongs to this content of the file, these arguments, this version of the
     clustering and of scikit-learn.
@@ -118,7 +118,7 @@ def _file_domains(
 
 
 def _kmeans_words(k: int, columns: int | Sequence[int] | None, seed: int) -> str:
-    """Say how domains were made."""
+    """Describe how the domains were made."""
     which = "all" if columns is None else f"{columns}"
     if isinstance(columns, int):
         which = f"the first {columns}"
@@ -145,7 +145,7 @@ def _columns(columns: int | Sequence[int] | None, width: int) -> NDArray[np.intp
 
 
 def random_groups(subjects: ArrayLike, k: int, *, seed: int) -> NDArray[np.intp]:
-    """Group (0 to k - 1) of every row: whole subjects are dealt at random into k groups.
+    """Group (0 to k - 1) of every row: whole subjects are assigned at random to k groups.
 
     The groups' numbers of subjects differ by one at most.
     """
@@ -220,7 +220,7 @@ def load_subjects(files: Mapping[str, Path], *, name: str, k: int = 5, seed: int
     k
         Number of groups.
     seed
-        Seed of dealing the subjects into groups.
+        Seed of the assignment of subjects.
 
     Returns
     -------
@@ -233,7 +233,7 @@ def load_subjects(files: Mapping[str, Path], *, name: str, k: int = 5, seed: int
     assert rows.subject is not None  # tables of this loader have them
     owner = random_groups(rows.subject, k, seed=seed)
     count = len(np.unique(rows.subject))
-    how = f"{count} {table.subject}s dealt at random into {k} groups, seed {seed}"
+    how = f"{count} {table.subject}s assigned at random to {k} groups, seed {seed}"
     subjects = {f"dom{d + 1}": rows.subject[owner == d] for d in range(k)}
     domains = _split(rows.X, rows.y, owner, k)
     return _domains(name, domains, (how, *rows.built), {table.subject: subjects})
@@ -298,7 +298,7 @@ def _uci(
     left_out = {*dropped, n_columns - 1, subject}
     kept = [i for i in range(n_columns) if i not in left_out]
     which = ", ".join(map(str, dropped))
-    built = (f"columns {which} dropped: they repeat others or tell y",) if dropped else ()
+    built = (f"columns {which} dropped: they duplicate others or reveal y",) if dropped else ()
 
     def read(path: Path) -> Rows:
         rows = read_numbers(path, columns=n_columns)

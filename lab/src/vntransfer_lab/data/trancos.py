@@ -1,4 +1,4 @@
-"""TRANCOS: traffic pictures with dotted vehicles; domains of cameras; nothing is redistributed."""
+"""TRANCOS: traffic pictures with dotted vehicles, in domains of cameras."""
 
 import io
 from collections.abc import Callable, Mapping
@@ -30,7 +30,7 @@ class Scenes:
     """All pictures of TRANCOS, still encoded.
 
     ``dots`` are x, y at full size counted from 0; ``mask(i)`` and ``jpeg(i)`` read on demand;
-    ``camera`` is None where it is not known.
+    ``camera`` is None if unknown.
     """
 
     names: tuple[str, ...]
@@ -156,7 +156,7 @@ def _gaussians(
 ) -> NDArray[np.float64]:
     """One-dimensional Gaussians sampled at pixel centers, shape (dots, n_pixels).
 
-    What a Gaussian loses beyond the border is given back to its part inside, so that every dot
+    The part of a Gaussian beyond the border is added back to the part inside, so that every dot
     counts exactly 1. Pixel i of the full picture has its center at i; sigma shrinks with the map.
     """
     scale = n_pixels / n_full
@@ -225,7 +225,7 @@ def load_trancos(
     size
         (height, width) of pictures, masks and densities; None: that of the file.
     progress
-        Called with "trancos masks" or "trancos counts", pictures so far and in all.
+        Called with "trancos masks" or "trancos counts", pictures done and total.
 
     Returns
     -------

@@ -18,12 +18,10 @@ not see some labeled rows of the sources, records the error there (in standard d
 sources' responses, the mean over sources), and then fits on all rows.
 """
 
-import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from inspect import signature
-from typing import Annotated, Any, Literal, NamedTuple, get_args
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,18 +36,16 @@ from vntransfer.storage.files import fingerprint
 from vntransfer.storage.pacing import Paced
 from vntransfer_lab.data import Domains
 from vntransfer_lab.errors import PresetError
+from vntransfer_lab.experiments.adaptation_options import NONE, late, options_of
 from vntransfer_lab.runner.cells import Cell
 from vntransfer_lab.runner.datasets import load_data, state
 from vntransfer_lab.runner.kinds import CellMethod, CellSteps, Kind
-from vntransfer_lab.runner.schema import Natural, Schema, Settings, schema, words
+from vntransfer_lab.runner.schema import Natural, Schema, Settings, schema
 from vntransfer_lab.runner.selection import RULES
 
 _Array = NDArray[np.float64]
 
 BASELINE = "source_only"
-
-NONE = "none"
-"""How a preset says that an estimator chooses a number by itself: TOML has no word for None."""
 
 HELD_OUT = 0.2
 """Share of each source's rows on which candidates are compared."""
@@ -72,6 +68,18 @@ VARIANTS = {
     # (mdd_paper itself), and chosen like ours; alignment without an adversary, five such networks
     "mdd_printed": AdaptationVariant(
         "mdd_paper", {"trade_off": 1.0, "anchor": 0.0, "weight_update": "l1", "warm_up": 0}
+    ),
+    # and with Adam on the weights, at the one learning rate that the paper states
+    "mdd_published": AdaptationVariant(
+        "mdd_paper",
+        {
+            "trade_off": 1.0,
+            "anchor": 0.0,
+            "weight_update": "adam",
+            "weight_rate": 0.001,
+            "warm_up": 0,
+            "ridge_per": "all",
+        },
     ),
     "mdd_stable": AdaptationVariant("mdd_paper", {"trade_off": 1.0}),
     "mdd_paper_auto": AdaptationVariant("mdd_paper", {"trade_off": "auto", "members": 5}),
@@ -238,14 +246,17 @@ def _fit(cell: Cell, rows: CellRows, checkpoint: Paced | None) -> CellFit:
     if cell.method == "oracle":
         return _oracle(cell, rows, checkpoint)
     x, y, domain = stack(rows.sources, target=rows.x)
-    method = VARIANTS[cell.method].method if cell.method in VARIANTS else cell.method
-    model = _make(method, cell.hyper, cell.seed, checkpoint).fit(x, y, domain)
+    model = _make(_registered(cell.method), cell.hyper, cell.seed, checkpoint).fit(x, y, domain)
     return CellFit(
         model.predict(rows.x_test),
         weight_record(model, rows) | selection_record(model),
         [epoch_record(record) for record in getattr(model, "history_", [])],
         getattr(model, "step_times_", StepTimes()),
     )
+
+
+def _registered(method: str) -> str:
+    return VARIANTS[method].method if method in VARIANTS else method
 
 
 def _oracle(cell: Cell, rows: CellRows, checkpoint: Paced | None) -> CellFit:
@@ -269,7 +280,7 @@ def _make(method: str, options: Settings, seed: int, checkpoint: Paced | None) -
         name: tuple(value) if isinstance(value, list) else None if value == NONE else value
         for name, value in options.items()
     }
-    model = METHODS[method].make(**given)
+    model = METHODS[method].make(**late(method) | given)
     of_the_cell = {"random_state": seed, "checkpoint": checkpoint}
     known = model.get_params()
     return model.set_params(**{name: v for name, v in of_the_cell.items() if name in known})
@@ -321,37 +332,8 @@ def _named(weights: Mapping[str, float]) -> dict[str, float]:
     return {f"weight/{name}": float(weight) for name, weight in weights.items()}
 
 
-def options_of(method: str) -> dict[str, tuple[Any, Any]]:
-    """Types and defaults of the options of a method that a preset can name."""
-    model = METHODS[method].make()
-    hints = signature(type(model)).parameters
-    found: dict[str, tuple[Any, Any]] = {}
-    for name, value in model.get_params(deep=False).items():
-        if name == "random_state":  # the cell's seed
-            continue
-        if name == "trade_off" or value == "auto":
-            found[name] = Annotated[float, Field(ge=0), words("auto")], value
-        elif value is None and float in get_args(hints[name].annotation):
-            found[name] = Annotated[float, words(NONE)], NONE
-        elif value is None and (known := _words(hints[name].annotation)):
-            found[name] = Literal[(NONE, *known)], NONE
-        elif isinstance(value, tuple) and value:
-            item: Any = type(value[0])
-            found[name] = Annotated[list[item], Field(min_length=1)], list(value)
-        elif isinstance(value, bool | int | str) or (
-            isinstance(value, float) and math.isfinite(value)
-        ):
-            found[name] = type(value), value
-    return found
-
-
-def _words(annotation: Any) -> tuple[str, ...]:
-    """Words of the literals in a union of types."""
-    return tuple(w for part in get_args(annotation) for w in get_args(part) if isinstance(w, str))
-
-
 def _methods() -> dict[str, CellMethod]:
-    versions = {"boosting": 2, "weighted_boosting": 2, "auto": 2}
+    versions = {"boosting": 3, "weighted_boosting": 3, "auto": 3}
     found = {name: options_of(name) for name in METHODS}
     for name, (method, changed) in VARIANTS.items():
         own = found[method]
@@ -359,8 +341,11 @@ def _methods() -> dict[str, CellMethod]:
     oracle = schema(**found[BASELINE], folds=(int, Field(5, ge=2)))
     return {
         "constant": CellMethod(),
-        **{name: CellMethod(schema(**own), versions.get(name, 1)) for name, own in found.items()},
-        "oracle": CellMethod(oracle),
+        **{
+            name: CellMethod(schema(**own), versions.get(name, 1), late(_registered(name)))
+            for name, own in found.items()
+        },
+        "oracle": CellMethod(oracle, late=late(BASELINE)),
     }
 
 

@@ -1,11 +1,13 @@
 """Tables and drawings of the experiment ``adaptation``."""
 
+import math
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from statistics import geometric_mean
 
 import numpy as np
 
-from vntransfer.pages import Axis, Intervals, Panels
+from vntransfer.pages import Axis, Heatmap, Intervals, Panels
 from vntransfer_lab.experiments.adaptation_weights import weight_figures, weight_table
 from vntransfer_lab.reports.drawings import Drawing, ends, standard
 from vntransfer_lab.reports.report import (
@@ -206,10 +208,69 @@ def figures(loaded: Report) -> Iterator[Drawing]:
             "± standard error over seeds; lower is better, dotted: the baseline."
         )
         yield Drawing("errors", "Errors per data set", chart, caption)
+        yield from ratio_map(loaded)
     else:
         yield from standard(loaded)
     for group in loaded.chosen:
         yield from weight_figures(loaded, group)
+
+
+ENSEMBLE = "source_only_5"
+"""The plain ensemble: what others are compared with where a run has it."""
+
+CLIP = 20.0
+"""Differences, in percent, from which on colors do not change."""
+
+
+def ratio_map(loaded: Report) -> Iterator[Drawing]:
+    """Methods by data sets: log of the error relative to the plain ensemble, or the baseline."""
+    rival = ENSEMBLE if ENSEMBLE in loaded.preset.methods else loaded.preset.baseline
+    means, groups = summary(loaded), list(loaded.chosen)
+    if not rival or len(means[rival]) < len(groups):
+        return
+    against = replace(loaded, preset=replace(loaded.preset, baseline=rival))
+    ranks = mean_ranks(
+        {m: [e.mean for e in by.values()] for m, by in means.items() if len(by) == len(groups)}
+    )
+    methods = sorted(
+        (m for m in means if means[m] and m not in UNRANKED),
+        key=lambda m: ranks.get(m, math.inf),
+    )
+    values, marks, side = [], [], []
+    for method in methods:
+        own = {g: e.mean / means[rival][g].mean for g, e in means[method].items()}
+        tests = {} if method == rival else against_baseline(against, method)
+        values.append([100 * math.log(own[g]) if own.get(g, 0) > 0 else None for g in groups])
+        marks.append([g in tests and tests[g][2] in ("better", "worse") for g in groups])
+        known = [ratio for ratio in own.values() if ratio > 0]
+        whole = len(known) == len(groups)
+        side.append(
+            [
+                f"{geometric_mean(known):.3f}" if whole else "",
+                f"{max(known):.2f}" if known else "",
+                f"{ranks[method]:.1f}" if method in ranks else "",
+            ]
+        )
+    chart = Heatmap(
+        methods,
+        [label_of(*group) for group in groups],
+        values,
+        label="error relative to the plain ensemble, 100 log(ratio)",
+        low=-CLIP,
+        high=CLIP,
+        marks=marks,
+        mark="•",
+        side=list(
+            zip(("mean ratio", "worst", "rank"), map(list, zip(*side, strict=True)), strict=True)
+        ),
+    )
+    caption = (
+        f"100 log(error / error of {rival}), mean over targets and seeds: about the difference in "
+        f"percent, pale is better. Colors end at ± {CLIP:g}. Dots: significant after Holm's "
+        "correction over the data sets. Beside it the geometric mean over data sets, the largest "
+        "ratio of a data set, and the mean rank."
+    )
+    yield Drawing("ratios", "Errors relative to the plain ensemble", chart, caption)
 
 
 def error_panels(means: Mapping[str, Mapping[Group, Estimate]], baseline: str) -> Panels:

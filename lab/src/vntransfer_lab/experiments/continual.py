@@ -1,21 +1,23 @@
 """``continual``: streams of tasks, learned one after another by each method.
 
 A cell learns one stream with one seed (of the stream and of the network) and reports, in percent,
-the accuracy on every task seen so far after each task (``task/j``), and at the end RA, LA and BT.
+the accuracy on every task seen so far after each task (``task/j``), and at the end RA, LA and BT,
+beside the bytes that the network and the method keep (``kept``).
 
 Hyper-parameters that a preset gives as lists are chosen by RA on another stream: other seed, hence
 other permutations or angles and other rows, with test pictures held out of the training part (of
-Omniglot: other alphabets). The
-rule "short_stream" uses the paper's 5 tasks of 300 samples, "full_stream" the table's own length;
-"fixed" accepts one value each. A candidate that diverges has an RA of 0 where the method notices it
-(`DivergedError`), and otherwise that of guessing: a network of NaN answers with the first class.
-The choice is the same for all seeds of a method, and the cells that it is made from are computed
-once (see `vntransfer_lab.experiments.continual_methods`).
+Omniglot: other alphabets). The rule "short_stream" uses the paper's 5 tasks of 300 samples,
+"full_stream" the table's own length; "fixed" accepts one value each. A candidate that diverges
+(`DivergedError`) has an RA of 0; a cell of a table that diverges records that alone. The choice is
+the same for all seeds of a method, and the cells that it is made from are computed once (see
+`vntransfer_lab.experiments.continual_methods`).
 """
 
 import json
 from collections.abc import Generator
+from dataclasses import replace
 from functools import lru_cache
+from time import process_time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -41,6 +43,8 @@ from vntransfer_lab.runner.metering import TimedRun
 from vntransfer_lab.runner.schema import Natural, Positive, Settings
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from vntransfer.continual import Task
 
 STREAMS = (
@@ -52,7 +56,13 @@ STREAMS = (
     "notmnistP",
     "digitsP",
     "omniglot",
+    "mnistC",
+    "fashionC",
 )
+ONE_HEAD = {"mnistC": "mnistS", "fashionC": "fashionS"}
+"""Streams split by class whose tasks share one head: the task of a test picture is not known."""
+CHUNK = 5000
+"""Test rows whose fixed features are held at once."""
 WATCHING = "rsp_watching"
 
 
@@ -71,7 +81,7 @@ def _files(data: str) -> str:
 
     one_of("data", data, STREAMS, error=PresetError)
     few: dict[str, Any] = {} if data == "omniglot" else {"n_train": 2, "n_test": 2}
-    loaded = load(data, n_tasks=1, **few)
+    loaded = load(ONE_HEAD.get(data, data), n_tasks=1, **few)
     found = loaded.provenance.sha256
     if not found and isinstance(loaded, TaskStream):  # embedded
         return fingerprint(loaded[0].x, loaded[0].x_test)
@@ -83,7 +93,8 @@ def _stream(data: str, chosen: str) -> "list[Task]":
     from vntransfer.continual import as_tasks
     from vntransfer_lab.data import load
 
-    return as_tasks(load(data, **json.loads(chosen)))
+    tasks = as_tasks(load(ONE_HEAD.get(data, data), **json.loads(chosen)))
+    return [replace(own, columns=None) for own in tasks] if data in ONE_HEAD else tasks
 
 
 def _tasks(data: str, settings: Settings, seed: int) -> "list[Task]":
@@ -99,7 +110,15 @@ def _make(cell: Cell, hyper: Settings, tasks: "list[Task]") -> Any:
     """Network and method."""
     import torch
 
-    from vntransfer.continual import METHODS, Heads, MultiHead, character_cnn, dense
+    from vntransfer.continual import (
+        METHODS,
+        Heads,
+        JoinedNet,
+        MultiHead,
+        RandomFeatureNet,
+        character_cnn,
+        dense,
+    )
 
     settings, variant = cell.settings, VARIANTS[cell.method]
     chosen = {**variant.options, **{key: hyper[key] for key in variant.tuned}}
@@ -111,31 +130,41 @@ def _make(cell: Cell, hyper: Settings, tasks: "list[Task]") -> Any:
         chosen["replay"] = round(chosen["replay"])
     generator = torch.Generator().manual_seed(cell.seed)
     sizes = [tasks[0].x[0].numel(), *settings["hidden"]]
-    if tasks[0].columns is None:
-        return METHODS[variant.id](dense([*sizes, 10], generator=generator), **chosen)
-    heads = Heads([task.columns.stop - task.columns.start for task in tasks if task.columns])
-    if tasks[0].x.dim() == 2:
+    criterion: Heads | None = None
+    model: torch.nn.Module
+    if tasks[0].columns is not None:
+        criterion = Heads([own.columns.stop - own.columns.start for own in tasks if own.columns])
+    outputs = 10 if criterion is None else sum(criterion.sizes)
+    random = {"features": variant.features, "random_state": cell.seed}
+    if variant.id == "closed_form":
+        model = RandomFeatureNet(outputs, **random)
+    elif criterion is None:
+        model = dense([*sizes, outputs], generator=generator)
+    elif tasks[0].x.dim() == 2:
         body = dense(sizes, generator=generator).append(torch.nn.ReLU())
-        model = MultiHead(body, sizes[-1], heads.sizes, generator=generator)
+        model = MultiHead(body, sizes[-1], criterion.sizes, generator=generator)
     else:
         model = character_cnn(
-            heads.sizes,
+            criterion.sizes,
             size=settings["size"],
             channels=settings["channels"],
             hidden=sizes[-1],
             generator=generator,
         )
-    return METHODS[variant.id](model, criterion=heads, **chosen)
+    if variant.id == "closed_form_covp":
+        model = JoinedNet(model, **random)
+    return METHODS[variant.id](model, criterion=criterion, **chosen)
 
 
 class Learned(NamedTuple):
-    """After a task: accuracies in percent on all tasks so far, and their divergences from it.
+    """After a task: accuracies in percent on all tasks so far, divergences from it, bytes kept.
 
     Divergences are those of a method that watches them.
     """
 
     accuracies: list[float]
     divergences: list[float]
+    kept: int = 0
 
 
 def _learn(
@@ -155,6 +184,10 @@ def _learn(
     epochs = hyper["epochs"] or settings["epochs"]
     learned: list[Learned] = []
     start, times = 0, StepTimes()
+    variant = VARIANTS[cell.method]
+    heads: list[list[Tensor]] = []  # of fixed features, whose scores are taken at the end
+    if not variant.by_gradients:
+        file = None  # seconds, without checkpoints
     if file is not None and file.path.exists():
         place = load_checkpoint(file.path, method.model, method)
         learned, start = [Learned(*own) for own in place["learned"]], place["step"]
@@ -182,16 +215,47 @@ def _learn(
         ):
             keep(step.made)
             spent = step.times
-        times += spent
+        end = process_time()
         method.after_task()
+        spent.seconds += process_time() - end  # what a task costs is not its steps alone
+        times += spent
         start = 0
-        accuracies = [100 * score(method.model, seen) for seen in tasks[: i + 1]]
+        if not variant.by_gradients:
+            heads.append([p.detach().clone() for p in method.model.head.parameters()])
+        seen = [] if heads else tasks[: i + 1]
+        accuracies = [100 * score(method.model, own) for own in seen]
         watched = cell.method == WATCHING and i > 0
-        learned.append(Learned(accuracies, _mean_divergences(method) if watched else []))
+        divergences = _mean_divergences(method) if watched else []
+        learned.append(Learned(accuracies, divergences, method.bytes_kept))
         keep(0)
-        yield learned[-1]
+        if not heads:
+            yield learned[-1]
+    if heads:
+        rows = _rows_of_fixed_features(method.model, heads, tasks)
+        yield from (own._replace(accuracies=row) for own, row in zip(learned, rows, strict=True))
     method.close()
     return times
+
+
+def _rows_of_fixed_features(
+    model: Any, heads: "list[list[Tensor]]", tasks: "list[Task]"
+) -> list[list[float]]:
+    """Accuracies after each task, from its head; features of test rows are computed once."""
+    import torch
+
+    rows: list[list[float]] = [[] for _ in heads]
+    with torch.no_grad():
+        for j, own in enumerate(tasks):
+            columns = own.columns or slice(0, None)
+            right = [0] * len(heads)
+            for x, y in zip(own.x_test.split(CHUNK), own.y_test.split(CHUNK), strict=True):
+                z = model.random(x)
+                for i, (V, c) in enumerate(heads[j:], j):
+                    best = torch.addmm(c, z, V.mT)[:, columns].argmax(1) + columns.start
+                    right[i] += int((best == y).sum())
+            for i in range(j, len(heads)):
+                rows[i].append(100 * right[i] / len(own.y_test))
+    return rows
 
 
 def _final(trial: Cell, checkpoint: Paced | None = None) -> float:
@@ -223,7 +287,9 @@ def _stream_of(cell: Cell, checkpoint: Paced | None) -> CellSteps:
     pairs: list[tuple[float, float, int]] = []
     file = None if checkpoint is None else checkpoint / "stream.safetensors"
     learned = TimedRun(_learn(cell, hyper, file))
-    for i, (row, divergences) in enumerate(learned):
+    kept = 0
+    for i, (row, divergences, bytes_kept) in enumerate(learned):
+        kept = bytes_kept
         R[i, : i + 1] = row
         found = {f"task/{j}": value for j, value in enumerate(row)}
         for j, divergence in enumerate(divergences):
@@ -231,8 +297,10 @@ def _stream_of(cell: Cell, checkpoint: Paced | None) -> CellSteps:
             pairs.append((divergence, R[i - 1, j] - R[i, j], i - j))
         yield i + 1, found
     ra, la = float(R[-1].mean()), float(np.diag(R).mean())
-    last = {"ra": ra, "la": la, "bt": ra - la}
-    last |= {f"chosen/{key}": float(hyper[key]) for key in ("lr", *VARIANTS[cell.method].tuned)}
+    last = {"ra": ra, "la": la, "bt": ra - la, "kept": float(kept)}
+    variant = VARIANTS[cell.method]
+    names = ("lr", *variant.tuned) if variant.by_gradients else variant.tuned
+    last |= {f"chosen/{key}": float(hyper[key]) for key in names}
     yield T, last | _correlations(pairs)
     return learned.step_times
 

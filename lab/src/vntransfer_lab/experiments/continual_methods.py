@@ -34,10 +34,14 @@ class ContinualVariant:
     # "stream", samples for the "fisher" information, or nothing
     memory: Literal["task", "stream", "fisher", ""] = ""
     version: int = 1  # raised when its results change
+    features: int = 2000  # of the random ones, for closed forms
+    by_gradients: bool = True  # False: has no learning rate
 
 
 _RSP = {"strength": 1.0}
+_PUBLISHED = {"fisher": "squared_mean", "update": "explicit"}
 _COVP = {"strength": 10.0}
+_RIDGE = {"ridge": 0.03}
 
 VARIANTS: dict[str, ContinualVariant] = {
     "sgd": ContinualVariant("sgd"),
@@ -50,11 +54,21 @@ VARIANTS: dict[str, ContinualVariant] = {
         "ewc", {"strength": 100.0}, {"fisher": "squared_mean", "update": "explicit"}, "fisher"
     ),
     "rewc": ContinualVariant("rewc", {"strength": 10.0}, memory="fisher"),
+    # with the rotation, the memory and the steps of its public code
+    "rewc_published": ContinualVariant(
+        "rewc",
+        {"strength": 10.0},
+        {"rotation": "published", "form": "last", "update": "explicit"},
+        "fisher",
+    ),
     "agem": ContinualVariant("agem", {"margin": 0.0}, memory="task"),
     "gem": ContinualVariant("gem", {"margin": 0.5}, memory="task"),
     "mer": ContinualVariant("mer", {"beta": 0.01}, memory="stream"),
     "rsp": ContinualVariant("rsp", _RSP, memory="fisher"),
     "rsp_untuned": ContinualVariant("rsp", _RSP, memory="fisher"),
+    # explicit steps, and on the first layer the Fisher information of the code below the paper's
+    "rsp_published": ContinualVariant("rsp", _RSP, _PUBLISHED, "fisher"),
+    "rsp_published_cut": ContinualVariant("rsp", _RSP, _PUBLISHED, "fisher"),
     "rsp_constant": ContinualVariant("rsp", _RSP, {"relatedness": "constant"}, "fisher"),
     "rsp_reversed": ContinualVariant("rsp", _RSP, {"relatedness": "reversed"}, "fisher"),
     "rsp_random": ContinualVariant("rsp", _RSP, {"grouping": "random"}, "fisher"),
@@ -65,6 +79,12 @@ VARIANTS: dict[str, ContinualVariant] = {
     ),
     **{
         f"rsp_{k}_groups": ContinualVariant("rsp", _RSP, {"groups": k}, "fisher")
+        for k in (5, 10, 15, 20)
+    },
+    **{
+        f"rsp_published_{k}_groups": ContinualVariant(
+            "rsp", _RSP, {**_PUBLISHED, "groups": k}, "fisher"
+        )
         for k in (5, 10, 15, 20)
     },
     # so weak that it only watches
@@ -90,6 +110,14 @@ VARIANTS: dict[str, ContinualVariant] = {
     "covp_random": ContinualVariant("covp", _COVP, {"directions": "random"}),
     "covp_first": ContinualVariant("covp", _COVP, {"history": "first"}),
     "covp_last": ContinualVariant("covp", _COVP, {"history": "last"}),
+    "closed_form": ContinualVariant("closed_form", _RIDGE, by_gradients=False),
+    # fewer bytes than covp keeps with 784-100-100-10 units
+    "closed_form_half": ContinualVariant(
+        "closed_form", _RIDGE, {"precision": "half"}, features=2900, by_gradients=False
+    ),
+    "closed_form_covp": ContinualVariant(
+        "closed_form_covp", {**_COVP, **_RIDGE}, {"precision": "half"}
+    ),
 }
 
 

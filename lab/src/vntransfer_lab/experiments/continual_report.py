@@ -3,13 +3,14 @@
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import product
+from itertools import chain, product
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vntransfer.pages import Axis, Lines, Panels, Series
-from vntransfer_lab.reports.drawings import Drawing, spread, standard
+from vntransfer.pages import Axis, Intervals, Lines, Panels, Series
+from vntransfer_lab.reports.costs import MEGABYTE
+from vntransfer_lab.reports.drawings import Drawing, ends, spread, standard
 from vntransfer_lab.reports.report import (
     Condition,
     Group,
@@ -25,6 +26,11 @@ from vntransfer_lab.reports.tables import SIGNED, Number, ReportTable, Value
 from vntransfer_lab.runner.records import Record
 
 METRICS = ("ra", "la", "bt")
+COSTS = ("kept (MB)", "processor (s)")
+COSTS_NOTE = (
+    "kept: bytes of network and method between tasks; processor: time of learning, ends of tasks "
+    "included; cells of earlier versions do not tell"
+)
 NEAR = 2.0
 """Points of RA within which a setting counts as near the best."""
 LONG = 20
@@ -80,28 +86,48 @@ def _stream_table(loaded: Report, data: str, condition: Condition) -> ReportTabl
     preset = loaded.preset
     paper = preset.paper.get("values", {}).get(data, {}).get(data, {})
     found = {metric: seeds_of(loaded, data, condition, metric) for metric in METRICS}
+    costs = costs_of(loaded, [(data, condition)])
     rows: list[list[Value]] = []
     for method in loaded.preset.methods:
-        if method not in found["ra"]:
+        lost = loaded.diverged[data, condition].get((method, data))
+        if method not in found["ra"] and lost is None:
             continue
-        ours = [estimate(found[metric][method]) for metric in METRICS]
-        row: list[Value] = [method, *ours]
+        ours = [] if lost else [estimate(found[metric][method]) for metric in METRICS]
+        row: list[Value] = [method, *([str(lost), None, None] if lost else ours)]
+        if costs:
+            row += costs.get(method, [None, None])
         if paper:
             known = paper.get(method, {})
             gap = known.get("ra")
             row += [known.get(metric) for metric in METRICS]
-            row.append(None if gap is None else Number(ours[0].mean - gap, SIGNED))
+            compared = gap is not None and ours
+            row.append(Number(ours[0].mean - gap, SIGNED) if compared else None)
         rows.append([*row, _configuration(loaded, data, condition, method)])
-    header = ["method", "RA", "LA", "BT"]
+    header = ["method", "RA", "LA", "BT", *(COSTS if costs else ())]
     header += ["paper RA", "LA", "BT", "difference of RA"] if paper else []
-    runs = sorted({len(values) for values in found["ra"].values()})
+    runs = sorted({len(values) for values in found["ra"].values()}) or [0]
     notes = [
         "percent, mean ± standard error over seeds; BT = RA - LA",
         f"seeds: {' to '.join(map(str, runs))} of {len(preset.seeds)}",
         *([f"paper: {preset.paper['source']}"] if paper and "source" in preset.paper else []),
+        *([COSTS_NOTE] if costs else []),
     ]
     table = loaded.table(label_of(data, condition), [*header, "setting"], rows, notes)
     return replace(table, notes=[*table.notes, *_trials(loaded)])
+
+
+def costs_of(loaded: Report, groups: Sequence[Group]) -> dict[str, list[float]]:
+    """Give megabytes kept at most, and mean processor seconds, of each method whose cells tell."""
+    found: dict[str, list[tuple[float, float]]] = {}
+    for group in groups:
+        for (method, _, _), (record, step) in loaded.chosen[group].items():
+            kept, cost = record.metrics.get("kept", {}).get(step), record.cost
+            if kept is not None and cost is not None:
+                seconds = cost.steps * (cost.step_seconds or 0.0)
+                found.setdefault(method, []).append((kept / MEGABYTE, seconds))
+    return {
+        m: [max(k for k, _ in own), float(np.mean([t for _, t in own]))] for m, own in found.items()
+    }
 
 
 def _trials(loaded: Report) -> list[str]:
@@ -119,6 +145,10 @@ def _trials(loaded: Report) -> list[str]:
 
 def _configuration(loaded: Report, data: str, condition: Condition, method: str) -> str:
     """Hyper-parameters that were used: the same for all seeds."""
+    if (method, data) in loaded.diverged[data, condition]:
+        own = loaded.preset.per_data.get(data, {}).get(method, loaded.preset.methods[method])
+        single = {k: v[0] for k, v in own.items() if isinstance(v, list) and len(v) == 1}
+        return ", ".join(f"{k} {v:g}" for k, v in single.items())
     prefix = "chosen/"
     for (name, _, _), (record, step) in loaded.chosen[data, condition].items():
         if name == method:
@@ -130,18 +160,26 @@ def _configuration(loaded: Report, data: str, condition: Condition, method: str)
 def _mean_table(loaded: Report) -> ReportTable:
     """RA of each stream and, over seeds, of their mean."""
     groups = list(loaded.chosen)
+    costs = costs_of(loaded, groups)
     labels = [label_of(*group) for group in groups]
     rows: list[list[Value]] = []
     for method in loaded.preset.methods:
         per: dict[str, dict[int, float]] = {}  # a stream has one target
+        lost: dict[str, str] = {}
         for label, group in zip(labels, groups, strict=True):
             for seeds in loaded.values(*group).get(method, {}).values():
                 per[label] = seeds
-        if per:
-            streams = [estimate(list(per[one].values())) if one in per else None for one in labels]
-            rows.append([method, *streams, mean_over_targets(per, labels)])
-    notes = ["RA in percent, mean ± standard error over seeds"]
-    return loaded.table("RA", ["method", *labels, "mean"], rows, notes)
+            for (name, _), own in loaded.diverged[group].items():
+                lost |= {label: str(own)} if name == method else {}
+        if per or lost:
+            streams: list[Value] = [
+                estimate(list(per[one].values())) if one in per else lost.get(one) for one in labels
+            ]
+            kept = costs.get(method, [None, None]) if costs else []
+            rows.append([method, *streams, mean_over_targets(per, labels), *kept])
+    notes = ["RA in percent, mean ± standard error over seeds", *([COSTS_NOTE] if costs else [])]
+    header = ["method", *labels, "mean", *(COSTS if costs else ())]
+    return loaded.table("RA", header, rows, notes)
 
 
 def sweep_grid(loaded: Report, data: str, method: str) -> dict[tuple[float, float], list[float]]:
@@ -234,8 +272,49 @@ def figures(loaded: Report) -> Iterator[Drawing]:
         yield _sweep(loaded)
         return
     yield from standard(loaded)
+    if any(loaded.preset.paper.get("values", {}).values()):
+        yield _beside_the_paper(loaded)
+    if drawing := _against_bytes(loaded):
+        yield drawing
     for group in loaded.chosen:
         yield from _by_task(loaded, group)
+
+
+def _beside_the_paper(loaded: Report) -> Drawing:
+    """RA of every method, one panel per stream, with the paper's values as hollow marks."""
+    charts = []
+    for data, condition in loaded.chosen:
+        paper = loaded.preset.paper["values"].get(data, {}).get(data, {})
+        found = {m: estimate(v) for m, v in seeds_of(loaded, data, condition, "ra").items()}
+        charts.append(
+            Intervals(
+                list(found),
+                [own.mean for own in found.values()],
+                **ends(list(found.values())),
+                x=Axis("RA, %"),
+                title=label_of(data, condition),
+                highlight=loaded.preset.baseline,
+                others=[paper.get(m, {}).get("ra") for m in found],
+                others_name="paper",
+            )
+        )
+    caption = "Retained accuracy, mean ± standard error over seeds; hollow: the paper's value."
+    return Drawing("paper", "Beside the paper's values", Panels(charts), caption)
+
+
+def _against_bytes(loaded: Report) -> Drawing | None:
+    """RA against bytes kept, a mark per method: means over streams and seeds."""
+    costs = costs_of(loaded, list(loaded.chosen))
+    if len(costs) < 2:
+        return None
+    series = []
+    for method, (kept, _) in costs.items():
+        found = [seeds_of(loaded, *group, "ra").get(method, []) for group in loaded.chosen]
+        if all(found):  # a mean over some streams is not comparable with one over all
+            series.append(Series(method, [kept], [float(np.mean([*chain(*found)]))]))
+    axes = Axis("bytes kept, MB", log=True), Axis("RA, %")
+    caption = "Mean over streams and seeds; bytes of network and method between tasks."
+    return Drawing("bytes", "Accuracy against bytes kept", Lines(series, *axes), caption)
 
 
 def accuracies(loaded: Report, group: Group) -> dict[str, NDArray[np.float64]]:

@@ -29,7 +29,8 @@ from vntransfer.storage.files import fingerprint
 from vntransfer.storage.pacing import Paced
 from vntransfer_lab.data import Domains, load
 from vntransfer_lab.errors import PresetError
-from vntransfer_lab.experiments.adaptation import NONE, epoch_record, options_of
+from vntransfer_lab.experiments.adaptation import epoch_record
+from vntransfer_lab.experiments.adaptation_options import NONE, late, options_of
 from vntransfer_lab.reports.drawings import Drawing, standard
 from vntransfer_lab.reports.report import Report, comparison_tables, value_table
 from vntransfer_lab.reports.tables import ReportTable
@@ -213,7 +214,7 @@ def _train(
     checkpoint: Paced | None,
 ) -> DensityCounter:
     hyper = {name: None if v == NONE else v for name, v in cell.hyper.items() if name != "folds"}
-    model = METHODS[method].make(**hyper, checkpoint=checkpoint)
+    model = METHODS[method].make(**late(method) | hyper, checkpoint=checkpoint)
     if target is None:  # as many pictures per batch as the others have of all sources
         k = len(_domains(cell.data, _size(cell.settings))) - 1
         model.set_params(batch_size=k * model.batch_size)
@@ -232,9 +233,12 @@ def _options(method: str) -> dict[str, tuple[Any, Any]]:
 
 def _methods() -> dict[str, CellMethod]:
     neural = {
-        name: CellMethod(schema(**_options(name))) for name, own in METHODS.items() if own.neural
+        name: CellMethod(schema(**_options(name)), late=late(name))
+        for name, own in METHODS.items()
+        if own.neural
     }
-    oracle = CellMethod(schema(**_options("source_only"), folds=(int, Field(2, ge=2))))
+    options = schema(**_options("source_only"), folds=(int, Field(2, ge=2)))
+    oracle = CellMethod(options, late=late("source_only"))
     return {"constant": CellMethod(), "area": CellMethod(), **neural, "oracle": oracle}
 
 

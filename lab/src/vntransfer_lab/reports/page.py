@@ -11,16 +11,10 @@ from vntransfer.pages.table import Value as Shown
 from vntransfer.storage.places import PAGES, check_file
 from vntransfer_lab.reports.costs import cost_table
 from vntransfer_lab.reports.drawings import drawings_of
-from vntransfer_lab.reports.report import (
-    EVERYTHING,
-    Report,
-    View,
-    against_baseline,
-    label_of,
-    load_report,
-)
+from vntransfer_lab.reports.report import Report, against_baseline, label_of, load_report
 from vntransfer_lab.reports.statistics import VERDICTS, estimate
 from vntransfer_lab.reports.tables import Number, ReportTable, Value, Verdict, sort_key, text
+from vntransfer_lab.reports.view import EVERYTHING, View
 from vntransfer_lab.runner.provenance import read_provenance, versions
 from vntransfer_lab.runner.selection import RULES
 

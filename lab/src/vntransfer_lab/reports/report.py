@@ -2,13 +2,12 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any, NamedTuple
 
-from vntransfer.checks import one_of
 from vntransfer.holm import holm
 from vntransfer_lab.reports.statistics import (
     VERDICTS,
@@ -27,46 +26,30 @@ from vntransfer_lab.reports.tables import (
     Value,
     Verdict,
     render,
+    text,
 )
+from vntransfer_lab.reports.view import EVERYTHING, View
 from vntransfer_lab.runner.kinds import Kind, load_kind
 from vntransfer_lab.runner.preset import Preset
-from vntransfer_lab.runner.records import Record
+from vntransfer_lab.runner.records import DIVERGED, Record
 from vntransfer_lab.runner.selection import RULES, choose
 from vntransfer_lab.runner.store import read_records
 
 Condition = tuple[tuple[str, Any], ...]
 Group = tuple[str, Condition]  # a data set under one condition
+Place = tuple[str, str, int]  # method, target and seed
 # method -> target -> seed -> value of the metric
 Values = dict[str, dict[str, dict[int, float]]]
 
 
-@dataclass(frozen=True)
-class View:
-    """What of a run is shown: some methods beside the baseline (all by default), and which one."""
+class Diverged(NamedTuple):
+    """How many seeds of how many diverged."""
 
-    baseline: str = ""
-    methods: Sequence[str] = ()
+    seeds: int
+    of: int
 
-    def words(self) -> list[str]:
-        """Return the options of the command line that say the same."""
-        words = ["--baseline", self.baseline] if self.baseline else []
-        return words + (["--methods", ",".join(self.methods)] if self.methods else [])
-
-    def preset(self, preset: Preset) -> Preset:
-        """Return the preset as if it had asked for just this."""
-        named = [("baseline", self.baseline)] if self.baseline else []
-        for argument, name in (*named, *(("methods", name) for name in self.methods)):
-            one_of(argument, name, preset.methods)
-        baseline = self.baseline or preset.baseline
-        methods = {
-            name: given
-            for name, given in preset.methods.items()
-            if not self.methods or name in (*self.methods, baseline)
-        }
-        return replace(preset, methods=methods, baseline=baseline)
-
-
-EVERYTHING = View()
+    def __str__(self) -> str:
+        return f"diverged ({self.seeds} of {self.of} seeds)"
 
 
 class Remark(NamedTuple):
@@ -90,13 +73,36 @@ class Report:
         return tuple((name, record.settings[name]) for name in self.preset.grid)
 
     @cached_property
-    def chosen(self) -> dict[Group, dict[tuple[str, str, int], tuple[Record, int]]]:
-        """(data, condition) -> (method, target, seed) -> the cell and step that the rule chose."""
-        groups: dict[Group, dict[tuple[str, str, int], list[Record]]] = {}
+    def _finished(self) -> dict[Group, dict[Place, list[Record]]]:
+        """Candidates of each place of a table that did not diverge; none: all of them did."""
+        groups: dict[Group, dict[Place, list[Record]]] = {}
         for record in self.records:
             if record.status == "done":
                 places = groups.setdefault((record.data, self.condition(record)), {})
-                places.setdefault((record.method, record.target, record.seed), []).append(record)
+                own = places.setdefault((record.method, record.target, record.seed), [])
+                own += [record] if DIVERGED not in record.metrics else []
+        return groups
+
+    @cached_property
+    def diverged(self) -> dict[Group, dict[tuple[str, str], Diverged]]:
+        """(data, condition) -> (method, target) -> seeds whose training diverged, if any did."""
+        found: dict[Group, dict[tuple[str, str], Diverged]] = {}
+        for group, places in self._finished.items():
+            seeds: dict[tuple[str, str], list[bool]] = {}
+            for (method, target, _), candidates in places.items():
+                seeds.setdefault((method, target), []).append(not candidates)
+            found[group] = {
+                key: Diverged(sum(lost), len(lost)) for key, lost in seeds.items() if any(lost)
+            }
+        return found
+
+    @cached_property
+    def chosen(self) -> dict[Group, dict[Place, tuple[Record, int]]]:
+        """(data, condition) -> (method, target, seed) -> the cell and step that the rule chose.
+
+        A method that diverged with some seed is left out with all its seeds (of that target): a
+        mean over those that remain would hide it. `diverged` has their number.
+        """
         return {
             group: {
                 place: choose(
@@ -106,8 +112,9 @@ class Report:
                     higher_is_better=self.kind.higher_is_better,
                 )
                 for place, candidates in places.items()
+                if place[:2] not in self.diverged[group]
             }
-            for group, places in groups.items()
+            for group, places in self._finished.items()
         }
 
     def values(self, data: str, condition: Condition, metric: str | None = None) -> Values:
@@ -138,6 +145,7 @@ class Report:
             (counts["warned"], "cells gave warnings (column 'warnings' of the export)"),
         ]
         found += [Remark(f"{count} {text}", "warning") for count, text in said if count]
+        found += [Remark(text, "warning") for text in self._diverged()]
         found += map(Remark, self._superseded())
         if self.unplanned:
             text = f"{self.unplanned} finished cells of other settings are not shown"
@@ -150,6 +158,22 @@ class Report:
         """Make a table of this report, with its remarks under the notes."""
         remarks = [remark.text for remark in self.remarks()]
         return ReportTable(title, header, rows, [*notes, *remarks], self.preset.title)
+
+    def _diverged(self) -> list[str]:
+        """Name what diverged, and the mean of the seeds that did not."""
+        found = []
+        for group, lost in self.diverged.items():
+            for (method, target), own in lost.items():
+                rest = [
+                    max(record.metrics[self.kind.metric].items())[1]
+                    for (name, at, _), candidates in self._finished[group].items()
+                    for record in candidates[:1]
+                    if (name, at) == (method, target)
+                ]
+                mean = f"; {self.kind.metric} of the others {text(estimate(rest))}" if rest else ""
+                where = dict.fromkeys((group[0], target, *filter(None, [condition_text(group[1])])))
+                found.append(f"{method} on {', '.join(where)}: {own}{mean}")
+        return found
 
     def _superseded(self) -> list[str]:
         """Name methods whose cells an earlier version of the method computed."""
@@ -241,9 +265,9 @@ def value_table(loaded: Report, data: str, metric: str = "") -> ReportTable:
         if group != data:
             continue
         values = loaded.values(data, condition, metric)
-        targets = list(
-            dict.fromkeys(target for method in methods for target in values.get(method, {}))
-        )
+        lost = loaded.diverged[group, condition]
+        seen = [(m, target) for m in methods for target in values.get(m, {})]
+        targets = list(dict.fromkeys(target for _, target in [*seen, *lost]))
         for target in targets:
             label = label_of(target, condition)
             ours = {
@@ -251,7 +275,8 @@ def value_table(loaded: Report, data: str, metric: str = "") -> ReportTable:
                 for method in methods
                 if target in values.get(method, {})
             }
-            rows.append([label, "ours", *(ours.get(method) for method in methods)])
+            said = {m: str(own) for (m, at), own in lost.items() if at == target}
+            rows.append([label, "ours", *(ours.get(m, said.get(m)) for m in methods)])
             short += [f"{label} {m} {e.n}" for m, e in ours.items() if e.n < len(preset.seeds)]
             if target in paper:
                 rows += _paper_rows(label, methods, ours, paper[target])

@@ -15,7 +15,7 @@ from vntransfer_lab.runner.cells import IDENTITY, Cell, Identity, canonical_json
 from vntransfer_lab.runner.kinds import load_kind
 from vntransfer_lab.runner.plan import Watcher
 from vntransfer_lab.runner.preset import Preset
-from vntransfer_lab.runner.records import CellOutcome, Record
+from vntransfer_lab.runner.records import DIVERGED, CellOutcome, Record
 from vntransfer_lab.runner.run import compute_cells
 from vntransfer_lab.runner.store import read_records
 
@@ -124,8 +124,14 @@ def _known(preset: Preset, drawn: Sequence[Record]) -> dict[str, Cell]:
         targets=tuple(sorted({record.target for record in drawn})),
     )
     cells = {_apart_from("data_hash", cell): cell for cell in expand(some)}
-    found = {record.key: cells.get(_apart_from("data_hash", record)) for record in drawn}
+    found = {record.key: cells.get(_apart_from("data_hash", _named(record))) for record in drawn}
     return {key: cell for key, cell in found.items() if cell is not None}
+
+
+def _named(record: Record) -> Record:
+    """Name a record as its cell is named today: without options that were added later."""
+    method = load_kind(record.experiment).methods.get(record.method)
+    return record if method is None else replace(record, hyper=method.named(record.hyper))
 
 
 def _apart_from(name: str, one: Identity) -> str:
@@ -152,8 +158,9 @@ def _compare(
     if outcome is None:
         outcome = CellOutcome(error="it was not computed" if cell else _others(record))
     before, now = _numbers(record), {(name, s): v for s, name, v in outcome.rows}
+    metric = DIVERGED if DIVERGED in record.metrics else metric
     kept = _last(before, metric)
-    assert kept is not None  # a finished cell has its metric
+    assert kept is not None  # a finished cell has its metric, or diverged
     own = _apart_from("seed", record)
     alike = [_last(_numbers(one), metric) for one in records if _apart_from("seed", one) == own]
     values = [value for value in alike if value is not None]
@@ -172,9 +179,17 @@ def _compare(
         sum(now.get(place) == value for place, value in before.items()),
         len(before),
         stdev(values) if len(values) > 1 else 0.0,
-        outcome.error,
+        outcome.error or _whether_diverged(before, now),
         remark,
     )
+
+
+def _whether_diverged(before: Numbers, now: Numbers) -> str:
+    """Say that a cell diverged now or then, but not both times."""
+    then, today = (any(name == DIVERGED for name, _ in one) for one in (before, now))
+    if not now or then == today:
+        return ""
+    return "training diverged, before it did not" if today else "training diverged before only"
 
 
 def _numbers(record: Record) -> Numbers:

@@ -82,17 +82,19 @@ def expand(preset: "Preset") -> list[Cell]:
             for target in targets:
                 if preset.targets and target not in preset.targets:
                     continue
-                for method, fixed in preset.methods.items():
+                for method, common in preset.methods.items():
+                    own = kind.methods[method]
+                    fixed = preset.per_data.get(data, {}).get(method, common)
                     for hyper in points(fixed, preset.grids.get(method, {})):
                         for seed in preset.seeds:
                             cell = Cell(
                                 experiment=preset.experiment,
-                                version=f"{kind.version}.{kind.methods[method].version}",
+                                version=f"{kind.version}.{own.version}",
                                 data=data,
                                 data_hash=data_hash,
                                 target=target,
                                 method=method,
-                                hyper=hyper,
+                                hyper=own.named(hyper),
                                 seed=seed,
                                 selection=preset.selection,
                                 settings=settings,

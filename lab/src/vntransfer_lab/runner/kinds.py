@@ -38,16 +38,23 @@ class CellMethod:
     """A method of an experiment: its hyper-parameters and the version of its results.
 
     Raise the version whenever a change of the code changes what the method computes: finished
-    cells of the old version are then computed again.
+    cells of the old version are then computed again. An option that is added later goes into
+    ``late`` with the value that earlier cells had: a cell with that value is named without the
+    option, so that it keeps its key, and is computed with that value.
     """
 
     options: type[Schema] = Schema
     version: int = 1
+    late: Settings = field(default_factory=dict)
+
+    def named(self, hyper: Settings) -> Settings:
+        """Give the hyper-parameters that name a cell."""
+        return {k: v for k, v in hyper.items() if k not in self.late or v != self.late[k]}
 
 
 @dataclass(frozen=True)
 class Kind:
-    """One kind of experiment; docs/bench.md shows how to write one."""
+    """One kind of experiment; docs/own-experiments.md shows how to write one."""
 
     name: str
     summary: str

@@ -26,7 +26,7 @@ _FORMAT = 1
 _COLUMNS = ("key", *IDENTITY, "status", "seconds", "error", "warnings", "made_by")
 
 
-def pack(folder: str | Path, out: str | Path) -> int:
+def pack(folder: str | Path, out: str | Path, *, overwrite: bool = False) -> int:
     """Write the planned cells of a run folder as packed results.
 
     Parameters
@@ -35,6 +35,8 @@ def pack(folder: str | Path, out: str | Path) -> int:
         The run folder.
     out
         Folder for the two files; packing a run twice gives equal files.
+    overwrite
+        Replace files of these names even if they are not packed results.
 
     Returns
     -------
@@ -44,7 +46,7 @@ def pack(folder: str | Path, out: str | Path) -> int:
     Raises
     ------
     StoreError
-        Cells are missing or failed: half a run is no result.
+        Cells are missing or failed (half a run is no result), or a file would be lost.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -52,6 +54,8 @@ def pack(folder: str | Path, out: str | Path) -> int:
     from vntransfer_lab.runner.provenance import read_provenance
     from vntransfer_lab.runner.store import read_records
 
+    if not overwrite:
+        _check_place(Path(out))
     preset, records, _ = read_records(folder)
     unfinished = sum(record.status != "done" for record in records)
     if unfinished:
@@ -80,6 +84,20 @@ def pack(folder: str | Path, out: str | Path) -> int:
         json.dump(described, text, indent=1, allow_nan=False)
         text.write("\n")
     return len(records)
+
+
+def _check_place(out: Path) -> None:
+    """Raise if packing would replace files that are not packed results."""
+    taken = [path for name in (CELLS_NAME, RUN_NAME) if (path := out / name).exists()]
+    if not taken:
+        return
+    try:
+        read_description(out)
+    except StoreError:
+        raise StoreError(
+            f"{taken[-1]}: exists already and is not part of packed results; name another folder, "
+            f"or replace it with --overwrite (overwrite=True)"
+        ) from None
 
 
 def is_packed(folder: str | Path) -> bool:

@@ -1,6 +1,6 @@
 """Presets: one TOML file per experiment, checked with errors that name the key.
 
-The format is described in ``docs/bench.md``; the shipped presets are the best examples.
+The format is described in ``docs/own-experiments.md``; the shipped presets are the best examples.
 """
 
 import tomllib
@@ -57,6 +57,8 @@ class PresetTable(Schema):
     experiment: str
     data: Names
     methods: dict[str, dict[str, Any]]
+    # data set -> method -> options that it has on that set alone
+    per_data: dict[str, dict[str, dict[str, Any]]] = Field(default_factory=dict)
     targets: Names | None = None
     common: Settings = Field(default_factory=dict)
     seeds: Seeds = Field(5, validate_default=True)
@@ -69,7 +71,7 @@ class PresetTable(Schema):
 
 @dataclass(frozen=True)
 class Preset:
-    """A checked experiment: every default is filled in; see docs/bench.md for the keys."""
+    """A checked experiment with all defaults filled in; docs/own-experiments.md lists the keys."""
 
     name: str
     title: str
@@ -80,6 +82,8 @@ class Preset:
     targets: tuple[str, ...] = ()  # empty for all of each data set
     # method -> setting -> values that the selection rule chooses from
     grids: dict[str, dict[str, list[Any]]] = field(default_factory=dict)
+    # data set -> method -> all its settings, where they are others than on most sets
+    per_data: dict[str, dict[str, Settings]] = field(default_factory=dict)
     selection: str = "fixed"
     baseline: str = ""
     settings: Settings = field(default_factory=dict)
@@ -163,12 +167,17 @@ def override(
         changed["methods"] = {name: given.get(name, {}) for name in methods}
         if changed.get("baseline") not in methods:
             changed.pop("baseline", None)
+        for data, own in changed.get("per_data", {}).items():
+            changed["per_data"][data] = {name: v for name, v in own.items() if name in methods}
     if targets is not None:
         changed["targets"] = list(targets)
     if isinstance(seeds, int):
         changed["seeds"] = _first(raw.get("seeds"), seeds)
     elif seeds is not None:
         changed["seeds"] = list(seeds)
+    if "data" in (settings or {}) and "per_data" in changed:
+        kept = _listed_names((settings or {})["data"])
+        changed["per_data"] = {k: v for k, v in changed["per_data"].items() if k in kept}
     for key, value in (settings or {}).items():
         top = "." in key or key in PresetTable.model_fields
         path = key.split(".") if top else ["settings", key]
@@ -215,6 +224,7 @@ def check(raw: Mapping[str, Any], name: str) -> Preset:
         seeds=tuple(table.seeds),
         targets=tuple(table.targets or ()),
         grids=grids,
+        per_data=_per_data(table, kind, methods, name),
         selection=table.selection,
         baseline=table.baseline,
         settings=resolve(kind.settings, table.settings, name, "settings"),
@@ -246,6 +256,22 @@ def _methods(
             grids[method] = grid
         methods[method] = resolve(options, fixed, *place)
     return methods, grids
+
+
+def _per_data(
+    table: PresetTable, kind: Kind, methods: Mapping[str, Settings], name: str
+) -> dict[str, dict[str, Settings]]:
+    """Give the settings on single data sets: those of the preset with some replaced."""
+    found: dict[str, dict[str, Settings]] = {}
+    for data, own in table.per_data.items():
+        one_of(f"{name}: per_data", data, table.data, error=PresetError)
+        for method, content in own.items():
+            one_of(f"{name}: per_data.{data}", method, methods, error=PresetError)
+            place = (name, "per_data", data, method)
+            given = {**methods[method], **content}
+            options = kind.methods[method].options
+            found.setdefault(data, {})[method] = resolve(options, given, *place)
+    return found
 
 
 def _paper(given: _Paper, kind: Kind, name: str) -> dict[str, Any]:

@@ -11,6 +11,10 @@ JSON_COLUMNS = ("hyper", "settings")
 """Columns of a cell that hold more than one value."""
 
 
+DIVERGED = "diverged"
+"""Only metric of a cell whose training diverged."""
+
+
 @dataclass(frozen=True)
 class Cost:
     """What a cell cost; it differs from run to run, so it is kept apart from results."""

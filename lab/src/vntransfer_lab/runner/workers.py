@@ -2,6 +2,7 @@
 
 import math
 import os
+import re
 import signal
 import sys
 import threading
@@ -13,15 +14,17 @@ from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
+from functools import cache
+from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import Any, Self
 
-from vntransfer.errors import DataError
+from vntransfer.errors import DataError, DivergedError
 from vntransfer_lab.runner.cells import Cell
 from vntransfer_lab.runner.checkpoints import CellCheckpoint
 from vntransfer_lab.runner.kinds import load_kind
 from vntransfer_lab.runner.metering import TimedRun, metered
-from vntransfer_lab.runner.records import CellOutcome
+from vntransfer_lab.runner.records import DIVERGED, CellOutcome
 
 # More workers use more cores; more threads per worker only get into each other's way, and the
 # order of sums (so the last digits) would depend on their number.
@@ -30,6 +33,7 @@ _ONE_THREAD = dict.fromkeys(
 )
 # Sums of wider vectors are added up in another order, and training carries the last digit far.
 _NARROW = {"ATEN_CPU_CAPABILITY": "avx2", "OPENBLAS_CORETYPE": "Haswell"}
+_WIDE = {"avx512f", "avx512vl", "avx512bw", "avx512dq", "fma"}
 _WATCH_SECONDS = 0.5
 _STOPS = (signal.SIGINT, signal.SIGTERM)
 
@@ -133,18 +137,31 @@ def variables() -> dict[str, str]:
 
     So a cell has the same digits on machines with AVX2 and with AVX-512.
     """
+    return _ONE_THREAD | (_NARROW if has_wide_vectors() else {})
+
+
+@cache
+def has_wide_vectors() -> bool:
+    """Whether torch would use AVX-512 here; Linux says so without an import of torch."""
+    try:
+        flags = re.search(r"^flags\s*:(.*)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+    except OSError:
+        flags = None
+    if flags is not None:
+        return set(flags[1].split()) >= _WIDE
     import torch
 
-    wide = torch.backends.cpu.get_cpu_capability() == "AVX512"
-    return _ONE_THREAD | (_NARROW if wide else {})
+    return bool(torch.backends.cpu.get_cpu_capability() == "AVX512")
 
 
 @contextmanager
 def _signals_wait() -> Iterator[None]:
     """Hold back signals while workers may be started.
 
-    They inherit that, so that Ctrl-C finds none that cannot ignore it yet.
+    They inherit that, so that Ctrl-C finds none that cannot ignore it yet. The first worker would
+    start Python's resource tracker, which lets signals through again, so it is started before.
     """
+    resource_tracker.ensure_running()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _STOPS)
     try:
         yield
@@ -168,7 +185,9 @@ def _start_worker(runner: int, surroundings: object) -> None:
 def compute(cell: Cell, checkpoints: Path | None = None) -> CellOutcome:
     """Compute one cell; whatever goes wrong in it is part of the outcome.
 
-    With a folder of checkpoints, an interrupted cell resumes from there.
+    With a folder of checkpoints, an interrupted cell resumes from there. That training diverged is
+    a result: the metric `DIVERGED`, at the last step that was recorded, takes the place of all
+    others.
     """
     rows: list[tuple[int, str, float]] = []
     error = trace = ""
@@ -181,6 +200,8 @@ def compute(cell: Cell, checkpoints: Path | None = None) -> CellOutcome:
             for step, values in run:
                 rows += [(int(step), name, float(value)) for name, value in values.items()]
             _check_rows(rows, kind.metric)
+        except DivergedError:
+            rows = [(max((step for step, _, _ in rows), default=0), DIVERGED, 1.0)]
         except Exception as reason:
             rows, error = [], f"{type(reason).__name__}: {reason}"
             trace = traceback.format_exc()

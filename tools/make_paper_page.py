@@ -1,0 +1,238 @@
+"""Fill the tables of docs/paper-and-us.md: the paper's numbers beside our archived results.
+
+The page names a table between two comments, ``<!-- paper "table 1" -->`` and ``<!-- end -->``.
+Numbers come from a preset (the paper's) or an archive in lab/results (ours); a run that is not
+archived is said to be missing.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from statistics import fmean
+
+from vntransfer_lab.reports.report import Report, load_report
+from vntransfer_lab.reports.statistics import estimate
+from vntransfer_lab.reports.tables import Number, ReportTable, Value, render
+from vntransfer_lab.runner.preset import read_preset
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGE = ROOT / "docs" / "paper-and-us.md"
+PLACE = re.compile(r'(?P<head><!-- paper "(?P<name>[^"]+)" -->\n).*?(?P<tail><!-- end -->)', re.S)
+STREAMS = ("mnistP", "mnistR", "fashionP", "notmnistP")
+MISSING = "not run yet"
+RIVALS = ("ahd_1s", "dann", "ahd_msda", "darn", "mdan_max", "mdan_dyn", "mdd_paper")
+
+Means = dict[str, dict[str, float]]  # method -> target -> error
+
+
+def archive(name: str) -> Report | None:
+    """Read archived results; None if there are none."""
+    folder = ROOT / "lab" / "results" / name
+    return load_report(folder) if folder.exists() else None
+
+
+def markdown(header: list[str], rows: list[list[Value]]) -> str:
+    """Give a table without title and notes."""
+    return render([ReportTable("", header, rows)], "markdown").partition("\n\n")[2]
+
+
+def paper_values(preset: str) -> Means:
+    """Return the paper's values of a preset: of each method on each target."""
+    found: Means = {}
+    for targets in read_preset(preset)[1]["paper"]["values"].values():
+        for target, methods in targets.items():
+            for method, value in methods.items():
+                plain = value if isinstance(value, int | float) else next(iter(value.values()))
+                found.setdefault(method, {})[target] = float(plain)
+    return found
+
+
+def our_values(loaded: Report, metric: str) -> Means:
+    """Return our means over seeds, of each method on each target."""
+    ((data, condition),) = loaded.chosen
+    return {
+        method: {target: fmean(seeds.values()) for target, seeds in targets.items()}
+        for method, targets in loaded.values(data, condition, metric).items()
+    }
+
+
+def best_on(values: Means, method: str, among: Sequence[str]) -> str:
+    """Say on how many targets a method has the smallest error."""
+    targets = list(dict.fromkeys(t for m in among for t in values.get(m, {})))
+    won = sum(
+        min((values[m][t], m) for m in among if t in values.get(m, {}))[1] == method
+        for t in targets
+    )
+    return f"{won} of {len(targets)}"
+
+
+def error_rows(paper: Means, ours: Means | None) -> list[list[Value]]:
+    """Give a row for each method of the paper, then for those that it does not have."""
+    rows: list[list[Value]] = []
+    own = ours or {}
+    more = [m for m in ("source_only", "align", "boosting", "ridge") if m in own]
+    for method in (*RIVALS, *more):
+        row: list[Value] = [method]
+        if method in paper:
+            complete = len(paper[method]) == len(paper["mdd_paper"])
+            row += [fmean(paper[method].values()) if complete else "not all targets"]
+            row += [best_on(paper, method, [m for m in RIVALS if m in paper])]
+        else:
+            row += ["not in the table", None]
+        if method in own:
+            among = [m for m in RIVALS if m in own]
+            row += [fmean(own[method].values())]
+            row += [best_on(own, method, among) if method in RIVALS else None]
+            row += [Number(fmean(own[method].values()) / fmean(own["source_only"].values()), ".3f")]
+        else:
+            row += [MISSING if ours is None else None, None, None]
+        rows.append(row)
+    return rows
+
+
+def error_table(preset: str, name: str, metric: str = "mae") -> str:
+    """Compare mean errors over targets, and on how many targets a method is best."""
+    loaded = archive(name)
+    header = ["method", "paper: mean error", "paper: best on", f"ours (`{name}`): mean error"]
+    header += ["ours: best on", "ours / without adaptation"]
+    return markdown(
+        header,
+        error_rows(paper_values(preset), None if loaded is None else our_values(loaded, metric)),
+    )
+
+
+def retained(name: str, stream: str, methods: Sequence[str]) -> dict[str, Value]:
+    """Give the RA of methods on a stream of an archive, or that they diverged."""
+    loaded = archive(name)
+    if loaded is None:
+        return dict.fromkeys(methods, MISSING)
+    found: dict[str, Value] = {}
+    group = next(group for group in loaded.chosen if group[0] == stream)
+    values = loaded.values(*group)
+    for method in methods:
+        lost = loaded.diverged[group].get((method, stream))
+        seeds = values.get(method, {}).get(stream)
+        found[method] = str(lost) if lost else None if seeds is None else _ra(list(seeds.values()))
+    return found
+
+
+def _ra(values: list[float]) -> Number:
+    own = estimate(values)
+    return Number(own.mean, ".1f", error=own.error)
+
+
+def _one(value: float | None) -> Value:
+    return None if value is None else Number(value, ".1f")
+
+
+PRINTED = {
+    "agem": "agem",
+    "mer": "mer",
+    "rewc": "rewc_published",
+    "ewc": "ewc_squared_mean",
+    "rsp": "rsp_published",
+    "rsp, EWC's strength cut at 9": "rsp_published_cut",
+}
+"""Methods of Table 3 by their names in `table3-published`."""
+OURS = ("covp", "closed_form")
+"""Methods of ours beside them."""
+
+
+def table_3() -> str:
+    """RA of every method on every stream: the paper's, at its settings, searched, fixed."""
+    paper = read_preset("table3")[1]["paper"]["values"]
+    rows: list[list[Value]] = []
+    for stream in STREAMS:
+        printed = retained("table3-published", stream, list(PRINTED.values()))
+        searched = retained("table3", stream, [*PRINTED, *OURS])
+        full = retained("table3-full", stream, [*PRINTED, *OURS])
+        for method in (*PRINTED, *OURS):
+            known = paper[stream][stream].get(method.partition(",")[0], {}).get("ra")
+            at = printed.get(PRINTED.get(method, ""))
+            gap = at.value - known if isinstance(at, Number) and known is not None else None
+            shown = None if gap is None else Number(gap, "+.1f")
+            rows.append(
+                [stream, method, _one(known), at, shown, searched.get(method), full.get(method)]
+            )
+    header = ["stream", "method", "paper: RA", "at its printed settings", "difference"]
+    return markdown([*header, "with its search (`table3`)", "search at full length"], rows)
+
+
+def table_8() -> str:
+    """RA for numbers of groups."""
+    paper = read_preset("groups")[1]["paper"]["values"]
+    rows: list[list[Value]] = []
+    for stream in STREAMS:
+        for k in (5, 10, 15, 20):
+            name, published = f"rsp_{k}_groups", f"rsp_published_{k}_groups"
+            at = retained("groups-published", stream, [published])[published]
+            ours = retained("groups", stream, [name])[name]
+            rows.append([stream, k, _one(paper[stream][stream][name]), at, ours])
+    header = ["stream", "groups", "paper: RA", "at its learning rates", "ours (`groups`)"]
+    return markdown(header, rows)
+
+
+def table_9() -> str:
+    """RA and LA on Omniglot."""
+    values = read_preset("omniglot")[1]["paper"]["values"]["omniglot"]["omniglot"]
+    loaded = archive("omniglot")
+    assert loaded is not None
+    ((data, condition),) = loaded.chosen
+    found = {metric: loaded.values(data, condition, metric) for metric in ("ra", "la")}
+    rows: list[list[Value]] = []
+    for method in ("agem", "mer", "ewc", "rewc", "rsp", "sgd", "covp_input", "closed_form"):
+        known: Mapping[str, float] = values.get(method, {})
+        ours = [_ra(list(found[m][method][data].values())) for m in ("ra", "la")]
+        rows.append([method, _one(known.get("ra")), _one(known.get("la")), *ours])
+    header = ["method", "paper: RA", "paper: LA", "ours, reduced (`omniglot`): RA", "LA"]
+    return markdown(header, rows)
+
+
+def weights() -> str:
+    """Describe the weights on the synthetic domains, for every setting."""
+    rows: list[list[Value]] = []
+    runs = (
+        ("synthetic-published", "mdd_published", "MDD", "the paper's"),
+        ("synthetic-paper", "mdd_paper", "MDD, plain steps on the weights", "both"),
+        ("synthetic", "mdd_paper", "MDD, our network and strength", "ours"),
+        ("synthetic", "align", "moment alignment", "ours"),
+        ("synthetic", "ahd_msda_adam", "AHD-MSDA, Adam on the weights", "both"),
+        ("synthetic", "ahd_msda", "AHD-MSDA, plain steps on the weights", "ours"),
+        ("synthetic", "darn", "DARN", "ours"),
+    )
+    for name, method, label, settings in runs:
+        loaded = archive(name)
+        assert loaded is not None
+        (table,) = (t for t in loaded.tables() if t.title == "weights of the sources")
+        (row,) = (dict(zip(table.header, r, strict=True)) for r in table.rows if r[1] == method)
+        rows.append([label, settings, *(row[c] for c in ("largest", "closeness", "asymmetry"))])
+    return markdown(["weights of", "settings", "largest", "closeness", "asymmetry"], rows)
+
+
+TABLES = {
+    "table 1": lambda: error_table("amazon", "amazon7i"),
+    "table 2": lambda: error_table("trancos", "trancos"),
+    "table 3": table_3,
+    "table 6": lambda: error_table("yearpredictionmsd", "yearpred-small", "mae_raw"),
+    "table 7": lambda: error_table("ct_slices", "ct_slices"),
+    "table 8": table_8,
+    "table 9": table_9,
+    "weights": weights,
+}
+
+
+def fill(page: str) -> str:
+    """Return the text of the page with its tables up to date."""
+
+    def table(place: re.Match[str]) -> str:
+        return f"{place['head']}\n{TABLES[place['name']]()}\n\n{place['tail']}"
+
+    return PLACE.sub(table, page)
+
+
+if __name__ == "__main__":
+    before = PAGE.read_text(encoding="utf-8")
+    after = fill(before)
+    if after != before:
+        PAGE.write_text(after, encoding="utf-8")
+        print(f"wrote docs/{PAGE.name}")
