@@ -80,6 +80,7 @@ docs: setup
 	@$(BIN)/python tools/make_figures.py
 	@$(BIN)/python tools/make_evidence.py
 	@$(BIN)/python tools/make_tables.py
+	@$(BIN)/python tools/make_paper_page.py
 
 # The docs as a site that can be read without a network: open site/index.html. (The variable only
 # silences an advertisement of the theme; --quiet would hide warnings from --strict.)

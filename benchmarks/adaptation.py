@@ -153,7 +153,7 @@ def step_lines(title: str, shape: Shape, wanted: dict[str, str]) -> list[str]:
     base, both = times["source_only"], times["seeing"] + times["divergence"]
     lines = [
         "| step | ms | ratio to source-only | ratio to (source-only with the target's rows + "
-        "divergence) | wanted |",
+        "divergence) | goal |",
         "| --- | --- | --- | --- | --- |",
     ]
     words = {"seeing": "source-only, with the target's rows", "divergence": "one divergence alone"}
@@ -185,7 +185,7 @@ def memory_lines() -> list[str]:
     """Peaks of whole trainings, each in a process of its own."""
     lines = [
         "| method | tensors, MiB | ratio | resident above the start, MiB | ratio "
-        "| whole process, MiB | ratio | wanted |",
+        "| whole process, MiB | ratio | goal |",
         "| --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
     base: list[float] = []
@@ -260,9 +260,9 @@ def main() -> None:
         "A step at a table's shape (20 features, default network, 5 sources, batch 100)": table,
         "Ensembles: members are trained as one batched network": ensemble_lines(),
         "Peak memory of training at the Amazon shape": [
-            "Tensors: bytes of all tensors alive at once, the same in every run. Resident: what "
-            "the process asks the system for, above what it had with libraries and data, and in "
-            "all.",
+            "*Tensors* counts the bytes of all tensors alive at once, which is the same in every "
+            "run. *Resident* is the memory that the process requests above libraries and data; "
+            "*whole process* includes these.",
             "",
             *memory_lines(),
         ],
@@ -272,12 +272,12 @@ def main() -> None:
         "How the cost grows": growth_plot(),
     }
     head = [
-        "# What adaptation costs",
+        "# Cost of adaptation",
         "",
-        f"Made by `make bench-adaptation` (torch {torch.__version__}, {torch.get_num_threads()} "
-        f"threads, {platform.machine()}). Fits of one epoch, `mdd` with a fixed trade-off and one "
-        "member. Ratios are measured side by side in one run, the best of several turns each; "
-        "milliseconds are of a shared machine and only for orientation.",
+        f"Written by `make bench-adaptation` (torch {torch.__version__}, {torch.get_num_threads()} "
+        f"threads, {platform.machine()}). Each fit has one epoch; `align` has a fixed trade-off "
+        "and one member. Ratios are measured side by side in one run and are the best of several "
+        "rounds. Milliseconds come from a shared machine and are only a rough guide.",
     ]
     for title, lines in sections.items():
         head += ["", f"## {title}", "", *lines]

@@ -77,14 +77,15 @@ def main() -> None:
     torch.set_num_threads(1)
     lines = [
         "# Cost against the paper's formulas",
-        f"Made by `python benchmarks/complexity.py` (torch {torch.__version__}, one thread, "
+        f"Written by `python benchmarks/complexity.py` (torch {torch.__version__}, one thread, "
         f"{platform.machine()}). Times are the best of alternating calls in one run; only their "
         "ratios are shown.",
         "## One divergence",
-        "The paper counts O((d+1)³ + N(d+1)²) for J of N samples with d features (supplement, "
-        "6.1). Growth is the exponent between two sizes: 3 is cubic. The formula's own lies "
-        "between 2 and 3 in d, and between 0 and 1 in N. Plain: both full matrices by "
-        "`torch.linalg.eigh`; ours: `response_divergence`; forward and backward, float64.",
+        "The paper gives a cost of O((d+1)³ + N(d+1)²) for J of N samples with d features "
+        "(supplement, 6.1). The table shows the growth exponent between two sizes; 3 is cubic. For "
+        "the formula it lies between 2 and 3 in d, and between 0 and 1 in N. *Plain* decomposes "
+        "both full matrices with `torch.linalg.eigh`, *ours* is `response_divergence`; forward and "
+        "backward in float64.",
         "| sizes | formula | plain | ours |\n| --- | --- | --- | --- |\n"
         + "\n".join(
             [
@@ -93,19 +94,20 @@ def main() -> None:
                 *growth([(n, 128) for n in (128, 256, 512, 1024, 2048, 4096)], 0),
             ]
         ),
-        "The plain way follows the formula, the more closely the larger the sizes. Ours "
-        "works with the smaller of N and d: beyond as many features as samples its cost hardly "
-        "grows with them any more. A step of MDD in the paper's form has K + 1 divergences for K "
-        "sources.",
+        "The plain method follows the formula, more closely for larger sizes. Ours works with the "
+        "smaller of N and d, so its cost hardly grows once there are more features than samples. "
+        "A step of MDD in the paper's form has K + 1 divergences for K sources.",
         "## RSP's divergences",
-        f"The paper counts O(G(⌈d/G⌉+1)³ + GN(⌈d/G⌉+1)²) for G groups (6.2). A layer of {UNITS} "
-        f"units in groups of equal size, {SAMPLES} samples, one earlier task: the covariance of "
-        "the present task, its blocks and their divergences, relative to one group.",
+        "The paper gives a cost of O(G(⌈d/G⌉+1)³ + GN(⌈d/G⌉+1)²) for G groups (6.2). Here a layer "
+        f"has {UNITS} units in groups of equal size, with {SAMPLES} samples and one earlier task. "
+        "The table shows the cost of the covariance of the current task, its blocks and their "
+        "divergences, relative to one group.",
         "| groups | formula | measured |\n| --- | --- | --- |\n" + "\n".join(of_groups()),
-        "Ours forms the covariance of the whole layer once, whatever the groups, because groups "
-        "are taken from it: N(d+1)² in place of GN(⌈d/G⌉+1)². Blocks of one size are decomposed "
-        "in one batched call. So more groups do cost less, but not as much less as the formula "
-        "says. Per earlier task, which it leaves out, products with what is kept of it are added.",
+        "Our code computes the covariance of the whole layer once, for any number of groups, and "
+        "takes the groups from it: N(d+1)² instead of GN(⌈d/G⌉+1)². It decomposes blocks of one "
+        "size in one batched call. So more groups do cost less, but the saving is smaller than in "
+        "the formula. Each earlier task adds products with its stored matrices, which the formula "
+        "omits.",
     ]
     PAGE.write_text("\n\n".join(lines) + "\n", encoding="utf-8")
     print(PAGE.read_text(encoding="utf-8"))

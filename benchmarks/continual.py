@@ -1,15 +1,19 @@
 """What protection costs: ratios of steps, streams and Fisher information, measured in one run.
 
 python benchmarks/continual.py
+python benchmarks/continual.py --tables  # what `auto` of `vnt learn` chooses, and its worth
 
 Processor time of one thread, the shortest of several alternating rounds: whatever else the machine
 does only adds. Pictures are random numbers of MNIST's shape; nothing depends on what they show.
 """
 
+import sys
 import time
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
+import numpy as np
 import torch
 
 from vntransfer.continual import METHODS, ContinualMethod, Task, accuracy_matrix, dense, train
@@ -116,8 +120,59 @@ def fisher() -> None:
     show("Fisher information, loop / torch.func", times["loop"] / times["func"], ">= 2.5")
 
 
+TABLES: dict[str, tuple[str, dict[str, Any], Any]] = {
+    "cal_housing": ("cal_housing", {"k": 8}, "regression"),
+    "bike": ("bike", {}, "regression"),
+    "landmine": ("landmine", {}, "classification"),
+}
+ROWS = 400
+
+
+def tables() -> None:
+    """RA of `learn_tasks` on development tables: domains or clusters as tasks, three seeds."""
+    from vntransfer import learn_tasks
+    from vntransfer_lab.data import Domains, load
+
+    print("RA (errors relative to the standard deviation, or accuracies), mean of three seeds")
+    for name, (data, options, kind) in TABLES.items():
+        loaded = load(data, **options)
+        assert isinstance(loaded, Domains)
+        domains = list(loaded.items())[:8]
+        for epochs in (1, 5):
+            found: dict[str, list[float]] = {}
+            for seed in range(3):
+                rng = np.random.default_rng(seed)
+                parts = [(place, x, y, rng.permutation(len(x))[:ROWS]) for place, (x, y) in domains]
+                y = np.concatenate([own[rows] for _, _, own, rows in parts])
+                x = np.concatenate([own[rows] for _, own, _, rows in parts])
+                table = {f"x{j}": x[:, j] for j in range(x.shape[1])}
+                table["task"] = np.repeat([p for p, *_ in parts], [len(p[-1]) for p in parts])
+                table["y"] = y
+                for method in ("sgd", "covp", "closed_form", "closed_form_covp", "auto"):
+                    model = learn_tasks(
+                        table,
+                        task="task",
+                        response="y",
+                        method=method,
+                        kind=kind,
+                        epochs=epochs,
+                        random_state=seed,
+                    )
+                    unit = float(y.std()) if kind == "regression" else 1.0
+                    found.setdefault(method, []).append(model.scores()["RA"] / unit)
+                    if method == "auto":
+                        found.setdefault("chose closed_form", []).append(
+                            float(model.method == "closed_form")
+                        )
+            shown = ", ".join(f"{key} {np.mean(own):.3f}" for key, own in found.items())
+            print(f"{name}, {epochs} passes: {shown}", flush=True)
+
+
 def main() -> None:
     torch.set_num_threads(1)
+    if "--tables" in sys.argv[1:]:
+        tables()
+        return
     fisher()
     steps()
     growth()

@@ -126,10 +126,11 @@ def pairwise_lines(count: int = 200, size: int = 64) -> list[str]:
     print(f"pairwise {slow / whole:.0f}x", flush=True)
     check = abs(float(conditional_von_neumann(stack[0], stack[1]) - pairwise(stack)[0, 1]))
     return [
-        f"`pairwise`, {count} domains of {size} features and a response: {1e3 * whole:.0f} ms; a "
-        f"double loop of the plain function {slow:.1f} s (four of its {count} rows timed): "
-        f"**{slow / whole:.0f} x** (at least 50). Largest difference to the loop "
-        f"{float(gap):.0e} of the largest entry, to `conditional_von_neumann` {check:.0e}."
+        f"For {count} domains with {size} features and a response, `pairwise` takes "
+        f"{1e3 * whole:.0f} ms. A double loop over the plain function takes {slow:.1f} s (four of "
+        f"its {count} rows timed), which is **{slow / whole:.0f} x** as long (goal: at least 50). "
+        f"The largest difference from the loop is {float(gap):.0e} of the largest entry, and from "
+        f"`conditional_von_neumann` {check:.0e}."
     ]
 
 
@@ -212,18 +213,19 @@ def main() -> None:
         "`response_divergence` against the plain formulation": response_table(),
         "Where the time goes (7 domains of 300 samples, 500 features)": profile_lines(),
         "`pairwise`": pairwise_lines(),
-        "Beside other measures of two samples (300 x 100, float32)": neighbor_lines(),
+        "Compared with other measures of two samples (300 x 100, float32)": neighbor_lines(),
         "How the cost grows": growth_plot(),
-        "Peak memory above that of the data": memory_lines(),
+        "Peak memory beyond the data": memory_lines(),
     }
     head = [
         "# The divergence core: speed, accuracy, memory",
         "",
-        f"Made by `make bench-core` (torch {torch.__version__}, {torch.get_num_threads()} threads, "
-        f"{platform.machine()}). Forward + backward, {DOMAINS} domains, times in float32; plain = "
-        "`torch.linalg.eigh` of both full matrices with autograd. Ratios are measured side by side "
-        "in one run, the best of several turns each; milliseconds are of a shared machine and only "
-        "for orientation. Errors are relative to the exact method in float64.",
+        f"Written by `make bench-core` (torch {torch.__version__}, {torch.get_num_threads()} "
+        f"threads, {platform.machine()}). Times are for forward and backward passes with {DOMAINS} "
+        "domains in float32. *Plain* is `torch.linalg.eigh` of both full matrices with autograd. "
+        "Ratios are measured side by side in one run and are the best of several rounds. "
+        "Milliseconds come from a shared machine and are only a rough guide. Errors are relative "
+        "to the exact method in float64.",
     ]
     for title, lines in sections.items():
         head += ["", f"## {title}", "", *lines]

@@ -68,13 +68,15 @@ if __name__ == "__main__":
     lines = [
         "# A few labeled rows of the target",
         "",
-        f"`python benchmarks/few_labels.py --rows {given.rows} --targets {given.targets} --draws "
-        f"{given.draws} {' '.join(given.sets)}`: labeled rows",
-        "of the target as one more source. Ratio of the mean absolute error on its other rows to",
-        "that of the same method without labels (in the rows of labeled rows alone: to ridge",
-        f"regression on the sources), geometric mean over {given.targets} targets and "
-        f"{given.draws} draws; in brackets the means of the best",
-        "and the worst target. Below 1 is a gain.",
+        f"Written by `python benchmarks/few_labels.py --rows {given.rows} --targets "
+        f"{given.targets} --draws {given.draws} {' '.join(given.sets)}`.",
+        "The labeled rows of the target are added as one more source. The table shows the mean "
+        "absolute error on",
+        "its other rows, divided by the error of the same method without these labels (for "
+        "*labeled rows alone*:",
+        "by the error of ridge regression on the sources). Values are geometric means over "
+        f"{given.targets} targets and {given.draws} draws;",
+        "in brackets: the means of the best and the worst target. Below 1 is a gain.",
         "",
         "| data | method | 5 labeled rows | 20 labeled rows |",
         "| --- | --- | --- | --- |",

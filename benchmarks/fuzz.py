@@ -17,10 +17,11 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "lab" / "tests")]
 
-from helpers.fuzzing import PARTS, attack  # noqa: E402
-from lab_helpers.fuzzing import PARTS as LAB_PARTS  # noqa: E402
+import lab_helpers.fuzzing  # noqa: E402
+from helpers import fuzz_files, fuzz_numbers  # noqa: E402
+from helpers.fuzzing import attack  # noqa: E402
 
-ALL = {**PARTS, **LAB_PARTS}
+ALL = {**fuzz_numbers.PARTS, **fuzz_files.PARTS, **lab_helpers.fuzzing.PARTS}
 
 
 def one(part: str, seed: int) -> str:
@@ -40,6 +41,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=10.0)
     parser.add_argument("--only", choices=ALL, metavar="PART", help=", ".join(ALL))
+    parser.add_argument("--first", type=int, default=0, help="seed of the first case")
     parser.add_argument("--counts", type=Path, default=ROOT / "build" / "fuzz.json")
     options = parser.parse_args()
     kept = json.loads(options.counts.read_text()) if options.counts.exists() else {}
@@ -52,7 +54,7 @@ def main() -> None:
         for part in parts:  # each gets an equal share of the time, not of the seeds
             turn = time.monotonic() + 5
             while time.monotonic() < min(turn, end):
-                counts[part][one(part, counts[part].total())] += 1
+                counts[part][one(part, options.first + counts[part].total())] += 1
         options.counts.parent.mkdir(exist_ok=True)
         options.counts.write_text(json.dumps(counts), encoding="utf-8")
     words = sorted({word for each in counts.values() for word in each})

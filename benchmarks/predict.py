@@ -104,13 +104,15 @@ def measured(step: str, file: Path) -> dict[str, float]:
 def main() -> None:
     """Measure all sizes and write the page."""
     lines = [
-        "# Memory and rate of `vnt predict`",
+        "# Memory and speed of `vnt predict`",
         "",
-        f"`python benchmarks/predict.py`: {NUMBERS} numbers, category, place and response per row,",
-        "ridge regression, output of the same kind as the input with all its columns. Seconds are "
-        "those of one",
-        "processor, without imports; peak memory is that of the whole process. *Nothing*: imports "
-        "and loading the model.",
+        f"Written by `python benchmarks/predict.py`. Each row has {NUMBERS} numbers, a category, a "
+        "place and a response.",
+        "The model is ridge regression, and the output has the format of the input and all its "
+        "columns. Seconds",
+        "are processor time without imports; peak memory is that of the whole process. *Nothing* "
+        "means imports and",
+        "loading the model.",
         "",
         "| file | rows | MiB | read s | predict s | ratio | rows per second | peak MiB: nothing | "
         "read | predict |",

@@ -28,7 +28,7 @@ from vntransfer.relations._bootstrap import bootstrap, divergences, interval
 from vntransfer.relations.summaries import MomentBlocks
 
 PAGE = Path(__file__).parents[1] / "docs" / "benchmarks" / "relate.md"
-HEAD = "# What `vnt relate` finds and costs\n\nWritten by `python benchmarks/relate.py`.\n"
+HEAD = "# Accuracy and cost of `vnt relate`\n\nWritten by `python benchmarks/relate.py`.\n"
 RELATIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "linear": lambda x: 2 * x[:, 0] - x[:, 1],
     "sine": lambda x: 2 * np.sin(1.5 * x[:, 0]) + x[:, 1],
@@ -135,10 +135,13 @@ def unseen(repetition: int) -> tuple[list[int], list[int]]:
 
 
 def level(repetitions: int = 120) -> Iterator[str]:
-    yield f"Share of {repetitions} repetitions that reject at 5 % (199 resamples, raw p-values)."
-    yield "Same relation, different inputs: at most 8 % wanted."
+    yield (
+        f"The tables show the share of {repetitions} repetitions that reject at 5 % (199 "
+        "resamples, raw p-values)."
+    )
+    yield "Same relation, different inputs (goal: at most 8 %):"
     yield _shares(EQUAL, DEFAULT, repetitions)
-    yield "Another slope of the first feature (+0.5 or -0.5 beside 2): at least 90 % wanted."
+    yield "Slope of the first feature changed from 2 by +0.5 or -0.5 (goal: at least 90 %):"
     yield _shares(OTHER, DEFAULT, repetitions)
     few = repetitions // 3
     yield f"Both null hypotheses, {few} repetitions; in the last row slopes differ:"
@@ -147,20 +150,20 @@ def level(repetitions: int = 120) -> Iterator[str]:
 
 def fresh(repetitions: int = 300) -> Iterator[str]:
     yield (
-        f"The defaults of `relation_test` were chosen with the table above in view. Here are the "
-        f"same worlds with seeds that had no part in that and were fixed beforehand: share of "
+        "The defaults of `relation_test` were chosen after looking at the tables above. Here are "
+        "the same worlds with new seeds that were fixed in advance. The tables show the share of "
         f"{repetitions} repetitions that reject at 5 % (199 resamples, raw p-values)."
     )
     yield (
-        "The number of repetitions was not fixed beforehand to the end: 300 were planned, 120 were "
-        "run first (levels of 2 to 8 %, power of 94 to 100 %, to whole percents), and with these "
-        "in view the same seeds were run on to 300, because 8 % did not tell 7.5 from 8.3. The "
-        "worlds share their seeds, so that their shares rise and fall together; the standard error "
-        "of a share of 5 % is 1.3 %."
+        "The number of repetitions was not entirely fixed in advance. 300 were planned, and 120 "
+        "were run first (levels of 2 to 8 %, power of 94 to 100 %, rounded to whole percents). The "
+        "same seeds were then continued to 300, because a rounded 8 % could be 7.5 or 8.3. The "
+        "worlds share their seeds, so their shares rise and fall together. The standard error of a "
+        "share of 5 % is 1.3 %."
     )
     for title, worlds in (
-        ("Same relation, different inputs: at most 8 % wanted.", EQUAL),
-        ("Another slope of the first feature: at least 90 % wanted.", OTHER),
+        ("Same relation, different inputs (goal: at most 8 %):", EQUAL),
+        ("Another slope of the first feature (goal: at least 90 %):", OTHER),
     ):
         yield title
         yield _shares(worlds, DEFAULT, repetitions, unseen)
@@ -218,8 +221,9 @@ def coverage(repetitions: int = 60) -> Iterator[str]:
             lines.append(f"| {label} | {n} | {true:.4f} | {' | '.join(shares)} |")
             print(lines[-1], flush=True)
     yield (
-        f"Share of {repetitions} repetitions (Gaussian, 4 features, two domains, 200 bootstrap "
-        "resamples) whose 95 % interval contains the true divergence, lies below it or above it:"
+        f"The table shows the share of {repetitions} repetitions (Gaussian, 4 features, two "
+        "domains, 200 bootstrap resamples) in which the 95 % interval contains the true "
+        "divergence, or in which the true divergence lies above or below the interval:"
     )
     yield "\n".join(lines)
 
@@ -242,7 +246,7 @@ def speed() -> Iterator[str]:
         far = int((tested.raw_p_values[np.triu_indices(K, 1)] <= 0.05).sum())
         lines.append(f"| {K} | {n} | {d} | {count} | {seconds:.0f} | {far} of {K * (K - 1) // 2} |")
         print(lines[-1], flush=True)
-    yield "`relation_test`, seconds of one processor; in half of the pairs slopes differ:"
+    yield "Processor time of `relation_test` in seconds; slopes differ in half of the pairs:"
     yield "\n".join(lines)
 
 
@@ -359,8 +363,8 @@ def passed(path: Path, rows: int) -> Iterator[str]:
     size, form = path.stat().st_size / 2**30, path.suffix[1:]
     base, ours = own_process("read"), own_process("relate")
     yield (
-        f"{rows:,} rows x 32 features in 20 places, {form} of {size:.2f} GiB, in the cache of the "
-        f"system; seconds of the processor, and of the wall on a shared machine:"
+        f"{rows:,} rows x 32 features in 20 places, a {form} file of {size:.2f} GiB in the "
+        "system's cache. Seconds are processor time and wall-clock time on a shared machine:"
     )
     table = ["| what | processor | wall | peak MiB |", "| --- | --- | --- | --- |"]
     for what, (own, wall), mib in (
@@ -372,7 +376,10 @@ def passed(path: Path, rows: int) -> Iterator[str]:
     print(*table, sep="\n", flush=True)
     yield "\n".join(table)
     own, wall = (ours["passed"][k] / base["passed"][k] for k in (0, 1))
-    yield f"Passing over the {form} costs {own:.1f} times reading it ({wall:.1f} by the wall)."
+    yield (
+        f"Reducing the {form} file to moments takes {own:.1f} times as long as reading it "
+        f"({wall:.1f} times by the wall clock)."
+    )
 
 
 SECTIONS = {"level": level, "fresh": fresh, "coverage": coverage, "speed": speed, "stream": stream}
