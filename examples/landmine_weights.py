@@ -1,6 +1,6 @@
-"""Which fields tell most about a new one? Source weights on Landmine, without labels of the target.
+"""Which fields are most like a new one? Source weights on Landmine, without target labels.
 
-Run: python examples/landmine_weights.py (the data: vnt data fetch landmine)
+Run `vnt data fetch landmine`, then `python examples/landmine_weights.py`.
 """
 
 import numpy as np
@@ -11,7 +11,7 @@ from vntransfer_lab.data import Domains, load
 
 
 def compare(fields: Domains) -> None:
-    """Let every field be the new one: pooled against weighted logistic regression."""
+    """Compare pooled and weighted logistic regression with each field as the target."""
     terrain = fields.extras["terrain"]  # known to us, not to the model
     auc: dict[float, list[float]] = {0.0: [], 3.0: []}
     kin = []

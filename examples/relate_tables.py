@@ -1,6 +1,6 @@
-"""Which of several tables resembles a new one? Divergences between named domains, as NumPy arrays.
+"""Which of several tables is most like another? Divergences between named domains in NumPy.
 
-Run: python examples/relate_tables.py
+Run `python examples/relate_tables.py`.
 """
 
 import numpy as np
@@ -8,7 +8,7 @@ import numpy as np
 from vntransfer import pairwise
 from vntransfer_lab.data.synthetic import load_synthetic
 
-domains = load_synthetic({}, n_samples=500, seed=1)  # {"s1": (X, y), ...}: replace by your own
+domains = load_synthetic({}, n_samples=500, seed=1)  # {"s1": (X, y), ...}: use your own
 spread = np.concatenate([y for _, y in domains.values()]).std()
 table = pairwise({name: (x, y / spread) for name, (x, y) in domains.items()})
 

@@ -1,6 +1,6 @@
-"""Train a small network with the paper's loss √J, then repair the mean that it cannot see.
+"""Train a small network with the paper's loss √J, then correct the mean, which √J ignores.
 
-Run: python examples/train_with_jeffreys.py
+Run `python examples/train_with_jeffreys.py`.
 """
 
 import torch
@@ -28,4 +28,4 @@ with torch.no_grad():
     prediction = model(x)
     loss.fit_bias(prediction, y)
     before, after = ((p - y).square().mean().sqrt() for p in (prediction, loss.correct(prediction)))
-print(f"RMSE before the bias {before:.2f}, after it {after:.2f}")
+print(f"RMSE before the bias correction {before:.2f}, after it {after:.2f}")
