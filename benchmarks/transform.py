@@ -17,7 +17,8 @@ from sets import Cut, cuts
 from vntransfer import stack
 from vntransfer.adaptation.candidates import maker
 from vntransfer.domains import group
-from vntransfer.workflows.response_transform import ResponseTransform, choose_transform
+from vntransfer.workflows.choose_transform import choose_transform
+from vntransfer.workflows.response_transform import ResponseTransform
 
 SETS: dict[str, Callable[[Any], Any]] = {"cal_housing": np.asarray, "bike": np.exp}
 METHODS = ("ridge", "boosting", "source_only")

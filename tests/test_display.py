@@ -27,7 +27,7 @@ from vntransfer.workflows.evidence import Evidence
 from vntransfer.workflows.prediction_intervals import Calibration
 from vntransfer.workflows.predictions import Predictions
 from vntransfer.workflows.table_model import TableModel
-from vntransfer.workflows.target_fit import TargetOutcome
+from vntransfer.workflows.target_outcome import TargetOutcome
 
 HOSTILE = {
     "plain": "Saltby",

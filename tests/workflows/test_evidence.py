@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from vntransfer.display import rounded
 from vntransfer.workflows.evidence import CONSTANT, REFERENCE, WILD, Caution, Evidence
-from vntransfer.workflows.target_fit import TargetOutcome
+from vntransfer.workflows.target_outcome import TargetOutcome
 from vntransfer.workflows.target_place import FAR, LEAST_COVERED, TargetPlace
 
 OTHERS = (REFERENCE, "boosting", "ridge, sharpness 1", CONSTANT)

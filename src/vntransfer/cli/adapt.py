@@ -25,7 +25,7 @@ from vntransfer.cli.common import (
 if TYPE_CHECKING:
     from vntransfer.tables.options import ReadOptions
     from vntransfer.workflows.table_model import TableModel
-    from vntransfer.workflows.target_fit import TargetOutcome
+    from vntransfer.workflows.target_outcome import TargetOutcome
 
 
 @with_read_options

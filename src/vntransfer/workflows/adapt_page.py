@@ -8,7 +8,7 @@ from vntransfer.pages import Axis, Bars, Intervals, Page, Section, Series, Table
 from vntransfer.tables.notes import grouped, heading
 from vntransfer.workflows.evidence import CONSTANT, WILD
 from vntransfer.workflows.table_model import TableModel
-from vntransfer.workflows.target_fit import TargetOutcome
+from vntransfer.workflows.target_outcome import TargetOutcome
 
 LISTED = 200
 """Columns that a page lists; more are counted."""

@@ -28,7 +28,7 @@ from vntransfer.workflows.moment_stream import MomentStream, PlaceMoments
 from vntransfer.workflows.prediction_intervals import KEPT, Calibration
 from vntransfer.workflows.streaming import ReadingPlan, cut, summarize
 from vntransfer.workflows.table_model import TableModel
-from vntransfer.workflows.target_fit import TargetOutcome
+from vntransfer.workflows.target_outcome import TargetOutcome
 
 Floats = NDArray[np.float64]
 

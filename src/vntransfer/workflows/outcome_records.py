@@ -7,7 +7,7 @@ from vntransfer.errors import DataError
 from vntransfer.storage.record import Score, check_record
 from vntransfer.workflows.evidence import Evidence
 from vntransfer.workflows.response_transform import ResponseTransform
-from vntransfer.workflows.target_fit import TargetOutcome
+from vntransfer.workflows.target_outcome import TargetOutcome
 from vntransfer.workflows.target_place import TargetPlace
 
 EVIDENCE = {

@@ -25,7 +25,7 @@ from vntransfer.workflows.outcome_records import OUTCOME, as_saved_now, outcome_
 from vntransfer.workflows.prediction_intervals import Calibration, check_level
 from vntransfer.workflows.predictions import Answers, later_options, not_finite
 from vntransfer.workflows.predictions import Predictions as Predictions
-from vntransfer.workflows.target_fit import TargetOutcome
+from vntransfer.workflows.target_outcome import TargetOutcome
 
 RECORD = {
     "names": tuple[str, str],
