@@ -10,13 +10,13 @@ export OMP_NUM_THREADS ?= 1
 export MKL_NUM_THREADS ?= 1
 
 .PHONY: demo test lint types unit format bench-core bench-adaptation bench-continual \
-	bench-data bench-page bench-runner bench-faults fuzz docs site \
+	bench-data bench-page bench-runner bench-faults fuzz docs site dist \
 	test-lowest test-wheel setup clean
 
 demo: setup
 	@$(BIN)/vnt demo
 
-test: lint types unit site
+test: lint types unit site dist
 
 lint: setup
 	@echo "== lint"
@@ -61,7 +61,7 @@ bench-continual: setup
 bench-data: setup
 	@OMP_NUM_THREADS=1 $(BIN)/python benchmarks/data_loading.py
 
-# The fast tests with the lowest declared versions, in an environment of its own.
+# The fast tests with the lowest declared versions, in a separate environment.
 LOWEST := .venv-lowest
 test-lowest:
 	@$(PYTHON) -m venv --clear $(LOWEST)
@@ -89,13 +89,19 @@ site: setup
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@$(BIN)/python tools/check_site.py site
 
+# Wheel and sdist of both distributions, built and checked. `make dist OUT=dist` keeps them.
+OUT ?=
+dist: setup
+	@echo "== distributions"
+	@$(BIN)/python tools/check_dist.py $(OUT)
+
 # An environment that cannot run (half made, Python gone) or was made elsewhere (folder moved) is
-# made anew; an interrupted install is simply repeated.
+# replaced; an interrupted install is repeated.
 setup:
 	@if [ -d $(VENV) ] && ! $(BIN)/python -m pip --version >/dev/null 2>&1; then \
-		echo "== $(VENV) cannot run: making it anew"; rm -rf $(VENV); fi
+		echo "== $(VENV) cannot run: creating it again"; rm -rf $(VENV); fi
 	@if [ -f $(READY) ] && [ "$$(cat $(READY))" != "$(CURDIR)" ]; then \
-		echo "== $(VENV) was made for another folder: making it anew"; rm -rf $(VENV); fi
+		echo "== $(VENV) was made for another folder: creating it again"; rm -rf $(VENV); fi
 	@$(MAKE) -s --no-print-directory $(READY)
 
 $(READY): pyproject.toml lab/pyproject.toml constraints.txt

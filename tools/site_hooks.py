@@ -22,6 +22,7 @@ PAGES = {
     "REPRODUCIBILITY.md": "reproducibility.md",
     "CONTRIBUTING.md": "contributing.md",
     "CHANGELOG.md": "changelog.md",
+    "SECURITY.md": "security.md",
 }
 LANGUAGES = {".py": "python", ".toml": "toml", ".json": "json", ".yml": "yaml", ".md": "markdown"}
 SHOWN = 400_000
