@@ -116,7 +116,7 @@ def test_what_saving_lacks_is_said_before_training(
     monkeypatch.setitem(sys.modules, "skops.io", None)  # as if it were not installed
     done = vnt("adapt", path, *QUICK, "--save", tmp_path / "m")
     assert done.exit_code == 2
-    assert "pip install 'vntransfer[models]'" in " ".join(done.stderr.split())
+    assert "pip install skops" in " ".join(done.stderr.split())
     assert "Column handling" not in done.output
 
 

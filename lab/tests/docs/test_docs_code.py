@@ -31,9 +31,8 @@ ELSEWHERE = {
 }
 # README.md is the first thing that people see as plain text: its marks are here
 README = {
-    "vnt example": "vnt adapt takes minutes; the tutorial's commands are run one by one",
-    "make demo": "makes an environment of its own; it is what CI begins with",
-    "vnt bench": "takes long; presets and options are checked",
+    "vnt example": "`make test-wheel` runs these commands; the tutorial's are run one by one",
+    "pip install": "installs into an environment; `make test-wheel` does it",
 }
 
 

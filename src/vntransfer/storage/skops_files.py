@@ -52,7 +52,7 @@ def need_skops() -> Any:
         import skops.io
     except ImportError:
         raise ArgumentError(
-            "saving scikit-learn estimators needs skops: run `pip install 'vntransfer[models]'`"
+            "saving scikit-learn estimators needs skops: run `pip install skops`"
         ) from None
     return skops.io
 
