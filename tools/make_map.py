@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from vntransfer import adapt
 from vntransfer.pages import Axis, Chart, Intervals, Panels, Scatter, Series
 from vntransfer.pages.picture import write_picture
-from vntransfer_lab.data import load
+from vntransfer_lab.data import Domains, load
 
 PICTURE = Path(__file__).resolve().parent.parent / "docs" / "img" / "map.svg"
 CITIES = {
@@ -32,9 +32,15 @@ ROWS, DOTS = 500, 150
 """Blocks of a city that are used, and shown on the map."""
 
 
+def _housing() -> Domains:
+    found = load("cal_housing")
+    assert isinstance(found, Domains)
+    return found
+
+
 def blocks() -> dict[str, tuple[NDArray[Any], NDArray[Any]]]:
     """Return features and prices (in thousands) of some blocks of each city, drawn at random."""
-    x, y = load("cal_housing")["cal_housing"]
+    x, y = _housing()["cal_housing"]
     east = np.cos(np.radians(37))  # a degree of longitude is shorter than one of latitude
     gaps = [((x[:, 0] - a) * east) ** 2 + (x[:, 1] - b) ** 2 for a, b in CITIES.values()]
     nearest, rng = np.argmin(gaps, 0), np.random.default_rng(0)
@@ -46,11 +52,11 @@ def blocks() -> dict[str, tuple[NDArray[Any], NDArray[Any]]]:
 
 def errors(cities: dict[str, tuple[NDArray[Any], NDArray[Any]]]) -> list[tuple[float, ...]]:
     """Return expected error, its range over held-out cities and actual error, city by city."""
-    names = load("cal_housing").feature_names[2:]  # not where a block is: the city says so
+    names = _housing().feature_names[2:]  # not where a block is: the city says so
     x = np.concatenate([own[:, 2:] for own, _ in cities.values()])
     price = np.concatenate([own for _, own in cities.values()])
     city = np.repeat(list(cities), [len(own) for _, own in cities.values()])
-    found = []
+    found: list[tuple[float, ...]] = []
     for target in cities:
         table = dict(zip(names, x.T, strict=True))
         table |= {"city": city, "price": np.where(city == target, np.nan, price)}
