@@ -10,6 +10,7 @@ import numpy as np
 from helpers.towns import towns
 from helpers.worlds import easy
 from vntransfer import (
+    AutoTransferRegressor,
     ClosedFormClassifier,
     ClosedFormRegressor,
     MomentAlignmentRegressor,
@@ -17,7 +18,6 @@ from vntransfer import (
     WeightedSourceRegressor,
     adapt,
     learn_tasks,
-    load,
 )
 from vntransfer.storage import folder as storage
 
@@ -40,6 +40,7 @@ def fitted(kind: str) -> Any:
     model: Any = {
         "network": MomentAlignmentRegressor(**SHORT),
         "pooled": PooledRegressor("ridge"),
+        "auto": AutoTransferRegressor(["ridge", "boosting"], random_state=0),
         "weighted": WeightedSourceRegressor("ridge"),
         "boosting": PooledRegressor("boosting"),
         "linear trees": PooledRegressor("linear_trees"),
@@ -48,8 +49,6 @@ def fitted(kind: str) -> Any:
     }.get(kind)
     if kind == "closed classes":
         y = np.nan_to_num(y) > 0
-    if kind == "auto":
-        return load(Path(__file__).parents[1] / "storage" / "saved" / "0.1.0.dev0" / "auto")
     return model.fit(X, y, domain)
 
 

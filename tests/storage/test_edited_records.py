@@ -119,7 +119,7 @@ def test_the_error_names_the_key(
 ) -> None:
     shutil.copytree(saved[kind], tmp_path / "m")
     if named == "damaged":  # too deep to be signed
-        text = '{"format": 2, "versions": {"vntransfer": ""}, "record": ' + "[" * 5000
+        text = '{"format": 3, "versions": {"vntransfer": ""}, "record": ' + "[" * 5000
         (tmp_path / "m" / "model.json").write_text(text)
     else:
         edit(tmp_path / "m", lambda content: change(content, at, "set", value))

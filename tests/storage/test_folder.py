@@ -100,7 +100,7 @@ def test_every_changed_byte_is_found(tmp_path: Path) -> None:
 def test_edited_records_are_refused(tmp_path: Path) -> None:
     save_folder(tmp_path, example())
     edit(tmp_path, lambda content: content["record"].update(n=5), sign=False)
-    with pytest.raises(DataError, match=r"model\.json was changed after it was saved"):
+    with pytest.raises(DataError, match=r"model\.json was changed"):
         load_folder(tmp_path)
 
 
@@ -108,8 +108,9 @@ def test_edited_records_are_refused(tmp_path: Path) -> None:
     ("change", "message"),
     [
         ({"format": 99}, "format 99.*update vntransfer"),
-        ({"format": "2"}, "not that of a saved model"),
-        ({"versions": {}}, "not that of a saved model"),
+        ({"format": 2}, "format 2.*fit and save the model again"),
+        ({"format": "3"}, "not from a saved model"),
+        ({"versions": {}}, "not from a saved model"),
         ({"arrays": "../../../../etc/passwd"}, r"model\.json"),
         ({"arrays": None, "files": {"a.txt": "/" * 64}}, r"model\.json"),
         ({"arrays": "0" * 64}, "is missing"),
@@ -274,7 +275,7 @@ def test_without_locks_only_old_files_are_swept(
 def test_a_file_in_place_of_a_folder_is_named(tmp_path: Path) -> None:
     table = tmp_path / "table.csv"
     table.write_text("a,b\n1,2\n")
-    with pytest.raises(DataError, match=r"table\.csv: is a file, and the folder of a saved model"):
+    with pytest.raises(DataError, match=r"table\.csv: is a file"):
         load_folder(table)
     with pytest.raises(DataError, match=r"model\.json is missing"):
         load_folder(table / "inside")

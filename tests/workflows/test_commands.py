@@ -79,7 +79,7 @@ def test_nothing_is_written_into_the_folder_of_a_model(tmp_path: Path) -> None:
     ):
         done = vnt(*command)
         assert done.exit_code == 2
-        assert "the folder of a model" in done.stderr
+        assert "the folder of a saved model" in done.stderr
     assert vnt("predict", folder, path).exit_code == 0
 
 
@@ -96,7 +96,7 @@ def test_a_table_in_place_of_a_model_is_named(tmp_path: Path) -> None:
     path = write(tmp_path / "a.csv", towns())
     done = vnt("predict", path, path)
     assert done.exit_code == 2
-    assert "a.csv: is a file, and the folder of a saved model is expected" in done.stderr
+    assert "a.csv: is a file" in done.stderr
 
 
 def test_gaps_that_were_filled_are_told_by_relate(tmp_path: Path) -> None:
@@ -137,7 +137,7 @@ def test_example_is_small_and_can_be_copied(tmp_path: Path) -> None:
     assert place.read_bytes() == example_table().read_bytes()
     again = vnt("example", place)
     assert again.exit_code == 2
-    assert "houses.csv exists already" in again.stderr
+    assert "houses.csv exists" in again.stderr
     assert vnt("example", place, "--overwrite").exit_code == 0
 
 

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 from sklearn import config_context
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.dummy import DummyRegressor
-from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.linear_model import RidgeCV
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -18,33 +17,6 @@ from sklearn.utils.validation import has_fit_parameter
 from vntransfer.adaptation.boosted_trees import BoostedTrees
 from vntransfer.checks import one_of
 from vntransfer.errors import ArgumentError
-
-
-class SparseReducer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """Dense components of sparse rows: a step of boosting in folders of earlier versions."""
-
-    def transform(self, X: Any) -> Any:
-        """Give dense rows."""
-        if self.svd_ is not None:
-            return self.svd_.transform(X)
-        return X.toarray() if scipy.sparse.issparse(X) else X
-
-
-class ColumnBins(TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """Numbers of bins instead of values: a step of boosting in folders of earlier versions."""
-
-    def transform(self, X: Any) -> NDArray[np.float64]:
-        """Give numbers of bins."""
-        out = np.array(X, dtype=np.float64)
-        for j, cuts in enumerate(self.thresholds_):
-            if cuts is not None:
-                known = ~np.isnan(out[:, j])
-                out[known, j] = np.searchsorted(cuts, out[known, j])
-        return out
-
-
-class TiedBoosting(HistGradientBoostingRegressor):  # type: ignore[misc]
-    """Trees of scikit-learn: the last step of boosting in folders of earlier versions."""
 
 
 class DenseScaler(TransformerMixin, BaseEstimator):  # type: ignore[misc]

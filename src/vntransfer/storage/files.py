@@ -13,7 +13,7 @@ from typing import IO, Any
 import numpy as np
 
 EXPANDED, RATIO = 256 * 2**20, 200
-"""Bytes that packed data may always expand to, and how many times its size beyond that."""
+"""Bytes that packed data may always expand to, and the largest ratio beyond that."""
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -22,10 +22,9 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 def atomic_write(path: str | Path, mode: str = "wb") -> Iterator[IO[Any]]:
     r"""Open a temporary file that becomes ``path`` when the block ends without an error.
 
-    The file is written in the same folder (made if absent), forced to disk and renamed: readers
+    The file is written in the same folder (created if needed), forced to disk and renamed: readers
     see the old file or the whole new one. After an error nothing is left behind. The mode is "wb"
-    for bytes or "w" for UTF-8 text with ``\n`` line ends. Permissions are those that `open` gives:
-    of a new file by the umask, of an existing one unchanged.
+    for bytes or "w" for UTF-8 text with ``\n`` line ends. Permissions are as with `open`.
 
     Examples
     --------
@@ -36,7 +35,7 @@ def atomic_write(path: str | Path, mode: str = "wb") -> Iterator[IO[Any]]:
     ...     Path(folder, "new", "a.txt").read_text()
     'whole'
     """
-    path = Path(os.path.realpath(path))  # a link stays: what it leads to is replaced
+    path = Path(os.path.realpath(path))  # replace what a link points to
     make_folder(path.parent)
     text: dict[str, Any] = {} if "b" in mode else {"encoding": "utf-8", "newline": "\n"}
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
@@ -50,14 +49,14 @@ def atomic_write(path: str | Path, mode: str = "wb") -> Iterator[IO[Any]]:
         os.replace(temporary, path)
     except BaseException as error:
         temporary.unlink(missing_ok=True)
-        if isinstance(error, OSError) and error.errno in _FULL:  # which does not say what for
+        if isinstance(error, OSError) and error.errno in _FULL:  # these errors name no file
             error.filename = str(path)
         raise
     _sync(path.parent)
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder, and those above it, if absent, and force their names to disk."""
+    """Create a folder and its parents, and force their names to disk."""
     absent = [own for own in (folder, *folder.parents) if not own.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     for own in absent:
@@ -65,7 +64,7 @@ def make_folder(folder: Path) -> None:
 
 
 def _sync(folder: Path) -> None:
-    """Force the names in a folder to disk, where the system can open a folder."""
+    """Force the names in a folder to disk, if the system can open folders."""
     with suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
         try:
@@ -75,7 +74,7 @@ def _sync(folder: Path) -> None:
 
 
 def fingerprint(*parts: Any) -> str:
-    """Hash of arrays, by content, shape and type, and of anything else by how it is written."""
+    """Hash of arrays (content, shape and type) and of anything else by its ``repr``."""
     digest = hashlib.sha256()
     for part in parts:
         if isinstance(part, np.ndarray | np.generic):
@@ -93,5 +92,5 @@ def file_hash(path: str | Path, algorithm: str = "sha256") -> str:
 
 
 def most_expanded(packed: int) -> int:
-    """Give the bytes that so many packed bytes may expand to: honest data stays far below."""
+    """Give the largest size that packed bytes may expand to; honest data stays far below."""
     return max(EXPANDED, RATIO * packed)

@@ -1,12 +1,11 @@
 """The one format of everything that can be saved: a folder with `model.json` and what it names.
 
-`model.json` has the version of the format, the kind of the model, its plain values and those of
-the models inside it, and the digest of all this. Arrays are one safetensors file; what a library
-writes in a form of its own (skops) is a file beside it. These files are named by their digests. A
-new model is therefore written beside an older one, and replacing `model.json` switches from one to
-the other at once: a process that is killed leaves the older model, and whoever reads meanwhile
-gets one of the two. Those who save lock the folder, so what no record names then is what a killed
-process left. Nothing in a folder is code.
+`model.json` holds the version of the format, the kind of the model, its plain values and those of
+the models inside it, and a digest. Arrays are one safetensors file; files in the format of another
+library (skops) lie beside it. These files are named by their digests, so a new model is written
+beside an older one, and replacing `model.json` switches between them at once: a killed process
+leaves the older model, and concurrent readers get one of the two. Savers lock the folder; whatever
+no record names then was left by a killed process. Nothing in a folder is code.
 """
 
 import hashlib
@@ -32,11 +31,9 @@ from vntransfer.checks import one_of
 from vntransfer.errors import DataError, VnError
 from vntransfer.storage.files import atomic_write
 from vntransfer.storage.locks import locked
-from vntransfer.storage.old_format import read_old
 from vntransfer.storage.places import (
     RECORD,
     check_place,
-    digest_of,
     files_of_model,
     foreign_file,
     format_of,
@@ -44,22 +41,22 @@ from vntransfer.storage.places import (
 )
 from vntransfer.storage.record import SavedModel, check_record, pack, unpack
 
-FORMAT = 2
-"""Version of the layout of a folder; 1 is that of 0.1.0.dev0, see `old_format`."""
+FORMAT = 3
+"""Version of the layout and contents of a folder; 1 and 2 were those of development versions."""
 
 ARRAYS = "arrays.safetensors"
 
 NODE = {"kind": str, "record": dict[str, Any], "files": dict[str, str], "parts": dict[str, Any]}
-"""What is written of a model, and of each inside it."""
+"""Types of what is written of a model, and of each model inside it."""
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 _LEFT_BEHIND = 3600.0
-"""Seconds after which files that no record names are no longer those of a save under way."""
+"""Age in seconds above which files that no record names belong to no running save."""
 
 
 class Savable:
-    """A model that can be saved: a class says what of it, and makes it again from that."""
+    """A model that can be saved: a class gives its plain data, and restores a model from them."""
 
     def save(self, folder: str | Path) -> None:
         """Write the fitted model into a folder, without pickle; `vntransfer.load` reads it.
@@ -67,8 +64,8 @@ class Savable:
         Parameters
         ----------
         folder
-            Made if absent. An older model there is replaced, whole or not at all; a folder that
-            holds anything else is refused.
+            Created if it does not exist. An older model in it is replaced atomically; a folder
+            that holds anything else is refused.
         """
         save_folder(folder, self._saved())
 
@@ -79,15 +76,15 @@ class Savable:
     def _restored(
         cls, saved: SavedModel, parts: Mapping[str, Any], given: Mapping[str, Any]
     ) -> Self:
-        """Make the model again from what `_saved` gave and the models inside it, made again.
+        """Restore the model from what `_saved` gave and the restored models inside it.
 
-        ``given`` is what cannot be saved, by the name of the option: modules of your own.
+        ``given`` are options that cannot be saved, by name: your own modules.
         """
         raise NotImplementedError
 
 
 def save_folder(folder: str | Path, saved: SavedModel) -> None:
-    """Write a model; after an error the folder is as it was.
+    """Write a model; after an error the folder is unchanged.
 
     Examples
     --------
@@ -99,7 +96,7 @@ def save_folder(folder: str | Path, saved: SavedModel) -> None:
     ('Line', {'slope': 2}, array([0, 1, 2]))
     """
     check_place(folder)
-    folder = Path(folder).resolve()  # of a link, what it points to is replaced
+    folder = Path(folder).resolve()  # replace what a link points to
     every = {prefix + k: v for prefix, one in saved.walk() for k, v in one.arrays.items()}
     contents = [(name, data) for _, one in saved.walk() for name, data in one.files.items()]
     arrays = write_arrays(every) if every else None
@@ -155,7 +152,7 @@ def restore(
     folder: str | Path,
     at: str = "",
 ) -> Any:
-    """Make a model again, and those inside it before; errors name the folder and where in it.
+    """Restore a model after those inside it; errors name the folder and the place in it.
 
     ``kinds`` are the classes that a folder may name; for ``given`` see `Savable`.
     """
@@ -170,7 +167,7 @@ def restore(
 
 @contextmanager
 def damage_named(folder: str | Path, at: str = "") -> Iterator[None]:
-    """Turn whatever unfit values raise into an error that names the folder."""
+    """Turn whatever invalid values raise into an error that names the folder."""
     try:
         yield
     except DataError as error:
@@ -181,7 +178,7 @@ def damage_named(folder: str | Path, at: str = "") -> Iterator[None]:
         raise
     except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
         raise _damaged(folder, error) from error
-    except (RuntimeError, SafetensorError, BadZipFile) as error:  # RuntimeError: torch, of shapes
+    except (RuntimeError, SafetensorError, BadZipFile) as error:  # RuntimeError: shapes, in torch
         raise _damaged(folder, error) from error
 
 
@@ -195,7 +192,7 @@ def _read_text(folder: Path) -> str:
     except (FileNotFoundError, NotADirectoryError):
         what = f"{RECORD} is missing"
         if folder.is_file():
-            what = "is a file, and the folder of a saved model is expected"
+            what = "is a file, not the folder of a saved model"
         raise DataError(f"{folder}: {what}; name the folder that was saved") from None
     except (OSError, ValueError) as error:
         raise _damaged(folder, error) from None
@@ -211,20 +208,19 @@ def _read(folder: Path) -> SavedModel:
 def _checked(folder: Path, content: Any) -> SavedModel:
     known = format_of(content)
     if known is None:
-        raise DataError(f"{folder}: {RECORD} is not that of a saved model; name another folder")
-    if known > FORMAT:
+        raise DataError(f"{folder}: {RECORD} is not from a saved model; name another folder")
+    if known != FORMAT:
+        remedy = "update vntransfer, or fit" if known > FORMAT else "fit"
         raise DataError(
-            f"{folder}: format {known}, and vntransfer {__version__} reads up to format {FORMAT}; "
-            f"update vntransfer, or fit and save the model again"
+            f"{folder}: saved in format {known}, but vntransfer {__version__} reads only format "
+            f"{FORMAT}; {remedy} and save the model again with this version"
         )
     if (name := foreign_file(folder)) is not None:
         raise DataError(f"{folder}: {name} is not part of the model; remove it")
-    if known == 1:
-        return read_old(folder)
     if content.pop("sha256", None) != _record_digest(content):
         raise DataError(
-            f"{folder}: {RECORD} was changed after it was saved, or is damaged (its digest does "
-            f"not match); save the model again"
+            f"{folder}: {RECORD} was changed after saving or is damaged (wrong digest); save the "
+            f"model again"
         )
 
     def read(name: str, digest: str) -> bytes:
@@ -237,7 +233,7 @@ def _checked(folder: Path, content: Any) -> SavedModel:
         return data
 
     check_record("arrays", digest := content.get("arrays"), str | None)
-    # copies, because what safetensors gives cannot be written to
+    # copies, because arrays from safetensors are read-only
     arrays = {} if digest is None else read_arrays(read(ARRAYS, digest))
     return _undescribed(content, {name: np.array(value) for name, value in arrays.items()}, read)
 
@@ -279,7 +275,7 @@ def _digest(data: bytes) -> str:
 
 
 def _record_digest(content: Mapping[str, Any]) -> str:
-    """Digest of plain values, whatever the spaces between them in the file."""
+    """Digest of plain values; whitespace in the file does not matter."""
     return _digest(json.dumps(content).encode())
 
 
@@ -294,13 +290,11 @@ def _file_name(name: str, digest: str) -> str:
 
 def _named_files(folder: Path) -> set[str]:
     """Files that the record of a folder names, itself included; it may be damaged."""
-    content = read_json(folder)
-    text = json.dumps(content)
-    old = format_of(content) == 1
+    record = json.dumps(read_json(folder))
     return {
         name
         for name in files_of_model(folder)
-        if name == RECORD or (digest_of(name) in text if digest_of(name) else old)
+        if name == RECORD or Path(name).stem.removeprefix("model-") in record
     }
 
 
@@ -317,8 +311,3 @@ def _left_behind(folder: Path) -> set[str]:
 def _remove(folder: Path, names: set[str]) -> None:
     for name in names:
         (folder / name).unlink(missing_ok=True)
-    for inner in sorted({folder / name for name in names}, reverse=True):
-        for parent in inner.parents:
-            if folder in parent.parents:
-                with suppress(OSError):  # not empty, or gone
-                    parent.rmdir()

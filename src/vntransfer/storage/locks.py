@@ -20,10 +20,10 @@ PATIENCE = 300.0
 
 @contextmanager
 def locked(folder: Path, *, shared: bool = False) -> Iterator[bool]:
-    """Make a folder if it is absent, and keep other savers out of it; readers share a lock.
+    """Create a folder if needed and keep other savers out of it; readers share a lock.
 
-    The system frees the lock of a process that is killed. False is given where folders cannot be
-    locked: on Windows and on some network drives.
+    The system frees the lock of a killed process. Yields False where folders cannot be locked: on
+    Windows and on some network drives.
     """
     until = time.monotonic() + PATIENCE
     while True:
@@ -31,7 +31,7 @@ def locked(folder: Path, *, shared: bool = False) -> Iterator[bool]:
             make_folder(folder)
         try:
             handle = os.open(folder, os.O_RDONLY)
-        except OSError:  # absent, for a reader; Windows does not open folders
+        except OSError:  # a reader finds no folder; Windows does not open folders
             yield False
             return
         try:
@@ -42,17 +42,17 @@ def locked(folder: Path, *, shared: bool = False) -> Iterator[bool]:
             os.close(handle)
         if time.monotonic() > until:
             raise DataError(
-                f"{folder}: another process has been saving into it for {PATIENCE:.0f} s; wait for "
+                f"{folder}: another process has been saving to it for {PATIENCE:.0f} s; wait for "
                 f"it or end it, then try again"
             )
         time.sleep(0.01)
 
 
 def _take(handle: int, folder: Path, shared: bool) -> bool | None:
-    """Say whether a folder is locked now; None if one has to wait, False if it cannot be."""
+    """Lock a folder: True if it is locked now, None to wait, False if it cannot be locked."""
     try:
         fcntl.flock(handle, fcntl.LOCK_NB | (fcntl.LOCK_SH if shared else fcntl.LOCK_EX))
-        # one that waited for a save that failed may hold a folder that is gone
+        # after a failed save, the locked folder may be gone
         return os.path.samestat(os.fstat(handle), os.stat(folder)) or None
     except (BlockingIOError, FileNotFoundError):
         return None

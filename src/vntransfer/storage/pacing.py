@@ -7,10 +7,10 @@ from pathlib import Path
 
 
 class Pace:
-    """How often the state of a long computation is worth writing, in seconds; 0: every state.
+    """Seconds between writes of the state of a long computation; 0: write every state.
 
-    A clock decides whether a state is written, never what is in it. The seconds also pass before
-    the first write. ``on_write`` is called whenever a state is about to be written.
+    The clock decides whether a state is written, never what is in it. The first write also waits.
+    ``on_write`` is called before every write.
     """
 
     def __init__(self, seconds: float = 0.0, on_write: Callable[[], None] | None = None) -> None:
@@ -18,11 +18,7 @@ class Pace:
         self._last = time.monotonic()
 
     def due(self, *, last: bool = False) -> bool:
-        """Say whether to write now.
-
-        The ``last`` state of a stage, which a resumed computation would do over as a whole, is
-        worth writing after a quarter of the time.
-        """
+        """Whether to write now; the ``last`` state of a stage is due in a quarter of the time."""
         now = time.monotonic()
         if now - self._last < self.seconds / (4 if last else 1):
             return False
@@ -34,7 +30,7 @@ class Pace:
 
 @dataclass(frozen=True)
 class Paced:
-    """A file or folder of states, and how often they are worth writing."""
+    """A file or folder of states, and how often to write them."""
 
     path: Path
     pace: Pace = field(default_factory=Pace)
@@ -44,5 +40,5 @@ class Paced:
 
 
 def paced(place: "str | Path | Paced") -> Paced:
-    """Take a plain path as one at which every state is written."""
+    """Turn a plain path into one at which every state is written."""
     return place if isinstance(place, Paced) else Paced(Path(place))

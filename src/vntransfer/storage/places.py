@@ -1,4 +1,4 @@
-"""Where may something be written? Nothing of others is replaced, nothing is put into a model."""
+"""Checks of output paths: nothing of others is replaced, nothing is put into a model folder."""
 
 import json
 import os
@@ -20,12 +20,8 @@ GENERATOR = "vntransfer"
 
 _MARK = re.compile(rf'generator(" content)?="{GENERATOR}"'.encode())
 
-_NAMED = re.compile(r"model-([0-9a-f]{16})\.\w+")
-_FILES = re.compile(rf"model\.json|{_NAMED.pattern}|\.model[.-].+\.tmp")
-"""Files of a model, also ones that a killed process left."""
-
-_OLD_FILES = re.compile(r"(((estimator|part)\d+|network)/)*model\.(json|safetensors|skops)")
-"""Files of a model of 0.1.0.dev0."""
+_FILES = re.compile(r"model\.json|model-[0-9a-f]{16}\.\w+|\.model[.-].+\.tmp")
+"""Files of a model, including those that a killed process left."""
 
 
 def read_json(folder: Path) -> Any:
@@ -37,7 +33,7 @@ def read_json(folder: Path) -> Any:
 
 
 def format_of(record: Any) -> int | None:
-    """Tell the version of the format of a record; None if it is not that of a model."""
+    """Give the format version of a record; None if it is not the record of a model."""
     if not isinstance(record, dict) or type(number := record.get("format")) is not int:
         return None
     versions = record.get("versions")
@@ -45,36 +41,20 @@ def format_of(record: Any) -> int | None:
     return number if ours else None
 
 
-def digest_of(name: str) -> str:
-    """Give the beginning of a digest that the name of a file has; empty if it has none."""
-    found = _NAMED.fullmatch(name)
-    return found.group(1) if found else ""
-
-
 def files_of_model(folder: Path) -> set[str]:
-    """Name the files of a folder that are a model's, by their names and its record."""
-    return _ours(folder, _listed(folder))
+    """Give the names of a model's own files in a folder."""
+    return {path.name for path in folder.iterdir() if _is_ours(path)}
 
 
 def foreign_file(folder: Path) -> str | None:
     """Name something in a folder that is not part of a model; None if there is nothing."""
-    every = _listed(folder)  # once: another process may be saving
-    ours = _ours(folder, every)
-    ours |= {parent.as_posix() for name in ours for parent in Path(name).parents}
-    return next((name for name in every if name not in ours), None)
+    damaged = (folder / RECORD).exists() and format_of(read_json(folder)) is None
+    others = (path.name for path in folder.iterdir() if damaged or not _is_ours(path))
+    return min(others, default=None)
 
 
-def _listed(folder: Path) -> list[str]:
-    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*"))
-
-
-def _ours(folder: Path, names: Iterable[str]) -> set[str]:
-    known = format_of(read_json(folder))
-    if known is None and (folder / RECORD).exists():
-        return set()
-    patterns = (_FILES, _OLD_FILES) if known == 1 else (_FILES,)
-    found = (name for name in names if any(own.fullmatch(name) for own in patterns))
-    return {name for name in found if not (folder / name).is_dir()}
+def _is_ours(path: Path) -> bool:
+    return _FILES.fullmatch(path.name) is not None and not path.is_dir()
 
 
 def check_place(folder: str | Path) -> None:
@@ -99,10 +79,10 @@ def check_file(
     *,
     overwrite: bool = False,
 ) -> None:
-    """Raise unless a file can be written that replaces nothing of others: better before than after.
+    """Raise unless a file can be written that replaces nothing of others.
 
-    ``tables`` are what is read; the ``folder`` of a model holds no other file. An existing file is
-    replaced if it is a page or a picture of ours, or to ``overwrite`` it.
+    ``tables`` are the tables that are read, ``folder`` is where a model will be saved. An existing
+    file is replaced only if it is a page or picture of ours, or with ``overwrite``.
     """
     out = Path(instance(option, out, str | os.PathLike, "the path of a file"))
     real = Path(os.path.realpath(out))
@@ -118,14 +98,12 @@ def check_file(
     if folder is not None:
         model = Path(os.path.realpath(folder))
         if model in (real, *real.parents) or real in model.parents:
-            raise ArgumentError(
-                f"{option}: {out} would lie in the folder of the model; name another place"
-            )
+            raise ArgumentError(f"{option}: {out} is inside the model's folder; name another place")
     _check_above(option, out)
     if out.exists() and not overwrite and not _marked(out):
         raise ArgumentError(
-            f"{option}: {out} exists already and would be replaced; name another file, or replace "
-            f"it with --overwrite (overwrite=True)"
+            f"{option}: {out} exists; name another file, or replace it with --overwrite "
+            f"(overwrite=True)"
         )
 
 
@@ -140,11 +118,11 @@ def _check_above(what: str, path: Path) -> None:
     for own in real.parents:
         if format_of(read_json(own)) is not None:
             raise ArgumentError(
-                f"{what}: {path} would lie in {own}, the folder of a model, which may hold nothing "
-                f"else; name another place"
+                f"{what}: {path} is inside {own}, the folder of a saved model, which may hold "
+                f"nothing else; name another place"
             )
     above = next(folder for folder in real.parents if folder.exists())
     if not above.is_dir() or not os.access(above, os.W_OK):
         raise ArgumentError(
-            f"{what}: {path} cannot be written, {above} is not a folder that one can write into"
+            f"{what}: cannot write {path}: {above} is not a writable folder; name another place"
         )

@@ -1,4 +1,4 @@
-"""Fitted scikit-learn estimators as bytes, without pickle: only types that are known are read."""
+"""Fitted scikit-learn estimators as bytes, without pickle: only known types are read."""
 
 import io
 import re
@@ -14,40 +14,20 @@ from vntransfer.errors import ArgumentError, DataError
 from vntransfer.storage.files import most_expanded
 
 SCHEMA = "schema.json"
-"""The part of a file of skops that names types."""
+"""The part of a skops file that names types."""
 
 TRUSTED = frozenset(
     {
         "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
         "sklearn.tree._tree.Tree",
-        "vntransfer.adaptation.guarded_choice.Guarded",
-        "vntransfer.adaptation._learners.ColumnBins",
         "vntransfer.adaptation._learners.DenseScaler",
-        "vntransfer.adaptation._learners.SparseReducer",
-        "vntransfer.adaptation._learners.TiedBoosting",
-        "vntransfer.adaptation.ahd.AHDRegressor",
-        "vntransfer.adaptation.alignment.MomentAlignmentRegressor",
-        "vntransfer.adaptation.coral.DeepCORALRegressor",
-        "vntransfer.adaptation.dann.DANNRegressor",
-        "vntransfer.adaptation.dare_gram.DAREGRAMRegressor",
-        "vntransfer.adaptation.darn.DARNRegressor",
-        "vntransfer.adaptation.mdan.MDANRegressor",
-        "vntransfer.adaptation.mdd.MDDRegressor",
-        "vntransfer.adaptation.pooled.PooledRegressor",
-        "vntransfer.adaptation.source_only.SourceOnlyRegressor",
-        "vntransfer.adaptation.weighted.SharpnessSelection",
-        "vntransfer.adaptation.weighted.WeightedSourceClassifier",
-        "vntransfer.adaptation.weighted.WeightedSourceRegressor",
     }
 )
-"""What is read beside the types that skops knows; trees are checked node by node.
-
-Of networks only the options: a fitted one holds torch's types, which are not among these.
-"""
+"""Types that are read besides those that skops trusts; trees are checked node by node."""
 
 
 def need_skops() -> Any:
-    """Give ``skops.io``; an error says what to install."""
+    """Import ``skops.io``, or raise an error that says what to install."""
     try:
         import skops.io
     except ImportError:
@@ -58,17 +38,17 @@ def need_skops() -> Any:
 
 
 def write_skops(estimator: Any, owner: str) -> bytes:
-    """Give a fitted estimator, of scikit-learn or ours without networks, as bytes.
+    """Give a fitted scikit-learn estimator as bytes.
 
-    Estimators of other packages, own classes and boosting with categorical columns (which keeps
-    functions) are refused: reading them back would mean to run code that the file names. Errors
-    name the ``owner``, the model that it is part of.
+    Estimators of other packages, your own classes and boosting with categorical columns (which
+    keeps functions) are refused: loading them would run code that the file names. Errors name the
+    ``owner``, the model that holds the estimator.
     """
     skops = need_skops()
     try:
         content: bytes = skops.dumps(estimator)
         unknown = set(skops.get_untrusted_types(data=content)) - TRUSTED
-    except Exception as error:  # skops raises whatever the object's own methods raise
+    except Exception as error:  # whatever the object's own methods raise
         raise _refusal(owner, f"of {type(estimator).__name__}") from error
     if unknown:
         raise _refusal(owner, ", ".join(sorted(unknown)))
@@ -76,7 +56,7 @@ def write_skops(estimator: Any, owner: str) -> bytes:
 
 
 def _canonical(content: bytes) -> bytes:
-    """Give objects numbers in order instead of addresses: equal models, equal bytes."""
+    """Replace addresses of objects by numbers in order: equal models have equal bytes."""
     parts = unzipped(content)
     order: dict[str, str] = {}
 
@@ -89,30 +69,31 @@ def _canonical(content: bytes) -> bytes:
 
 
 def unzipped(content: bytes) -> dict[str, bytes]:
-    """Give the parts of an archive by name; one that expands out of all proportion is refused."""
+    """Give the parts of an archive by name; refuse one that expands far beyond its size."""
     most = most_expanded(len(content))
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         every = archive.infolist()
         if sum(own.file_size for own in every) > most:
             raise DataError(
-                f"folder: a skops file expands to more than {most >> 20} MiB, which is too much "
-                f"for its size; refused"
+                f"folder: a skops file expands to more than {most >> 20} MiB, too much for its "
+                f"size; use only models from people you trust"
             )
         if any(
             own.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for own in every
         ):
-            raise DataError("folder: a skops file is packed in a way that skops does not use")
-        # read by size: without one, zipfile expands whatever is there, however little is declared
-        return {own.filename: _member(archive, own) for own in every}
-
-
-def _member(archive: zipfile.ZipFile, own: zipfile.ZipInfo) -> bytes:
-    with archive.open(own) as file:
-        return file.read(own.file_size)
+            raise DataError(
+                "folder: a skops file is compressed in a way that skops does not use; save the "
+                "model again"
+            )
+        parts = {}
+        for own in every:
+            with archive.open(own) as file:  # `archive.read` would ignore the declared size
+                parts[own.filename] = file.read(own.file_size)
+        return parts
 
 
 def zipped(parts: dict[str, bytes], method: int = zipfile.ZIP_DEFLATED) -> bytes:
-    """Undo `unzipped`, without dates; what would be refused there is not compressed."""
+    """Undo `unzipped`, without dates; uncompressed if `unzipped` would refuse the result."""
     written = io.BytesIO()
     with zipfile.ZipFile(written, "w") as archive:
         for name, part in parts.items():
@@ -125,34 +106,36 @@ def zipped(parts: dict[str, bytes], method: int = zipfile.ZIP_DEFLATED) -> bytes
 
 def _refusal(owner: str, what: str) -> ArgumentError:
     return ArgumentError(
-        f"model: {owner} holds parts that cannot be saved safely: {what}; most of scikit-learn's "
-        f"own estimators can be saved, and networks that are not a step of a pipeline"
+        f"model: {owner} holds parts that cannot be saved safely: {what}; use an estimator from "
+        f"scikit-learn, or a network that is not a step of a pipeline"
     )
 
 
 def read_skops(content: bytes) -> Any:
-    """Read what `write_skops` gave; what names any other type is refused unread."""
+    """Undo `write_skops`; a file that names any other type is refused unread."""
     skops = need_skops()
     try:
         content = zipped(unzipped(content), zipfile.ZIP_STORED)  # skops expands without limits
         found = set(skops.get_untrusted_types(data=content))
         if unknown := found - TRUSTED:
             raise DataError(
-                f"folder: a skops file names {', '.join(sorted(unknown))}; only scikit-learn's and "
-                f"vntransfer's own types are read"
+                f"folder: a skops file names {', '.join(sorted(unknown))}; only types of "
+                f"scikit-learn and vntransfer are loaded"
             )
         estimator = skops.loads(content, trusted=sorted(found))
     except DataError:
         raise
     except Exception as error:  # a damaged archive fails in many ways
-        raise DataError(f"folder: a skops file is damaged ({error!r:.200})") from error
+        raise DataError(
+            f"folder: a skops file is damaged ({error!r:.200}); save the model again"
+        ) from error
     for tree, width in _trees(estimator):
         _check_tree(tree, width)
     return estimator
 
 
 def _trees(model: Any) -> Iterator[tuple[Any, int]]:
-    """Give every tree within a model and the number of columns that its owner accepts."""
+    """Give every tree inside a model and the number of columns that its owner accepts."""
     seen: set[int] = set()
     waiting: list[tuple[Any, int]] = [(model, 0)]
     while waiting:
@@ -174,23 +157,25 @@ def _trees(model: Any) -> Iterator[tuple[Any, int]]:
 
 
 def _check_tree(tree: Any, width: int) -> None:
-    """Raise unless every walk from the root ends in a leaf and reads only columns that exist.
+    """Raise unless every path from the root ends in a leaf and reads only columns that exist.
 
-    Trees are walked by compiled code that trusts them.
+    Compiled code follows trees without checks.
     """
     if isinstance(tree, TreePredictor):
         nodes = tree.nodes
         inner = np.flatnonzero(nodes["is_leaf"] == 0)
         children = np.stack((nodes["left"], nodes["right"])).astype(np.int64)
         columns = nodes["feature_idx"]
-        fine = not nodes["is_categorical"].any()  # such models are not saved: they hold functions
+        fine = not nodes["is_categorical"].any()  # never saved: such models hold functions
     else:
         children = np.stack((tree.children_left, tree.children_right))
         inner = np.flatnonzero(tree.children_left != -1)
         columns, fine = tree.feature, True
     own = children[:, inner]
     fine = fine and children.shape[1] > 0 and bool((own < children.shape[1]).all())
-    fine = fine and bool((own > inner).all())  # as scikit-learn numbers them: no way back
+    fine = fine and bool((own > inner).all())  # scikit-learn numbers children after parents
     fine = fine and bool(((columns[inner] >= 0) & (columns[inner] < width)).all())
     if not fine:
-        raise DataError("folder: a skops file holds a tree that leads nowhere; refused")
+        raise DataError(
+            "folder: a skops file holds a tree with invalid links; save the model again"
+        )

@@ -81,9 +81,7 @@ class Note:
 
     @classmethod
     def from_json(cls, at: str, values: Any) -> Self:
-        """Undo `as_json`, checking every value; a text is a note of older models."""
-        if isinstance(values, str):
-            return cls("rows", values)
+        """Undo `as_json`, checking every value."""
         check_record(at, values, {"kind": str, "text": str, "column": str, "share": float})
         one_of(f"{at}.kind", values["kind"], NoteKind, error=DataError)
         one_of(f"{at}.done", values.get("done"), Done, error=DataError)

@@ -39,13 +39,11 @@ PLAIN = ("classes", "task", "response", "unit", "names", "method", "notes", "ran
 RECORD = {
     "sizes": list[int],
     "unit": tuple[float, float],
+    **dict.fromkeys(("features", "random_state"), int),
     **dict.fromkeys(("task", "response", "method"), str),
-    **dict.fromkeys(("classes", "names", "notes"), list[str]),
+    **dict.fromkeys(("classes", "names", "notes", "added"), list[str]),
 }
 """Types of what is saved."""
-
-LATER = {"features": int, "random_state": int, "added": list[str]}
-"""Types of what older folders do not have."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -250,9 +248,7 @@ class ContinualModel(Savable):
             )
         if sizes[-1] != max(1, len(set(record["classes"]))):
             raise DataError(f"record.classes: expected {sizes[-1]} different names")
-        later = {"features": 0, "random_state": 0, "added": [], **record}  # younger than the rest
-        check_record("record", later, LATER)
-        features, seed = later["features"], later["random_state"]
+        features, seed = record["features"], record["random_state"]
         if features < 0 or seed < 0:
             raise DataError(
                 f"record.features, random_state: expected numbers from 0 on, got {features}, {seed}"
@@ -271,7 +267,7 @@ class ContinualModel(Savable):
             raise DataError("record.unit, arrays: numbers that are not finite, or scales of 0")
         others: dict[str, Any] = {name: arrays[name] for name in ARRAYS}
         others |= {name: record[name] for name in ("task", "response", "method")}
-        others |= {name: tuple(later[name]) for name in ("classes", "names", "notes", "added")}
+        others |= {name: tuple(record[name]) for name in ("classes", "names", "notes", "added")}
         if "state" in record:
             check_record("record.state", record["state"], dict[str, Any])
             tensors = {k: torch.from_numpy(v) for k, v in arrays.items() if k.startswith("state/")}
@@ -279,7 +275,7 @@ class ContinualModel(Savable):
             others["method_state"] = MethodState(record["state"], own)
         return cls(
             encoder=encoder,
-            read_options=ReadOptions.from_json(record.get("reading", {})),
+            read_options=ReadOptions.from_json(record["reading"]),
             net=net.eval(),
             unit=(mean, spread),
             random_state=seed,

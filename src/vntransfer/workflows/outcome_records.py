@@ -1,4 +1,4 @@
-"""Outcomes of targets as plain values: what a saved model holds, and what older ones held."""
+"""Outcomes of targets as plain values, as a saved model holds them."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -32,25 +32,6 @@ OUTCOME = {
     "transform": TRANSFORM,
 }
 """Types of what is saved."""
-
-
-def as_saved_now(record: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Bring the outcomes of an older folder into today's form; others stay as they are."""
-    outcomes = record.get("outcomes")
-    if not isinstance(outcomes, list):
-        return record
-    return {**record, "outcomes": [_now(own) for own in outcomes]}
-
-
-def _now(own: Any) -> Any:
-    if not isinstance(own, Mapping) or "evidence" in own or "errors" not in own:
-        return own
-    kept = ("method", "errors", "source_weights", "shares")
-    missing: dict[str, Any] = {"source_rows": {}, "resemblance": {}, "place": None}
-    evidence = {key: own[key] for key in kept if key in own} | missing
-    named = {key: own[key] for key in ("target", "rows", "reason") if key in own}
-    plain = {"kind": "none", "low": 0.0, "high": 0.0, "reason": ""}
-    return {**named, "evidence": evidence, "transform": plain}
 
 
 def outcome_from_record(own: Mapping[str, Any]) -> TargetOutcome:

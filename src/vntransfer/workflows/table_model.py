@@ -21,7 +21,7 @@ from vntransfer.tables.frame import read_frame
 from vntransfer.tables.notes import Note, grouped, warning_line
 from vntransfer.tables.options import DEFAULTS, ReadOptions
 from vntransfer.tables.problem import LABELED
-from vntransfer.workflows.outcome_records import OUTCOME, as_saved_now, outcome_from_record
+from vntransfer.workflows.outcome_records import OUTCOME, outcome_from_record
 from vntransfer.workflows.prediction_intervals import Calibration, check_level
 from vntransfer.workflows.predictions import Answers, later_options, not_finite
 from vntransfer.workflows.predictions import Predictions as Predictions
@@ -247,7 +247,7 @@ class TableModel(Savable):
     def _restored(
         cls, saved: SavedModel, parts: Mapping[str, Any], given: Mapping[str, Any]
     ) -> Self:
-        record, arrays = as_saved_now(saved.record), saved.arrays
+        record, arrays = saved.record, saved.arrays
         check_record("record", record, RECORD)
         encoder, n = TableEncoder.from_json(record["schema"]), len(record["outcomes"])
         for name, part in parts.items():
@@ -276,7 +276,7 @@ class TableModel(Savable):
             },
             dict(record["provenance"]),
             tuple(Note.from_json(f"record.notes[{i}]", v) for i, v in enumerate(record["notes"])),
-            ReadOptions.from_json(record.get("reading", {})),
+            ReadOptions.from_json(record["reading"]),
         )
 
     def summary(self) -> str:
