@@ -179,4 +179,5 @@ def fit_problem(
         {"method": method, "random_state": random_state, "files": dict(problem.sha256)},
         problem.notes,
         problem.options,
+        {name: own.sketch for name, own in fitted.items()},
     )

@@ -26,6 +26,7 @@ from vntransfer.workflows.prediction_intervals import Calibration, check_level
 from vntransfer.workflows.predictions import Answers, later_options, not_finite
 from vntransfer.workflows.predictions import Predictions as Predictions
 from vntransfer.workflows.target_outcome import TargetOutcome
+from vntransfer.workflows.target_sketch import TargetSketch
 
 RECORD = {
     "names": tuple[str, str],
@@ -61,6 +62,8 @@ class TableModel(Savable):
         Notes on the columns and rows of the training table, and on how it was read.
     read_options
         How the training table was written.
+    sketches
+        Target -> rows that the page draws; absent where rows were streamed.
     """
 
     encoder: TableEncoder
@@ -71,6 +74,7 @@ class TableModel(Savable):
     provenance: Mapping[str, Any] = field(default_factory=dict)
     details: tuple[Note, ...] = ()
     read_options: ReadOptions = DEFAULTS
+    sketches: Mapping[str, TargetSketch] = field(default_factory=dict)
 
     gives: ClassVar = ("predicted", "low", "high")
     classes: ClassVar[tuple[str, ...]] = ()
@@ -232,6 +236,8 @@ class TableModel(Savable):
         for i, name in enumerate(self.targets):
             if (own := self.calibrations.get(name)) is not None:
                 arrays |= {f"errors/{i}": own.errors, f"weights/{i}": own.weights}
+            if name in self.sketches:
+                arrays |= self.sketches[name].arrays(f"sketch/{i}")
         record = {
             "names": self.names,
             "schema": self.encoder.as_json(),
@@ -264,6 +270,7 @@ class TableModel(Savable):
             if len(sizes) > 1 or min(sizes) < bool(own["evidence"]["errors"]):
                 raise DataError(f"arrays: errors/{i}, of held-out sources, are missing or unfit")
         outcomes = zip(parts, record["outcomes"], strict=True)
+        sketches = {n: TargetSketch.from_arrays(f"sketch/{i}", arrays) for i, n in enumerate(parts)}
         return cls(
             encoder,
             tuple(record["names"]),
@@ -277,6 +284,7 @@ class TableModel(Savable):
             dict(record["provenance"]),
             tuple(Note.from_json(f"record.notes[{i}]", v) for i, v in enumerate(record["notes"])),
             ReadOptions.from_json(record["reading"]),
+            {name: own for name, own in sketches.items() if own is not None},
         )
 
     def summary(self) -> str:

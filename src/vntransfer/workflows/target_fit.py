@@ -20,6 +20,7 @@ from vntransfer.workflows.measure_place import measure_place
 from vntransfer.workflows.prediction_intervals import Calibration
 from vntransfer.workflows.response_transform import Asked
 from vntransfer.workflows.target_outcome import TargetOutcome
+from vntransfer.workflows.target_sketch import TargetSketch
 
 Floats = NDArray[np.float64]
 
@@ -29,11 +30,12 @@ COMPARED = ("boosting", REFERENCE)
 
 @dataclass(frozen=True, eq=False)
 class TargetFit:
-    """A fitted estimator, what to expect of it, and its errors on held-out sources."""
+    """A fitted estimator, what to expect of it, errors on held-out sources, rows to draw."""
 
     estimator: Any
     outcome: TargetOutcome
     calibration: Calibration | None
+    sketch: TargetSketch
 
 
 def check_method(method: str) -> None:
@@ -116,7 +118,9 @@ def fit_target(
         found = measure_place(X, groups, gaps, errors[method], unusual)
         numbers = Evidence(method, errors, weights, shares, counts, found.resemblance, found.place)
     outcome = TargetOutcome(target, len(y) - len(groups.source_rows), reason, numbers, scale)
-    return TargetFit(model, outcome, calibration)
+    held_out = scale.undo(every[method]) if errors else np.full(len(y), np.nan)
+    sketch = TargetSketch.of(X, y, groups, held_out, lambda rows: scale.undo(model.predict(rows)))
+    return TargetFit(model, outcome, calibration, sketch)
 
 
 def _constant_errors(truth: Mapping[str, Floats], sources: Iterable[str]) -> dict[str, float]:
