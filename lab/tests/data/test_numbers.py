@@ -15,7 +15,7 @@ from vntransfer_lab.data import Domains, load, tabular
 from vntransfer_lab.data.families import Shift, load_families
 from vntransfer_lab.data.regression import NOISE, NoiseMixture, mixture_noise, two_d_planes
 from vntransfer_lab.data.synthetic import covariance_matrix, load_synthetic
-from vntransfer_lab.data.tabular import kmeans_domains, random_groups
+from vntransfer_lab.data.tabular import kmeans_domains, quantile_domains, random_groups
 
 GOLDEN_SYNTHETIC = "1dc2443f45e480df0588b44a5ba99051b69687afce950a549125ce71aa5d788b"
 GOLDEN_PLANES = "306794c9607e078fb484791f4b4b78673e435f49e2ff25f0e957ca3170dde6ae"
@@ -153,6 +153,15 @@ def test_random_groups_keep_subjects_whole_and_even(k: int, seed: int, n_subject
         assert owner.setdefault(subject, group) == group
     sizes = np.bincount(list(owner.values()), minlength=k)
     assert sizes.max() - sizes.min() <= 1
+
+
+def test_cuts_at_quantiles_are_ordered_and_of_equal_size() -> None:
+    X = np.random.default_rng(0).standard_normal((70, 3))
+    owner = quantile_domains(X, 7, 2)
+    assert np.bincount(owner).tolist() == [10] * 7
+    np.testing.assert_array_equal(np.sort(owner), owner[np.argsort(X[:, 2])])
+    with pytest.raises(ArgumentError, match="columns"):
+        quantile_domains(X, 7, 3)
 
 
 def test_kmeans_finds_separate_blobs_largest_first() -> None:

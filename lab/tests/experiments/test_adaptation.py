@@ -1,5 +1,6 @@
 """The experiment ``adaptation``: rows, hidden responses, comparisons, presets."""
 
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
@@ -26,7 +27,7 @@ from vntransfer_lab.runner.schema import resolve, schema
 from vntransfer_lab.runner.workers import compute
 
 SMALL = {"data": "synthetic", "rows": 40, "common.epochs": 1}
-RIVALS = ("constant", "source_only", "source_only_5", "weighted_boosting", "oracle")
+RIVALS = ("constant", "source_only", "source_only_5", "weighted_boosting", "catboost", "oracle")
 VARIED = {name for name in adaptation.VARIANTS if name not in RIVALS}
 
 
@@ -42,7 +43,7 @@ def cell(method: str, *, target: str = "s2", seed: int = 0, **settings: Any) -> 
 def test_every_method_of_the_registry_takes_part_with_its_defaults() -> None:
     kind = load_kind("adaptation")
     assert set(kind.methods) == {*METHODS, *RIVALS, *VARIED}
-    chosen = {"auto", "weighted_boosting"}  # compared where all methods choose by one rule
+    chosen = {"auto", "weighted_boosting", "catboost"}  # only where all methods choose by one rule
     archived = {*METHODS, *RIVALS} - {"closed_form"}  # which came after the archived runs
     assert set(preset().methods) == archived - chosen
     assert set(changed("protocol-adaptation").methods) == archived
@@ -51,6 +52,41 @@ def test_every_method_of_the_registry_takes_part_with_its_defaults() -> None:
         made = adaptation._make(name, whole[name], 7, None).get_params()
         assert made == METHODS[name].make(**late(name)).get_params() | {"random_state": 7}
         assert "random_state" not in kind.methods[name].options.model_fields
+
+
+def test_catboost_sees_the_sources_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Recorder:
+        options: dict[str, Any]
+        x: Any
+        y: Any
+
+        def __init__(self, **options: Any) -> None:
+            type(self).options = options
+
+        def fit(self, x: Any, y: Any) -> Self:
+            type(self).x, type(self).y = x, y
+            return self
+
+        def predict(self, x: Any) -> Any:
+            return np.asarray(x)[:, 0]
+
+    monkeypatch.setitem(sys.modules, "catboost", SimpleNamespace(CatBoostRegressor=Recorder))
+    own = cell("catboost", seed=3)
+    rows = adaptation.problem(own)
+    found = adaptation._fit(own, rows, None)
+    assert Recorder.options["random_seed"] == 3
+    np.testing.assert_array_equal(Recorder.x, np.vstack([x for x, _ in rows.sources.values()]))
+    np.testing.assert_array_equal(Recorder.y, rows.labels)
+    np.testing.assert_array_equal(found.predicted, rows.x_test[:, 0])
+
+
+def test_catboost_that_is_missing_is_an_error_with_a_way_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "catboost", None)
+    own = cell("catboost")
+    with pytest.raises(PresetError, match=r"methods\.catboost.*lab\[bench\]"):
+        adaptation._fit(own, adaptation.problem(own), None)
 
 
 def test_the_ablation_leads_from_the_paper_to_ours_and_takes_cells_from_the_big_table() -> None:

@@ -96,6 +96,19 @@ def kmeans_domains(
     return np.asarray(rank[labels], dtype=np.intp)
 
 
+def quantile_domains(X: NDArray[np.floating], k: int, column: int) -> NDArray[np.intp]:
+    """Domain (0 to k - 1) of every row: k parts of the table, cut at quantiles of one column.
+
+    Examples
+    --------
+    >>> quantile_domains(np.array([[3.0], [1.0], [4.0], [2.0]]), 2, 0)
+    array([1, 0, 1, 0])
+    """
+    (own,) = np.asarray(X[:, _columns([column], X.shape[1])], dtype=np.float64).T
+    ends = np.quantile(own, np.arange(1, k) / k)
+    return np.asarray(np.searchsorted(ends, own, side="right"), dtype=np.intp)
+
+
 def _file_domains(
     path: Path, rows: "Rows", k: int, columns: int | Sequence[int] | None, seed: int
 ) -> NDArray[np.intp]:
@@ -169,8 +182,9 @@ def load_table(
     k: int | None = None,
     seed: int = 0,
     columns: int | Sequence[int] | None = None,
+    cut: int | None = None,
 ) -> Domains:
-    """Load one table, its rows in domains by k-means.
+    """Load one table, its rows in domains by k-means or by the values of one column.
 
     Parameters
     ----------
@@ -185,6 +199,8 @@ def load_table(
     columns
         Columns to cluster on: a number means that many first ones; None: all, or the first 30
         of the songs.
+    cut
+        Column at whose quantiles the table is cut into domains; None: k-means.
 
     Returns
     -------
@@ -199,13 +215,17 @@ def load_table(
     if k == 1:
         return _domains(name, {name: (rows.X, rows.y)}, rows.built)
     columns = table.clustered if columns is None else columns
-    owner = _file_domains(path, rows, k, columns, seed)
+    if cut is None:
+        owner, how = _file_domains(path, rows, k, columns, seed), _kmeans_words(k, columns, seed)
+    else:
+        owner = quantile_domains(rows.X, k, cut)
+        how = f"{k} domains, cut at quantiles of {table.features[cut]}; dom1 has the least values"
     train, test = slice(None, rows.n_train), slice(rows.n_train, None)
     extras = {}
     if rows.n_train is not None:
         extras["test"] = _split(rows.X[test], rows.y[test], owner[test], k)
     domains = _split(rows.X[train], rows.y[train], owner[train], k)
-    return _domains(name, domains, (_kmeans_words(k, columns, seed), *rows.built), extras)
+    return _domains(name, domains, (how, *rows.built), extras)
 
 
 def load_subjects(files: Mapping[str, Path], *, name: str, k: int = 5, seed: int = 0) -> Domains:

@@ -2,9 +2,9 @@
 
 The target's responses are hidden from all methods but ``oracle``; all methods get the same rows.
 The methods are those of `vntransfer.adaptation.METHODS`, some of them with other options
-(`VARIANTS`), and two to compare with: ``constant`` (the median of the sources' responses) and
-``oracle`` (the network of ``source_only`` trained on the target's own responses, never scored on
-rows that it was trained on).
+(`VARIANTS`), and three to compare with: ``constant`` (the median of the sources' responses),
+``catboost`` (CatBoost with its defaults on the rows of all sources) and ``oracle`` (the network of
+``source_only`` trained on the target's own responses, never scored on rows that it was trained on).
 
 Recorded at the end: ``mae`` and ``rmse`` in standard deviations of the sources' responses,
 ``mae_raw`` and ``rmse_raw`` in their unit, ``weight/SOURCE``, ``learned_weights`` (1 if these are
@@ -243,6 +243,8 @@ def _split(rows: CellRows, seed: int) -> CellRows:
 def _fit(cell: Cell, rows: CellRows, checkpoint: Paced | None) -> CellFit:
     if cell.method == "constant":
         return CellFit(np.full(len(rows.y_test), np.median(rows.labels)))
+    if cell.method == "catboost":
+        return _catboost(cell, rows)
     if cell.method == "oracle":
         return _oracle(cell, rows, checkpoint)
     x, y, domain = stack(rows.sources, target=rows.x)
@@ -257,6 +259,21 @@ def _fit(cell: Cell, rows: CellRows, checkpoint: Paced | None) -> CellFit:
 
 def _registered(method: str) -> str:
     return VARIANTS[method].method if method in VARIANTS else method
+
+
+def _catboost(cell: Cell, rows: CellRows) -> CellFit:
+    """Predict the test rows by CatBoost with its defaults, in one thread."""
+    try:
+        from catboost import CatBoostRegressor
+    except ImportError as error:
+        raise PresetError(
+            f"methods.catboost: CatBoost cannot be imported ({error}); pip install './lab[bench]'"
+        ) from error
+    x, y, domain = stack(rows.sources, target=rows.x)
+    own = domain != "target"
+    options = {"thread_count": 1, "verbose": False, "allow_writing_files": False}
+    model = CatBoostRegressor(random_seed=cell.seed, **options).fit(x[own], y[own])
+    return CellFit(np.asarray(model.predict(rows.x_test)))
 
 
 def _oracle(cell: Cell, rows: CellRows, checkpoint: Paced | None) -> CellFit:
@@ -345,6 +362,7 @@ def _methods() -> dict[str, CellMethod]:
             name: CellMethod(schema(**own), versions.get(name, 1), late(_registered(name)))
             for name, own in found.items()
         },
+        "catboost": CellMethod(),
         "oracle": CellMethod(oracle, late=late(BASELINE)),
     }
 
