@@ -147,7 +147,7 @@ def test_lower_precision_keeps_fewer_bytes(precision: Any, share: int, error: fl
         (lambda: ClosedForm(classes=3, precision="quarter"), "precision: "),
         (lambda: ClosedForm(classes=3, ridge=1e-4, precision="half"), "ridge: .* at least 0.01"),
         (lambda: ClosedForm(classes=3, ridge="auto", precision="half"), "ridge: .* at least 0.01"),
-        (lambda: ClosedForm(nn.Conv2d(1, 1, 1)), "model: has no linear layer"),
+        (lambda: ClosedForm(nn.Conv2d(1, 1, 1)), "model: no linear layer"),
         (lambda: learned([]).predict(torch.zeros(1, 2)), "nothing has been learned"),
         (lambda: learned(classes(1), ridge=0.0), "singular system"),
         (lambda: learned([*classes(1), *responses(1)]), "earlier tasks had classes"),

@@ -296,7 +296,7 @@ def test_numpy_arrays_of_any_layout_are_taken(change: Any) -> None:
 def test_a_checkpoint_of_other_options_is_refused(tmp_path: Path) -> None:
     model, file = net(), tmp_path / "a.safetensors"
     save_checkpoint(file, model, METHODS["covp"](model))
-    with pytest.raises(DataError, match=r"was saved with sides='both', this .* has 'input'"):
+    with pytest.raises(DataError, match=r"sides='both'.*'input'"):
         load_checkpoint(file, model, METHODS["covp"](model, 10.0, sides="input"))
     with pytest.raises(DataError, match="was saved with layers="):
         load_checkpoint(file, model, METHODS["covp"](model, layers=["0"]))

@@ -30,8 +30,8 @@ from vntransfer.continual import (
     as_tasks,
     dense,
     load_checkpoint,
-    retained_accuracy,
     save_checkpoint,
+    summary,
 )
 from vntransfer.continual._projection import BUFFER
 from vntransfer.divergences import log_det, von_neumann
@@ -336,5 +336,5 @@ def test_on_rotated_digits_both_sides_keep_more_than_one(
     for sides in ("input", "both"):
         model = dense([784, 50, 50, 10], generator=generator())
         method = CovarianceProjection(model, sides=sides)
-        kept.append(retained_accuracy(accuracy_matrix(model, tasks, method, lr=0.02)))
+        kept.append(summary(accuracy_matrix(model, tasks, method, lr=0.02))["RA"])
     assert kept[1] > kept[0] + 0.01

@@ -91,7 +91,7 @@ def test_an_empty_batch_is_named(name: str, done: int) -> None:
     before, state = values(model), torch.get_rng_state()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     x, y = torch.zeros(0, 6), torch.zeros(0, dtype=torch.int64)
-    with pytest.raises(ArgumentError, match=r"x: the batch has no rows.*drop"):
+    with pytest.raises(ArgumentError, match=r"x: the batch has no rows.*skip"):
         method.step(x, y, default_loss, optimizer)
     with pytest.raises(ArgumentError, match=r"y: 2 responses for 3 rows"):
         method.step(torch.zeros(3, 6), torch.zeros(2), default_loss, optimizer)
@@ -118,7 +118,7 @@ def test_a_change_of_precision_is_refused(name: str, within: bool) -> None:
         method.before_task()
         make_steps(method, tasks[1], 0, 2, lr=0.05, batch_size=4)
     model.double()
-    message = r"model: '0.weight' is torch.float64 now and was torch.float32 when \w+ was made"
+    message = r"model: '0.weight' is torch.float64 but was torch.float32"
     with pytest.raises(ArgumentError, match=message):
         learn(method, tasks[1:]) if not within else make_steps(method, tasks[1], 2, None, lr=0.05)
     if within:

@@ -11,7 +11,6 @@ from helpers.tiny import classes, flat, generator, learn, net, values
 from vntransfer.continual import (
     AGEM,
     EWC,
-    GEM,
     MER,
     RSP,
     SI,
@@ -24,7 +23,6 @@ from vntransfer.continual import (
 from vntransfer.continual._fisher import Fisher
 from vntransfer.continual._memory import SampleReservoir
 from vntransfer.continual.descent import Descent
-from vntransfer.continual.gem import project
 from vntransfer.continual.l2 import chosen
 from vntransfer.errors import ArgumentError
 
@@ -196,53 +194,6 @@ def test_agem(margin: float) -> None:
         kept_y.append(task.y[-4:])
     assert turned > 3
     torch.testing.assert_close(theta(ours), theta(plain), atol=1e-12, rtol=1e-10)
-
-
-@pytest.mark.parametrize("margin", [0.0, 0.5])
-@pytest.mark.parametrize("repeated", [False, True])
-def test_gem_satisfies_its_constraints_and_is_optimal(margin: float, repeated: bool) -> None:
-    rng = generator(5)
-    for _ in range(20):
-        G = torch.randn(4, 12, generator=rng, dtype=F64)
-        if repeated:  # a singular dual
-            G[3] = G[1]
-        g = torch.randn(12, generator=rng, dtype=F64)
-        z = project(g, G, margin)
-        assert float((G @ z).min()) > -1e-9
-        v = torch.linalg.lstsq(G.mT, (z - g)[:, None], driver="gelsd").solution[:, 0]
-        torch.testing.assert_close(G.mT @ v, z - g, atol=1e-9, rtol=1e-9)
-        if margin == 0 or not repeated:  # Karush-Kuhn-Tucker: v >= margin, (v - margin) (G z) = 0
-            assert float(v.min()) > margin - 1e-9
-            assert float(((v - margin) * (G @ z)).abs().max()) < 1e-9
-
-
-def test_gem_uses_its_margin() -> None:
-    tasks = classes(3, dtype=F64)
-    ours, plain = net(dtype=F64), net(dtype=F64)
-    learn(GEM(ours, margin=0.5, memory=4), tasks, lr=RATE)
-    kept: list[tuple[Tensor, Tensor]] = []
-    for task in tasks:
-        for x, y in task.batches(2):
-            g = slope(plain, x, y)
-            if kept:
-                G = torch.stack([slope(plain, *own) for own in kept])
-                g = project(g, G, 0.5) if bool((G @ g < 0).any()) else g
-            move(plain, theta(plain) - RATE * g)
-        kept.append((task.x[-4:], task.y[-4:]))
-    torch.testing.assert_close(theta(ours), theta(plain), atol=1e-12, rtol=1e-10)
-
-
-def test_gem_with_one_task_is_agem() -> None:
-    tasks = classes(2, dtype=F64)
-    one, two = net(dtype=F64), net(dtype=F64)
-    learn(GEM(one, margin=0.0, memory=4), tasks)
-    learn(AGEM(two, margin=0.0, memory=4), tasks)
-    torch.testing.assert_close(flat(one), flat(two), atol=1e-12, rtol=1e-10)
-
-
-def test_gem_without_any_slope_keeps_the_gradient() -> None:
-    g = torch.ones(3)
-    assert torch.equal(project(g, torch.zeros(2, 3)), g)
 
 
 def test_mer() -> None:

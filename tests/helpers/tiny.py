@@ -24,7 +24,6 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "er": {"memory": 6, "replay": 3},
     "derpp": {"memory": 6, "replay": 3},
     "agem": {"memory": 4, "margin": 0.1},
-    "gem": {"memory": 4},
     "rsp": {"groups": 3},
 }
 """Options under which a method has something to do on so little data."""

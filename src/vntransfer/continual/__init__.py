@@ -14,17 +14,12 @@ from vntransfer.continual.derpp import DarkReplay as DarkReplay
 from vntransfer.continual.er import Replay as Replay
 from vntransfer.continual.ewc import EWC as EWC
 from vntransfer.continual.freeze import Freeze as Freeze
-from vntransfer.continual.gem import GEM as GEM
 from vntransfer.continual.gpm import GPM as GPM
 from vntransfer.continual.kfac import KFAC as KFAC
 from vntransfer.continual.l2 import L2Anchor as L2Anchor
 from vntransfer.continual.mer import MER as MER
 from vntransfer.continual.metrics import accuracy_matrix as accuracy_matrix
-from vntransfer.continual.metrics import backward_transfer as backward_transfer
 from vntransfer.continual.metrics import forgetting_curve as forgetting_curve
-from vntransfer.continual.metrics import forward_transfer as forward_transfer
-from vntransfer.continual.metrics import learning_accuracy as learning_accuracy
-from vntransfer.continual.metrics import retained_accuracy as retained_accuracy
 from vntransfer.continual.metrics import score as score
 from vntransfer.continual.metrics import summary as summary
 from vntransfer.continual.networks import MultiHead as MultiHead
@@ -51,7 +46,6 @@ METHODS: dict[str, type[ContinualMethod]] = {
         Freeze,
         SI,
         AGEM,
-        GEM,
         MER,
         Replay,
         DarkReplay,

@@ -1,4 +1,4 @@
-"""What all methods of continual learning share: the hooks of a training loop."""
+"""Base class of all methods of continual learning: the hooks of a training loop."""
 
 import inspect
 from collections.abc import Callable, Sequence
@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from vntransfer.checks import whole
-from vntransfer.continual._state import Stateful
+from vntransfer.continual.method_state import Stateful
 from vntransfer.display import short
 from vntransfer.errors import ArgumentError, DivergedError
 
@@ -20,16 +20,16 @@ Criterion = Callable[[Tensor, Tensor], Tensor]
 
 
 def default_loss(output: Tensor, y: Tensor) -> Tensor:
-    """Mean negative log-likelihood: cross-entropy for whole numbers, half squares for others.
+    """Mean negative log-likelihood: cross-entropy for classes, half squared error for floats.
 
-    The square is that of a Gaussian response with unit variance, summed over its components.
+    The squared error is that of a Gaussian response with unit variance, summed over components.
 
     Parameters
     ----------
     output
         Logits (N, classes), or predictions (N,) or (N, m).
     y
-        Class indices (N,), or responses of as many numbers as there are predictions.
+        Class indices (N,), or responses, as many as there are predictions.
 
     Examples
     --------
@@ -49,19 +49,18 @@ def default_loss(output: Tensor, y: Tensor) -> Tensor:
 
 
 def predictions(output: Tensor, y: Tensor) -> Tensor:
-    """Give the outputs of a network in the shape of the responses y (N, ...) that they predict."""
+    """Reshape the outputs of a network to the shape of the responses y (N, ...)."""
     # a single row may have lost its dimension, as .squeeze() does
     if output.numel() != y.numel() or (len(y) > 1 and len(output) != len(y)):
         raise ArgumentError(
             f"y: {y.numel()} responses, shape {tuple(y.shape)}, do not fit predictions of shape "
-            f"{tuple(output.shape)}; give the network a row of outputs for each row, as many as "
-            f"there are responses"
+            f"{tuple(output.shape)}; the network needs one output per response"
         )
     return output.reshape(y.shape)
 
 
 def _remembering(init: Callable[Given, None]) -> Callable[Given, None]:
-    """Make a constructor remember the options that are not the default, for ``repr``."""
+    """Make a constructor record the options that are not the default, for ``repr``."""
     signature = inspect.signature(init)
     defaults = {name: own.default for name, own in signature.parameters.items()}
 
@@ -79,13 +78,13 @@ def _remembering(init: Callable[Given, None]) -> Callable[Given, None]:
 
 
 def _shown(value: object) -> str:
-    """Write an option; a function by its name, anything long cut."""
+    """Short text of an option; a function is shown by its name."""
     name = getattr(value, "__qualname__", None)
     return short(repr(value) if name is None else name, 40)
 
 
 def _checking(observe: Callable[..., tuple[Tensor, Tensor]]) -> Callable[..., Any]:
-    """Make `observe` refuse a batch or a network that no method can go on with."""
+    """Make `observe` reject a batch or a network that no method can use."""
 
     @wraps(observe)
     def checking(method: "ContinualMethod", x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
@@ -96,7 +95,7 @@ def _checking(observe: Callable[..., tuple[Tensor, Tensor]]) -> Callable[..., An
 
 
 def _in_full_precision(hook: Callable[..., None]) -> Callable[..., None]:
-    """Make a hook compute in the precision of the parameters inside of an autocast block."""
+    """Make a hook compute in the precision of the parameters inside an autocast block."""
 
     @wraps(hook)
     def precise(method: "ContinualMethod") -> None:
@@ -115,11 +114,11 @@ WRAPPED: dict[str, Callable[..., Any]] = {
     "adjust_gradients": _in_full_precision,
     "after_task": _in_full_precision,
 }
-"""What is put around the methods that a subclass defines."""
+"""Decorators of the methods that a subclass defines."""
 
 
 class ContinualMethod(Stateful):
-    """A method of continual learning, to be called by anybody's training loop.
+    """A method of continual learning that any training loop can call.
 
     The hooks, in the order of a loop::
 
@@ -132,20 +131,20 @@ class ContinualMethod(Stateful):
             method.after_step()                # proximal pull, path integrals
         method.after_task()
 
-    A method sees data through `observe` alone, once; what it keeps of a finished task beyond sums
-    is at most ``stored_samples`` samples.
+    A method sees data only through `observe`, once. Of finished tasks it keeps sums and at most
+    ``stored_samples`` samples.
 
     A new method overrides the hooks that it needs, names the attributes that make up its state in
-    ``saved`` (tensors, numbers, strings, None, lists or dicts of these, generators, and objects
-    with ``state`` and ``load_state``) and says in ``off`` which options make it plain training.
+    ``saved`` (see `vntransfer.continual.method_state.Stateful`) and lists in ``off`` the options
+    that turn it into plain training.
 
     Parameters
     ----------
     model
-        Any network. Its parameter objects and their precision must stay the same while the method
+        Any network. Its parameter objects and their precision must not change while the method
         is in use; layers can be frozen at any time.
     criterion
-        Loss that a method takes gradients of by itself (Fisher information, memories);
+        Loss whose gradients the method computes itself (Fisher information, memories);
         `default_loss` if None.
 
     Attributes
@@ -156,9 +155,9 @@ class ContinualMethod(Stateful):
 
     id: ClassVar[str]
     off: ClassVar[dict[str, Any]] = {"strength": 0.0}
-    whole_step: ClassVar[bool] = False  # True: only `step` is enough, the hooks are not
+    whole_step: ClassVar[bool] = False  # True: loops must call `step`, not the hooks
     by_gradients: ClassVar[bool] = True  # False: learning rate, epochs and loss do not matter
-    own_network: ClassVar[bool] = False  # True: makes one by itself, from ``classes``
+    own_network: ClassVar[bool] = False  # True: creates a network itself, from ``classes``
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -194,39 +193,39 @@ class ContinualMethod(Stateful):
     def use(
         self, optimizer: torch.optim.Optimizer, scaler: torch.amp.GradScaler | None = None
     ) -> None:
-        """Tell the optimizer whose learning rate a proximal step has to follow.
+        """Set the optimizer whose learning rate proximal steps follow.
 
-        `step` and `vntransfer.continual.train` do so; in a loop of your own say it once. With
-        mixed precision give the scaler of the loss as well, and call ``scaler.unscale_(optimizer)``
-        before `adjust_gradients`.
+        `step` and `vntransfer.continual.train` do this; in your own loop call it once. With mixed
+        precision pass the scaler of the loss, too, and call ``scaler.unscale_(optimizer)`` before
+        `adjust_gradients`.
         """
         self.optimizer, self.scaler = optimizer, scaler
-        self._look()
+        self._compare_optimizer()
 
-    def _look(self) -> None:
-        """See whether the optimizer has all parameters."""
+    def _compare_optimizer(self) -> None:
+        """Check whether the optimizer has all parameters."""
         if self.optimizer is not None:
             known = {id(p) for group in self.optimizer.param_groups for p in group["params"]}
             self._all_trained = all(id(p) in known for p in self.parameters)
 
     def check_batch(self, x: Tensor, y: Tensor) -> None:
-        """Raise if a batch is empty or has no response per row, or the network was converted."""
+        """Raise if a batch is empty or lacks responses, or if the network was converted."""
         if not len(x):
             raise ArgumentError(
-                f"x: the batch has no rows, shape {tuple(x.shape)}; drop empty batches in the loop"
+                f"x: the batch has no rows, shape {tuple(x.shape)}; skip empty batches"
             )
         if len(x) != len(y):
-            raise ArgumentError(f"y: {len(y)} responses for {len(x)} rows of x; give one for each")
+            raise ArgumentError(f"y: {len(y)} responses for {len(x)} rows of x; give one per row")
         self._check_precision()
 
     def _check_precision(self) -> None:
-        """Raise if the network was converted: what is kept of earlier tasks was not."""
+        """Raise if the network was converted: the method's state was not."""
         for name, p, old in zip(self.names, self.parameters, self._dtypes, strict=True):
             if p.dtype is not old:
                 raise ArgumentError(
-                    f"model: {name!r} is {p.dtype} now and was {old} when {type(self).__name__} "
-                    f"was made; convert the network back (model.to({old})), or convert it first "
-                    f"and then make the method"
+                    f"model: {name!r} is {p.dtype} but was {old} when {type(self).__name__} was "
+                    f"created; convert the network back (model.to({old})), or create the method "
+                    f"after converting it"
                 )
 
     def before_task(self) -> None:
@@ -237,11 +236,11 @@ class ContinualMethod(Stateful):
             )
         self._check_precision()
         self.in_task = True
-        self._look()
+        self._compare_optimizer()
 
     @_checking
     def observe(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-        """See a batch, before the forward pass; returns the batch to train on."""
+        """Take a batch before the forward pass; return the batch to train on."""
         return x, y
 
     def adjust_gradients(self) -> None:
@@ -251,7 +250,7 @@ class ContinualMethod(Stateful):
         """Change the parameters, after the optimizer's step."""
 
     def after_task(self) -> None:
-        """End a task: keep what protects it, drop its samples."""
+        """End a task: store what protects it and drop its samples."""
         if not self.in_task:
             raise ArgumentError("after_task: no task has begun; call before_task() first")
         self._check_precision()
@@ -262,7 +261,7 @@ class ContinualMethod(Stateful):
     def step(
         self, x: Tensor, y: Tensor, criterion: Criterion, optimizer: torch.optim.Optimizer
     ) -> Tensor:
-        """Learn from one batch: the lines of a loop; gives the loss before the step."""
+        """Learn from one batch, as in the loop above; return the loss before the step."""
         if self.optimizer is not optimizer:
             self.use(optimizer)
         x, y = self.observe(x, y)
@@ -281,16 +280,16 @@ class ContinualMethod(Stateful):
 
     @property
     def bytes_kept(self) -> int:
-        """Bytes of the network and of what the method keeps: what a checkpoint holds of them."""
+        """Bytes of the network and of the method's state, as in a checkpoint."""
         held = [*self.model.state_dict().values(), *tensors_of(self.state())]
         return sum({t.data_ptr(): t.nbytes for t in held}.values())
 
     def names_of_state(self) -> tuple[str, ...]:
-        """Give the attributes that make up the state."""
+        """Names of the attributes that make up the state."""
         return ("tasks_done", "in_task", *self.saved)
 
     def options(self) -> dict[str, Any]:
-        """Give the options that a checkpoint must agree with."""
+        """Options that a checkpoint must agree with."""
         parts = {
             f"{part}.{name}": value
             for part, own in vars(self).items()
@@ -307,15 +306,15 @@ class ContinualMethod(Stateful):
         return found | ({"layers": layers} if layers else {})
 
     def places(self) -> dict[int, int]:
-        """Place of each parameter in ``parameters`` by its id, which a copy has others of."""
+        """Index of each parameter in ``parameters`` by its id; a copy of the method has others."""
         return {id(p): k for k, p in enumerate(self.parameters)}
 
     def keep_hooks(self, handles: list[torch.utils.hooks.RemovableHandle]) -> None:
-        """Remember hooks on the network, which `close` takes off."""
+        """Register hooks on the network that `close` removes."""
         self._handles += handles
 
     def close(self) -> None:
-        """Take the hooks of this method off the network."""
+        """Remove the hooks of this method from the network."""
         for handle in self._handles:
             handle.remove()
         self._handles.clear()
@@ -323,13 +322,13 @@ class ContinualMethod(Stateful):
     def rate(self) -> float | list[float]:
         """Learning rate of the optimizer: one number, or one per parameter where they differ.
 
-        With momentum m, what a gradient moves in the end: lr (1 - dampening) / (1 - m). Nothing for
-        parameters that are frozen or that the optimizer does not have.
+        With momentum m, the total effect of a gradient: lr (1 - dampening) / (1 - m). Zero for
+        parameters that are frozen or unknown to the optimizer.
         """
         if self.optimizer is None:
             raise ArgumentError(
-                f"after_step: {type(self).__name__} goes by the learning "
-                f"rate; call method.use(optimizer) once before the loop"
+                f"after_step: {type(self).__name__} needs the learning rate; call "
+                f"method.use(optimizer) once before the loop"
             )
         groups = self.optimizer.param_groups
         rates = [_effective(group) for group in groups]
@@ -346,7 +345,7 @@ class ContinualMethod(Stateful):
 
 
 def _effective(group: dict[str, Any]) -> float:
-    """Learning rate of a group of parameters, with its momentum."""
+    """Learning rate of a group of parameters, momentum included."""
     rate, momentum = float(group["lr"]), group.get("momentum", 0.0)
     if not momentum or momentum >= 1:
         return rate
@@ -354,20 +353,20 @@ def _effective(group: dict[str, Any]) -> float:
 
 
 def seeded(random_state: Any) -> torch.Generator:
-    """Check the option ``random_state`` and give a generator that starts from it."""
+    """Check the option ``random_state`` and return a generator with that seed."""
     return torch.Generator().manual_seed(whole("random_state", random_state))
 
 
 def refuse_infinite(what: str, *tensors: Tensor) -> None:
-    """Raise if training has diverged: what a method keeps of a task must be finite."""
+    """Raise if training has diverged: the state of a method must be finite."""
     if not all(bool(tensor.isfinite().all()) for tensor in tensors):
         raise DivergedError(
-            f"{what} are not finite: training has diverged; begin again with a lower learning rate"
+            f"{what} are not finite: training has diverged; start again with a lower learning rate"
         )
 
 
 def tensors_of(tree: Any) -> list[Tensor]:
-    """Give all tensors of a state."""
+    """All tensors of a state."""
     if isinstance(tree, Tensor):
         return [tree]
     if isinstance(tree, dict):
@@ -378,9 +377,9 @@ def tensors_of(tree: Any) -> list[Tensor]:
 
 
 def gradients(parameters: Sequence[Tensor]) -> list[Tensor]:
-    """Gradients of parameters, in place; those without one get zeros first.
+    """Gradients of parameters, in place; missing ones are set to zeros first.
 
-    A frozen one is not given any: what is written into its zeros is lost.
+    A frozen parameter gets no gradient: changes to its zeros are lost.
     """
     found = []
     for p in parameters:

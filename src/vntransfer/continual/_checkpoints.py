@@ -1,7 +1,6 @@
-"""Checkpoints: network, method and optimizer in one file, written whole or not at all.
+"""Checkpoints: network, method and optimizer in one safetensors file, written atomically.
 
-The file is a safetensors file; what is not a tensor (numbers, names, the structure) is json in its
-header. Nothing is ever unpickled.
+What is not a tensor (numbers, names, the structure) is JSON in its header; nothing is unpickled.
 """
 
 import json
@@ -14,41 +13,12 @@ from safetensors.torch import save
 from torch import Tensor, nn
 
 from vntransfer.continual._base import ContinualMethod
-from vntransfer.errors import ArgumentError, DataError
+from vntransfer.continual.method_state import flatten, unflatten
+from vntransfer.errors import DataError
 from vntransfer.storage.files import atomic_write
 
 FORMAT = "vntransfer-continual-1"
 PARTS = {"model", "method", "optimizer", "position"}
-
-
-def flatten(tree: Any, tensors: dict[str, Tensor], path: str = "") -> Any:
-    """Move the tensors of a tree into a dict and give its json skeleton."""
-    if isinstance(tree, Tensor):
-        tensors[path] = tree.detach().contiguous().clone()
-        return {"tensor": path}
-    if isinstance(tree, dict):
-        items = [[key, flatten(value, tensors, f"{path}/{key}")] for key, value in tree.items()]
-        return {"dict": items}
-    if isinstance(tree, list | tuple):
-        return {"list": [flatten(v, tensors, f"{path}/{i}") for i, v in enumerate(tree)]}
-    if tree is None or isinstance(tree, bool | int | float | str):
-        return {"plain": tree}
-    raise ArgumentError(
-        f"state: cannot store {path.lstrip('/')!r}, a {type(tree).__name__}; a state holds "
-        f"tensors, numbers, strings, None, and lists or dicts of these"
-    )
-
-
-def unflatten(skeleton: Any, tensors: dict[str, Tensor]) -> Any:
-    """Undo `flatten`."""
-    ((kind, value),) = skeleton.items()
-    if kind == "tensor":
-        return tensors[value]
-    if kind == "dict":
-        return {key: unflatten(part, tensors) for key, part in value}
-    if kind == "list":
-        return [unflatten(part, tensors) for part in value]
-    return value
 
 
 def save_checkpoint(
@@ -59,18 +29,18 @@ def save_checkpoint(
     optimizer: torch.optim.Optimizer | None = None,
     position: dict[str, Any] | None = None,
 ) -> None:
-    """Write everything that is needed to go on exactly where training is now.
+    """Write everything that is needed to resume training exactly where it is now.
 
     Parameters
     ----------
     path
-        File, best named ``.safetensors``; an older one is replaced in one go.
+        File, usually named ``.safetensors``; an existing one is replaced atomically.
     model, method
-        The network and its method.
+        Network and method.
     optimizer
-        Needed only if it has a state of its own (momentum, Adam).
+        Needed only if it has its own state (momentum, Adam).
     position
-        Anything that json can hold: where the stream is, seeds.
+        Anything that JSON can hold: place in the stream, seeds.
 
     Examples
     --------
@@ -107,34 +77,34 @@ def load_checkpoint(
     *,
     optimizer: torch.optim.Optimizer | None = None,
 ) -> dict[str, Any]:
-    """Bring a network, its method (made with the same options) and optimizer to a saved state.
+    """Restore a network, its method (made with the same options) and optimizer.
 
     Parameters
     ----------
     path
         File that `save_checkpoint` wrote.
     model, method, optimizer
-        Changed in place.
+        Objects to restore, in place.
 
     Returns
     -------
     dict
-        The position that was saved. Continue a task that was under way with
-        ``train(..., start=...)`` and without another ``before_task``.
+        The saved position. Continue an unfinished task with ``steps(..., start=...)``, without
+        calling ``before_task`` again.
     """
     header, tree = _read(path)
     if header["format"] != FORMAT:
         raise DataError(f"{path}: format {header['format']}; this version reads {FORMAT}")
     if header["id"] != method.id:
         raise DataError(
-            f"{path}: holds a method {header['id']!r}, not {method.id!r}; make that one"
+            f"{path}: holds a method {header['id']!r}, not {method.id!r}; create that one"
         )
     there, here = header.get("options", {}), method.options()
     for name in there.keys() & here.keys():
         if there[name] != here[name]:
             raise DataError(
-                f"{path}: was saved with {name}={there[name]!r}, this {type(method).__name__} has "
-                f"{here[name]!r}; make it with the same options"
+                f"{path}: was saved with {name}={there[name]!r}, but this {type(method).__name__} "
+                f"has {here[name]!r}; create it with the same options"
             )
     saved = {name: tuple(value.shape) for name, value in tree["model"].items()}
     own = {name: tuple(value.shape) for name, value in model.state_dict().items()}
@@ -146,7 +116,7 @@ def load_checkpoint(
         )
     if optimizer is not None:
         if tree["optimizer"] is None:
-            raise DataError(f"{path}: holds no optimizer; it was saved without one")
+            raise DataError(f"{path}: was saved without an optimizer; load it without one")
         optimizer.load_state_dict(tree["optimizer"])
     model.load_state_dict(tree["model"])
     method.load_state(tree["method"])  # second: it may depend on the parameters
@@ -166,5 +136,5 @@ def _read(path: str | Path) -> tuple[dict[str, Any], dict[str, Any]]:
         if not {"format", "id"} <= set(header) or set(tree) != PARTS:
             raise KeyError("parts are missing")
     except (SafetensorError, OSError, KeyError, ValueError, TypeError, AttributeError) as error:
-        raise DataError(f"{path}: no checkpoint of continual learning ({error})") from error
+        raise DataError(f"{path}: not a checkpoint of continual learning ({error})") from error
     return header, tree

@@ -16,15 +16,15 @@ from vntransfer.errors import ArgumentError
 Fisher = Literal["observed", "sampled", "squared_mean"]
 
 CHUNK = 64
-"""Most samples whose gradients are held at once: as many copies of the network's parameters."""
+"""Largest number of samples whose gradients are held at once, each as large as the network."""
 
 NUMBERS = 2**23
-"""Most numbers that these copies hold together (32 MB in single precision)."""
+"""Largest number of entries of these gradients (32 MB in single precision)."""
 
 
 @contextmanager
 def evaluation(model: nn.Module) -> Iterator[None]:
-    """Switch dropout and batch statistics off inside the block."""
+    """Switch off dropout and batch statistics inside the block."""
     modes = [(module, module.training) for module in model.modules()]
     model.eval()
     try:
@@ -51,24 +51,24 @@ def diagonal_fisher(
     - "observed": the given label (the empirical Fisher information);
     - "sampled": drawn from the network's own prediction, one draw per sample;
 
-    or, "squared_mean", the square of the mean gradient with the given labels: what public code of
-    EWC in the comparisons computes, no estimate of the Fisher information.
+    or, "squared_mean", the square of the mean gradient with the given labels: the rule of public
+    EWC code, which does not estimate the Fisher information.
 
     Parameters
     ----------
     model
-        Network; it is evaluated without dropout. One that `torch.func.vmap` cannot run (recurrent
-        ones, branches on values) has its samples one by one.
+        Network; it is evaluated without dropout. If `torch.func.vmap` cannot run it (recurrent
+        layers, branches on values), samples are processed one by one.
     x, y
         Samples.
     kind
-        As above.
+        Rule, see above.
     criterion
         Mean negative log-likelihood; `default_loss` if None.
     generator
-        Draws the labels of "sampled".
+        Random numbers for "sampled".
     names
-        Of these parameters instead, frozen ones among them.
+        Names of the parameters, frozen or not; None: all that require a gradient.
 
     Examples
     --------
@@ -80,7 +80,7 @@ def diagonal_fisher(
     """
     one_of("kind", kind, Fisher)
     if len(x) == 0:
-        raise ArgumentError("x: no samples; the Fisher information is a mean over some")
+        raise ArgumentError("x: no samples; the Fisher information is a mean over samples")
     nll = default_loss if criterion is None else criterion
     every = dict(model.named_parameters())
     if unknown := [name for name in names or () if name not in every]:
@@ -120,7 +120,7 @@ def diagonal_fisher(
 
 
 class _PerSample:
-    """Gradients of every sample's own loss: all at once, or one by one if that cannot be done."""
+    """Gradients of the loss of each sample: all at once or, if that fails, one by one."""
 
     def __init__(self, gradient: Callable[..., dict[str, Tensor]]) -> None:
         self.gradient = gradient
@@ -152,8 +152,8 @@ def sample_labels(
 ) -> Tensor:
     """Labels (N,), of the kind of y, drawn from the network's own predictions.
 
-    Real responses are taken for Gaussian with unit variance, or binary if the criterion is torch's
-    binary cross-entropy of logits; for other losses only observed labels make sense.
+    Real responses are Gaussian with unit variance, or binary if the criterion is torch's binary
+    cross-entropy of logits; for other losses use observed labels.
     """
     output = model(x)
     refuse_infinite("the outputs of the network", output)
@@ -165,7 +165,7 @@ def sample_labels(
     if output.ndim != 2:
         raise ArgumentError(
             f"fisher: labels are drawn from outputs (N, classes), got shape {tuple(output.shape)}; "
-            f"use fisher='observed' (EWC), which takes the labels as they are"
+            f"use fisher='observed' (EWC), which takes the given labels"
         )
     logits = criterion.restrict(output, y) if hasattr(criterion, "restrict") else output
     draws = torch.multinomial(logits.softmax(-1).cpu(), 1, generator=generator)

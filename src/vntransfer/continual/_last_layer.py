@@ -10,7 +10,7 @@ from vntransfer.checks import number, one_of
 from vntransfer.closed_form import choose_ridge, fit_ridge
 from vntransfer.continual._base import predictions
 from vntransfer.continual._fisher import evaluation
-from vntransfer.continual._state import Stateful
+from vntransfer.continual.method_state import Stateful
 from vntransfer.continual.networks import MultiHead
 from vntransfer.errors import ArgumentError
 from vntransfer.moments import Moments
@@ -18,20 +18,20 @@ from vntransfer.moments import Moments
 Precision = Literal["double", "single", "half"]
 
 STORED = {"double": torch.float64, "single": torch.float32, "half": torch.float16}
-"""Type of the numbers that are kept between tasks."""
+"""Type of the moments that are kept between tasks."""
 
 RIDGE = 0.03
 """λ by default."""
 
 LEAST_HALF = 0.01
-"""Smallest λ for moments in half precision, whose rounding a smaller one would amplify."""
+"""Smallest λ for moments in half precision; a smaller one would amplify their rounding."""
 
 
 class LastLayer(Stateful):
-    """Moments of [z, Y], z the inputs of the last layer, and the solution that follows from them.
+    """Moments of [z, Y], z the inputs of the last layer, and the solution computed from them.
 
-    Between tasks the upper triangle of the scatter is kept: in "single" precision as it is, in
-    "half" precision as correlations beside the scales.
+    Between tasks the upper triangle of the scatter is kept: in "half" precision as correlations
+    and scales, otherwise directly.
     """
 
     saved: ClassVar[tuple[str, ...]] = ("count", "mean", "scatter", "scales", "numbers")
@@ -46,8 +46,8 @@ class LastLayer(Stateful):
         self.ridge = ridge if ridge == "auto" else number("ridge", ridge)
         if precision == "half" and (self.ridge == "auto" or float(self.ridge) < LEAST_HALF):
             raise ArgumentError(
-                f"ridge: {ridge!r} with precision='half'; take one of at least {LEAST_HALF:g}, "
-                f"since a smaller one would amplify the rounding"
+                f"ridge: {ridge!r} is too small for precision='half'; use at least "
+                f"{LEAST_HALF:g}, since less would amplify the rounding"
             )
         self.count: Tensor | None = None
         self.mean: Tensor | None = None
@@ -57,15 +57,15 @@ class LastLayer(Stateful):
 
     @property
     def outputs(self) -> int:
-        """Number of responses m: those of all heads."""
+        """Number of responses m, of all heads together."""
         return sum(head.out_features for head in self.heads)
 
     def check(self, y: Tensor) -> None:
-        """Raise if responses do not fit the outputs, or those of earlier tasks."""
+        """Raise if responses do not fit the outputs or the responses of earlier tasks."""
         if self.numbers not in (None, y.is_floating_point()):
             raise ArgumentError(
                 f"y: {y.dtype}, but earlier tasks had {'numbers' if self.numbers else 'classes'}; "
-                f"make one method for each"
+                f"use a separate method for each"
             )
         self._responses(y)
         self.numbers = y.is_floating_point()
@@ -84,7 +84,7 @@ class LastLayer(Stateful):
 
     @torch.no_grad()
     def inputs(self, x: Tensor) -> Tensor:
-        """Give the inputs (N, q) of the last layer for inputs x of the network."""
+        """Inputs (N, q) of the last layer for inputs x of the network."""
         seen: list[Tensor] = []
         handle = self.heads[0].register_forward_pre_hook(lambda _, args: seen.append(args[0]))
         try:
@@ -94,8 +94,8 @@ class LastLayer(Stateful):
             handle.remove()
         if not seen or output.shape[1:] != (self.outputs,):
             raise ArgumentError(
-                f"model: its last linear layer has {self.outputs} outputs, those of the network "
-                f"have shape {tuple(output.shape)}; end the network with that layer"
+                f"model: its last linear layer has {self.outputs} outputs, but the outputs of the "
+                f"network have shape {tuple(output.shape)}; end the network with that layer"
             )
         return seen[0]
 
@@ -108,7 +108,7 @@ class LastLayer(Stateful):
         self.count, self.mean, self.scatter = kept.count, kept.mean, kept.scatter
 
     def moments(self) -> Moments | None:
-        """Give the moments of all rows so far."""
+        """Moments of all rows so far."""
         if self.count is None or self.mean is None or self.scatter is None:
             return None
         scatter, size = self.scatter, len(self.mean)
@@ -121,7 +121,7 @@ class LastLayer(Stateful):
         return Moments(self.count, self.count, self.mean, scatter)
 
     def pack(self) -> None:
-        """Keep the upper triangle alone, in the precision that was asked for."""
+        """Keep only the upper triangle, in the requested precision."""
         if self.mean is None or self.scatter is None or self.scatter.dim() == 1:
             return
         scatter = self.scatter
@@ -148,7 +148,7 @@ class LastLayer(Stateful):
         for head in self.heads:
             own = slice(start, start + head.out_features)
             start = own.stop
-            # a head none of whose classes has occurred stays as it is, and so does a frozen one
+            # frozen heads, and heads none of whose classes has occurred, are not changed
             if not (self.numbers or bool((moments.mean[-m:][own] > 0).any())):
                 continue
             if head.weight.requires_grad:
@@ -165,5 +165,5 @@ def last_layers(model: nn.Module) -> list[nn.Linear]:
         return [head for head in model.heads if isinstance(head, nn.Linear)]
     linear = [module for module in model.modules() if isinstance(module, nn.Linear)]
     if not linear:
-        raise ArgumentError("model: has no linear layer to solve; end it with torch.nn.Linear")
+        raise ArgumentError("model: no linear layer to solve; end the network with torch.nn.Linear")
     return linear[-1:]

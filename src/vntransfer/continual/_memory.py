@@ -1,16 +1,13 @@
-"""Memories of samples: until a task ends, of every task, or uniform over the whole stream.
+"""Memories of samples: until a task ends, or uniform over the whole stream."""
 
-And what methods with a memory share.
-"""
-
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from vntransfer.checks import number, whole
+from vntransfer.checks import whole
 from vntransfer.continual._base import ContinualMethod, Criterion, seeded
-from vntransfer.continual._state import Stateful
+from vntransfer.continual.method_state import Stateful
 from vntransfer.errors import ArgumentError
 
 
@@ -24,7 +21,7 @@ class Samples(NamedTuple):
 class Pending(Stateful):
     """The first samples of the current task, kept until it ends.
 
-    None for a limit keeps all that are observed; ``name`` is what a method calls this option.
+    Without a limit all observed samples are kept; ``name`` is the method's name for this option.
     """
 
     saved: ClassVar[tuple[str, ...]] = ("x", "y")
@@ -41,7 +38,7 @@ class Pending(Stateful):
         self.count = 0
 
     def add(self, x: Tensor, y: Tensor) -> None:
-        """Copy samples as long as there is room."""
+        """Copy samples up to the limit."""
         room = len(x) if self.limit is None else self.limit - self.count
         if room > 0:
             self.x.append(x[:room].detach().clone())
@@ -49,7 +46,7 @@ class Pending(Stateful):
             self.count += len(self.x[-1])
 
     def take(self) -> Samples:
-        """Give all samples and drop them."""
+        """Return all samples and drop them."""
         if not self.count:
             raise ArgumentError(
                 "after_task: no sample was observed in this task; call observe(x, y) in the loop"
@@ -63,45 +60,8 @@ class Pending(Stateful):
         self.count = sum(map(len, self.x))
 
 
-class TaskMemory(Stateful):
-    """The last samples of every task."""
-
-    saved: ClassVar[tuple[str, ...]] = ("tasks", "x", "y")
-    fixed: ClassVar[tuple[str, ...]] = ("size",)
-
-    def __init__(self, size: int) -> None:
-        self.size = whole("memory", size)
-        self.tasks: list[Samples] = []
-        self.x: list[Tensor] = []
-        self.y: list[Tensor] = []
-
-    def add(self, x: Tensor, y: Tensor) -> None:
-        """Copy samples of the current task, the oldest making room."""
-        if self.size:
-            self.x += x[-self.size :].detach().clone().split(1)
-            self.y += y[-self.size :].detach().clone().split(1)
-            del self.x[: -self.size], self.y[: -self.size]
-
-    def end_task(self) -> None:
-        """Close the current task's memory."""
-        if self.x:
-            self.tasks.append(Samples(torch.cat(self.x), torch.cat(self.y)))
-        self.x, self.y = [], []
-
-    def union(self) -> Samples:
-        """Give the samples of all finished tasks."""
-        return Samples(*(torch.cat(parts) for parts in zip(*self.tasks, strict=True)))
-
-    def __len__(self) -> int:
-        return sum(len(x) for x, _ in self.tasks)
-
-    def restored(self) -> None:
-        """Give the samples their names."""
-        self.tasks = [Samples(*task) for task in self.tasks]
-
-
 class SampleReservoir(Stateful):
-    """Uniform sample of all that was seen: each of n samples is in it with chance size / n."""
+    """Uniform sample of the stream: each of n samples is in it with probability size / n."""
 
     saved: ClassVar[tuple[str, ...]] = ("seen", "fields", "generator")
     fixed: ClassVar[tuple[str, ...]] = ("size",)
@@ -116,7 +76,7 @@ class SampleReservoir(Stateful):
         return min(self.seen, self.size)
 
     def places(self, count: int) -> list[int]:
-        """Slots of the next samples, -1 for those that are passed over; they count as seen."""
+        """Slots of the next samples, -1 for those that are skipped; all count as seen."""
         slots = []
         for _ in range(count):
             slot = self.seen
@@ -136,27 +96,24 @@ class SampleReservoir(Stateful):
                     field[slot] = row[i].detach()
 
     def add(self, *rows: Tensor) -> None:
-        """Show samples: x, y and further fields, (N, ...) each."""
+        """Offer samples: x, y and further fields, (N, ...) each."""
         if self.size:
             self.put(self.places(len(rows[0])), *rows)
 
     def draw(self, count: int) -> list[Tensor]:
-        """Draw samples with replacement: all fields of them."""
+        """Draw samples with replacement; return all their fields."""
         rows = torch.randint(len(self), (count,), generator=self.generator)
         return [field[rows] for field in self.fields]
 
     def extend(self, x: Tensor, y: Tensor, count: int) -> tuple[Tensor, Tensor]:
-        """Give a batch with ``count`` remembered samples appended, then remember the batch."""
+        """Append ``count`` remembered samples to a batch, then remember the batch."""
         old = self.draw(count) if len(self) and count else None
         self.add(x, y)
         return (x, y) if old is None else (torch.cat((x, old[0])), torch.cat((y, old[1])))
 
 
 class Replaying(ContinualMethod):
-    """A method that keeps a uniform sample of the stream so far and trains on it again.
-
-    ``replay`` remembered samples go with every batch.
-    """
+    """A method that keeps a uniform sample of the stream and replays some of it with every batch."""
 
     saved: ClassVar[tuple[str, ...]] = ("memory",)
 
@@ -177,51 +134,3 @@ class Replaying(ContinualMethod):
     def stored_samples(self) -> int:
         """Number of samples that are kept."""
         return len(self.memory)
-
-
-class Episodic(ContinualMethod):
-    """A method that keeps the last samples of every task, and compares gradients with theirs."""
-
-    off: ClassVar[dict[str, Any]] = {"memory": 0}
-    saved: ClassVar[tuple[str, ...]] = ("memory",)
-
-    def __init__(
-        self,
-        model: nn.Module,
-        *,
-        margin: float = 0.0,
-        memory: int = 10,
-        criterion: Criterion | None = None,
-    ) -> None:
-        super().__init__(model, criterion=criterion)
-        self.margin = number("margin", margin)
-        self.memory = TaskMemory(memory)
-
-    @property
-    def stored_samples(self) -> int:
-        """Number of samples of finished tasks that are kept."""
-        return len(self.memory)
-
-    def observe(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-        """Remember the batch."""
-        self.memory.add(x, y)
-        return x, y
-
-    def after_task(self) -> None:
-        """Close the task's memory."""
-        super().after_task()
-        self.memory.end_task()
-
-
-def loss_gradient(method: ContinualMethod, x: Tensor, y: Tensor) -> Tensor:
-    """Gradient of the method's criterion on samples, flat (P,); ``.grad`` is not touched."""
-    loss = method.criterion(method.model(x), y)
-    trained = [p for p in method.parameters if p.requires_grad]
-    parts = iter(torch.autograd.grad(loss, trained, allow_unused=True))
-    found = [next(parts) if p.requires_grad else None for p in method.parameters]
-    return torch.cat(
-        [
-            torch.zeros_like(p).flatten() if g is None else g.flatten()
-            for p, g in zip(method.parameters, found, strict=True)
-        ]
-    )

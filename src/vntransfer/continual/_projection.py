@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from vntransfer.continual._base import ContinualMethod, Criterion
 from vntransfer.continual._layers import Layer, Tape, find_layers
-from vntransfer.continual._state import Stateful
+from vntransfer.continual.method_state import Stateful
 
 BUFFER = 64
 """Rows that are collected before they are added to a second moment: one product, not many. Of a

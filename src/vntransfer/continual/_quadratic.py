@@ -15,7 +15,7 @@ from torch import Tensor
 
 from vntransfer.checks import number, one_of
 from vntransfer.continual._base import ContinualMethod, gradients
-from vntransfer.continual._state import Stateful
+from vntransfer.continual.method_state import Stateful
 from vntransfer.errors import ArgumentError
 
 Update = Literal["proximal", "explicit"]

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from vntransfer.continual._base import refuse_infinite
-from vntransfer.continual._state import Stateful
+from vntransfer.continual.method_state import Stateful
 from vntransfer.moments import Moments
 
 STEP = 4

@@ -21,7 +21,7 @@ import torch
 from torch import Tensor, nn
 
 from vntransfer.continual._layers import Layer
-from vntransfer.continual._state import Stateful
+from vntransfer.continual.method_state import Stateful
 from vntransfer.errors import ArgumentError, NumericalWarning
 
 Grouping = Literal["communities", "random"]

@@ -1,13 +1,13 @@
-"""How much is learned and how much is kept: the accuracy matrix and what is read from it.
+"""Accuracy matrix of a stream of tasks, and the measures of learning and forgetting.
 
 R[i, j] is the accuracy (or error) on task j after learning task i. With T tasks::
 
     LA = mean_j R[j, j]         learning accuracy
     RA = mean_j R[T-1, j]       retained accuracy
-    BT = RA - LA                backward transfer: below zero is forgetting (the paper's sign)
+    BT = RA - LA                backward transfer: negative means forgetting (the paper's sign)
     FT = mean_{j>0} R[j-1, j] - R0[j]      forward transfer, R0 before any training
 
-For errors the signs of BT and FT turn: above zero is forgetting.
+For errors the signs of BT and FT are reversed: a positive BT means forgetting.
 """
 
 from collections.abc import Callable, Sequence
@@ -26,14 +26,14 @@ from vntransfer.errors import ArgumentError, DataError
 Matrix = NDArray[np.float64]
 
 CHUNK = 5000
-"""Test rows that are predicted at once."""
+"""Test rows predicted at once."""
 
 
 @torch.no_grad()
 def score(model: nn.Module, task: Task) -> float:
-    """Accuracy on a task's test samples or, for real responses, mean squared error.
+    """Accuracy on a task's test samples or, for real-valued responses, mean squared error.
 
-    Where a task has a head of its own only its outputs compete.
+    If the task has its own head, only the outputs of that head compete.
 
     Examples
     --------
@@ -78,16 +78,16 @@ def accuracy_matrix(
     Parameters
     ----------
     model, stream, method
-        What learns what how.
+        Network, tasks, and a method made for the network.
     callback
-        Called with the task's index and its row of scores.
+        Called after each task with its index and its row of scores.
     options
-        Of `train`: ``lr``, ``batch_size``, ``epochs``, ``optimizer``, ``random_state``.
+        Options of `train`: ``lr``, ``batch_size``, ``epochs``, ``optimizer``, ``random_state``.
 
     Returns
     -------
     array
-        (T, T): row i has the scores after task i.
+        (T, T): row i has the scores on all tasks after learning task i.
 
     Examples
     --------
@@ -116,63 +116,6 @@ def _square(R: ArrayLike) -> Matrix:
     return matrix
 
 
-def learning_accuracy(R: ArrayLike) -> float:
-    """LA: mean accuracy on each task just after learning it.
-
-    Examples
-    --------
-    >>> learning_accuracy([[0.75, 0.25], [0.5, 0.25]])
-    0.5
-    """
-    return float(np.diag(_square(R)).mean())
-
-
-def retained_accuracy(R: ArrayLike) -> float:
-    """RA: mean accuracy on all tasks after the last.
-
-    Examples
-    --------
-    >>> retained_accuracy([[0.75, 0.25], [0.5, 0.25]])
-    0.375
-    """
-    return float(_square(R)[-1].mean())
-
-
-def backward_transfer(R: ArrayLike) -> float:
-    """BT: RA - LA; below zero is forgetting.
-
-    Examples
-    --------
-    >>> backward_transfer([[0.75, 0.25], [0.5, 0.25]])
-    -0.125
-    """
-    return retained_accuracy(R) - learning_accuracy(R)
-
-
-def forward_transfer(R: ArrayLike, initial: ArrayLike) -> float:
-    """FT: accuracy on a task just before learning it, beyond that of the untrained network.
-
-    Parameters
-    ----------
-    R
-        Accuracy matrix, tasks still to come included.
-    initial
-        Scores (T,) before any training.
-
-    Examples
-    --------
-    >>> forward_transfer([[0.75, 0.25], [0.5, 0.25]], [0.1, 0.125])
-    0.125
-    """
-    matrix, start = _square(R), np.asarray(initial, dtype=float)
-    if len(matrix) < 2 or start.shape != (len(matrix),):
-        raise ArgumentError(
-            f"initial: expected the scores of at least two tasks, ({len(matrix)},), got "
-            f"{start.shape}"
-        )
-    return float((np.diag(matrix, 1) - start[1:]).mean())
-
-
 def forgetting_curve(R: ArrayLike) -> Matrix:
     """Mean accuracy on a task 0, 1, 2, ... tasks after it was learned, (T,).
 
@@ -188,14 +131,27 @@ def forgetting_curve(R: ArrayLike) -> Matrix:
 def summary(R: ArrayLike, initial: ArrayLike | None = None) -> dict[str, float]:
     """RA, LA, BT and, if the scores before training are given, FT.
 
+    Parameters
+    ----------
+    R
+        Accuracy matrix (T, T).
+    initial
+        Scores (T,) before any training; FT then needs the upper half of R, too.
+
     Examples
     --------
-    >>> summary([[0.75, 0.25], [0.5, 0.25]])
-    {'RA': 0.375, 'LA': 0.5, 'BT': -0.125}
+    >>> summary([[0.75, 0.25], [0.5, 0.25]], initial=[0.1, 0.125])
+    {'RA': 0.375, 'LA': 0.5, 'BT': -0.125, 'FT': 0.125}
     """
-    found = {
-        "RA": retained_accuracy(R),
-        "LA": learning_accuracy(R),
-        "BT": backward_transfer(R),
-    }
-    return found if initial is None else {**found, "FT": forward_transfer(R, initial)}
+    matrix = _square(R)
+    retained, learned = float(matrix[-1].mean()), float(np.diag(matrix).mean())
+    found = {"RA": retained, "LA": learned, "BT": retained - learned}
+    if initial is None:
+        return found
+    start = np.asarray(initial, dtype=float)
+    if len(matrix) < 2 or start.shape != (len(matrix),):
+        raise ArgumentError(
+            f"initial: expected the scores of at least two tasks, ({len(matrix)},), got "
+            f"{start.shape}"
+        )
+    return {**found, "FT": float((np.diag(matrix, 1) - start[1:]).mean())}

@@ -11,13 +11,7 @@ from torch import nn
 
 from vntransfer.checks import Names
 from vntransfer.continual.method_state import MethodState
-from vntransfer.continual.metrics import (
-    backward_transfer,
-    forgetting_curve,
-    learning_accuracy,
-    retained_accuracy,
-    summary,
-)
+from vntransfer.continual.metrics import forgetting_curve, summary
 from vntransfer.continual.random_features import JoinedNet, RandomFeatureNet
 from vntransfer.display import counted, data_frame, one_line, rounded, short
 from vntransfer.errors import ArgumentError, DataError
@@ -122,7 +116,7 @@ class ContinualModel(Savable):
 
     def summary(self) -> str:
         """Say in words how well the tasks are solved in the end, and how much was forgotten."""
-        end, first = retained_accuracy(self.matrix), learning_accuracy(self.matrix)
+        end, first = (self.scores()[name] for name in ("RA", "LA"))
         tasks, unit = counted(len(self.names), "task"), "" if self.classes else self._unit()
         lost = self._forgetting()
         return "\n".join(
@@ -141,11 +135,11 @@ class ContinualModel(Savable):
 
     def _forgetting(self) -> float:
         """How much worse tasks are in the end than just after they were learned, on average."""
-        transfer = backward_transfer(self.matrix)
+        transfer = self.scores()["BT"]
         return -transfer if self.classes else transfer
 
     def __repr__(self) -> str:
-        end, unit = retained_accuracy(self.matrix), "" if self.classes else self._unit()
+        end, unit = self.scores()["RA"], "" if self.classes else self._unit()
         lost = self._forgetting()
         forgot = "no forgetting" if lost <= 0 else f"forgetting {rounded(lost)}"
         return one_line(

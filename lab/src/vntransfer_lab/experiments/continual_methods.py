@@ -62,7 +62,6 @@ VARIANTS: dict[str, ContinualVariant] = {
         "fisher",
     ),
     "agem": ContinualVariant("agem", {"margin": 0.0}, memory="task"),
-    "gem": ContinualVariant("gem", {"margin": 0.5}, memory="task"),
     "mer": ContinualVariant("mer", {"beta": 0.01}, memory="stream"),
     "rsp": ContinualVariant("rsp", _RSP, memory="fisher"),
     "rsp_untuned": ContinualVariant("rsp", _RSP, memory="fisher"),
