@@ -128,7 +128,7 @@ def command(
 
 
 def _named(what: str, column: str | None) -> str:
-    """Give the name of a column that only an update may leave out."""
+    """Return the name of a column that only an update may leave out."""
     from vntransfer.errors import ArgumentError
 
     if column is None:

@@ -84,7 +84,7 @@ class LastLayer(Stateful):
 
     @torch.no_grad()
     def inputs(self, x: Tensor) -> Tensor:
-        """Inputs (N, q) of the last layer for inputs x of the network."""
+        """Return the inputs (N, q) of the last layer for inputs x of the network."""
         seen: list[Tensor] = []
         handle = self.heads[0].register_forward_pre_hook(lambda _, args: seen.append(args[0]))
         try:

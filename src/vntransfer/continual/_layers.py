@@ -37,7 +37,7 @@ class Layer:
         self.width = self.inputs + self.has_bias
 
     def patches(self, x: Tensor) -> Tensor:
-        """Give inputs (n, p), without the one, of a batch: patches of a convolution."""
+        """Return inputs (n, p), without the one, of a batch: patches of a convolution."""
         if isinstance(self.module, nn.Linear):
             return x.reshape(-1, self.inputs)
         conv = self.module
@@ -50,7 +50,7 @@ class Layer:
         return columns.mT.reshape(-1, self.inputs)
 
     def rows(self, x: Tensor) -> Tensor:
-        """Give inputs (n, p) of a batch, with the one of the bias."""
+        """Return inputs (n, p) of a batch, with the one of the bias."""
         patches = self.patches(x)
         return functional.pad(patches, (0, 1), value=1.0) if self.has_bias else patches
 
@@ -71,7 +71,7 @@ class Layer:
         return any(p.grad is not None for p in self.parameters())
 
     def parameters(self) -> list[Tensor]:
-        """Give weight and, if there is one, bias."""
+        """Return weight and, if there is one, bias."""
         return [self.weight] if self.bias is None else [self.weight, self.bias]
 
     def join(self, weight: Tensor, bias: Tensor | None) -> Tensor:
@@ -80,7 +80,7 @@ class Layer:
         return flat if bias is None else torch.cat((flat, bias.unsqueeze(1)), 1)
 
     def split(self, matrix: Tensor) -> list[Tensor]:
-        """Give a matrix (outputs, p) in the shapes of `parameters`."""
+        """Return a matrix (outputs, p) in the shapes of `parameters`."""
         weight = matrix[:, : self.inputs].reshape(self.weight.shape)
         return [weight] if self.bias is None else [weight, matrix[:, -1]]
 
@@ -97,7 +97,7 @@ class Layer:
                 p.copy_(part)
 
     def gradient(self) -> Tensor:
-        """Give the gradients of weight and bias as one matrix (outputs, p)."""
+        """Return the gradients of weight and bias as one matrix (outputs, p)."""
         weight, *bias = gradients(self.parameters())
         return self.join(weight, bias[0] if bias else None)
 
@@ -286,7 +286,7 @@ class Tape:
 
 @torch.no_grad()
 def layer_inputs(model: nn.Module, layers: Sequence[Layer], x: Tensor) -> list[Tensor]:
-    """Give the inputs of each layer when the network sees x."""
+    """Return the inputs of each layer when the network sees x."""
     seen: dict[int, list[Tensor]] = {k: [] for k in range(len(layers))}
 
     def record(k: int, module: nn.Module, inputs: tuple[Tensor, ...]) -> None:
@@ -321,7 +321,7 @@ def sample_slopes(
     *,
     chunk: int = 128,
 ) -> Iterator[tuple[int, Tensor, Tensor]]:
-    """Give (place of the layer, its inputs, slopes of every sample's own loss), chunk by chunk.
+    """Return (place of the layer, its inputs, slopes of every sample's own loss), chunk by chunk.
 
     The criterion is a mean over a batch's samples.
     """

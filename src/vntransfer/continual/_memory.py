@@ -113,7 +113,7 @@ class SampleReservoir(Stateful):
 
 
 class Replaying(ContinualMethod):
-    """A method that keeps a uniform sample of the stream and replays some of it with every batch."""
+    """A method that keeps a uniform sample of the stream and replays some of it."""
 
     saved: ClassVar[tuple[str, ...]] = ("memory",)
 

@@ -98,7 +98,7 @@ class Projected(ContinualMethod):
         return x, y
 
     def _recorded(self) -> list[list[tuple[Tensor, Tensor]]]:
-        """Give inputs and slopes since the last step; none if the scaler is going to skip it."""
+        """Return inputs and slopes since the last step; none if the scaler is going to skip it."""
         found = self.tape.take()
         if self.scaler is None:
             return found
@@ -123,11 +123,11 @@ class Projected(ContinualMethod):
                 layer.add_gradient(None, self.Q[k].times(layer.gradient()))
 
     def _rows(self, k: int, x: Tensor, *, few: bool) -> Tensor:
-        """Give inputs (n, p) of layer k with the one; only ``few`` of them are multiplied by Q."""
+        """Return inputs (n, p) of layer k with the one; only ``few`` of them are multiplied by Q."""
         return self.layers[k].rows(x) if few else x
 
     def damp(self, layer: int, change: Tensor) -> Tensor:
-        """Give what becomes of a change (outputs, p) of a layer, by its place."""
+        """Return what becomes of a change (outputs, p) of a layer, by its place."""
         return self.Q[layer].damped(change) if self.Q[layer] else change
 
 
@@ -159,7 +159,7 @@ class SecondMoments(Stateful):
         self._places = self._single_rows()
 
     def _single_rows(self) -> list[list[Tensor]]:
-        """Give the places of single rows in the buffers, without the one."""
+        """Return the places of single rows in the buffers, without the one."""
         return [
             list(rows[:, :width].split(1))
             for rows, width in zip(self.waiting, self._widths, strict=True)

@@ -99,7 +99,7 @@ class Quadratic(Stateful):
 
     @torch.no_grad()
     def value(self) -> Tensor:
-        """Give the penalty λ Σ_A Σ_i r_A,i (θ_i - θ_A,i)², in float64."""
+        """Return the penalty λ Σ_A Σ_i r_A,i (θ_i - θ_A,i)², in float64."""
         terms = [
             (R.double() * (p.double() - a.double()).square()).sum()
             for R, a, p in zip(self.precisions, self.anchors, self.parameters, strict=True)

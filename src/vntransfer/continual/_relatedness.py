@@ -62,7 +62,7 @@ class RunningMoments(Stateful):
             self.waiting[k] = []
 
     def state(self) -> dict[str, Any]:
-        """Give what a checkpoint must hold."""
+        """Return what a checkpoint must hold."""
         plain = [m and [m.count, m.square_count, m.mean, m.scatter] for m in self.moments]
         return {"waiting": self.waiting, "moments": plain}
 
@@ -169,7 +169,7 @@ def _apart(now: TaskMatrices, then: StackedMatrices) -> Tensor:
 
 
 def _upper(matrices: Tensor) -> Tensor:
-    """Give the upper triangles (groups, n (n + 1)/2) of symmetric matrices (groups, n, n)."""
+    """Return the upper triangles (groups, n (n + 1)/2) of symmetric matrices (groups, n, n)."""
     return matrices.flatten(1)[:, _triangle(matrices.shape[-1], matrices.device)[0]]
 
 

@@ -79,7 +79,7 @@ class BondMixture:
 
 
 def bonds(weights: Tensor, threshold: float | Literal["median"]) -> Tensor:
-    """Give the connections (units, others) that count, as zeros and ones in float64."""
+    """Return the connections (units, others) that count, as zeros and ones in float64."""
     cut = float(weights.median()) if threshold == "median" else threshold
     return (weights > cut).double()
 

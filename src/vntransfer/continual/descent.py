@@ -65,7 +65,7 @@ class DenseSteps:
     def of(
         cls, model: nn.Module, criterion: Criterion, optimizer: torch.optim.Optimizer
     ) -> Self | None:
-        """Give the steps of ``optimizer`` on ``model``; None where they are anything else."""
+        """Return the steps of ``optimizer`` on ``model``; None where they are anything else."""
         layers = _dense_layers(model)
         rate = _plain_rate(optimizer, model)
         if not layers or rate is None or criterion not in (default_loss, functional.cross_entropy):
@@ -125,7 +125,7 @@ _DTYPES = {"float32": torch.float32, "float64": torch.float64}
 
 
 def _dense_layers(model: nn.Module) -> list[nn.Linear]:
-    """Give the layers of a plain ReLU network on the processor; none of any other network."""
+    """Return the layers of a plain ReLU network on the processor; none of any other network."""
     if type(model) is not nn.Sequential or len(model) % 2 == 0:
         return []
     modules = list(model)

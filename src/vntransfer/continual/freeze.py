@@ -53,7 +53,7 @@ class Freeze(ContinualMethod):
             self.start = [p.detach().clone() for p in self.parameters]
 
     def options(self) -> dict[str, Any]:
-        """Give the options that a checkpoint must agree with."""
+        """Return the options that a checkpoint must agree with."""
         return super().options() | {"chosen": self.chosen}
 
     def adjust_gradients(self) -> None:

@@ -97,7 +97,7 @@ class L2Anchor(Penalized):
         self.start = [p.detach().clone() for p in self.own]
 
     def options(self) -> dict[str, Any]:
-        """Give the options that a checkpoint must agree with."""
+        """Return the options that a checkpoint must agree with."""
         return super().options() | {"chosen": self.chosen}
 
     def rate(self) -> float | list[float]:

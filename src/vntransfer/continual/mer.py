@@ -103,7 +103,7 @@ class MER(Replaying):
     def _descent(
         self, x: Tensor, y: Tensor, criterion: Criterion, optimizer: torch.optim.Optimizer
     ) -> Callable[[Tensor, Tensor], Tensor]:
-        """Give what makes a step per ``len(x)`` samples; its result is the first step's loss.
+        """Return what makes a step per ``len(x)`` samples; its result is the first step's loss.
 
         Fifty-five of them per sample are why single samples of a dense network take steps that
         are written out by hand.

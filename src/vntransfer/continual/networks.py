@@ -78,7 +78,7 @@ class MultiHead(nn.Module):
         self.heads = nn.ModuleList([_xavier(head, generator) for head in made])
 
     def forward(self, x: Tensor) -> Tensor:
-        """Give the outputs (N, all classes)."""
+        """Return the outputs (N, all classes)."""
         z = self.body(x)
         return torch.cat([head(z) for head in self.heads], -1)
 

@@ -51,7 +51,7 @@ class RandomMap(nn.Module):
         return {**self.__dict__, "_drawn": None}
 
     def forward(self, x: Tensor) -> Tensor:
-        """Give the features (N, width)."""
+        """Return the features (N, width)."""
         rows = x.flatten(1)
         drawn = self._random(rows)
         if self.columns is None:
@@ -104,7 +104,7 @@ class RandomFeatureNet(nn.Module):
         nn.init.zeros_(self.head.bias)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Give the outputs (N, outputs)."""
+        """Return the outputs (N, outputs)."""
         outputs: Tensor = self.head(self.random(x.to(self.head.weight)))
         return outputs
 
@@ -150,7 +150,7 @@ class JoinedNet(nn.Module):
         self.register_buffer("joined", torch.tensor(False))
 
     def forward(self, x: Tensor) -> Tensor:
-        """Give the outputs (N, outputs)."""
+        """Return the outputs (N, outputs)."""
         outputs: Tensor = self.network(x)
         if not self.joined:
             return outputs

@@ -170,11 +170,11 @@ class REWC(Penalized):
         self.quadratic.replace(F)
 
     def unrotate(self) -> None:
-        """Give the network its plain parameters back; the penalty is then out of place."""
+        """Return the network its plain parameters back; the penalty is then out of place."""
         self._unrotate([True for _ in self.layers])
 
     def _unrotate(self, chosen: list[bool]) -> None:
-        """Give the chosen layers their plain parameters back."""
+        """Return the chosen layers their plain parameters back."""
         for k, (layer, own) in enumerate(zip(self.layers, self.turns, strict=True)):
             if chosen[k] and own is not None:
                 _transform(layer, own.U1.mT, own.U2.mT)

@@ -40,7 +40,7 @@ def _joined(parts: list[Tensor]) -> Tensor:
 
 
 def relatedness(D: Tensor, kind: Relatedness, over: Normalize) -> Tensor:
-    """Give r (tasks, groups) of divergences D (tasks, groups): Eq. 11 without λ."""
+    """Return r (tasks, groups) of divergences D (tasks, groups): Eq. 11 without λ."""
     sign = {"similar": -1.0, "reversed": 1.0, "constant": 0.0}[kind]
     return (sign * D).softmax(0 if over == "tasks" else 1)
 

@@ -137,7 +137,7 @@ class Heads:
         self._head = torch.repeat_interleave(torch.tensor(self.sizes))
 
     def columns(self, task: int) -> slice:
-        """Give the outputs of a task's head."""
+        """Return the outputs of a task's head."""
         start = sum(self.sizes[:task])
         return slice(start, start + self.sizes[task])
 

@@ -159,7 +159,7 @@ class ContinualModel(Savable):
         return fragment(self.summary().splitlines(), header, rows, len(self.names))
 
     def to_frame(self) -> Any:
-        """Give ``matrix`` as a pandas data frame: a row per task learned, a column per task."""
+        """Return ``matrix`` as a pandas data frame: a row per task learned, a column per task."""
         columns = {name: self.matrix[:, j] for j, name in enumerate(self.names)}
         return data_frame("to_frame", columns, index=list(self.names))
 
@@ -278,7 +278,7 @@ class ContinualModel(Savable):
 
 
 def _like(net: nn.Module) -> torch.Tensor:
-    """Give a parameter: outputs are computed in its precision."""
+    """Return a parameter: outputs are computed in its precision."""
     return next(net.parameters())
 
 

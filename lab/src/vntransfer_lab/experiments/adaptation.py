@@ -190,7 +190,7 @@ def _run(cell: Cell, checkpoint: Paced | None) -> CellSteps:
 def criterion(
     cell: Cell, rows: CellRows, predict: Callable[[CellRows], _Array]
 ) -> dict[str, float]:
-    """Give the criterion of a cell's rule by its name, without the target's responses.
+    """Return the criterion of a cell's rule by its name, without the target's responses.
 
     It is empty if the rule has none. ``predict`` fits the cell's method to other rows.
     """

@@ -47,7 +47,7 @@ def _words(annotation: Any) -> tuple[str, ...]:
 
 
 def late(method: str) -> Settings:
-    """Give options that are younger than archived results, with the values that these have."""
+    """Return options that are younger than archived results, with the values that these have."""
     known = METHODS[method].make().get_params(deep=False)
     given: Settings = {"input_scales": False, "ridge_per": "domain"}
     return {name: value for name, value in given.items() if name in known}

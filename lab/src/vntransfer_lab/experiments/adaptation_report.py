@@ -29,7 +29,7 @@ _SHARE = "share/"
 
 
 def tables(loaded: Report) -> list[ReportTable]:
-    """Give the summary over data sets, errors per target, tests, choices and weights."""
+    """Return the summary over data sets, errors per target, tests, choices and weights."""
     found = [summary_table(loaded)] if len(loaded.chosen) > 1 else []
     if loaded.preset.baseline:
         found.append(relative_table(loaded))
@@ -44,7 +44,7 @@ def tables(loaded: Report) -> list[ReportTable]:
 
 
 def summary(loaded: Report) -> dict[str, dict[Group, Estimate]]:
-    """Give each method's mean error over targets (± over seeds) where no target is missing."""
+    """Return each method's mean error over targets (± over seeds) where no target is missing."""
     means: dict[str, dict[Group, Estimate]] = {method: {} for method in loaded.preset.methods}
     for group in loaded.chosen:
         values = loaded.values(*group)

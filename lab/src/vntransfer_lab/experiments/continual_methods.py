@@ -134,7 +134,7 @@ SHARED: dict[str, Any] = {
 
 
 def options() -> dict[str, CellMethod]:
-    """Give what a preset may say about each method: lists of candidates for what is tuned."""
+    """Return what a preset may say about each method: lists of candidates for what is tuned."""
     found = {}
     for name, variant in VARIANTS.items():
         tuned = {key: _candidates(value) for key, value in variant.tuned.items()}
@@ -196,7 +196,7 @@ def choose(cell: Cell, learn: Callable[[Cell], float]) -> Settings:
 
 
 def first(cell: Cell) -> list[Cell]:
-    """Give the cells of the search that a cell chooses from; none if it has no choice."""
+    """Return the cells of the search that a cell chooses from; none if it has no choice."""
     name, found = _listed(cell)
     if len(found) == 1 or cell.selection == "fixed":
         return []

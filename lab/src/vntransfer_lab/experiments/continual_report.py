@@ -75,7 +75,7 @@ def sweeps(loaded: Report) -> bool:
 def seeds_of(
     loaded: Report, data: str, condition: Condition, metric: str
 ) -> dict[str, list[float]]:
-    """Give for each method the values of the seeds."""
+    """Return for each method the values of the seeds."""
     found = loaded.values(data, condition, metric)
     return {
         m: [v for seeds in targets.values() for v in seeds.values()] for m, targets in found.items()
@@ -117,7 +117,7 @@ def _stream_table(loaded: Report, data: str, condition: Condition) -> ReportTabl
 
 
 def costs_of(loaded: Report, groups: Sequence[Group]) -> dict[str, list[float]]:
-    """Give megabytes kept at most, and mean processor seconds, of each method whose cells tell."""
+    """Return megabytes kept at most, and mean processor seconds, of each method whose cells tell."""
     found: dict[str, list[tuple[float, float]]] = {}
     for group in groups:
         for (method, _, _), (record, step) in loaded.chosen[group].items():
@@ -318,7 +318,7 @@ def _against_bytes(loaded: Report) -> Drawing | None:
 
 
 def accuracies(loaded: Report, group: Group) -> dict[str, NDArray[np.float64]]:
-    """Give for each method the mean over seeds of R[i, j], accuracy on task j after task i."""
+    """Return for each method the mean over seeds of R[i, j], accuracy on task j after task i."""
     found: dict[str, list[NDArray[np.float64]]] = {}
     for (method, _, _), (record, _) in loaded.chosen[group].items():
         tasks = [name for name in record.metrics if name.startswith("task/")]

@@ -243,7 +243,7 @@ def _methods() -> dict[str, CellMethod]:
 
 
 def tables(loaded: Report) -> list[ReportTable]:
-    """Give errors of counts, of places (GAME) and of the training pictures, then the tests."""
+    """Return errors of counts, of places (GAME) and of the training pictures, then the tests."""
     found = []
     for data in loaded.preset.data:
         found += [value_table(loaded, data, m) for m in ("mae", "game2", "train_mae")]

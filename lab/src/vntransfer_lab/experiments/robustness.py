@@ -201,7 +201,7 @@ def _count(loaded: Report, groups: list[Group], bias: str, rival: str) -> Value:
 
 
 def _key(loaded: Report, condition: Condition) -> tuple[Any, ...]:
-    """Give what the noise is added to, its second parameter, the unit of the response, and λ."""
+    """Return what the noise is added to, its second parameter, the unit of the response, and λ."""
     settings = {**loaded.preset.settings, **dict(condition)}
     return tuple(settings[name] for name in ("noise_on", "spread", "response", "strength"))
 

@@ -95,7 +95,7 @@ def verify(
 
 
 def as_table(checked: Sequence[Checked]) -> ReportTable:
-    """Give what was compared as a table."""
+    """Return what was compared as a table."""
     rows: list[list[Value]] = [
         [
             one.label,
@@ -135,7 +135,7 @@ def _named(record: Record) -> Record:
 
 
 def _apart_from(name: str, one: Identity) -> str:
-    """Give all that determines the result of a cell, but for one part of it."""
+    """Return all that determines the result of a cell, but for one part of it."""
     return canonical_json({part: getattr(one, part) for part in IDENTITY if part != name})
 
 

@@ -55,7 +55,7 @@ class CellCheckpoint:
             self.place = Paced(own, Pace(checkpoint_seconds(), self._note))
 
     def seconds(self) -> float:
-        """Give the time that the cell took so far, also before an interruption."""
+        """Return the time that the cell took so far, also before an interruption."""
         return self._earlier + time.perf_counter() - self._start
 
     def _note(self) -> None:

@@ -48,7 +48,7 @@ class CellMethod:
     late: Settings = field(default_factory=dict)
 
     def named(self, hyper: Settings) -> Settings:
-        """Give the hyper-parameters that name a cell."""
+        """Return the hyper-parameters that name a cell."""
         return {k: v for k, v in hyper.items() if k not in self.late or v != self.late[k]}
 
 

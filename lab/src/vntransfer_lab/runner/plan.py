@@ -84,11 +84,11 @@ class RunPlan:
         self.finished = self.total - len(self._open)
 
     def ready(self) -> list[Cell]:
-        """Give the cells that were not started."""
+        """Return the cells that were not started."""
         return [slot.cell for slot in self._open]
 
     def next(self) -> Cell | None:
-        """Give a cell to start; None if there is none, or none before others end."""
+        """Return a cell to start; None if there is none, or none before others end."""
         if self._time_is_up():
             return None
         for i, slot in enumerate(self._open):

@@ -261,7 +261,7 @@ def _methods(
 def _per_data(
     table: PresetTable, kind: Kind, methods: Mapping[str, Settings], name: str
 ) -> dict[str, dict[str, Settings]]:
-    """Give the settings on single data sets: those of the preset with some replaced."""
+    """Return the settings on single data sets: those of the preset with some replaced."""
     found: dict[str, dict[str, Settings]] = {}
     for data, own in table.per_data.items():
         one_of(f"{name}: per_data", data, table.data, error=PresetError)
@@ -275,7 +275,7 @@ def _per_data(
 
 
 def _paper(given: _Paper, kind: Kind, name: str) -> dict[str, Any]:
-    """Give the paper's words and values; one number is the experiment's metric."""
+    """Return the paper's words and values; one number is the experiment's metric."""
     values: dict[str, dict[str, dict[str, dict[str, float]]]] = {}
     for data, targets in given.values.items():
         for target, row in targets.items():

@@ -55,7 +55,7 @@ class Record(Identity):
     metrics: dict[str, dict[int, float]] = field(default_factory=dict)
 
     def outcome(self) -> CellOutcome:
-        """Give what came out of the cell when it was computed."""
+        """Return what came out of the cell when it was computed."""
         rows = [
             (step, name, v) for name, steps in self.metrics.items() for step, v in steps.items()
         ]
@@ -70,7 +70,7 @@ class Record(Identity):
 
 
 def columns(cell: Identity) -> dict[str, Any]:
-    """Give the identity of a cell as columns of a table, settings as JSON."""
+    """Return the identity of a cell as columns of a table, settings as JSON."""
     row = {name: getattr(cell, name) for name in IDENTITY}
     return row | {name: canonical_json(row[name]) for name in JSON_COLUMNS}
 

@@ -175,7 +175,7 @@ class _Run:
     retry: bool = False
 
     def said(self) -> dict[str, Any]:
-        """Give the options of the command that choose the engine: those that are not defaults."""
+        """Return the options of the command that choose the engine: those that are not defaults."""
         engine, scheduler = self.options.engine, self.options.scheduler
         changed = None if engine == "local" else engine
         return {"jobs": self.jobs, "engine": changed, "scheduler": scheduler}
@@ -246,7 +246,7 @@ class _Run:
 
 
 def _folder_name(folder: str | Path) -> str:
-    """Give a folder as records name it: of an absolute path the last two parts."""
+    """Return a folder as records name it: of an absolute path the last two parts."""
     path = Path(folder)
     return Path(*path.parts[-2:]).as_posix() if path.is_absolute() else path.as_posix()
 

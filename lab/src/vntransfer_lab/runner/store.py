@@ -307,7 +307,7 @@ def read_records(folder: str | Path) -> RunRecords:
 
 
 def read_outcomes(folder: str | Path, keys: Iterable[str]) -> dict[str, CellOutcome]:
-    """Give what a run folder, or packed results, know of cells that ended without an error."""
+    """Return what a run folder, or packed results, know of cells that ended without an error."""
     if is_packed(folder):
         known = {record.key: record.outcome() for record in read_packed(folder)[1]}
         return {key: known[key] for key in keys if key in known}

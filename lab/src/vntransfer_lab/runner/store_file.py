@@ -203,7 +203,7 @@ class StoreFile:
                 raise self.damaged(f"{count} {what}")
 
     def damaged(self, what: str) -> StoreError:
-        """Give the error for a file that is not as it was written."""
+        """Return the error for a file that is not as it was written."""
         return StoreError(f"{self.path}: is damaged ({what}); {_recover(self.path.parent)}")
 
     def decode(self, text: str) -> Any:
@@ -250,6 +250,6 @@ class StoreFile:
                 raise
 
     def read(self, query: str, *values: object) -> list[Any]:
-        """Give the rows that answer an SQL query."""
+        """Return the rows that answer an SQL query."""
         with _explained(self.path):
             return self._connection.execute(query, values).fetchall()

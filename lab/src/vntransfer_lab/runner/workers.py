@@ -133,7 +133,7 @@ class Pool(Engine):
 
 
 def variables() -> dict[str, str]:
-    """Give the variables of a worker: one thread, and no wider vectors than most machines have.
+    """Return the variables of a worker: one thread, and no wider vectors than most machines have.
 
     So a cell has the same digits on machines with AVX2 and with AVX-512.
     """
