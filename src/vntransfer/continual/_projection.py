@@ -123,7 +123,7 @@ class Projected(ContinualMethod):
                 layer.add_gradient(None, self.Q[k].times(layer.gradient()))
 
     def _rows(self, k: int, x: Tensor, *, few: bool) -> Tensor:
-        """Return inputs (n, p) of layer k with the one; only ``few`` of them are multiplied by Q."""
+        """Return inputs (n, p) of layer k, with the one if they are ``few``."""
         return self.layers[k].rows(x) if few else x
 
     def damp(self, layer: int, change: Tensor) -> Tensor:

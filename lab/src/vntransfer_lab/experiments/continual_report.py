@@ -117,7 +117,7 @@ def _stream_table(loaded: Report, data: str, condition: Condition) -> ReportTabl
 
 
 def costs_of(loaded: Report, groups: Sequence[Group]) -> dict[str, list[float]]:
-    """Return megabytes kept at most, and mean processor seconds, of each method whose cells tell."""
+    """Return the most megabytes kept and the mean processor seconds of each method, where known."""
     found: dict[str, list[tuple[float, float]]] = {}
     for group in groups:
         for (method, _, _), (record, step) in loaded.chosen[group].items():
