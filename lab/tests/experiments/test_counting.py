@@ -9,11 +9,11 @@ import pytest
 
 from lab_helpers.makers import make_trancos
 from lab_helpers.runs import changed, final
-from vntransfer.adaptation import METHODS
-from vntransfer.adaptation.hourglass import grid_of
+from vntransfer.adaptation import METHODS, TrainedNetwork
 from vntransfer.step_times import StepTimes
 from vntransfer_lab.errors import PresetError
 from vntransfer_lab.experiments import counting
+from vntransfer_lab.experiments.hourglass import grid_of
 from vntransfer_lab.reports.drawings import draw
 from vntransfer_lab.reports.report import report
 from vntransfer_lab.runner.cells import Cell, expand
@@ -132,7 +132,7 @@ def test_the_oracle_is_never_scored_on_pictures_it_was_trained_on(
     class Memory:
         def __init__(self, known: Any) -> None:
             self.known = {picture.tobytes() for picture in known.density}
-            self.step_times = StepTimes()
+            self.trained = TrainedNetwork({}, [], StepTimes())
 
         def density(self, asked: Any) -> Any:
             seen = [picture.tobytes() in self.known for picture in asked.density]

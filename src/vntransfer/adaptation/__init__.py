@@ -1,6 +1,7 @@
 """Multi-source adaptation for regression: one training loop, one objective per method."""
 
 from vntransfer.adaptation._base import DomainRegressor as DomainRegressor
+from vntransfer.adaptation._objective import Batch as Batch
 from vntransfer.adaptation._registry import METHODS as METHODS
 from vntransfer.adaptation._registry import RETIRED as RETIRED
 from vntransfer.adaptation._registry import AdaptationMethod as AdaptationMethod
@@ -16,15 +17,15 @@ from vntransfer.adaptation.closed_form_classifier import (
     ClosedFormClassifier as ClosedFormClassifier,
 )
 from vntransfer.adaptation.coral import DeepCORALRegressor as DeepCORALRegressor
-from vntransfer.adaptation.counting import DensityCounter as DensityCounter
-from vntransfer.adaptation.counting import Pictures as Pictures
-from vntransfer.adaptation.counting import train_counter as train_counter
 from vntransfer.adaptation.dann import DANNRegressor as DANNRegressor
 from vntransfer.adaptation.dare_gram import DAREGRAMRegressor as DAREGRAMRegressor
 from vntransfer.adaptation.darn import DARNRegressor as DARNRegressor
 from vntransfer.adaptation.divergence_weights import source_weights as source_weights
 from vntransfer.adaptation.mdan import MDANRegressor as MDANRegressor
 from vntransfer.adaptation.mdd import MDDRegressor as MDDRegressor
+from vntransfer.adaptation.own_networks import OwnNetwork as OwnNetwork
+from vntransfer.adaptation.own_networks import TrainedNetwork as TrainedNetwork
+from vntransfer.adaptation.own_networks import train_network as train_network
 from vntransfer.adaptation.pooled import PooledRegressor as PooledRegressor
 from vntransfer.adaptation.source_only import SourceOnlyRegressor as SourceOnlyRegressor
 from vntransfer.adaptation.validation import ImportanceWeightedScorer as ImportanceWeightedScorer

@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from vntransfer.adaptation import METHODS, RETIRED
-from vntransfer.adaptation.counting import DensityCounter, Pictures, train_counter
 from vntransfer.pages import Axis, Panels, Scatter, Series
 from vntransfer.step_times import StepTimes
 from vntransfer.storage.files import fingerprint
@@ -31,6 +30,7 @@ from vntransfer_lab.data import Domains, load
 from vntransfer_lab.errors import PresetError
 from vntransfer_lab.experiments.adaptation import epoch_record
 from vntransfer_lab.experiments.adaptation_options import NONE, late, options_of
+from vntransfer_lab.experiments.density_maps import DensityCounter, Pictures, train_counter
 from vntransfer_lab.reports.drawings import Drawing, standard
 from vntransfer_lab.reports.report import Report, comparison_tables, value_table
 from vntransfer_lab.reports.tables import ReportTable
@@ -143,9 +143,9 @@ def _run(cell: Cell, checkpoint: Paced | None) -> CellSteps:
         counter = _train(cell, cell.method, sources, unseen, checkpoint)
         predicted = counter.density(unseen)
         train_mae = _mean_mae(sources, {k: counter.density(s) for k, s in sources.items()})
-        record = {f"weight/{name}": w for name, w in counter.source_weights.items()}
-        history = [_epoch(own, counter) for own in counter.history]
-        times = counter.step_times
+        record = {f"weight/{name}": w for name, w in counter.trained.source_weights.items()}
+        history = [_epoch(own, counter) for own in counter.trained.history]
+        times = counter.trained.step_times
     record |= score(target.masked_density(), predicted) | {"train_mae": train_mae}
     shown = history if cell.settings["history"] else []
     yield from enumerate(shown[:-1], start=1)
@@ -169,7 +169,7 @@ def score(true: _Array, predicted: _Array) -> dict[str, float]:
 def _epoch(record: dict[str, Any], counter: DensityCounter) -> dict[str, float]:
     """Numbers of one epoch; merged sources have no weights of their own."""
     (w,) = record["weights"]
-    named = counter.source_weights
+    named = counter.trained.source_weights
     own = dict(zip(named, w, strict=True)) if len(w) == len(named) else named
     return epoch_record({**record, "weights": own})
 
@@ -200,7 +200,7 @@ def _oracle(
     for held in folds:
         used = {cell.target: target.take(np.setdiff1d(order, held))}
         counter = _train(cell, "source_only", used, None, checkpoint)
-        times += counter.step_times
+        times += counter.trained.step_times
         predicted[held] = counter.density(target.take(held))
         errors.append(_mean_mae(used, {k: counter.density(own) for k, own in used.items()}))
     return predicted, float(np.mean(errors)), times

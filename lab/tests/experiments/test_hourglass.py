@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from vntransfer.adaptation.hourglass import (
+from vntransfer_lab.errors import PresetError
+from vntransfer_lab.experiments.hourglass import (
     Decoder,
     Encoder,
     decoder,
@@ -15,7 +16,6 @@ from vntransfer.adaptation.hourglass import (
     to_maps,
     to_patches,
 )
-from vntransfer.errors import ArgumentError
 
 
 def seeded(seed: int = 0) -> torch.Generator:
@@ -96,5 +96,5 @@ def test_two_decoders_of_one_generator_differ() -> None:
 
 @pytest.mark.parametrize("size", [(480, 640), (64, 100), (0, 64)])
 def test_sizes_that_do_not_fit_are_named(size: tuple[int, int]) -> None:
-    with pytest.raises(ArgumentError, match=f"64 divides, got {size[0]} x {size[1]}; resize"):
+    with pytest.raises(PresetError, match=f"multiples of 64, got {size[0]} x {size[1]}"):
         grid_of(*size, 6)

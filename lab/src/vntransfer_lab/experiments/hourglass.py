@@ -1,16 +1,16 @@
 """The counting hourglass: photographs to a coarse grid of features, and back to a density map.
 
-The cells of the grid are the rows that all methods of adaptation work on. Of a picture of
-H x W pixels the encoder makes H/s x W/s cells of d features, s = 2^blocks; a decoder makes of a
-cell the s² pixels under it, so that a density map is a table too: one row per cell.
+The cells of the grid are the rows that methods of adaptation work on. The encoder turns a picture
+of H x W pixels into H/s x W/s cells of d features, s = 2^blocks; a decoder turns a cell into the s²
+pixels under it, so a density map is a table too: one row per cell.
 """
 
 import torch
 from torch import Tensor, nn
 from torch.nn.utils import skip_init
 
-from vntransfer.errors import ArgumentError
 from vntransfer.networks import Net, Stacked
+from vntransfer_lab.errors import PresetError
 
 Grid = tuple[int, int]
 
@@ -23,7 +23,7 @@ def to_patches(maps: Tensor, side: int) -> Tensor:
 
 
 def to_maps(rows: Tensor, grid: Grid) -> Tensor:
-    """Put rows (..., cells, side²) together to maps (..., H, W), the inverse of `to_patches`."""
+    """Join rows (..., cells, side²) to maps (..., H, W), the inverse of `to_patches`."""
     *between, _, pixels = rows.shape
     side = round(pixels**0.5)
     tiles = rows.reshape(*between, *grid, side, side).transpose(-3, -2)
@@ -31,12 +31,12 @@ def to_maps(rows: Tensor, grid: Grid) -> Tensor:
 
 
 def grid_of(height: int, width: int, blocks: int) -> Grid:
-    """Cells of a picture after so many halvings."""
+    """Cells of a picture after halving its sides ``blocks`` times."""
     side = 2**blocks
     if height % side or width % side or min(height, width) < side:
-        raise ArgumentError(
-            f"size: {blocks} blocks need sides that {side} divides, got {height} x {width}; "
-            f"resize or pad the pictures"
+        raise PresetError(
+            f"size: {blocks} blocks need multiples of {side}, got {height} x {width}; choose a "
+            f"size that fits"
         )
     return height // side, width // side
 
@@ -112,7 +112,7 @@ def decoder(grid: Grid, blocks: int, channels: int, generator: torch.Generator) 
 
 
 def hourglass(grid: Grid, blocks: int, channels: int, generator: torch.Generator) -> Net:
-    """Join encoder and decoder, one member, for the training loop of `vntransfer.adaptation`.
+    """Join encoder and decoder, one member, for `vntransfer.adaptation.train_network`.
 
     The paper has 6 blocks and 32 channels. No global random state is used.
     """
