@@ -139,6 +139,22 @@ def test_two_sources_do_not_judge_alignment_and_sparse_rows_have_it() -> None:
     assert named.selection_.candidates == tuple(CHEAP)
 
 
+def test_stars_in_sparse_rows_are_stretched_and_saved(tmp_path: Path) -> None:
+    X, y, domain, target = world(linear, 80)
+    stars = np.where(y > np.median(y[domain != "target"]), 5.0, 1.0)
+    model = AutoTransferRegressor(["ridge", "boosting"], random_state=0)
+    assert model.fit(X, stars, domain).stretch_.factor == 1  # dense rows are left alone
+    model.fit(scipy.sparse.csr_array(X), stars, domain)
+    assert model.stretch_.factor > 1
+    assert set(model.selection_.shares) == {"ridge", "boosting"}
+    model.save(tmp_path / "m")
+    rows = scipy.sparse.csr_array(target)
+    np.testing.assert_array_equal(load(tmp_path / "m").predict(rows), model.predict(rows))
+    found = model.predict(rows)
+    assert found.min() >= 1
+    assert found.max() <= 5
+
+
 def test_predictions_stay_within_the_responses_of_the_sources() -> None:
     X, y, domain, target = world(linear)
     model = AutoTransferRegressor(["ridge", "linear_trees"], random_state=0).fit(X, y, domain)

@@ -7,7 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vntransfer.adaptation.blend import ANCHORED, blend, blend_weights, middle_average
+from vntransfer.adaptation.blend import (
+    ANCHORED,
+    Stretch,
+    blend,
+    blend_weights,
+    find_stretch,
+    middle_average,
+)
 
 EVEN = np.full(3, 1 / 3)
 
@@ -82,3 +89,39 @@ def test_one_wild_candidate_with_little_weight_is_cut() -> None:
     assert middle_average(predicted, np.array([0.4, 0.4, 0.2]))[0] <= 2
     assert middle_average(predicted, np.array([0.0, 0.0, 1.0]))[0] == 1e9
     np.testing.assert_allclose(middle_average(predicted[:2], np.array([1.0, 1.0])), 1.5)
+
+
+def shy(pull: float, ends: bool, n: int = 4) -> tuple[list[Any], list[Any]]:
+    rng = np.random.default_rng(1)
+    draw = (lambda: rng.choice([1.0, 5.0], size=300)) if ends else (lambda: rng.normal(3, 1, 300))
+    truth = [draw() for _ in range(n)]
+    return [3 + pull * (y - 3) + rng.normal(0, 0.5, size=300) for y in truth], truth
+
+
+def test_predictions_between_two_ends_are_stretched() -> None:
+    predicted, truth = shy(0.4, ends=True)
+    best, *others = find_stretch(predicted, truth)
+    assert best.factor > 1.5
+    assert len(others) == 4
+    before, after = (
+        np.abs(own - truth[0]).mean() for own in (predicted[0], others[0](predicted[0], (1, 5)))
+    )
+    assert after < 0.8 * before
+
+
+def test_no_stretch_without_proof() -> None:
+    assert {*find_stretch(*shy(0.8, ends=False))} == {Stretch()}  # noise: a stretch adds to it
+    assert {*find_stretch(*shy(0.4, ends=True, n=2))} == {Stretch()}  # too few sources
+    flat = [np.zeros(5)] * 3
+    assert {*find_stretch(flat, flat)} == {Stretch()}
+
+
+@given(st.floats(1, 3), st.floats(-5, 5), st.lists(st.floats(-10, 10), min_size=1))
+def test_a_stretch_is_monotone_and_stays_within_limits(
+    factor: float, center: float, values: list[float]
+) -> None:
+    p = np.sort(np.array(values))
+    found = Stretch(factor, center)(np.clip(p, -2, 3), (-2.0, 3.0))
+    assert (np.diff(found) >= 0).all()
+    assert found.min() >= -2
+    assert found.max() <= 3
