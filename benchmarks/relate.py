@@ -15,7 +15,6 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any, Required, TypedDict
 from unittest.mock import patch
@@ -111,17 +110,6 @@ OTHER: list[World] = [
     {"relation": "linear", "slope": 0.5, "rows": (100, 1000)},
 ]
 DEFAULT: dict[str, Test] = {"rejected": relation_test}
-VARIANTS: dict[str, Test] = {
-    "null relation (default)": relation_test,
-    "null joint": partial(relation_test, null="joint"),
-}
-SHOWN: list[World] = [
-    {"relation": "linear", "ratio": 1.5},
-    {"relation": "square", "ratio": 1.5},
-    {"relation": "linear", "noise": (1.0, 3.0)},
-    {"relation": "linear", "growing": True},
-    {"relation": "linear", "slope": -0.8},
-]
 
 
 def seen(repetition: int) -> tuple[list[int], list[int]]:
@@ -143,9 +131,6 @@ def level(repetitions: int = 120) -> Iterator[str]:
     yield _shares(EQUAL, DEFAULT, repetitions)
     yield "Slope of the first feature changed from 2 by +0.5 or -0.5 (goal: at least 90 %):"
     yield _shares(OTHER, DEFAULT, repetitions)
-    few = repetitions // 3
-    yield f"Both null hypotheses, {few} repetitions; in the last row slopes differ:"
-    yield _shares(SHOWN, VARIANTS, few)
 
 
 def fresh(repetitions: int = 300) -> Iterator[str]:

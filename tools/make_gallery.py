@@ -21,7 +21,6 @@ from vntransfer.pages import (  # noqa: E402
     Axis,
     Bars,
     Chart,
-    Dendrogram,
     Heatmap,
     Lines,
     Panels,
@@ -64,10 +63,9 @@ def loss(names: Names) -> Chart:
 def towns(names: Names) -> Chart:
     """Heat map of the towns in clustered order."""
     found = names["towns"]
-    at = [found.at(name) for name in found.labeled]
-    tree = Dendrogram(found.labeled, found.linkage())
-    divergences = found.divergences[np.ix_(at, at)]
-    return Heatmap(found.labeled, found.labeled, divergences, label="divergence", tree=tree)
+    order = [name for name in found.order if name in found.labeled]
+    at = [found.at(name) for name in order]
+    return Heatmap(order, order, found.divergences[np.ix_(at, at)], label="divergence")
 
 
 def saltby(names: Names) -> Chart:

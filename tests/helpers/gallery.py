@@ -3,13 +3,11 @@
 from typing import Any
 
 import numpy as np
-from scipy.cluster.hierarchy import linkage
 
 from vntransfer.pages import (
     MUTED,
     Axis,
     Bars,
-    Dendrogram,
     Heatmap,
     Intervals,
     Lines,
@@ -32,8 +30,6 @@ def charts(name: str = "") -> dict[str, Any]:
     matrix = rng.random((6, 6))
     matrix = matrix + matrix.T
     np.fill_diagonal(matrix, np.nan)
-    distances = linkage(matrix[np.triu_indices(6, 1)], "average")
-    tree = Dendrogram(names, distances)
 
     def axis(text: str, **options: Any) -> Axis:
         return Axis(f"{text}{name}", **options)
@@ -67,7 +63,7 @@ def charts(name: str = "") -> dict[str, Any]:
                 for k in (1, 2)
             ]
         ),
-        "clustered": Heatmap(names, names, matrix, label=f"distance{name}", tree=tree),
+        "robust": Heatmap(names, names, matrix, label=f"distance{name}", high=1.0),
         "beside": Heatmap(
             names, names, matrix, mark="•", marks=matrix > 1, side=[(f"rank{name}", list("123456"))]
         ),
@@ -101,6 +97,7 @@ def gallery(name: str = "") -> Page:
     part.table(header, rows, f"Table{name}", [f"a note{name}"])
     wide: list[list[Any]] = [[f"row {i}{name}", *np.linspace(0, i, 30)] for i in range(30)]
     part.table(["name", *(f"column {j}" for j in range(30))], wide, f"Wide{name}")
+    part.table(header, rows, f"Folded{name}", fold=True)
     part = page.section(f"Charts{name}")
     for title, chart in charts(name).items():
         part.figure(chart, f"{title}{name}", f"caption{name}")

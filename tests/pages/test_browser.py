@@ -37,6 +37,14 @@ def first_column(page: Any) -> list[str]:
     return found
 
 
+def chart_sizes(page: Any) -> list[list[float]]:
+    found: list[list[float]] = page.execute_script(
+        "return [...document.querySelectorAll('svg.chart')].map(s => {"
+        "const b = s.getBoundingClientRect(); return [b.width, b.height]})"
+    )
+    return found
+
+
 def saved(page: Any) -> tuple[str, str, int]:
     from selenium.webdriver.support.ui import WebDriverWait
 
@@ -48,13 +56,10 @@ def saved(page: Any) -> tuple[str, str, int]:
 
 def test_everything_is_shown(page: Any) -> None:
     assert page.title == "Gallery"
-    sizes = page.execute_script(
-        "return [...document.querySelectorAll('svg.chart')].map(s => {"
-        "const b = s.getBoundingClientRect(); return [b.width, b.height]})"
-    )
+    sizes = [size for size in chart_sizes(page) if size[0]]  # charts for a phone are hidden
     assert len(sizes) == len(charts()) + 1  # the maps have two panels
     assert all(width > 80 and height > 40 for width, height in sizes)
-    fill = "return getComputedStyle(document.querySelector('rect.q32')).fill"
+    fill = "return getComputedStyle(document.querySelector('path.q32')).fill"
     assert page.execute_script(fill) == "rgb(11, 60, 107)"  # the style is allowed by the policy
 
 
@@ -81,7 +86,7 @@ def test_the_pointer_shows_values(page: Any) -> None:
 
     tip = page.find_element("id", "tip")
     assert not tip.is_displayed()
-    cell = page.find_element("css selector", "rect.q0[data-v]")
+    cell = page.find_elements("css selector", "path.q0")[-1]
     point(page, cell)
     assert tip.text == "s1, s1: -1"
     line = page.find_element("css selector", "figure .series")
@@ -89,9 +94,10 @@ def test_the_pointer_shows_values(page: Any) -> None:
     x, y = (int(v) for v in str(line.get_attribute("data-p")).split(" ")[2].split(","))
     script = "const b = arguments[0].viewBox.baseVal; return [b.width, b.height]"
     width, height = page.execute_script(script, svg)
+    shown = svg.rect["width"] / width
     ActionChains(page).move_to_element(page.find_element("tag name", "h1")).perform()
     assert not tip.is_displayed()
-    point(page, svg, x - int(width) // 2, y - int(height) // 2)
+    point(page, svg, round(shown * (x - width / 2)), round(shown * (y - height / 2)))
     value = str(line.get_attribute("data-v")).split("|")[2]
     assert tip.text == f"m0, epoch 3: {value}"
 
@@ -163,10 +169,31 @@ def test_no_sideways_scrolling_on_a_phone(opened: Any, page: Any) -> None:
         "return [...document.querySelectorAll('.panel')].map(b => b.getBoundingClientRect().right)"
     )
     assert max(boxes) <= 390
+    sizes = page.execute_script(
+        "return [...document.querySelectorAll('svg.chart')].filter(s => s.getBoundingClientRect()"
+        ".width).flatMap(s => [...s.querySelectorAll('text:not(.sign)')].map(t => "
+        "parseFloat(getComputedStyle(t).fontSize) * s.getScreenCTM().a))"
+    )
+    assert min(sizes) >= 11
     head = page.find_element("css selector", ".long tbody th")
     left = head.rect["x"]
     page.execute_script("document.querySelector('.long').scrollLeft = 500")
     assert head.rect["x"] == left  # the first column stays
+
+
+def test_charts_use_the_width_of_a_desk_and_of_a_phone(opened: Any, page: Any) -> None:
+    for width in (1280, 390):
+        resize(opened, width)
+        place = page.execute_script("return document.querySelector('main').clientWidth")
+        widest = max(size[0] for size in chart_sizes(page))
+        assert 0.95 * place < widest <= place + 6
+
+
+def test_folded_tables_open(opened: Any, page: Any) -> None:
+    table = page.find_element("css selector", "details.fold table")
+    assert not table.is_displayed()
+    page.find_element("css selector", "details.fold summary").click()
+    assert table.is_displayed()
 
 
 def test_hostile_names_stay_names(opened: Any, tmp_path: Path) -> None:

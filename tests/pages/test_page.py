@@ -5,7 +5,6 @@ import hashlib
 import re
 import xml.etree.ElementTree as ET
 from collections import Counter
-from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -18,7 +17,6 @@ from vntransfer.errors import ArgumentError
 from vntransfer.pages import (
     Axis,
     Bars,
-    Dendrogram,
     Heatmap,
     Intervals,
     Lines,
@@ -78,7 +76,8 @@ def hostile() -> str:
 def test_pages_are_well_formed_and_nothing_of_a_user_becomes_markup(hostile: str) -> None:
     plain, read = Reader(gallery().html()), Reader(hostile)
     counts, expected = (Counter(tag for tag, _ in one.seen) for one in (read, plain))
-    for name in ("path", "text", "g"):  # longer names leave room for fewer ticks
+    # longer names leave room for fewer ticks, and some charts are drawn again for a phone
+    for name in ("path", "text", "g", "svg", "rect"):
         del counts[name], expected[name]
     assert counts == expected
     assert len(read.tags("script")) == 1
@@ -126,7 +125,7 @@ def test_landmarks_labels_and_links() -> None:
         assert svg.get("aria-hidden") or len(str(svg["aria-label"])) > 10
     assert all(a.get("scope") in ("row", "col") for a in read.tags("th"))
     figures = read.tags("figure")
-    assert len(read.tags("details")) == len(figures) == len(charts())
+    assert len(read.tags("details")) - 1 == len(figures) == len(charts())  # one table is folded
 
 
 def test_tables_sort_by_value_and_say_what_is_text() -> None:
@@ -148,11 +147,6 @@ def test_mistakes_are_named() -> None:
         part.note("x", kind="great")
     with pytest.raises(ArgumentError, match=r"values: shape \(1, 2\) for 2 rows"):
         Heatmap(["a", "b"], ["x", "y"], [[1.0, 2.0]])
-    with pytest.raises(ArgumentError, match="merges: 0 rows for 2 names"):
-        Dendrogram(["a", "b"], [])
-    tree = Dendrogram(["a", "b"], [[0, 1, 1.0]])
-    with pytest.raises(ArgumentError, match="tree: its names"):
-        Heatmap(["a", "b"], ["b", "a"], np.eye(2), tree=tree)
     with pytest.raises(ArgumentError, match="side: 'rank' has 1 texts for 2 rows"):
         Heatmap(["a", "b"], ["x", "y"], np.eye(2), side=[("rank", ["1"])])
     with pytest.raises(ArgumentError, match="dash 'wavy'; known: none, solid"):
@@ -163,7 +157,7 @@ def test_mistakes_are_named() -> None:
 def test_every_chart_is_drawn_said_and_tabulated(name: str) -> None:
     chart = charts(HOSTILE)[name]
     for panel in panels(chart):
-        content, width, height = draw(panel, chart)
+        content, width, height = draw(panel, chart, 480)
         root = ET.fromstring(f"<svg>{content}</svg>")
         assert "NaN" not in content
         assert "nan" not in content.replace("&", "")
@@ -181,7 +175,7 @@ def test_every_chart_is_drawn_said_and_tabulated(name: str) -> None:
 
 def test_marks_stand_where_their_values_say() -> None:
     chart = Lines([Series("a", [0, 5, 10], [1.0, None, 3.0], [0.5, None, 2.5], [1.5, None, 3.5])])
-    content, width, height = draw(chart, chart)
+    content, width, height = draw(chart, chart, 480)
     root = ET.fromstring(f"<svg>{content}</svg>")
     (group,) = (g for g in root.iter("g") if "data-p" in g.attrib)
     (x1, y1), (x2, y2) = (map(float, p.split(",")) for p in group.attrib["data-p"].split(" "))
@@ -195,7 +189,7 @@ def test_marks_stand_where_their_values_say() -> None:
 
 def test_values_of_others_are_hollow_marks_within_the_axis() -> None:
     chart = Intervals(["a", "b"], [1.0, 2.0], others=[9.0, None], others_name="paper")
-    content, _, _ = draw(chart, chart)
+    content, _, _ = draw(chart, chart, 480)
     root = ET.fromstring(f"<svg>{content}</svg>")
     assert [p.attrib["class"] for p in root.iter("path")].count("hollow") == 1
     assert [g.attrib["data-v"] for g in root.iter("g") if "data-v" in g.attrib] == [
@@ -208,23 +202,22 @@ def test_values_of_others_are_hollow_marks_within_the_axis() -> None:
 
 def test_texts_beside_a_map_follow_its_rows() -> None:
     names = ["a", "b", "c"]
-    tree = Dendrogram(names, [[0, 2, 1.0], [3, 1, 2.0]])
     plain = Heatmap(names, names, np.eye(3), mark="•", marks=np.eye(3) > 0)
     chart = Heatmap(
         names, names, np.eye(3), mark="•", marks=np.eye(3) > 0, side=[("rank", ["1", "2", "3"])]
     )
-    content, width, _ = draw(chart, chart)
-    assert width > draw(plain, plain)[1]
+    content, width, _ = draw(chart, chart, 480)
+    assert width > draw(plain, plain, 480)[1]
     assert content.count("•") == 3
     assert "rank" in content
-    header, rows = numbers(replace(chart, tree=tree))
+    header, rows = numbers(chart)
     assert header[-1] == "rank"
-    assert [(row[0], row[-1]) for row in rows] == [("a", "1"), ("c", "3"), ("b", "2")]
+    assert [(row[0], row[-1]) for row in rows] == [("a", "1"), ("b", "2"), ("c", "3")]
 
 
 def test_log_axes_leave_out_what_has_no_logarithm() -> None:
     chart = Lines([Series("a", [1, 10, 100], [0.0, 0.1, 0.01])], Axis(log=True), Axis(log=True))
-    content, _, _ = draw(chart, chart)
+    content, _, _ = draw(chart, chart, 480)
     assert 'data-x="10|100"' in content
     assert extent(chart, "y") == (0.01, 0.1)
 
@@ -238,19 +231,6 @@ def test_panels_share_axes_and_colors() -> None:
     assert extent(one, "x") == extent(other, "x")
     assert extent(one, "y") == extent(other, "y") == (0, pytest.approx(9.45))
     assert panels(Panels([left, right], share=False)) == [left, right]
-
-
-def test_a_tree_reorders_its_map() -> None:
-    names = ["a", "b", "c"]
-    tree = Dendrogram(names, [[0, 2, 0.5], [1, 3, 2.0]])
-    values = np.arange(9.0).reshape(3, 3)
-    found = Heatmap(names, names, values, tree=tree).ordered
-    assert found.rows == found.columns == ["b", "a", "c"]
-    assert found.values.tolist() == [[4, 3, 5], [1, 0, 2], [7, 6, 8]]
-    assert found.tree is not None
-    assert found.tree.order == [0, 1, 2]
-    assert [row[2] for row in found.tree.merges] == [0.5, 2.0]
-    assert numbers(found)[1][0] == ["b", "4", "3", "5"]
 
 
 def test_limits_of_colors() -> None:

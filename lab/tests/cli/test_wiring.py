@@ -87,14 +87,13 @@ def seen(
         (
             "vntransfer.workflows.relate.relate",
             [
-                *("relate", TABLE, *ROLES, *COLUMNS, "--null", "joint"),
+                *("relate", TABLE, *ROLES, *COLUMNS),
                 *("--divergence", "jeffreys", "--resamples", "99", "--seed", "5"),
                 *("--engine", "dask", "--scheduler", "tcp://here", "--delimiter", "tab"),
                 *("--thousands", " ", "--encoding", "latin-1", "--month-first", "--unit", "€"),
             ],
             {
                 **READ,
-                "null": "joint",
                 "divergence": "jeffreys",
                 "n_resamples": 99,
                 "random_state": 5,

@@ -55,12 +55,6 @@ def command(
     divergence: Annotated[
         str, typer.Option("--divergence", help="Divergence, an id of `DIVERGENCES`.")
     ] = "conditional_von_neumann",
-    null: Annotated[
-        str,
-        typer.Option(
-            "--null", help="Null hypothesis: same 'relation', or same 'joint' distribution."
-        ),
-    ] = "relation",
     resamples: Annotated[
         int | None,
         typer.Option(
@@ -104,7 +98,6 @@ def command(
                 drop=drop or (),
                 category=category or (),
                 divergence=divergence,
-                null=null,  # type: ignore[arg-type]
                 n_resamples=resamples,
                 read_options=read_options,
                 random_state=seed,

@@ -84,7 +84,6 @@ def numbers(panel: Panel) -> Numbers:
 
 @numbers.register
 def _(panel: Heatmap) -> Numbers:
-    panel = panel.ordered
     beside = zip(*(texts for _, texts in panel.side), strict=True)
     more = list(beside) or [()] * len(panel.rows)
     rows = [

@@ -4,7 +4,7 @@ A chart is one panel or `Panels` of several. Numbers that are None or NaN are om
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -136,33 +136,6 @@ class Intervals:
 
 
 @dataclass(frozen=True)
-class Dendrogram:
-    """A tree above a heat map, as `scipy.cluster.hierarchy.linkage` gives it.
-
-    Rows (a, b, height, ...) of ``merges`` are the two clusters that are merged, leaves being 0 to
-    n - 1 and the i-th merge n + i.
-    """
-
-    names: Sequence[str]
-    merges: Any
-
-    def __post_init__(self) -> None:
-        if len(self.merges) != len(self.names) - 1:
-            raise ArgumentError(
-                f"merges: {len(self.merges)} rows for {len(self.names)} names; a tree of n leaves "
-                "has n - 1 merges"
-            )
-
-    @property
-    def order(self) -> list[int]:
-        """Leaves from left to right."""
-        members = [[i] for i in range(len(self.names))]
-        for a, b, *_ in self.merges:
-            members.append(members[int(a)] + members[int(b)])
-        return members[-1]
-
-
-@dataclass(frozen=True)
 class Heatmap:
     """A matrix shown in colors; None or NaN leaves a cell empty."""
 
@@ -174,9 +147,8 @@ class Heatmap:
     column_label: str = ""
     label: str = ""  # what the colors measure
     low: float | None = None  # ends of the colors; by default 0 (or the smallest value) to the
-    high: float | None = None  # largest
+    high: float | None = None  # largest; values beyond have the colors of the ends
     numbers: bool = True  # whether to write the values into the map
-    tree: Dendrogram | None = None  # reorders rows and columns, which then must be the same
     marks: Any = None  # where to write the mark: truth values of the same shape
     mark: str = "≠"
     side: Sequence[tuple[str, Sequence[str]]] = ()  # columns of text beside the map, with headings
@@ -190,10 +162,6 @@ class Heatmap:
                 f"values: shape {values.shape} for {len(self.rows)} rows and "
                 f"{len(self.columns)} columns"
             )
-        if self.tree is not None and (
-            list(self.rows) != list(self.columns) or list(self.rows) != list(self.tree.names)
-        ):
-            raise ArgumentError("tree: its names must be those of the rows and of the columns")
         for heading, texts in self.side:
             if len(texts) != len(self.rows):
                 raise ArgumentError(
@@ -209,36 +177,6 @@ class Heatmap:
         low = min(0.0, low) if self.low is None else self.low
         high = high if self.high is None else self.high
         return low, high if high > low else low + 1.0
-
-    @property
-    def ordered(self) -> "Heatmap":
-        """The map with rows and columns in the order of its tree."""
-        if self.tree is None:
-            return self
-        order = self.tree.order
-        names = [self.rows[i] for i in order]
-        tree, at = reordered(self.tree), np.ix_(order, order)
-        marks = None if self.marks is None else np.asarray(self.marks)[at]
-        side = [(heading, [texts[i] for i in order]) for heading, texts in self.side]
-        return replace(
-            self,
-            rows=names,
-            columns=names,
-            values=self.values[at],
-            tree=tree,
-            marks=marks,
-            side=side,
-        )
-
-
-def reordered(tree: Dendrogram) -> Dendrogram:
-    """Return the same tree with its leaves numbered from left to right."""
-    n, place = len(tree.names), {leaf: i for i, leaf in enumerate(tree.order)}
-    merges = [
-        [place.get(int(a), int(a)) if a < n else int(a), place[int(b)] if b < n else int(b), h]
-        for a, b, h, *_ in tree.merges
-    ]
-    return replace(tree, names=[tree.names[i] for i in tree.order], merges=merges)
 
 
 Panel = Lines | Bars | Scatter | Histogram | Intervals | Heatmap

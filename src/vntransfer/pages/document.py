@@ -19,6 +19,8 @@ from vntransfer.storage.places import GENERATOR, PAGES, check_file
 LONG = 25
 """Rows from which on a table scrolls in its own box."""
 
+_SHOW = "<summary>Show {:,} rows</summary>"
+
 
 @dataclass
 class Section:
@@ -28,7 +30,6 @@ class Section:
     anchor: str
     parts: list[str] = field(default_factory=list)
     entries: list[tuple[str, str]] = field(default_factory=list)  # anchor, title
-    widths: set[int] = field(default_factory=set)
 
     def text(self, *paragraphs: str) -> "Section":
         """Add paragraphs."""
@@ -64,10 +65,13 @@ class Section:
         rows: Sequence[Sequence[Value]],
         caption: str = "",
         notes: Sequence[str] = (),
+        *,
+        fold: bool = False,
     ) -> "Section":
         """Add a table that sorts by value when a heading is clicked, with notes below it.
 
-        Rows have one value per column: texts, numbers, None for nothing, or `TableCell`.
+        Rows have one value per column: texts, numbers, None for nothing, or `TableCell`. A reader
+        unfolds it if ``fold``.
         """
         anchor = f"{self.anchor}-{len(self.entries) + 1}"
         if caption:
@@ -75,23 +79,22 @@ class Section:
         name = caption or "Table"
         long = " long" if len(rows) > LONG else ""
         listed = "".join(f"<li>{escape(note)}</li>" for note in notes)
-        self.parts.append(
-            f'<div class="table" id="{anchor}">'
-            + (f"<h3>{escape(caption)}</h3>" if caption else "")
-            + f'<div class="scroll{long}" tabindex="0" role="region" aria-label="{escape(name)}">'
-            + f"{html_table(header, rows, label=name, sorts=True)}</div>"
+        content = (
+            f'<div class="scroll{long}" tabindex="0" role="region" aria-label="{escape(name)}">'
+            f"{html_table(header, rows, label=name, sorts=True)}</div>"
             + (f'<ul class="notes">{listed}</ul>' if listed else "")
-            + "</div>"
         )
+        if fold:
+            content = f'<details class="fold">{_SHOW.format(len(rows))}{content}</details>'
+        title = f"<h3>{escape(caption)}</h3>" if caption else ""
+        self.parts.append(f'<div class="table" id="{anchor}">{title}{content}</div>')
         return self
 
     def figure(self, chart: Chart, title: str, caption: str = "") -> "Section":
         """Add a chart with its title, a caption, buttons to save it, and its numbers."""
         anchor = f"{self.anchor}-{len(self.entries) + 1}"
         self.entries.append((anchor, title))
-        markup, widths = figure(chart, title, caption, anchor)
-        self.parts.append(markup)
-        self.widths |= widths
+        self.parts.append(figure(chart, title, caption, anchor))
         return self
 
     def html(self) -> str:
@@ -199,20 +202,12 @@ class Page:
         light, dark = (
             palette.declarations(palette.variables(theme)) for theme in ("light", "dark")
         )
-        widths = set().union(*(section.widths for section in self.sections), set[int]())
-        # Letters of a chart shrink with it: on a phone it does so a little, then its box scrolls.
-        sizes = "".join(f".w{w}{{width:{w}px;max-width:none}}" for w in sorted(widths))
-        phone = "".join(
-            f".w{w}{{width:max({min(w, max(330, round(0.7 * w)))}px,min(100vw - 2.5rem,{w}px))}}"
-            for w in sorted(widths)
-        )
         return (
             f":root{{color-scheme:light;{light}}}"
             "@media (prefers-color-scheme:dark){:root:not([data-theme=light])"
             f"{{color-scheme:dark;{dark}}}}}"
             f":root[data-theme=dark]{{color-scheme:dark;{dark}}}"
-            f"{resource('page.css')}{resource('chart.css')}{palette.classes()}{sizes}"
-            f"@media (max-width:62rem){{{phone}}}"
+            f"{resource('page.css')}{resource('chart.css')}{palette.classes()}"
         )
 
 

@@ -2,7 +2,8 @@
 
 What a reader can point at is written beside the shapes: a group of points has its name in
 ``data-n``, places in ``data-p``, and what to say of each in ``data-x`` and ``data-v``, separated by
-``|``; a single shape has its sentence in ``data-t``.
+``|``; a single shape has its sentence in ``data-t``; ``data-grid`` says where the cells of a heat
+map are (left, top, side).
 """
 
 from functools import singledispatch
@@ -27,11 +28,11 @@ from vntransfer.pages.layout import colors, finite
 from vntransfer.pages.palette import SERIES
 from vntransfer.pages.panel_frame import PanelFrame, frame
 from vntransfer.pages.scales import number
-from vntransfer.pages.svg import mark, path, tag
+from vntransfer.pages.svg import joined, mark, path, tag, text
 
 N_COLORS = len(SERIES["light"])
-_WIDE, _TALL = 480.0, 270.0  # a panel alone
-_WIDTH, _HEIGHT = 296.0, 210.0  # one of several
+WIDE, NARROW, PANEL = 760.0, 320.0, 300.0
+"""Widths of a panel alone on a desk and on a phone, and of one of several on either."""
 
 
 def classes(place: int) -> str:
@@ -42,39 +43,46 @@ def classes(place: int) -> str:
     return f"s{place % N_COLORS}" + (f" k{stroke}" if stroke else "")
 
 
-def draw(panel: Panel, chart: Chart, *, alone: bool = True) -> tuple[str, float, float]:
-    """SVG content, width and height of one of ``panels(chart)``, large if it stands alone.
+def draw(panel: Panel, chart: Chart, width: float) -> tuple[str, float, float]:
+    """SVG content, width and height of one of ``panels(chart)``; the whole chart gives the colors.
 
-    The whole chart gives the colors.
+    A heat map may be narrower than ``width``.
     """
-    size = (_WIDE, _TALL) if alone else (_WIDTH, _HEIGHT)
-    return _draw(panel, colors(chart), size)
+    return _draw(panel, colors(chart), width)
 
 
-_Size = tuple[float, float]
+def fitting(panel: Panel, *, alone: bool) -> list[float]:
+    """Widths in which a page draws a panel: for a desk, then for a phone if that needs its own."""
+    if alone:
+        return [WIDE, NARROW]
+    return [1.5 * PANEL, NARROW] if isinstance(panel, Heatmap) else [PANEL]
 
 
 @singledispatch
-def _draw(panel: Panel, places: dict[str, int], size: _Size) -> tuple[str, float, float]:
+def _draw(panel: Panel, places: dict[str, int], width: float) -> tuple[str, float, float]:
     raise TypeError(f"no chart: {type(panel).__name__}")
 
 
-@_draw.register
-def _(panel: Heatmap, places: dict[str, int], size: _Size) -> tuple[str, float, float]:
-    return draw_heatmap(panel)
+def _height(width: float) -> float:
+    return 110 + width / 3
 
 
 @_draw.register
-def _(panel: Lines, places: dict[str, int], size: _Size) -> tuple[str, float, float]:
-    box = frame(panel, *size, panel.x, panel.y)
+def _(panel: Heatmap, places: dict[str, int], width: float) -> tuple[str, float, float]:
+    return draw_heatmap(panel, width)
+
+
+@_draw.register
+def _(panel: Lines, places: dict[str, int], width: float) -> tuple[str, float, float]:
+    box = frame(panel, width, _height(width), panel.x, panel.y)
     parts = [box.markup, *(_rule(box, value) for value in panel.rules)]
     parts += [_line(box, s, places[s.name], panel) for s in panel.series]
     return "".join(parts), box.width, box.height
 
 
 @_draw.register
-def _(panel: Scatter, places: dict[str, int], size: _Size) -> tuple[str, float, float]:
-    width, height = (size[0], 0.8 * size[0]) if size[0] > _WIDTH else (size[0], size[0] * 0.9)
+def _(panel: Scatter, places: dict[str, int], width: float) -> tuple[str, float, float]:
+    height = 150 + 0.42 * width
     box = frame(panel, width, height, panel.x, panel.y)
     parts = [box.markup]
     if panel.diagonal:
@@ -90,8 +98,8 @@ def _(panel: Scatter, places: dict[str, int], size: _Size) -> tuple[str, float, 
 
 
 @_draw.register
-def _(panel: Bars, places: dict[str, int], size: _Size) -> tuple[str, float, float]:
-    box = frame(panel, *size, panel.x, panel.y)
+def _(panel: Bars, places: dict[str, int], width: float) -> tuple[str, float, float]:
+    box = frame(panel, width, _height(width), panel.x, panel.y)
     step = abs(box.x(1) - box.x(0))
     wide = 0.8 * step / max(1, len(panel.series))
     foot = box.y(box.y.low if box.y.log else max(box.y.low, min(0.0, box.y.high)))
@@ -113,8 +121,8 @@ def _(panel: Bars, places: dict[str, int], size: _Size) -> tuple[str, float, flo
 
 
 @_draw.register
-def _(panel: Histogram, places: dict[str, int], size: _Size) -> tuple[str, float, float]:
-    box = frame(panel, *size, panel.x, panel.y)
+def _(panel: Histogram, places: dict[str, int], width: float) -> tuple[str, float, float]:
+    box = frame(panel, width, _height(width), panel.x, panel.y)
     edges, foot, parts = finite(panel.edges), box.y(box.y.low), [box.markup]
     for s in panel.series:
         tops = [box.y(h) if box.y.shows(h) else foot for h in finite(s.y)]
@@ -128,28 +136,34 @@ def _(panel: Histogram, places: dict[str, int], size: _Size) -> tuple[str, float
 
 
 @_draw.register
-def _(panel: Intervals, places: dict[str, int], size: _Size) -> tuple[str, float, float]:
+def _(panel: Intervals, places: dict[str, int], width: float) -> tuple[str, float, float]:
     rows = Axis(names=panel.names)
-    height = 30.0 + (18 if panel.x.label else 0) + 14 + max(60.0, 17.0 * len(panel.names))
-    box = frame(panel, size[0], height, panel.x, rows)
+    height = 30.0 + (18 if panel.x.label else 0) + 14 + max(60.0, 19.0 * len(panel.names))
+    box = frame(panel, width, height, panel.x, rows)
     parts = [box.markup]
     if panel.reference is not None and box.x.shows(panel.reference):
         at = box.x(panel.reference)
         parts.append(tag("path", d=f"M{at:.1f} {box.y.start:.1f}V{box.y.end:.1f}", class_="rule"))
     lows, highs = finite(panel.low), finite(panel.high)
     for i, (name, value) in enumerate(zip(panel.names, finite(panel.values), strict=True)):
-        if not box.x.shows(value):
+        beyond = np.isfinite(value) and value > box.x.high
+        if not (beyond or box.x.shows(value)):
             continue
-        x, y = box.x(value), box.y(i)
+        x, y = box.x(min(value, box.x.high)), box.y(i)
         say, shape = number(float(value)), ""
         if len(lows) and len(highs) and np.isfinite([lows[i], highs[i]]).all():
             say += f" ({number(float(lows[i]))} to {number(float(highs[i]))})"
             start, end = (box.x(min(max(v, box.x.low), box.x.high)) for v in (lows[i], highs[i]))
-            shape = tag("path", d=f"M{start:.1f} {y:.1f}H{end:.1f}", class_="whisker")
+            if not beyond:
+                shape = tag("path", d=f"M{start:.1f} {y:.1f}H{end:.1f}", class_="whisker")
         if panel.others is not None and box.x.shows(other := float(finite(panel.others)[i])):
             shape += tag("path", d=mark(0, box.x(other), y, 4), class_="hollow")
             say += f"; {panel.others_name or 'others'}: {number(other)}"
-        shape += tag("path", d=mark(0, x, y, 4), class_="mark")
+        if beyond:  # an arrow at the end of the axis, and the value beside it
+            shape += tag("path", d=f"M{x:.1f} {y:.1f}l-8 -5v10z", class_="mark")
+            shape += text(number(float(value)), x - 12, y + 4, text_anchor="end", class_="beyond")
+        else:
+            shape += tag("path", d=mark(0, x, y, 4), class_="mark")
         own = "s1" if name == panel.highlight else "s0"
         point = {"data_n": name, "data_p": f"{x:.0f},{y:.0f}", "data_v": say}
         parts.append(tag("g", shape, class_=f"series {own}", **point))
@@ -199,17 +213,14 @@ def _sentence(panel: Bars, s: Series, k: int) -> str:
 def _group(
     panel: Lines | Scatter | Histogram, s: Series, place: int, shown: _Shown, content: str
 ) -> str:
-    def joined(values: list[str]) -> str:
-        return "|".join(value.replace("|", "¦") for value in values)
-
     xs = finite(s.x)
     head = "series" + (" thin" if s.thin else "") + " " + classes(place)
     say: dict[str, str] = {}
     if not (s.thin or panel.x.hidden):
         say = {
             "data_p": " ".join(f"{x:.0f},{y:.0f}" for _, (x, y) in shown),
-            "data_x": joined([place_text(panel.x, xs[k]) for k, _ in shown]),
-            "data_v": joined([value_text(s, k) for k, _ in shown]),
+            "data_x": joined(place_text(panel.x, xs[k]) for k, _ in shown),
+            "data_v": joined(value_text(s, k) for k, _ in shown),
         }
     elif panel.x.hidden:
         say = {"data_p": " ".join(f"{x:.0f},{y:.0f}" for _, (x, y) in shown)}

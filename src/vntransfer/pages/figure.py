@@ -5,7 +5,7 @@ from html import escape
 
 from vntransfer.pages.alt_text import MOST_CELLS, MOST_ROWS, numbers, summary
 from vntransfer.pages.charts import Bars, Chart, Heatmap, Histogram, Panel, Panels, Scatter, Series
-from vntransfer.pages.draw import classes, draw
+from vntransfer.pages.draw import NARROW, classes, draw, fitting
 from vntransfer.pages.draw_grid import color_bar
 from vntransfer.pages.layout import colors, panels
 from vntransfer.pages.svg import mark, tag
@@ -17,33 +17,38 @@ def file_name(title: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-") or "figure"
 
 
-def figure(chart: Chart, title: str, caption: str, anchor: str) -> tuple[str, set[int]]:
-    """HTML of a figure, and the widths of its panels (which need a rule of the style each).
+def figure(chart: Chart, title: str, caption: str, anchor: str) -> str:
+    """HTML of a figure; ``anchor`` is its id in the page.
 
-    Title and caption stand above it; ``anchor`` is its id in the page.
+    What is wider than a phone is drawn twice, and the style of the page shows one of the two.
     """
     shown = panels(chart)
-    drawn, widths = [], set()
+    alone, drawn = len(shown) == 1, []
     for i, panel in enumerate(shown):
-        content, width, height = draw(panel, chart, alone=len(shown) == 1)
-        widths.add(round(width))
-        said = summary(chart) if i == 0 and len(shown) == 1 else summary(panel)
-        svg = tag(
-            "svg",
-            content,
-            class_=f"chart w{round(width)}",
-            viewBox=f"0 0 {width:.0f} {height:.0f}",
-            role="img",
-            tabindex="0",
-            aria_label=f"{title}. {said}",
-            data_xlabel=_x_label(panel),
-        )
-        drawn.append(f'<div class="panel">{svg}</div>')
+        views = [draw(panel, chart, width) for width in fitting(panel, alone=alone)]
+        if views[0][1] <= NARROW:
+            views = views[:1]
+        label = f"{title}. {summary(chart if alone else panel)}"
+        svgs = [
+            tag(
+                "svg",
+                content,
+                class_=f"chart {name}" if len(views) > 1 else "chart",
+                width=width,
+                viewBox=f"0 0 {width:.0f} {height:.0f}",
+                role="img",
+                tabindex="0",
+                aria_label=label,
+                data_xlabel=_x_label(panel),
+            )
+            for name, (content, width, height) in zip(("desk", "phone"), views, strict=False)
+        ]
+        kind = "panel map" if isinstance(panel, Heatmap) else "panel"
+        drawn.append(f'<div class="{kind}">{"".join(svgs)}</div>')
         if isinstance(chart, Panels) and chart.columns and (i + 1) % chart.columns == 0:
             drawn.append('<div class="break"></div>')
-    body = (
-        f'<div class="drawn">{_legend(chart, shown)}<div class="plot">{"".join(drawn)}</div></div>'
-    )
+    plot = f'<div class="plot{" alone" if alone else ""}">{"".join(drawn)}</div>'
+    body = f'<div class="drawn">{_legend(chart, shown)}{plot}</div>'
     note = f"<figcaption>{escape(caption)}</figcaption>" if caption else ""
     save = "".join(
         f'<button type="button" data-as="{form}" aria-label="Save {escape(title)} as '
@@ -52,7 +57,7 @@ def figure(chart: Chart, title: str, caption: str, anchor: str) -> tuple[str, se
     )
     foot = f'<div class="foot"><div class="save">{save}</div>{_details(shown)}</div>'
     head = f'<figure id="{anchor}" data-file="{file_name(title)}">'
-    return f"{head}<h3>{escape(title)}</h3>{note}{body}{foot}</figure>", widths
+    return f"{head}<h3>{escape(title)}</h3>{note}{body}{foot}</figure>"
 
 
 def _x_label(panel: Panel) -> str | None:

@@ -68,11 +68,14 @@
         found.push({ x, y, text: `${group.dataset.n}${at}${said}`, point: true });
       });
     }
-    for (const map of all("[data-columns]", svg)) {
-      const columns = map.dataset.columns.split("|");
-      for (const rect of all("rect[data-v]", map)) {
-        found.push(inside(rect, `${rect.parentNode.dataset.n}, ${columns[rect.dataset.j]}: ${rect.dataset.v}`));
-      }
+    for (const map of all("[data-grid]", svg)) {
+      const [left, top, side] = map.dataset.grid.split(" ").map(Number);
+      const rows = map.dataset.rows.split("|"), columns = map.dataset.columns.split("|");
+      map.dataset.v.split("|").forEach((line, i) => line.split(" ").forEach((value, j) => {
+        if (!value) return;
+        const box = { x: left + side * j, y: top + side * i, width: side, height: side };
+        found.push({ x: box.x + side / 2, y: box.y + side / 2, text: `${rows[i]}, ${columns[j]}: ${value}`, box });
+      }));
     }
     for (const shape of all("[data-t]", svg)) found.push(inside(shape, shape.dataset.t));
     spots.set(svg, found);
@@ -80,7 +83,7 @@
   };
   const inside = (shape, text) => {
     const box = shape.getBBox();
-    return { x: box.x + box.width / 2, y: box.y + Math.min(box.height / 2, 12), text, shape };
+    return { x: box.x + box.width / 2, y: box.y + Math.min(box.height / 2, 12), text, box };
   };
   const place = (svg, spot) => {
     const matrix = svg.getScreenCTM();
@@ -97,9 +100,9 @@
     for (const old of all(".here")) old.remove();
     if (!spot) return;
     let shape;
-    if (spot.shape && spot.shape.tagName === "rect") {
+    if (spot.box) {
       shape = document.createElementNS(NS, "rect");
-      for (const name of ["x", "y", "width", "height"]) shape.setAttribute(name, spot.shape.getAttribute(name));
+      for (const name of ["x", "y", "width", "height"]) shape.setAttribute(name, spot.box[name]);
     } else {
       shape = document.createElementNS(NS, "circle");
       shape.setAttribute("cx", spot.x);
@@ -113,12 +116,11 @@
   let focused = null; // the chart and place that the keyboard points at
   const hide = () => { tip.hidden = true; focused = null; ring(); };
   const near = (svg, event) => {
-    const owner = event.target.closest("[data-t],rect[data-v]");
-    const list = spotsOf(svg);
-    if (owner) return list.find((spot) => spot.shape === owner);
     const at = new DOMPoint(event.clientX, event.clientY).matrixTransform(svg.getScreenCTM().inverse());
     let best = null, least = 28 ** 2;
-    for (const spot of list) {
+    for (const spot of spotsOf(svg)) {
+      const box = spot.box;
+      if (box && box.x <= at.x && at.x < box.x + box.width && box.y <= at.y && at.y < box.y + box.height) return spot;
       if (!spot.point) continue;
       const gap = (spot.x - at.x) ** 2 + (spot.y - at.y) ** 2;
       if (gap < least) { least = gap; best = spot; }
@@ -203,6 +205,7 @@
     };
     for (const svg of all(".drawn svg", figure)) {
       const box = svg.getBoundingClientRect(), copy = svg.cloneNode(true);
+      if (!box.width) continue; // drawn for another width
       written(svg, copy);
       copy.setAttribute("width", box.width);
       copy.setAttribute("height", box.height);

@@ -7,7 +7,9 @@ from vntransfer.pages.layout import extent
 from vntransfer.pages.scales import Scale, padded, tick_text
 from vntransfer.pages.svg import (
     LONGEST,
+    every,
     fitted,
+    heading,
     name_below,
     room_below,
     tag,
@@ -45,28 +47,27 @@ def frame(panel: Panel, width: float, height: float, x: Axis, y: Axis) -> PanelF
     """Lay out a panel with two axes."""
     y_low, y_high = ends(panel, "y") if not y.names else (len(y.names) - 0.5, -0.5)
     x_low, x_high = ends(panel, "x")
-    top = 24.0 if getattr(panel, "title", "") else 10.0
-    names = [fitted(name, LONGEST) for name in y.names]
+    top = 24.0 if panel.title else 10.0
+    longest = min(LONGEST, 0.36 * width)
+    names = [fitted(name, longest) for name in y.names]
     trial = Scale(y_low, y_high, 0, 1, y.log)
     labels = names or [tick_text(t, log=y.log) for t in ([] if y.hidden else trial.ticks())]
     left = max(map(text_width, labels), default=0.0) + _GAP + 2 + (16 if y.label else 0)
     right = 12.0
-    slanted, room = room_below(x.names, (width - left - right) / max(1, len(x.names)))
+    step = (width - left - right) / max(1, len(x.names))
+    slanted, room = room_below(x.names, step, longest)
     below = (4.0 if x.hidden else room) + (18 if x.label else 4)
     x_scale = Scale(x_low, x_high, left, width - right, x.log)
     y_scale = Scale(y_low, y_high, height - below, top, y.log)
-    parts = [_title(panel, left)]
-    parts += _x_axis(x, x_scale, y_scale, slanted, height)
+    parts = [heading(panel.title, left, width)]
+    parts += _x_axis(x, x_scale, y_scale, slanted, height, longest)
     parts += _y_axis(y, y_scale, x_scale, names)
     return PanelFrame(width, height, x_scale, y_scale, "".join(parts))
 
 
-def _title(panel: Panel, left: float) -> str:
-    title = getattr(panel, "title", "")
-    return text(title, left, 14, class_="title") if title else ""
-
-
-def _x_axis(axis: Axis, x: Scale, y: Scale, slanted: bool, height: float) -> list[str]:
+def _x_axis(
+    axis: Axis, x: Scale, y: Scale, slanted: bool, height: float, longest: float
+) -> list[str]:
     bottom, top = y.start, y.end
     line = f"M{x.start:.1f} {bottom:.1f}H{x.end:.1f}"
     parts = [] if axis.hidden else [tag("path", d=line, class_="axis")]
@@ -76,8 +77,9 @@ def _x_axis(axis: Axis, x: Scale, y: Scale, slanted: bool, height: float) -> lis
     if axis.hidden:
         return parts
     if axis.names:
-        for place, name in enumerate(axis.names):
-            parts.append(name_below(name, x(place), bottom, slanted=slanted))
+        step = every(len(axis.names), abs(x(1) - x(0)))
+        for place, name in list(enumerate(axis.names))[::step]:
+            parts.append(name_below(name, x(place), bottom, slanted=slanted, longest=longest))
         return parts
     for tick in x.ticks(max(2, int((x.end - x.start) // 55))):
         if axis.whole and tick % 1:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from vntransfer.pages import palette
 from vntransfer.pages.alt_text import summary
-from vntransfer.pages.charts import Chart, Panels
+from vntransfer.pages.charts import Chart, Heatmap, Panel, Panels
 from vntransfer.pages.document import resource
-from vntransfer.pages.draw import draw
+from vntransfer.pages.draw import PANEL, draw
 from vntransfer.pages.draw_grid import color_bar
 from vntransfer.pages.figure import common_scale, legend_entries
 from vntransfer.pages.layout import panels
@@ -26,7 +26,8 @@ _SPOKEN = re.compile(r' data-[a-z]+="[^"]*"')  # what only the script of a page 
 def picture(chart: Chart, title: str) -> str:
     """SVG of a chart, named by ``title`` for screen readers: panels in rows below one legend."""
     shown = panels(chart)
-    drawn = [draw(panel, chart, alone=len(shown) == 1) for panel in shown]
+    alone = len(shown) == 1
+    drawn = [draw(panel, chart, _width(panel, alone=alone)) for panel in shown]
     rows: list[list[tuple[str, float, float]]] = [[]]
     most = chart.columns if isinstance(chart, Panels) else None
     for one in drawn:
@@ -50,6 +51,10 @@ def picture(chart: Chart, title: str) -> str:
     inner = f"{head}<style>{_style()}</style>{ground}{''.join(parts)}"
     names = {"xmlns": "http://www.w3.org/2000/svg", "role": "img", "generator": GENERATOR}
     return tag("svg", inner, viewBox=f"0 0 {' '.join(size.values())}", **size, **names) + "\n"
+
+
+def _width(panel: Panel, *, alone: bool) -> float:
+    return (640.0 if alone else 450.0) if isinstance(panel, Heatmap) else 480.0 if alone else PANEL
 
 
 def write_picture(chart: Chart, title: str, path: str | Path, *, overwrite: bool = False) -> Path:

@@ -1,11 +1,15 @@
 """Pieces of SVG as text; every string of a user passes through `escape`."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Sequence
 from html import escape
 from unicodedata import east_asian_width
 
 LONGEST = 150.0
 """Widest name beside an axis."""
+
+LETTERS = 11.0
+"""Size of letters; a page never shrinks a chart."""
 
 _NARROW, _BROAD = set("iljtfrI.,:;'|!()[]{}/ -"), set("mwMWOQ@%")
 
@@ -35,7 +39,7 @@ def text(content: str, x: float, y: float, **attributes: str | float | None) -> 
     return tag("text", escape(content) or " ", x=x, y=y, **attributes)
 
 
-def text_width(content: str, size: float = 11) -> float:
+def text_width(content: str, size: float = LETTERS) -> float:
     """About how wide a text is: no font is known before the page is shown."""
     return size * sum(
         1.0
@@ -49,7 +53,7 @@ def text_width(content: str, size: float = 11) -> float:
     )
 
 
-def fitted(content: str, width: float, size: float = 11) -> str:
+def fitted(content: str, width: float, size: float = LETTERS) -> str:
     """Text that is no wider, shortened by an ellipsis in the middle if necessary."""
     if text_width(content, size) <= width:
         return content
@@ -60,6 +64,11 @@ def fitted(content: str, width: float, size: float = 11) -> str:
         if text_width(f"{head}…{tail}", size) <= width:
             return f"{head}…{tail}"
     return content[:1] + "…"
+
+
+def joined(texts: Iterable[str]) -> str:
+    """Texts as one attribute, for the script of a page to split."""
+    return "|".join(text.replace("|", "¦") for text in texts)
 
 
 def path(points: list[tuple[float, float]]) -> str:
@@ -92,24 +101,34 @@ def mark(shape: int, x: float, y: float, r: float = 3.2) -> str:
     return path([(x + r * dx, y + r * dy) for dx, dy in corners[shape]]) + "Z"
 
 
+def heading(content: str, left: float, width: float) -> str:
+    """Title of a panel, moved to the left as far as it must and shortened if that is not enough."""
+    left = max(2.0, min(left, width - text_width(content, 13) - 6))
+    return text(fitted(content, width - left, 13), left, 14, class_="title") if content else ""
+
+
 def upright(content: str, middle: float) -> str:
     """Label along the left side, read from below."""
     turn = f"rotate(-90 11 {middle:.1f})"
     return text(content, 11, middle, class_="label", text_anchor="middle", transform=turn)
 
 
-def name_below(name: str, x: float, foot: float, *, slanted: bool, size: float = 11) -> str:
+def name_below(name: str, x: float, foot: float, *, slanted: bool, longest: float) -> str:
     """Name below a place of an axis; slanted where names are wider than their places."""
-    shown = fitted(name, LONGEST, size)
-    letters = None if size >= 11 else size
+    shown = fitted(name, longest)
     if not slanted:
-        return text(shown, x, foot + 14, text_anchor="middle", font_size=letters)
+        return text(shown, x, foot + 14, text_anchor="middle")
     turn = f"rotate(-45 {x + 3:.1f} {foot + 11:.1f})"
-    return text(shown, x + 3, foot + 11, text_anchor="end", transform=turn, font_size=letters)
+    return text(shown, x + 3, foot + 11, text_anchor="end", transform=turn)
 
 
-def room_below(names: Sequence[str], place: float, size: float = 11) -> tuple[bool, float]:
+def room_below(names: Sequence[str], place: float, longest: float) -> tuple[bool, float]:
     """Return whether names must be slanted to fit side by side, and the room they take."""
-    widest = max((text_width(name, size) for name in names), default=0.0)
+    widest = max(map(text_width, names), default=0.0)
     slanted = widest > place - 4
-    return slanted, 14 + 0.72 * min(widest, LONGEST) if slanted else 18.0
+    return slanted, 14 + 0.72 * min(widest, longest) if slanted else 18.0
+
+
+def every(n: int, step: float) -> int:
+    """Of n names, the k-th, 2k-th, ... have room if they are this far apart; return k."""
+    return max(1, min(n, math.ceil((LETTERS + 2) / step))) if step > 0 else 1

@@ -7,5 +7,4 @@ from vntransfer.relations.result import Neighbor as Neighbor
 from vntransfer.relations.result import Relation as Relation
 from vntransfer.relations.settings import RIDGE as RIDGE
 from vntransfer.relations.settings import Engine as Engine
-from vntransfer.relations.settings import Null as Null
 from vntransfer.relations.settings import RelateSettings as RelateSettings

@@ -1,25 +1,25 @@
-"""The result as one HTML page."""
+"""The result as one HTML page: the answer, the maps, the closest places, then all numbers."""
 
-from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from vntransfer._version import __version__
-from vntransfer.pages import Axis, Dendrogram, Heatmap, Intervals, Page, TableCell
+from vntransfer.display import counted, rounded
+from vntransfer.pages import Heatmap, Page, TableCell
 from vntransfer.pages.table import Value
-from vntransfer.relations._bootstrap import of_features
 from vntransfer.relations._smoother import Matrix
 from vntransfer.relations.explain import explanation, verdict
-from vntransfer.relations.result import LEVEL, STATISTIC, Relation
+from vntransfer.relations.result import LEVEL, STATISTIC, Neighbor, Relation
 
 NUMBERS = 15
 """Places up to which numbers are written into a heat map."""
 
-SHOWN = 8
-"""Places that get a ranking as a chart; the tables have all."""
-
 MANY, NEAREST = 50, 10
-"""Places beyond which the tables have tested pairs alone, and so many sources of each target."""
+"""Places beyond which the table of pairs has tested ones alone, and sources of a ranking."""
+
+ROWS, COLUMNS = 25, 200
+"""Rows from which on a table is folded, and columns of the table that are listed."""
 
 VERDICTS = {
     "≠": ("different", "bad"),
@@ -32,67 +32,86 @@ VERDICTS = {
 def make_page(found: Relation, title: str) -> Page:
     """Make the page; see `Relation.to_page`."""
     own = found.settings
+    answer, *reasons = verdict(found)
     page = Page(
         title,
-        lead=(
-            f"How {own['response']} depends on the other columns in {len(found.names)} places "
-            f"({own['domain']})."
-        ),
+        lead=answer,
         footer={
             "made by": f"vntransfer {__version__}, vnt relate",
             "settings": ", ".join(f"{key} {value}" for key, value in own.items()),
         },
     )
-    _answer(found, page)
-    _maps(found, page)
-    _pairs(found, page)
-    _rankings(found, page)
-    _places(found, page)
-    page.section("What the numbers mean").text(*explanation(found))
-    return page
-
-
-def _answer(found: Relation, page: Page) -> None:
-    part = page.section("Result")
-    part.text(*verdict(found))
-    without = [name for name in found.names if name not in found.labeled]
-    for name in without[:20]:
+    part = page.section("Result").text(*reasons)
+    for name in [name for name in found.names if name not in found.labeled][:20]:
         near = found.ranking(name)
         part.note(
             f"{name} has no responses, so its relation is unknown. By its features alone it is "
             f"closest to {near[0].name}."
         )
+    _maps(found, page)
+    _rankings(found, page)
+    _pairs(found, page)
+    _places(found, page)
+    page.section("How it was done").text(*explanation(found))
+    return page
 
 
 def _maps(found: Relation, page: Page) -> None:
-    part = page.section("Maps")
-    known, every = found.labeled, list(found.names)
-    at = [found.at(name) for name in known]
-    divergence: str = found.settings["divergence"]
-    own = np.ix_(at, at)
-    chart = _clustered(known, found.statistics[own], STATISTIC, found.linkage())
+    part, response = page.section("Maps"), found.settings["response"]
+    known = [name for name in found.order if name in found.labeled]
+    at = np.ix_(*[[found.at(name) for name in known]] * 2)
     part.figure(
-        replace(chart, marks=found.p_values[own] <= LEVEL),
-        "How differently the response depends on the features",
-        "The statistic of the test: how far both places are from one relation fitted to both, each "
-        "on its own inputs. ≠ marks different pairs. The tree joins the closest places first.",
+        _map(known, found.statistics[at], STATISTIC, found.p_values[at] <= LEVEL),
+        f"How differently {response} depends on the features",
+        "Statistic of the test: how far both places are from one relation fitted to both, each on "
+        "its own inputs. ≠ marks pairs found different. Places that are alike stand together.",
     )
-    tree = found.linkage(features=True)
+    every = np.ix_(*[[found.at(name) for name in found.order]] * 2)
     part.figure(
-        _clustered(every, found.features_alone, of_features(divergence), tree),
+        _map(found.order, found.features_alone[every], "divergence of the features"),
         "How much the features alone differ",
-        "This map includes places without responses.",
+        "In the same order, with places without responses last.",
     )
 
 
-def _clustered(names: list[str], values: Matrix, label: str, tree: Matrix) -> Heatmap:
+def _map(names: list[str], values: Matrix, label: str, marks: Any = None) -> Heatmap:
+    """Heat map whose colors end where one outlier does not pale the rest."""
+    off = values[~np.eye(len(values), dtype=bool) & np.isfinite(values)]
+    high = min(off.max(), 2 * np.quantile(off, 0.8)) if len(off) else 0.0
+    high = float(high) if high > 0 else None
     written = len(names) <= NUMBERS
-    merges = Dendrogram(names, tree)
-    return Heatmap(names, names, values, label=label, numbers=written, tree=merges)
+    return Heatmap(names, names, values, label=label, high=high, numbers=written, marks=marks)
+
+
+def _rankings(found: Relation, page: Page) -> None:
+    rows: list[list[Value]] = []
+    for target in found.names:
+        known, near = target in found.labeled, found.ranking(target)
+        far = [own.name for own in near if own.different]
+        closest = [_shown(own, known) for own in near[:3]]
+        listed = ", ".join(far[:NEAREST]) + (
+            f" and {len(far) - NEAREST} more" * bool(far[NEAREST:])
+        )
+        basis = "relation" if known else "features alone"
+        rows.append([target, *closest, *[""] * (3 - len(closest)), listed, basis])
+    page.section("Closest places").table(
+        ["place", "closest", "second", "third", "different from", "compared by"],
+        rows,
+        "Closest places",
+        [
+            "In brackets the difference: the statistic of the test, or the divergence of the "
+            "features where a place has no responses. ≠ marks places found different."
+        ],
+        fold=len(rows) > ROWS,
+    )
+
+
+def _shown(own: Neighbor, known: bool) -> str:
+    value = rounded(own.statistic if known else own.features_alone, 2)
+    return f"{own.name}{' ≠' if own.different else ''} ({value})"
 
 
 def _pairs(found: Relation, page: Page) -> None:
-    part = page.section("All pairs")
     known, few = set(found.labeled), len(found.names) > MANY
     rows: list[list[Value]] = []
     for own in found.table():
@@ -100,71 +119,43 @@ def _pairs(found: Relation, page: Page) -> None:
         if not {own["a"], own["b"]} <= known or (few and mark == "?"):
             continue
         word, tone = VERDICTS[mark]
-        p_values = (own["p_value"], own["raw_p_value"])
-        shown = [TableCell("" if np.isnan(p) else f"{p:.4f}", p) for p in p_values]
-        statistic = None if np.isnan(own["statistic"]) else own["statistic"]
-        ends = (statistic, own["divergence"], own["low"], own["high"])
-        verdict_cell = TableCell(word, None, tone)
-        rows.append([own["a"], own["b"], verdict_cell, *ends, *shown, own["features_alone"]])
-    head = ["place", "and", "verdict", "difference", "divergence", "from", "to", "p-value"]
-    part.table(
-        [*head, "uncorrected", "features alone"],
+        ends = f"{rounded(own['low'], 2)} to {rounded(own['high'], 2)}"
+        rows.append(
+            [
+                own["a"],
+                own["b"],
+                TableCell(word, None, tone),
+                *(_cell(own[key]) for key in ("p_value", "statistic", "divergence")),
+                ends,
+                _cell(own["features_alone"]),
+            ]
+        )
+    head = ["place", "and", "verdict", "p-value", "difference", "divergence"]
+    page.section("Pairs").table(
+        [*head, f"{100 * found.settings['level']:g} % interval", "features alone"],
         rows,
-        "Pairs of places that were tested" if few else "Pairs of places",
+        "Pairs of places that were tested" if few else "All pairs of places",
         [
-            "difference: statistic of the test. divergence: also grows if only the inputs differ; "
-            f"with a {100 * found.settings['level']:g} % interval. Click a heading to sort."
+            "difference: statistic of the test. divergence: grows also if only the inputs differ. "
+            "p-values are corrected for the number of pairs."
         ],
+        fold=len(rows) > ROWS,
     )
 
 
-def _rankings(found: Relation, page: Page) -> None:
-    part, few = page.section("Closest sources"), len(found.names) > MANY
-    for target in found.names[:SHOWN]:
-        near = found.ranking(target)[: NEAREST if few else None]
-        own = target in found.labeled
-        j = [found.at(n.name) for n in near]
-        i = found.at(target)
-        ends = found.features_intervals
-        part.figure(
-            Intervals(
-                [f"{n.name} ≠" if n.different else n.name for n in near],
-                [n.divergence if own else n.features_alone for n in near],
-                [n.low for n in near] if own else ends.low[i, j].tolist(),
-                [n.high for n in near] if own else ends.high[i, j].tolist(),
-                Axis("divergence" if own else "divergence of the features alone", low=0.0),
-                reference=0.0,
-            ),
-            f"For {target}",
-            "Ordered by the statistic of the test; ≠ marks different places. The chart shows the "
-            "divergence, which also grows if only the inputs differ."
-            if own
-            else "Ordered by the features alone, because this place has no responses.",
-        )
-    ranked: list[list[Value]] = [
-        [
-            target,
-            rank,
-            n.name,
-            VERDICTS[found.mark(target, n.name)][0],
-            None if np.isnan(n.statistic) else n.statistic,
-            None if np.isnan(n.divergence) else n.divergence,
-            n.features_alone,
-        ]
-        for target in found.names
-        for rank, n in enumerate(found.ranking(target)[: NEAREST if few else None], 1)
-    ]
-    head = ["target", "rank", "source", "verdict", "difference", "divergence", "features alone"]
-    part.table(head, ranked, f"The {NEAREST} closest sources" if few else "All rankings")
+def _cell(value: float) -> TableCell | None:
+    return None if np.isnan(value) else TableCell(rounded(value, 2), value)
 
 
 def _places(found: Relation, page: Page) -> None:
     part = page.section("Places and columns")
     rows: list[list[Value]] = [[name, *found.rows[name]] for name in found.names]
-    part.table(["place", "rows with a response", "without"], rows, "Places")
-    if found.treatment:
-        part.table(["column", "kind", "treatment"], found.treatment[:200], "Columns")
-        if len(found.treatment) > 200:
-            part.note(f"and {len(found.treatment) - 200:,} more columns")
+    head = ["place", "rows with a response", "without"]
+    part.table(head, rows, "Places", fold=len(rows) > ROWS)
+    if listed := found.treatment[:COLUMNS]:
+        head = ["column", "kind", "treatment"]
+        part.table(head, listed, "Columns", fold=len(listed) > ROWS)
+        if more := len(found.treatment) - len(listed):
+            part.text(f"and {counted(more, 'more column')}")
     for note in found.notes:
         part.note(note)

@@ -1,4 +1,4 @@
-"""The statistic of one pair of domains, observed and under either null hypothesis.
+"""The statistic of one pair of domains, observed and under the null hypothesis.
 
 A joint covariance of [features, response] is kept as its feature block A (d, d), which no resample
 of the responses changes, and batches of the border b (B, d) and the response's variance c (B,).
@@ -270,46 +270,6 @@ def _signed(residuals: NDArray[np.float32], size: int, rng: np.random.Generator)
 def _sizes(n_resamples: int) -> Iterator[int]:
     for done in range(0, n_resamples, _BLOCK):
         yield min(_BLOCK, n_resamples - done)
-
-
-def permuted(
-    one: Matrix,
-    two: Matrix,
-    n_resamples: int,
-    rng: np.random.Generator,
-    *,
-    divergence: str,
-    ridge: float,
-) -> tuple[float, Iterator[Matrix]]:
-    """Divergence of rows [x, y] (n, d + 1) of two domains, and after exchanging them at random.
-
-    The covariances of all exchanges come from one product of the 0/1 memberships (B, n) with the
-    products of columns (n, D (D + 1)/2).
-    """
-    Z = np.vstack((one, two))
-    Z = Z - Z.mean(0)
-    D = Z.shape[1]
-    rows, columns = np.triu_indices(D)
-    Q = Z[:, rows] * Z[:, columns]
-    sums, squares = Z.sum(0), Q.sum(0)
-
-    def covariances(first: Matrix, second: Matrix, size: int) -> Tensor:
-        flat = (second - first[:, rows] * first[:, columns] / size) / (size - 1)
-        full = np.empty((len(flat), D, D))
-        full[:, rows, columns] = full[:, columns, rows] = flat
-        return torch.from_numpy(full + ridge * np.eye(D))
-
-    def statistic(members: Matrix) -> Matrix:
-        first, second = members @ Z, members @ Q
-        sigma = covariances(first, second, len(one))
-        rho = covariances(sums - first, squares - second, len(two))
-        return between(sigma, rho, divergence).numpy()
-
-    own = np.repeat((1.0, 0.0), (len(one), len(two)))
-    blocks = (
-        statistic(rng.permuted(np.tile(own, (size, 1)), axis=1)) for size in _sizes(n_resamples)
-    )
-    return float(statistic(own[None])[0]), blocks
 
 
 ENOUGH = 50

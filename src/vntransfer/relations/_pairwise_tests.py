@@ -23,10 +23,9 @@ from vntransfer.relations._pair_statistic import (
     all_statistics,
     common_penalty,
     p_value,
-    permuted,
 )
 from vntransfer.relations._smoother import Basis, Matrix
-from vntransfer.relations.settings import RIDGE, Null
+from vntransfer.relations.settings import RIDGE
 
 
 @dataclass(frozen=True)
@@ -44,8 +43,8 @@ class RelationTest:
         P-values before the correction.
     statistics
         Observed statistics of all pairs, (K, K).
-    null, n_resamples
-        Null hypothesis and number of resamples.
+    n_resamples
+        Number of resamples.
     rows
         Number of rows used of each domain.
     """
@@ -54,7 +53,6 @@ class RelationTest:
     p_values: Matrix
     raw_p_values: Matrix
     statistics: Matrix
-    null: Null
     n_resamples: int
     rows: tuple[int, ...]
 
@@ -78,7 +76,7 @@ class RelationTest:
         pairs.sort(key=lambda pair: float(self.p_values[pair]))
         lines = [
             f"{len(self.different())} of {counted(len(pairs), 'tested pair')} of domains differ "
-            f"(level 5 %, corrected for their number; null hypothesis: {self.null})."
+            f"(level 5 %, corrected for their number)."
         ]
         for i, j in pairs[:10]:
             one, other = short(self.names[i]), short(self.names[j])
@@ -99,7 +97,6 @@ class RelationTest:
 def relation_test(
     domains: Any,
     *,
-    null: Null = "relation",
     n_resamples: int = 999,
     n_pairs: int | None = None,
     random_state: Any = None,
@@ -110,17 +107,12 @@ def relation_test(
     """Test for every pair of domains whether the response depends on the features alike.
 
     The conditional divergence of two domains is not zero if y given x is the same but the inputs
-    differ, so its size alone proves nothing. There are two null hypotheses:
-
-    "relation"
-        E[y|x] is the same function in both domains, up to a constant level of each. Inputs may
-        differ, and so may the noise, between domains and along the inputs. The test fits one
-        flexible model to the rows of both, adds leave-one-out residuals with random signs to the
-        fit at each domain's own inputs, and fits again. The statistic is the divergence between
-        each domain and the common fit on its own inputs.
-    "joint"
-        Inputs and responses have the same joint distribution. The test exchanges rows between the
-        two domains at random. Different inputs alone lead to rejection.
+    differ, so its size alone proves nothing. The null hypothesis is that E[y|x] is the same
+    function in both domains, up to a constant level of each. Inputs may differ, and so may the
+    noise, between domains and along the inputs. The test fits one flexible model to the rows of
+    both, adds leave-one-out residuals with random signs to the fit at each domain's own inputs, and
+    fits again. The statistic is the divergence between each domain and the common fit on its own
+    inputs.
 
     All columns are first standardized over the rows of all domains. At most 1000 random rows of
     each domain are used.
@@ -129,8 +121,6 @@ def relation_test(
     ----------
     domains
         A sequence or mapping of at least two (X, y), X (n, d) and y (n,), numbers.
-    null
-        The null hypothesis.
     n_resamples
         Largest number of resamples per pair; the test stops when 50 have reached the observed
         statistic. The smallest p-value is 1/(n_resamples + 1), and Holm's correction multiplies it
@@ -159,7 +149,6 @@ def relation_test(
     >>> tested.different()
     [('a', 'c'), ('b', 'c')]
     """
-    one_of("null", null, Null)
     one_of("divergence", divergence, DIVERGENCES)
     n_resamples = whole("n_resamples", n_resamples, minimum=1)
     ridge = number("ridge", ridge, exclusive=True)
@@ -180,46 +169,30 @@ def relation_test(
             stacklevel=2,
         )
     options: dict[str, Any] = {"divergence": divergence, "ridge": ridge}
-    samples: Sequence[Sample] = ()
+    # no domain may outweigh the others in the choice of knots and landmarks
+    pooled = np.vstack([some(X, rng, 500) for X, _ in rows])
+    # a pair follows no more functions than it has rows, and many pairs must be quick
+    radial = min(200, 2 * len(pooled) // K) if some_pairs else 200
+    basis = Basis.choose(pooled, rng, radial=radial)
+    samples = [Sample.of(X, y, basis) for X, y in rows]
     observed = np.zeros((K, K))
-    if null == "relation":
-        # no domain may outweigh the others in the choice of knots and landmarks
-        pooled = np.vstack([some(X, rng, 500) for X, _ in rows])
-        # a pair follows no more functions than it has rows, and many pairs must be quick
-        radial = min(200, 2 * len(pooled) // K) if some_pairs else 200
-        basis = Basis.choose(pooled, rng, radial=radial)
-        samples = [Sample.of(X, y, basis) for X, y in rows]
-        if some_pairs:
-            options["penalty"] = common_penalty(samples, basis)
-            observed = all_statistics(samples, basis, **options)
-    elif some_pairs:
-        observed = _between_all([np.column_stack(own) for own in rows], divergence, ridge)
+    if some_pairs:
+        options["penalty"] = common_penalty(samples, basis)
+        observed = all_statistics(samples, basis, **options)
     raw = np.where(np.eye(K, dtype=bool), 1.0, np.nan)
     report = progress or silent
     for done, (i, j) in enumerate(pairs):
         report("pairs", done, len(pairs))
-        if null == "joint":
-            one, two = (np.column_stack(rows[k]) for k in (i, j))
-            value, drawn = permuted(one, two, n_resamples, rng, **options)
-        else:
-            pair = RelationPair.of(samples[i], samples[j], basis, **options)
-            value, drawn = pair.observed(), pair.resampled(n_resamples, rng)
-        raw[i, j] = raw[j, i] = p_value(value, drawn)
+        pair = RelationPair.of(samples[i], samples[j], basis, **options)
+        value = pair.observed()
+        raw[i, j] = raw[j, i] = p_value(value, pair.resampled(n_resamples, rng))
         observed[i, j] = observed[j, i] = value
     report("pairs", len(pairs), len(pairs))
     corrected = raw.copy()
     upper = tuple(np.array(pairs).T)
     corrected[upper] = corrected[upper[::-1]] = holm(raw[upper])
     sizes = tuple(len(y) for _, y in rows)
-    return RelationTest(tuple(names), corrected, raw, observed, null, n_resamples, sizes)
-
-
-def _between_all(rows: Sequence[Matrix], divergence: str, ridge: float) -> Matrix:
-    """Divergences (K, K) of the covariances of rows (n, D)."""
-    eye = ridge * np.eye(rows[0].shape[1])
-    return divergences(
-        torch.from_numpy(np.stack([np.cov(own, rowvar=False) + eye for own in rows])), divergence
-    )
+    return RelationTest(tuple(names), corrected, raw, observed, n_resamples, sizes)
 
 
 def _most_alike(

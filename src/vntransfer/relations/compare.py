@@ -45,16 +45,19 @@ def compare(
     unit, varies = _units(inputs, joint, response)
     both = np.append(varies, True)
     conditional = settings.divergence
-    rng = np.random.default_rng([settings.random_state, 1])
-    bare, bare_ends = _measure(
-        [own.columns(varies) for own in inputs],
-        unit[:-1][varies],
-        of_features(conditional),
-        settings,
-        rng,
-    )
+    features = [own.columns(varies) for own in inputs]
+    bare = _measure(features, unit[:-1][varies], of_features(conditional), settings.ridge)
     columns = [own.columns(both) for own in joint]
-    whole, ends = _measure(columns, unit[both], conditional, settings, rng)
+    whole = _measure(columns, unit[both], conditional, settings.ridge)
+    drawn = bootstrap(
+        columns,
+        unit[both],
+        conditional,
+        ridge=settings.ridge,
+        n_resamples=settings.n_bootstrap,
+        rng=np.random.default_rng([settings.random_state, 1]),
+    )
+    ends = interval(whole, drawn, settings.level)
     at, K = [names.index(name) for name in known], len(names)
     tested = [name for name in known if made.domains[name].labeled >= LEAST]
     pairs = len(list(combinations(tested, 2)))
@@ -64,7 +67,6 @@ def compare(
     if pairs:
         result = relation_test(
             {name: made.domains[name].reservoir.pair() for name in tested},
-            null=settings.null,
             n_resamples=n_resamples,
             n_pairs=planned,
             divergence=conditional,
@@ -94,7 +96,6 @@ def compare(
         _spread(whole, at, K),
         Interval(*(_spread(end, at, K) for end in ends)),
         bare,
-        Interval(*bare_ends),
         corrected,
         raw,
         statistics,
@@ -180,21 +181,11 @@ def _spread(values: Matrix, kept: list[int], size: int) -> Matrix:
     return full
 
 
-def _measure(
-    domains: list[MomentBlocks],
-    unit: Matrix,
-    divergence: str,
-    settings: RelateSettings,
-    rng: np.random.Generator,
-) -> tuple[Matrix, tuple[Matrix, Matrix]]:
-    """Divergences and the ends of their intervals."""
-    ridge = settings.ridge
+def _measure(domains: list[MomentBlocks], unit: Matrix, divergence: str, ridge: float) -> Matrix:
+    """Divergences of the covariances, in units of the columns."""
     eye = ridge * np.eye(len(unit))
     covariances = [own.total().covariance() / unit[:, None] / unit + eye for own in domains]
-    observed = divergences(torch.from_numpy(np.stack(covariances)), divergence)
-    n_resamples = settings.n_bootstrap
-    drawn = bootstrap(domains, unit, divergence, ridge=ridge, n_resamples=n_resamples, rng=rng)
-    return observed, interval(observed, drawn, settings.level)
+    return divergences(torch.from_numpy(np.stack(covariances)), divergence)
 
 
 def planned_pairs(pairs: int, n_resamples: int | None) -> int:

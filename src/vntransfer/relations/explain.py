@@ -4,80 +4,59 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from vntransfer.display import counted, short
 from vntransfer.relations.result import LEVEL, Relation
 
 NOISE = "Differences in noise, between places or along the features, are not tested."
 
-NULLS = {
-    "relation": (
-        "the response depends on the features in the same way in both places, up to a constant; "
-        "the features themselves may differ"
-    ),
-    "joint": (
-        "features and response have the same joint distribution in both places; places whose "
-        "features differ count as different even if the response depends on them in the same way"
-    ),
-}
+PAIRS = 3
+"""Pairs that the answer names; more are counted."""
 
 
 def verdict(found: Relation) -> Iterator[str]:
-    """Sentences that answer the question."""
+    """Answer in a sentence, then say what it rests on."""
     upper = np.triu_indices(len(found.names), 1)
     tested = int(np.isfinite(found.p_values[upper]).sum())
     if not tested:
-        yield "No pair has enough rows to be tested."
+        yield "No pair of places has enough rows to be tested."
         return
-    far = found.different()
+    response, far = short(found.settings["response"]), found.different()
+    checked = f"The level is {100 * LEVEL:g} %, corrected for {counted(tested, 'tested pair')}."
     if not far:
         yield (
-            f"No significant difference in any of {tested} tested pairs of places (level "
-            f"{100 * LEVEL:g} %, corrected for their number). This does not prove them equal: see "
-            f"the intervals."
+            f"{response} depends on the features alike everywhere, as far as the data can tell: no "
+            f"significant difference in {counted(tested, 'tested pair')} of places."
         )
+        yield f"{checked} This does not prove places equal: see the intervals."
         return
-    yield (
-        f"{len(far)} of {tested} tested pairs of places are different (level "
-        f"{100 * LEVEL:g} %, corrected for their number)."
-    )
     at = [found.at(name) for name in found.labeled]
     differs = (found.p_values[np.ix_(at, at)] <= LEVEL) | np.eye(len(at), dtype=bool)
     alone = [name for name, row in zip(found.labeled, differs, strict=True) if row.all()]
+    named = ", ".join(f"{short(one)} – {short(other)}" for one, other in far[:PAIRS])
+    yield (
+        f"{response} depends on the features differently in {len(far)} of {tested} tested pairs of "
+        f"places{f': {named}' if len(far) <= PAIRS else ''}."
+    )
     if alone and len(found.labeled) > 2:
         yield f"Different from every other place: {', '.join(alone)}."
+    yield f"{checked} The other pairs may differ, too, by less than the data can show."
 
 
 def explanation(found: Relation) -> list[str]:
     """Explain the numbers to a reader who has never heard of a divergence."""
     own = found.settings
-    name = "conditional_von_neumann"
-    first = (
-        "One matrix summarizes each place: how its features and its response vary together. The "
-        "divergence measures how much two such matrices differ beyond what the features alone "
-        "explain. 0 means no difference; compare the values with each other."
-        if own["divergence"] == name
-        else f"The divergence {own['divergence']} measures how much the covariance matrices of two "
-        f"places differ; 0 means no difference."
-    )
     return [
-        "Maps and rankings show the statistic of the test: one relation is fitted to the rows of "
-        "both places, and each place is compared with that fit on its own features. The statistic "
-        "is near 0 if one relation fits both places, whatever their features are."
-        if own["null"] == "relation"
-        else "Maps and rankings show the divergence of the tested rows, in units of their pooled "
-        "variance.",
-        first
-        + " All columns are first scaled to variance 1 over all rows, so that units do not matter. "
-        "Levels are not compared: adding a constant to a column changes nothing.",
-        "A large divergence alone does not prove that the response depends on the features "
-        "differently, because it also grows if only the features differ. The p-value answers this "
-        f"question: it is small if the data would be unusual assuming that {NULLS[own['null']]}. "
-        + (NOISE if own["null"] == "relation" else "")
-        + f" It comes from at most {own['n_resamples']:,} resamples per pair and is corrected for "
-        "the number of pairs (Holm). A large p-value proves nothing: with few rows, or features "
-        "that hardly overlap, the test cannot find a difference.",
-        f"The intervals ({100 * own['level']:g} %) show how precisely the available rows determine "
-        "the divergence. They treat rows as independent.",
-        "Divergence and intervals describe the linear part of the dependence within each place. A "
-        "response that curves upward and one that curves downward around the same center look "
-        "alike.",
+        "Columns are scaled to variance 1 over all rows, so units do not matter, and constants "
+        "added to a column change nothing. For each pair of places, one flexible relation is "
+        "fitted to the rows of both, and each place is compared with that fit on its own features. "
+        "The difference is near 0 if one relation fits both, whatever the features are.",
+        "The p-value is small if the data would be unusual assuming that the response depends on "
+        "the features in the same way in both places, up to a constant. It comes from at most "
+        f"{own['n_resamples']:,} resamples per pair and is corrected for the number of pairs "
+        "(Holm). A large p-value proves nothing: with few rows, or features that hardly overlap, "
+        f"the test cannot find a difference. {NOISE}",
+        f"The divergence ({own['divergence'].replace('_', ' ')}) compares the covariance matrices "
+        "of two places. It also grows if only the features differ, so it proves nothing alone. Its "
+        f"{100 * own['level']:g} % interval shows how precisely the rows determine it; rows are "
+        "treated as independent. It describes the linear part of the dependence.",
     ]

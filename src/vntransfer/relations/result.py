@@ -74,8 +74,8 @@ class Relation:
         Divergences of [features, response].
     intervals
         Intervals of these divergences.
-    features_alone, features_intervals
-        Divergences of the features alone, and their intervals.
+    features_alone
+        Divergences of the features alone.
     p_values, raw_p_values
         P-values with and without Holm's correction; NaN if not tested.
     statistics
@@ -95,7 +95,6 @@ class Relation:
     divergences: Matrix
     intervals: Interval
     features_alone: Matrix
-    features_intervals: Interval
     p_values: Matrix
     raw_p_values: Matrix
     statistics: Matrix
@@ -166,31 +165,24 @@ class Relation:
             for j in sorted(others, key=order)
         ]
 
-    def linkage(self, *, features: bool = False) -> Matrix:
-        """Tree of scipy's hierarchical clustering (complete linkage) of the places.
+    def linkage(self) -> Matrix:
+        """Tree of scipy's hierarchical clustering (complete linkage) of the places with responses.
 
         By the statistic of the test; places with too few rows for it join last. If no place has
         enough rows, by the divergence. The height of a group is the largest statistic between two
         of its places: cut below that of a pair, the tree never joins the pair, whatever stands
         between them.
-
-        Parameters
-        ----------
-        features
-            Of the features alone, for all places; otherwise of those with responses.
         """
         from scipy.cluster.hierarchy import linkage
         from scipy.spatial.distance import squareform
 
-        table = self.features_alone
-        if not features:
-            kept = [self.at(name) for name in self.labeled]
-            table = self.statistics[np.ix_(kept, kept)]
-            known = table[~np.eye(len(table), dtype=bool) & np.isfinite(table)]
-            if len(known):
-                table = np.where(np.isfinite(table), table, known.max())
-            else:
-                table = self.divergences[np.ix_(kept, kept)]
+        kept = [self.at(name) for name in self.labeled]
+        table = self.statistics[np.ix_(kept, kept)]
+        known = table[~np.eye(len(table), dtype=bool) & np.isfinite(table)]
+        if len(known):
+            table = np.where(np.isfinite(table), table, known.max())
+        else:
+            table = self.divergences[np.ix_(kept, kept)]
         if len(table) < 2:
             raise DomainError("linkage: needs at least two places with responses")
         flat = squareform(table, checks=False)

@@ -8,7 +8,6 @@ from vntransfer.checks import instance, number, one_of, whole
 from vntransfer.divergences import DIVERGENCES
 from vntransfer.errors import ArgumentError
 
-Null = Literal["relation", "joint"]
 Engine = Literal["local", "dask"]
 
 RIDGE = 1e-3
@@ -25,7 +24,6 @@ class RelateSettings:
     drop: Sequence[str] = ()
     category: Sequence[str] = ()
     divergence: str = "conditional_von_neumann"
-    null: Null = "relation"
     n_resamples: int | None = None
     n_bootstrap: int = 200
     level: float = 0.95
@@ -39,7 +37,6 @@ class RelateSettings:
             "divergence": one_of("divergence", self.divergence, DIVERGENCES),
             "ridge": number("ridge", self.ridge, exclusive=True),
             "level": number("level", self.level, minimum=0.5),
-            "null": one_of("null", self.null, Null),
             "n_bootstrap": whole("n_bootstrap", self.n_bootstrap, minimum=20),
             "random_state": whole("random_state", self.random_state),
             "engine": one_of("engine", self.engine, Engine),
@@ -59,7 +56,7 @@ class RelateSettings:
 
     def record(self, columns: int, n_resamples: int) -> dict[str, Any]:
         """Return the plain values that a result keeps."""
-        kept = ("divergence", "null", "level", "ridge", "n_bootstrap", "random_state")
+        kept = ("divergence", "level", "ridge", "n_bootstrap", "random_state")
         return {name: getattr(self, name) for name in kept} | {
             "columns": columns,
             "domain": self.domain or "domain",

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from vntransfer.progress import Progress, reporter
-from vntransfer.relations import RIDGE, Engine, Null, RelateSettings, Relation
+from vntransfer.relations import RIDGE, Engine, RelateSettings, Relation
 from vntransfer.relations.compare import compare, summarize_domains
 from vntransfer.tables.options import ReadOptions, checked
 from vntransfer.workflows.relate_tables import read_table
@@ -20,7 +20,6 @@ def relate(
     category: Sequence[str] = (),
     read_options: ReadOptions | None = None,
     divergence: str = "conditional_von_neumann",
-    null: Null = "relation",
     n_resamples: int | None = None,
     n_bootstrap: int = 200,
     level: float = 0.95,
@@ -48,10 +47,9 @@ def relate(
         How the files are written; None: detected.
     divergence
         An id of `DIVERGENCES`; the mean of both directions is taken.
-    null
-        See `relation_test`, which is run on (at most) 1000 random rows of each place.
     n_resamples
-        See `relation_test`; None: 999, or what Holm's correction of all pairs asks for.
+        See `relation_test`, which is run on at most 1000 random rows of each place; None: 999, or
+        what Holm's correction of all pairs asks for.
     n_bootstrap
         Resamples for the intervals.
     level
@@ -90,7 +88,6 @@ def relate(
         drop,
         category,
         divergence,
-        null,
         n_resamples,
         n_bootstrap,
         level,

@@ -12,7 +12,6 @@ from vntransfer.pages import (
     Axis,
     Bars,
     Chart,
-    Dendrogram,
     Heatmap,
     Lines,
     Panels,
@@ -165,10 +164,14 @@ def mixture_density(mixture: NoiseMixture, at: NDArray[np.float64]) -> NDArray[n
 
 def camera_chart(loaded: Domains) -> Panels:
     """TRANCOS: distances and clustering of the cameras, sizes and mean densities of the domains."""
+    from scipy.cluster.hierarchy import leaves_list
+
     tree: CameraTree = loaded.extras["cameras"]
     label = "distance of the mean masks"
-    merges = Dendrogram(tree.names, tree.linkage)
-    cameras = Heatmap(tree.names, tree.names, tree.distances, label, numbers=False, tree=merges)
+    order = leaves_list(tree.linkage)
+    cameras_in_order = [tree.names[i] for i in order]
+    distances = tree.distances[np.ix_(order, order)]
+    cameras = Heatmap(cameras_in_order, cameras_in_order, distances, label, numbers=False)
     names = list(loaded)
     sizes = Series("pictures", range(len(names)), [len(y) for _, y in loaded.values()])
     charts: list[Any] = [cameras, Bars(names, [sizes], Axis("pictures", low=0))]
