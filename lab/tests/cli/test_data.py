@@ -140,13 +140,6 @@ def test_looking_at_the_registry_is_light(code: str) -> None:
     assert not loaded_after(code) & (HEAVY | {"requests", "filelock", "pyarrow", "PIL"})
 
 
-def test_plot_draws_a_file(tmp_path: Path) -> None:
-    place = tmp_path / "six.svg"
-    result = vnt("plot", "synthetic", "--out", str(place), "--set", "n_samples=30")
-    assert result.stdout.strip() == str(place)
-    assert place.read_text("utf-8").startswith("<svg")
-
-
 def test_show_says_where_to_put_what_is_missing(tmp_path: Path) -> None:
     shown = vnt("show", "amazon4", "--from", str(tmp_path)).stdout
     assert f"put it into {tmp_path / 'amazon'}" in shown

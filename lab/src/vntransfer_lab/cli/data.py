@@ -1,4 +1,4 @@
-"""``vnt data``: list, describe, download and plot data sets."""
+"""``vnt data``: list, describe and download data sets."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vntransfer.cli.common import Overwrite, plain_errors, progress
+from vntransfer.cli.common import plain_errors, progress
 from vntransfer.errors import ArgumentError, DataError
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from vntransfer_lab.data.files import Status
     from vntransfer_lab.data.registry import Entry
 
-app = typer.Typer(help="List, show, download and plot data sets.", no_args_is_help=True)
+app = typer.Typer(help="List, show and download data sets.", no_args_is_help=True)
 
 From = Annotated[
     Path | None,
@@ -134,27 +134,6 @@ def fetch(
             typer.echo(f"{entry.name}: {path}")
     if problems:
         raise DataError(f"not downloaded: {', '.join(problems)}. The reasons are above.")
-
-
-@app.command()
-def plot(
-    name: Name,
-    out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Output file. Default: NAME.svg.")
-    ] = None,
-    overwrite: Overwrite = False,
-    folder: From = None,
-    parameters: Parameters = None,
-) -> None:
-    """Draw a data set: its domains and responses, or samples of its tasks."""
-    from vntransfer_lab.cli.bench import assignments
-    from vntransfer_lab.data.plots import plot as draw
-
-    place = out or Path(f"{name}.svg")
-    with plain_errors():
-        given = assignments(parameters or [])
-        draw(name, place, folder=folder, overwrite=overwrite, **given)
-    typer.echo(str(place))
 
 
 def _chosen(names: list[str] | None, everything: bool) -> "list[Entry]":

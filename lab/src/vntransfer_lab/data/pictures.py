@@ -1,4 +1,4 @@
-"""Decode and encode pictures, change their size, and rows of pictures made on access."""
+"""Decode pictures, change their size, and rows of pictures made on access."""
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
@@ -17,15 +17,6 @@ def decode(content: bytes, where: str, *, mode: str) -> NDArray[np.uint8]:
 
     with damage_named(where, "picture"), Image.open(BytesIO(content)) as picture:
         return np.asarray(picture.convert(mode), dtype=np.uint8)
-
-
-def encode(pixels: NDArray[np.uint8]) -> bytes:
-    """PNG of gray pixels (height, width)."""
-    from PIL import Image
-
-    box = BytesIO()
-    Image.fromarray(pixels).save(box, "png", optimize=True)
-    return box.getvalue()
 
 
 def area_resize(pixels: NDArray[Any], height: int, width: int) -> NDArray[np.float32]:

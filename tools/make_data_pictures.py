@@ -1,7 +1,12 @@
-"""One picture per data set: ``plot(name, path)``, in SVG."""
+"""Draw the pictures of docs/data, one per data set.
+
+Run: python tools/make_data_pictures.py NAME ... (needs the files of the sets).
+"""
 
 import base64
+import sys
 from collections.abc import Mapping
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -22,42 +27,32 @@ from vntransfer.pages import (
 from vntransfer.pages.palette import GROUND, INK
 from vntransfer.pages.picture import write_picture, write_svg
 from vntransfer.pages.svg import tag, text, text_width
-from vntransfer.storage.places import GENERATOR, PICTURES, check_file
+from vntransfer.storage.places import GENERATOR
 from vntransfer_lab.data import load
 from vntransfer_lab.data.base import Domains, TaskStream
 from vntransfer_lab.data.cameras import CameraTree
-from vntransfer_lab.data.pictures import area_resize, encode
+from vntransfer_lab.data.pictures import area_resize
 from vntransfer_lab.data.regression import NOISE, NoiseMixture, mixture_noise
 
+IMAGES = Path(__file__).resolve().parent.parent / "docs" / "data" / "img"
 MOST_DOMAINS = 14  # that are drawn: more cannot be distinguished
 POINTS = 600  # rows of a t-SNE
 _CLASSES, _PERMUTED = 10, 5  # columns of a stream's picture, and tasks of a permuted one
 _SIDE = 42.0  # of one of its pictures on the screen
 
 
-def plot(
-    name: str,
-    path: str | Path,
-    *,
-    folder: str | Path | None = None,
-    overwrite: bool = False,
-    **parameters: Any,
-) -> Path:
-    """Draw a data set and save the picture.
+def draw(name: str, path: Path, *, folder: Path | None = None, **parameters: Any) -> None:
+    """Draw a data set; ``folder`` and ``parameters`` are those of `vntransfer_lab.data.load`.
 
     Domains: t-SNE of their rows and histograms of their responses; streams: test pictures of every
     task; TRANCOS: distances and clustering of the cameras, sizes and mean densities of the domains;
     tables: their response and the paper's noise.
-
-    ``name``, ``folder`` and ``parameters`` are those of `vntransfer_lab.data.load`; ``path`` ends
-    in .svg and is returned; an existing file is replaced if it is a picture of vntransfer, or with
-    ``overwrite``.
     """
-    check_file("path", path, PICTURES, overwrite=overwrite)
     loaded = load(name, folder=folder, **parameters)
     if isinstance(loaded, Domains):
-        return write_picture(chart(loaded), f"The data set {name}", path, overwrite=overwrite)
-    return write_svg(stream_picture(loaded), path, overwrite=overwrite)
+        write_picture(chart(loaded), f"The data set {name}", path, overwrite=True)
+    else:
+        write_svg(stream_picture(loaded), path, overwrite=True)
 
 
 def chart(loaded: Domains) -> Chart:
@@ -197,7 +192,7 @@ def stream_picture(stream: TaskStream) -> str:
             strips["as they were"] = _strip(x[:, np.argsort(maps[0])])
         strips[task.name.replace("_", " ")] = _strip(x)
     pixels = np.rint(255 * (1 - np.concatenate(list(strips.values())).clip(0, 1)))
-    data = base64.b64encode(encode(pixels.astype(np.uint8))).decode()
+    data = base64.b64encode(_png(pixels.astype(np.uint8))).decode()
     left = max(map(text_width, strips)) + 16
     width, height = _SIDE * _CLASSES, _SIDE * len(strips)
     names = [
@@ -226,3 +221,17 @@ def _strip(x: NDArray[Any]) -> NDArray[np.float64]:
     cells[: len(x)] = x.reshape(-1, side, side)
     rimmed = np.pad(cells, ((0, 0), (1, 1), (1, 1)), constant_values=0.4)
     return np.concatenate(list(rimmed), axis=1)
+
+
+def _png(pixels: NDArray[np.uint8]) -> bytes:
+    """PNG of gray pixels (height, width)."""
+    from PIL import Image
+
+    box = BytesIO()
+    Image.fromarray(pixels).save(box, "png", optimize=True)
+    return box.getvalue()
+
+
+if __name__ == "__main__":
+    for given in sys.argv[1:]:
+        draw(given, IMAGES / f"{given}.svg")
