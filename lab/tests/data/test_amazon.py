@@ -15,7 +15,6 @@ from vntransfer_lab.data.amazon import (
     SEVEN,
     Review,
     drop_repeats,
-    number_from_interval,
     parse_unprocessed,
     read_compact_stars,
     read_intervals,
@@ -58,15 +57,12 @@ def test_domains_that_are_lacking_are_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::vntransfer.errors.DataWarning")
-def test_intervals_of_repeats_are_intersected_and_binary_drops_the_undecided(
-    tmp_path: Path,
-) -> None:
+def test_intervals_of_repeats_are_intersected(tmp_path: Path) -> None:
     make_amazon7i(tmp_path)
     loaded = domains(tmp_path, "amazon7i")
     _, y = loaded["baby"]
     assert y.tolist() == [4.5, 1.0, 3.0]  # [4, 5], [1, 1], [2, 5] and [1, 4]
     assert loaded.extras["star_interval"]["baby"].tolist() == [[4, 5], [1, 1], [2, 4]]
-    assert domains(tmp_path, "amazon7i", response="binary")["baby"][1].tolist() == [1, 0]
 
 
 def test_errors_in_units_of_standard_deviation(tmp_path: Path) -> None:
@@ -74,7 +70,6 @@ def test_errors_in_units_of_standard_deviation(tmp_path: Path) -> None:
     loaded = domains(tmp_path)
     y = np.concatenate([y for _, y in loaded.values()])
     assert loaded.extras["response_std"] == pytest.approx(y.std())
-    assert loaded.extras["response_mean"] == pytest.approx(y.mean())
 
 
 @given(interval, interval)
@@ -85,15 +80,6 @@ def test_two_intervals_become_one_exactly_if_they_overlap(
     overlap = max(a[0], b[0]) <= min(a[1], b[1])
     assert len(kept) == (2 if overlap else 3)
     assert all(r.low <= r.high for r in kept)
-
-
-@given(interval)
-def test_number_lies_in_its_interval(bounds: tuple[float, float]) -> None:
-    number = number_from_interval(*bounds)
-    assert number is not None
-    assert bounds[0] <= number <= bounds[1]
-    binary = number_from_interval(*bounds, binary=True)
-    assert binary == (1 if bounds[0] > 3 else 0 if bounds[1] < 3 else None)
 
 
 def test_of_equally_frequent_words_the_first_are_kept() -> None:

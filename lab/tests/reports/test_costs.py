@@ -1,12 +1,10 @@
 """Costs: steps are counted where they are made, memory is a cell's own, results know of neither."""
 
-import sqlite3
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow.parquet as pq
 import pytest
 
 from lab_helpers.runs import cells, changed, done
@@ -20,7 +18,6 @@ from vntransfer_lab.runner.packed import CELLS_NAME
 from vntransfer_lab.runner.preset import check, override, read_preset
 from vntransfer_lab.runner.records import CellOutcome, Cost
 from vntransfer_lab.runner.store import Store, read_records
-from vntransfer_lab.runner.store_file import STORE_NAME
 from vntransfer_lab.runner.workers import compute
 
 SMALL = {"n_train": 50, "n_test": 50}
@@ -143,39 +140,13 @@ def test_the_table_compares_steps_with_plain_training(folder: Path) -> None:
     assert [row[table.header.index("memory (MB)")] for row in table.rows] == [3.0, None, None]
 
 
-def test_a_store_from_before_is_read_and_goes_on(folder: Path) -> None:
-    with sqlite3.connect(folder / STORE_NAME) as connection:
-        connection.execute("DROP TABLE costs")
-        connection.execute("DROP TABLE digests")
-    connection.close()
-    assert not any(costs(folder))
-    assert cost_table(load_report(folder)).header == [
-        "method",
-        "cells",
-        "seconds per cell",
-        "seconds in all",
-    ]
-    with Store(folder, write=True) as store:
-        key = store.records()[0].key
-        store.finish(key, CellOutcome(ROWS, 2.0, cost=Cost(3, 0.1, 5)))
-        assert [one.cost for one in store.records() if one.cost] == [Cost(3, 0.1, 5)]
-
-
-def test_packed_results_carry_costs_if_there_are_any(folder: Path, tmp_path: Path) -> None:
+def test_packed_results_carry_costs(folder: Path, tmp_path: Path) -> None:
     pack(folder, tmp_path / "packed")
     assert costs(tmp_path / "packed") == costs(folder)
     assert report(tmp_path / "packed", times=True) == report(folder, times=True)
     pack(tmp_path / "packed", tmp_path / "again")
     for name in (CELLS_NAME, "run.json"):
         assert (tmp_path / "again" / name).read_bytes() == (tmp_path / "packed" / name).read_bytes()
-    with sqlite3.connect(folder / STORE_NAME) as connection:
-        connection.execute("DELETE FROM costs")
-        connection.execute("DROP TABLE digests")
-    connection.close()
-    pack(folder, tmp_path / "before")
-    assert "cost" not in pq.read_schema(tmp_path / "before" / CELLS_NAME).names
-    assert not any(costs(tmp_path / "before"))
-    assert "per step" not in report(tmp_path / "before", times=True)
 
 
 def test_workers_send_costs_along(tmp_path: Path) -> None:

@@ -131,29 +131,6 @@ def test_a_cut_store_is_not_reported_and_its_intact_cells_are_saved(
         recover(tmp_path / "absent", tmp_path / "newer")
 
 
-def test_a_store_without_digests_is_read_and_gets_them_when_it_is_written(
-    whole: Path, tmp_path: Path
-) -> None:
-    wanted = read_records(whole / "run")
-    store = shutil.copytree(whole / "run", tmp_path / "run") / STORE_NAME
-    connection = sqlite3.connect(store)
-    connection.execute("DROP TABLE digests")
-    connection.execute("VACUUM")
-    connection.close()
-    assert read_records(tmp_path / "run") == wanted
-    old = store.read_bytes()
-    connection = sqlite3.connect(store)
-    connection.execute("DELETE FROM metrics WHERE cell = 7")
-    connection.commit()
-    connection.close()
-    with pytest.raises(StoreError, match=r"1 cells lost all rows.*vnt bench recover"):
-        read_records(tmp_path / "run")
-    store.write_bytes(old)
-    with Store(tmp_path / "run", write=True) as again:
-        assert again.plan(PRESET, CELLS) == []
-    assert recover(tmp_path / "run", tmp_path / "new") == len(CELLS)
-
-
 def test_a_value_that_was_changed_behind_our_back_is_noticed(whole: Path, tmp_path: Path) -> None:
     store = shutil.copytree(whole / "run", tmp_path / "run") / STORE_NAME
     connection = sqlite3.connect(store)

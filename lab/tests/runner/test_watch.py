@@ -15,7 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 from vntransfer.cli import app
-from vntransfer_lab import report, retry, run
+from vntransfer_lab import retry, run
 from vntransfer_lab.errors import StoreError
 from vntransfer_lab.runner.provenance import read_provenance, revision
 from vntransfer_lab.runner.running import only_writer
@@ -129,7 +129,6 @@ def test_time_left_follows_from_the_cells_that_this_invocation_finished(tmp_path
     run("smoke", methods=["constant"], targets=["s1", "s2"], seeds=5, jobs=1, out=tmp_path)
     connection = sqlite3.connect(tmp_path / STORE_NAME)
     began = time.time() - 100
-    connection.execute("DROP TABLE digests")
     connection.execute("UPDATE invocations SET began = ?, ended = NULL", (began,))
     connection.execute("UPDATE cells SET seconds = 25")
     connection.execute("UPDATE cells SET status = 'pending' WHERE place >= 8")
@@ -139,16 +138,16 @@ def test_time_left_follows_from_the_cells_that_this_invocation_finished(tmp_path
         ended = began + (25 * (i - 3) if i > 3 else -50)  # the first four: an earlier invocation
         connection.execute("UPDATE times SET ended = ? WHERE cell = ?", (ended, cell))
     connection.commit()
-    assert look(tmp_path).left is None  # nobody works on it
+    assert look(tmp_path, verify=False).left is None  # nobody works on it
     with only_writer(tmp_path):
-        seen = look(tmp_path)
+        seen = look(tmp_path, verify=False)
     assert seen.left == pytest.approx(2 * 25 - (seen.taken - began - 100))
     assert ", about 50 s left" in replace(seen, left=50.0).headline()
     connection.execute("DELETE FROM times WHERE ended > ?", (began + 60,))
     connection.commit()
     connection.close()
     with only_writer(tmp_path):
-        assert look(tmp_path).left is None  # two cells say nothing yet
+        assert look(tmp_path, verify=False).left is None  # two cells say nothing yet
 
 
 def test_every_invocation_is_recorded(troubled: Path, tmp_path: Path) -> None:
@@ -186,18 +185,3 @@ def test_the_commit_of_a_working_copy_is_told(tmp_path: Path) -> None:
     assert revision(tmp_path) == git("rev-parse", "HEAD")[:12]
     (tmp_path / "file").write_text("b")
     assert revision(tmp_path) == git("rev-parse", "HEAD")[:12] + "+"
-
-
-def test_stores_of_versions_that_recorded_less_still_serve(tmp_path: Path) -> None:
-    size: dict[str, Any] = {"methods": ["constant"], "targets": ["s1"], "jobs": 1}
-    run("smoke", **size, seeds=1, out=tmp_path)
-    connection = sqlite3.connect(tmp_path / STORE_NAME)
-    for table in ("invocations", "times", "digests"):
-        connection.execute(f"DROP TABLE {table}")
-    connection.close()
-    before = report(tmp_path)
-    assert read_provenance(tmp_path) == {}
-    assert "complete: 1 of 1 cells" in watch_once(tmp_path)
-    run("smoke", **size, seeds=1, out=tmp_path)
-    assert report(tmp_path) == before
-    assert len(read_provenance(tmp_path)["invocations"]) == 1

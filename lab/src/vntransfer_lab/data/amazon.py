@@ -44,7 +44,6 @@ def load_amazon(
     *,
     form: Literal["official", "stars", "intervals"],
     sources: Literal["seven", "all"] = "seven",
-    response: Literal["stars", "binary"] = "stars",
 ) -> Domains:
     """Reviews as tf-idf rows over the most frequent words, one domain per product category.
 
@@ -58,30 +57,24 @@ def load_amazon(
         "seven": the paper's seven domains, so a target has the other 6 as sources; "all": every
         domain of the files (25 in the official archive), the other 24 as sources. The default
         targets are the paper's seven either way.
-    response
-        "stars", or "binary" (1 above three stars, 0 below; undecided reviews are dropped).
 
     Returns
     -------
     Domains
         X a CSR matrix (n, 1000) of float32. ``extras["response_std"]`` is the standard deviation
-        of y over all loaded domains: divide a mean absolute error in stars by it for one in
-        standard deviations.
+        of y over all loaded domains.
     """
     one_of("sources", sources, ("seven", "all"))
-    binary = one_of("response", response, ("stars", "binary")) == "binary"
     (path,) = files.values()
     read = {"official": read_official, "stars": read_compact_stars, "intervals": read_intervals}
     every = read[form](path)
     reviews = drop_repeats(every)
     wanted = _wanted(reviews, sources, path)
     reviews = [review for review in reviews if review.domain in wanted]
-    numbers = [number_from_interval(r.low, r.high, binary=binary) for r in reviews]
-    told = [(r, n) for r, n in zip(reviews, numbers, strict=True) if n is not None]
-    reviews, y = [r for r, _ in told], np.array([n for _, n in told])
     X, words = tf_idf([r.text for r in reviews])
     owner = np.array([r.domain for r in reviews])
     low, high = np.array([r.low for r in reviews]), np.array([r.high for r in reviews])
+    y = (low + high) / 2
     rows = {domain: np.flatnonzero(owner == domain) for domain in wanted}
     built = [
         f"{len(every)} reviews read, exact duplicates within a domain removed, "
@@ -90,24 +83,18 @@ def load_amazon(
         "1, stop words kept",
     ]
     if form == "intervals":
-        how = (
-            "binary where the interval lies on one side of 3"
-            if binary
-            else "y is the midpoint of the interval"
-        )
         built.append(
             "stars known only as an interval (one threshold per review, intersected over equal "
-            "texts): " + how
+            "texts): y is the midpoint of the interval"
         )
     return Domains(
         "amazon",
         {domain: (X[index], y[index]) for domain, index in rows.items()},
         feature_names=words,
-        response_name="positive" if binary else "stars",
+        response_name="stars",
         targets=SEVEN if set(SEVEN) <= set(wanted) else (),
         provenance=Provenance(tuple(built)),
         extras={
-            "response_mean": float(y.mean()),
             "response_std": float(y.std()),
             "star_interval": {d: np.stack([low[i], high[i]], 1) for d, i in rows.items()},
         },
@@ -144,18 +131,6 @@ def drop_repeats(reviews: Iterable[Review]) -> list[Review]:
         else:
             seen.append(review)
     return [review for seen in kept.values() for review in seen]
-
-
-def number_from_interval(low: float, high: float, *, binary: bool = False) -> float | None:
-    """Middle of an interval of stars; binary, by the rule of Blitzer et al., 1 above three stars.
-
-    Binary it is 0 below three stars, and None where the interval does not say which.
-    """
-    if not binary:
-        return (low + high) / 2
-    if low > 3:
-        return 1.0
-    return 0.0 if high < 3 else None
 
 
 def tf_idf(texts: Sequence[str], n_words: int = 1000) -> tuple[Any, tuple[str, ...]]:

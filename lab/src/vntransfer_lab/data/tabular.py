@@ -1,7 +1,7 @@
 """Tables of numbers with constructed domains: by k-means on features, or by groups of subjects."""
 
 import io
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from vntransfer.checks import whole
-from vntransfer.errors import ArgumentError, DataError
+from vntransfer.errors import DataError
 from vntransfer_lab.data.archives import arrays, read_members
 from vntransfer_lab.data.base import Domains, Provenance
 from vntransfer_lab.data.derived import remembered
@@ -44,7 +44,7 @@ class Table(NamedTuple):
 def kmeans_domains(
     X: NDArray[np.floating],
     k: int = 5,
-    columns: int | Sequence[int] | None = None,
+    columns: int | None = None,
     *,
     seed: int = 0,
     n_fit: int | None = None,
@@ -62,12 +62,12 @@ def kmeans_domains(
     k
         Number of domains.
     columns
-        Columns to cluster on: a number n means the first n, None all.
+        Number of columns to cluster on, the first ones; None: all.
     seed
         Seed of the sample and of k-means.
     n_fit
-        The centers are found on the first so many rows (None: all), at most 50000 random ones of
-        them; all rows are then assigned.
+        Number of rows, the first ones, that the centers are found on (None: all; at most 50000
+        of them, at random). All rows are then assigned.
 
     Examples
     --------
@@ -77,16 +77,17 @@ def kmeans_domains(
     """
     from sklearn.cluster import KMeans
 
-    picked = _columns(columns, X.shape[1])
+    width = X.shape[1] if columns is None else whole("columns", columns, maximum=X.shape[1])
+    whole("columns", width, minimum=1)
     whole("k", k, minimum=1, maximum=len(X))
     rng = np.random.default_rng(seed)
     rows = np.sort(rng.permutation(len(X) if n_fit is None else n_fit)[:FIT_ROWS])
-    sample = np.asarray(X[rows][:, picked], dtype=np.float64)
+    sample = np.asarray(X[rows][:, :width], dtype=np.float64)
     mean, deviation = sample.mean(axis=0), sample.std(axis=0)
     deviation[deviation == 0] = 1
     model = KMeans(k, n_init=10, random_state=seed).fit((sample - mean) / deviation)
     blocks = [
-        model.predict((np.asarray(X[i : i + FIT_ROWS][:, picked], np.float64) - mean) / deviation)
+        model.predict((np.asarray(X[i : i + FIT_ROWS][:, :width], np.float64) - mean) / deviation)
         for i in range(0, len(X), FIT_ROWS)
     ]
     labels = np.concatenate(blocks)
@@ -104,21 +105,17 @@ def quantile_domains(X: NDArray[np.floating], k: int, column: int) -> NDArray[np
     >>> quantile_domains(np.array([[3.0], [1.0], [4.0], [2.0]]), 2, 0)
     array([1, 0, 1, 0])
     """
-    (own,) = np.asarray(X[:, _columns([column], X.shape[1])], dtype=np.float64).T
+    own = np.asarray(X[:, whole("cut", column, maximum=X.shape[1] - 1)], dtype=np.float64)
     ends = np.quantile(own, np.arange(1, k) / k)
     return np.asarray(np.searchsorted(ends, own, side="right"), dtype=np.intp)
 
 
 def _file_domains(
-    path: Path, rows: "Rows", k: int, columns: int | Sequence[int] | None, seed: int
+    path: Path, rows: "Rows", k: int, columns: int | None, seed: int
 ) -> NDArray[np.intp]:
-    """`kmeans_domains` of the features of a file; computed once, then cached.
-
-    What is remembered belongs to this content of the file, these arguments, this version of the
-    clustering and of scikit-learn.
-    """
+    """`kmeans_domains` of the features of a file; computed once, then cached."""
     width, n_fit = rows.X.shape[1], rows.n_train
-    picked = _columns(columns, width).tolist()
+    picked = list(range(width if columns is None else columns))
     options = [CLUSTERING_VERSION, version("scikit-learn"), width, int(k), picked, int(seed)]
     if n_fit is not None:
         options.append(n_fit)
@@ -128,33 +125,6 @@ def _file_domains(
         options,
         lambda: kmeans_domains(rows.X, k, columns, seed=seed, n_fit=n_fit),
     )
-
-
-def _kmeans_words(k: int, columns: int | Sequence[int] | None, seed: int) -> str:
-    """Describe how the domains were made."""
-    which = "all" if columns is None else f"{columns}"
-    if isinstance(columns, int):
-        which = f"the first {columns}"
-    return (
-        f"{k} domains by k-means on {which} columns, standardized, seed {seed}; dom1 is the largest"
-    )
-
-
-def _columns(columns: int | Sequence[int] | None, width: int) -> NDArray[np.intp]:
-    if columns is None:
-        return np.arange(width)
-    picked = np.arange(columns) if isinstance(columns, int) else np.asarray(columns)
-    if (
-        picked.dtype.kind not in "iu"
-        or picked.ndim != 1
-        or not picked.size
-        or not 0 <= picked.min() <= picked.max() < width
-    ):
-        raise ArgumentError(
-            f"columns: expected column numbers 0 to {width - 1} (or how many first ones), "
-            f"got {columns!r}"
-        )
-    return picked.astype(np.intp)
 
 
 def random_groups(subjects: ArrayLike, k: int, *, seed: int) -> NDArray[np.intp]:
@@ -181,7 +151,7 @@ def load_table(
     name: str,
     k: int | None = None,
     seed: int = 0,
-    columns: int | Sequence[int] | None = None,
+    columns: int | None = None,
     cut: int | None = None,
 ) -> Domains:
     """Load one table, its rows in domains by k-means or by the values of one column.
@@ -197,8 +167,7 @@ def load_table(
     seed
         Seed of k-means.
     columns
-        Columns to cluster on: a number means that many first ones; None: all, or the first 30
-        of the songs.
+        Number of columns to cluster on, the first ones; None: all, or 30 for the songs.
     cut
         Column at whose quantiles the table is cut into domains; None: k-means.
 
@@ -216,7 +185,9 @@ def load_table(
         return _domains(name, {name: (rows.X, rows.y)}, rows.built)
     columns = table.clustered if columns is None else columns
     if cut is None:
-        owner, how = _file_domains(path, rows, k, columns, seed), _kmeans_words(k, columns, seed)
+        owner = _file_domains(path, rows, k, columns, seed)
+        which = "all columns" if columns is None else f"the first {columns} columns"
+        how = f"{k} domains by k-means on {which}, standardized, seed {seed}; dom1 is the largest"
     else:
         owner = quantile_domains(rows.X, k, cut)
         how = f"{k} domains, cut at quantiles of {table.features[cut]}; dom1 has the least values"

@@ -63,8 +63,7 @@ def pack(folder: str | Path, out: str | Path, *, overwrite: bool = False) -> int
             f"{folder}: {unfinished} of {len(records)} cells are not done; finish the run with "
             f"vnt bench retry {folder}"
         )
-    with_costs = any(record.cost is not None for record in records)
-    table = pa.Table.from_pylist(list(map(_row, records)), schema=_schema(with_costs))
+    table = pa.Table.from_pylist(list(map(_row, records)), schema=_schema())
     buffer = io.BytesIO()
     pq.write_table(table, buffer, compression="zstd", compression_level=19)
     with atomic_write(Path(out, CELLS_NAME)) as file:
@@ -152,17 +151,15 @@ def _digest(described: dict[str, Any]) -> str:
     return hashlib.sha256(canonical_json(described).encode()).hexdigest()
 
 
-def _schema(with_costs: bool) -> Any:
+def _schema() -> Any:
     import pyarrow as pa
 
     metric = pa.struct([("name", pa.string()), ("step", pa.int32()), ("value", pa.float64())])
     kinds = {"seed": pa.int64(), "seconds": pa.float64()}
     typed = [(name, kinds.get(name, pa.string())) for name in _COLUMNS]
     typed.append(("metrics", pa.list_(metric)))
-    if with_costs:
-        amounts = (("steps", pa.int64()), ("step_seconds", pa.float64()), ("memory", pa.int64()))
-        typed.append(("cost", pa.struct(amounts)))
-    return pa.schema(typed)
+    amounts = (("steps", pa.int64()), ("step_seconds", pa.float64()), ("memory", pa.int64()))
+    return pa.schema([*typed, ("cost", pa.struct(amounts))])
 
 
 def _row(record: Record) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """What can be saved of a damaged store: cells that can be read and have the digest they were given.
 
 Every id that the file has room for is asked for by itself: a damaged page takes only its own cells
-along. A cell from before there were digests cannot be told from a damaged one, and stays behind.
+along.
 """
 
 import json

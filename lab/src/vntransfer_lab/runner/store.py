@@ -72,15 +72,17 @@ class RunRecords(NamedTuple):
 class Store(StoreFile):
     """The store of one run folder."""
 
-    def _compare(self, write: bool) -> None:
-        """Compare all digests; a store from before there were any gets them when it is written."""
+    def _created(self) -> None:
+        """Keep the digests of a store without cells."""
+        for part in _PARTS:
+            self._seal(part)
+
+    def _compare(self) -> None:
+        """Compare all digests."""
         ids = self.read("SELECT id FROM cells WHERE status != 'pending'")
         found = {number: self.digest(number) for number in (*_PARTS, *(i for (i,) in ids))}
         known = dict(self.read("SELECT number, digest FROM digests"))
-        if not known and write:
-            with self.transaction() as connection:
-                connection.executemany("INSERT INTO digests VALUES (?, ?)", found.items())
-        elif known and known != found:
+        if known != found:
             wrong = {number for number, _ in known.items() ^ found.items()}
             cells = len(wrong - _PARTS.keys())
             raise self.damaged(f"not as written: {f'{cells} cells' if cells else 'plan or notes'}")

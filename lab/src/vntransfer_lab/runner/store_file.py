@@ -35,21 +35,20 @@ _SCHEMA = (
         cell INTEGER NOT NULL REFERENCES cells (id), name TEXT NOT NULL, step INTEGER NOT NULL,
         value REAL NOT NULL, PRIMARY KEY (cell, name, step)
     ) WITHOUT ROWID""",
-)
-# Younger than the format, which they leave as it is: stores without them get them when they are
-# written again, and readers of such a store see empty ones.
-_ADDITIONS = {
     # detail: see vntransfer_lab.runner.provenance
-    "invocations": "id INTEGER PRIMARY KEY, began REAL NOT NULL, ended REAL, how TEXT, "
-    "detail TEXT NOT NULL",
-    "times": "cell INTEGER PRIMARY KEY, ended REAL NOT NULL",
+    """CREATE TABLE invocations (
+        id INTEGER PRIMARY KEY, began REAL NOT NULL, ended REAL, how TEXT, detail TEXT NOT NULL
+    )""",
+    "CREATE TABLE times (cell INTEGER PRIMARY KEY, ended REAL NOT NULL)",
     # see vntransfer_lab.runner.records.Cost
-    "costs": "cell INTEGER PRIMARY KEY, steps INTEGER NOT NULL, step_seconds REAL, memory INTEGER",
+    """CREATE TABLE costs (
+        cell INTEGER PRIMARY KEY, steps INTEGER NOT NULL, step_seconds REAL, memory INTEGER
+    )""",
     # the version of vntransfer that computed a cell
-    "makers": "cell INTEGER PRIMARY KEY, version TEXT NOT NULL",
+    "CREATE TABLE makers (cell INTEGER PRIMARY KEY, version TEXT NOT NULL)",
     # of every finished cell by its id, and of other parts, see vntransfer_lab.runner.store
-    "digests": "number INTEGER PRIMARY KEY, digest TEXT NOT NULL",
-}
+    "CREATE TABLE digests (number INTEGER PRIMARY KEY, digest TEXT NOT NULL)",
+)
 _IMPOSSIBLE = {
     "cells WHERE status = 'done' AND id NOT IN (SELECT cell FROM metrics)": "cells lost all rows",
     "metrics WHERE cell NOT IN (SELECT id FROM cells)": "rows lost their cell",
@@ -123,7 +122,7 @@ class StoreFile:
             try:
                 self._check_or_create(write, verify)
                 if verify:
-                    self._compare(write)
+                    self._compare()
             except BaseException:
                 self._connection.close()
                 raise
@@ -162,9 +161,9 @@ class StoreFile:
             with self.transaction():
                 for statement in _SCHEMA:
                     execute(statement)
-                self._add_tables("TABLE")
                 execute(f"PRAGMA application_id = {_APPLICATION}")
                 execute(f"PRAGMA user_version = {_FORMAT}")
+                self._created()
             return
         if empty:
             raise UnplannedError(self.path)
@@ -183,13 +182,15 @@ class StoreFile:
             self._check_whole()
         if write:
             self._log_ahead()
-        self._add_tables("TABLE" if write else "TEMP TABLE")
 
-    def _compare(self, write: bool) -> None:
+    def _created(self) -> None:
+        raise NotImplementedError
+
+    def _compare(self) -> None:
         raise NotImplementedError
 
     def _check_whole(self) -> None:
-        """Check the structure of the file, also of one from before there were digests."""
+        """Check the structure of the file."""
         execute = self._connection.execute
         (pages,), (size,) = (execute(f"PRAGMA page_{n}").fetchone() for n in ("count", "size"))
         found = self.path.stat().st_size
@@ -212,12 +213,6 @@ class StoreFile:
             return json.loads(text)
         except (ValueError, TypeError) as error:
             raise self.damaged(str(error)) from None
-
-    def _add_tables(self, kind: str) -> None:
-        known = {name for (name,) in self._connection.execute("SELECT name FROM sqlite_master")}
-        for name, columns in _ADDITIONS.items():
-            if name not in known:
-                self._connection.execute(f"CREATE {kind} {name} ({columns})")
 
     def _log_ahead(self) -> None:
         self._connection.execute("PRAGMA journal_mode = WAL")
