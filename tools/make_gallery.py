@@ -1,13 +1,15 @@
-"""Draw the pictures of docs/gallery.md from the variables of its examples.
+"""Draw the plots of docs/gallery.md from the variables of its examples.
 
-Run: python tools/make_gallery.py (a few seconds). Every example of the page is run, in order and in
-one namespace; the picture below it is drawn from what it leaves there.
+Run: python tools/make_gallery.py (half a minute; needs the data sets that the page names). Every
+example of the page is run, in order and in one namespace; the plot below it is drawn from the
+variables that the example sets.
 """
 
 import os
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,7 @@ from vntransfer.pages import (  # noqa: E402
     Axis,
     Bars,
     Chart,
+    Dendrogram,
     Heatmap,
     Lines,
     Panels,
@@ -34,43 +37,84 @@ IMAGES = ROOT / "docs" / "img" / "gallery"
 Names = dict[str, Any]
 
 
-def pairwise(names: Names) -> Chart:
-    """Heat map of all divergences."""
-    places = list(names["places"])
-    return Heatmap(places, places, names["D"].numpy(), label="divergence")
+def bars(values: Mapping[str, Sequence[float]], series: Sequence[str], label: str) -> Chart:
+    """Return bars side by side: name -> one value per series."""
+    columns = zip(*values.values(), strict=True)
+    named = zip(series, columns, strict=True)
+    drawn = [Series(name, range(len(values)), list(column)) for name, column in named]
+    return Bars(list(values), drawn, Axis(label, low=0))
 
 
-def triangle(names: Names) -> Chart:
-    """Direct way over detour, by the place of the detour."""
-    middle = names["middle"].ravel()
+def prices(names: Names) -> Chart:
+    """Predicted against actual prices."""
+    dots = [Series("block in San Diego", names["price"][names["new"]], names["found"].value)]
+    axes = Axis("actual price, thousand dollars"), Axis("predicted price")
+    return Scatter(dots, *axes, diagonal=True)
+
+
+def alike(names: Names) -> Chart:
+    """Heat map of the cities in clustered order."""
+    found = names["cities_alike"]
+    at = np.ix_(*2 * [[found.at(name) for name in found.labeled]])
+    tree = Dendrogram(found.labeled, found.linkage())
+    return Heatmap(found.labeled, found.labeled, found.statistics[at], label="statistic", tree=tree)
+
+
+def bikes(names: Names) -> Chart:
+    """Draw the error of each method."""
+    errors = {name: [value] for name, value in names["bike_errors"].items()}
+    return bars(errors, ["summer"], "mean absolute error of log rentals")
+
+
+def patients(names: Names) -> Chart:
+    """Draw expected and actual errors, and those of a constant."""
+    return bars(
+        names["outcomes"], ["expected", "actual", "constant"], "mean absolute error, points"
+    )
+
+
+def labels(names: Names) -> Chart:
+    """Error against the number of labeled rows."""
+    errors = names["label_errors"]
+    series = [Series("boosting", range(len(errors)), list(errors.values()))]
+    count = Axis("labeled rows from the new group", names=[f"{n}" for n in errors])
+    return Lines(series, count, Axis("mean absolute error, points", low=0))
+
+
+def diabetes(names: Names) -> Chart:
+    """Weights of the age groups, and the error by sharpness."""
+    weights, errors = names["diabetes_weights"], names["diabetes_errors"]
+    by_age = {age: [own[age] for own in weights.values()] for age in names["ages"]}
+    left = bars(by_age, [f"sharpness {s:g}" for s in weights], "weight")
+    by_sharpness = {f"sharpness {s:g}": [error] for s, error in errors.items()}
+    return Panels([left, bars(by_sharpness, ["60 and above"], "mean absolute error")], share=False)
+
+
+def proteins(names: Names) -> Chart:
+    """Errors with and without a group's own rows."""
+    return bars(
+        names["protein_errors"], ["with its own rows", "without them"], "mean absolute error"
+    )
+
+
+def digits(names: Names) -> Chart:
+    """Accuracy on the first task after every task."""
     series = [
-        Series(name, middle, values.ravel(), marks=False) for name, values in names["ratio"].items()
+        Series(name, range(1, 1 + len(values)), values) for name, values in names["kept"].items()
     ]
-    x = Axis("the third matrix, between .01 and 1", log=True)
-    return Lines(series, x, Axis("direct way / detour"), rules=[1.0])
+    y = Axis("accuracy on the first task", low=0, high=1)
+    return Lines(series, Axis("tasks learned", whole=True), y)
 
 
-def loss(names: Names) -> Chart:
-    """Draw the curve of the loss, and predictions before and after the bias."""
-    curve, y, before = names["curve"], names["y"], names["prediction"]
-    fall = Series("√J", range(1, 1 + len(curve)), curve, marks=False)
-    found = {"before fit_bias": before, "after": names["loss"].correct(before)}
-    dots = [Series(name, y[::4].numpy(), p[::4].numpy()) for name, p in found.items()]
-    left = Lines([fall], Axis("step"), Axis("√J", log=True))
-    return Panels([left, Scatter(dots, Axis("response"), Axis("prediction"), diagonal=True)], False)
-
-
-def towns(names: Names) -> Chart:
-    """Heat map of the towns in clustered order."""
-    found = names["towns"]
-    order = [name for name in found.order if name in found.labeled]
-    at = [found.at(name) for name in order]
-    return Heatmap(order, order, found.divergences[np.ix_(at, at)], label="divergence")
+def classes(names: Names) -> Chart:
+    """Accuracy on all classes so far."""
+    accuracy = {f"{n} digits": [value] for n, value in names["accuracy"].items()}
+    return bars(accuracy, ["closed form"], "accuracy on all digits so far")
 
 
 def saltby(names: Names) -> Chart:
     """Prices against predictions with their intervals, sorted by prediction."""
-    found, truth = names["found"], names["truth"]
+    found, truth = names["predicted"], names["truth"]
     order = np.argsort(found.value)
     rank = np.arange(len(order))
     ends = [
@@ -83,66 +127,29 @@ def saltby(names: Names) -> Chart:
     return Lines(series, *axes)
 
 
-def weights(names: Names) -> Chart:
-    """Draw the error by sharpness, and the weights."""
-    errors, found = names["errors"], names["weights"]
-    sharpness = [f"{a:g}" for a in errors]
-    left = Series("error", range(len(errors)), list(errors.values()), marks=False)
-    bars = [
-        Series(f"sharpness {a:g}", range(len(own)), list(own.values())) for a, own in found.items()
-    ]
-    sources = list(next(iter(found.values())))
-    error = Axis("mean absolute error at s6", low=0)
-    charts = [
-        Bars(sources, bars, Axis("weight", low=0)),
-        Bars(sharpness, [left], error, title="by sharpness"),
-    ]
-    return Panels(charts, share=False)
-
-
-def mdd(names: Names) -> Chart:
-    """Weights of the sources over the epochs."""
-    epochs = [epoch["weights"] for epoch in names["mdd"].history_]
-    series = [
-        Series(source, range(1, 1 + len(epochs)), [own[source] for own in epochs], marks=False)
-        for source in epochs[0]
-    ]
-    return Lines(series, Axis("epoch", whole=True), Axis("weight", low=0))
-
-
-def continual(names: Names) -> Chart:
-    """Accuracy on the first task after every task."""
-    series = [
-        Series(name, range(1, 1 + len(values)), values) for name, values in names["kept"].items()
-    ]
-    y = Axis("accuracy on the first task", low=0, high=1)
-    return Lines(series, Axis("tasks learned", whole=True), y)
-
-
-def stream(names: Names) -> Chart:
-    """Divergence of the moments so far."""
-    path = names["path"]
-    rows = 100 * np.arange(2, 2 + len(path))
-    series = [Series("divergence", rows, path, marks=False)]
-    return Lines(series, Axis("rows seen"), Axis("conditional divergence", low=0))
-
-
 DRAWN: dict[str, Callable[[Names], Chart]] = {
     one.__name__: one
-    for one in (pairwise, triangle, loss, towns, saltby, weights, mdd, continual, stream)
+    for one in (
+        *(prices, alike, bikes, patients, labels),
+        *(diabetes, proteins, digits, classes, saltby),
+    )
 }
 
 
 def main() -> None:
-    """Run the examples and write the pictures."""
+    """Run the examples and write the plots."""
     names: Names = {}
     os.chdir(tempfile.mkdtemp())  # nothing is left behind
-    codes = [block for block in blocks(PAGE.read_text(encoding="utf-8")) if block.kind == "python"]
+    page = blocks(PAGE.read_text(encoding="utf-8"))
     IMAGES.mkdir(parents=True, exist_ok=True)
-    for code, (name, chart) in zip(codes, DRAWN.items(), strict=True):
-        run([code], names)
-        write_picture(chart(names), name, IMAGES / f"{name}.svg", overwrite=True)
-    print(f"wrote {len(DRAWN)} pictures to {IMAGES.relative_to(ROOT)}")
+    drawn = iter(DRAWN.items())
+    for code, printed in pairwise(page):
+        if code.kind == "python":
+            run([code, printed], names)
+            name, chart = next(drawn)
+            write_picture(chart(names), name, IMAGES / f"{name}.svg", overwrite=True)
+            print(f"wrote {name}.svg")
+    assert next(drawn, None) is None, "a plot without an example"
 
 
 if __name__ == "__main__":
