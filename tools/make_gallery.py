@@ -55,9 +55,12 @@ def prices(names: Names) -> Chart:
 def alike(names: Names) -> Chart:
     """Heat map of the cities in clustered order."""
     found = names["cities_alike"]
-    at = np.ix_(*2 * [[found.at(name) for name in found.labeled]])
-    tree = Dendrogram(found.labeled, found.linkage())
-    return Heatmap(found.labeled, found.labeled, found.statistics[at], label="statistic", tree=tree)
+    cities = found.labeled
+    at = np.ix_(*2 * [[found.at(name) for name in cities]])
+    differ = [[found.mark(a, b) == "≠" for b in cities] for a in cities]
+    tree = Dendrogram(cities, found.linkage())
+    values = 1000 * found.statistics[at]
+    return Heatmap(cities, cities, values, label="1000 × statistic", tree=tree, marks=differ)
 
 
 def bikes(names: Names) -> Chart:

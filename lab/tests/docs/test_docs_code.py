@@ -26,6 +26,7 @@ from vntransfer_lab.runner.preset import shipped
 ELSEWHERE = {
     "docs/adapt.md": (("python",), "lab/tests/docs/test_page_code.py"),
     "docs/tutorial.md": (("python",), "lab/tests/docs/test_page_code.py"),
+    "docs/gallery.md": (("python",), "lab/tests/docs/test_page_code.py"),
     "docs/continual-tables.md": (RUNNABLE, "lab/tests/docs/test_page_code.py"),
     "docs/data/*.md": (("python",), "lab/tests/data/test_plots.py"),
 }

@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 import vntransfer
-from lab_helpers.docs_code import ROOT, code_of, load_tool
+from lab_helpers.docs_code import ROOT, blocks, code_of, load_tool, run
 from vntransfer import example_table
 from vntransfer.cli import app
 
@@ -71,3 +71,13 @@ def test_the_page_on_tasks_says_what_happens(
     shutil.rmtree("network")
     exec(compile(code, "continual-tables.md", "exec"), names)
     assert names["model"].matrix.shape == (6, 6)
+
+
+def test_tasks_of_the_gallery_print_what_the_page_says(
+    real: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("VNT_DATA", str(real))
+    page = blocks((ROOT / "docs" / "gallery.md").read_text(encoding="utf-8"))
+    tasks = [block for block in page if block.kind == "python"]
+    assert len(tasks) == len(load_tool("make_gallery").DRAWN) == 10
+    run(page, {}, ("python",))
