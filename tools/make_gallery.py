@@ -23,7 +23,6 @@ from vntransfer.pages import (  # noqa: E402
     Axis,
     Bars,
     Chart,
-    Dendrogram,
     Heatmap,
     Lines,
     Panels,
@@ -37,7 +36,7 @@ IMAGES = ROOT / "docs" / "img" / "gallery"
 Names = dict[str, Any]
 
 
-def bars(values: Mapping[str, Sequence[float]], series: Sequence[str], label: str) -> Chart:
+def bars(values: Mapping[str, Sequence[float]], series: Sequence[str], label: str) -> Bars:
     """Return bars side by side: name -> one value per series."""
     columns = zip(*values.values(), strict=True)
     named = zip(series, columns, strict=True)
@@ -55,12 +54,11 @@ def prices(names: Names) -> Chart:
 def alike(names: Names) -> Chart:
     """Heat map of the cities in clustered order."""
     found = names["cities_alike"]
-    cities = found.labeled
+    cities = found.order
     at = np.ix_(*2 * [[found.at(name) for name in cities]])
     differ = [[found.mark(a, b) == "≠" for b in cities] for a in cities]
-    tree = Dendrogram(cities, found.linkage())
     values = 1000 * found.statistics[at]
-    return Heatmap(cities, cities, values, label="1000 × statistic", tree=tree, marks=differ)
+    return Heatmap(cities, cities, values, label="1000 × statistic", marks=differ)
 
 
 def bikes(names: Names) -> Chart:
