@@ -7,13 +7,11 @@ from typing import Any
 import torch
 from safetensors import safe_open
 from safetensors.torch import save
-from torch import Tensor, nn
+from torch import nn
 
 from vntransfer.errors import DataError
 from vntransfer.storage.files import atomic_write
 from vntransfer.storage.pacing import Paced
-
-Stateful = nn.Module | torch.optim.Optimizer
 
 
 class Checkpoint:
@@ -26,10 +24,10 @@ class Checkpoint:
     def __init__(self, place: Paced, key: str, generators: dict[str, torch.Generator]) -> None:
         self.path, self.pace = place.path, place.pace
         self.key, self.generators = key, generators
-        self.parts: dict[str, Stateful] = {}
+        self.parts: dict[str, nn.Module] = {}
 
-    def watch(self, **parts: Stateful) -> None:
-        """Name the modules and optimizers whose state is kept."""
+    def watch(self, **parts: nn.Module) -> None:
+        """Name the modules (network, objective, optimizers) whose state is kept."""
         self.parts = parts
 
     def save(self, history: list[dict[str, Any]], *, last: bool) -> None:
@@ -38,7 +36,7 @@ class Checkpoint:
             return
         tensors = {f"generator/{name}": g.get_state() for name, g in self.generators.items()}
         for name, part in self.parts.items():
-            tensors |= {f"{name}/{key}": value for key, value in _tensors(part).items()}
+            tensors |= {f"{name}/{key}": value for key, value in part.state_dict().items()}
         header = {"key": self.key, "history": json.dumps(history)}
         whole = save({k: v.detach().cpu().contiguous() for k, v in tensors.items()}, header)
         with atomic_write(self.path) as file:
@@ -61,7 +59,7 @@ class Checkpoint:
         for name, part in self.parts.items():
             start = f"{name}/"
             own = {k[len(start) :]: v for k, v in tensors.items() if k.startswith(start)}
-            _restore(part, own)
+            part.load_state_dict(own)
         history: list[dict[str, Any]] = json.loads(header["history"])
         return history
 
@@ -71,22 +69,3 @@ def _open(path: Path) -> Any:
         return safe_open(path, "pt")
     except Exception as error:
         raise DataError(f"checkpoint: {path} is damaged ({error}); remove it") from error
-
-
-def _tensors(part: Stateful) -> dict[str, Tensor]:
-    """State of a module, or of an optimizer by parameter and quantity."""
-    if isinstance(part, nn.Module):
-        return dict(part.state_dict())
-    state = part.state_dict()["state"]
-    return {f"{i}/{name}": value for i, own in state.items() for name, value in own.items()}
-
-
-def _restore(part: Stateful, tensors: dict[str, Tensor]) -> None:
-    if isinstance(part, nn.Module):
-        part.load_state_dict(tensors)
-        return
-    state: dict[int, dict[str, Tensor]] = {}
-    for key, value in tensors.items():
-        i, name = key.split("/")
-        state.setdefault(int(i), {})[name] = value
-    part.load_state_dict({**part.state_dict(), "state": state})

@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from vntransfer.adaptation._adamw import AdamW
 from vntransfer.adaptation._checkpoint import Checkpoint
 from vntransfer.adaptation._objective import Batch, Block, Objective
 from vntransfer.errors import DivergedError
@@ -78,24 +79,21 @@ def train(
     parts = {"extractor": net.extractor, "head": net.head, "adversary": objective}
     blocks = {name: p for name, part in parts.items() if (p := trainable(part))}
     optimizers = {
-        name: torch.optim.AdamW(
-            p, options.lr, betas=options.betas, weight_decay=options.weight_decay, fused=True
-        )
+        name: AdamW(p, betas=options.betas, weight_decay=options.weight_decay)
         for name, p in blocks.items()
     }
 
-    def step(names: tuple[Block, ...], loss: Tensor) -> None:
-        """Zero, backward, clip, step; each block of each member is clipped by itself."""
+    def step(names: tuple[Block, ...], loss: Tensor, lr: float) -> None:
+        """Backward, clip, step; each block of each member is clipped by itself."""
         moved = [name for name in names if name in blocks]
         every = [p for name in moved for p in blocks[name]]
         if not every:
             return
-        found = torch.autograd.grad(loss.sum(), every, allow_unused=True)
-        for p, gradient in zip(every, found, strict=True):
-            p.grad = gradient
+        gradients = iter(torch.autograd.grad(loss.sum(), every, allow_unused=True))
         for name in moved:
-            clip(blocks[name], options.clip)
-            optimizers[name].step()
+            own = [next(gradients) for _ in blocks[name]]
+            clip([g for g in own if g is not None], options.clip)
+            optimizers[name].step(own, lr)
 
     total = length.epochs * length.steps
     kept = Kept(net, objective, total - math.ceil(length.average * total), options.patience)
@@ -116,11 +114,9 @@ def train(
         for _ in range(length.steps):
             before = objective.weights.clone()
             with times.step():
-                for optimizer in optimizers.values():
-                    now = options.lr * rate_share(options.schedule, done, total)
-                    optimizer.param_groups[0]["lr"] = now
+                lr = options.lr * rate_share(options.schedule, done, total)
                 for names, loss in objective(net, next(stream)):
-                    step(names, loss)
+                    step(names, loss, lr)
                 objective.after_step()
                 done += 1
                 kept.after_step(done)
@@ -157,9 +153,8 @@ def change(before: Tensor, after: Tensor) -> Tensor:
     return (after.detach() - before).abs().sum(-1) / 2
 
 
-def clip(parameters: Sequence[Tensor], limit: float) -> None:
+def clip(gradients: Sequence[Tensor], limit: float) -> None:
     """Scale the gradients of each member, over all parameters, to a norm of at most ``limit``."""
-    gradients = [p.grad for p in parameters if p.grad is not None]
     if not gradients:
         return
     norms = [torch.linalg.vector_norm(g.flatten(1), dim=1) for g in gradients]
