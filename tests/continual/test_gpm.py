@@ -1,4 +1,4 @@
-"""Gradient projection memory against its definition."""
+"""Gradient projection memory, also scaled, against its definition."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from helpers.tiny import classes, generator, learn, net, projection
-from vntransfer.continual import GPM
+from vntransfer.continual import GPM, ScaledGPM
 from vntransfer.continual._layers import layer_inputs
 from vntransfer.continual.gpm import new_directions
 from vntransfer.errors import ArgumentError
@@ -83,6 +83,41 @@ def test_directions_run_out_and_learning_stops() -> None:
     before = method.layers[0].matrix()
     learn(method, classes(1, dtype=torch.float64))
     torch.testing.assert_close(method.layers[0].matrix(), before)
+
+
+def importance(R: Tensor, M: Tensor, scale: float) -> Tensor:
+    """Give the importance of directions for one task as it is printed.
+
+    By the singular value decomposition of inputs that are projected on the directions.
+    """
+    _, values, V = torch.linalg.svd(R @ M @ M.mT, full_matrices=False)
+    surrogate = ((M.mT @ V.mT) ** 2 @ values**2).sqrt()
+    return (scale + 1) * surrogate / (scale * surrogate + surrogate.max())
+
+
+@pytest.mark.parametrize("scale", [0.0, 1.0, 10.0])
+def test_scaled_steps_are_those_of_the_definition(scale: float) -> None:
+    tasks, model = classes(3, dtype=torch.float64), net(dtype=torch.float64)
+    method = ScaledGPM(model, threshold=0.8, scale=scale, samples=None)
+    expected = [torch.zeros(layer.width, dtype=torch.float64) for layer in method.layers]
+    for task in tasks:
+        learn(method, [task])
+        inputs = layer_inputs(model, method.layers, task.x)
+        for k, (layer, x) in enumerate(zip(method.layers, inputs, strict=True)):
+            M = method.bases[k][:, : method.used[k]]
+            expected[k][: method.used[k]] += importance(layer.rows(x), M, scale)
+            expected[k].clamp_(max=1)
+            torch.testing.assert_close(method.importance[k], expected[k])
+            D = torch.diag(expected[k][: method.used[k]])
+            torch.testing.assert_close(projection(method, k), torch.eye(len(M)) - M @ D @ M.mT)
+
+
+def test_a_large_scale_is_gradient_projection_memory() -> None:
+    tasks, models = classes(3, dtype=torch.float64), [net(dtype=torch.float64) for _ in range(2)]
+    learn(ScaledGPM(models[0], threshold=0.8, scale=1e12), tasks)
+    learn(GPM(models[1], threshold=0.8), tasks)
+    for ours, theirs in zip(*(model.parameters() for model in models), strict=True):
+        torch.testing.assert_close(ours, theirs)
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,7 @@ from vntransfer.continual.random_features import RandomFeatureNet as RandomFeatu
 from vntransfer.continual.rewc import REWC as REWC
 from vntransfer.continual.rsp import RSP as RSP
 from vntransfer.continual.sgd import SGD as SGD
+from vntransfer.continual.sgp import ScaledGPM as ScaledGPM
 from vntransfer.continual.si import SI as SI
 from vntransfer.continual.training import Heads as Heads
 from vntransfer.continual.training import Task as Task
@@ -52,6 +53,7 @@ METHODS: dict[str, type[ContinualMethod]] = {
         RSP,
         REWC,
         GPM,
+        ScaledGPM,
         KFAC,
         CovarianceProjection,
         ClosedForm,

@@ -96,7 +96,15 @@ class GPM(Projected):
             new = new_directions(rows, self._basis(k).double(), self.threshold)
             self.bases[k][:, self.used[k] : self.used[k] + new.shape[1]] = new.to(self.bases[k])
             self.used[k] += new.shape[1]
+            self._weigh(k, rows)
         self._refresh()
+
+    def _weigh(self, k: int, rows: Tensor) -> None:
+        """Take in what rows (n, p) say about the directions of layer k: here nothing."""
+
+    def _removed(self, k: int) -> Tensor:
+        """Give the share of a gradient that is removed along each direction of layer k."""
+        return self.bases[k].new_ones(self.used[k])
 
     def _basis(self, k: int) -> Tensor:
         return self.bases[k][:, : self.used[k]]
@@ -105,7 +113,7 @@ class GPM(Projected):
         self.Q = []
         for k in range(len(self.layers)):
             M = self._basis(k).contiguous()
-            taken = LowRank(M, -M.new_ones(self.used[k]), M.new_zeros(()))
+            taken = LowRank(M, -self._removed(k), M.new_zeros(()))
             self.Q.append(taken if self.used[k] else None)
 
     def restored(self) -> None:

@@ -94,6 +94,7 @@ VARIANTS: dict[str, ContinualVariant] = {
     "er": ContinualVariant("er", {"replay": 10}, memory="stream"),
     "derpp": ContinualVariant("derpp", {"alpha": 0.5, "beta": 0.5}, memory="stream"),
     "gpm": ContinualVariant("gpm", {"threshold": 0.95}),
+    "sgp": ContinualVariant("sgp", {"threshold": 0.95, "scale": 10.0}),
     "kfac": ContinualVariant("kfac", {"strength": 10.0}),
     "kfac_ten": ContinualVariant("kfac", {"strength": 10.0}, memory="fisher"),
     "covp": ContinualVariant("covp", _COVP),
