@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import ClassVar
 
-import torch
 from torch import Tensor, nn
 
 from vntransfer.checks import number
@@ -37,6 +36,7 @@ class ScaledGPM(GPM):
 
     Examples
     --------
+    >>> import torch
     >>> from vntransfer.continual import ScaledGPM, Task, train
     >>> net = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))
     >>> method = ScaledGPM(net, threshold=0.9)
