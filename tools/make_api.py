@@ -4,25 +4,18 @@ The docstrings' examples are run by the tests, and a test checks that the page i
 """
 
 import inspect
+import sys
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 
 import vntransfer
-from vntransfer.linalg import sym_logm
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+from api_guide import PACKAGES, TOP
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "api.md"
-GROUPS = {
-    "Tables of your own": ("workflows", "tables"),
-    "Adaptation": ("adaptation",),
-    "Domains": ("domains",),
-    "Relating places": ("relations",),
-    "Divergences": ("divergences",),
-    "Matrices from samples": ("moments",),
-    "Losses": ("losses",),
-    "Theory": ("theory",),
-    "Errors and warnings": ("errors",),
-}
-"""Title -> the packages whose top-level names stand below it."""
 
 
 def signature(name: str, thing: object) -> str:
@@ -57,15 +50,30 @@ def registry() -> list[str]:
     return [*lines, ""]
 
 
-def package(name: str, title: str) -> list[str]:
-    """Sections of what a package offers whose names are not among the top-level ones."""
-    module = import_module(f"vntransfer.{name}")
-    lines = [f"## {title} (`vntransfer.{name}`)", ""]
-    for name, thing in sorted(vars(module).items()):
-        public = not name.startswith("_") and name not in vntransfer.__all__
-        if public and (inspect.isclass(thing) or inspect.isfunction(thing)):
-            lines += section(name, thing)
-    return lines
+def public(module: ModuleType) -> set[str]:
+    """Return the names of a package that the page has to show."""
+    if module is vntransfer:
+        return set(vntransfer.__all__) - {"__version__"}
+    if not hasattr(module, "METHODS"):  # single functions are listed by hand
+        return set()
+    return {
+        name
+        for name, thing in vars(module).items()
+        if not name.startswith("_")
+        and name not in vntransfer.__all__
+        and (inspect.isclass(thing) or inspect.isfunction(thing))
+    }
+
+
+def group(title: str, module: ModuleType, uses: dict[str, str]) -> Iterator[str]:
+    """Yield one group: a table that says when to use which name, then the docstrings."""
+    place = "" if module is vntransfer else f" (`{module.__name__}`)"
+    yield from (f"## {title}{place}", "", "| name | when to prefer it |", "| --- | --- |")
+    yield from (f"| [`{name}`](#{name.lower()}) | {use} |" for name, use in uses.items())
+    yield ""
+    for name in uses:
+        thing = getattr(module, name)
+        yield from registry() if name == "DIVERGENCES" else section(name, thing)
 
 
 def page() -> str:
@@ -73,19 +81,16 @@ def page() -> str:
     lines = [
         "# API",
         "",
-        "Generated from the docstrings by `make docs`; their examples run in CI.",
+        "Every public name, grouped by use. Generated from the docstrings by `make docs`; their",
+        "examples run in CI.",
         "",
     ]
-    for title, packages in GROUPS.items():
-        lines += [f"## {title}", ""]
-        for module, names in vntransfer._EXPORTS.items():
-            if module.partition(".")[0] in packages:
-                for name in names:
-                    thing = getattr(vntransfer, name)
-                    lines += registry() if name == "DIVERGENCES" else section(name, thing)
-    lines += package("adaptation", "More of adaptation")
-    lines += package("continual", "Continual learning")
-    lines += ["## Matrix functions (`vntransfer.linalg`)", "", *section("sym_logm", sym_logm)]
+    for package, groups in {"": TOP, **PACKAGES}.items():
+        module = import_module(f"vntransfer.{package}" if package else "vntransfer")
+        known = {name for own in groups.values() for name in own}
+        rest = dict.fromkeys(sorted(public(module) - known), "")
+        for title, uses in {**groups, **({"Other names": rest} if rest else {})}.items():
+            lines += group(title, module, {n: use for n, use in uses.items() if hasattr(module, n)})
     return "\n".join(line.rstrip() for line in "\n".join(lines).splitlines()) + "\n"
 
 

@@ -3,6 +3,7 @@
 import re
 import runpy
 from fnmatch import fnmatch
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -64,6 +65,16 @@ def test_every_continual_method_is_on_its_page() -> None:
 def test_api_page_is_up_to_date() -> None:
     tool = load_tool("make_api")
     assert tool.PAGE.read_text(encoding="utf-8") == tool.page(), "run make docs"
+
+
+def test_the_api_page_says_when_to_use_every_public_name() -> None:
+    tool = load_tool("make_api")
+    for package, groups in {"": tool.TOP, **tool.PACKAGES}.items():
+        module = import_module(f"vntransfer.{package}".rstrip("."))
+        names = [name for own in groups.values() for name in own]
+        assert len(names) == len(set(names))
+        assert set(names) >= tool.public(module)
+        assert [name for name in names if not hasattr(module, name)] == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
