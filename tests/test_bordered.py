@@ -2,8 +2,10 @@
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
-from helpers.samples import normal
+from helpers.samples import normal, seeds
 from vntransfer import bordered, covariance, jeffreys, quadrature, response_divergence
 
 DTYPES = (torch.float32, torch.float64)
@@ -119,18 +121,71 @@ def test_float32_keeps_three_digits_of_features_with_few_directions(
         torch.testing.assert_close(got, want, rtol=1e-3, atol=0)
 
 
-def test_float32_decides_by_what_limits_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Features of full rank are not computed a second time."""
-    counts = []
-    cores = bordered._cores
+PRECISIONS: dict[str, list[torch.dtype]] = {
+    "full rank": [torch.float32],
+    "full rank, small ridge": [torch.float32],
+    "nearly one direction": [torch.float32],
+    "rounding of one direction": [torch.float32, torch.float64],
+}
+
+
+@pytest.mark.parametrize("case", PRECISIONS)
+def test_float32_decides_by_what_limits_it(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Float64 is used only where float32 cannot keep its promise."""
+    z, ridge = normal(64, 90, seed=0).float(), 1e-6 if "small ridge" in case else "auto"
+    a, b = (0.01 * normal(64, 1, seed=seed).float() for seed in (2, 3))
+    if "one direction" in case:
+        one = normal(64, 1, seed=0) @ normal(1, 90, seed=1)
+        z = (one + (1e-2 * z.double() if "nearly" in case else 0)).float()
+    used = []
+    integrals = bordered._integrals
     monkeypatch.setattr(
-        bordered, "_cores", lambda *args: counts.append(args[1].z.dtype) or cores(*args)
+        bordered, "_integrals", lambda *args: used.append(args[1].z.dtype) or integrals(*args)
     )
-    a, b = normal(64, 1, seed=2).float(), normal(64, 1, seed=3).float()
-    response_divergence(normal(64, 90, seed=0).float(), a, b)
-    assert counts == [torch.float32]
-    response_divergence((normal(64, 1, seed=0) @ normal(1, 90, seed=1)).float(), 0.01 * a, 0.01 * b)
-    assert counts[1:] == [torch.float32, torch.float64]
+    response_divergence(z.requires_grad_(), a, b, ridge=ridge)
+    assert used == PRECISIONS[case]
+
+
+def relative_errors(arrays: list[torch.Tensor], ridge: float | str) -> list[float]:
+    """Errors of float32 against float64: the value's, and those of the three gradients."""
+    found = []
+    for dtype in DTYPES:
+        leaves = [t.to(dtype).clone().requires_grad_() for t in arrays]
+        value = response_divergence(*leaves, ridge=ridge)
+        found.append([value.detach(), *torch.autograd.grad(value, leaves)])
+    return [float((g.double() - w).norm() / w.norm()) for g, w in zip(*found, strict=True)]
+
+
+@given(
+    seed=seeds,
+    shape=st.sampled_from([(64, 90), (90, 64), (40, 40)]),
+    rank=st.sampled_from([1, 2, 5, 20]),
+    noise=st.sampled_from([0.0, 1e-4, 1e-2, 0.1]),
+    scale=st.sampled_from([1e-4, 1e-2, 1.0, 100.0]),
+    kind=st.sampled_from(["noise", "linear", "nearly equal"]),
+    ridge=st.sampled_from(["auto", 1e-3, 1e-5, 1e-7]),
+)
+def test_float32_keeps_its_promise_for_features_of_nearly_low_rank(
+    seed: int,
+    shape: tuple[int, int],
+    rank: int,
+    noise: float,
+    scale: float,
+    kind: str,
+    ridge: float | str,
+) -> None:
+    """Values to 1e-3 and all gradients to 1e-2 of float64, whatever limits the precision."""
+    n, d = shape
+    z = normal(n, rank, seed=seed) @ normal(rank, d, seed=seed + 1)
+    z = z + noise * normal(n, d, seed=seed + 2)
+    a, b = (normal(n, 1, seed=seed + k) for k in (3, 4))
+    if kind != "noise":
+        a, b = (z @ normal(d, 1, seed=seed + k) for k in (3, 4))
+    if kind == "nearly equal":
+        b = a + 0.01 * b
+    value, *gradients = relative_errors([t.float() for t in (z, scale * a, scale * b)], ridge)
+    assert value <= 1e-3
+    assert max(gradients) <= 1e-2
 
 
 @pytest.mark.parametrize("offset", [1e3, 1e5, 1e6])

@@ -54,6 +54,7 @@ LAYERS = (
             "quadrature",
             "bordered",
             "integrands",
+            "single_precision",
             "closed_form",
             "row_sample",
             "divergences",

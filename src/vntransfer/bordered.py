@@ -21,27 +21,26 @@ All quantities are computed in units of the ridge (ε = 1), so that no scale ove
 
 import math
 from abc import ABC, abstractmethod
-from contextlib import suppress
 from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor, bmm
 
 from vntransfer.errors import ArgumentError, NotPositiveDefiniteError
-from vntransfer.integrands import TooFewDigitsError, matrix_integrand, scalar_integrand
+from vntransfer.integrands import matrix_integrand, scalar_integrand
 from vntransfer.linalg import once
 from vntransfer.quadrature import Nodes, nodes_for
 from vntransfer.ridge import auto_ridge
-
-FLOAT32_LIMIT = 1e5
-"""Largest eigenvalue and, for several responses, largest variance, in units of the ridge, for which
-float32 keeps three digits; beyond it the computation uses float64."""
-
-FLOAT32_RANGE = 1e12
-"""The same for the variance of a single response, where only overflow matters."""
-
-FLOAT32_ERROR = 1e-3
-"""Largest relative error of J that float32 may cause; where more is possible, float64 is used."""
+from vntransfer.single_precision import (
+    FITTED,
+    Decomposition,
+    TooFewDigitsError,
+    check_cancellation,
+    check_means,
+    check_responses,
+    check_value,
+    decompose,
+)
 
 AT_ONCE = 2**18
 """Entries of features that are worked on together: intermediate results take more memory."""
@@ -62,6 +61,12 @@ def _blocks(x: Tensor, m: int) -> Tensor:
     return (x.reshape(shape).unsqueeze(-1) * right.view(shape).unsqueeze(-2)).flatten(2)
 
 
+def _ends(x: Tensor, m: int) -> Tensor:
+    """Gradients with respect to a and b, (B, n, 2m), from those with respect to [δ, a, b]."""
+    delta, a, b = x.split(m, -1)
+    return torch.cat((a + delta, b - delta), -1)
+
+
 def _turn(vectors: Tensor, matrices: Tensor) -> Tensor:
     """Vectors times the matrices of every node, (B, n, p), (B, p, q, T) -> (B, n, q, T)."""
     q, nodes = matrices.shape[2:]
@@ -71,22 +76,34 @@ def _turn(vectors: Tensor, matrices: Tensor) -> Tensor:
 class _Side(ABC):
     """Base class of both sides. ``x`` (B, N, 3m) holds [δ, a, b], centered like ``z`` (B, N, d)."""
 
-    values: Tensor  # eigenvalues (B, k) of K or of A, ascending
+    spectrum: Decomposition  # of K or of A
 
     def __init__(self, z: Tensor, x: Tensor, ridge: float) -> None:
         self.z, self.ridge = z, ridge
         self.dof = z.shape[-2] - 1
         self.m = x.shape[-1] // 3
 
-    def integrate(self, nodes: Nodes, derivatives: bool) -> tuple[Tensor, Tensor, Tensor]:
+    @property
+    def values(self) -> Tensor:
+        """Eigenvalues (B, k), ascending."""
+        return self.spectrum.values
+
+    def check(self, factor: Tensor, gradient: Tensor) -> None:
+        """Raise if a gradient, a factor times z, cancels below the digits of small eigenvalues."""
+        size = (self.values[:, -1] * self.dof).sqrt()
+        check_cancellation(factor * size[:, None, None], gradient)
+
+    def integrate(self, nodes: Nodes, derivatives: bool) -> tuple[Tensor, ...]:
         """J (B,) and, if wanted, its gradients with respect to z and x."""
         inverse = 1 / (self.values.unsqueeze(-1) + nodes.tau)
         integrand = scalar_integrand if self.m == 1 else matrix_integrand
         f, slopes = integrand(self.moments(inverse, nodes), nodes.tau)
         value = torch.mv(f, nodes.weight)
-        if not derivatives:
-            return value, value, value
         phi, kappa = slopes.phi * nodes.weight, slopes.kappa * nodes.weight
+        if value.dtype == torch.float32:
+            check_value(value, (phi, kappa), self.changes(inverse, nodes))
+        if not derivatives:
+            return (value,)
         return value, *self.gradients(inverse.unsqueeze(-2), nodes, phi, kappa)
 
     def smallest(self, high: Tensor) -> float:
@@ -99,6 +116,13 @@ class _Side(ABC):
     @abstractmethod
     def moments(self, inverse: Tensor, nodes: Nodes) -> Tensor:
         """κ, Φ_δμ, Φ_aa and Φ_bb, (B, 4 m m, T), given 1/(λ + τ), (B, k, T)."""
+
+    @abstractmethod
+    def changes(self, inverse: Tensor, nodes: Nodes) -> tuple[Tensor, Tensor]:
+        """Squares s of [δ, a, b] and of δ, (B, 3m, T) and (B, m, T), that bound rounding errors.
+
+        |dΦ_xy|² ≤ s_x s_y, and the same for κ, if eigenvalues are off by the spectrum's noise.
+        """
 
     @abstractmethod
     def gradients(
@@ -116,8 +140,8 @@ class _GramSide(_Side):
 
     def __init__(self, z: Tensor, x: Tensor, ridge: float) -> None:
         super().__init__(z, x, ridge)
-        values, self.vectors = torch.linalg.eigh(bmm(z, z.mT) / self.dof)
-        self.values = values.clamp_min(0)
+        self.spectrum = decompose(z, self.dof, ridge, zeros=1)
+        self.vectors = self.spectrum.vectors
         self.c = bmm(self.vectors.mT, x) / self.dof**0.5
 
     def smallest(self, high: Tensor) -> float:
@@ -129,6 +153,12 @@ class _GramSide(_Side):
         delta = self.c[..., : self.m]
         kappa = _products(delta * self.values.unsqueeze(-1), delta)
         return bmm(torch.cat((kappa, _blocks(self.c, self.m)), -1).mT, inverse)
+
+    def changes(self, inverse: Tensor, nodes: Nodes) -> tuple[Tensor, Tensor]:
+        # dΦ = -x'R dK R x/n and dκ = τ δ'R dK R δ/n
+        noise = self.spectrum.noise.unsqueeze(-1)
+        squares = bmm((self.c.square() * noise).mT, inverse.square())
+        return squares, nodes.tau * squares[:, : self.m]
 
     def gradients(
         self, inverse: Tensor, nodes: Nodes, on_phi: Tensor, on_kappa: Tensor
@@ -143,6 +173,14 @@ class _GramSide(_Side):
         left, right = (bmm(self.vectors, part.flatten(2)) for part in (Rx, by_phi))
         on_gram = bmm(left, right.mT) * (-2 / self.dof)
         both = bmm(on_gram, self.z), bmm(self.vectors, on_x * (2 / self.dof**0.5))
+        if self.spectrum.scores is not None:
+            self.check(on_gram, both[0])
+            # c is rounded where the smallest eigenvalues magnify it most
+            size, worst = torch.linalg.vector_norm(self.c, dim=-2), inverse[:, 1:2]
+            change = (by_phi * worst).sum(-1) * self.values.sqrt().unsqueeze(-1)
+            check_cancellation(change * size.unsqueeze(-2), both[0] * self.dof**0.5 / 2)
+            change = (on_phi * worst).sum(-1) * size.unsqueeze(-1)
+            check_cancellation(_ends(change, m), _ends(on_x, m), columns=True)
         # J does not depend on means: K has a zero eigenvalue there, where 1/τ magnifies rounding
         on_z, on_x = (gradient - gradient.mean(-2, keepdim=True) for gradient in both)
         return on_z, on_x
@@ -158,13 +196,16 @@ class _FeatureSide(_Side):
 
     def __init__(self, z: Tensor, x: Tensor, ridge: float) -> None:
         super().__init__(z, x, ridge)
-        values, self.vectors = torch.linalg.eigh(bmm(z.mT, z) / self.dof)
-        self.values = values.clamp_min(0)
+        self.spectrum = decompose(z.mT, self.dof, ridge, zeros=0, most=FITTED)
+        self.vectors = self.spectrum.vectors
         self.beta = bmm(self.vectors.mT, bmm(z.mT, x)) / self.dof
+        if (scores := self.spectrum.scores) is not None:
+            self.beta[:, : scores.shape[1]] = bmm(scores, x) / self.dof
         # Without a ridge a singular A is an error (`smallest`), never a division by zero.
         self.shrunk = (self.values + (ridge or torch.finfo(z.dtype).tiny)).unsqueeze(-1)
         self.p = self.beta / self.shrunk
-        self.e = x - bmm(z, bmm(self.vectors, self.p))
+        e = x - bmm(z, bmm(self.vectors, self.p))
+        self.e = e - e.mean(-2, keepdim=True)  # of what is nearly zero the rounded mean would count
 
     def smallest(self, high: Tensor) -> float:
         """1/tr X⁻¹ for the worse of X and Y."""
@@ -195,6 +236,12 @@ class _FeatureSide(_Side):
         terms[:, m * m :] += (rest - self.ridge**2 * sums[:, -k:]) / nodes.tau
         return terms
 
+    def changes(self, inverse: Tensor, nodes: Nodes) -> tuple[Tensor, Tensor]:
+        # p changes by -p dλ/(λ + ε), and τΦ, of which e and p are parts, by up to 2 p² dλ
+        noise = self.spectrum.noise.unsqueeze(-1)
+        fitted = 2 * (self.p.square() * noise).sum(-2).unsqueeze(-1) / nodes.tau
+        return fitted, bmm((self.beta[..., : self.m].square() * noise).mT, inverse.square())
+
     def gradients(
         self, inverse: Tensor, nodes: Nodes, on_phi: Tensor, on_kappa: Tensor
     ) -> tuple[Tensor, Tensor]:
@@ -211,7 +258,11 @@ class _FeatureSide(_Side):
         inside = bmm(V, torch.cat((-inner, on_x), -1)) * (2 / self.dof)
         below = torch.cat((-outer.mT, (on_phi / nodes.tau).sum(-1)), -1) * (2 / self.dof)
         both = torch.baddbmm(bmm(self.z, inside), self.e, below)
-        return both[..., : self.z.shape[-1]], both[..., self.z.shape[-1] :]
+        (on_z, on_x), factors = (t.tensor_split((self.z.shape[-1],), -1) for t in (both, inside))
+        if self.spectrum.scores is not None:
+            self.check(factors[0], on_z)
+            self.check(factors[1], on_x)
+        return on_z, on_x
 
 
 class NotFiniteError(ArithmeticError):
@@ -229,20 +280,11 @@ class _Sets(NamedTuple):
     unit: Tensor  # the ridge, (B,)
     scale: Tensor  # its root, (B, 1, 1)
 
-    def shifted(self) -> bool:
-        """Whether rounding at means far from zero may change J by `FLOAT32_ERROR`.
-
-        A mean that is off by η, at most about 3 eps of itself, adds η² to the variance of its
-        column, which counts beside the ridge. Values of δ = a - b are off by as much themselves.
-        """
-        d, m = self.z.shape[-1], self.x.shape[-1] // 3
-        eta = (3 * torch.finfo(torch.float32).eps) ** 2
-        own, most = self.variance[:, :m].sum(-1), eta * self.far.shape[-1] * float(self.far.max())
-        if most < FLOAT32_ERROR * min(float(self.unit.min()), FLOAT32_ERROR * float(own.min())):
-            return False  # by far, as nearly always
-        beside_ridge = self.far.sum(-1) > (FLOAT32_ERROR / eta) * self.unit
-        in_delta = self.far[:, d : d + m].sum(-1) > (FLOAT32_ERROR**2 / eta) * own
-        return bool((beside_ridge | in_delta).any())
+    def check(self) -> None:
+        """Raise if float32 cannot hold the means or the responses."""
+        m = self.x.shape[-1] // 3
+        check_means(self.far, self.variance[:, :m].sum(-1), self.unit, self.z.shape[-1])
+        check_responses(self.response, m)
 
 
 def _centered(features: Tensor, a: Tensor, b: Tensor, ridge: float | Tensor | None) -> _Sets:
@@ -281,95 +323,56 @@ class _BorderedJeffreys(torch.autograd.Function):
     ) -> Tensor:
         sets, wanted = _centered(features, a, b, ridge), any(ctx.needs_input_grad[:3])
         epsilon = 0.0 if isinstance(ridge, float) and ridge == 0 else 1.0
-        results = None
-        if sets.z.dtype == torch.float64:
-            results = _integrals(_cores(side, sets, epsilon), sets.response, epsilon, wanted)
-        elif not sets.shifted():
-            cores = _cores(side, sets, epsilon)
-            if not _too_large(cores, sets.response):
-                with suppress(TooFewDigitsError):
-                    results = _integrals(cores, sets.response, epsilon, wanted)
-                    if side is _GramSide and _too_rough(cores, results[0], sets):
-                        results = None
-        if results is None:
+        try:
+            if sets.z.dtype == torch.float32:
+                sets.check()
+            results = _integrals(side, sets, epsilon, wanted)
+        except TooFewDigitsError:
+            if sets.z.dtype == torch.float64:
+                raise
             sets = _centered(features.double(), a.double(), b.double(), ridge)
-            results = _integrals(_cores(side, sets, epsilon), sets.response, epsilon, wanted)
-        value, on_z, on_x = results
+            results = _integrals(side, sets, epsilon, wanted)
+        value, *slopes = results
         if wanted:
-            slopes = (part.to(features.dtype) for part in (on_z, on_x, sets.scale))
-            ctx.save_for_backward(features, a, b, *slopes)
+            kept = (part.to(features.dtype) for part in (*slopes, sets.scale))
+            ctx.save_for_backward(features, a, b, *kept)
         return (value * sets.unit).to(features.dtype)
 
     @staticmethod
     def backward(ctx: Any, *upstream: Tensor) -> Any:
         *inputs, on_z, on_x, scale = ctx.saved_tensors
         factor = upstream[0].detach()[:, None, None] * scale
-        on_delta, on_a, on_b = torch.chunk(factor * on_x, 3, -1)
+        on_a, on_b = _ends(factor * on_x, on_x.shape[-1] // 3).chunk(2, -1)
         wanted = ctx.needs_input_grad
         return (
             once(factor * on_z, *inputs) if wanted[0] else None,
-            once(on_a + on_delta, *inputs) if wanted[1] else None,
-            once(on_b - on_delta, *inputs) if wanted[2] else None,
+            once(on_a, *inputs) if wanted[1] else None,
+            once(on_b, *inputs) if wanted[2] else None,
             None,
             None,
         )
 
 
-def _cores(side: type[_Side], sets: _Sets, ridge: float) -> list[_Side]:
-    """Decompose the sets, some at a time."""
-    size = max(1, AT_ONCE // sets.z[0].numel())
-    parts = zip(sets.z.split(size), sets.x.split(size), strict=True)
-    return [side(z, x, ridge) for z, x in parts]
-
-
-def _too_large(cores: list[_Side], response: Tensor) -> bool:
-    """Return whether eigenvalues or variances of responses exceed what float32 can handle."""
-    largest = max(float(core.values.max()) for core in cores)
-    most = FLOAT32_RANGE if cores[0].m == 1 else FLOAT32_LIMIT
-    return largest > FLOAT32_LIMIT or bool(response.max() > most)
-
-
-def _too_rough(cores: list[_Side], value: Tensor, sets: _Sets) -> bool:
-    """Whether the rounding of eigenvalues of K may change J (B,) by more than `FLOAT32_ERROR`.
-
-    In float32 every eigenvalue is off by up to η = eps λ₁, so that directions without variance seem
-    to have some. This adds up to η var(δ)/τ² to κ/τ, and to J at most ½ η var(δ) ∫ (P_a + P_b)/τ²,
-    where P is 1/(1 + v/τ) for a response of variance v outside of the features' span: with v the
-    smaller variance, log(1 + v)/v times the bound for P = 1. Features of full rank pass.
-    """
-    m = cores[0].m
-    delta, a, b = (part.sum(-1) / sets.unit for part in sets.variance.split(m, -1))
-    error = torch.cat([core.values[..., -1] for core in cores]) * (
-        delta * (torch.finfo(torch.float32).eps / 2)
-    )
-    if m == 1:
-        smaller = torch.minimum(a, b)
-        error = error * torch.where(smaller > 0, smaller.log1p() / smaller, 1.0)
-    return bool((error > FLOAT32_ERROR * value).any())
-
-
-def _integrals(
-    cores: list[_Side], variance: Tensor, ridge: float, wanted: bool
-) -> tuple[Tensor, Tensor, Tensor]:
+def _integrals(side: type[_Side], sets: _Sets, ridge: float, wanted: bool) -> tuple[Tensor, ...]:
     """J, and its gradients with respect to z and x if wanted, of all sets with the same nodes.
 
-    ``variance`` (B,) is the total of the columns of x: a bound of those of a and of b.
+    Some sets at a time are decomposed and integrated.
     """
+    size = max(1, AT_ONCE // sets.z[0].numel())
+    parts = zip(sets.z.split(size), sets.x.split(size), strict=True)
+    cores = [side(z, x, ridge) for z, x in parts]
     sizes = [core.values.shape[0] for core in cores]
-    high = torch.cat([core.values[..., -1] for core in cores]) + variance + ridge
+    high = torch.cat([core.values[..., -1] for core in cores]) + sets.response + ridge
     bounds = zip(cores, high.split(sizes), strict=True)
     nodes = nodes_for(ridge or min(core.smallest(own) for core, own in bounds), high, ridge)
     if len(cores) == 1:
         return cores[0].integrate(nodes, wanted)
-    first = cores[0].z
-    whole = [first.new_empty(len(variance))]
-    if wanted:
-        rows, m = first.shape[-2], cores[0].m
-        whole += [first.new_empty(len(variance), rows, k) for k in (first.shape[-1], 3 * m)]
-    for core, *places in zip(cores, *(t.split(sizes) for t in whole), strict=True):
-        for place, own in zip(places, core.integrate(nodes, wanted), strict=False):
+    like = (sets.response, sets.z, sets.x)[: 3 if wanted else 1]
+    results = tuple(torch.empty_like(t, memory_format=torch.contiguous_format) for t in like)
+    for core, *places in zip(cores, *(t.split(sizes) for t in results), strict=True):
+        for place, own in zip(places, core.integrate(nodes, wanted), strict=True):
             place.copy_(own)
-    return whole[0], whole[-2 if wanted else 0], whole[-1]
+    return results
 
 
 _SIDES: dict[str, type[_Side]] = {"gram": _GramSide, "features": _FeatureSide}

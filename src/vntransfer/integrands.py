@@ -6,12 +6,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-DIGITS = 1e-3
-"""Largest relative uncertainty of J that rounding may leave."""
-
-
-class TooFewDigitsError(ArithmeticError):
-    """Rounding leaves fewer than three digits of J."""
+from vntransfer.single_precision import VALUE, TooFewDigitsError
 
 
 class Slopes(NamedTuple):
@@ -93,7 +88,7 @@ def _check_digits(
     between two bounds, and so is J, which is linear in each of the two P.
     """
     errors = [torch.finfo(v.dtype).eps * v.shape[-1] * v[..., -1:] for v in spectra]
-    if max(float(error.max()) for error in errors) < DIGITS:
+    if max(float(error.max()) for error in errors) < VALUE:
         return
     change = torch.zeros_like(total)
     p = [(1 / (1 + v.clamp_min(0))).unsqueeze(-1) for v in spectra]
@@ -102,5 +97,5 @@ def _check_digits(
         square = turned.square() if k == 0 else turned.mT.square()
         slope = own[k].abs() + 2 * square @ p[1 - k]
         change += (gap.unsqueeze(-1) * slope).sum((-1, -2))
-    if bool(((change * tau).amax(-1) > DIGITS * total.amax(-1)).any()):
+    if bool(((change * tau).amax(-1) > VALUE * total.amax(-1)).any()):
         raise TooFewDigitsError

@@ -11,10 +11,10 @@ from vntransfer.bordered import NotFiniteError, bordered_jeffreys
 from vntransfer.checks import number, one_of
 from vntransfer.divergences._matrix import jeffreys
 from vntransfer.errors import ArgumentError
-from vntransfer.integrands import TooFewDigitsError
 from vntransfer.linalg import safe_sqrt
 from vntransfer.moments import covariance, join
 from vntransfer.ridge import auto_ridge
+from vntransfer.single_precision import TooFewDigitsError
 
 Method = Literal["auto", "features", "gram", "exact"]
 
