@@ -55,6 +55,7 @@ LAYERS = (
             "bordered",
             "integrands",
             "single_precision",
+            "centered_samples",
             "closed_form",
             "row_sample",
             "divergences",

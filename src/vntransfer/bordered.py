@@ -19,25 +19,22 @@ quadrature, in closed form, with the same nodes and without derivatives of eigen
 All quantities are computed in units of the ridge (ε = 1), so that no scale over- or underflows.
 """
 
-import math
 from abc import ABC, abstractmethod
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, bmm
 
+from vntransfer.centered_samples import CenteredSamples, centered
 from vntransfer.errors import ArgumentError, NotPositiveDefiniteError
 from vntransfer.integrands import matrix_integrand, scalar_integrand
 from vntransfer.linalg import once
 from vntransfer.quadrature import Nodes, nodes_for
-from vntransfer.ridge import auto_ridge
 from vntransfer.single_precision import (
     FITTED,
     Decomposition,
     TooFewDigitsError,
     check_cancellation,
-    check_means,
-    check_responses,
     check_value,
     decompose,
 )
@@ -88,10 +85,10 @@ class _Side(ABC):
         """Eigenvalues (B, k), ascending."""
         return self.spectrum.values
 
-    def check(self, factor: Tensor, gradient: Tensor) -> None:
-        """Raise if a gradient, a factor times z, cancels below the digits of small eigenvalues."""
-        size = (self.values[:, -1] * self.dof).sqrt()
-        check_cancellation(factor * size[:, None, None], gradient)
+    @property
+    def size(self) -> Tensor:
+        """Norms of z, (B, 1, 1)."""
+        return self.values[:, -1:, None].sqrt()
 
     def integrate(self, nodes: Nodes, derivatives: bool) -> tuple[Tensor, ...]:
         """J (B,) and, if wanted, its gradients with respect to z and x."""
@@ -101,7 +98,7 @@ class _Side(ABC):
         value = torch.mv(f, nodes.weight)
         phi, kappa = slopes.phi * nodes.weight, slopes.kappa * nodes.weight
         if value.dtype == torch.float32:
-            check_value(value, (phi, kappa), self.changes(inverse, nodes))
+            check_value(value, self.uncertainty(inverse, nodes, phi, kappa))
         if not derivatives:
             return (value,)
         return value, *self.gradients(inverse.unsqueeze(-2), nodes, phi, kappa)
@@ -118,17 +115,14 @@ class _Side(ABC):
         """κ, Φ_δμ, Φ_aa and Φ_bb, (B, 4 m m, T), given 1/(λ + τ), (B, k, T)."""
 
     @abstractmethod
-    def changes(self, inverse: Tensor, nodes: Nodes) -> tuple[Tensor, Tensor]:
-        """Squares s of [δ, a, b] and of δ, (B, 3m, T) and (B, m, T), that bound rounding errors.
-
-        |dΦ_xy|² ≤ s_x s_y, and the same for κ, if eigenvalues are off by the spectrum's noise.
-        """
+    def uncertainty(self, inverse: Tensor, nodes: Nodes, phi: Tensor, kappa: Tensor) -> Tensor:
+        """Bound what rounded eigenvalues change in J (B,), given its slopes (B, ., ., T)."""
 
     @abstractmethod
     def gradients(
         self, inverse: Tensor, nodes: Nodes, on_phi: Tensor, on_kappa: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """Chain the gradients with respect to Φ of x = [δ, a, b] and κ to z and x.
+        """Chain the gradients with respect to Φ of x = [δ, a, b] and κ to z and x; half of each.
 
         dJ/dK = -R x Γ x'R/n with Γ = dJ/dΦ, less τ dJ/dκ in its first block, because
         dΦ = -x'R dK R x/n and dκ = τ δ'R dK R δ/n; dJ/dx = 2 (R x dJ/dΦ + [K R δ dJ/dκ, 0, 0])/n.
@@ -140,9 +134,9 @@ class _GramSide(_Side):
 
     def __init__(self, z: Tensor, x: Tensor, ridge: float) -> None:
         super().__init__(z, x, ridge)
-        self.spectrum = decompose(z, self.dof, ridge, zeros=1)
+        self.spectrum = decompose(z, ridge, zeros=1)
         self.vectors = self.spectrum.vectors
-        self.c = bmm(self.vectors.mT, x) / self.dof**0.5
+        self.c = bmm(self.vectors.mT, x)
 
     def smallest(self, high: Tensor) -> float:
         if self.dof >= self.z.shape[-1] + self.m:
@@ -154,11 +148,13 @@ class _GramSide(_Side):
         kappa = _products(delta * self.values.unsqueeze(-1), delta)
         return bmm(torch.cat((kappa, _blocks(self.c, self.m)), -1).mT, inverse)
 
-    def changes(self, inverse: Tensor, nodes: Nodes) -> tuple[Tensor, Tensor]:
-        # dΦ = -x'R dK R x/n and dκ = τ δ'R dK R δ/n
-        noise = self.spectrum.noise.unsqueeze(-1)
-        squares = bmm((self.c.square() * noise).mT, inverse.square())
-        return squares, nodes.tau * squares[:, : self.m]
+    def uncertainty(self, inverse: Tensor, nodes: Nodes, phi: Tensor, kappa: Tensor) -> Tensor:
+        """Bound by dΦ = -x'R dK R x/n and dκ = τ δ'R dK R δ/n."""
+        weighted = self.c.square() * self.spectrum.noise.unsqueeze(-1)
+        root = bmm(weighted.mT, inverse.square()).sqrt()
+        slopes = phi.abs()
+        slopes[:, : self.m, : self.m] += nodes.tau * kappa.abs()
+        return ((slopes * root.unsqueeze(1)).sum(2) * root).sum((1, 2))
 
     def gradients(
         self, inverse: Tensor, nodes: Nodes, on_phi: Tensor, on_kappa: Tensor
@@ -171,14 +167,14 @@ class _GramSide(_Side):
         by_phi[:, :, :m].addcmul_(nodes.tau, by_kappa, value=-1)
         Rx = self.c.unsqueeze(-1) * inverse
         left, right = (bmm(self.vectors, part.flatten(2)) for part in (Rx, by_phi))
-        on_gram = bmm(left, right.mT) * (-2 / self.dof)
-        both = bmm(on_gram, self.z), bmm(self.vectors, on_x * (2 / self.dof**0.5))
+        on_gram = bmm(left, right.mT)
+        both = bmm(on_gram, self.z).neg_(), bmm(self.vectors, on_x)
         if self.spectrum.scores is not None:
-            self.check(on_gram, both[0])
+            check_cancellation(on_gram * self.size, both[0])
             # c is rounded where the smallest eigenvalues magnify it most
             size, worst = torch.linalg.vector_norm(self.c, dim=-2), inverse[:, 1:2]
             change = (by_phi * worst).sum(-1) * self.values.sqrt().unsqueeze(-1)
-            check_cancellation(change * size.unsqueeze(-2), both[0] * self.dof**0.5 / 2)
+            check_cancellation(change * size.unsqueeze(-2), both[0])
             change = (on_phi * worst).sum(-1) * size.unsqueeze(-1)
             check_cancellation(_ends(change, m), _ends(on_x, m), columns=True)
         # J does not depend on means: K has a zero eigenvalue there, where 1/τ magnifies rounding
@@ -196,16 +192,16 @@ class _FeatureSide(_Side):
 
     def __init__(self, z: Tensor, x: Tensor, ridge: float) -> None:
         super().__init__(z, x, ridge)
-        self.spectrum = decompose(z.mT, self.dof, ridge, zeros=0, most=FITTED)
+        self.spectrum = decompose(z.mT, ridge, zeros=0, most=FITTED)
         self.vectors = self.spectrum.vectors
-        self.beta = bmm(self.vectors.mT, bmm(z.mT, x)) / self.dof
+        self.beta = bmm(self.vectors.mT, bmm(z.mT, x))
         if (scores := self.spectrum.scores) is not None:
-            self.beta[:, : scores.shape[1]] = bmm(scores, x) / self.dof
+            self.beta[:, : scores.shape[1]] = bmm(scores, x)
         # Without a ridge a singular A is an error (`smallest`), never a division by zero.
         self.shrunk = (self.values + (ridge or torch.finfo(z.dtype).tiny)).unsqueeze(-1)
         self.p = self.beta / self.shrunk
-        e = x - bmm(z, bmm(self.vectors, self.p))
-        self.e = e - e.mean(-2, keepdim=True)  # of what is nearly zero the rounded mean would count
+        self.e = torch.baddbmm(x, z, bmm(self.vectors, self.p), alpha=-1)
+        self.e -= self.e.mean(-2, keepdim=True)  # which counts where residuals are nearly zero
 
     def smallest(self, high: Tensor) -> float:
         """1/tr X⁻¹ for the worse of X and Y."""
@@ -216,7 +212,7 @@ class _FeatureSide(_Side):
         bounds = []
         for which in (1, 2):
             e, p = (v[..., which * m : (which + 1) * m] for v in (self.e, self.p))
-            schur = e.mT @ e / self.dof
+            schur = e.mT @ e
             if bool((torch.linalg.eigvalsh(schur)[..., 0] <= floor).any()):
                 return super().smallest(high)
             border = torch.linalg.solve(schur, torch.eye(m).to(schur) + p.mT @ p)
@@ -226,26 +222,27 @@ class _FeatureSide(_Side):
 
     def moments(self, inverse: Tensor, nodes: Nodes) -> Tensor:
         m = self.m
-        square = _blocks(self.p, m)
+        square, rest = _blocks(torch.cat((self.p, self.e), -2), m).tensor_split(
+            (self.p.shape[-2],), -2
+        )
         lifted = square * (self.values + 2 * self.ridge).unsqueeze(-1)
         kappa = _products(self.beta[..., :m], self.beta[..., :m])
         sums = bmm(torch.cat((kappa, lifted, square), -1).mT, inverse)
         k = square.shape[-1]
-        rest = _blocks(self.e, m).sum(-2).unsqueeze(-1) / self.dof
         terms = sums[:, :-k]
-        terms[:, m * m :] += (rest - self.ridge**2 * sums[:, -k:]) / nodes.tau
+        terms[:, m * m :] += (rest.sum(-2).unsqueeze(-1) - self.ridge**2 * sums[:, -k:]) / nodes.tau
         return terms
 
-    def changes(self, inverse: Tensor, nodes: Nodes) -> tuple[Tensor, Tensor]:
-        # p changes by -p dλ/(λ + ε), and τΦ, of which e and p are parts, by up to 2 p² dλ
-        noise = self.spectrum.noise.unsqueeze(-1)
-        fitted = 2 * (self.p.square() * noise).sum(-2).unsqueeze(-1) / nodes.tau
-        return fitted, bmm((self.beta[..., : self.m].square() * noise).mT, inverse.square())
+    def uncertainty(self, inverse: Tensor, nodes: Nodes, phi: Tensor, kappa: Tensor) -> Tensor:
+        """Bound by dp = -p dλ/(λ + ε): e and p change τΦ by up to 2 p² dλ; κ changes by less."""
+        root = (self.p.square() * self.spectrum.noise.unsqueeze(-1)).sum(-2, keepdim=True).sqrt()
+        slopes = (phi / nodes.tau).sum(-1).abs_()
+        return 2 * (slopes * root * root.mT).sum((1, 2))
 
     def gradients(
         self, inverse: Tensor, nodes: Nodes, on_phi: Tensor, on_kappa: Tensor
     ) -> tuple[Tensor, Tensor]:
-        m, V, share = self.m, self.vectors, nodes.t / nodes.tau
+        m, V, share = self.m, self.vectors, nodes.share
         by_phi = _turn(self.beta, on_phi) * inverse
         by_kappa = _turn(self.beta[..., :m], on_kappa) * inverse
         on_x = (by_phi * share).sum(-1) / self.shrunk
@@ -255,60 +252,14 @@ class _FeatureSide(_Side):
         inner = bmm(bmm(fit.flatten(2), by_phi.flatten(2).mT), V.mT)
         outer = bmm(V, (by_phi / nodes.tau).sum(-1))
         # [dJ/dz, dJ/dx] = [Z, e] times one small matrix
-        inside = bmm(V, torch.cat((-inner, on_x), -1)) * (2 / self.dof)
-        below = torch.cat((-outer.mT, (on_phi / nodes.tau).sum(-1)), -1) * (2 / self.dof)
+        inside = bmm(V, torch.cat((-inner, on_x), -1))
+        below = torch.cat((-outer.mT, (on_phi / nodes.tau).sum(-1)), -1)
         both = torch.baddbmm(bmm(self.z, inside), self.e, below)
         (on_z, on_x), factors = (t.tensor_split((self.z.shape[-1],), -1) for t in (both, inside))
         if self.spectrum.scores is not None:
-            self.check(factors[0], on_z)
-            self.check(factors[1], on_x)
+            check_cancellation(factors[0] * self.size, on_z)
+            check_cancellation(factors[1] * self.size, on_x)
         return on_z, on_x
-
-
-class NotFiniteError(ArithmeticError):
-    """The samples contain NaN or infinity, or their variance overflows."""
-
-
-class _Sets(NamedTuple):
-    """Centered samples in units of the ridge: z (B, N, d) and x = [δ, a, b] (B, N, 3m)."""
-
-    z: Tensor
-    x: Tensor
-    variance: Tensor  # of the columns of x, (B, 3m), in their own units
-    response: Tensor  # their total in units of the ridge, (B,)
-    far: Tensor  # squared means of all columns, (B, d + 3m), in their own units
-    unit: Tensor  # the ridge, (B,)
-    scale: Tensor  # its root, (B, 1, 1)
-
-    def check(self) -> None:
-        """Raise if float32 cannot hold the means or the responses."""
-        m = self.x.shape[-1] // 3
-        check_means(self.far, self.variance[:, :m].sum(-1), self.unit, self.z.shape[-1])
-        check_responses(self.response, m)
-
-
-def _centered(features: Tensor, a: Tensor, b: Tensor, ridge: float | Tensor | None) -> _Sets:
-    d = features.shape[-1]
-    joint = torch.cat((features, a - b, a, b), -1)
-    mean = joint.mean(-2, keepdim=True)
-    joint -= mean
-    far = mean.square_().squeeze(-2)
-    variance = joint.square().sum(-2) / (features.shape[-2] - 1)
-    spread, response = variance[:, :d].mean(-1), variance[:, d:].sum(-1)
-    if not math.isfinite(float((spread + response).sum())):
-        raise NotFiniteError
-    if ridge is None:
-        unit = auto_ridge(spread, response, far[:, :d].mean(-1))
-    elif isinstance(ridge, Tensor):
-        unit = ridge.to(spread)
-    elif ridge:
-        unit = torch.full_like(spread, ridge)
-    else:
-        unit = torch.where(spread > 0, spread, 1.0)
-    scale = unit.sqrt()[:, None, None]
-    joint /= scale
-    z, x = joint[..., :d], joint[..., d:]
-    return _Sets(z, x, variance[:, d:], response / unit, far, unit, scale)
 
 
 class _BorderedJeffreys(torch.autograd.Function):
@@ -321,7 +272,7 @@ class _BorderedJeffreys(torch.autograd.Function):
         ridge: float | Tensor | None,
         side: type[_Side],
     ) -> Tensor:
-        sets, wanted = _centered(features, a, b, ridge), any(ctx.needs_input_grad[:3])
+        sets, wanted = centered(features, a, b, ridge), any(ctx.needs_input_grad[:3])
         epsilon = 0.0 if isinstance(ridge, float) and ridge == 0 else 1.0
         try:
             if sets.z.dtype == torch.float32:
@@ -330,30 +281,33 @@ class _BorderedJeffreys(torch.autograd.Function):
         except TooFewDigitsError:
             if sets.z.dtype == torch.float64:
                 raise
-            sets = _centered(features.double(), a.double(), b.double(), ridge)
+            sets = centered(features.double(), a.double(), b.double(), ridge)
             results = _integrals(side, sets, epsilon, wanted)
         value, *slopes = results
         if wanted:
-            kept = (part.to(features.dtype) for part in (*slopes, sets.scale))
+            rate = 2 * sets.unit / sets.scale[:, 0, 0]
+            kept = (part.to(features.dtype) for part in (*slopes, rate))
             ctx.save_for_backward(features, a, b, *kept)
         return (value * sets.unit).to(features.dtype)
 
     @staticmethod
     def backward(ctx: Any, *upstream: Tensor) -> Any:
-        *inputs, on_z, on_x, scale = ctx.saved_tensors
-        factor = upstream[0].detach()[:, None, None] * scale
-        on_a, on_b = _ends(factor * on_x, on_x.shape[-1] // 3).chunk(2, -1)
+        *inputs, on_z, on_x, rate = ctx.saved_tensors
+        factor = (upstream[0].detach() * rate).view(-1, 1, 1)
+        on_delta, on_a, on_b = torch.chunk(factor * on_x, 3, -1)
         wanted = ctx.needs_input_grad
         return (
             once(factor * on_z, *inputs) if wanted[0] else None,
-            once(on_a, *inputs) if wanted[1] else None,
-            once(on_b, *inputs) if wanted[2] else None,
+            once(on_a + on_delta, *inputs) if wanted[1] else None,
+            once(on_b - on_delta, *inputs) if wanted[2] else None,
             None,
             None,
         )
 
 
-def _integrals(side: type[_Side], sets: _Sets, ridge: float, wanted: bool) -> tuple[Tensor, ...]:
+def _integrals(
+    side: type[_Side], sets: CenteredSamples, ridge: float, wanted: bool
+) -> tuple[Tensor, ...]:
     """J, and its gradients with respect to z and x if wanted, of all sets with the same nodes.
 
     Some sets at a time are decomposed and integrated.

@@ -39,7 +39,7 @@ class TooFewDigitsError(ArithmeticError):
 
 
 class Decomposition(NamedTuple):
-    """Eigenvalues (B, n), ascending, and eigenvectors (B, n, n) of rows rows'/dof.
+    """Eigenvalues (B, n), ascending, and eigenvectors (B, n, n) of rows rows'.
 
     ``noise`` (B, n) or (B, 1) bounds the rounding of eigenvalues. ``scores`` (B, k, l) are the rows
     in the directions of the k eigenvalues that were computed again, if any were.
@@ -51,23 +51,24 @@ class Decomposition(NamedTuple):
     scores: Tensor | None = None
 
 
-def decompose(
-    rows: Tensor, dof: int, ridge: float, *, zeros: int, most: float = math.inf
-) -> Decomposition:
-    """Decompose rows rows'/dof of rows (B, n, l), whose first ``zeros`` eigenvalues do not count.
+def decompose(rows: Tensor, ridge: float, *, zeros: int, most: float = math.inf) -> Decomposition:
+    """Decompose rows rows' of rows (B, n, l), whose first ``zeros`` eigenvalues do not count.
 
     Raises `TooFewDigitsError` if float32 cannot keep `RESOLVENT`.
     """
-    values, vectors = torch.linalg.eigh(bmm(rows, rows.mT) / dof)
+    values, vectors = torch.linalg.eigh(bmm(rows, rows.mT))
     values = values.clamp_min_(0)
-    noise = torch.finfo(values.dtype).eps * values[:, -1:]
-    if values.dtype == torch.float64:
+    top = values[:, -1:]
+    noise = torch.finfo(values.dtype).eps * top
+    largest = float(top.max())
+    if values.dtype == torch.float64 or EPS * largest <= RESOLVENT * ridge:
         return Decomposition(values, vectors, noise)
-    if float(values[:, -1].max()) > most:
+    if largest > most:
         raise TooFewDigitsError
-    least = (values[:, zeros : zeros + 1] - noise).clamp_min(0) + ridge
-    if not bool((noise > RESOLVENT * least).any()):
+    smallest = float(values[:, zeros].min())
+    if EPS * largest <= RESOLVENT * (max(smallest - EPS * largest, 0.0) + ridge):
         return Decomposition(values, vectors, noise)
+    least = (values[:, zeros : zeros + 1] - noise).clamp_min(0) + ridge
     # of the k smallest, computed again, and of what couples them to the others
     own = EPS * values[:, :-1] / least
     coupling = noise / (2 * ((values[:, 1:] + ridge) * least).sqrt())
@@ -76,7 +77,7 @@ def decompose(
         raise TooFewDigitsError
     k = 1 + int(fits.int().argmax())
     scores = bmm(vectors[..., :k].mT, rows)
-    small, turn = torch.linalg.eigh(bmm(scores, scores.mT) / dof)
+    small, turn = torch.linalg.eigh(bmm(scores, scores.mT))
     values[:, :k] = small.clamp_min_(0)
     vectors[..., :k] = bmm(vectors[..., :k], turn)
     left = torch.maximum(
@@ -130,17 +131,7 @@ def check_responses(variance: Tensor, m: int) -> None:
         raise TooFewDigitsError
 
 
-def check_value(
-    value: Tensor, slopes: tuple[Tensor, Tensor], changes: tuple[Tensor, Tensor]
-) -> None:
-    """Raise if rounded eigenvalues may change J (B,) by `VALUE`.
-
-    ``slopes`` (B, p, p, T) are those of J with respect to Φ and κ at the nodes, ``changes``
-    (B, p, T) the squares that bound the errors of these.
-    """
-    error = torch.zeros_like(value)
-    for slope, square in zip(slopes, changes, strict=True):
-        root = square.sqrt()
-        error += (slope.abs() * root.unsqueeze(1) * root.unsqueeze(2)).sum((1, 2, 3))
-    if bool((error > VALUE * value).any()):
+def check_value(value: Tensor, uncertainty: Tensor) -> None:
+    """Raise if rounded eigenvalues may change J (B,) by `VALUE`."""
+    if bool((uncertainty > VALUE * value).any()):
         raise TooFewDigitsError

@@ -7,7 +7,8 @@ import torch
 from torch import Tensor
 
 from vntransfer.arrays import Array, check_finite, from_numpy, take
-from vntransfer.bordered import NotFiniteError, bordered_jeffreys
+from vntransfer.bordered import bordered_jeffreys
+from vntransfer.centered_samples import NotFiniteError
 from vntransfer.checks import number, one_of
 from vntransfer.divergences._matrix import jeffreys
 from vntransfer.errors import ArgumentError
