@@ -349,7 +349,7 @@ def test_layers_that_sleep_are_named(name: str) -> None:
     method = METHODS[name](model)
     task = Task(torch.randn(12, 4), torch.arange(12) % 3)
     method.before_task()
-    with pytest.raises(ArgumentError, match=r"asleep(' is not called before| took no part)"):
+    with pytest.raises(ArgumentError, match=r"asleep(' comes before| took no part)"):
         whole()
 
 

@@ -135,7 +135,7 @@ def test_layers_are_found_in_order_without_heads() -> None:
         (net(), ["0", "0"], "occurs twice"),
         (net(), "0", "got the text '0'"),
         (nn.Conv2d(4, 4, 3, groups=2), [""], "in 2 groups"),
-        (nn.Linear(2, 2).requires_grad_(False), [""], "not trained"),
+        (nn.Linear(2, 2).requires_grad_(False), [""], "frozen weight"),
         (nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2)), None, r"1\.weight, 1\.bias are"),
         (nn.Embedding(3, 3), None, "weight are parameters"),
         (nn.ReLU(), None, "no trainable"),
@@ -192,9 +192,9 @@ def test_layers_called_in_another_order_than_added_are_refused(
 ) -> None:
     protected = method(HeadFirst())
     protected.before_task()
-    with pytest.raises(ArgumentError, match="'head' is not called before 'body'"):
+    with pytest.raises(ArgumentError, match="'head' comes before 'body'"):
         train(protected.model, Task(torch.zeros(2, 4), torch.tensor([0, 1])), protected)
-    with pytest.raises(ArgumentError, match="'head' is not called before 'body'"):
+    with pytest.raises(ArgumentError, match="'head' comes before 'body'"):
         protected.model(torch.zeros(2, 4))  # trying again does not help
     protected.close()
     assert not any(m._forward_pre_hooks for m in protected.model.modules())

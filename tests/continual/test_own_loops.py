@@ -328,7 +328,6 @@ def test_a_copy_goes_on_like_the_original(name: str) -> None:
         ("ewc", {"update": "proximal"}, {"update": "explicit"}),
         ("er", {"memory": 5}, {"memory": 6}),
         ("agem", {"memory": 5}, {"memory": 6}),
-        ("freeze", {"layers": "upper"}, {"layers": ["0"]}),
         ("covp", {"centered": True}, {"centered": False}),
         ("gpm", {"samples": 5}, {"samples": 6}),
     ],

@@ -37,7 +37,7 @@ class Layer:
         self.width = self.inputs + self.has_bias
 
     def patches(self, x: Tensor) -> Tensor:
-        """Return inputs (n, p), without the one, of a batch: patches of a convolution."""
+        """Return the inputs (n, p) of a batch, without the one; patches of a convolution."""
         if isinstance(self.module, nn.Linear):
             return x.reshape(-1, self.inputs)
         conv = self.module
@@ -50,12 +50,12 @@ class Layer:
         return columns.mT.reshape(-1, self.inputs)
 
     def rows(self, x: Tensor) -> Tensor:
-        """Return inputs (n, p) of a batch, with the one of the bias."""
+        """Return the inputs (n, p) of a batch, with the one of the bias."""
         patches = self.patches(x)
         return functional.pad(patches, (0, 1), value=1.0) if self.has_bias else patches
 
     def slopes(self, d: Tensor) -> Tensor:
-        """Slopes (n, outputs) of a batch of slopes at the output."""
+        """Slopes at the output of a batch as rows (n, outputs)."""
         if isinstance(self.module, nn.Linear):
             return d.reshape(-1, self.units)
         return d.flatten(2).mT.reshape(-1, self.units)
@@ -71,7 +71,7 @@ class Layer:
         return any(p.grad is not None for p in self.parameters())
 
     def parameters(self) -> list[Tensor]:
-        """Return weight and, if there is one, bias."""
+        """Return weight and bias, if there is one."""
         return [self.weight] if self.bias is None else [self.weight, self.bias]
 
     def join(self, weight: Tensor, bias: Tensor | None) -> Tensor:
@@ -152,7 +152,7 @@ def find_layers(model: nn.Module, names: Sequence[str] | None = None) -> list[La
                     f"{', '.join(filter(None, modules))}"
                 )
             if reason := _reason(modules[name]):
-                raise ArgumentError(f"layers: {name!r} {reason}; leave it out")
+                raise ArgumentError(f"layers: {name!r} {reason}; omit it")
         if len(set(chosen)) < len(chosen):
             raise ArgumentError(f"layers: a name occurs twice in {chosen}")
     if not chosen:
@@ -181,7 +181,7 @@ def _reason(module: nn.Module) -> str | None:
     if isinstance(module, nn.Conv2d) and module.groups > 1:
         return f"is a convolution in {module.groups} groups, which is not one matrix"
     if not module.weight.requires_grad:
-        return "has a weight that is not trained"
+        return "has a frozen weight"
     return None
 
 
@@ -202,9 +202,9 @@ def _check_complete(model: nn.Module, modules: list[nn.Module]) -> None:
 def watch_order(modules: Sequence[tuple[str, nn.Module, int]]) -> list[RemovableHandle]:
     """Refuse a network whose first forward pass does not follow the order of its layers.
 
-    Layers are found in the order in which they were added to the network, and only a forward pass
-    shows whether they are called in the same. The hooks take themselves off once nothing is left to
-    see. Every module has a rank: all those of a lower rank must be called before.
+    Layers are found in the order in which they were added to the network; only a forward pass
+    shows the order of the calls. Every module has a rank: those of lower ranks must be called
+    before it. The hooks remove themselves once all is known.
     """
     waiting = {k: (name, rank) for k, (name, _, rank) in enumerate(modules)}
 
@@ -213,9 +213,9 @@ def watch_order(modules: Sequence[tuple[str, nn.Module, int]]) -> list[Removable
         for earlier, lower in waiting.values():
             if lower < rank:
                 raise ArgumentError(
-                    f"layers: {earlier!r} is not called before {name!r} in the forward pass, "
-                    f"though it comes first in the network or in the names given; name those that "
-                    f"take part, in the order in which they are called (layers=[...])"
+                    f"layers: {earlier!r} comes before {name!r} in the network or in the given "
+                    f"names, but the forward pass does not call it first; name the layers in the "
+                    f"order of the calls (layers=[...])"
                 )
         waiting.pop(k, None)  # only now: the next pass is refused as well
         if len({rank for _, rank in waiting.values()}) < 2:
@@ -233,7 +233,7 @@ class Tape:
     """Inputs and output slopes of layers, recorded while a training step's backward pass runs.
 
     Records only between `start` and `take`, and only passes that are differentiated: evaluation
-    and the gradients that other methods take by themselves leave no trace.
+    and the gradients that other methods compute leave no trace.
     """
 
     def __init__(self, layers: Sequence[Layer]) -> None:
@@ -256,7 +256,7 @@ class Tape:
             out.register_hook(slopes.append)  # itself, for its speed: it returns None as it must
 
     def close(self) -> None:
-        """Take the hooks off the network."""
+        """Remove the hooks from the network."""
         for handle in self.handles:
             handle.remove()
 
@@ -270,9 +270,9 @@ class Tape:
         self.active = True
 
     def take(self) -> list[list[tuple[Tensor, Tensor]]]:
-        """Stop, and give for each layer the (inputs, slopes) of every pass since `start`.
+        """Stop, and return for each layer (inputs, slopes) of every pass since `start`.
 
-        In the precision of its weight, whatever that of the pass was.
+        They have the precision of its weight.
         """
         self.active = False
         seen, self._seen = self._seen, [[] for _ in self._seen]
@@ -286,7 +286,7 @@ class Tape:
 
 @torch.no_grad()
 def layer_inputs(model: nn.Module, layers: Sequence[Layer], x: Tensor) -> list[Tensor]:
-    """Return the inputs of each layer when the network sees x."""
+    """Return the inputs of each layer for inputs x of the network."""
     seen: dict[int, list[Tensor]] = {k: [] for k in range(len(layers))}
 
     def record(k: int, module: nn.Module, inputs: tuple[Tensor, ...]) -> None:
@@ -308,7 +308,7 @@ def refuse_silent(names: Sequence[str]) -> None:
     """Raise an error for layers that took no part in a forward pass, if there are any."""
     if names:
         raise ArgumentError(
-            f"layers: {', '.join(names)} took no part in the forward pass; leave them out"
+            f"layers: {', '.join(names)} took no part in the forward pass; omit them"
         )
 
 
@@ -321,7 +321,7 @@ def sample_slopes(
     *,
     chunk: int = 128,
 ) -> Iterator[tuple[int, Tensor, Tensor]]:
-    """Return (place of the layer, its inputs, slopes of every sample's own loss), chunk by chunk.
+    """Yield (index of a layer, its inputs, slopes of each sample's loss), chunk by chunk.
 
     The criterion is a mean over a batch's samples.
     """
@@ -353,9 +353,9 @@ def layer_fisher(
     kind: LayerFisher = "observed",
     chunk: int = 128,
 ) -> list[Tensor]:
-    """Mean over samples of the squared gradients (outputs, p) of layers: no copy per sample.
+    """Mean over samples of the squared gradients (outputs, p) of layers, without a copy per sample.
 
-    Or the square of the mean gradient, "squared_mean": see `diagonal_fisher`.
+    For "squared_mean", the square of the mean gradient: see `diagonal_fisher`.
     """
     total = [layer.weight.detach().new_zeros(layer.units, layer.width) for layer in layers]
     for k, inputs, d in sample_slopes(model, layers, x, y, criterion, chunk=chunk):

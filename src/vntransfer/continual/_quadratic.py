@@ -36,7 +36,7 @@ class Quadratic(Stateful):
     Parameters
     ----------
     parameters
-        Whose penalty it is; read and changed in place.
+        Parameters under the penalty; changed in place.
     strength
         λ.
     update
@@ -69,13 +69,13 @@ class Quadratic(Stateful):
         self.changed()
 
     def changed(self) -> None:
-        """Say that precisions were changed from outside."""
+        """Must be called after changing the precisions from outside."""
         self._factors: tuple[object, list[Tensor]] | None = None
         self.active = self.strength > 0 and any(bool(r.any()) for r in self.precisions)
 
     @torch.no_grad()
     def add(self, precisions: Sequence[Tensor], anchors: Sequence[Tensor] | None = None) -> None:
-        """Add a task's penalty Σ r (θ - θ_A)²; its anchors are the parameters now if not given."""
+        """Add a task's penalty Σ r (θ - θ_A)²; anchors default to the current parameters."""
         own = self.parameters if anchors is None else anchors
         for R, a, r, theta in zip(self.precisions, self.anchors, precisions, own, strict=True):
             total = R + r
@@ -88,7 +88,7 @@ class Quadratic(Stateful):
 
     @torch.no_grad()
     def replace(self, precisions: Sequence[Tensor]) -> None:
-        """Forget earlier tasks' anchors: precisions around the parameters as they are now."""
+        """Replace all anchors by the current parameters, and set the precisions."""
         for R, a, r, theta in zip(
             self.precisions, self.anchors, precisions, self.parameters, strict=True
         ):
@@ -117,7 +117,7 @@ class Quadratic(Stateful):
 
     @torch.no_grad()
     def pull(self, rate: float | list[float]) -> None:
-        """Make the proximal step; the pull of each entry is kept until a rate or R changes."""
+        """Make the proximal step; factors are cached until a rate or R changes."""
         key = tuple(rate) if isinstance(rate, list) else rate
         if self._factors is None or self._factors[0] != key:
             rates = rate if isinstance(rate, list) else [rate] * len(self.precisions)
@@ -127,24 +127,24 @@ class Quadratic(Stateful):
         torch._foreach_lerp_(self.parameters, self.anchors, self._factors[1])
 
     def restored(self) -> None:
-        """See whether there is anything to hold."""
+        """Check whether there is anything to hold."""
         self.changed()
 
 
 class Penalized(ContinualMethod):
-    """A method whose protection is a `Quadratic`, which it makes as ``quadratic``."""
+    """A method that protects earlier tasks by a `Quadratic`, its attribute ``quadratic``."""
 
     quadratic: Quadratic
 
     def before_task(self) -> None:
-        """Begin a task; refuse parameters that the penalty does not know."""
+        """Begin a task; raise if the network has parameters that the penalty does not know."""
         known = self.places()
         for name, p in self.model.named_parameters():
             if p.requires_grad and id(p) not in known:
                 raise ArgumentError(
-                    f"model: {name!r} was added or is trained only since the method was made; give "
-                    f"the network all its parts first (heads of later tasks too: MultiHead), and "
-                    f"freeze what is to rest later"
+                    f"model: {name!r} was added or unfrozen after the method was created; create "
+                    f"all parts of the network first (also heads of later tasks: MultiHead) and "
+                    f"freeze layers later"
                 )
         super().before_task()
 

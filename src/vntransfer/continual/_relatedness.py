@@ -14,17 +14,14 @@ STEP = 4
 """Groups are padded to a multiple of this size, so that few sizes remain to be batched."""
 
 RIDGE = 1e-6
-"""Added to the diagonals of covariances, which are singular without."""
+"""Added to the diagonals of covariances, which can be singular."""
 
 LONGEST = 100
-"""Batches that wait at most before they enter the moments."""
+"""Largest number of batches that wait before they enter the moments."""
 
 
 class RunningMoments(Stateful):
-    """Moments of [activations, response] of the present task, for several layers.
-
-    Rows wait until the covariances are asked for.
-    """
+    """Moments of [activations, response] of the current task, for several layers."""
 
     saved: ClassVar[tuple[str, ...]] = ("waiting", "moments")
 
@@ -62,12 +59,12 @@ class RunningMoments(Stateful):
             self.waiting[k] = []
 
     def state(self) -> dict[str, Any]:
-        """Return what a checkpoint must hold."""
+        """Everything that a checkpoint must hold."""
         plain = [m and [m.count, m.square_count, m.mean, m.scatter] for m in self.moments]
         return {"waiting": self.waiting, "moments": plain}
 
     def restored(self) -> None:
-        """Make moments of their parts."""
+        """Rebuild the moments from their parts."""
         self.moments = [m and Moments(*m) for m in self.moments]  # type: ignore[misc]
 
 
@@ -174,7 +171,7 @@ def _upper(matrices: Tensor) -> Tensor:
 
 
 def _counts(matrices: Tensor) -> Tensor:
-    """Say how often an entry of the upper triangle occurs in a symmetric matrix: 1 or 2 times."""
+    """Return how often an entry of the upper triangle occurs in a symmetric matrix: 1 or 2."""
     return _triangle(matrices.shape[-1], matrices.device)[1].to(matrices)
 
 

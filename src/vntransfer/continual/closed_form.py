@@ -26,32 +26,32 @@ class ClosedForm(ContinualMethod):
 
         V' = (S_zz + λ t I)⁻¹ S_zY,  c = μ_Y - V μ_z,  t = tr(S_zz)/q
 
-    One pass, no sample kept, no learning rate. While the layers below stay as they are, the
-    solution is that of all rows at once, whatever the order and the split of the tasks. Tasks still
-    compete for the q features: take more of them for more tasks.
+    One pass, no stored samples, no learning rate. The layers below do not change, so the solution
+    is that of all rows at once, in any order and split into tasks. Tasks still compete for the q
+    features: use more of them for more tasks.
 
     Without ``model`` the features are random (`RandomFeatureNet`). Prefer this method where classes
-    arrive over time and share one head, where memory for q² / 2 numbers is no matter and where
-    training must be quick; with few features or very many unlike tasks `CovarianceProjection`
-    keeps more. The idea is known: OS-ELM, ACIL, GKEAL, DS-AL, RanPAC, F-OAL, AFL and RanDumb are
-    relatives (docs/continual.md).
+    arrive over time and share one head, where q² / 2 numbers fit into memory and where training
+    must be quick; with few features or very many dissimilar tasks `CovarianceProjection` retains
+    more. OS-ELM, ACIL, GKEAL, DS-AL, RanPAC, F-OAL, AFL and RanDumb are related
+    (docs/continual.md).
 
     Parameters
     ----------
     model
-        A network whose last linear layer (or heads, of a `MultiHead`) is solved and whose other
-        layers are held as they are; None makes a `RandomFeatureNet`.
+        A network whose last linear layer (or the heads of a `MultiHead`) is solved and whose other
+        layers stay fixed; None creates a `RandomFeatureNet`.
     ridge
         λ, relative to the mean diagonal entry of S_zz; "auto" chooses it from the moments by
-        generalized cross-validation at the end of every task, which takes about 30 times as long.
+        generalized cross-validation after every task, which takes about 30 times as long.
     classes
         Without a model: number of classes (of all heads together), None for one real response.
     features, random_state
         Without a model: number and seed of the random features.
     precision
-        Of the moments that are kept between tasks: "double", "single" or "half". Half precision
-        needs a quarter of the memory and rounds correlations to three digits: for the same bytes
-        take twice as many features. The order of the tasks then matters, in the digits it rounds.
+        Precision of the moments between tasks: "double", "single" or "half". Half precision needs
+        a quarter of the memory and rounds correlations to three digits; for the same bytes use
+        twice as many features. The order of the tasks then matters within this rounding.
     criterion
         Not used.
 
@@ -94,7 +94,7 @@ class ClosedForm(ContinualMethod):
         self.waiting: list[list[Tensor]] = []
 
     def observe(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-        """Take the rows of a batch into account."""
+        """Add the rows of a batch."""
         self.solver.check(y)  # names what does not fit now, not at the end of the task
         self.waiting.append([x.detach().to(self.parameters[0], copy=True), y.detach().clone()])
         if sum(len(own) for _, own in self.waiting) >= CHUNK:
@@ -102,7 +102,7 @@ class ClosedForm(ContinualMethod):
         return x, y
 
     def _add(self) -> None:
-        """Add the moments of the rows that wait."""
+        """Add the moments of the waiting rows."""
         if self.waiting:
             x, y = (torch.cat(parts) for parts in zip(*self.waiting, strict=True))
             self.waiting = []
@@ -111,7 +111,7 @@ class ClosedForm(ContinualMethod):
     def step(
         self, x: Tensor, y: Tensor, criterion: Criterion, optimizer: torch.optim.Optimizer
     ) -> Tensor:
-        """Take a batch into account; no loss is computed, NaN stands for it."""
+        """Add the rows of a batch; no loss is computed, so the result is NaN."""
         self.observe(x, y)
         return x.new_full((), torch.nan, dtype=torch.float64)
 
@@ -128,7 +128,7 @@ class ClosedForm(ContinualMethod):
         self.solver.pack()
 
     def learn(self, task: Task) -> "ClosedForm":
-        """Learn a task, all in one call; returns itself."""
+        """Learn a task in one call; return the method."""
         self.before_task()
         train(self.model, task, self, batch_size=CHUNK)
         self.after_task()
@@ -143,10 +143,10 @@ class ClosedForm(ContinualMethod):
         x
             Inputs (N, ...).
         columns
-            Outputs that compete, where the task is known (`Heads.columns`); None: all.
+            Outputs that compete, if the task is known (`Heads.columns`); None: all.
         """
         if self.tasks_done == 0:
-            raise ArgumentError("predict: nothing has been learned; call learn(task) first")
+            raise ArgumentError("predict: nothing has been learned yet; call learn(task) first")
         inputs = Task(x, torch.zeros(len(x))).x.to(self.parameters[0])
         with evaluation(self.model):
             output = torch.cat([self.model(part) for part in inputs.split(CHUNK)])

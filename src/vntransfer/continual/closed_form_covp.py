@@ -18,18 +18,17 @@ class ClosedFormProjection(CovarianceProjection):
     Within a task the network learns by covariance projection. At the end of the task the moments of
     [h, z] and the responses are added to those of earlier tasks, h the inputs of the network's last
     layer as they are now and z the random features of a `JoinedNet`, and the outputs become the
-    ridge regression on [h, z]. The weights that training goes on with in the next task are kept
-    beside.
+    ridge regression on [h, z]. The trained weights are kept, too: the next task starts from them.
 
-    Moments of earlier tasks hold the h of their time: covariance projection changes it little. So
-    the order of the tasks matters, unlike for `ClosedForm`. Prefer this method for long streams of
-    unlike tasks, where random features alone run short; it needs the memory and the time of both.
-    Do not take it where classes arrive over time and share a head: h then changes too much.
+    Moments of earlier tasks hold the h of their time, which covariance projection changes little.
+    So the order of the tasks matters, unlike for `ClosedForm`. Prefer this method for long streams
+    of dissimilar tasks, where random features alone do not suffice; it needs the memory and time
+    of both. Do not use it where classes arrive over time and share a head: h changes too much.
 
     Parameters
     ----------
     model
-        A `JoinedNet`; any other network is taken without random features.
+        A `JoinedNet`; any other network is used without random features.
     strength
         γ of `CovarianceProjection`.
     ridge, precision
@@ -77,7 +76,7 @@ class ClosedFormProjection(CovarianceProjection):
             model, strength, layers=names, random_state=random_state, criterion=criterion
         )
         self.solver = LastLayer(network, ridge, precision)
-        self.trained_heads: list[Tensor] = []  # what training goes on with, between tasks
+        self.trained_heads: list[Tensor] = []  # weights of the next start, between tasks
         self.waiting_rows: list[list[Tensor]] = []  # of the present task
 
     def _head_parameters(self) -> list[Tensor]:
@@ -85,7 +84,7 @@ class ClosedFormProjection(CovarianceProjection):
 
     @torch.no_grad()
     def before_task(self) -> None:
-        """Begin a task: the network goes on from the weights that it was trained to."""
+        """Begin a task: training resumes from the trained weights."""
         if self.trained_heads and not self.in_task:
             self._check_precision()
             for p, trained in zip(self._head_parameters(), self.trained_heads, strict=True):
@@ -121,7 +120,7 @@ class ClosedFormProjection(CovarianceProjection):
         self.solver.pack()
 
     def _rows_in_chunks(self, size: int = 1000) -> list[tuple[Tensor, Tensor]]:
-        """Rows of the task, so many at once: single ones would be slow."""
+        """Rows of the task, many at once: single ones would be slow."""
         if not self.waiting_rows:
             return []
         x, y = (torch.cat(parts) for parts in zip(*self.waiting_rows, strict=True))

@@ -17,12 +17,12 @@ class DarkReplay(Replaying):
 
         α mean ‖h(x') - z'‖²  +  β loss(h(x''), y'')
 
-    where z' is what the network h answered when x' was seen; the square is a mean over outputs.
+    where z' is the output of the network h when x' was seen; the square is a mean over outputs.
 
     Parameters
     ----------
     model, criterion
-        See `ContinualMethod`. With a head per task (`Heads`) only outputs of the sample's own head
+        See `ContinualMethod`. With a head per task (`Heads`) only the outputs of the sample's head
         count.
     alpha, beta
         Weights of outputs and labels; β = 0 is DER.
@@ -31,7 +31,7 @@ class DarkReplay(Replaying):
     replay
         Remembered samples per batch and draw.
     random_state
-        Of the memory.
+        Seed of the memory.
 
     Examples
     --------

@@ -65,7 +65,7 @@ class DenseSteps:
     def of(
         cls, model: nn.Module, criterion: Criterion, optimizer: torch.optim.Optimizer
     ) -> Self | None:
-        """Return the steps of ``optimizer`` on ``model``; None where they are anything else."""
+        """Return the steps of ``optimizer`` on ``model``; None if they are of another kind."""
         layers = _dense_layers(model)
         rate = _plain_rate(optimizer, model)
         if not layers or rate is None or criterion not in (default_loss, functional.cross_entropy):
@@ -87,7 +87,7 @@ class DenseSteps:
         )
 
     def descend(self, x: Tensor, y: Tensor) -> Tensor:
-        """Make one step per sample, in their order; gives the loss before the first one."""
+        """Make one step per sample, in order; return the loss before the first one."""
         rows = zip(x.contiguous().numpy(), y.tolist(), strict=True)
         losses = [self._descend(h, label) for h, label in rows]
         return torch.tensor(losses[0], dtype=x.dtype)
@@ -125,7 +125,7 @@ _DTYPES = {"float32": torch.float32, "float64": torch.float64}
 
 
 def _dense_layers(model: nn.Module) -> list[nn.Linear]:
-    """Return the layers of a plain ReLU network on the processor; none of any other network."""
+    """Return the layers of a plain ReLU network on the CPU; an empty list for other networks."""
     if type(model) is not nn.Sequential or len(model) % 2 == 0:
         return []
     modules = list(model)
@@ -150,7 +150,7 @@ def _dense_layers(model: nn.Module) -> list[nn.Linear]:
 
 
 def _plain_rate(optimizer: torch.optim.Optimizer, model: nn.Module) -> float | None:
-    """Learning rate of plain gradient descent on all of a network; None of anything else."""
+    """Learning rate of plain gradient descent on the whole network; None for other optimizers."""
     if type(optimizer) not in (Descent, torch.optim.SGD) or len(optimizer.param_groups) != 1:
         return None
     (group,) = optimizer.param_groups

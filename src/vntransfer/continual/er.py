@@ -11,7 +11,7 @@ class Replay(Replaying):
     """Experience replay: every batch is trained on together with remembered samples.
 
     `observe` returns the batch followed by ``replay`` samples, drawn with replacement from a
-    uniform sample of the stream so far; all weigh the same in the loss.
+    uniform sample of the stream so far; all have equal weight in the loss.
 
     Parameters
     ----------
@@ -22,7 +22,7 @@ class Replay(Replaying):
     replay
         Remembered samples per batch.
     random_state
-        Of the memory.
+        Seed of the memory.
 
     Examples
     --------

@@ -19,7 +19,7 @@ class EWC(Penalized):
 
         λ Σ_A Σ_i F_A,i (θ_i - θ_A,i)²
 
-    without the factor 1/2 of the original, as in the public code that the paper builds upon.
+    without the factor 1/2 of the original, as in the public code that the paper builds on.
 
     Parameters
     ----------
@@ -30,15 +30,15 @@ class EWC(Penalized):
     fisher
         "observed", "sampled" or "squared_mean" (that public code's): see `diagonal_fisher`.
     fisher_samples
-        How many samples of a task, its first, are kept until it ends; all that are observed if
-        None: with several passes over a task give the number of its samples.
+        Number of samples, the first of a task, that are kept until it ends; None keeps all that
+        are observed. With several passes over a task give its number of samples.
     form
         "separate": every task keeps its anchor (collapsed into one, at no cost). "online" (Schwarz
         et al. 2018): the sum of all F_A around the latest parameters.
     update
         "proximal" or "explicit" steps: see `vntransfer.continual.Quadratic`.
     random_state
-        Of the labels that "sampled" draws.
+        Seed of the labels for "sampled".
 
     Examples
     --------

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from vntransfer.continual._base import ContinualMethod, Criterion
-from vntransfer.continual.l2 import Layers, chosen
+from vntransfer.continual.l2 import upper
 
 
 class Freeze(ContinualMethod):
@@ -18,8 +18,6 @@ class Freeze(ContinualMethod):
     ----------
     model, criterion
         See `ContinualMethod`.
-    layers
-        Which layers: "upper" (all but the first), or names.
 
     Examples
     --------
@@ -35,14 +33,12 @@ class Freeze(ContinualMethod):
     """
 
     id: ClassVar[str] = "freeze"
-    off: ClassVar[dict[str, Any]] = {"layers": ()}
+    off: ClassVar[dict[str, Any]] = {}
     saved: ClassVar[tuple[str, ...]] = ("start", "held")
 
-    def __init__(
-        self, model: nn.Module, *, layers: Layers = "upper", criterion: Criterion | None = None
-    ) -> None:
+    def __init__(self, model: nn.Module, *, criterion: Criterion | None = None) -> None:
         super().__init__(model, criterion=criterion)
-        self.chosen = chosen(self, layers)
+        self.chosen = upper(self)
         self.start: list[torch.Tensor] = []
         self.held: list[int] = []  # indices of parameters
 
@@ -57,7 +53,7 @@ class Freeze(ContinualMethod):
         return super().options() | {"chosen": self.chosen}
 
     def adjust_gradients(self) -> None:
-        """Take the gradients away: no optimizer moves a parameter without one."""
+        """Remove the gradients: no optimizer moves a parameter without one."""
         for i in self.held:
             self.parameters[i].grad = None
 

@@ -32,14 +32,14 @@ class GPM(Projected):
     threshold
         ε; 0 protects nothing.
     samples
-        Samples of a task, its first, that R is taken from; all if None.
+        Number of samples, the first of a task, for R; None: all.
     layers
         Names of layers to protect; None finds all.
 
     Attributes
     ----------
     used : list of int
-        Number of directions of each layer that are taken.
+        Number of protected directions of each layer.
 
     Examples
     --------

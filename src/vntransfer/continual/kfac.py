@@ -67,13 +67,13 @@ class KFAC(ContinualMethod):
     strength
         λ.
     fisher_samples
-        Samples of a task, its first, that the factors are taken on; all if None.
+        Number of samples, the first of a task, for the factors; None: all.
     every
         Steps between pulls.
     layers
         Names of layers to protect; None finds all.
     random_state
-        Of sampled labels.
+        Seed of the sampled labels.
 
     Examples
     --------
@@ -132,7 +132,7 @@ class KFAC(ContinualMethod):
         return x, y
 
     def after_step(self) -> None:
-        """Pull, if it is time."""
+        """Pull, every so many steps."""
         if self.spectra:
             self.since += 1
             if self.since >= self.every:
@@ -152,7 +152,7 @@ class KFAC(ContinualMethod):
         self.since = 0
 
     def after_task(self) -> None:
-        """Add the task's factors; the network as it is becomes the anchor."""
+        """Add the task's factors; the current network becomes the anchor."""
         super().after_task()
         if not self.strength:
             return

@@ -25,8 +25,7 @@ class MER(Replaying):
         show the sample to the memory (reservoir sampling)
 
     A larger batch takes the sample's place as a whole, and as many remembered samples make up each
-    of the ``replay`` steps. It replaces a whole step: in a loop of your own call `step`, not the
-    hooks.
+    of the ``replay`` steps. It replaces a whole step: in your own loop call `step`, not the hooks.
 
     Parameters
     ----------
@@ -39,7 +38,7 @@ class MER(Replaying):
     replay, steps
         k and the number of inner batches; the paper states neither.
     random_state
-        Of the memory.
+        Seed of the memory.
 
     Examples
     --------
@@ -74,16 +73,16 @@ class MER(Replaying):
         self.steps = whole("steps", steps, minimum=1)
 
     def observe(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-        """Refuse: the hooks of a loop are not enough for this method."""
+        """Raise: hooks are not enough for this method."""
         raise ArgumentError(
-            "observe: MER makes several steps per batch; in a loop of your own call "
-            "method.step(x, y, criterion, optimizer) instead of the five lines"
+            "observe: MER makes several steps per batch; in your own loop call "
+            "method.step(x, y, criterion, optimizer) instead of the hooks"
         )
 
     def step(
         self, x: Tensor, y: Tensor, criterion: Criterion, optimizer: torch.optim.Optimizer
     ) -> Tensor:
-        """Learn from one batch; gives its loss before the first step."""
+        """Learn from one batch; return its loss before the first step."""
         self.check_batch(x, y)
         descend = self._descent(x, y, criterion, optimizer)
         first: Tensor | None = None

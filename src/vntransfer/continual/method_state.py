@@ -78,7 +78,7 @@ class MethodState(NamedTuple):
         return cls(flatten(method.state(), tensors), tensors)
 
     def restore(self, method: Stateful) -> None:
-        """Return the state to a method that was made with the same options."""
+        """Load the state into a method with the same options."""
         copies = {name: tensor.clone() for name, tensor in self.tensors.items()}
         try:
             method.load_state(unflatten(self.structure, copies))

@@ -23,9 +23,9 @@ def dense(sizes: Sequence[int], *, generator: torch.Generator) -> nn.Sequential:
     Parameters
     ----------
     sizes
-        Of inputs, hidden layers and outputs.
+        Sizes of inputs, hidden layers and outputs.
     generator
-        Of the initial weights.
+        Generator of the initial weights.
 
     Examples
     --------
@@ -34,7 +34,9 @@ def dense(sizes: Sequence[int], *, generator: torch.Generator) -> nn.Sequential:
     89610
     """
     if len(sizes) < 2:
-        raise ArgumentError(f"sizes: expected those of inputs and outputs at least, got {sizes}")
+        raise ArgumentError(
+            f"sizes: expected at least the sizes of inputs and outputs, got {sizes}"
+        )
     layers: list[nn.Module] = []
     for n_in, n_out in pairwise(whole("sizes", size, minimum=1) for size in sizes):
         layer = nn.utils.skip_init(nn.Linear, n_in, n_out)
@@ -50,13 +52,13 @@ class MultiHead(nn.Module):
     Parameters
     ----------
     body
-        Network that gives features (N, width).
+        Network that computes features (N, width).
     width
         Number of features.
     heads
         Number of classes of each task.
     generator
-        Of the initial weights of the heads.
+        Generator of the initial weights of the heads.
 
     Examples
     --------
@@ -104,7 +106,7 @@ def character_cnn(
     channels, hidden
         Filters of each block, units of each dense layer.
     generator
-        Of the initial weights (Xavier-uniform).
+        Generator of the initial weights (Xavier-uniform).
 
     Examples
     --------

@@ -66,8 +66,8 @@ class RandomFeatureNet(nn.Module):
 
     With ``columns`` given, x are that many standardized columns of a table, and
     z = [x, relu(W x/√p + b)] with b ~ N(0, 1): the features of `ClosedFormRegressor`. W and b are
-    regenerated from the seed by a specified generator, the same on every machine; parameters, and
-    all that is saved, are V and c (``head``), which are zero at first.
+    regenerated from the seed, the same on every machine; only V and c (``head``), which start at
+    zero, are parameters and saved.
 
     Parameters
     ----------
@@ -76,8 +76,8 @@ class RandomFeatureNet(nn.Module):
     features
         Number of random features.
     columns
-        p, for standardized columns; None for pictures and others where only the direction of a row
-        matters, of any p.
+        p, for standardized columns; None for pictures and other data where only the direction of
+        a row matters.
     random_state
         Seed of W and b.
 
@@ -112,7 +112,7 @@ class RandomFeatureNet(nn.Module):
 class JoinedNet(nn.Module):
     """A network and fixed random features side by side: outputs network(x) + U z.
 
-    While the network is trained, U takes no part. `ClosedFormProjection` solves for U and the last
+    U is not used while the network is trained. `ClosedFormProjection` solves for U and the last
     layer of the network together, which is then linear in [h, z], h its inputs.
 
     Parameters
@@ -120,7 +120,7 @@ class JoinedNet(nn.Module):
     network
         Any network that ends with a linear layer, or a `MultiHead`.
     features, columns, random_state
-        Of the random features z, see `RandomFeatureNet`.
+        See `RandomFeatureNet`.
 
     Examples
     --------

@@ -47,9 +47,9 @@ class REWC(Penalized):
 
     U₁ the eigenvectors of E[x'x], U₂ those of E[g'g] (g the gradient of the log-likelihood at y,
     labels drawn from the prediction), and W̃, b̃ are trained under EWC's penalty. The network's
-    parameter objects now hold W̃ and b̃ and hooks turn inputs and outputs: its function is the same,
-    and optimizers keep working; `unrotate` gives plain parameters back. Of convolutions channels
-    are turned. A layer with a frozen weight or bias keeps the coordinates it has.
+    parameter objects now hold W̃ and b̃, and hooks rotate inputs and outputs: the function is the
+    same, and optimizers keep working; `unrotate` restores plain parameters. In convolutions the
+    channels are rotated. A layer with a frozen weight or bias keeps its coordinates.
 
     The public code has U₂ in place of U₂' on the output side: the gradient at the inner output is
     then g U₂', whose second moment is not diagonal. ``rotation="published"`` does the same.
@@ -75,7 +75,7 @@ class REWC(Penalized):
     update
         "proximal" or "explicit": see `Quadratic`.
     random_state
-        Of drawn labels.
+        Seed of the drawn labels.
 
     Examples
     --------
@@ -145,7 +145,7 @@ class REWC(Penalized):
         return x, y
 
     def after_task(self) -> None:
-        """Rotate anew and estimate the Fisher information in the new coordinates."""
+        """Rotate again and estimate the Fisher information in the new coordinates."""
         super().after_task()
         if not self.quadratic.strength:
             return
@@ -170,11 +170,11 @@ class REWC(Penalized):
         self.quadratic.replace(F)
 
     def unrotate(self) -> None:
-        """Return the network its plain parameters back; the penalty is then out of place."""
+        """Restore the plain parameters of the network; the penalty no longer applies to them."""
         self._unrotate([True for _ in self.layers])
 
     def _unrotate(self, chosen: list[bool]) -> None:
-        """Return the chosen layers their plain parameters back."""
+        """Restore the plain parameters of the chosen layers."""
         for k, (layer, own) in enumerate(zip(self.layers, self.turns, strict=True)):
             if chosen[k] and own is not None:
                 _transform(layer, own.U1.mT, own.U2.mT)

@@ -9,7 +9,7 @@ The methods are those of `vntransfer.adaptation.METHODS`, some of them with othe
 Recorded at the end: ``mae`` and ``rmse`` in standard deviations of the sources' responses,
 ``mae_raw`` and ``rmse_raw`` in their unit, ``weight/SOURCE``, ``learned_weights`` (1 if these are
 neither equal nor the sources' shares of the rows) and, where a method chooses by itself how to
-adapt, ``share/CANDIDATE`` and ``adapted`` (1 unless the safe candidate has the largest share; of
+adapt, ``share/CANDIDATE`` and ``adapted`` (1 unless the fallback has the largest share; of
 auto, if candidates that weight or align sources have more than half).
 With ``history`` the losses and weights of every epoch as well.
 
@@ -315,9 +315,9 @@ def weight_record(model: Any, rows: CellRows) -> dict[str, float]:
 
 
 def selection_record(model: Any) -> dict[str, float]:
-    """Shares of the candidates among which a method chose, the safe one first.
+    """Shares of the candidates among which a method chose, the fallback first.
 
-    A method that takes one sharpness of its weights and leaves the others gives all to that one.
+    A method that chooses one sharpness of its weights has all the share there.
     """
     selection = getattr(model, "selection_", None)
     if selection is None or not selection.candidates:

@@ -143,7 +143,7 @@ def _mean_ratio(
 
 
 def choice_table(loaded: Report) -> ReportTable:
-    """How often a method that chooses by itself adapted, what came of it, and what it chose."""
+    """How often a method that chooses by itself adapted, the outcome, and what it chose."""
     rows: list[list[Value]] = []
     metric, baseline = loaded.kind.metric, loaded.preset.baseline
     for group, chosen in loaded.chosen.items():
@@ -168,7 +168,7 @@ def choice_table(loaded: Report) -> ReportTable:
             rows.append([label_of(*group), method, often, *outcome, found])
     of_auto = "; of auto, candidates that weight or align sources had more than half"
     notes = [
-        "adapted: another candidate than the safe one had the largest share in the prediction"
+        "adapted: a candidate other than the fallback had the largest share in the prediction"
         + of_auto * ("auto" in loaded.preset.methods),
         f"where adapted, where not: geometric mean of the error relative to {baseline}, and on how "
         f"many targets and seeds it was lower / higher",

@@ -29,12 +29,12 @@ METRICS = ("ra", "la", "bt")
 COSTS = ("kept (MB)", "processor (s)")
 COSTS_NOTE = (
     "kept: bytes of network and method between tasks; processor: time of learning, ends of tasks "
-    "included; cells of earlier versions do not tell"
+    "included; cells of earlier versions lack both"
 )
 NEAR = 2.0
 """Points of RA within which a setting counts as near the best."""
 LONG = 20
-"""Tasks from which on a stream is long: its ends are told apart."""
+"""Number of tasks from which a stream is long: its ends are shown separately."""
 END = 10
 """Tasks at either end of a long stream."""
 MOST_METHODS = 6
@@ -131,7 +131,7 @@ def costs_of(loaded: Report, groups: Sequence[Group]) -> dict[str, list[float]]:
 
 
 def _trials(loaded: Report) -> list[str]:
-    """Say how many candidates the methods could choose from, if they had a choice."""
+    """Return the number of candidates of each method, for rules with a search."""
     if loaded.preset.selection not in ("short_stream", "full_stream"):
         return []
     by_number: dict[int, list[str]] = {}
@@ -228,7 +228,7 @@ def _final(record: Record, step: int) -> list[float]:
 
 
 def _ends_table(loaded: Report) -> ReportTable:
-    """Tell the final accuracy on the oldest and the newest tasks of long streams."""
+    """Show the final accuracy on the oldest and the newest tasks of long streams."""
     rows: list[list[Value]] = []
     for (data, condition), found in loaded.chosen.items():
         for method in loaded.preset.methods:

@@ -1,4 +1,4 @@
-"""``robustness``: whether √J with bias correction bears noise better than MSE, as the paper says.
+"""``robustness``: whether √J with bias correction tolerates noise better than MSE (the paper).
 
 The paper adds λ times a mixture of Gaussians "to the training data" of four regression sets and
 leaves open what that means, so every reading is run: noise on y or on x; the mixture's second
@@ -8,7 +8,7 @@ in units of the clean response's standard deviation (1 = predicting its mean), w
 
 - ``rmse_plain``: as trained;
 - ``rmse_noisy``: plus the mean residual on the noisy training labels;
-- ``rmse_clean``: plus the mean residual on the clean training labels, which nobody has in practice.
+- ``rmse_clean``: plus the mean residual on the clean training labels, unknown in practice.
 
 ``rmse`` is what the paper compares: noisy bias for √J, none for the other losses.
 """
@@ -176,7 +176,7 @@ def _reading_table(loaded: Report) -> ReportTable:
     notes = [
         f"of {total} combinations of data set and λ > 0: √J better / worse, at the 5 % level "
         "(paired over seeds, Holm-corrected over the combinations)",
-        "RMSE on clean test rows; clean labels: the bias uses labels that nobody has in practice",
+        "RMSE on clean test rows; clean labels: the bias uses labels that are unknown in practice",
     ]
     header = ["noise on", "second parameter", "response", "bias from", *(f"vs {r}" for r in rivals)]
     return loaded.table("√J against the others", header, rows, notes)
@@ -231,7 +231,7 @@ def figures(loaded: Report) -> Iterator[Drawing]:
             charts.append(Lines(series, Axis("λ"), y, title=title))
         chart = Panels(charts, share=False, columns=len(loaded.preset.data))
         caption = "RMSE on clean test rows against the strength λ of the noise, mean ± standard "
-        caption += "error over seeds; dashed: with labels that nobody has in practice."
+        caption += "error over seeds; dashed: with labels that are unknown in practice."
         yield Drawing(str(response), f"RMSE under noise, {response} response", chart, caption)
 
 

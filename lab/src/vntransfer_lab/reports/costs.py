@@ -51,7 +51,7 @@ def _places(loaded: Report, value: Callable[[Record], float | None]) -> Places:
 
 
 def cost_table(loaded: Report) -> ReportTable:
-    """Costs per cell of each method; columns of which nothing is known are left out.
+    """Costs per cell of each method; empty columns are omitted.
 
     Steps are compared at the same data, target, seed and condition: geometric mean of the ratios.
     """

@@ -20,17 +20,17 @@ from vntransfer_lab.runner.run import compute_cells
 from vntransfer_lab.runner.store import read_records
 
 TOLERANCE = 0.03
-"""Relative difference of a metric that is taken for rounding, which training carries far."""
+"""Relative difference of a metric that is attributed to rounding, which training amplifies."""
 
 SPREADS = 3.0
-"""Standard deviations over seeds that are taken for rounding: where seeds matter, it does too."""
+"""Standard deviations over seeds that are attributed to rounding."""
 
 Numbers = dict[tuple[str, int], float]
 
 
 @dataclass(frozen=True)
 class Checked:
-    """A cell as it was kept and as it came out now: the experiment's metric at the last step."""
+    """A cell as archived and as computed now: the experiment's metric at the last step."""
 
     label: str
     metric: str
@@ -48,7 +48,7 @@ class Checked:
         return math.inf if self.now is None else abs(self.now - self.before)
 
     def differs(self, tolerance: float = TOLERANCE) -> bool:
-        """Whether the difference is more than a share of what was kept, and than seeds make."""
+        """Whether the difference exceeds a share of the archived value and the spread of seeds."""
         return self.gap > max(tolerance * abs(self.before), SPREADS * self.spread)
 
 
@@ -65,11 +65,11 @@ def verify(
 ) -> list[Checked]:
     """Compute some finished cells of a run folder, or of packed results, again.
 
-    They are drawn at random, with this seed of the draw, among the data sets, targets and methods
-    that are named. Nothing is written into the folder. Cells with a search compute what they choose
-    from as well. Data whose hash is another one (the same pictures in another archive, say) are
-    used anyway, and the ``remark`` of a cell says so. A cell whose method or settings are others
-    today has a ``problem``; if that is so for all of them, `StoreError` says it.
+    They are drawn at random, by ``seed``, among the named data sets, targets and methods. Nothing
+    is written into the folder. Cells with a search compute their candidates, too. Data with
+    another hash (the same pictures in another archive, say) are used anyway, and the ``remark``
+    of a cell says so. A cell whose method or settings have changed has a ``problem``; if all
+    have, `StoreError` is raised.
     """
     preset, records, _ = read_records(folder)
     checks.whole("cells", cells, minimum=1)
@@ -142,8 +142,8 @@ def _apart_from(name: str, one: Identity) -> str:
 def _others(record: Record) -> str:
     """Say why a record has no cell here."""
     return (
-        f"the version of the method ({record.version}), its settings or the domains of the data "
-        f"are others; take those of the run"
+        f"the method (version {record.version}), its settings or the domains of the data have "
+        f"changed since; use the version that made the run"
     )
 
 
@@ -156,7 +156,7 @@ def _compare(
 ) -> Checked:
     outcome = None if cell is None else found.get(cell.key)
     if outcome is None:
-        outcome = CellOutcome(error="it was not computed" if cell else _others(record))
+        outcome = CellOutcome(error="not computed" if cell else _others(record))
     before, now = _numbers(record), {(name, s): v for s, name, v in outcome.rows}
     metric = DIVERGED if DIVERGED in record.metrics else metric
     kept = _last(before, metric)
@@ -168,7 +168,7 @@ def _compare(
     if cell is not None and record.data_hash != cell.data_hash:
         remark = (
             f"the data here have the hash {cell.data_hash[:40]}..., those of the run "
-            f"{record.data_hash[:40]}...: packed otherwise, read by another version, or others"
+            f"{record.data_hash[:40]}...: packed or read differently, or other data"
         )
     label = f"{record.data} {record.target} {record.method} seed {record.seed}"
     return Checked(
@@ -189,7 +189,7 @@ def _whether_diverged(before: Numbers, now: Numbers) -> str:
     then, today = (any(name == DIVERGED for name, _ in one) for one in (before, now))
     if not now or then == today:
         return ""
-    return "training diverged, before it did not" if today else "training diverged before only"
+    return "training diverged only now" if today else "training diverged only then"
 
 
 def _numbers(record: Record) -> Numbers:

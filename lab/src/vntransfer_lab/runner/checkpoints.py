@@ -82,10 +82,9 @@ def drop(folder: Path, key: str) -> None:
 
 @contextmanager
 def tidy(folder: Path, wanted: Container[str]) -> Iterator[None]:
-    """Keep order among the checkpoints of all cells: nobody else writes there before and after.
+    """Remove stale checkpoints before the block, and the folder after it if it is empty.
 
-    What a kill left of cells that are not ``wanted`` is removed in the beginning, and the folder in
-    the end if it is empty.
+    Stale are those of cells that are not ``wanted``: a killed run left them.
     """
     if folder.is_dir():
         for own in folder.iterdir():

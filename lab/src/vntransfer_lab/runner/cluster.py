@@ -30,7 +30,7 @@ from vntransfer_lab.runner.workers import Engine, compute, variables
 CONNECT_SECONDS = 20
 CLOSE_SECONDS = 30
 NO_WORKER_SECONDS = 60
-"""How long a run waits for a new worker when all are gone."""
+"""Seconds that a run waits for a new worker when all are gone."""
 
 _KEPT = "finished cells are kept: rerun the same command to resume"
 
@@ -142,7 +142,7 @@ class Cluster(Engine):
         self._check()
 
     def _pass_on(self, outcome: "Future[CellOutcome]", task: Any) -> None:
-        """Turn what became of a task into a future of the standard library."""
+        """Turn the result of a task into a future of the standard library."""
         from distributed import KilledWorker
 
         try:

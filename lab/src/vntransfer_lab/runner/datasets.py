@@ -69,7 +69,7 @@ def load_data(text: str) -> Domains | TaskStream:
 
 
 def state(text: str) -> tuple[int, int] | None:
-    """Tell a table of one's own that was changed from what it was: time and size of its file."""
+    """Return time and size of the file of your own table, which tell changes; None otherwise."""
     file = Path(parse_data(text)[0])
     if not _is_table(file.name) or not file.is_file():
         return None

@@ -7,7 +7,7 @@ from itertools import pairwise
 from vntransfer.errors import ArgumentError
 
 FEWEST_CELLS = 3
-"""Cells that a run has to finish before its rate says anything."""
+"""Cells that a run must finish before its rate is shown."""
 
 RATE_CELLS = 50
 """Cells that the rate is measured over: the latest ones."""

@@ -22,7 +22,7 @@ class _Slot:
 
 @dataclass(frozen=True)
 class RunState:
-    """What the runner tells whoever watches it; total and finished are numbers of cells."""
+    """State of a run for its watcher; total and finished are numbers of cells."""
 
     total: int
     finished: int
@@ -34,7 +34,7 @@ Watcher = Callable[[RunState], None]
 
 
 class RunPlan:
-    """Says which cell comes next and hears what came out of it.
+    """Decides which cell comes next and takes in its result.
 
     The places of cells in tables are those of the preset. The cells of the first seed come first,
     then those of the second and so on: whatever is finished is a fair comparison. With a budget

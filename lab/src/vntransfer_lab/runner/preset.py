@@ -157,7 +157,7 @@ def override(
     """Raw preset with some of its content replaced, before it is checked.
 
     Methods are kept, or added with their defaults; the baseline is dropped with its method. A
-    number of seeds takes the first ones of a list in the preset, and goes on after its largest.
+    number of seeds takes the first ones of a list in the preset, and continues after its largest.
     Settings are dotted keys of the file (``"methods.ridge.alpha"``, ``"grid.noise"``,
     ``"selection"``) or plain names of the experiment's settings (``"n_samples"``).
     """

@@ -26,7 +26,7 @@ class Cost:
 
 @dataclass(frozen=True)
 class CellOutcome:
-    """What came out of computing one cell: rows ``(step, metric, value)`` or an error.
+    """Result of computing one cell: rows ``(step, metric, value)`` or an error.
 
     ``made_by`` is the version of vntransfer that computed it.
     """
@@ -55,7 +55,7 @@ class Record(Identity):
     metrics: dict[str, dict[int, float]] = field(default_factory=dict)
 
     def outcome(self) -> CellOutcome:
-        """Return what came out of the cell when it was computed."""
+        """Return the result of the cell."""
         rows = [
             (step, name, v) for name, steps in self.metrics.items() for step, v in steps.items()
         ]

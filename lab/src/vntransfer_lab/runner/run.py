@@ -156,7 +156,7 @@ def compute_cells(
     jobs: int | None = None,
     watcher: Watcher | None = None,
 ) -> dict[str, CellOutcome]:
-    """Compute some cells of a preset in a folder of their own, and give what came out by key."""
+    """Compute some cells of a preset in a separate folder; return the results by key."""
     work = _Run(preset, folder, jobs, RunOptions(watcher=watcher))
     work.compute(cells, {"command": command_line("verify", str(folder), work.said())})
     with Store(folder) as store:

@@ -18,11 +18,8 @@ RULES: Mapping[str, tuple[str | None, str]] = {
     "short_stream": (None, "best on another stream of a few short tasks, held-out test rows"),
     "full_stream": (None, "best on another stream of the same length, held-out test rows"),
     "source_validation": ("source_validation", "smallest error on held-out source rows"),
-    "leave_one_source_out": (
-        "leave_one_source_out",
-        "smallest error when each source plays the target once",
-    ),
-    "oracle": ("", "ORACLE: chosen with the target's labels, an upper bound and no result"),
+    "leave_one_source_out": ("leave_one_source_out", "smallest error on held-out sources"),
+    "oracle": ("", "ORACLE: chosen with the target's labels, a bound and not a result"),
 }
 
 
@@ -43,33 +40,17 @@ def choose(
                 f"settings of {first.method}; use another rule or one setting"
             )
         return first, max(first.metrics[metric])
-    best: tuple[float, Record, int] | None = None
-    for record in candidates:
-        found = best_step(record.metrics, rule, metric, higher_is_better=higher_is_better)
-        if found is not None and (best is None or found[0] < best[0]):
-            best = found[0], record, found[1]
-    if best is None:
-        raise missing_metric(rule, first.method, first.metrics)
-    return best[1], best[2]
-
-
-def missing_metric(rule: str, method: str, recorded: Mapping[str, object]) -> PresetError:
-    """Say that a method does not record what a rule needs."""
-    return PresetError(
-        f"selection: {rule!r} needs the metric {RULES[rule][0]!r}, which {method} did not record; "
-        f"recorded: {', '.join(sorted(recorded))}"
-    )
-
-
-def best_step(
-    metrics: Mapping[str, Mapping[int, float]],
-    rule: str,
-    metric: str,
-    *,
-    higher_is_better: bool = False,
-) -> tuple[float, int] | None:
-    """Smallest score of one cell by a rule, and the step where it is; None if it recorded none."""
-    scores = metrics.get(RULES[rule][0] or metric, {})
     sign = -1.0 if rule == "oracle" and higher_is_better else 1.0
-    steps = sorted(scores.keys() & metrics.get(metric, {}).keys())
-    return min(((sign * scores[step], step) for step in steps), default=None)
+    scored = [
+        (sign * score, place, step)
+        for place, record in enumerate(candidates)
+        for step, score in record.metrics.get(RULES[rule][0] or metric, {}).items()
+        if step in record.metrics.get(metric, {})
+    ]
+    if not scored:
+        raise PresetError(
+            f"selection: {rule!r} needs the metric {RULES[rule][0]!r}, which {first.method} did "
+            f"not record; recorded: {', '.join(sorted(first.metrics))}"
+        )
+    _, place, step = min(scored)
+    return candidates[place], step

@@ -3,7 +3,7 @@
 One transaction per finished cell: it is there whole or not at all
 (`vntransfer_lab.runner.store_file`). One process writes (`vntransfer_lab.runner.run` holds a lock);
 any number may read meanwhile. A digest over the rows of every finished cell, of the plan and of the
-notes goes with each change; whoever opens the store compares them.
+notes is kept with each change and compared when the store is opened.
 """
 
 import hashlib
@@ -152,7 +152,7 @@ class Store(StoreFile):
         self._seal(_PLAN)
 
     def outcome(self, cell: str | int) -> CellOutcome | None:
-        """Return what came out of a cell, by key or id; None if it is not finished."""
+        """Return the result of a cell, by key or id; None if it is not finished."""
         name = "key" if isinstance(cell, str) else "id"
         query = f"""SELECT id, seconds, error, warnings, {_MADE} FROM {_CELLS}
             WHERE {name} = ? AND status != 'pending'"""

@@ -1,7 +1,7 @@
-"""The file of a store: SQLite with a write-ahead log, and clear words when it cannot be used.
+"""The file of a store: SQLite with a write-ahead log, and clear errors when it cannot be used.
 
-Write-ahead logging while a run goes on, every transaction forced to disk: after a kill or a power
-loss a change is there whole or not at all. Whoever opens it checks it first.
+Write-ahead logging during a run, every transaction forced to disk: after a kill or a power
+loss a change is there whole or not at all. It is checked when it is opened.
 """
 
 import json

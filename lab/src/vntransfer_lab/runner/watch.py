@@ -134,7 +134,7 @@ def _table(seen: Snapshot) -> RenderableType:
 
 
 def watch(folder: str | Path, *, once: bool = False) -> None:
-    """Show a run until nobody works on it any more, or once."""
+    """Show a run until it ends, or once."""
     console, seen = Console(), look(folder)
     if not once and seen.state == "running":
         with Live(console=console, auto_refresh=False, transient=True) as live:
