@@ -142,7 +142,7 @@ def test_wrong_shapes_are_named() -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (partial(dense, [10]), r"sizes: expected at least the sizes of inputs and outputs, got \[10\]"),
+        (partial(dense, [10]), r"sizes: expected at least .* got \[10\]"),
         (partial(character_cnn, [2], size=15), "size: expected a whole number from 16"),
         (partial(character_cnn, [2], channels=0), "channels: expected a whole number from 1"),
         (partial(character_cnn, [2], hidden=0), "hidden: expected a whole number from 1"),
