@@ -3,7 +3,7 @@
     python benchmarks/fuzz.py --minutes 10 --only numeric
 
 A finding is a wrong number without a warning, a traceback or a lost file. It is saved with its part
-and seed in tests/findings, where a test replays it. Seeds go on where the last call ended.
+and seed in tests/findings, where a test replays it. Seeds continue where the last call ended.
 """
 
 import argparse
