@@ -257,7 +257,7 @@ def test_page_shows_and_escapes(tmp_path: Path) -> None:
     text = make_page(found).html()
     assert evil not in text
     assert "&lt;script&gt;alert(1)" in text
-    for part in ("no source is preferred", "Errors on held-out sources", "Column handling"):
+    for part in ("no source is preferred", "Error on each held-out source", "Column handling"):
         assert part in text
 
 

@@ -62,7 +62,7 @@ def test_the_page_of_a_run(folder: Path, loaded: Report) -> None:
     said = words(path.read_text("utf-8"))
     done = str(len(loaded.records))
     assert f"Cells done {done} of {done}" in re.sub(r"\s+", " ", said)
-    parts = ("Summary", "Tables", "Figures", "Cost")
+    parts = ("Answer", "Tables", "Figures", "Cost")
     assert [said.index(f" {part} ") for part in parts] == sorted(
         said.index(f" {part} ") for part in parts
     )
@@ -177,7 +177,7 @@ def test_the_page_in_a_browser(opened: Any, folder: Path) -> None:
     visit(opened, write_page(folder, folder / "other.html"))
     assert opened.get_log("browser") == []
     heads = [h.text for h in opened.find_elements("css selector", "section > h2")]
-    assert heads == ["Summary", "Tables", "Figures", "Cost"]
+    assert heads == ["Answer", "Tables", "Figures", "Cost"]
     column = opened.find_elements("css selector", "thead button")[1]
     column.click()
     column.click()

@@ -184,10 +184,14 @@ def show(models: "dict[str, ContinualModel]", method: str, screen: Any) -> None:
         for name, line in zip(own.names, own.matrix, strict=True)
     ]
     screen.print(table(f"{method}: held-out rows of each task", head, rows))
-    lags = [str(lag) for lag in range(len(own.names))]
+    lags = [str(lag) for lag in range(len(own.curve()))]
     curves = [(name, *(f"{v:.4g}" for v in one.curve())) for name, one in models.items()]
     screen.print(
-        table(f"Forgetting: mean {own.metric}, so many tasks later", ("method", *lags), curves)
+        table(
+            f"Forgetting: {own.metric} of the first half, so many tasks later",
+            ("method", *lags),
+            curves,
+        )
     )
     keys = ("RA", "LA", "BT", "FT")
     lines = [(n, *(f"{one.scores()[key]:.4g}" for key in keys)) for n, one in models.items()]

@@ -10,6 +10,7 @@ from functools import singledispatch
 
 import numpy as np
 
+from vntransfer.display import rounded
 from vntransfer.pages.charts import (
     MUTED,
     Axis,
@@ -161,7 +162,7 @@ def _(panel: Intervals, places: dict[str, int], width: float) -> tuple[str, floa
             say += f"; {panel.others_name or 'others'}: {number(other)}"
         if beyond:  # an arrow at the end of the axis, and the value beside it
             shape += tag("path", d=f"M{x:.1f} {y:.1f}l-8 -5v10z", class_="mark")
-            shape += text(number(float(value)), x - 12, y + 4, text_anchor="end", class_="beyond")
+            shape += text(rounded(float(value)), x - 12, y + 4, text_anchor="end", class_="beyond")
         else:
             shape += tag("path", d=mark(0, x, y, 4), class_="mark")
         own = "s1" if name == panel.highlight else "s0"

@@ -83,7 +83,7 @@ def _cells(chart: Heatmap, left: float, top: float, side: float) -> list[str]:
     known = np.isfinite(chart.values)
     largest = float(np.abs(chart.values[known]).max(initial=0.0)) or 1.0
     marks = np.zeros(known.shape, dtype=bool) if chart.marks is None else np.asarray(chart.marks)
-    written = chart.numbers and side >= (34 if marks.any() else 22) and largest < 1000
+    written = chart.numbers and side >= (34 if marks.any() else 22) and 0.1 <= largest < 1000
     gap = 1.0 if side >= 12 else 0.0
     size, n = coordinate(side - gap), chart.values.shape
     area = {"width": side * n[1] - gap, "height": side * n[0] - gap}

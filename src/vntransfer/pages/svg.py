@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from unicodedata import east_asian_width
 
-LONGEST = 150.0
+LONGEST = 180.0
 """Widest name beside an axis."""
 
 LETTERS = 11.0

@@ -97,7 +97,7 @@ def _rankings(found: Relation, page: Page) -> None:
     page.section("Closest places").table(
         ["place", "closest", "second", "third", "different from", "compared by"],
         rows,
-        "Closest places",
+        "Closest to each place",
         [
             "In brackets the difference: the statistic of the test, or the divergence of the "
             "features where a place has no responses. ≠ marks places found different."

@@ -1,31 +1,54 @@
-"""What `adapt` found, as a page."""
+"""What `adapt` found, as a page: the answer, why, figures, tables, how it was done."""
 
 import numpy as np
 
 from vntransfer._version import __version__
-from vntransfer.display import percent, plus_minus, rounded
-from vntransfer.pages import Axis, Bars, Intervals, Page, Section, Series, TableCell
+from vntransfer.display import counted, percent, plus_minus, rounded, short
+from vntransfer.pages import (
+    MUTED,
+    Axis,
+    Intervals,
+    Page,
+    Panels,
+    Scatter,
+    Section,
+    Series,
+    TableCell,
+    histogram,
+)
+from vntransfer.pages.table import Value
 from vntransfer.tables.notes import grouped, heading
 from vntransfer.workflows.evidence import CONSTANT, WILD
 from vntransfer.workflows.table_model import TableModel
 from vntransfer.workflows.target_outcome import TargetOutcome
+from vntransfer.workflows.target_sketch import TargetSketch
 
-LISTED = 200
-"""Columns that a page lists; more are counted."""
+LISTED, NOTES, LED = 200, 20, 3
+"""Columns, notes of a kind, and targets at the head of the page; more are counted."""
 
-NOTES = 20
-"""Notes of a kind that a page lists; more are counted."""
-LED = 3
-"""Targets whose answers are at the head of the page."""
+ROWS, PANELS, DOTS = 25, 6, 24
+"""Rows from which on a table is folded, panels of held-out sources, and sources of a chart."""
 
 LEVELS = (0.5, 0.8, 0.9, 0.95)
+
+TITLES = {
+    "auto": "this model",
+    "source_only": "plain ensemble of networks",
+    "linear_trees": "boosted linear trees",
+    "ridge": "ridge regression",
+    "boosting": "boosted trees",
+    "closed_form": "ridge on random features",
+    "align": "alignment of moments",
+    CONSTANT: "one constant (median)",
+}
+"""What methods are called on the page; others by their own name."""
 
 
 def make_page(model: TableModel) -> Page:
     """Show the answer, errors on held-out sources, weights and columns as an HTML page."""
     page = Page(
         f"{model.names[1]} for {', '.join(model.targets)}",
-        lead=" ".join(model.answers_in_words(LED)),
+        lead=" ".join(verdict(model, own) for own in [*model.outcomes.values()][:LED]),
         footer={
             "made by": f"vntransfer {__version__}",
             "method": str(model.provenance.get("method", "")),
@@ -42,30 +65,174 @@ def make_page(model: TableModel) -> Page:
             part.note(f"{note.text}.", kind="warning" if note.warning else "neutral", head="")
         if len(notes) > NOTES:
             part.text(f"and {len(notes) - NOTES:,} more")
-    listed = model.encoder.summary()
-    part.table(("column", "kind", "treatment"), listed[:LISTED], "Column handling")
-    if len(listed) > LISTED:
-        part.note(f"and {len(listed) - LISTED:,} more columns")
+    columns = model.encoder.summary()
+    head = ("column", "kind", "treatment")
+    part.table(head, columns[:LISTED], "Column handling", fold=len(columns) > ROWS)
+    if len(columns) > LISTED:
+        part.note(f"and {len(columns) - LISTED:,} more columns")
     return page
+
+
+def verdict(model: TableModel, outcome: TargetOutcome) -> str:
+    """Answer in a sentence or two; what spoils the answer comes first."""
+    response, place = short(model.names[1]), short(outcome.target, 60)
+    first = [own.text for own in outcome.evidence.findings() if own.first]
+    mean, spread = outcome.expected()
+    if not np.isfinite(mean):
+        return " ".join([*first, f"{counted(outcome.rows, 'row')} of {place} can be predicted."])
+    said = f"Predictions of {response} for {place} should be off by {plus_minus(mean, spread)}"
+    constant = outcome.expected(CONSTANT)[0]
+    than = f"; one constant for all rows would be off by {rounded(constant, 2)}"
+    return " ".join([*first, f"{said} on average{than if np.isfinite(constant) else ''}."])
+
+
+def title(method: str) -> str:
+    """Name a method in words."""
+    return TITLES.get(method, method.replace("_", " "))
 
 
 def _target(page: Page, model: TableModel, outcome: TargetOutcome) -> None:
     part, evidence = page.section(outcome.target), outcome.evidence
-    facts = [("rows", f"{outcome.rows:,}", "to predict"), ("method", outcome.method, "")]
+    facts = [("rows to predict", f"{outcome.rows:,}", "")]
     if outcome.errors:
         low, high = map(rounded, evidence.bounds())
-        error, reach = plus_minus(*outcome.expected()), model.reach(outcome.target)
+        error = plus_minus(*outcome.expected())
         facts.append(("expected error", error, f"{low} to {high} on held-out sources"))
-        facts.append(("intervals of 90 %", reach, "around a prediction"))
+        reach = model.reach(outcome.target)
+        facts.append(("90 % interval", reach, "around a prediction"))
     part.facts(facts)
     for found in evidence.findings():
         part.note(found.text, kind="warning", head="Warning")
-    part.text(outcome.labels_used())
-    for sentence in filter(None, (outcome.transform.reason, outcome.reason)):
+    if outcome.errors:
+        own = outcome.errors[outcome.method]
+        best, worst = min(own, key=lambda s: own[s]), max(own, key=lambda s: own[s])
+        part.text(
+            f"The expected error comes from {counted(len(own), 'held-out source')}: each was "
+            f"predicted from the others. Errors range from {rounded(own[best])} ({short(best)}) to "
+            f"{rounded(own[worst])} ({short(worst)})."
+        )
+    for sentence in filter(None, (outcome.reason, outcome.transform.reason)):
         part.text(sentence)
+    if outcome.errors:
+        _error_figures(part, outcome)
+    if (sketch := model.sketches.get(outcome.target)) is not None:
+        _sketch_figures(part, model, outcome, sketch)
     _weights(part, outcome)
     if outcome.errors:
-        _errors(part, model, outcome)
+        _tables(part, model, outcome)
+    part.text(
+        "Each source plays the target once: it is predicted from the others, and its own responses "
+        "are used only to measure the error. A held-out source counts by its resemblance to the "
+        f"target and its rows; an error above {WILD:g} times the typical one counts as that.",
+        outcome.labels_used(),
+    )
+
+
+def _error_figures(part: Section, outcome: TargetOutcome) -> None:
+    """Draw the error on each held-out source, and that of each method."""
+    own = outcome.errors[outcome.method]
+    order, what = sorted(own, key=lambda name: own[name]), "mean absolute error"
+    note = "Dotted: the expected error at the target."
+    if len(order) > DOTS:
+        half = DOTS // 2
+        note += f" Of {len(order)} sources, the {half} smallest and {half} largest errors."
+        order = [*order[:half], *order[-half:]]
+    part.figure(
+        Intervals(
+            order, [own[name] for name in order], x=Axis(what), reference=outcome.expected()[0]
+        ),
+        "Error on each held-out source",
+        note,
+    )
+    methods = outcome.evidence.ranked()
+    if len(methods) < 2:
+        return
+    means, spreads = np.array([outcome.expected(name) for name in methods]).T
+    spreads = np.nan_to_num(spreads)
+    others = [m + s for name, m, s in zip(methods, means, spreads, strict=True) if name != CONSTANT]
+    least = min(m - s for m, s in zip(means, spreads, strict=True))
+    most = max([o for o in others if np.isfinite(o)], default=np.nan)
+    # the constant must not squeeze the others: beyond the axis it is an arrow with its number
+    cut = most + 0.4 * (most - least) if means.max() > most + (most - least) else None
+    part.figure(
+        Intervals(
+            [title(name) for name in methods],
+            means,
+            means - spreads,
+            means + spreads,
+            x=Axis(what, high=cut),
+            highlight=title(outcome.method),
+        ),
+        "Compared with other methods",
+        "Weighted mean over held-out sources ± standard error; lower is better.",
+    )
+
+
+def _sketch_figures(
+    part: Section, model: TableModel, outcome: TargetOutcome, sketch: TargetSketch
+) -> None:
+    """Draw predictions beside responses, where the target lies, and what is predicted."""
+    response = model.names[1]
+    if len(sketch.held_out):
+        _held_out(part, outcome, sketch, response)
+    places, points = sketch.inputs[:, 0], sketch.inputs[:, 1:]
+    series = [
+        Series(name, points[own, 0], points[own, 1], color=color)
+        for name, own, color in (
+            ("sources", places >= 0, MUTED),
+            (short(outcome.target, 60), places < 0, 1),
+        )
+    ]
+    overlap = sketch.overlap()
+    said = "" if np.isnan(overlap) else f"{percent(overlap)} of its rows lie among the sources'. "
+    first, second = (percent(share) for share in sketch.shares[0])
+    part.figure(
+        Scatter(
+            series,
+            Axis(f"first principal component ({first} of the variance)"),
+            Axis(f"second ({second})"),
+        ),
+        f"Where {outcome.target} lies",
+        f"{said}One dot per row of a sample, by its feature columns.",
+    )
+    known, predicted = sketch.distributions.T
+    if np.isfinite(predicted).all():
+        part.figure(
+            histogram(
+                {
+                    f"predicted for {short(outcome.target)}": predicted,
+                    "responses of sources": known,
+                },
+                bins=20,
+                x=Axis(response),
+                y=Axis("share of rows", low=0.0),
+            ),
+            "Distribution of the predictions",
+        )
+
+
+def _held_out(part: Section, outcome: TargetOutcome, sketch: TargetSketch, response: str) -> None:
+    """One panel per held-out source, those that count most and the worst one first."""
+    names, counts = list(outcome.source_weights), outcome.evidence.counts()
+    own = outcome.errors[outcome.method]
+    worst = max(own, key=lambda name: own[name])
+    order = sorted(own, key=lambda name: (name != worst, -counts.get(name, 0.0)))[:PANELS]
+    low, high = sketch.held_out[:, 1:].min(), sketch.held_out[:, 1:].max()
+    panels = []
+    for name in order:
+        rows = sketch.held_out[sketch.held_out[:, 0] == names.index(name)]
+        texts = (f"actual {short(response)}", "predicted")
+        axes = [Axis(text, low=float(low), high=float(high)) for text in texts]
+        series = [Series("row", rows[:, 1], rows[:, 2])]
+        label = f"{short(name)}: error {rounded(own[name])}"
+        panels.append(Scatter(series, axes[0], axes[1], label, diagonal=True))
+    shown = "" if len(own) <= PANELS else f" {len(panels)} of {len(own)} sources are shown."
+    part.figure(
+        Panels(panels),
+        "Predicted and actual on held-out sources",
+        f"Dots on the line are predicted exactly. The source with the largest error comes first, "
+        f"then those that count most.{shown}",
+    )
 
 
 def _weights(part: Section, outcome: TargetOutcome) -> None:
@@ -73,50 +240,48 @@ def _weights(part: Section, outcome: TargetOutcome) -> None:
     if said := outcome.evidence.weighting():
         part.text(said)
         return
-    weights = dict(sorted(outcome.source_weights.items(), key=lambda pair: -pair[1]))
-    bars = Series("weight", list(range(len(weights))), list(weights.values()))
+    weights = sorted(outcome.source_weights.items(), key=lambda pair: -pair[1])
+    more = f" The {DOTS} largest of {len(weights)}." if len(weights) > DOTS else ""
+    names, values = zip(*weights[:DOTS], strict=True)
     part.figure(
-        Bars(list(weights), [bars], y=Axis("weight", low=0.0)),
+        Intervals(names, values, x=Axis("weight", low=0.0)),
         "Weights of the sources",
-        "How much each labeled place counts in the prediction; they sum to one.",
+        f"How much each source counts in the prediction; the sum is 1.{more}",
     )
 
 
-def _errors(part: Section, model: TableModel, outcome: TargetOutcome) -> None:
-    order = sorted(outcome.errors, key=lambda name: outcome.expected(name)[0])
-    means, spreads = np.array([outcome.expected(name) for name in order]).T
-    part.figure(
-        Intervals(
-            order,
-            means,
-            means - spreads,
-            means + spreads,
-            x=Axis("expected error"),
-            highlight=outcome.method,
-        ),
-        "Errors on held-out sources",
-        "Each source was predicted by the others once; mean by what each source counts ± standard "
-        "error.",
-    )
-    counts, sources = outcome.evidence.counts(), list(outcome.source_weights)
-    shared = bool(outcome.shares)
-    rows: list[list[str | float | TableCell | None]] = []
-    for name in order:
-        own = outcome.errors[name]
-        best = TableCell(name, tone="good") if name == outcome.method else name
-        share = [outcome.shares.get(name)] if shared else []
-        rows.append([best, *share, outcome.expected(name)[0], *(own.get(s) for s in sources)])
-    parts = [TableCell(percent(counts[s]), counts[s]) if s in counts else None for s in sources]
-    rows.append(["counts in the expected error", *([None] if shared else []), None, *parts])
+def _tables(part: Section, model: TableModel, outcome: TargetOutcome) -> None:
+    methods, counts = outcome.evidence.ranked(), outcome.evidence.counts()
+    rows: list[list[Value]] = []
+    for name in methods:
+        mean, spread = outcome.expected(name)
+        share = outcome.shares.get(name)
+        tone = "good" if name == outcome.method else "neutral"
+        rows.append(
+            [
+                TableCell(title(name), tone=tone),
+                TableCell(plus_minus(mean, spread), mean),
+                None if share is None else TableCell(percent(share), share),
+            ]
+        )
     part.table(
-        ("method", *(["share"] if shared else []), "expected", *sources),
+        ("method", "expected error", "weight in this model"),
         rows,
-        "Mean absolute error of each method on each source",
-        [
-            f"{CONSTANT}: the median of the other sources.",
-            "A held-out source counts by its resemblance to the target and its rows; an error "
-            f"above {WILD:g} times the typical one counts as that.",
-        ],
+        "Expected error of each method",
+        [f"{title(CONSTANT)}: the median of the other sources."],
+    )
+    each: list[list[Value]] = []
+    for name, weight in outcome.source_weights.items():
+        errors = [outcome.errors[method].get(name) for method in methods]
+        cells = [None if e is None else TableCell(rounded(e), e) for e in errors]
+        known = counts.get(name)
+        counted_as = None if known is None else TableCell(percent(known), known)
+        each.append([name, *cells, counted_as, TableCell(percent(weight), weight)])
+    part.table(
+        ("held-out source", *map(title, methods), "counts in expected error", "weight"),
+        each,
+        "Error on each source",
+        fold=len(each) > ROWS,
     )
     part.table(
         ("level", "reach"),

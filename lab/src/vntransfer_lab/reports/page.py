@@ -53,9 +53,8 @@ def make_page(loaded: Report, invocations: Sequence[Mapping[str, Any]], command:
     ``invocations`` and ``command`` say what made the run and the page, for its foot.
     """
     preset = loaded.preset
-    lead = f"{loaded.kind.summary[:1].upper()}{loaded.kind.summary[1:]}."
-    page = Page(preset.title, lead, footer(loaded, invocations, command))
-    _summarize(loaded, page.section("Summary"))
+    page = Page(preset.title, question(loaded), footer(loaded, invocations, command))
+    _summarize(loaded, page.section("Answer"))
     _add_failures(loaded, page)
     part = page.section("Tables")
     # what stands in the summary
@@ -71,6 +70,16 @@ def make_page(loaded: Report, invocations: Sequence[Mapping[str, Any]], command:
     return page
 
 
+def question(loaded: Report) -> str:
+    """Ask what the run answers."""
+    preset, summary = loaded.preset, loaded.kind.summary
+    if claim := preset.paper.get("claim"):
+        return f"Does this claim of the paper hold: {claim}? Experiment: {summary}."
+    if preset.baseline:
+        return f"Which methods are better than {preset.baseline}, and where? Experiment: {summary}."
+    return f"How do {len(preset.methods)} methods compare? Experiment: {summary}."
+
+
 def _summarize(loaded: Report, part: Section) -> None:
     preset = loaded.preset
     counts = {
@@ -79,6 +88,15 @@ def _summarize(loaded: Report, part: Section) -> None:
     }
     total = len(loaded.records)
     targets = len({(record.data, record.target) for record in loaded.records})
+    for kind, sentence in sentences(tally(loaded), preset.baseline):
+        part.note(sentence, kind=kind)
+    if not preset.baseline:
+        part.note("No baseline is named: nothing is tested here, the tables compare.")
+    if words := paper_words(loaded):
+        part.note(" ".join(words), head="Paper")
+    for remark in loaded.remarks():
+        if remark.kind != "paper":
+            part.note(remark.text, kind=remark.kind, head="")
     part.facts(
         [
             ("Cells done", str(counts["done"]), f"of {total}"),
@@ -89,15 +107,6 @@ def _summarize(loaded: Report, part: Section) -> None:
             ("Seeds", str(len(preset.seeds)), ""),
         ]
     )
-    for kind, sentence in sentences(tally(loaded), preset.baseline):
-        part.note(sentence, kind=kind)
-    if not preset.baseline:
-        part.note("No baseline is named: nothing is tested here, the tables compare.")
-    if words := paper_words(loaded):
-        part.note(" ".join(words), head="Paper")
-    for remark in loaded.remarks():
-        if remark.kind != "paper":
-            part.note(remark.text, kind=remark.kind, head="")
 
 
 def tally(loaded: Report) -> Tally:
