@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from vntransfer import Ascent, Moments, relation_test
-from vntransfer.adaptation import DensityCounter, Selection
+from vntransfer.adaptation import Selection
 from vntransfer.adaptation.auto import AutoSelection
 from vntransfer.adaptation.weighted import SharpnessSelection
 from vntransfer.display import WIDTH, listed, one_line, plus_minus, rounded, short
@@ -152,8 +152,7 @@ SILENT: dict[str, Callable[[str], Any]] = {
     "moments of batches": lambda name: Moments.from_samples(np.zeros((4, 5, 3, 2))),
     "interval": lambda name: relation(name).intervals,
     "calibration": lambda name: Calibration(np.array([1.0]), np.array([1.0])),
-    "sharpness": lambda name: SharpnessSelection(1.0, name, errors=np.zeros((9, 9))),
-    "counter": lambda name: DensityCounter(nn.Linear(1, 1), 1.0, {name: 1.0}, [{}] * 99, (8, 8)),  # type: ignore[arg-type]
+    "sharpness": lambda name: SharpnessSelection(1.0, name, errors=((0.0,) * 9,) * 9),
 }
 """What is no answer to a question, and has no summary."""
 

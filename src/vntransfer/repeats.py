@@ -1,4 +1,4 @@
-"""Rows that repeat others: found by a key of 64 bits, and kept on one side of a split."""
+"""Keys of rows by their contents: repeated rows are found by them and kept together in splits."""
 
 from typing import Any
 
@@ -9,19 +9,16 @@ Keys = NDArray[np.uint64]
 Rows = NDArray[np.intp]
 
 FEWEST = 10
-"""Different rows from which on equal ones count as copies of each other."""
+"""Smallest number of different rows for which equal rows count as copies."""
 
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 _MIX = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
 
 
 def row_keys(*blocks: Any) -> Keys:
-    """Give a key of each row: equal rows have equal keys, others the same one by accident only.
+    """Give each row a random-looking key of 64 bits that depends on its contents alone.
 
-    Parameters
-    ----------
-    blocks
-        Arrays of numbers (n,) or (n, p), also sparse ones, whose columns make the rows.
+    ``blocks`` are arrays of numbers (n,) or (n, p), dense or sparse, whose columns make the rows.
 
     Examples
     --------
@@ -31,7 +28,7 @@ def row_keys(*blocks: Any) -> Keys:
     """
     total, column = np.zeros(blocks[0].shape[0], dtype=np.uint64), 1
     for block in blocks:
-        if hasattr(block, "tocsr"):  # a sparse one; scipy need not be imported to know
+        if hasattr(block, "tocsr"):  # sparse, without importing scipy
             rows = block.tocsr()
             mixed = _mixed(rows.data, np.uint64(column) + rows.indices.astype(np.uint64))
             sums = np.concatenate((np.zeros(1, dtype=np.uint64), np.cumsum(mixed)))
@@ -45,7 +42,7 @@ def row_keys(*blocks: Any) -> Keys:
 
 
 def _mixed(values: Any, column: Any) -> Keys:
-    """Mix the bits of numbers and their column (splitmix64); 0 for 0, so sparse is like dense."""
+    """Mix the bits of numbers and their column (splitmix64); 0 gives 0, dense or sparse."""
     bits = np.ascontiguousarray(values, dtype=np.float64) + 0.0  # -0 is 0
     key = bits.view(np.uint64) + column * _ODD
     for shift, factor in zip((30, 27), _MIX, strict=True):
@@ -67,20 +64,11 @@ def repeated(keys: Keys) -> NDArray[np.bool_]:
 
 
 def split_rows(rows: Rows, keys: Keys, n: int) -> tuple[Rows, Rows]:
-    """Split rows in their order into about n and the others, equal ones on one side.
+    """Split rows, given in random order, into about n and the others, equal rows on one side.
 
-    Without repeats the first part is ``rows[:n]``; with repeats it has at most n rows, but one
-    group of equal rows at least. If there are fewer than `FEWEST` different rows, each stands for
-    many that are equal by nature, not copies, and the first part is ``rows[:n]``, too.
-
-    Parameters
-    ----------
-    rows
-        Numbers of rows, in random order.
-    keys
-        Keys of these rows; see `row_keys`.
-    n
-        Size of the first part.
+    Without repeats the first part is ``rows[:n]``; with repeats it has at most n rows, but at least
+    one group of equal rows. If fewer than `FEWEST` rows are different, equal rows are no copies,
+    and the first part is ``rows[:n]`` as well. ``keys`` are those of `row_keys`.
 
     Examples
     --------
@@ -92,7 +80,7 @@ def split_rows(rows: Rows, keys: Keys, n: int) -> tuple[Rows, Rows]:
     if n < 1 or len(first) < FEWEST or len(first) == len(rows):
         return rows[:n], rows[n:]
     sizes, taken, left = np.bincount(group), np.zeros(len(first), dtype=bool), n
-    for own in np.argsort(first):  # groups in the order in which they come
+    for own in np.argsort(first):  # in order of appearance
         if sizes[own] <= left:
             taken[own], left = True, left - sizes[own]
     if not taken.any():

@@ -1,4 +1,4 @@
-"""A bounded sample of rows that depends on their contents alone, not on their order or split."""
+"""A bounded sample of rows that depends on their contents, not on their order or split."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -6,39 +6,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from vntransfer.repeats import Keys, row_keys
+
 Floats = NDArray[np.float64]
-Keys = NDArray[np.uint64]
-
-
-def row_keys(rows: Floats) -> Keys:
-    """Numbers that look random and depend on the contents of rows (n, D) alone.
-
-    Examples
-    --------
-    >>> keys = row_keys(np.array([[1.0, 2.0], [2.0, 1.0], [1.0, 2.0]]))
-    >>> bool(keys[0] == keys[2]), bool(keys[0] == keys[1])
-    (True, False)
-    """
-    factors = np.random.Philox(key=0).random_raw(rows.shape[1]) | np.uint64(1)
-    bits = (np.ascontiguousarray(rows) + 0.0).view(np.uint64)  # -0.0 becomes 0.0
-    bits ^= bits >> np.uint64(32)
-    key = (bits * factors).sum(1, dtype=np.uint64)
-    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
-        key = (key ^ (key >> np.uint64(shift))) * np.uint64(factor)
-    return np.asarray(key ^ (key >> np.uint64(31)))
 
 
 @dataclass
 class RowSample:
-    """The distinct rows with the smallest keys, and the weight of each: the same in any order."""
+    """The distinct rows with the smallest keys, and the weight of each."""
 
     most: int = 2000  # rows
     keys: Keys = field(default_factory=lambda: np.zeros(0, np.uint64))
     rows: Floats | None = None
-    counts: Floats = field(default_factory=lambda: np.zeros(0))  # how often a row came, or weights
+    counts: Floats = field(
+        default_factory=lambda: np.zeros(0)
+    )  # times that a row was added, or weights
 
     def add(self, rows: Floats, keys: Keys | None = None, counts: Any = None) -> None:
-        """Take in rows (n, D)."""
+        """Add rows (n, D)."""
         keys = row_keys(rows) if keys is None else keys
         counts = np.ones(len(keys)) if counts is None else counts
         if len(self.keys) == self.most:
@@ -55,6 +40,6 @@ class RowSample:
         self.counts = total[few].astype(np.float64)
 
     def merge(self, other: "RowSample") -> None:
-        """Take in the sample of further rows."""
+        """Add the sample of further rows."""
         if other.rows is not None:
             self.add(other.rows, other.keys, other.counts)

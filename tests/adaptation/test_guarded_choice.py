@@ -37,7 +37,7 @@ def test_shares_are_a_simplex_and_the_best_has_the_largest(e: np.ndarray) -> Non
 
 
 @given(errors, st.floats(1e-3, 1e3))
-def test_scale_of_a_virtual_target_does_not_matter(e: np.ndarray, factor: float) -> None:
+def test_scale_of_a_held_out_source_does_not_matter(e: np.ndarray, factor: float) -> None:
     scaled = e.copy()
     scaled[0] *= factor
     np.testing.assert_allclose(guard(scaled).ratios, guard(e).ratios, atol=1e-9)
@@ -50,7 +50,7 @@ def test_a_gain_on_one_target_only_is_no_gain() -> None:
     assert guard(e).scores[1] == pytest.approx(0, abs=1e-12)
 
 
-def test_one_virtual_target_leaves_the_safe_candidate() -> None:
+def test_one_held_out_source_leaves_the_fallback() -> None:
     found = guard([[1.0, 1e-9]])
     assert found.best == 0
     assert found.shares.tolist() == [1.0, 0.0]
@@ -68,7 +68,7 @@ def test_failed_candidates_are_never_chosen() -> None:
     assert found.scores[1] == np.inf
 
 
-def test_a_safe_candidate_that_failed_is_named() -> None:
+def test_a_fallback_that_failed_is_named() -> None:
     with pytest.raises(ArgumentError, match="errors:"):
         guard([[np.nan, 1.0]])
     with pytest.raises(ArgumentError, match="temperature"):

@@ -147,9 +147,8 @@ def test_weights_help_a_line_on_a_curve_and_are_chosen() -> None:
     truth = new[:, 0] ** 2
     auto = WeightedSourceRegressor(LinearRegression()).fit(X, y, domain)
     assert auto.selection_.sharpness == 3.0
-    assert auto.selection_.virtual_targets == ("s0", "s1", "s2", "s3", "s4")
-    assert auto.selection_.errors is not None
-    assert auto.selection_.errors.shape == (5, 3)
+    assert auto.selection_.held_out == ("s0", "s1", "s2", "s3", "s4")
+    assert np.shape(auto.selection_.errors) == (5, 3)
     assert max(auto.source_weights_, key=auto.source_weights_.__getitem__) == "s1"
     pooled = PooledRegressor(LinearRegression()).fit(X, y, domain)
     assert (
@@ -166,7 +165,7 @@ def test_pooling_is_chosen_where_domains_carry_no_structure() -> None:
     world = stack(parts, target=rng.normal(size=(40, 8)))
     model = WeightedSourceRegressor(LinearRegression()).fit(*world)
     assert model.selection_.sharpness == 0
-    assert "no sharpness is better" in model.selection_.reason
+    assert "no sharpness beats" in model.selection_.reason
 
 
 def test_two_sources_leave_nothing_to_try() -> None:
@@ -174,7 +173,7 @@ def test_two_sources_leave_nothing_to_try() -> None:
     parts = {name: (rng.normal(size=(20, 2)), np.arange(20.0)) for name in "ab"}
     model = WeightedSourceRegressor("ridge").fit(*stack(parts, target=np.ones((5, 2))))
     assert model.selection_.sharpness == 0
-    assert model.selection_.guarded is None
+    assert model.selection_.errors == ()
 
 
 def test_one_source_is_a_plain_fit() -> None:
@@ -192,12 +191,12 @@ def test_one_source_is_a_plain_fit() -> None:
     np.testing.assert_allclose(alone.predict(X), plain.predict(X))
 
 
-def test_virtual_targets_at_once_give_the_same() -> None:
+def test_held_out_sources_at_once_give_the_same() -> None:
     X, y, domain = curved()
     one = WeightedSourceRegressor("ridge").fit(X, y, domain)
     with joblib.parallel_backend("threading"):
         two = WeightedSourceRegressor("ridge", n_jobs=2).fit(X, y, domain)
-    np.testing.assert_array_equal(one.selection_.errors, two.selection_.errors)
+    assert one.selection_.errors == two.selection_.errors
 
 
 def poisoned(world: World) -> World:
@@ -305,14 +304,14 @@ def test_classifier_with_names_and_missing_classes() -> None:
     assert set(model.predict(X)) <= set(model.classes_)
 
 
-def test_virtual_targets_that_cannot_be_scored_are_left_out() -> None:
+def test_held_out_sources_that_cannot_be_scored_are_left_out() -> None:
     X, y, domain = kinds()
     y = np.where(domain == "b2", 1.0, y)
     model = WeightedSourceClassifier(scoring="auc").fit(X, y, domain)
-    assert model.selection_.virtual_targets == ("a1", "a2", "b1")
+    assert model.selection_.held_out == ("a1", "a2", "b1")
     only = np.where(domain == "a1", y, 1.0)
     model = WeightedSourceClassifier().fit(X, only, domain)
-    assert "a1" not in model.selection_.virtual_targets
+    assert "a1" not in model.selection_.held_out
 
 
 def test_bad_calls_are_named() -> None:
@@ -333,7 +332,7 @@ def test_bad_calls_are_named() -> None:
         PooledRegressor("forest").fit(X, X[:, 0])
     with pytest.raises(ArgumentError, match="estimator: expected"):
         PooledRegressor(Ridge).fit(X, X[:, 0])
-    with pytest.raises(ArgumentError, match="a fit sees none of the target's"):
+    with pytest.raises(ArgumentError, match="divergence: 'conditional"):
         WeightedSourceRegressor("ridge", divergence="conditional_log_det").fit(X, y, domain)
     with pytest.raises(ArgumentError, match="sharpness"):
         WeightedSourceRegressor("ridge", sharpness="high").fit(*curved())

@@ -1,8 +1,7 @@
-"""Choosing among candidates by held-out sources, with a guard: a doubtful gain is no gain."""
+"""Choice among candidates by held-out sources; a gain within its standard error does not count."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +14,7 @@ from vntransfer.errors import ArgumentError
 Floats = NDArray[np.float64]
 
 FLOOR = 1e-6
-"""Errors below this share of a held-out source's largest one count as this share of it."""
+"""Smallest error that counts, relative to the largest one on the same held-out source."""
 
 
 @dataclass(frozen=True)
@@ -24,10 +23,9 @@ class Guarded:
 
     scores: Floats  # v_c = mean of r_c + its standard error, (C,); 0 for the fallback
     ratios: Floats  # r = log(error of c / error of the fallback), (V, C)
-    # of the mean of r_c, (C,); infinite with fewer than two held-out sources
-    standard_errors: Floats
-    shares: Floats  # softmax(-v / temperature), (C,): weights of a mean over the candidates
-    best: int  # the candidate of the lowest score; the first one among equals
+    standard_errors: Floats  # of the mean of r_c, (C,); infinite with one held-out source
+    shares: Floats  # softmax(-v / temperature), (C,): weights of an average of the candidates
+    best: int  # candidate with the lowest score
 
 
 @dataclass(frozen=True)
@@ -37,39 +35,21 @@ class SharpnessSelection:
     sharpness: float
     reason: str
     candidates: tuple[float, ...] = ()  # sharpnesses that were tried, (C,)
-    virtual_targets: tuple[Name, ...] = ()  # sources that were held out, (V,)
-    errors: Floats | None = None  # of each candidate on each, (V, C)
-    guarded: Guarded | None = None  # None if there was nothing to choose from
-
-    @classmethod
-    def from_record(cls, record: Mapping[str, Any]) -> Self:
-        """Make it again from its values as lists."""
-        guarded, errors = record["guarded"], record["errors"]
-        if guarded is not None:
-            arrays = {k: np.array(v) for k, v in guarded.items() if k != "best"}
-            guarded = Guarded(**arrays, best=int(guarded["best"]))
-        return cls(
-            float(record["sharpness"]),
-            str(record["reason"]),
-            tuple(record["candidates"]),
-            tuple(record["virtual_targets"]),
-            None if errors is None else np.array(errors),
-            guarded,
-        )
+    held_out: tuple[Name, ...] = ()  # sources that were held out, (V,)
+    errors: tuple[tuple[float, ...], ...] = ()  # of each candidate on each of them, (V, C)
 
     def __repr__(self) -> str:
         return one_line(f"SharpnessSelection: sharpness {self.sharpness:g}, {self.reason}")
 
 
 def guard(errors: Any, *, temperature: float = 0.02) -> Guarded:
-    """Score candidates by their errors (V, C) on held-out sources, against a fallback, the first.
+    """Score candidates by their errors (V, C) on held-out sources; the first is the fallback.
 
     With r_c = log(error_c / error_0) on each held-out source, the score v_c is the mean of r_c plus
-    its standard error, and v_0 = 0: a candidate must be better than the fallback by more than a
-    standard error to be preferred. A single held-out source gives no standard error, so only the
-    fallback can be chosen then. A candidate that failed somewhere (NaN or infinite)
-    cannot be chosen; the fallback must not fail. Zero errors count as 1e-6 of their row's largest.
-    A difference of ``temperature`` in v changes the ratio of two shares by a factor e.
+    its standard error, and v_0 = 0: a candidate must beat the fallback by more than a standard
+    error. With a single held-out source the fallback is chosen. A candidate that failed anywhere
+    (NaN or infinite) is never chosen; the fallback must not fail. Zero errors count as 1e-6 of the
+    largest one in their row. Two weights differ by a factor e per ``temperature`` in v.
     """
     e, t = np.array(errors, dtype=np.float64), number("temperature", temperature, exclusive=True)
     if not np.isfinite(e[:, 0]).all():

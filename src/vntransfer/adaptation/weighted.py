@@ -1,4 +1,4 @@
-"""Source weights for any learner: rows of near sources count more, features stay as they are."""
+"""Source weights for any learner: rows of near sources count more, features are unchanged."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -30,17 +30,26 @@ from vntransfer.divergences import DIVERGENCES
 from vntransfer.domains import Rows
 from vntransfer.errors import ArgumentError
 from vntransfer.progress import Progress
-from vntransfer.storage.record import SavedModel
+from vntransfer.storage.record import Name, SavedModel, Score, check_record
 
 CANDIDATES = (0.0, 1.0, 3.0)
-"""Sharpnesses among which "auto" chooses; the first one, pooling, is the fallback."""
+"""Sharpness values that "auto" tries; the first one, pooling, is the fallback."""
+
+CHOSEN = {
+    "sharpness": float,
+    "reason": str,
+    "candidates": list[float],
+    "held_out": list[Name],
+    "errors": list[list[Score]],
+}
+"""Types of what is saved of a selection."""
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(eq=False, repr=False)
 class _WeightedSource(SourceLearner):
-    """What regressor and classifier share."""
+    """Shared by regressor and classifier."""
 
     sharpness: float | Literal["auto"] = "auto"
     divergence: str = "jeffreys"
@@ -54,7 +63,7 @@ class _WeightedSource(SourceLearner):
     _needs_target = True
 
     def _error(self, model: Any, X: Any, y: NDArray[Any]) -> float:
-        """Error of a model on a held-out source; NaN if it cannot be told there."""
+        """Error of a model on a held-out source; NaN if it is undefined there."""
         raise NotImplementedError
 
     def _fit_rows(self, rows: FitRows, progress: Progress | None) -> Self:
@@ -64,8 +73,8 @@ class _WeightedSource(SourceLearner):
         if groups.target is not None:
             if self.divergence in DIVERGENCES and DIVERGENCES[self.divergence].conditional:
                 raise ArgumentError(
-                    f"divergence: {self.divergence!r} compares responses, and a fit sees none of "
-                    f"the target's; take another one (source_weights can be given some)"
+                    f"divergence: {self.divergence!r} compares responses, but fit uses no labels "
+                    f"from the target; choose another, or call source_weights with labeled="
                 )
             table = divergence_table(
                 rows.x,
@@ -84,7 +93,7 @@ class _WeightedSource(SourceLearner):
         return self
 
     def _check_labels(self, y: NDArray[Any]) -> None:
-        """Look at the sources' labels before anything is fitted."""
+        """Check the labels of the sources before anything is fitted."""
 
     def _fit_one(self, rows: FitRows, sources: list[Rows], w: Floats) -> Any:
         """Fit a new learner to sources that share the weights w."""
@@ -105,7 +114,7 @@ class _WeightedSource(SourceLearner):
         names = list(rows.groups.sources)
         if len(names) < 3:
             return SharpnessSelection(
-                CANDIDATES[0], f"{len(names)} source(s): no held-out source to try on"
+                CANDIDATES[0], "leave-one-source-out needs at least three sources here"
             )
         sources = list(rows.groups.sources.values())
 
@@ -129,10 +138,11 @@ class _WeightedSource(SourceLearner):
         reason = (
             f"leave-one-source-out: log ratio to pooling plus standard error {v:+.3f}"
             if guarded.best
-            else "leave-one-source-out: no sharpness is better than pooling by a standard error"
+            else "leave-one-source-out: no sharpness beats pooling by a standard error"
         )
-        chosen = tuple(names[i] for i, good in zip(heavy, scored, strict=True) if good)
-        return SharpnessSelection(best, reason, CANDIDATES, chosen, found[scored], guarded)
+        held_out = tuple(names[i] for i, good in zip(heavy, scored, strict=True) if good)
+        errors = tuple(map(tuple, found[scored].tolist()))
+        return SharpnessSelection(best, reason, CANDIDATES, held_out, errors)
 
     def _can_train(self, y: NDArray[Any]) -> bool:
         return len(y) > 1
@@ -147,8 +157,14 @@ class _WeightedSource(SourceLearner):
         cls, saved: SavedModel, parts: Mapping[str, Any], given: Mapping[str, Any]
     ) -> Self:
         model = super()._restored(saved, parts, given)
+        check_record(
+            "record", saved.record, {"divergences": dict[Name, float], "selection": CHOSEN}
+        )
         model.divergences_ = saved.record["divergences"]
-        model.selection_ = SharpnessSelection.from_record(saved.record["selection"])
+        chosen = {key: saved.record["selection"][key] for key in CHOSEN}
+        for key in ("candidates", "held_out", "errors"):
+            chosen[key] = tuple(tuple(v) if isinstance(v, list) else v for v in chosen[key])
+        model.selection_ = SharpnessSelection(**chosen)
         return model
 
 
@@ -157,27 +173,26 @@ class WeightedSourceRegressor(RegressorMixin, _WeightedSource):  # type: ignore[
     """Any regressor that takes sample weights, on sources weighted by closeness to the target.
 
     The weights w_i of `source_weights` become sample weights: the rows of source i share w_i, and
-    the mean of all is one. Features are not changed. It pays for simple models (which cannot fit
-    all sources at once) and for domains that differ by nature; a flexible model needs it less, and
-    where domains carry no structure weighting only loses data. Therefore the sharpness is chosen by
-    default, with plain pooling as the fallback.
+    the mean of all is one. Prefer it for simple models, which cannot fit all sources at once, and
+    for sources that form groups. A flexible model needs it less, and if the domains have no
+    structure, weighting only wastes data; the default sharpness therefore falls back to pooling.
 
     Parameters
     ----------
     estimator
-        Any scikit-learn regressor whose ``fit`` takes ``sample_weight`` (also as last step of a
-        pipeline or inside a search), "ridge" or "boosting" (see `PooledRegressor`); None is
-        our network, `SourceOnlyRegressor`.
+        Any scikit-learn regressor whose ``fit`` takes ``sample_weight`` (also as the last step of a
+        pipeline or inside a search), "ridge" or "boosting" (see `PooledRegressor`); None:
+        `SourceOnlyRegressor`, a network.
     sharpness
-        a of `source_weights`, or "auto": 0 (pooling), 1 or 3, whichever has the least mean absolute
-        error on held-out sources (no label of the target is used), if it
-        is better than pooling by more than a standard error. That is 3 fits per source.
+        a of `source_weights`, or "auto": 0 (pooling), 1 or 3, whichever has the smallest mean
+        absolute error on held-out sources, if it beats pooling by more than a standard error. No
+        labels from the target are used; costs 3 fits per source.
     divergence, prior
         See `source_weights`.
     moments, components, ridge
-        "second": second moments of [1, z], which see means and covariances, or "covariance" of z;
-        the largest number of principal components z; what is added to the diagonals of the
-        matrices, relative to their mean diagonal entry.
+        "second": second moments of [1, z], which include means and covariances, or "covariance"
+        of z; the largest number of principal components z; the ridge relative to the mean diagonal
+        entry of the matrices.
     n_jobs
         Held-out sources tried at once (joblib).
     random_state
@@ -231,15 +246,15 @@ class WeightedSourceClassifier(ClassifierMixin, _WeightedSource):  # type: ignor
     Parameters
     ----------
     estimator
-        Any scikit-learn classifier whose ``fit`` takes ``sample_weight`` (also as last step of a
-        pipeline or inside a search); None is logistic regression, dense columns scaled.
+        Any scikit-learn classifier whose ``fit`` takes ``sample_weight`` (also as the last step of
+        a pipeline or inside a search); None: logistic regression on scaled columns.
     sharpness, divergence, moments, components, ridge, prior, n_jobs
         See `WeightedSourceRegressor`.
     random_state
         Not used by the default estimator.
     scoring
-        What "auto" compares: "log_loss", or "auc" (1 - AUC; two classes; held-out sources of one
-        class are left out).
+        What "auto" compares: "log_loss", or "auc" (1 - AUC; two classes; held-out sources with
+        one class are skipped).
 
     Attributes
     ----------
@@ -273,8 +288,8 @@ class WeightedSourceClassifier(ClassifierMixin, _WeightedSource):  # type: ignor
         self.classes_ = np.unique(y)
         if self.sharpness == "auto" and not hasattr(self._learner(), "predict_proba"):
             raise ArgumentError(
-                f"sharpness: 'auto' compares probabilities, and {type(self.estimator).__name__} "
-                f"has no predict_proba; give a number, or calibrate the estimator"
+                f"sharpness: 'auto' compares probabilities, but {type(self.estimator).__name__} "
+                f"has no predict_proba; pass a number, or calibrate the estimator"
             )
         if self.sharpness == "auto" and self.scoring == "auc" and len(self.classes_) > 2:
             raise ArgumentError(
