@@ -1,4 +1,4 @@
-"""What adaptation costs beside plain regression: steps, ensembles, memory, growth.
+"""Cost of adaptation beside plain regression: steps, ensembles, memory, growth.
 
 Writes docs/benchmarks/adaptation.md and its plot. Every ratio compares calls that take turns in one
 process, the best of several. Run on an idle machine: `make bench-adaptation`.
@@ -182,7 +182,7 @@ def ensemble_lines() -> list[str]:
 
 
 def memory_lines() -> list[str]:
-    """Peaks of whole trainings, each in a process of its own."""
+    """Peaks of whole trainings, each in a separate process."""
     lines = [
         "| method | tensors, MiB | ratio | resident above the start, MiB | ratio "
         "| whole process, MiB | ratio | goal |",

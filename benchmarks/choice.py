@@ -2,7 +2,7 @@
 
 Tables are cut into domains in two ways: by k-means on the columns (another place, inside the range
 of the others or not) and at the quantiles of one column (the outer bins must be extrapolated).
-Reviews (amazon4, amazon7i) have domains of their own. Each chosen domain is the target once,
+Reviews (amazon4, amazon7i) come with domains. Each chosen domain is the target once,
 without its labels. Predictions are kept in FOLDER, one file for each target and method, so a
 stopped run resumes, several runs share the work (``--sets``, ``--methods``), and rules are compared
 on the same predictions.

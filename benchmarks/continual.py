@@ -1,4 +1,4 @@
-"""What protection costs: ratios of steps, streams and Fisher information, measured in one run.
+"""Cost of protection: ratios of steps, streams and Fisher information, measured in one run.
 
 python benchmarks/continual.py
 python benchmarks/continual.py --tables  # what `auto` of `vnt learn` chooses, and its worth

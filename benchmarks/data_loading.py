@@ -2,7 +2,7 @@
 
 ``make bench-data`` writes docs/benchmarks/data_loading.md. The files are generated in the official
 formats (a zip with one text in it); blocks of random rows repeat, which parsing does not notice.
-Generation and each measurement are processes of their own, so that peak memory is their own (on
+Generation and each measurement run in separate processes, so that peaks of memory do not mix (on
 Linux a child starts with the peak of its parent).
 """
 
@@ -70,7 +70,7 @@ def peak_mib() -> float:
 
 
 def measure(case: Case, path: Path) -> None:
-    """Runs in a process of its own; prints a line of json."""
+    """Run in a separate process; prints a line of json."""
     from vntransfer_lab.data.numeric_csv import read_numbers
 
     before = peak_mib()
@@ -95,7 +95,7 @@ def measure(case: Case, path: Path) -> None:
 
 
 def measure_load(name: str, folder: Path) -> None:
-    """Runs in a process of its own; prints the seconds of `vntransfer_lab.data.load`."""
+    """Run in a separate process; prints the seconds of `vntransfer_lab.data.load`."""
     from vntransfer_lab.data import load
 
     start = time.perf_counter()

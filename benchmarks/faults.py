@@ -5,7 +5,7 @@ undisturbed run takes, checks the store as it lies there, resumes, and compares 
 
     python benchmarks/faults.py --kills 30
 
-What follows ``--`` is another run than the one below, as for ``vnt bench run``.
+Arguments after ``--`` replace those of the run below; they are those of ``vnt bench run``.
 """
 
 import argparse

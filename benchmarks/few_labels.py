@@ -1,7 +1,7 @@
-"""What do a few labeled rows of the target bring, as one more source?
+"""How much do a few labeled rows of the target help, as one more source?
 
 The first domains of a set are the target once each. 0, 5 or 20 of its rows, drawn at random, are
-labeled and become a source of their own, as `vnt adapt --use-target-labels` does it; errors are
+labeled and become one more source, as with `vnt adapt --use-target-labels`; errors are
 those on the other rows, the same ones for all numbers of labels. Writes a table into
 docs/benchmarks/few_labels.md: ratios of the mean absolute error to that without labels.
 

@@ -2,9 +2,9 @@
 
 ``python benchmarks/large_files.py [--rows 20000000] [--folder DIR] [--page]`` writes csv files of
 32 columns, parses them with Arrow, learns from them with 256 random features and parses them once
-more, each in a process of its own that is pinned to one processor, so that peak memory and threads
-are its own. Files and results stay in ``--folder``, and the same command resumes; without a folder
-all of it is temporary. ``--page`` writes docs/benchmarks/large_files.md.
+more, each in a separate process that is pinned to one processor, so that peaks of memory and
+threads do not mix. Files and results stay in ``--folder``, and rerunning the same command resumes;
+without a folder all of it is temporary. ``--page`` writes docs/benchmarks/large_files.md.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""How large the page of a large run is, and how long a browser takes to open it.
+"""Size of the page of a large run, and the time that a browser takes to open it.
 
 python benchmarks/page.py [cells are fixed: 10,200; needs chromium, chromedriver and selenium]
 """

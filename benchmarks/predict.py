@@ -1,8 +1,8 @@
 """Memory and rate of `vnt predict` on large files, beside merely reading them.
 
 A table of eight numbers, a category and a place is generated in a temporary folder; a model of
-ridge regression predicts it. Generating, reading and predicting are processes of their own, so
-that peaks of memory are their own. Writes docs/benchmarks/predict.md.
+ridge regression predicts it. Generating, reading and predicting run in separate processes, so
+that peaks of memory do not mix. Writes docs/benchmarks/predict.md.
 
     python benchmarks/predict.py
 """

@@ -2,8 +2,8 @@
 
 ``python benchmarks/relate.py [level] [fresh] [coverage] [speed] [stream]`` writes the sections (all
 of them by default) of docs/benchmarks/relate.md. The 20 million rows of ``stream`` are generated in
-a temporary folder; reading them and relating them are processes of their own, so that peak memory
-is their own.
+a temporary folder; reading them and relating them run in separate processes, so that peaks of
+memory do not mix.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""What the runner itself costs: per cell, to resume, to report, and what a second worker gains.
+"""Cost of the runner itself: per cell, to resume and to report, and the gain of a second worker.
 
 python benchmarks/runner.py
 """

@@ -3,7 +3,7 @@
     git worktree add ../old COMMIT
     python benchmarks/versions.py ../old . --record times.jsonl
 
-Every measurement is a process of its own that imports one of the two trees. The trees take turns,
+Every measurement is a separate process that imports one of the two trees. The trees take turns,
 and every other round starts with the other tree. Within a process a job runs once unmeasured, then
 several times, and the shortest time counts: whatever else the machine does only adds. Times are
 appended to the record; rerun the same command to resume. ``--page`` writes the table of

@@ -2,7 +2,7 @@
 
 Seven towns, prices in thousands. Four lie inland and three on the coast: there, closeness to the
 water is dear and a garden worth less. The prices of one coastal town, Saltby, are withheld; they
-are in a file of their own, to be looked at afterwards. All of it is invented.
+are in a separate file, to compare with afterwards. All of it is invented.
 """
 
 import csv
