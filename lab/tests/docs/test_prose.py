@@ -29,6 +29,14 @@ SAID = [
         "closed-form-long; mnistP; closed_form_covp; RA; 0",
     ),
     (
+        "docs/continual-methods.md",
+        "streams; RA; covp; mean; 1",
+        "streams; RA; kfac; mean; 1",
+        "streams; RA; covp_input; mean; 1",
+        "streams; RA; sgp; mean; 1",
+        "streams; RA; gpm; mean; 1",
+    ),
+    (
         "docs/protocol.md",
         "table3-full; RA; covp; mean; 1",
         "table3-full; RA; kfac; mean; 1",
