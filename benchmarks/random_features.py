@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from sets import TABLES, Cut, cuts
 from vntransfer.closed_form import (
     RIDGES,
-    RandomFeatures,
     choose_ridge,
     feature_moments,
     fit_ridge,
@@ -27,6 +26,7 @@ from vntransfer.closed_form import (
     without,
 )
 from vntransfer.moments import Moments
+from vntransfer.random_features import RandomFeatures
 
 Floats = NDArray[np.float64]
 

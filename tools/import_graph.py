@@ -41,6 +41,7 @@ LAYERS = (
     Layer(
         "mathematics",
         (
+            "lazy",
             "errors",
             "checks",
             "arrays",
@@ -56,11 +57,13 @@ LAYERS = (
             "integrands",
             "single_precision",
             "centered_samples",
+            "random_features",
             "closed_form",
             "row_sample",
             "divergences",
             "losses",
             "theory",
+            "array_networks",
             "networks",
             "domains",
             "repeats",

@@ -13,9 +13,10 @@ from sklearn.linear_model import Ridge
 
 from vntransfer import Moments, example_table, relate, response_divergence
 from vntransfer.cli.relate import show
-from vntransfer.closed_form import JITTER, RandomFeatures, fit_ridge, squared_error, without
+from vntransfer.closed_form import JITTER, fit_ridge, squared_error, without
 from vntransfer.pages import MUTED, Axis, Lines, Series
 from vntransfer.pages.picture import write_picture
+from vntransfer.random_features import RandomFeatures
 from vntransfer.tables import read_frame
 from vntransfer_lab.reports.drawings import draw
 

@@ -3,10 +3,10 @@
 Names are imported on first use, so that ``import vntransfer`` and ``vnt --help`` stay light.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from vntransfer._version import __version__
+from vntransfer.lazy import exporter
 
 if TYPE_CHECKING:
     from vntransfer import adaptation as adaptation
@@ -151,22 +151,7 @@ _EXPORTS = {
     "workflows.relate": ("relate",),
     "workflows.table_model": ("TableModel",),
 }
-_HOME = {name: module for module, names in _EXPORTS.items() for name in names}
 
-_PACKAGES = ("adaptation", "continual")
+__all__ = ["__version__", *sorted(name for names in _EXPORTS.values() for name in names)]
 
-__all__ = ["__version__", *sorted(_HOME)]
-
-
-def __getattr__(name: str) -> Any:
-    if name in _PACKAGES:
-        return import_module(f"vntransfer.{name}")
-    if name not in _HOME:
-        raise AttributeError(f"module 'vntransfer' has no attribute {name!r}")
-    value = getattr(import_module(f"vntransfer.{_HOME[name]}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__, *_PACKAGES})
+__getattr__, __dir__ = exporter(__name__, _EXPORTS, ("adaptation", "continual"))

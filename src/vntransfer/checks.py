@@ -7,7 +7,7 @@ from typing import Any, get_args
 
 import numpy as np
 
-from vntransfer.errors import ArgumentError
+from vntransfer.errors import ArgumentError, PredictionError
 
 Names = str | float | Sequence[str | float]
 """One name, or several; numbers are names as well."""
@@ -36,6 +36,34 @@ def first_huge(values: Any, largest: float = LARGEST) -> tuple[int, ...] | None:
         row = int(np.searchsorted(values.indptr, at, side="right")) - 1
         return row, int(values.indices[at])
     return tuple(map(int, np.unravel_index(at, stored.shape)))
+
+
+def finite_predictions(predicted: Any, owner: str) -> Any:
+    """Give predictions (n, ...) of a model, or raise if one of them is not finite."""
+    if predicted.dtype.kind == "f" and not (good := np.isfinite(predicted)).all():
+        row = int((~good.reshape(len(good), -1).all(1)).argmax())
+        raise PredictionError(
+            f"X: the prediction of row {row} is {np.ravel(predicted[row])[0]}, not a finite "
+            f"number; compare the units of its values with those of the rows that {owner} was "
+            f"fitted to",
+            row,
+        )
+    return predicted
+
+
+def is_sparse(x: Any) -> bool:
+    """Whether rows are a sparse matrix or array of scipy, which is not imported for plain arrays.
+
+    Examples
+    --------
+    >>> is_sparse(np.eye(2))
+    False
+    """
+    if isinstance(x, np.ndarray):
+        return False
+    import scipy.sparse
+
+    return bool(scipy.sparse.issparse(x))
 
 
 def number(name: str, value: Any, *, minimum: float = 0.0, exclusive: bool = False) -> float:

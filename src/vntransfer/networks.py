@@ -15,6 +15,8 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state, vmap
 
+from vntransfer.array_networks import LEAK
+from vntransfer.array_networks import SCALE_RATE as SCALE_RATE
 from vntransfer.checks import number, one_of
 from vntransfer.errors import ArgumentError
 
@@ -25,10 +27,6 @@ ACTIVATIONS: dict[str, type[nn.Module]] = {
     "elu": nn.ELU,
     "tanh": nn.Tanh,
 }
-LEAK = 0.1
-"""Slope of the leaky rectifier below zero."""
-SCALE_RATE = 6.0
-"""Factor by which the scale of an input moves faster than a weight."""
 
 
 class Dropout(nn.Module):

@@ -11,7 +11,8 @@ import torch
 
 from vntransfer import load
 from vntransfer.adaptation import MomentAlignmentRegressor, SourceOnlyRegressor
-from vntransfer.adaptation._data import Data, Scaler
+from vntransfer.adaptation._data import Data
+from vntransfer.adaptation._scaler import Scaler
 from vntransfer.domains import stack
 from vntransfer.errors import DataWarning
 

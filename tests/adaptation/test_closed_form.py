@@ -26,11 +26,11 @@ from vntransfer.closed_form import (
     choose_ridge,
     fit_ridge,
     leave_one_out,
-    normal_numbers,
     squared_error,
 )
 from vntransfer.errors import ArgumentError, DomainError
 from vntransfer.moments import Moments
+from vntransfer.random_features import normal_numbers
 
 Floats = NDArray[np.float64]
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from vntransfer import DataError, PooledRegressor, load
 from vntransfer.adaptation.boosted_trees import FILE, BoostedTrees
-from vntransfer.adaptation.tree_text import check_trees
+from vntransfer.adaptation.tree_text import read_trees
 from vntransfer.storage.record import SavedModel
 
 RESPONSES = {
@@ -99,7 +99,7 @@ def test_forged_trees_are_refused(linear: bool, old: str, new: str) -> None:
         assert old in text
         text = text.replace(old, new, 1)
     with pytest.raises(DataError, match=r"trees\.txt"):
-        check_trees(text, 3)
+        read_trees(text, 3)
 
 
 @settings(max_examples=60, deadline=None)

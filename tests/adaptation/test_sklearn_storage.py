@@ -120,7 +120,7 @@ def test_an_own_module_inside_a_model_is_given_again(tmp_path: Path) -> None:
     model, X = fitted(PooledRegressor(SourceOnlyRegressor(**SHORT, extractor=own)))
     model.save(tmp_path)
     np.testing.assert_array_equal(load(tmp_path, extractor=own).predict(X), model.predict(X))
-    with pytest.raises(ArgumentError, match="modules of your own"):
+    with pytest.raises(ArgumentError, match="your own modules"):
         load(tmp_path)
 
 

@@ -62,14 +62,14 @@ def test_own_modules_are_given_again(tmp_path: Path) -> None:
     model = SourceOnlyRegressor(extractor=own, members=2, **SHORT).fit(X, y, domain)
     model.save(tmp_path)
     np.testing.assert_array_equal(load(tmp_path, extractor=own).predict(X), model.predict(X))
-    with pytest.raises(ArgumentError, match="modules of your own"):
+    with pytest.raises(ArgumentError, match="your own modules"):
         load(tmp_path)
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"kind": "os.system"}, "kind: expected one of .*'os.system'"),
+        ({"kind": "os.system"}, "kind: 'os.system' is not a model"),
         ({"kind": "PooledRegressor"}, r"model\.json"),
         ({"record": {}}, r"model\.json"),
         ({"arrays": None}, r"model\.json"),

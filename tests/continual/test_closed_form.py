@@ -9,7 +9,6 @@ import torch
 from torch import nn
 
 from helpers.tiny import classes, net, pictures, responses
-from vntransfer.closed_form import normal_numbers
 from vntransfer.continual import (
     ClosedForm,
     Heads,
@@ -21,6 +20,7 @@ from vntransfer.continual import (
     train,
 )
 from vntransfer.errors import ArgumentError
+from vntransfer.random_features import normal_numbers
 
 
 def learned(tasks: list[Task], **options: Any) -> ClosedForm:

@@ -4,6 +4,7 @@ import subprocess
 import sys
 
 HEAVY = {"torch", "matplotlib", "pandas", "pyarrow", "dask", "pooch", "sklearn", "scipy"}
+HEAVY |= {"numpy", "lightgbm", "joblib", "safetensors"}
 
 
 def loaded_after(code: str) -> set[str]:
@@ -12,3 +13,12 @@ def loaded_after(code: str) -> set[str]:
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
     return set(done.stdout.splitlines()[-1].split())
+
+
+def loaded_by_command(*arguments: str) -> set[str]:
+    """What `vnt` has imported after a command that succeeds."""
+    code = (
+        "from vntransfer.cli import app\n"
+        f"try:\n    app({list(arguments)!r})\nexcept SystemExit as stop:\n    assert not stop.code"
+    )
+    return loaded_after(code)

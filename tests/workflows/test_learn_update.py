@@ -43,7 +43,7 @@ def joined(*tables: Table) -> Table:
 
 def moments(model: ContinualModel) -> list[np.ndarray]:
     assert model.method_state is not None
-    return [value.double().numpy() for value in model.method_state.tensors.values()]
+    return [value.astype(np.float64) for value in model.method_state.arrays.values()]
 
 
 @pytest.mark.parametrize("response", ["y", "color"])
@@ -67,7 +67,7 @@ def test_it_is_ridge_regression_on_the_rows_of_both() -> None:
     model, later = learned("y"), table([4], seed=1)
     both = update_tasks(model, later)
     assert both.method_state is not None
-    count = both.method_state.tensors["/solver/count"]
+    count = both.method_state.arrays["/solver/count"]
     assert float(count) == 3 * 30 + 40  # a quarter of the first rows is held out
     before, after = (
         np.sqrt(np.square(own.predict(later) - np.array(later["y"])).mean())

@@ -14,12 +14,13 @@ from sklearn.utils import check_random_state
 
 from vntransfer._version import __version__
 from vntransfer.adaptation._checkpoint import Checkpoint
-from vntransfer.adaptation._data import Data, Scaler, predict
+from vntransfer.adaptation._data import Data, predict
 from vntransfer.adaptation._ensemble import State, fit_ensemble
 from vntransfer.adaptation._estimator import FitRows, TransferEstimator, refuse_huge_inputs
 from vntransfer.adaptation._member_training import Checkpoints, FitRun
 from vntransfer.adaptation._objective import Error, Objective, Setup, SourceLoss
 from vntransfer.adaptation._saving import SavableNetwork
+from vntransfer.adaptation._scaler import Scaler
 from vntransfer.adaptation._selection import EFFORT, select
 from vntransfer.adaptation._training_loop import EpochCounter, Schedule, Training
 from vntransfer.checks import fraction, number, whole

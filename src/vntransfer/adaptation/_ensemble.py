@@ -9,14 +9,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from vntransfer.adaptation._data import Data, Scaler
+from vntransfer.adaptation._data import Data
 from vntransfer.adaptation._estimator import FitRows
 from vntransfer.adaptation._member_training import FitRun, TrainingPlan, train_members
+from vntransfer.adaptation._scaler import Scaler
 from vntransfer.adaptation._selection import SAFE, HeldOutCandidates, Selection, label
 from vntransfer.adaptation._training_loop import Record
-from vntransfer.checks import one_of
+from vntransfer.adaptation.network_predictor import shares_for
 from vntransfer.domains import Groups, Name
-from vntransfer.errors import ArgumentError
 from vntransfer.networks import Net, join_members
 from vntransfer.step_times import StepTimes
 
@@ -38,19 +38,7 @@ class Ensemble:
 
     def shares_for(self, target: Name | Sequence[Name] | None) -> Tensor:
         """Shares (M,) for the rows of a target."""
-        known = [name for name in self.shares if name is not None]
-        if not isinstance(target, str | int | np.integer | None):
-            named = list(target)
-            if len(named) != 1:
-                raise ArgumentError(
-                    f"target: expected one of {known}, got {named!r:.80}; predict for one at a time"
-                )
-            target = named[0]
-        if target is None and len(known) > 1:
-            raise ArgumentError(f"target: say whose rows these are, one of {known}")
-        if target is not None:
-            one_of("target", target, known)
-        return self.shares[known[0] if target is None and known else target]
+        return shares_for(self.shares, target)
 
     def places(self, wanted: Sequence[str]) -> list[int]:
         """Members of this fit that those of another one, named by their labels, start from.

@@ -11,9 +11,9 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d, validate_data
 
 from vntransfer.adaptation._data import stacked
-from vntransfer.checks import HUGE, first_huge, number, one_of, whole
+from vntransfer.checks import HUGE, finite_predictions, first_huge, number, one_of, whole
 from vntransfer.domains import TARGET, Groups, Name, Target, group, target_names
-from vntransfer.errors import ArgumentError, DomainError, PredictionError
+from vntransfer.errors import ArgumentError, DomainError
 from vntransfer.progress import Progress
 
 Floats = NDArray[np.float64]
@@ -134,15 +134,8 @@ class TransferEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _finite(self, predicted: NDArray[Any]) -> NDArray[Any]:
         """Give predictions (n, ...), or raise if one of them is not finite."""
-        if predicted.dtype.kind == "f" and not (good := np.isfinite(predicted)).all():
-            row = int((~good.reshape(len(good), -1).all(1)).argmax())
-            raise PredictionError(
-                f"X: the prediction of row {row} is {np.ravel(predicted[row])[0]}, not a finite "
-                f"number; compare the units of its values with those of the rows that "
-                f"{type(self).__name__} was fitted to",
-                row,
-            )
-        return predicted
+        found: NDArray[Any] = finite_predictions(predicted, type(self).__name__)
+        return found
 
     def _check_options(self) -> None:
         """Raise if an option is not of the type that its field has; numbers are at least 0."""

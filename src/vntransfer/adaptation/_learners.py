@@ -8,13 +8,12 @@ import scipy.sparse
 from numpy.typing import NDArray
 from sklearn import config_context
 from sklearn.base import BaseEstimator, TransformerMixin, clone
-from sklearn.dummy import DummyRegressor
-from sklearn.linear_model import RidgeCV
-from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import has_fit_parameter
 
 from vntransfer.adaptation.boosted_trees import BoostedTrees
+from vntransfer.adaptation.linear_learners import MedianLearner, ScaledRidge
 from vntransfer.checks import one_of
 from vntransfer.errors import ArgumentError
 
@@ -38,9 +37,9 @@ class DenseScaler(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return self.scaler_.transform(X.toarray() if scipy.sparse.issparse(X) else X)
 
 
-def ridge(random_state: Any = None) -> Pipeline:
-    """Ridge regression on scaled columns, its strength by leave-one-out in closed form."""
-    return make_pipeline(DenseScaler(), RidgeCV(np.logspace(-2, 5, 15)))
+def ridge(random_state: Any = None) -> ScaledRidge:
+    """Ridge regression on scaled columns."""
+    return ScaledRidge()
 
 
 def boosting(random_state: Any = None) -> BoostedTrees:
@@ -53,9 +52,9 @@ def linear_trees(random_state: Any = None) -> BoostedTrees:
     return BoostedTrees(linear=True, random_state=random_state)
 
 
-def constant(random_state: Any = None) -> DummyRegressor:
-    """Predict the median of the responses: what every other learner has to beat."""
-    return DummyRegressor(strategy="median")
+def constant(random_state: Any = None) -> MedianLearner:
+    """Predict the median of the responses."""
+    return MedianLearner()
 
 
 LEARNERS = {

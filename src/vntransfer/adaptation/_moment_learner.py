@@ -20,21 +20,17 @@ from vntransfer.adaptation._estimator import (
     read_weights,
     refuse_huge_inputs,
 )
-from vntransfer.adaptation._saving import COMMON, bad_options, common_record, restore_common
+from vntransfer.adaptation._records import COMMON
+from vntransfer.adaptation._saving import bad_options, common_record, restore_common
 from vntransfer.adaptation.divergence_weights import sharpen
 from vntransfer.checks import number, one_of
-from vntransfer.closed_form import (
-    RandomFeatures,
-    RidgeFit,
-    choose_ridge,
-    feature_moments,
-    fit_ridge,
-)
+from vntransfer.closed_form import RidgeFit, choose_ridge, feature_moments, fit_ridge
 from vntransfer.divergences import pairwise
 from vntransfer.domains import Name, Target, group
 from vntransfer.errors import ArgumentError, DataError, DomainError
 from vntransfer.moments import Moments
 from vntransfer.progress import Progress
+from vntransfer.random_features import RandomFeatures
 from vntransfer.storage.folder import Savable
 from vntransfer.storage.record import Name as SavedName
 from vntransfer.storage.record import SavedModel, check_record
@@ -294,6 +290,8 @@ class MomentLearner(Savable, TransferEstimator):
             for field in MOMENTS
         }
         arrays |= {"center": self._features.center, "scale": self._features.scale}
+        fit = self._solution  # what predicting takes; the rest is there to go on learning
+        arrays |= {"coefficients": fit.coefficients.numpy(), "intercept": fit.intercept.numpy()}
         return SavedModel(type(self).__name__, record, arrays | self._own_arrays())
 
     @classmethod

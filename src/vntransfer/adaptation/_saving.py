@@ -8,35 +8,14 @@ import numpy as np
 import torch
 from sklearn.utils.validation import check_is_fitted
 
-from vntransfer.adaptation._data import Scaler
 from vntransfer.adaptation._ensemble import Ensemble, State
 from vntransfer.adaptation._member_training import build
+from vntransfer.adaptation._records import GIVEN, NETWORK, check_given, checked_choice
 from vntransfer.adaptation._selection import Selection
+from vntransfer.adaptation.network_predictor import SCALER, NetworkValues
 from vntransfer.errors import ArgumentError, DataError, DomainError
 from vntransfer.storage.folder import Savable
-from vntransfer.storage.record import Name, SavedModel, check_record, check_shares
-
-GIVEN = ("extractor", "head")
-"""Options that are code: a model that has them is loaded with them."""
-
-SCALER = ("mean", "scale", "low", "high")
-
-COMMON = {
-    "options": dict[str, Any],
-    "n_features": int,
-    "feature_names": list[str] | None,
-    "source_weights": dict[Name, float | dict[Name, float]],
-}
-CHOICE = {"candidates": list[str], "shares": dict[str, float], "reason": str}
-NETWORK = {
-    **COMMON,
-    "given": list[str],
-    "one_column": bool,
-    "targets": list[Name],
-    "history": list[dict[str, Any]],
-    "labels": list[str],
-}
-"""Types of what is saved."""
+from vntransfer.storage.record import SavedModel, check_record
 
 
 def common_record(model: Any, left_out: Sequence[str] = ()) -> dict[str, Any]:
@@ -100,37 +79,31 @@ class SavableNetwork(Savable):
     ) -> Self:
         record = saved.record
         check_record("record", record, NETWORK)
-        if sorted(set(given) - {"device"}) != sorted(record["given"]):
-            raise ArgumentError(
-                f"load: the model was fitted with modules of your own for {record['given']}, which "
-                f"are not saved; give the same ones again, and nothing else (got {sorted(given)})"
-            )
+        check_given(record, given)
         with bad_options(given):
             model: Any = cls(**{**_tuples(record["options"]), **given})
             model._check_options()
         _check_arrays(model, saved)
-        tensors = {name: torch.from_numpy(value) for name, value in saved.arrays.items()}
-        offset = tensors["offset"]
+        values = NetworkValues.read(saved)
+        offset = torch.from_numpy(values.offset)
         # modules may draw initial parameters
         with bad_options(given), torch.random.fork_rng(devices=[]):
             net = build(
                 model, record["n_features"], offset.shape[-1], len(offset), torch.Generator()
             )
-        own = {k.removeprefix("net/"): v for k, v in tensors.items() if k.startswith("net/")}
-        net.load_state_dict(own)
+        net.load_state_dict({name: torch.from_numpy(own) for name, own in values.net.items()})
         ensemble = Ensemble(
             net.to(model.device).eval(),
             offset,
-            {name: tensors[f"shares/{i}"] for i, name in enumerate(record["targets"])},
+            {name: torch.from_numpy(own) for name, own in values.shares.items()},
             record["source_weights"],
             record["history"],
             tuple(record["labels"]),
         )
-        x_scaler, y_scaler = (
-            Scaler(**{part: saved.arrays.get(f"{name}/{part}") for part in SCALER})  # type: ignore[arg-type]
-            for name in "xy"
-        )
-        limits = (tensors["low"], tensors["high"]) if "low" in tensors else None
+        x_scaler, y_scaler = values.x_scaler, values.y_scaler
+        limits = None
+        if values.limits is not None:
+            limits = torch.from_numpy(values.limits[0]), torch.from_numpy(values.limits[1])
         chosen = record["selection"]
         selection = None if chosen is None else Selection(**_tuples(checked_choice(chosen)))
         restore_common(model, record)
@@ -152,18 +125,6 @@ def _check_arrays(model: Any, saved: SavedModel) -> None:
         raise DataError(
             f"record: n_features, hidden, width: no array has the size {absent[0]!r:.60}"
         )
-    targets = saved.record["targets"]
-    if not targets or len(set(targets)) < len(targets):
-        raise DataError(f"record.targets: expected different names, got {targets!r:.60}")
-
-
-def checked_choice(chosen: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Give a selection whose values are what they should be."""
-    check_record("record.selection", chosen, CHOICE)
-    check_shares("record.selection.shares", chosen["shares"])
-    if sorted(chosen["shares"]) != sorted(chosen["candidates"]):
-        raise DataError("record.selection: candidates and shares do not have the same names")
-    return chosen
 
 
 @contextmanager

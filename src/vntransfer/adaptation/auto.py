@@ -11,18 +11,13 @@ from sklearn.base import RegressorMixin
 from sklearn.utils import check_random_state, column_or_1d
 
 from vntransfer.adaptation._estimator import FitRows, TransferEstimator
-from vntransfer.adaptation._saving import (
-    CHOICE,
-    COMMON,
-    bad_options,
-    checked_choice,
-    common_record,
-    restore_common,
-)
+from vntransfer.adaptation._records import COMMON, check_average, checked_choice
+from vntransfer.adaptation._saving import bad_options, common_record, restore_common
 from vntransfer.adaptation._selection import LEAST, SAFE, Choice, held_out_sources
 from vntransfer.adaptation.blend import (
     Blend,
     Stretch,
+    average_within,
     blend,
     errors_of,
     find_stretch,
@@ -186,7 +181,7 @@ class AutoTransferRegressor(Savable, RegressorMixin, TransferEstimator):  # type
         kept = [name for name in names if self.selection_.shares[name] > 0]
         self.models_ = {name: tried.model(name) for name in kept}
         own = y[groups.source_rows]
-        self.limits_: tuple[float, float] | None = float(own.min()), float(own.max())
+        self.limits_: tuple[float, float] = float(own.min()), float(own.max())
         self.source_weights_ = self._weights(groups)
         steps = (getattr(own, "step_times_", StepTimes()) for own in tried.fitted.values())
         self.step_times_ = sum(steps, tried.step_times)
@@ -265,12 +260,9 @@ class AutoTransferRegressor(Savable, RegressorMixin, TransferEstimator):  # type
         X = self._new_rows(X)
         every = np.array([model.predict(X) for model in self.models_.values()])
         weights = np.array([self.selection_.shares[name] for name in self.models_])
-        if self.limits_ is None:  # saved by an earlier version: a weighted mean
-            return self._finite(sum(w * own for w, own in zip(weights, every, strict=True)))
         for own in every:
             self._finite(own)
-        average = middle_average(np.clip(every, *self.limits_), weights)
-        return self.stretch_(average, self.limits_)
+        return average_within(every, weights, self.limits_, self.stretch_)
 
     def _saved(self) -> SavedModel:
         record = {
@@ -287,15 +279,8 @@ class AutoTransferRegressor(Savable, RegressorMixin, TransferEstimator):  # type
         cls, saved: SavedModel, parts: Mapping[str, Any], given: Mapping[str, Any]
     ) -> Self:
         record = saved.record
-        check_record("record", record, {**COMMON, "selection": CHOICE})
-        limits = record.get("limits")
-        check_record("record.limits", {"limits": limits}, {"limits": list[float] | None})
-        if limits is not None and not (len(limits) == 2 and limits[0] <= limits[1]):
-            raise DataError(f"record.limits: expected a lower and an upper one, got {limits!r:.60}")
-        stretch = record.get("stretch", Stretch())
-        check_record("record.stretch", stretch, tuple[float, float])
-        if stretch[0] < 1:
-            raise DataError(f"record.stretch: expected a factor of at least 1, got {stretch[0]}")
+        check_record("record", record, COMMON)
+        check_average(record)
         options = {k: v for k, v in record["options"].items() if k not in RETIRED}
         with bad_options({}):
             model = cls(**options)
@@ -308,8 +293,8 @@ class AutoTransferRegressor(Savable, RegressorMixin, TransferEstimator):  # type
         known = {each.name for each in fields(AutoSelection)}
         chosen = {k: v for k, v in chosen.items() if k in known}  # earlier versions had more
         model.selection_ = AutoSelection(**{**chosen, "candidates": tuple(chosen["candidates"])})
-        model.limits_ = None if limits is None else (float(limits[0]), float(limits[1]))
-        model.stretch_ = Stretch(*map(float, stretch))
+        model.limits_ = tuple(record["limits"])
+        model.stretch_ = Stretch(*record["stretch"])
         model.models_ = dict(parts)
         return model
 

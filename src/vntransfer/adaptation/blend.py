@@ -208,3 +208,10 @@ def _best_stretch(p: Floats, y: Floats, limits: tuple[float, float]) -> Stretch:
     centers = np.quantile(p, np.arange(0.1, 0.95, 0.1)).tolist()
     tried += [Stretch(factor, center) for factor in FACTORS for center in centers]
     return min(tried, key=lambda stretch: float(np.abs(stretch(p, limits) - y).mean()))
+
+
+def average_within(
+    every: Floats, weights: Floats, limits: tuple[float, float], stretch: Stretch
+) -> Floats:
+    """Average predictions (C, n), each kept within limits, and stretch the average."""
+    return stretch(middle_average(np.clip(every, *limits), weights), limits)

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from vntransfer.adaptation.tree_text import END, check_trees
+from vntransfer.adaptation.tree_text import END, FILE, TREES_RECORD, read_trees
 from vntransfer.errors import DataError
 from vntransfer.storage.folder import Savable
 from vntransfer.storage.record import SavedModel, check_record
@@ -19,14 +19,6 @@ from vntransfer.storage.record import SavedModel, check_record
 Floats = NDArray[np.float64]
 
 TREES = 100
-FILE = "trees.txt"
-RECORD = {
-    "linear": bool,
-    "random_state": int | None,
-    "n_features": int,
-    "center": float,
-    "scale": float,
-}
 
 
 class BoostedTrees(Savable, RegressorMixin, BaseEstimator):  # type: ignore[misc]
@@ -108,17 +100,22 @@ class BoostedTrees(Savable, RegressorMixin, BaseEstimator):  # type: ignore[misc
         cls, saved: SavedModel, parts: Mapping[str, Any], given: Mapping[str, Any]
     ) -> Self:
         record = saved.record
-        check_record("record", record, RECORD)
+        check_record("record", record, TREES_RECORD)
         model = cls(record["linear"], record["random_state"])
         model.n_features_in_ = record["n_features"]
         model.center_, model.scale_ = record["center"], record["scale"]
         text = saved.files[FILE].decode()
-        check_trees(text, model.n_features_in_)
-        try:
-            model.trees_ = lightgbm.Booster(model_str=text)
-        except lightgbm.basic.LightGBMError as error:
-            raise DataError(f"{FILE}: LightGBM refuses it ({error!s:.100})") from error
+        read_trees(text, model.n_features_in_)
+        model.trees_ = booster(text)
         return model
+
+
+def booster(text: str) -> lightgbm.Booster:
+    """Make LightGBM's model of text that was checked."""
+    try:
+        return lightgbm.Booster(model_str=text)
+    except lightgbm.basic.LightGBMError as error:
+        raise DataError(f"{FILE}: LightGBM refuses it ({error!s:.100})") from error
 
 
 def _plain(X: Any) -> Any:

@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 
 from vntransfer.adaptation._moment_learner import Floats, MomentLearner
-from vntransfer.closed_form import RandomFeatures
 from vntransfer.domains import Name
 from vntransfer.errors import ArgumentError, DataError
 from vntransfer.moments import Moments
+from vntransfer.random_features import RandomFeatures
 from vntransfer.storage.record import SavedModel, check_record
 
 

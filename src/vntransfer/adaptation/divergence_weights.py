@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from sklearn.decomposition import PCA
 from sklearn.utils.validation import check_array
 
-from vntransfer.adaptation._data import Scaler
 from vntransfer.adaptation._estimator import need_target, one_per_row, refuse_huge_inputs
+from vntransfer.adaptation._scaler import Scaler
 from vntransfer.checks import number, one_of, whole
 from vntransfer.divergences import DIVERGENCES, pairwise
 from vntransfer.domains import Groups, Rows, Target, group

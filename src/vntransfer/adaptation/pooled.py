@@ -11,14 +11,8 @@ from sklearn.utils import get_tags
 
 from vntransfer.adaptation._estimator import FitRows, TransferEstimator
 from vntransfer.adaptation._learners import fit_weighted, learner
-from vntransfer.adaptation._saving import (
-    COMMON,
-    SavableNetwork,
-    bad_options,
-    common_record,
-    restore_common,
-)
-from vntransfer.adaptation.boosted_trees import BoostedTrees
+from vntransfer.adaptation._records import COMMON
+from vntransfer.adaptation._saving import bad_options, common_record, restore_common
 from vntransfer.errors import DataError
 from vntransfer.progress import Progress
 from vntransfer.storage.folder import Savable
@@ -33,7 +27,7 @@ MOST = 10**8
 class SourceLearner(Savable, TransferEstimator):
     """A scikit-learn estimator, fitted to rows of the sources as ``estimator_``.
 
-    Saved are a network of ours, trees of LightGBM, or what skops can write.
+    Saved are a learner of ours, as such, or what skops can write.
     """
 
     estimator: Any = None
@@ -65,7 +59,7 @@ class SourceLearner(Savable, TransferEstimator):
 
     def _saved(self) -> SavedModel:
         kind, record = type(self).__name__, self.fitted_record()
-        if isinstance(self.estimator_, SavableNetwork | BoostedTrees):
+        if isinstance(self.estimator_, Savable):
             return SavedModel(kind, record, parts={"estimator": self.estimator_._saved()})
         return SavedModel(
             kind, record, files={"estimator.skops": write_skops(self.estimator_, kind)}

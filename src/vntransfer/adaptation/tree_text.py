@@ -1,11 +1,23 @@
-"""Checks of the text that LightGBM saves: its own reader trusts every number in it."""
+"""The text that LightGBM saves: checked, because its own reader trusts every number, and walked."""
 
 import re
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vntransfer.errors import DataError
+
+FILE = "trees.txt"
+TREES_RECORD = {
+    "linear": bool,
+    "random_state": int | None,
+    "n_features": int,
+    "center": float,
+    "scale": float,
+}
+"""Types of what is saved beside it."""
 
 HEADER = {
     "version": "v4",
@@ -15,15 +27,92 @@ HEADER = {
 }
 """What stands at the head of every model of ours."""
 
-MOST_LEAVES = 10_000
+MOST_LEAVES, MOST_COLUMNS = 10_000, 64
+"""Of a tree, and of a linear leaf; ours have 31 and 14."""
+
 END = "end of trees\n"
 
+CHUNK = 4096
+"""Rows that are predicted at once."""
 
-def check_trees(text: str, n_features: int) -> None:
-    """Raise unless every walk from a root ends in a leaf and reads only columns that exist.
 
-    Trees are walked by compiled code that trusts them, as are the lengths of their lists; sizes of
-    trees in bytes must be those of the text.
+class _Tree(NamedTuple):
+    """A tree; leaf j is child -1 - j. The output of a leaf is c + Σ_i b_i x_i over its columns."""
+
+    column: NDArray[np.int64]  # of each inner node
+    threshold: NDArray[np.float64]
+    children: NDArray[np.int64]  # (2, inner nodes): where x <= threshold, and elsewhere
+    constant: NDArray[np.float64]  # c of each leaf
+    counts: NDArray[np.int64]  # number of columns of each leaf
+    used: NDArray[np.int64]  # columns of all leaves
+    coefficient: NDArray[np.float64]  # b of all leaves
+
+
+class Forest(NamedTuple):
+    """Trees with constant or linear leaves, as arrays over all of them; their outputs add up.
+
+    A leaf is a node that is its own child, so that a walk of as many steps as the deepest tree has
+    ends in the leaf of every row and tree.
+    """
+
+    column: NDArray[np.int64]  # of each node of all trees
+    threshold: NDArray[np.float64]
+    children: NDArray[np.int64]  # (2, nodes)
+    constant: NDArray[np.float64]
+    used: NDArray[np.int64]  # (nodes, most columns of a leaf)
+    coefficient: NDArray[np.float64]  # the same, zeros after the last column of a leaf
+    roots: NDArray[np.int64]
+
+    @classmethod
+    def join(cls, trees: Sequence[_Tree]) -> "Forest":
+        """Join trees; the inner nodes of each come before its leaves."""
+        sizes = [len(own.column) + len(own.constant) for own in trees]
+        roots = np.concatenate(([0], np.cumsum(sizes)[:-1]))
+        total, most = sum(sizes), max(int(own.counts.max(initial=0)) for own in trees)
+        made = cls(
+            np.zeros(total, dtype=np.int64),
+            np.zeros(total),
+            np.tile(np.arange(total), (2, 1)),
+            np.zeros(total),
+            np.zeros((total, most), dtype=np.int64),
+            np.zeros((total, most)),
+            roots,
+        )
+        for own, root in zip(trees, roots.tolist(), strict=True):
+            leaf = root + len(own.column)
+            end = leaf + len(own.constant)
+            made.column[root:leaf], made.threshold[root:leaf] = own.column, own.threshold
+            made.children[:, root:leaf] = np.where(
+                own.children >= 0, root + own.children, leaf - 1 - own.children
+            )
+            made.constant[leaf:end] = own.constant
+            filled = np.arange(most) < own.counts[:, None]
+            made.used[leaf:end][filled] = own.used
+            made.coefficient[leaf:end][filled] = own.coefficient
+        return made
+
+    def predict(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Add up the outputs (n,) of all trees for rows (n, p) without gaps."""
+        pieces = [self._predict(X[at : at + CHUNK]) for at in range(0, len(X), CHUNK)]
+        return np.concatenate(pieces)
+
+    def _predict(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+        rows = np.arange(len(X))[:, None]
+        at, before = np.tile(self.roots, (len(X), 1)), None
+        while before is None or not np.array_equal(at, before):
+            right = X[rows, self.column[at]] > self.threshold[at]
+            at, before = self.children[right.astype(np.int64), at], at
+        found = self.constant[at].sum(1)
+        for k in range(self.used.shape[1]):
+            found += (self.coefficient[at, k] * X[rows, self.used[at, k]]).sum(1)
+        return np.asarray(found)
+
+
+def read_trees(text: str, n_features: int) -> Forest:
+    """Read trees; every walk from a root ends in a leaf and reads only columns that exist.
+
+    LightGBM walks trees by compiled code that trusts them, as are the lengths of their lists; sizes
+    of trees in bytes must be those of the text.
     """
     trees, end, rest = text.partition(END)
     head, *blocks = re.split(r"^(?=Tree=)", trees, flags=re.M)
@@ -39,11 +128,13 @@ def check_trees(text: str, n_features: int) -> None:
     sizes = [str(len(block.encode())) for block in blocks]
     if not blocks or values.get("tree_sizes", "").split(" ") != sizes:
         raise DataError("trees.txt: tree_sizes do not fit the trees")
+    found = []
     for i, block in enumerate(blocks):
         try:
-            _check_tree(_values(block), i, n_features)
+            found.append(_read_tree(_values(block), i, n_features))
         except (KeyError, ValueError, OverflowError) as error:
             raise DataError(f"trees.txt: tree {i} is damaged ({error!r:.80})") from error
+    return Forest.join(found)
 
 
 def _values(block: str) -> dict[str, str]:
@@ -54,7 +145,7 @@ def _values(block: str) -> dict[str, str]:
     return found
 
 
-def _check_tree(tree: dict[str, str], number: int, n_features: int) -> None:
+def _read_tree(tree: dict[str, str], number: int, n_features: int) -> _Tree:
     leaves = int(tree["num_leaves"])
     linear = tree["is_linear"] == "1"
     if not 1 <= leaves <= MOST_LEAVES or tree["Tree"] != str(number) or tree["num_cat"] != "0":
@@ -65,10 +156,11 @@ def _check_tree(tree: dict[str, str], number: int, n_features: int) -> None:
     columns = _whole(tree["split_feature"], inner)
     if ((columns < 0) | (columns >= n_features)).any():
         raise ValueError("split_feature")
-    for name in ("split_gain", "threshold", "internal_value", "internal_weight"):
-        _floats(tree[name], inner, finite=name == "threshold")
+    for name in ("split_gain", "internal_value", "internal_weight"):
+        _floats(tree[name], inner, finite=False)
+    thresholds = _floats(tree["threshold"], inner)
     kinds = _whole(tree["decision_type"], inner)
-    if ((kinds < 0) | (kinds > 15) | (kinds % 2 == 1)).any():  # odd: categories
+    if not np.isin(kinds, (0, 2)).all():  # others: categories, or gaps, which rows do not have
         raise ValueError("decision_type")
     _whole(tree["internal_count"], inner)
     children = np.stack([_whole(tree[f"{side}_child"], inner) for side in ("left", "right")])
@@ -78,18 +170,22 @@ def _check_tree(tree: dict[str, str], number: int, n_features: int) -> None:
         raise ValueError("left_child or right_child")
     if (children > np.arange(inner)).sum() != len(nodes):  # children come later: no way back
         raise ValueError("left_child or right_child")
-    _floats(tree["leaf_value"], leaves)
+    constants = _floats(tree["leaf_value"], leaves)
     for name in ("leaf_weight", "leaf_count"):
         _floats(tree[name], len(tree[name].split()) and leaves)
     _floats(tree["shrinkage"], 1)
+    counts, used = np.zeros(leaves, dtype=np.int64), np.zeros(0, dtype=np.int64)
+    coefficients = np.zeros(0)
     if linear:
-        _floats(tree["leaf_const"], leaves)
+        constants = _floats(tree["leaf_const"], leaves)
         counts = _whole(tree["num_features"], leaves)
-        total = int(counts.sum())
-        used = _whole(tree["leaf_features"], total)
-        _floats(tree["leaf_coeff"], total)
-        if (counts < 0).any() or ((used < 0) | (used >= n_features)).any():
+        used = _whole(tree["leaf_features"], total := int(counts.sum()))
+        coefficients = _floats(tree["leaf_coeff"], total)
+        if ((counts < 0) | (counts > MOST_COLUMNS)).any():
+            raise ValueError("num_features")
+        if ((used < 0) | (used >= n_features)).any():
             raise ValueError("leaf_features")
+    return _Tree(columns, thresholds, children, constants, counts, used, coefficients)
 
 
 def _floats(text: str, count: int, *, finite: bool = True) -> NDArray[np.float64]:

@@ -7,9 +7,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from vntransfer.checks import whole
-from vntransfer.closed_form import normal_numbers
 from vntransfer.continual._last_layer import last_layers
 from vntransfer.errors import ArgumentError
+from vntransfer.random_features import normal_numbers
 
 SPREAD = 0.3
 """Standard deviation of the biases b for rows of length one."""

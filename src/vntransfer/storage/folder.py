@@ -27,7 +27,6 @@ from safetensors.numpy import load as read_arrays
 from safetensors.numpy import save as write_arrays
 
 from vntransfer._version import __version__
-from vntransfer.checks import one_of
 from vntransfer.errors import DataError, VnError
 from vntransfer.storage.files import atomic_write
 from vntransfer.storage.locks import locked
@@ -147,18 +146,24 @@ def load_folder(folder: str | Path) -> SavedModel:
 
 def restore(
     saved: SavedModel,
-    kinds: Mapping[str, type[Savable]],
+    kind: Callable[[SavedModel], Any],
     given: Mapping[str, Any],
     folder: str | Path,
     at: str = "",
 ) -> Any:
     """Restore a model after those inside it; errors name the folder and the place in it.
 
-    ``kinds`` are the classes that a folder may name; for ``given`` see `Savable`.
+    ``kind`` gives the class that makes it, None for one that a folder may not name; for ``given``
+    see `Savable`.
     """
-    own = kinds[one_of(f"{folder}: {at}kind", saved.kind, kinds, error=DataError)]
+    own = kind(saved)
+    if own is None:
+        raise DataError(
+            f"{folder}: {RECORD}: {at}kind: {saved.kind!r:.60} is not a model that vntransfer "
+            f"{__version__} can read here; update vntransfer, or fit and save the model again"
+        )
     parts = {
-        name: restore(part, kinds, given, folder, f"{at}parts.{name}.")
+        name: restore(part, kind, given, folder, f"{at}parts.{name}.")
         for name, part in saved.parts.items()
     }
     with damage_named(folder, at):

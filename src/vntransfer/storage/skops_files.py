@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from sklearn.ensemble._hist_gradient_boosting.predictor import TreePredictor
-from sklearn.tree._tree import Tree
 
 from vntransfer.errors import ArgumentError, DataError
 from vntransfer.storage.files import most_expanded
@@ -136,6 +134,9 @@ def read_skops(content: bytes) -> Any:
 
 def _trees(model: Any) -> Iterator[tuple[Any, int]]:
     """Give every tree inside a model and the number of columns that its owner accepts."""
+    from sklearn.ensemble._hist_gradient_boosting.predictor import TreePredictor
+    from sklearn.tree._tree import Tree
+
     seen: set[int] = set()
     waiting: list[tuple[Any, int]] = [(model, 0)]
     while waiting:
@@ -161,7 +162,7 @@ def _check_tree(tree: Any, width: int) -> None:
 
     Compiled code follows trees without checks.
     """
-    if isinstance(tree, TreePredictor):
+    if hasattr(tree, "nodes"):  # of histogram-based boosting
         nodes = tree.nodes
         inner = np.flatnonzero(nodes["is_leaf"] == 0)
         children = np.stack((nodes["left"], nodes["right"])).astype(np.int64)

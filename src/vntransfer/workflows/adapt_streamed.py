@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from vntransfer.adaptation.closed_form import ClosedFormRegressor
 from vntransfer.checks import instance, meant, one_of, whole
-from vntransfer.closed_form import RandomFeatures
 from vntransfer.errors import ArgumentError, DataError, DomainError
 from vntransfer.moments import Moments
 from vntransfer.progress import Progress, reporter
+from vntransfer.random_features import RandomFeatures
 from vntransfer.tables import Frame, ReadOptions, TableColumns, TableEncoder
 from vntransfer.tables.columns import Column
 from vntransfer.tables.files import expand, open_table

@@ -2,17 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import nn
 
 from vntransfer.checks import Names
-from vntransfer.continual.method_state import MethodState
-from vntransfer.continual.metrics import summary
-from vntransfer.continual.random_features import JoinedNet, RandomFeatureNet
 from vntransfer.display import counted, data_frame, one_line, rounded, short
 from vntransfer.errors import ArgumentError, DataError
 from vntransfer.storage.folder import Savable
@@ -21,8 +17,11 @@ from vntransfer.tables.columns import Column
 from vntransfer.tables.encoder import TableEncoder
 from vntransfer.tables.frame import read_frame
 from vntransfer.tables.options import DEFAULTS, ReadOptions
-from vntransfer.workflows.continual_networks import make_network
 from vntransfer.workflows.predictions import Answers, later_options, not_finite
+from vntransfer.workflows.task_network import KeptState, TaskNetwork
+
+if TYPE_CHECKING:
+    from torch import nn
 
 Floats = NDArray[np.float64]
 
@@ -48,7 +47,7 @@ class ContinualModel(Savable):
     ----------
     encoder, center, scale
         How columns become numbers, and their means and standard deviations.
-    net
+    network
         The network.
     classes
         Names of the classes; empty for regression.
@@ -78,7 +77,7 @@ class ContinualModel(Savable):
     encoder: TableEncoder
     center: Floats
     scale: Floats
-    net: nn.Module
+    network: TaskNetwork
     classes: tuple[str, ...]
     task: str
     response: str
@@ -89,7 +88,7 @@ class ContinualModel(Savable):
     method: str
     notes: tuple[str, ...] = ()
     read_options: ReadOptions = DEFAULTS
-    method_state: MethodState | None = None
+    method_state: KeptState | None = None
     random_state: int = 0
     added: tuple[str, ...] = ()
 
@@ -100,6 +99,11 @@ class ContinualModel(Savable):
     def roles(self) -> tuple[str, str]:
         """The columns of task and response."""
         return self.task, self.response
+
+    @cached_property
+    def net(self) -> "nn.Module":
+        """The network as a module of torch."""
+        return self.network.module()
 
     @property
     def metric(self) -> str:
@@ -112,6 +116,8 @@ class ContinualModel(Savable):
 
     def scores(self) -> dict[str, float]:
         """RA, LA, BT and FT; for errors the signs of BT and FT turn."""
+        from vntransfer.continual.metrics import summary  # imports torch
+
         return summary(self.matrix, self.initial)
 
     def summary(self) -> str:
@@ -200,8 +206,7 @@ class ContinualModel(Savable):
         """Predict rows that were read and checked; which task they are of is not asked."""
         encoded = self.encoder.encode(columns, rows)
         X = scaled(encoded.X, self.center, self.scale)
-        with torch.no_grad():
-            output = self.net(torch.from_numpy(X).to(_like(self.net))).double().numpy()
+        output = self.network(X)
         if (bad := ~np.isfinite(output).all(1)).any():
             raise not_finite(rows[int(bad.argmax())])
         if self.classes:
@@ -211,19 +216,18 @@ class ContinualModel(Savable):
         return Answers({"predicted": found}, encoded.findings)
 
     def _saved(self) -> SavedModel:
-        arrays = {f"net/{k}": v.contiguous().numpy() for k, v in self.net.state_dict().items()}
+        arrays = {f"net/{name}": own for name, own in self.network.arrays.items()}
         arrays |= {name: np.ascontiguousarray(getattr(self, name)) for name in ARRAYS}
-        sizes, features = _sizes(self.net)
         record = {
             "schema": self.encoder.as_json(),
             "reading": self.read_options.as_json(),
-            "sizes": sizes,
-            "features": features,
+            "sizes": self.network.sizes,
+            "features": self.network.features,
             **{name: getattr(self, name) for name in PLAIN},
         }
         if self.method_state is not None:
             record["state"] = self.method_state.structure
-            arrays |= {f"state{k}": v.numpy() for k, v in self.method_state.tensors.items()}
+            arrays |= {f"state{name}": own for name, own in self.method_state.arrays.items()}
         return SavedModel(type(self).__name__, record, arrays)
 
     @classmethod
@@ -254,9 +258,10 @@ class ContinualModel(Savable):
             raise DataError(
                 f"record.sizes, features: {sizes!r:.60}, {features} do not fit the arrays"
             )
-        net = make_network(sizes, features, seed)
-        own = {k: torch.from_numpy(v) for k, v in arrays.items() if k.startswith("net/")}
-        net.load_state_dict({k.removeprefix("net/"): v for k, v in own.items()})
+        own = {k.removeprefix("net/"): v for k, v in arrays.items() if k.startswith("net/")}
+        network = TaskNetwork(tuple(sizes), features, seed, own)
+        if network(np.zeros((1, sizes[0]))).shape != (1, sizes[-1]):
+            raise DataError(f"record.sizes: {sizes!r:.60} do not fit the arrays")
         mean, spread = map(float, record["unit"])
         every = [mean, spread, *(value.sum() for value in arrays.values())]
         if not np.isfinite(every).all() or spread <= 0 or (arrays["scale"] <= 0).any():
@@ -266,31 +271,16 @@ class ContinualModel(Savable):
         others |= {name: tuple(record[name]) for name in ("classes", "names", "notes", "added")}
         if "state" in record:
             check_record("record.state", record["state"], dict[str, Any])
-            tensors = {k: torch.from_numpy(v) for k, v in arrays.items() if k.startswith("state/")}
-            own = {k.removeprefix("state"): v for k, v in tensors.items()}
-            others["method_state"] = MethodState(record["state"], own)
+            kept = {k.removeprefix("state"): v for k, v in arrays.items() if k.startswith("state/")}
+            others["method_state"] = KeptState(record["state"], kept)
         return cls(
             encoder=encoder,
             read_options=ReadOptions.from_json(record["reading"]),
-            net=net.eval(),
+            network=network,
             unit=(mean, spread),
             random_state=seed,
             **others,
         )
-
-
-def _like(net: nn.Module) -> torch.Tensor:
-    """Return a parameter: outputs are computed in its precision."""
-    return next(net.parameters())
-
-
-def _sizes(net: nn.Module) -> tuple[list[int], int]:
-    """Sizes of a network, and its number of random features; `make_network` makes it again."""
-    if isinstance(net, RandomFeatureNet):
-        return [net.random.width - net.random.features, net.head.out_features], net.random.features
-    layers = [layer for layer in net.modules() if isinstance(layer, nn.Linear)]
-    sizes = [layers[0].in_features, *(layer.out_features for layer in layers)]
-    return sizes, net.random.features if isinstance(net, JoinedNet) else 0
 
 
 def scaled(X: Floats, center: Floats, scale: Floats) -> Floats:

@@ -45,3 +45,13 @@ def sizes_for(
         return [columns, outputs], FEATURES
     features = FEATURES if method == ClosedFormProjection.id else 0
     return [columns, *hidden, outputs], features
+
+
+def sizes_of(net: nn.Module) -> tuple[tuple[int, ...], int]:
+    """Sizes of a network, and its number of random features; `make_network` makes it again."""
+    if isinstance(net, RandomFeatureNet):
+        inputs = net.random.width - net.random.features
+        return (inputs, net.head.out_features), net.random.features
+    layers = [layer for layer in net.modules() if isinstance(layer, nn.Linear)]
+    sizes = (layers[0].in_features, *(layer.out_features for layer in layers))
+    return sizes, net.random.features if isinstance(net, JoinedNet) else 0

@@ -12,7 +12,6 @@ from torch import nn
 
 from vntransfer.checks import fraction, instance, one_of, whole
 from vntransfer.continual import METHODS, ContinualMethod, Task, accuracy_matrix
-from vntransfer.continual.method_state import MethodState
 from vntransfer.continual.metrics import score
 from vntransfer.display import rounded
 from vntransfer.errors import ArgumentError, DataError, DivergedError, DomainError
@@ -25,6 +24,7 @@ from vntransfer.tables.problem import TableColumns, read_places
 from vntransfer.workflows.continual_model import ContinualModel as ContinualModel
 from vntransfer.workflows.continual_model import scaled as scaled
 from vntransfer.workflows.continual_networks import make_learner, make_network, sizes_for
+from vntransfer.workflows.task_network import KeptState, TaskNetwork
 from vntransfer.workflows.task_responses import Kind, kind_of, labeled_rows, natural, read_labels
 
 Order = Literal["appearance", "sorted"]
@@ -156,7 +156,7 @@ def learn_tasks(
         encoder,
         center,
         scale,
-        done.network,
+        TaskNetwork.of(done.network, random_state),
         classes,
         task,
         response,
@@ -189,9 +189,7 @@ class LearnedTasks(NamedTuple):
     network: nn.Module
     matrix: NDArray[np.float64]
     initial: NDArray[np.float64]
-    method_state: (
-        MethodState | None
-    )  # None: the method cannot go on from the network as it is saved
+    method_state: KeptState | None  # None: the method cannot go on from the network as it is saved
 
 
 def _learned(
@@ -220,7 +218,7 @@ def _learned(
     except DivergedError:
         matrix = np.full((total, total), np.nan)
     plain = type(learner).close is ContinualMethod.close
-    method_state = MethodState.of(learner) if plain else None
+    method_state = KeptState.of(learner) if plain else None
     learner.close()  # the network is saved in plain coordinates
     if not (np.isfinite(matrix).all() and _finite(net, tasks)):
         raise DataError(

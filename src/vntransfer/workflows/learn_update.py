@@ -12,7 +12,6 @@ from torch import nn
 
 from vntransfer.checks import instance
 from vntransfer.continual import ClosedForm, Task, train
-from vntransfer.continual.method_state import MethodState
 from vntransfer.continual.random_features import RandomFeatureNet
 from vntransfer.display import counted, rounded
 from vntransfer.errors import ArgumentError, DataError, DivergedError
@@ -24,6 +23,7 @@ from vntransfer.tables.problem import read_places
 from vntransfer.workflows.continual_model import ContinualModel, scaled
 from vntransfer.workflows.continual_networks import make_learner, make_network
 from vntransfer.workflows.predictions import later_options
+from vntransfer.workflows.task_network import KeptState, TaskNetwork
 from vntransfer.workflows.task_responses import Kind, as_classes, labeled_rows, read_labels
 
 
@@ -100,10 +100,10 @@ def update_tasks(
     known = {*model.names, *model.added}
     return replace(
         model,
-        net=net.eval(),
+        network=TaskNetwork.of(net.eval(), model.random_state),
         classes=tuple(classes),
         notes=(*model.notes, *notes),
-        method_state=MethodState.of(learner),
+        method_state=KeptState.of(learner),
         added=(*model.added, *(name for name in names if name not in known)),
     )
 

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vntransfer.closed_form import BLOCK, RandomFeatures, feature_moments
+from vntransfer.closed_form import BLOCK, feature_moments
 from vntransfer.errors import DataError
 from vntransfer.moments import Moments
+from vntransfer.random_features import RandomFeatures
 from vntransfer.row_sample import RowSample
 from vntransfer.tables.problem import LABELED
 from vntransfer.workflows.prediction_intervals import KEPT

@@ -1,0 +1,55 @@
+"""What is saved of estimators as plain values, and checks of it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from vntransfer.errors import ArgumentError, DataError
+from vntransfer.storage.record import Name, check_record, check_shares
+
+GIVEN = ("extractor", "head")
+"""Options that are code: a model that has them is loaded with them."""
+
+COMMON = {
+    "options": dict[str, Any],
+    "n_features": int,
+    "feature_names": list[str] | None,
+    "source_weights": dict[Name, float | dict[Name, float]],
+}
+CHOICE = {"candidates": list[str], "shares": dict[str, float], "reason": str}
+AVERAGE = {"selection": CHOICE, "limits": tuple[float, float], "stretch": tuple[float, float]}
+NETWORK = {
+    **COMMON,
+    "given": list[str],
+    "one_column": bool,
+    "targets": list[Name],
+    "history": list[dict[str, Any]],
+    "labels": list[str],
+}
+"""Types of what is saved."""
+
+
+def check_given(record: Mapping[str, Any], given: Mapping[str, Any]) -> None:
+    """Raise unless the modules that are not saved with a network are given, and nothing else."""
+    if sorted(set(given) - {"device"}) != sorted(record["given"]):
+        raise ArgumentError(
+            f"load: the model was fitted with your own modules for {record['given']}, which are "
+            f"not saved; give the same ones again, and nothing else (got {sorted(given)})"
+        )
+
+
+def check_average(record: Mapping[str, Any]) -> None:
+    """Raise unless a record says how predictions are averaged, limited and stretched."""
+    check_record("record", record, AVERAGE)
+    if record["limits"][0] > record["limits"][1]:
+        raise DataError(f"record.limits: expected a lower and an upper one, got {record['limits']}")
+    if record["stretch"][0] < 1:
+        raise DataError(f"record.stretch: expected a factor of at least 1, got {record['stretch']}")
+
+
+def checked_choice(chosen: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Give a selection whose values are what they should be."""
+    check_record("record.selection", chosen, CHOICE)
+    check_shares("record.selection.shares", chosen["shares"])
+    if sorted(chosen["shares"]) != sorted(chosen["candidates"]):
+        raise DataError("record.selection: candidates and shares do not have the same names")
+    return chosen

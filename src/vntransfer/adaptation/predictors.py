@@ -1,0 +1,213 @@
+"""Fitted models that only predict, with numpy alone: what `vnt predict` makes of a folder.
+
+Each is made from what the estimator of the same kind saves and is the same function, up to
+rounding. scikit-learn is imported only for a user's own estimator, LightGBM for very many rows.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vntransfer.adaptation._records import COMMON, check_average, checked_choice
+from vntransfer.adaptation.blend import Stretch, average_within
+from vntransfer.adaptation.network_predictor import NetworkPredictor
+from vntransfer.adaptation.tree_text import FILE, TREES_RECORD, Forest, read_trees
+from vntransfer.checks import finite_predictions, is_sparse
+from vntransfer.errors import DataError
+from vntransfer.random_features import RandomFeatures
+from vntransfer.storage.record import SavedModel, check_record
+
+Floats = NDArray[np.float64]
+Parts = Mapping[str, Any]
+
+MANY = 50_000
+"""Rows from which on importing LightGBM takes less time than it saves."""
+
+
+@dataclass(frozen=True, eq=False)
+class LinearPredictor:
+    """ŷ = c + ((x - center) / scale) B."""
+
+    center: Floats  # (p,)
+    scale: Floats  # (p,)
+    coefficients: Floats  # B (p, m)
+    intercept: Floats  # c (m,)
+    one_column: bool
+
+    ARRAYS: ClassVar = ("center", "scale", "coefficients", "intercept")
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of columns."""
+        return len(self.center)
+
+    @classmethod
+    def _restored(cls, saved: SavedModel, parts: Parts, given: Parts) -> Self:
+        check_record("record", saved.record, {"one_column": bool})
+        if missing := [name for name in cls.ARRAYS if name not in saved.arrays]:
+            raise DataError(f"arrays: {missing[0]} is missing")
+        own = {name: np.asarray(saved.arrays[name], dtype=np.float64) for name in cls.ARRAYS}
+        model = cls(**own, one_column=saved.record["one_column"])
+        p, m = model.coefficients.shape
+        shapes = [own[name].shape for name in cls.ARRAYS]
+        if shapes != [(p,), (p,), (p, m), (m,)] or (model.one_column and m != 1):
+            raise DataError(f"arrays: {', '.join(cls.ARRAYS)} do not fit together ({shapes})")
+        if not all(np.isfinite(value).all() for value in own.values()) or not model.scale.all():
+            raise DataError("arrays: numbers that are not finite, or scales of 0")
+        return model
+
+    def predict(self, X: Any) -> Floats:
+        """Predict responses (n,) or (n, m) of rows (n, p), dense or sparse."""
+        if is_sparse(X) and not self.center.any():
+            scaled = X @ (self.coefficients / self.scale[:, None])
+        else:
+            rows = np.asarray(X.toarray() if is_sparse(X) else X, dtype=np.float64)
+            scaled = ((rows - self.center) / self.scale) @ self.coefficients
+        found = np.asarray(scaled + self.intercept)
+        return found[:, 0] if self.one_column else found
+
+
+@dataclass(frozen=True, eq=False)
+class ClosedFormPredictor:
+    """ŷ = c + z B with z the standardized columns and random features of `ClosedFormRegressor`."""
+
+    features: RandomFeatures
+    coefficients: Floats  # B (q, m)
+    intercept: Floats  # c (m,)
+    one_column: bool
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of columns."""
+        return len(self.features.center)
+
+    @classmethod
+    def _restored(cls, saved: SavedModel, parts: Parts, given: Parts) -> Self:
+        record, arrays = saved.record, saved.arrays
+        types = {"n_features": int, "count": int, "seed": int, "one_column": bool}
+        check_record("record", record, {**COMMON, **types})
+        names = ("center", "scale", "coefficients", "intercept")
+        shapes, p, q = [arrays[name].shape for name in names], record["n_features"], record["count"]
+        m = len(arrays["intercept"])
+        if shapes != [(p,), (p,), (p + q, m), (m,)] or (record["one_column"] and m != 1):
+            raise DataError(
+                f"record.n_features, count: {p} and {q} do not fit the arrays ({shapes})"
+            )
+        if record["seed"] < 0 or not all(np.isfinite(arrays[name]).all() for name in names):
+            raise DataError("record.seed, arrays: numbers that are not finite, or below 0")
+        features = RandomFeatures(arrays["center"], arrays["scale"], q, record["seed"])
+        return cls(features, arrays["coefficients"], arrays["intercept"], record["one_column"])
+
+    def predict(self, X: Any) -> Floats:
+        """Predict responses (n,) or (n, m)."""
+        rows = np.asarray(X.toarray() if is_sparse(X) else X, dtype=np.float64)
+        found = self.features(rows) @ self.coefficients + self.intercept
+        finite_predictions(found, "the model")
+        return np.asarray(found[:, 0] if self.one_column else found)
+
+
+@dataclass(frozen=True, eq=False)
+class TreesPredictor:
+    """Trees of LightGBM, walked with numpy; very many rows are left to LightGBM."""
+
+    forest: Forest
+    text: str
+    center: float
+    scale: float
+    n_features_in_: int
+
+    @classmethod
+    def _restored(cls, saved: SavedModel, parts: Parts, given: Parts) -> Self:
+        record = saved.record
+        check_record("record", record, TREES_RECORD)
+        text, n = saved.files[FILE].decode(), record["n_features"]
+        return cls(read_trees(text, n), text, record["center"], record["scale"], n)
+
+    def predict(self, X: Any) -> Floats:
+        """Predict responses (n,)."""
+        if X.shape[0] < MANY:
+            rows = np.asarray(X.toarray() if is_sparse(X) else X, dtype=np.float64)
+            found = self.forest.predict(rows)
+        else:
+            from vntransfer.adaptation.boosted_trees import booster
+
+            found = booster(self.text).predict(X, num_threads=1)
+        return np.asarray(found * self.scale + self.center)
+
+
+@dataclass(frozen=True, eq=False)
+class LearnerPredictor:
+    """The learner inside a `PooledRegressor` or `WeightedSourceRegressor`."""
+
+    fitted: Any
+    n_features_in_: int
+
+    @classmethod
+    def _restored(cls, saved: SavedModel, parts: Parts, given: Parts) -> Self:
+        check_record("record", saved.record, COMMON)
+        n, fitted = saved.record["n_features"], parts.get("estimator")
+        if fitted is None:
+            from vntransfer.storage.skops_files import read_skops
+
+            fitted = read_skops(saved.files["estimator.skops"])
+        if getattr(fitted, "n_features_in_", n) != n:
+            raise DataError(f"record.n_features: {n} does not fit the estimator")
+        return cls(fitted, n)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Predict responses (n,) or (n, m)."""
+        found = np.asarray(self.fitted.predict(X))
+        finite_predictions(found, "the model")
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class AveragePredictor:
+    """The weighted average of an `AutoTransferRegressor`."""
+
+    models: Mapping[str, Any]
+    weights: Floats
+    limits: tuple[float, float]
+    stretch: Stretch
+    n_features_in_: int
+
+    @classmethod
+    def _restored(cls, saved: SavedModel, parts: Parts, given: Parts) -> Self:
+        record = saved.record
+        check_record("record", record, COMMON)
+        check_average(record)
+        n, shares = record["n_features"], checked_choice(record["selection"])["shares"]
+        own = {name: part.n_features_in_ for name, part in parts.items()}
+        if {*own.values()} != {n} or not {*own} <= {*shares}:
+            raise DataError(f"parts: {own} do not fit record.n_features or record.selection.shares")
+        weights = np.array([shares[name] for name in parts])
+        limits, stretch = tuple(record["limits"]), Stretch(*record["stretch"])
+        return cls(dict(parts), weights, limits, stretch, n)
+
+    def predict(self, X: Any) -> Floats:
+        """Predict responses (n,)."""
+        every = np.array([model.predict(X) for model in self.models.values()])
+        for own in every:
+            finite_predictions(own, "the model")
+        return average_within(every, self.weights, self.limits, self.stretch)
+
+
+PREDICTORS: dict[str, Any] = {
+    "AutoTransferRegressor": AveragePredictor,
+    "BoostedTrees": TreesPredictor,
+    "ClosedFormRegressor": ClosedFormPredictor,
+    "MedianLearner": LinearPredictor,
+    "PooledRegressor": LearnerPredictor,
+    "ScaledRidge": LinearPredictor,
+    "WeightedSourceRegressor": LearnerPredictor,
+}
+"""Kind of an estimator -> what predicts in its place; those that are not here are networks."""
+
+
+def predictor_kind(saved: SavedModel) -> Any:
+    """Give the class that predicts what was saved; None if there is none."""
+    network = "labels" in saved.record and "offset" in saved.arrays
+    return PREDICTORS.get(saved.kind, NetworkPredictor if network else None)
