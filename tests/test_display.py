@@ -11,7 +11,6 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from torch import nn
 
 from vntransfer import Ascent, Moments, relation_test
 from vntransfer.adaptation import Selection

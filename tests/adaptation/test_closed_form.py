@@ -22,7 +22,6 @@ from vntransfer import (
 )
 from vntransfer.closed_form import (
     JITTER,
-    RandomFeatures,
     choose_ridge,
     fit_ridge,
     leave_one_out,
@@ -30,7 +29,7 @@ from vntransfer.closed_form import (
 )
 from vntransfer.errors import ArgumentError, DomainError
 from vntransfer.moments import Moments
-from vntransfer.random_features import normal_numbers
+from vntransfer.random_features import RandomFeatures, normal_numbers
 
 Floats = NDArray[np.float64]
 

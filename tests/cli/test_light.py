@@ -11,7 +11,7 @@ from vntransfer import adapt, learn_tasks
 
 @pytest.mark.parametrize("flag", ["--help", "--version"])
 def test_command_line_help_imports_nothing_heavy(flag: str) -> None:
-    assert not loaded_by_command(flag) & HEAVY
+    assert not loaded_by_command(flag) & {*HEAVY, "numpy", "vntransfer_lab"}
 
 
 @pytest.mark.parametrize(

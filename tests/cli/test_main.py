@@ -54,7 +54,9 @@ def test_a_plug_in_adds_a_command(install: Any) -> None:
     install(echo="vnt_echo:app", plain="vnt_echo:plain")
     listed = CliRunner().invoke(app, ["--help"]).output
     assert "echo" in listed
-    assert "Echo things." in listed
+    assert "Command of a plug-in." in listed
+    assert "vnt_echo" not in sys.modules  # loaded when it is called
+    assert "Echo things." in CliRunner().invoke(app, ["echo", "--help"]).output
     assert CliRunner().invoke(app, ["echo", "twice", "ab"]).output == "abab\n"
     assert CliRunner().invoke(app, ["plain", "ab"]).output == "ab\n"
 

@@ -4,7 +4,7 @@ import subprocess
 import sys
 
 HEAVY = {"torch", "matplotlib", "pandas", "pyarrow", "dask", "pooch", "sklearn", "scipy"}
-HEAVY |= {"numpy", "lightgbm", "joblib", "safetensors"}
+HEAVY |= {"lightgbm", "joblib"}
 
 
 def loaded_after(code: str) -> set[str]:

@@ -24,6 +24,7 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from vntransfer.cli import app
+from vntransfer.cli.plugins import PluginCommand, load
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
@@ -91,7 +92,9 @@ def parse(words: list[str]) -> None:
     called, *rest = words
     while hasattr(command, "get_command"):
         called, *rest = rest
-        command = command.get_command(None, called)  # those of plug-ins are loaded on first use
+        command = command.get_command(None, called)
+        if isinstance(command, PluginCommand):
+            command = load(command.entry)
         if command is None:
             raise KeyError(called)
     command.make_context(called, rest)

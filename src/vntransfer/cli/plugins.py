@@ -4,14 +4,17 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from vntransfer.cli.common import BAD, signals_as_exit_codes
 
 GROUP = "vntransfer.commands"
 """Entry points of this group are commands: a Typer app, or a function with Typer's annotations."""
 
-LABORATORY = ("bench", "data")
+LABORATORY = {
+    "bench": "Run experiments and report them.",
+    "data": "List, show, download and plot data sets.",
+}
 """Commands that the laboratory adds."""
 
 
@@ -24,13 +27,13 @@ class PluginGroup(TyperGroup):
         return own + sorted(name for name in _installed() if name not in own)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Return a command of the library, or load one of a plug-in."""
+        """Return a command of the library, or one of a plug-in, which is not loaded yet."""
         own = super().get_command(ctx, cmd_name)
         if own is not None:
             return own
         found = _installed().get(cmd_name)
         if found is not None:
-            return _load(found)
+            return PluginCommand(found)
         if cmd_name in LABORATORY:
             return _refusal(
                 cmd_name,
@@ -45,11 +48,24 @@ class PluginGroup(TyperGroup):
             return super().invoke(ctx)
 
 
+class PluginCommand(TyperCommand):
+    """A command that is loaded when it is called: `vnt --help` needs only a line about it."""
+
+    def __init__(self, entry: EntryPoint) -> None:
+        provider = "a plug-in" if entry.dist is None else entry.dist.name
+        super().__init__(entry.name, help=LABORATORY.get(entry.name, f"Command of {provider}."))
+        self.entry = entry
+
+    def make_context(self, *given: Any, **more: Any) -> Any:
+        """Load the command; it parses its arguments and runs itself."""
+        return load(self.entry).make_context(*given, **more)
+
+
 def _installed() -> dict[str, EntryPoint]:
     return {entry.name: entry for entry in entry_points(group=GROUP)}
 
 
-def _load(entry: EntryPoint) -> Any:
+def load(entry: EntryPoint) -> Any:
     """Load a plug-in; if it fails, the other commands must still work."""
     try:
         loaded = entry.load()
