@@ -56,7 +56,7 @@ def test_ranking_and_places_without_responses(found: Relation) -> None:
     assert sorted(near.name for near in new) == ["a", "b", "c"]
     assert new[-1].name == "b"  # wider inputs
     assert all(np.isnan(near.divergence) for near in new)
-    assert any("'new' has no responses" in note for note in found.notes)
+    assert any("'new': without responses" in note for note in found.notes)
     with pytest.raises(DomainError, match="no place 'nowhere'"):
         found.ranking("nowhere")
 
@@ -121,7 +121,7 @@ def test_partly_known_responses_count_for_the_features() -> None:
     x, y = domain(0)
     made = relate([(x, np.where(np.arange(200) < 50, np.nan, y)), domain(1)], **FAST)
     assert made.rows["0"] == (150, 50)
-    assert any("50 of 200 rows of '0' have no response" in note for note in made.notes)
+    assert any("'0': 50 rows have no response" in note for note in made.notes)
 
 
 def column(**changes):

@@ -178,20 +178,26 @@ LISTED = 40
 
 
 def print_columns(
-    screen: Any, summary: Sequence[tuple[str, str, str]], notes: Sequence[str]
+    screen: Any,
+    summary: Sequence[tuple[str, str, str]],
+    notes: Sequence[str],
+    *,
+    verbose: bool = True,
 ) -> None:
-    """Print how each column is used (if any are given), and notes."""
+    """Print how each column is used (if any are given), and notes: some, or all."""
     if summary:
         head = ("column", "kind", "treatment")
         screen.print(table("Column handling", head, summary[:LISTED], texts=3))
         if len(summary) > LISTED:
             screen.print(f"and {len(summary) - LISTED:,} more columns")
-    for note in notes:
+    for note in notes if verbose else notes[:FEW]:
         screen.print(f"note: {note}")
+    if not verbose and len(notes) > FEW:
+        screen.print(f"{FEW} of {len(notes)} notes; --verbose lists all")
 
 
-SHOWN = 3
-"""Notes of a kind that are printed; more are counted."""
+SHOWN, FEW = 3, 6
+"""Notes of a kind, and notes without kinds, that are printed; more are counted."""
 
 
 def print_notes(screen: Any, notes: "Sequence[Note]", *, verbose: bool = False) -> None:

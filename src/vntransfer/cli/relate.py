@@ -13,6 +13,7 @@ from vntransfer.cli.common import (
     Out,
     Overwrite,
     Seed,
+    Verbose,
     console,
     plain_errors,
     print_columns,
@@ -67,6 +68,7 @@ def command(
     out: Out = None,
     overwrite: Overwrite = False,
     seed: Seed = 0,
+    verbose: Verbose = False,
     engine: Annotated[
         str, typer.Option("--engine", help="'local', or 'dask' to read files on workers.")
     ] = "local",
@@ -109,12 +111,12 @@ def command(
             found.at(name)
         if out is not None:
             found.to_page(out, overwrite=overwrite)
-        show(found, console(), target or ())
+        show(found, console(), target or (), verbose=verbose)
         if out is not None:
             typer.echo(f"\npage: {out}")
 
 
-def show(found: "Relation", console: Any, targets: Sequence[str]) -> None:
+def show(found: "Relation", console: Any, targets: Sequence[str], *, verbose: bool = False) -> None:
     """Print the matrix with verdicts, the rankings (of all places if there are few) and notes."""
     from rich.text import Text
 
@@ -140,7 +142,7 @@ def show(found: "Relation", console: Any, targets: Sequence[str]) -> None:
         console.print(f"{len(found.names) - RANKED} more places: use --target NAME or --out PAGE")
     plain = ("number", "left out")
     unusual = any(kind not in plain or "missing" in what for _, kind, what in found.treatment)
-    print_columns(console, found.treatment if unusual else (), found.notes)
+    print_columns(console, found.treatment if unusual else (), found.notes, verbose=verbose)
 
 
 def _matrix(found: "Relation", order: list[str]) -> Any:

@@ -19,8 +19,6 @@ from vntransfer.storage.places import GENERATOR, PAGES, check_file
 LONG = 25
 """Rows from which on a table scrolls in its own box."""
 
-_SHOW = "<summary>Show {:,} rows</summary>"
-
 
 @dataclass
 class Section:
@@ -85,16 +83,22 @@ class Section:
             + (f'<ul class="notes">{listed}</ul>' if listed else "")
         )
         if fold:
-            content = f'<details class="fold">{_SHOW.format(len(rows))}{content}</details>'
+            content = _folded(f"{len(rows):,} rows", content)
         title = f"<h3>{escape(caption)}</h3>" if caption else ""
         self.parts.append(f'<div class="table" id="{anchor}">{title}{content}</div>')
         return self
 
-    def figure(self, chart: Chart, title: str, caption: str = "") -> "Section":
-        """Add a chart with its title, a caption, buttons to save it, and its numbers."""
+    def figure(
+        self, chart: Chart, title: str, caption: str = "", *, fold: bool = False
+    ) -> "Section":
+        """Add a chart with its title, a caption, buttons to save it, and its numbers.
+
+        A reader unfolds it if ``fold``.
+        """
         anchor = f"{self.anchor}-{len(self.entries) + 1}"
         self.entries.append((anchor, title))
-        self.parts.append(figure(chart, title, caption, anchor))
+        content = figure(chart, title, caption, anchor)
+        self.parts.append(_folded(title, content) if fold else content)
         return self
 
     def html(self) -> str:
@@ -214,6 +218,10 @@ class Page:
 def resource(name: str) -> str:
     """Text of a file beside this module."""
     return (resources.files("vntransfer.pages") / name).read_text("utf-8")
+
+
+def _folded(what: str, content: str) -> str:
+    return f'<details class="fold"><summary>Show {escape(what)}</summary>{content}</details>'
 
 
 def _digest(text: str) -> str:

@@ -112,7 +112,7 @@ def _swatch(series: Series, place: int, solid: bool, points: bool) -> str:
         content = ""
         if series.dash != "none" and not points:
             content = tag("path", d="M1 6H23", class_=f"line {series.dash}".strip())
-        if place >= 0 and series.marks:
+        if series.marks and (place >= 0 or points):
             content += tag("path", d=mark(place, 12, 6), class_="mark")
     return tag("g", content, class_=classes(place))
 

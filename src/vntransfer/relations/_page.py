@@ -10,7 +10,7 @@ from vntransfer.pages import Heatmap, Page, TableCell
 from vntransfer.pages.table import Value
 from vntransfer.relations._smoother import Matrix
 from vntransfer.relations.explain import explanation, verdict
-from vntransfer.relations.result import LEVEL, STATISTIC, Neighbor, Relation
+from vntransfer.relations.result import LEVEL, STATISTIC, Neighbor, Relation, color_end
 
 NUMBERS = 15
 """Places up to which numbers are written into a heat map."""
@@ -76,9 +76,7 @@ def _maps(found: Relation, page: Page) -> None:
 
 def _map(names: list[str], values: Matrix, label: str, marks: Any = None) -> Heatmap:
     """Heat map whose colors end where one outlier does not pale the rest."""
-    off = values[~np.eye(len(values), dtype=bool) & np.isfinite(values)]
-    high = min(off.max(), 2 * np.quantile(off, 0.8)) if len(off) else 0.0
-    high = float(high) if high > 0 else None
+    high = color_end(values)
     written = len(names) <= NUMBERS
     return Heatmap(names, names, values, label=label, high=high, numbers=written, marks=marks)
 

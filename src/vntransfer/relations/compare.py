@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from vntransfer.display import counted
+from vntransfer.display import counted, listed
 from vntransfer.divergences import DIVERGENCES
 from vntransfer.errors import DataError, DomainError
 from vntransfer.progress import Progress
@@ -144,17 +144,21 @@ def _check(made: Summaries, domain: str, response: str) -> list[str]:
 
 def _notes_on_responses(made: Summaries, known: list[str]) -> list[str]:
     """Return notes on places that lack responses."""
-    notes = []
-    for name, own in made.domains.items():
-        if own.unlabeled and name in known:
-            notes.append(
-                f"{own.unlabeled:,} of {own.labeled + own.unlabeled:,} rows of {name!r} have no "
-                f"response; only their features are used"
-            )
-        elif own.unlabeled:
-            has = "has only one response" if own.labeled else "has no responses"
-            notes.append(f"{name!r} {has}, so it is compared by its features alone")
-    return notes
+    some = {n: own for n, own in made.domains.items() if own.unlabeled}
+    partly, bare = ([n for n in some if (n in known) == is_known] for is_known in (True, False))
+    rows = sum(some[name].unlabeled for name in partly)
+    kinds = {
+        f"{rows:,} rows have no response; only their features are used": partly,
+        "without responses, so compared by features alone": bare,
+    }
+    return [_about(names, said) for said, names in kinds.items() if names]
+
+
+def _about(names: Sequence[str], said: str) -> str:
+    """Name places in a note: "'a': said", "12 places (a, b, c and 9 more): said"."""
+    if len(names) == 1:
+        return f"{names[0]!r}: {said}"
+    return f"{len(names)} places ({listed(names)}): {said}"
 
 
 def _units(
@@ -218,15 +222,13 @@ def _notes_on_tests(
 ) -> list[str]:
     """Return notes on places that are tested partly or not at all, and on many pairs."""
     rows = {name: made.domains[name].labeled for name in known}
-    notes = [
-        f"{name!r} has {rows[name]} rows with a response, too few for the test; it comes last in "
-        f"rankings"
-        for name in known
-        if name not in tested
-    ]
-    notes += [
-        f"{name!r} is tested with {MOST:,} random rows" for name in tested if rows[name] > MOST
-    ]
+    kinds = {
+        f"fewer than {LEAST} rows with a response, too few for the test; last in rankings": [
+            name for name in known if name not in tested
+        ],
+        f"tested with {MOST:,} random rows each": [name for name in tested if rows[name] > MOST],
+    }
+    notes = [_about(names, said) for said, names in kinds.items() if names]
     pairs = len(list(combinations(tested, 2)))
     if planned < pairs:
         notes.append(

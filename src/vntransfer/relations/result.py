@@ -24,6 +24,13 @@ SHOWN = 8
 """Number of places whose closest ones a summary names."""
 
 
+def color_end(values: Matrix) -> float | None:
+    """End of the colors of a map: one outlier does not pale the rest; None if all are zero."""
+    off = values[~np.eye(len(values), dtype=bool) & np.isfinite(values)]
+    end = min(off.max(), 2 * np.quantile(off, 0.8)) if len(off) else 0.0
+    return float(end) if end > 0 else None
+
+
 class Neighbor(NamedTuple):
     """How close a place is to another: divergence, its interval, p-value, inputs, and statistic.
 
@@ -325,11 +332,12 @@ class Relation:
         at = [self.at(name) for name in order]
         axes = plt.subplots()[1] if axes is None else axes
         colors = shades("light")
-        shown = axes.imshow(self.statistics[np.ix_(at, at)], cmap=ListedColormap(colors))
+        values = self.statistics[np.ix_(at, at)]
+        shown = axes.imshow(values, cmap=ListedColormap(colors), vmin=0, vmax=color_end(values))
         axes.set_xticks(range(len(order)), order, rotation=90)
         axes.set_yticks(range(len(order)), order)
         for i, j in np.argwhere(self.p_values[np.ix_(at, at)] <= LEVEL):
-            level = int(shown.norm(self.statistics[at[i], at[j]]) * (len(colors) - 1))
+            level = int(min(1.0, shown.norm(values[i, j])) * (len(colors) - 1))
             axes.text(j, i, "≠", ha="center", va="center", color=on(colors[level]))
         axes.figure.colorbar(shown, label=STATISTIC)
         axes.set_title("≠: different relation at 5 %")

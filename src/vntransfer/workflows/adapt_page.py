@@ -139,7 +139,10 @@ def _error_figures(part: Section, outcome: TargetOutcome) -> None:
         order = [*order[:half], *order[-half:]]
     part.figure(
         Intervals(
-            order, [own[name] for name in order], x=Axis(what), reference=outcome.expected()[0]
+            order,
+            [own[name] for name in order],
+            x=Axis(what, low=0.0),
+            reference=outcome.expected()[0],
         ),
         "Error on each held-out source",
         note,
@@ -216,23 +219,25 @@ def _held_out(part: Section, outcome: TargetOutcome, sketch: TargetSketch, respo
     names, counts = list(outcome.source_weights), outcome.evidence.counts()
     own = outcome.errors[outcome.method]
     worst = max(own, key=lambda name: own[name])
-    order = sorted(own, key=lambda name: (name != worst, -counts.get(name, 0.0)))[:PANELS]
-    low, high = sketch.held_out[:, 1:].min(), sketch.held_out[:, 1:].max()
+    order = sorted(own, key=lambda name: (name != worst, -counts.get(name, 0.0)))
+    low, high = (float(end(sketch.held_out[:, 1:])) for end in (np.min, np.max))
+    texts = (f"actual {short(response)}", "predicted")
+    x, y = (Axis(text, low=low, high=high) for text in texts)
     panels = []
-    for name in order:
+    for name in order[: PANELS + DOTS]:
         rows = sketch.held_out[sketch.held_out[:, 0] == names.index(name)]
-        texts = (f"actual {short(response)}", "predicted")
-        axes = [Axis(text, low=float(low), high=float(high)) for text in texts]
-        series = [Series("row", rows[:, 1], rows[:, 2])]
         label = f"{short(name)}: error {rounded(own[name])}"
-        panels.append(Scatter(series, axes[0], axes[1], label, diagonal=True))
-    shown = "" if len(own) <= PANELS else f" {len(panels)} of {len(own)} sources are shown."
+        dots = Series("row", rows[:, 1], rows[:, 2])
+        panels.append(Scatter([dots], x, y, label, diagonal=True))
     part.figure(
-        Panels(panels),
+        Panels(panels[:PANELS]),
         "Predicted and actual on held-out sources",
-        f"Dots on the line are predicted exactly. The source with the largest error comes first, "
-        f"then those that count most.{shown}",
+        "Dots on the line are predicted exactly. The source with the largest error comes first, "
+        "then those that count most.",
     )
+    if rest := panels[PANELS:]:
+        more = f"{len(rest)} of {len(own) - PANELS} further held-out sources"
+        part.figure(Panels(rest), more, fold=True)
 
 
 def _weights(part: Section, outcome: TargetOutcome) -> None:
