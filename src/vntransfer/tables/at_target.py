@@ -1,4 +1,4 @@
-"""Whether a column that was learned at the sources can be used at a target."""
+"""Whether a column learned from the sources can be used at a target."""
 
 from collections import Counter
 from dataclasses import dataclass, replace
@@ -18,13 +18,13 @@ NEARLY_ALL = 0.95
 """Share of the target's cells that counts as nearly all."""
 
 SELDOM = 0.01
-"""Share of the sources' rows that a value must have to be known there."""
+"""Smallest share of source rows with a value for it to count as known."""
 
 FEW = 5
-"""Cells below which nothing is called constant."""
+"""Cells below which a column is not called constant."""
 
 KINDS, LOOKED = 20, 1000
-"""Different numbers up to which they may be codes, among so many rows."""
+"""Largest number of different codes, and rows that are searched for them."""
 
 NEAR = {"season": 15.0, "weekday": 0.6, "hour": 1.5 / 24}
 """Days within which a date of the sources covers one of the target, on each circle."""
@@ -32,7 +32,7 @@ NEAR = {"season": 15.0, "weekday": 0.6, "hour": 1.5 / 24}
 
 @dataclass(frozen=True)
 class Finding:
-    """What is wrong with a column at a target."""
+    """A problem of a column at a target."""
 
     kind: NoteKind
     why: str
@@ -58,7 +58,7 @@ def check_target(
     unfit = float(np.isinf(full).mean())
     if unfit > 0.5:
         what = {"number": "numbers", "boolean": "yes or no", "date": "dates"}[field.kind]
-        why = f"{unfit:.0%} of its cells {there} are not {what}, which it holds at the sources"
+        why = f"{unfit:.0%} of its cells {there} are not {what}, but those at the sources are"
         return Finding("type", why, unfit)
     if unfit:
         return None  # the encoder names the cell
@@ -70,7 +70,7 @@ def check_target(
 
 
 def _codes(values: Floats, at_sources: Floats, there: str) -> Finding | None:
-    """Find a few whole numbers that the sources do not have: codes of something, perhaps."""
+    """Find a few whole numbers that no source has: possibly codes."""
     few = np.unique(values[:LOOKED])
     some = at_sources[:: max(1, len(at_sources) // LOOKED)]
     if len(values) < FEW or len(few) > KINDS or (few % 1).any() or np.isin(few, some).any():
@@ -82,7 +82,7 @@ def _codes(values: Floats, at_sources: Floats, there: str) -> Finding | None:
         return None
     why = (
         f"{share:.0%} of its values {there}, such as {few[0]:g}, occur at no source; if they are "
-        f"codes, say so with --category"
+        f"codes, use --category"
     )
     return Finding("unseen", why, share, drop=False)
 
@@ -113,7 +113,7 @@ def _category(field: Field, cells: Column, gaps: float, there: str) -> Finding |
         return Finding("unseen", why, share)
     filled_with = [text for text in counts if text in known]
     if filled >= FEW and len(filled_with) == 1 and not new:
-        why = f"{filled_with[0][:40]!r} in all rows {there}, and at some sources"
+        why = f"{filled_with[0][:40]!r} in all rows {there} and at some sources"
         return Finding("constant", why, 1.0, drop=False)
     return None
 
@@ -124,19 +124,21 @@ def _constant(
     said = str(np.datetime64(int(value), "D")) if field.kind == "date" else f"{value:g}"
     known = float(np.isclose(at_sources, value, rtol=1e-12, atol=0).mean())
     if known >= SELDOM:
-        why = f"{said} in all rows {there}, and in {known:.0%} of the rows of sources"
+        why = f"{said} in all rows {there} and in {known:.0%} of the rows of the sources"
         return Finding("constant", why, 1.0, drop=False)
     own = [at_sources[(places == k) & ~np.isnan(at_sources)] for k in np.unique(places)]
     alike = sum(len(v) > 0 and np.ptp(v) == 0 for v in own)
     if field.low <= value <= field.high and len(own) >= 3 and 2 * alike >= len(own):
-        why = f"one value for each place, {said} {there}, between those of the sources"
+        why = f"one value for each place; {said} {there} lies between those of the sources"
         return Finding("constant", why, 1.0, drop=False)
-    why = f"{said} in all rows {there}, a value of {'no' if not known else 'hardly any'} source row"
+    why = (
+        f"{said} in all rows {there}, but in {'no' if not known else 'hardly any'} row of a source"
+    )
     return Finding("constant", why, 1.0)
 
 
 def _dates(field: Field, t: Floats, at_sources: Floats, there: str) -> Finding:
-    """Keep the parts of dates outside of the sources' range whose positions are covered there."""
+    """Keep the parts of dates, such as weekdays, that the sources cover."""
     known = at_sources[~np.isnan(at_sources)]
     covered = {
         period: len(known) > 0 and _covered(t, known, PERIODS[period], near) >= 0.5
@@ -144,14 +146,14 @@ def _dates(field: Field, t: Floats, at_sources: Floats, there: str) -> Finding:
     }
     parts = tuple(part for part in field.parts if covered.get(part.split()[0], False))
     first, last = (np.datetime64(int(v), "D") for v in (t.min(), t.max()))
-    why = f"its dates {there}, from {first} to {last}, lie outside of those at the sources"
+    why = f"its dates {there}, from {first} to {last}, are outside the range of the sources"
     if not parts:
         return Finding("dates", why, 1.0)
     return Finding("dates", f"{why}; only {', '.join(parts)} used", 1.0, drop=False, parts=parts)
 
 
 def _covered(t: Floats, known: Floats, period: float, near: float) -> float:
-    """Share of dates that have a known one near them on a circle."""
+    """Share of dates with a known date nearby on a circle."""
     circle = np.unique(known % period)
     circle = np.concatenate((circle[-1:] - period, circle, circle[:1] + period))
     at = np.searchsorted(circle, t % period).clip(1, len(circle) - 1)

@@ -5,9 +5,9 @@ With ŷ learned from one column c of all sources but v, and m_v the median of th
     r(c) = median over v of  mean |y - ŷ| / mean |y - m_v|    on the rows of v.
 
 ŷ is the better of a straight line and of linear interpolation between the training rows (means
-where c repeats; means per category). The same is tried with the ranks of y, which outliers do not
-spoil, and the smaller r counts. A column that was made of the response has r near 0; a good
-honest predictor (correlation .99) has about .1.
+where c repeats; means per category). The same is tried with the ranks of y, which are robust to
+outliers, and the smaller r counts. A column computed from the response has r near 0; an honest
+predictor with correlation .99 has about .1.
 """
 
 from collections.abc import Iterator
@@ -19,11 +19,11 @@ Floats = NDArray[np.float64]
 Codes = NDArray[np.intp]
 
 ROWS, PLACES, LEAST = 4000, 8, 10
-"""Rows that are looked at, sources that are held out, and rows that a held-out source needs."""
+"""Rows that are sampled, sources that are held out, and rows that a held-out source needs."""
 
 ROUGH = 0.15
-"""Mean step of the response's rank along a column, as a share of that in random order: a column
-above it is not tried."""
+"""Mean step of the response's rank along a column, relative to random order, above which a column
+is skipped."""
 
 NEARLY = 0.01
 """r(c) below which a column nearly determines the response."""
@@ -42,8 +42,8 @@ def held_out_ratio(
 ) -> float:
     """Compute r(c) for one column (or codes of categories); NaN cells do not count.
 
-    Infinite if the column is seldom filled, or the response is so ``rough`` along it that it is
-    obviously no function of it.
+    Infinite if the column is mostly empty, or the response too ``rough`` along it to be a function
+    of it.
 
     Examples
     --------
@@ -83,7 +83,7 @@ def _ratio(column: Floats, y: Floats, places: Codes, category: bool) -> float:
 
 
 def _folds(places: Codes) -> Iterator[NDArray[np.bool_]]:
-    """Rows of each source that is held out; of a single source, every other row."""
+    """Rows of each held-out source; every other row of a single source."""
     names, counts = np.unique(places, return_counts=True)
     if len(names) == 1:
         yield np.arange(len(places)) % 2 == 0

@@ -1,4 +1,4 @@
-"""Columns that name or number rows instead of describing them, also if rows are repeated."""
+"""Columns that identify rows instead of describing them, even if rows repeat."""
 
 import re
 from typing import NamedTuple
@@ -13,19 +13,19 @@ Floats = NDArray[np.float64]
 Codes = NDArray[np.intp]
 
 UNIQUE = 0.99
-"""Share of different rows from which on nearly all values are different."""
+"""Smallest ratio of different values to different rows of an id."""
 
 DENSE = 3
-"""Whole numbers from the lowest to the highest, per different one, up to which they count."""
+"""Largest range of consecutive numbers, per different one."""
 
 LEAST = 50
-"""Rows below which whole numbers may be different by accident."""
+"""Rows below which whole numbers may differ by chance."""
 
 _NAMED = re.compile(r"(?:^|[^a-z])(?:id|ids|uuid|guid|key|index|idx|nr|no|row|serial)$|[a-z]I[dD]$")
 
 
 class Identifier(NamedTuple):
-    """What a column of whole numbers looks like."""
+    """A column of whole numbers that looks like an id."""
 
     why: str
     row_number: bool = False  # it rises by one from row to row
@@ -40,17 +40,17 @@ def may_identify(values: Floats) -> bool:
 
 
 def identifier(name: str, values: Floats, places: Codes, rows: Keys) -> Identifier | None:
-    """Say why a column of whole numbers is a row number or an id; None if it is neither.
+    """Explain why a column of whole numbers is a row number or an id; None if it is neither.
 
-    It is one if each place has nearly as many different values as different ``rows``, given by
-    their keys: equal rows share an id. The numbers then must lie densely, in the table or in each
-    place, or the column must be named like an id.
+    In each place it has nearly as many different values as different ``rows``, given by their keys.
+    The numbers must be nearly consecutive, in the table or in each place, or the column must be
+    named like an id.
 
     Examples
     --------
     >>> places, rows = np.repeat([0, 1], 60), np.arange(120, dtype=np.uint64) // 3
     >>> identifier("customer", np.arange(120.0) // 3 + 5000, places, rows).why
-    'numbers 5000 to 5039, another one for nearly every different row'
+    'numbers 5000 to 5039, different in nearly all different rows'
     >>> sizes = np.random.default_rng(0).integers(20, 90, 120).astype(float)
     >>> identifier("size", sizes, places, np.arange(120, dtype=np.uint64)) is None
     True
@@ -68,7 +68,7 @@ def identifier(name: str, values: Floats, places: Codes, rows: Keys) -> Identifi
     if total < FEW:
         return None
     low, high = int(values.min()), int(values.max())
-    why = f"numbers {low} to {high}, another one for nearly every different row"
+    why = f"numbers {low} to {high}, different in nearly all different rows"
     if np.mean(dense) > 0.5 or high - low < DENSE * total:
         inside = places[1:] == places[:-1]
         by_one = (np.diff(values)[inside] == 1).mean() if inside.any() else 0.0

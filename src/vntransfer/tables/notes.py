@@ -1,4 +1,4 @@
-"""What is said about a table: sentences with their kind, so that pages and terminals group them."""
+"""Notes on a table: sentences with a kind, by which pages and terminals group them."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
@@ -27,7 +27,7 @@ Done = Literal["", "kept", "dropped"]
 
 DROPPED = "dropped"
 MANY = 0.05
-"""Share of rows from which on equal ones are no accident."""
+"""Share of repeated rows above which they are no accident."""
 GROUPS: Mapping[str, tuple[str, str]] = {
     DROPPED: ("column dropped", "columns dropped"),
     "determines": (
@@ -40,7 +40,7 @@ GROUPS: Mapping[str, tuple[str, str]] = {
     "rows": ("note on rows", "notes on rows"),
     "reading": ("note on reading", "notes on reading"),
 }
-"""How groups of notes are called, one and several, in the order in which they are shown."""
+"""Names of groups of notes, singular and plural, in the order of display."""
 
 
 @dataclass(frozen=True)
@@ -62,17 +62,17 @@ class Note:
 
     @property
     def group(self) -> str:
-        """The group of `GROUPS` that it is shown in."""
+        """The group of `GROUPS` that shows it."""
         if self.done == DROPPED:
             return DROPPED
         return self.kind if self.kind in GROUPS else "check"
 
     @property
     def warning(self) -> bool:
-        """Whether it says what a careful person would look into."""
+        """Whether a careful person would look into it."""
         if self.kind == "repeats":
             return self.share >= MANY
-        harmless = self.kind in ("id", "unvaried")  # once it is dropped
+        harmless = self.kind in ("id", "unvaried")  # once dropped
         return self.group in (DROPPED, "determines") and not harmless
 
     def as_json(self) -> dict[str, Any]:
@@ -115,7 +115,7 @@ def overview(notes: Iterable[Note]) -> str:
 
 
 def warning_line(group: str, notes: list[Note]) -> str:
-    """Sum a group up in a sentence that names its columns, or quotes it if it is about rows."""
+    """Summarize a group: name its columns, or quote notes on rows."""
     if len(notes) == 1 or not notes[0].column:
         return "; ".join(note.text for note in notes)
     return f"{heading(group, notes)}: {listed((note.column for note in notes), 5, 40)}"

@@ -1,4 +1,4 @@
-"""Count rows that repeat others: within a source, in two sources, at a source and a target."""
+"""Notes on repeated rows: within a source, across sources, in a source and a target."""
 
 from typing import Any
 
@@ -11,15 +11,14 @@ from vntransfer.tables.notes import Note
 Floats = NDArray[np.float64]
 
 TELLING = 0.9
-"""Share of the different rows that differ in their features, from which on equal rows are copies:
-below it, places have equal rows by nature, such as those of a few yes and no."""
+"""Smallest share of different rows with different features for which equal rows are copies; with a
+few yes/no columns rows are equal by chance."""
 
 
 def repeat_notes(X: Floats, y: Floats, places: NDArray[Any], targets: Floats) -> list[Note]:
-    """Give notes on rows of sources, features X and responses y, and on rows of targets.
+    """Give notes on repeated rows of sources (features X, responses y) and targets.
 
-    Rows count as equal if all columns that are used are, and the response; with a target, the
-    columns alone.
+    Rows are equal if all used columns and the response are; with a target, the columns alone.
 
     Examples
     --------
@@ -40,7 +39,7 @@ def repeat_notes(X: Floats, y: Floats, places: NDArray[Any], targets: Floats) ->
             Note(
                 "repeats",
                 f"{many:,} of {n:,} rows of sources repeat another row of their source; equal rows "
-                f"are kept on one side of every split of a source",
+                f"stay on one side of every split",
                 share=many / n,
             )
         )
@@ -53,7 +52,7 @@ def repeat_notes(X: Floats, y: Floats, places: NDArray[Any], targets: Floats) ->
         notes.append(
             Note(
                 "repeats",
-                f"{min(share, 1):.0%} of the different rows occur at two or more sources: "
+                f"{min(share, 1):.0%} of the different rows occur at two or more sources; "
                 f"errors on held-out sources are too optimistic",
                 share=min(share, 1.0),
             )
@@ -63,7 +62,7 @@ def repeat_notes(X: Floats, y: Floats, places: NDArray[Any], targets: Floats) ->
             Note(
                 "repeats",
                 f"{found:,} of {len(targets):,} rows of targets equal a source's row in all "
-                f"columns: are these the same cases? Then their responses are known",
+                f"columns; if these are the same cases, their responses are known",
                 share=found / len(targets),
             )
         )

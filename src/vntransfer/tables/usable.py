@@ -23,17 +23,17 @@ Codes = NDArray[np.intp]
 Cells = Mapping[str, Column]
 
 HELPS = 0.9
-"""r(c) of an id below which it is kept: it predicts held-out sources."""
+"""An id with r(c) below this is kept: it predicts held-out sources."""
 
-UNLESS = "Unless it is known before the response, the expected error is too low: remove it with"
+UNLESS = "Unless it is known before the response, the expected error is too low; remove it with"
 
 EMPTIER = 0.05
-"""Share of cells that a column which determines the response may lack at a target."""
+"""Share of missing cells at a target up to which such a column is kept."""
 
 
 @dataclass(frozen=True, eq=False)
 class Labeled:
-    """The rows of sources: cells, responses and places; their numbers in the file."""
+    """The rows of the sources: cells, responses, places, and row numbers in the file."""
 
     cells: Cells
     y: Floats
@@ -44,7 +44,7 @@ class Labeled:
 
 @dataclass(frozen=True, eq=False)
 class Usable:
-    """The encoder of the columns that can be used, the encoded sources, and what was found."""
+    """The encoder of the usable columns, the encoded sources, and notes."""
 
     encoder: TableEncoder
     X: Floats
@@ -60,9 +60,9 @@ def fit_usable(
 ) -> Usable:
     """Fit an encoder to the columns of the sources that can be used at every target.
 
-    A column that cannot be used at one of the targets is dropped for all. One that is ``wanted``
-    by name stays, with a note, but if it is empty at a target that is an error. ``category`` names
-    columns that hold categories whatever they look like.
+    A column that is unusable at one target is dropped for all. A column ``wanted`` by name is kept
+    with a note, but raises an error if it is empty at a target. ``category`` names columns that
+    hold categories even if they look like numbers.
 
     Examples
     --------
@@ -82,7 +82,7 @@ def fit_usable(
 
 
 class _Check:
-    """The columns that are left, and what was found so far."""
+    """The columns that are still used, and the notes so far."""
 
     def __init__(
         self,
@@ -95,48 +95,45 @@ class _Check:
         self.named = {*wanted, *category}
         self.places = np.unique(labeled.places.astype(str), return_inverse=True)[1]
         self.notes: list[Note] = []
-        reasons = self._empty(labeled)
-        self.encoder = _fit(labeled, reasons, wanted, category)
+        self.reasons: dict[str, str] = {}  # dropped column -> why
+        self._empty(labeled)
+        self.encoder = _fit(labeled, self.reasons, wanted, category)
         for own in self.encoder.fields:
-            if own.kind == "left out" and own.name not in reasons:
+            if own.kind == "left out" and own.name not in self.reasons:
                 same = np.ptp(labeled.cells[own.name].comparable()) == 0
                 self._dropped(own.name, "unvaried" if same else "id", own.note, 1.0)
         self.X = self.encoder.encode(labeled.cells, labeled.rows).X
         self.looked = sample(self.places)
 
-    def _empty(self, labeled: Labeled) -> dict[str, str]:
-        """Columns that are empty at the sources or at a target, which need no reading."""
-        reasons = {}
+    def _empty(self, labeled: Labeled) -> None:
+        """Drop columns that are empty at the sources or at a target, before they are read."""
         for name, column in labeled.cells.items():
             if name not in self.wanted and bool(column.without_marks().empty().all()):
-                reasons[name] = f"empty in all {len(column):,} {labeled.called}"
+                self._dropped(name, "empty", f"empty in all {len(column):,} {labeled.called}", 1.0)
             at = [t for t, own in self.targets.items() if bool(own[name].empty().all())]
             if at and name in self.wanted:
                 raise DataError(
                     f"features: column {name!r} is empty in all rows of target {listed(at)}; fill "
                     f"it there, or leave it out of --features (features=)"
                 )
-            if at and name not in reasons:
+            if at and name not in self.reasons:
                 n = len(self.targets[at[0]][name])
-                reasons[name] = f"empty in all {n:,} rows {_at(at)}"
-        for name, why in reasons.items():
-            self._dropped(name, "empty", why, 1.0)
-        return reasons
+                self._dropped(name, "empty", f"empty in all {n:,} rows {_at(at)}", 1.0)
 
     def _dropped(self, name: str, kind: Any, why: str, share: float) -> None:
         self.notes = [note for note in self.notes if note.column != name]
-        text = f"{name!r} is dropped: {why}"
-        self.notes.append(Note(kind, text, name, share, "dropped"))
+        self.notes.append(Note(kind, f"{name!r} is dropped: {why}", name, share, "dropped"))
+        self.reasons[name] = why
 
     def _kept(self, name: str, kind: Any, why: str, share: float) -> None:
         self.notes.append(Note(kind, f"{name!r} is kept: {why}", name, share, "kept"))
 
-    def _leave_out(self, reasons: Mapping[str, str], parts: Mapping[str, Field]) -> None:
-        """Drop columns, and parts of dates, from the encoder and the matrix."""
-        if not reasons and not parts:
+    def _shrink(self, parts: Mapping[str, Field] | None = None) -> None:
+        """Remove dropped columns, and parts of dates, from the encoder and the matrix."""
+        fields = tuple((parts or {}).get(own.name, own) for own in self.encoder.fields)
+        made = TableEncoder(fields).without(self.reasons)
+        if made == self.encoder:
             return
-        fields = tuple(parts.get(own.name, own) for own in self.encoder.fields)
-        made = TableEncoder(fields).without(reasons)
         keep = [
             name in new.outputs()
             for old, new in zip(self.encoder.fields, made.fields, strict=True)
@@ -145,7 +142,7 @@ class _Check:
         self.X, self.encoder = self.X[:, keep], made
 
     def _fields(self) -> Iterator[tuple[Field, slice]]:
-        """Give the columns that are used, and where they are in the matrix."""
+        """Give the columns in use and their places in the matrix."""
         at = 0
         for own in self.encoder.fields:
             first, at = at, at + len(own.outputs())
@@ -153,7 +150,7 @@ class _Check:
                 yield own, slice(first, at)
 
     def _values(self, own: Field, at: slice, rows: Any = slice(None)) -> Floats:
-        """Values of a column at rows of the sources, NaN where empty; codes of categories."""
+        """Values of a column in rows of the sources, NaN where empty; codes for categories."""
         block = self.X[rows, at]
         if own.kind == "category":
             values = block @ np.arange(1.0, block.shape[1] + 1)
@@ -166,8 +163,8 @@ class _Check:
         return np.where(block[:, -1] == 1, np.nan, values) if own.missing else values
 
     def at_targets(self) -> None:
-        """Drop what cannot be used at a target."""
-        reasons, parts = dict[str, str](), dict[str, Field]()
+        """Drop columns that cannot be used at a target."""
+        parts: dict[str, Field] = {}
         for own, at in self._fields():
             at_sources, found = self._values(own, at), list[Finding]()
             for target, cells in self.targets.items():
@@ -182,7 +179,6 @@ class _Check:
             left = tuple(part for part in own.parts if all(part in one for one in each))
             drop = worst.drop or (bool(each) and not left)
             if drop and own.name not in self.wanted:
-                reasons[own.name] = why
                 self._dropped(own.name, worst.kind, why, worst.share)
                 continue
             if worst.kind == "empty":
@@ -193,24 +189,24 @@ class _Check:
             if each and own.name not in self.wanted:
                 parts[own.name] = with_parts(own, left, why)
             self._kept(own.name, worst.kind, why, worst.share)
-        self._leave_out(reasons, parts)
+        self._shrink(parts)
 
     def identifiers(self) -> None:
-        """Drop ids and row numbers: first those of single rows, then those of repeated ones."""
+        """Drop ids and row numbers, first of single rows, then of repeated rows."""
         self._numbered(np.arange(len(self.y), dtype=np.uint64))
         if len(np.unique(rows := row_keys(self.X, self.y))) < len(rows):
             self._numbered(rows)
-            reasons, different = dict[str, str](), len(np.unique(rows))
+            different = len(np.unique(rows))
             for own, _ in self._fields():
                 n = len(own.categories) + len(own.others)
                 if n > FEW and n >= UNIQUE * different and own.name not in self.named:
-                    reasons[own.name] = f"{n} different texts in {different} different rows: an id"
-                    self._dropped(own.name, "id", reasons[own.name], 1.0)
-            self._leave_out(reasons, {})
+                    why = f"{n} different texts in {different} different rows: an id"
+                    self._dropped(own.name, "id", why, 1.0)
+            self._shrink()
 
     def _numbered(self, rows: Keys) -> None:
-        """Drop numbers that are different for nearly all different rows, given by their keys."""
-        reasons, named = dict[str, str](), {note.column for note in self.notes if note.kind == "id"}
+        """Drop numbers that differ in nearly all different rows, given by their keys."""
+        named = {note.column for note in self.notes if note.kind == "id"}
         for own, at in self._fields():
             if own.kind != "number" or own.missing or own.name in named:
                 continue
@@ -230,17 +226,16 @@ class _Check:
                 self._kept(own.name, "id", why, 1.0)
                 continue
             what = "a row number" if found.row_number else "an id"
-            reasons[own.name] = f"{what} ({found.why}); name it in --features to use it"
-            self._dropped(own.name, "id", reasons[own.name], 1.0)
-        self._leave_out(reasons, {})
+            why = f"{what} ({found.why}); name it in --features to use it"
+            self._dropped(own.name, "id", why, 1.0)
+        self._shrink()
 
     def _responses(self) -> tuple[Floats, Codes]:
-        """Responses and places of the rows that are looked at."""
+        """Responses and places of the sampled rows."""
         return self.y[self.looked], self.places[self.looked]
 
     def determining(self) -> None:
-        """Name what nearly determines the response; drop it if a target lacks some of it."""
-        reasons = dict[str, str]()
+        """Note columns that nearly determine the response; drop those with gaps at a target."""
         for own, at in self._fields():
             name, values = own.name, self._values(own, at, self.looked)
             category = own.kind == "category"
@@ -255,17 +250,16 @@ class _Check:
             if short and name not in self.wanted:
                 share = max(lack.values())
                 why = f"{said}, and is empty in {share:.0%} of the rows {_at(short)}"
-                reasons[name] = why
                 self._dropped(name, "determines", why, share)
             else:
                 self._kept(name, "determines", f"{said}. {UNLESS} --drop {name}", 1.0)
-        self._leave_out(reasons, {})
+        self._shrink()
 
 
 def _fit(
     labeled: Labeled, left_out: Mapping[str, str], wanted: Sequence[str], category: Sequence[str]
 ) -> TableEncoder:
-    """Fit an encoder; too many texts in one column are an id if rows are repeated with it."""
+    """Fit an encoder; a column with too many texts is an id if its rows repeat."""
     try:
         return TableEncoder.fit(
             labeled.cells,
