@@ -172,7 +172,7 @@ def test_a_class_may_be_named_none(tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     said = " ".join(done.output.split())
     assert "1 of 60 rows of task '10' have no response: left out" in said
-    assert "'None' is taken for a class of its own" in said
+    assert "'None' is treated as a class" in said
     assert load(folder).classes == ("Mild", "NA", "None")
     done = vnt("predict", folder, path)
     assert "179 rows have a response: accuracy" in done.output
@@ -238,7 +238,7 @@ def test_columns_are_compared_and_targets_refused(tmp_path: Path) -> None:
         ({"y": [None] * 180}, {}, DataError, "'y' is empty in all rows; fill it"),
         ({"y": [None] * 120 + [1.0, 2.0] * 30}, {}, DomainError, "has one task, '2'"),
         ({"y": [1.0] * 180}, {}, DataError, "is constant"),
-        ({"y": ["a"] * 180}, {}, DataError, "has 1 different values; from 2 to 1000 classes"),
+        ({"y": ["a"] * 180}, {}, DataError, "has 1 different values; expected 2 to 1000 classes"),
         ({"y": ["a", "b"] * 90}, {"kind": "regression"}, DataError, "'a' is not a finite number"),
         ({}, {"method": "magic"}, ArgumentError, "method: .*got 'magic'"),
         ({}, {"kind": "both"}, ArgumentError, "kind: expected one of"),

@@ -138,7 +138,7 @@ def test_other_columns_are_refused(changes: dict[str, Any], message: str, tmp_pa
 
 
 def test_models_without_a_state_are_refused() -> None:
-    with pytest.raises(ArgumentError, match="no state of its method 'rewc'"):
+    with pytest.raises(ArgumentError, match="no saved state of its method 'rewc'"):
         update_tasks(learned("y", "rewc"), table([4]))
     with pytest.raises(ArgumentError, match="model: "):
         update_tasks("folder", table([4]))  # type: ignore[arg-type]
@@ -162,8 +162,8 @@ def test_the_command_replaces_the_model_or_saves_elsewhere(tmp_path: Path) -> No
     np.testing.assert_array_equal(load(folder).predict(table([9])), load(other).predict(table([9])))
     done = vnt("learn", later, "--update", folder, "--response", "y")
     assert done.exit_code == 2
-    assert "leave --response out" in " ".join(done.stderr.split())
+    assert "omit --response" in " ".join(done.stderr.split())
     assert vnt("learn", later, "--update", tmp_path / "none").exit_code == 2
     done = vnt("learn", later, "--response", "y")
     assert done.exit_code == 2
-    assert "give --task COLUMN" in " ".join(done.stderr.split())
+    assert "add --task COLUMN" in " ".join(done.stderr.split())

@@ -55,7 +55,7 @@ def test_the_page_on_tasks_says_what_happens(
     first, second, _, *lines = filter(None, printed.splitlines())
     assert first in done.output
     assert second in done.output
-    summary = done.output.split("In the end")[1]
+    summary = done.output.split("After all tasks")[1]
     for line in lines:  # the last digits are those of one machine
         method, *expected = line.split()
         (found,) = re.findall(rf"│ {method} +│(.*)│\n", summary)

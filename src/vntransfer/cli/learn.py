@@ -29,27 +29,27 @@ if TYPE_CHECKING:
 def command(
     file: File,
     task: Annotated[
-        str | None, typer.Option("--task", help="Column: which task a row is of.")
+        str | None, typer.Option("--task", help="Column with the task of each row.")
     ] = None,
-    response: Annotated[
-        str | None, typer.Option("--response", help="Column: what is to be predicted.")
-    ] = None,
+    response: Annotated[str | None, typer.Option("--response", help="Column to predict.")] = None,
     method: Annotated[
         str,
         typer.Option(
-            help="auto (closed_form or covp, whichever is better on held-out rows), closed_form, "
+            help="auto (the better of closed_form and covp on held-out rows), closed_form, "
             "closed_form_covp, covp, sgd, ewc, si, gpm, er, derpp, rsp, ...: see the docs."
         ),
     ] = "auto",
     compare: Annotated[
-        str, typer.Option(help="Methods to learn with beside it, by commas; '' for none.")
+        str, typer.Option(help="Comma-separated methods to compare with; '' for none.")
     ] = "sgd",
     epochs: Annotated[int, typer.Option(min=1, help="Passes over each task.")] = 1,
     kind: Annotated[
-        str, typer.Option(help="regression, classification, or auto: classes if it is text.")
+        str, typer.Option(help="regression, classification, or auto (classes if text).")
     ] = "auto",
-    order: Annotated[str, typer.Option(help="Of the tasks: appearance or sorted.")] = "appearance",
-    held_out: Annotated[float, typer.Option(help="Share of each task's rows to score.")] = 0.25,
+    order: Annotated[
+        str, typer.Option(help="Order of the tasks: appearance or sorted.")
+    ] = "appearance",
+    held_out: Annotated[float, typer.Option(help="Share of each task's rows to hold out.")] = 0.25,
     lr: Annotated[float, typer.Option(help="Learning rate.")] = 0.01,
     batch_size: Annotated[int, typer.Option(min=1, help="Rows per step.")] = 4,
     features: Features = None,
@@ -60,7 +60,7 @@ def command(
         typer.Option(
             "--update",
             metavar="MODEL",
-            help="Add the rows of FILE to a saved model, which is replaced (or --save elsewhere).",
+            help="Saved model that learns the rows of FILE; replaced unless --save is given.",
         ),
     ] = None,
     save: Save = None,
@@ -70,7 +70,7 @@ def command(
     *,
     read_options: "ReadOptions",
 ) -> None:
-    """Learn tasks in their order with one network, and see what is forgotten."""
+    """Learn tasks one after another with one network, and measure forgetting."""
     from vntransfer.cli import common
 
     with plain_errors():
@@ -128,11 +128,11 @@ def command(
 
 
 def _named(what: str, column: str | None) -> str:
-    """Return the name of a column that only an update may leave out."""
+    """Return the name of a column; only an update may omit it."""
     from vntransfer.errors import ArgumentError
 
     if column is None:
-        raise ArgumentError(f"{what}: no column named; give --{what} COLUMN")
+        raise ArgumentError(f"{what}: no column given; add --{what} COLUMN")
     return column
 
 
@@ -144,7 +144,7 @@ def _update(
     steps: "dict[str, Any]",
     read_options: "ReadOptions",
 ) -> None:
-    """Add rows to a saved model, and say what it was worth on them before."""
+    """Add rows to a saved model, and print how well it predicted them."""
     from vntransfer.cli import common
     from vntransfer.errors import ArgumentError
     from vntransfer.storage.places import check_place
@@ -155,15 +155,15 @@ def _update(
     for name, value in given.items():
         if value:
             raise ArgumentError(
-                f"{name}: got {str(value)!r} with --update, but the model has columns of its own "
-                f"and no page; leave --{name} out"
+                f"{name}: got {str(value)!r} with --update, but the model has its own columns and "
+                f"an update writes no page; omit --{name}"
             )
     if save is not None:
         check_place(save)
     model = load(folder)
     if not isinstance(model, ContinualModel):
         raise ArgumentError(
-            f"update: {folder} holds a {type(model).__name__}; name a folder that "
+            f"update: {folder} holds a {type(model).__name__}; expected one that "
             f"`vnt learn --save` wrote"
         )
     updated = update_tasks(model, file, read_options=read_options, **steps)
@@ -188,17 +188,17 @@ def show(models: "dict[str, ContinualModel]", method: str, screen: Any) -> None:
     curves = [(name, *(f"{v:.4g}" for v in one.curve())) for name, one in models.items()]
     screen.print(
         table(
-            f"Forgetting: {own.metric} of the first half, so many tasks later",
+            f"Forgetting: {own.metric} of the first half of the tasks, by number of later tasks",
             ("method", *lags),
             curves,
         )
     )
     keys = ("RA", "LA", "BT", "FT")
     lines = [(n, *(f"{one.scores()[key]:.4g}" for key in keys)) for n, one in models.items()]
-    screen.print(table("In the end", ("method", *keys), lines))
+    screen.print(table("After all tasks", ("method", *keys), lines))
     sign = "below" if own.classes else "above"
     screen.print(
         f"RA: mean {own.metric} on all tasks at the end; LA: on each just after it was learned; "
-        f"BT = RA - LA, {sign} zero is forgetting; FT: on each just before, beyond an untrained "
-        f"network."
+        f"BT = RA - LA, forgetting if {sign} zero; FT: on each just before, minus that of an "
+        f"untrained network."
     )

@@ -1,4 +1,4 @@
-"""Continual learning: small objects with hooks for anybody's training loop."""
+"""Continual learning: methods with hooks for any training loop."""
 
 from vntransfer.continual._base import ContinualMethod as ContinualMethod
 from vntransfer.continual._base import default_loss as default_loss

@@ -11,8 +11,8 @@ from vntransfer.continual._layers import Layer, Tape, find_layers
 from vntransfer.continual.method_state import Stateful
 
 BUFFER = 64
-"""Rows that are collected before they are added to a second moment: one product, not many. Of a
-larger batch as many rows, chosen at random, enter the second moment."""
+"""Rows that are collected before they are added to a second moment, in one product. Of a larger
+batch this many rows, chosen at random, are used."""
 
 
 class Full(NamedTuple):
@@ -46,7 +46,7 @@ class LowRank(NamedTuple):
 
 
 class TwoSided(NamedTuple):
-    """What becomes of a change (outputs, p) of a layer, in directions V of outputs and U of inputs.
+    """Damping of a change (outputs, p) of a layer, in directions V of outputs and U of inputs.
 
     The part along v_j u_k' is multiplied by e_j + E_jk, and what is outside of the directions U by
     e_j. Where U has all directions, nothing is outside, and e is zero.
@@ -93,7 +93,7 @@ class Projected(ContinualMethod):
         """See a batch: its inputs to every layer are recorded in the coming pass."""
         if self.on:
             if self.tape.recorded and not any(layer.has_gradient for layer in self.layers):
-                self.tape.take()  # of a step that was not made
+                self.tape.take()  # of a skipped step
             self.tape.start()
         return x, y
 
@@ -127,14 +127,12 @@ class Projected(ContinualMethod):
         return self.layers[k].rows(x) if few else x
 
     def damp(self, layer: int, change: Tensor) -> Tensor:
-        """Return what becomes of a change (outputs, p) of a layer, by its place."""
+        """Return the damped change (outputs, p) of a layer, given by its index."""
         return self.Q[layer].damped(change) if self.Q[layer] else change
 
 
 class SecondMoments(Stateful):
     """Mean of aa' over the rows of the present task, one matrix per layer.
-
-    Single rows wait in a buffer until there are enough for one product.
 
     ``centered`` subtracts the mean, so that covariances come out; with ``slopes`` the rows are
     slopes at the layers' outputs, without a one.
@@ -178,7 +176,7 @@ class SecondMoments(Stateful):
         return a
 
     def add_row(self, k: int, row: Tensor) -> None:
-        """Add one row (1, p) of layer k: the same as `add`, with less ado."""
+        """Add one row (1, p) of layer k: the same as `add`, but faster."""
         place = self.filled[k]
         if place == BUFFER:
             self._empty(k)

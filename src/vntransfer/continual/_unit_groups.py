@@ -153,7 +153,7 @@ def find_groups(
         if not both.any() or both.all():
             raise ArgumentError(
                 f"threshold: {'every' if both.any() else 'no'} weight is above {threshold}, so "
-                f"that all units look alike; take 'median' or a number among the weights"
+                f"all units look alike; take 'median' or a number among the weights"
             )
         labels = _communities(A, B, groups, generator)
     # Numbered by their first unit, so that empty groups drop out.
@@ -169,7 +169,7 @@ def _communities(A: Tensor, B: Tensor, groups: int, generator: torch.Generator |
     if not several.any() and groups > 1:
         warnings.warn(
             f"groups: all {len(A)} units came together in each of {len(labels)} starts; one group "
-            f"is used; another threshold may tell them apart",
+            f"is used; another threshold may separate them",
             NumericalWarning,
             stacklevel=3,
         )
@@ -181,9 +181,8 @@ def _communities(A: Tensor, B: Tensor, groups: int, generator: torch.Generator |
 class Owned(Stateful):
     """Parameters that belong to groups of units, with a copy of their values after every task.
 
-    A group owns the weights that go out from its units; the bias of the next layer, which is
-    nobody's, has the mean weight of the groups before it. The units are those between the layers,
-    which form a chain.
+    A group owns the outgoing weights of its units; the bias of the next layer, which no group
+    owns, has the mean weight of the groups before it. The layers form a chain.
     """
 
     saved: ClassVar[tuple[str, ...]] = ("values",)
@@ -203,7 +202,7 @@ class Owned(Stateful):
         self._packed = {}
 
     def restored(self) -> None:
-        """Drop what was laid out for other values."""
+        """Drop the cache of other values."""
         self._packed = {}
 
     def collapse(self, r: list[Tensor]) -> Iterator[tuple[Tensor, Tensor, Tensor]]:

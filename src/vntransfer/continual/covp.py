@@ -20,7 +20,7 @@ from vntransfer.continual._projection import (
 )
 
 IMAGES = 8
-"""Pictures of a large batch whose patches the rows for second moments are chosen from."""
+"""Number of pictures of a large batch from whose patches rows for second moments are drawn."""
 Sides = Literal["both", "input"]
 Filter = Literal["inverse", "exponential"]
 Directions = Literal["all", "diagonal", "random"]
@@ -32,7 +32,7 @@ STRENGTHS: dict[tuple[Sides, Filter], float] = {
     ("input", "inverse"): 1.0,
     ("input", "exponential"): 0.3,
 }
-"""γ by default."""
+"""Default γ."""
 
 
 def damping(values: Tensor, strength: float, filter: Filter) -> Tensor:
@@ -70,8 +70,8 @@ class CovarianceProjection(Projected):
     model, criterion
         See `ContinualMethod`.
     strength
-        γ; None: see `STRENGTHS`. For both sides it suits cross-entropy and standardized responses;
-        slopes of a loss in other units want another one.
+        γ; None: see `STRENGTHS`. The default for both sides suits cross-entropy and standardized
+        responses; a loss in other units needs another value.
     sides
         "both" or "input".
     every
@@ -79,19 +79,19 @@ class CovarianceProjection(Projected):
     filter
         "inverse" (LogDet) or "exponential" (von Neumann).
     rank
-        Use the leading eigenvectors of A alone and one damping, that of the mean remaining
-        eigenvalue, for all the rest: a cheaper step. None uses all.
+        Use only the leading eigenvectors of A, and one damping, that of the mean remaining
+        eigenvalue, for the rest: a cheaper step. None uses all.
     open_share
-        Share of input directions, those that were used least, that stay undamped: A is lowered by
-        the eigenvalue at this place of its spectrum. In long streams all directions are used up in
-        the end; 0 damps them all the same, so that learning slows down.
+        Share of input directions, the least used ones, that stay undamped: A is lowered by that
+        quantile of its eigenvalues. In long streams all directions are used up eventually; with
+        0 all are damped and learning slows down.
     decay
-        A ← decay A at the end of every task: below 1 earlier ones are given up little by little.
+        A ← decay A at the end of every task: below 1, earlier tasks are gradually forgotten.
     memory, replay
         With a memory (samples kept, for all tasks together), every batch is trained on together
-        with ``replay`` remembered samples, as `Replay` does. P damps what both teach; only new
-        samples count in A and G, so that each enters once. The loss is a mean over both: take a
-        learning rate about ten times as high.
+        with ``replay`` remembered samples, as in `Replay`. P damps the steps of both; only new
+        samples enter A and G, each once. The loss is a mean over both: use a learning rate about
+        ten times as high.
     layers
         Names of layers to protect; None finds all.
     directions
@@ -101,7 +101,7 @@ class CovarianceProjection(Projected):
     centered
         Ablation: covariances of the inputs in place of second moments.
     random_state
-        Of the memory, the random eigenvectors and the rows of large batches (see `BUFFER`).
+        Seed of the memory, the random eigenvectors and the rows of large batches (see `BUFFER`).
 
     Examples
     --------
@@ -198,7 +198,7 @@ class CovarianceProjection(Projected):
             self.blocks, self.since = [layer.matrix() for layer in self.layers], 0
 
     def observe(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-        """See a batch; with a memory, append remembered samples."""
+        """Take a batch; with a memory, append remembered samples."""
         super().observe(x, y)
         if not self.tape.recorded:
             self._observed = 0
@@ -210,7 +210,7 @@ class CovarianceProjection(Projected):
 
     @torch.no_grad()
     def adjust_gradients(self) -> None:
-        """Take in inputs and slopes; with ``sides="input"`` turn d a' into d (Pa)'."""
+        """Add inputs and slopes; with ``sides="input"`` turn d a' into d (Pa)'."""
         if self.sides == "input":
             super().adjust_gradients()
         elif self.on:
@@ -234,7 +234,7 @@ class CovarianceProjection(Projected):
         self.positions[k][1] += new
 
     def after_step(self) -> None:
-        """Damp what was changed, if it is time."""
+        """Damp the changes, every so many steps."""
         if self.on and self.sides == "both":
             rate = self.rate()
             for k, place in enumerate(self._weights_at):

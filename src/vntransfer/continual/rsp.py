@@ -52,15 +52,15 @@ class RSP(Penalized):
 
         λ Σ_A Σ_k r_A,k Σ_{i in g_k} (θ_i - θ_A,i)²,   r_A,k = exp(-D_A,k) / Z
 
-    where g_k are groups of hidden units, found once after the first task, which own the weights
-    that go out from them, and D the symmetric von
-    Neumann conditional divergence of the response given the group's activations between A and B.
-    λ Σ_A F_A (θ - θ_A)² with the diagonal Fisher information protects the first layer.
+    where g_k are groups of hidden units, found once after the first task, which own their outgoing
+    weights, and D is the symmetric von Neumann conditional divergence of the response given the
+    group's activations between A and B. λ Σ_A F_A (θ - θ_A)² with the diagonal Fisher information
+    protects the first layer.
 
-    What the paper leaves open or says otherwise, and the option that follows it, is listed in
-    docs/continual-methods.md: above all λ instead of λ/2, Z, the response of a class, and that
-    biases get the mean coefficient of their layer's groups. Replacing D by a constant changes
-    almost nothing on the paper's streams: see there too.
+    docs/continual-methods.md lists what the paper leaves open or states differently, with the
+    option that follows it: mainly λ instead of λ/2, Z, the response of a class, and that biases
+    get the mean coefficient of their layer's groups. Replacing D by a constant changes almost
+    nothing on the paper's streams.
 
     Memory: one copy of the parameters above the first layer and the groups' covariances per task
     (r changes while B is learned, so that these anchors cannot be summed); all else is constant.
@@ -87,7 +87,7 @@ class RSP(Penalized):
         Classes as "one_hot" columns or as one number, their "index". Real responses are taken as
         they are.
     every
-        D is recomputed after so many samples; equal r for all tasks before that.
+        Number of samples after which D is recomputed; r is equal for all tasks before that.
     first_layer
         "fisher" or "none".
     fisher
@@ -95,13 +95,13 @@ class RSP(Penalized):
         "squared_mean" (square of the mean gradient), the rule of the code that the paper builds
         upon. The latter is much smaller where gradients differ in sign: see `diagonal_fisher`.
     fisher_samples
-        Samples of a task, its first, that the Fisher information is taken on; all if None.
+        Number of samples, the first of a task, for the Fisher information; None: all.
     layers
         Names of the layers, in order; None finds all.
     update
         "proximal" or "explicit": see `Quadratic`.
     random_state
-        Of the groups.
+        Seed of the groups.
 
     Attributes
     ----------
@@ -201,7 +201,7 @@ class RSP(Penalized):
         """See a batch: its activations are recorded in the coming pass."""
         if self.quadratic.strength:
             if self._responses and not any(layer.has_gradient for layer in self.layers):
-                self.tape.take()  # of a step that was not made
+                self.tape.take()  # of a skipped step
                 self._responses.clear()
             if self.first_layer == "fisher":
                 self.pending.add(x, y)
@@ -211,7 +211,7 @@ class RSP(Penalized):
 
     @torch.no_grad()
     def adjust_gradients(self) -> None:
-        """Add the activations to the statistics; recompute r if it is time."""
+        """Add the activations to the statistics; recompute r every so many samples."""
         if not self._responses:
             return
         Y = _joined(self._responses)
@@ -269,7 +269,7 @@ class RSP(Penalized):
         if self.response == "index":
             return y.unsqueeze(1).double()
         sizes = getattr(self.criterion, "sizes", None)
-        if sizes is not None:  # classes are counted anew in every head
+        if sizes is not None:  # classes are counted from 0 in every head
             ends = torch.tensor(sizes, device=y.device).cumsum(0)
             head = torch.bucketize(y, ends, right=True)
             y = y - functional.pad(ends, (1, 0))[head]
@@ -301,7 +301,7 @@ class RSP(Penalized):
         self.owned.labels = self.labels
 
     def restored(self) -> None:
-        """Name what is kept of earlier tasks, and cut groups again."""
+        """Rebuild the matrices of earlier tasks and the blocks of groups."""
         self.past = [[[TaskMatrices(*own) for own in k] for k in task] for task in self.past]
         self._stacked = None
         self._make_blocks()

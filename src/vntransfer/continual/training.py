@@ -27,8 +27,8 @@ class Task:
     x_test, y_test
         Held-out samples for the accuracy matrix.
     columns
-        Outputs of the network that belong to this task, where it has a head of its own; y then
-        counts from ``columns.start`` on (see `Heads`).
+        Outputs of the network that belong to this task, if it has its own head; classes in y then
+        start at ``columns.start`` (see `Heads`).
 
     Examples
     --------
@@ -51,7 +51,7 @@ class Task:
             if x is not None and y is not None and len(x) != len(y):
                 raise DataError(
                     f"y{suffix}: {len(y)} labels for the {len(x)} rows of x{suffix}; "
-                    f"their numbers must agree"
+                    f"give one per row"
                 )
         if self.x is None or len(self.x) == 0:
             raise DataError("x: no samples; a task needs at least one")
@@ -71,7 +71,7 @@ class Task:
         if tensor.dim() == 0:
             raise DataError(f"{name}: expected rows, got a single number")
         if tensor.is_floating_point() and not bool(tensor.isfinite().all()):
-            raise DataError(f"{name}: holds NaN or infinite values; fill or drop them first")
+            raise DataError(f"{name}: contains NaN or infinite values; fill or drop them")
         if not tensor.is_floating_point():
             tensor = tensor.long() if name.startswith("y") else tensor.float()
         object.__setattr__(self, name, tensor)
@@ -90,9 +90,9 @@ class Task:
         batch_size
             Rows per batch; the last one may be smaller.
         random_state, epoch
-            Of the order; None keeps the order of the rows.
+            Seed of the order; None keeps the order of the rows.
         start
-            Number of batches to leave out at the beginning.
+            Number of batches to skip at the beginning.
 
         Examples
         --------
@@ -193,7 +193,7 @@ def as_tasks(stream: Any) -> list[Task]:
 
 
 class Step(NamedTuple):
-    """A training step: how many are made of the task, the loss before it, times of all so far."""
+    """A training step: number of steps made, the loss before it, times of all steps so far."""
 
     made: int
     loss: Tensor
@@ -211,16 +211,16 @@ def steps(
     random_state: int | None = None,
     start: int = 0,
 ) -> Iterator[Step]:
-    """Train a network on one task step by step; leave the loop to stop, or save checkpoints in it.
+    """Train a network on one task step by step, so that the loop can stop or save checkpoints.
 
     Parameters
     ----------
     model, task, method, batch_size, epochs, random_state
         See `train`.
     optimizer
-        Of the network's parameters.
+        Optimizer of the network's parameters.
     start
-        Number of steps that were made already: to continue from a checkpoint.
+        Number of steps already made, to resume from a checkpoint.
 
     Examples
     --------
@@ -235,7 +235,7 @@ def steps(
     5
     """
     if method.model is not model:
-        raise ArgumentError("method: was made for another network than model; make one for model")
+        raise ArgumentError("method: was created for another network; create one for model")
     if not method.in_task:
         raise ArgumentError("method: no task has begun; call method.before_task() first")
     batch_size = whole("batch_size", batch_size, minimum=1)
@@ -273,7 +273,7 @@ def train(
     Parameters
     ----------
     model, task, method
-        What learns what how; ``method`` was made for ``model``, and the loss is its criterion.
+        Network, task, and a method created for the network; the loss is its criterion.
     lr
         Learning rate of plain gradient descent.
     batch_size, epochs

@@ -1,4 +1,4 @@
-"""Tasks of a table, learned one after another by one network, and what is kept of them."""
+"""Learn the tasks of a table one after another with one network."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -30,13 +30,13 @@ from vntransfer.workflows.task_responses import Kind, kind_of, labeled_rows, nat
 Order = Literal["appearance", "sorted"]
 
 LEAST = 8
-"""Rows that a task needs."""
+"""Smallest number of rows of a task."""
 
 CANDIDATES = ("closed_form", "covp")
-"""Methods that "auto" chooses from."""
+"""Candidates of "auto"."""
 
 ROWS = 1000
-"""Rows per step of a method that trains nothing."""
+"""Rows per step of a method without training."""
 
 
 def learn_tasks(
@@ -61,36 +61,36 @@ def learn_tasks(
 ) -> ContinualModel:
     """Learn the tasks of a table one after another, and score held-out rows of all after each.
 
-    The encoding and the scale of columns are learned from the training rows of all tasks: inputs of
-    later tasks, never their responses, are seen before their time.
+    Encoding and scales of the columns come from the training rows of all tasks: the inputs of
+    later tasks are used in advance, their responses are not.
 
     Parameters
     ----------
     data
         A file, or a table in memory; see `read_frame`.
     task, response
-        Columns that say which task a row is of, and what is to be learned.
+        Columns with the task of each row and with the response.
     method
         An id of ``vntransfer.continual.METHODS``; "auto": whichever of `CANDIDATES` scores better
-        at the end on rows held out of the training rows, with a note that says so.
+        at the end on rows held out of the training rows; a note reports the choice.
     kind
-        "classification" or "regression"; "auto": classes if the response is text or yes and no.
+        "classification" or "regression"; "auto": classes if the response is text or boolean.
     order
-        Of the tasks: that of their "appearance" in the table, or "sorted" by name (or number).
+        Order of the tasks: "appearance" in the table, or "sorted" by name (or number).
     epochs
         Passes over each task.
     features, drop, category
         See `TableColumns`.
     held_out
-        Share of each task's rows that are scored and not learned.
+        Share of each task's rows that are held out and scored.
     hidden, lr, batch_size
-        Of the network and its training.
+        Hidden layers of the network, learning rate, rows per step.
     random_state
         Seed.
     read_options
-        How the file is written; None: detected.
+        Format of the file; None: detected.
     progress
-        Called with the method's name, how many tasks are learned, and how many there are.
+        Called with the method's name, the number of learned tasks, and the number of all.
 
     Examples
     --------
@@ -137,7 +137,7 @@ def learn_tasks(
     if unit[1] == 0:
         raise DataError(f"{frame.name}: column {response!r} is constant; nothing to learn")
     notes += tuple(
-        f"{name!r} is taken for a class of its own; only empty cells have no response"
+        f"{name!r} is treated as a class; only empty cells have no response"
         for name in classes
         if name in MISSING
     )
@@ -189,7 +189,8 @@ class LearnedTasks(NamedTuple):
     network: nn.Module
     matrix: NDArray[np.float64]
     initial: NDArray[np.float64]
-    method_state: KeptState | None  # None: the method cannot go on from the network as it is saved
+    # None: the method cannot continue from the saved network
+    method_state: KeptState | None
 
 
 def _learned(
@@ -219,10 +220,10 @@ def _learned(
         matrix = np.full((total, total), np.nan)
     plain = type(learner).close is ContinualMethod.close
     method_state = KeptState.of(learner) if plain else None
-    learner.close()  # the network is saved in plain coordinates
+    learner.close()  # the network is saved with plain parameters
     if not (np.isfinite(matrix).all() and _finite(net, tasks)):
         raise DataError(
-            f"lr: training with {method} diverged at {training.lr:g}; take a smaller one"
+            f"lr: training with {method} diverged at {training.lr:g}; use a smaller one"
         )
     return LearnedTasks(net.eval(), matrix, initial, method_state)
 
@@ -239,9 +240,9 @@ def _choose(
     held_out: float,
     report: Progress,
 ) -> tuple[str, str]:
-    """Choose the method whose scores at the end are best on rows held out of the training rows.
+    """Choose the method whose final scores are best on rows held out of the training rows.
 
-    The rows that the reported scores are of take no part.
+    The rows of the reported scores are not used.
     """
     inner = []
     for own, (train, _) in zip(tasks, parts, strict=True):
@@ -254,7 +255,7 @@ def _choose(
             last = _learned(method, inner, training, report).matrix[-1]
             found[method] = float(last.mean() if classes else -np.sqrt(last).mean())
     if not found:
-        raise DataError(f"lr: training diverged at {training.lr:g}; take a smaller one")
+        raise DataError(f"lr: training diverged at {training.lr:g}; use a smaller one")
     best = max(found, key=lambda method: found[method])
     shown = ", ".join(
         f"{method} {rounded(value if classes else -value)}" for method, value in found.items()
@@ -281,7 +282,7 @@ def _sizes(hidden: Any) -> list[int]:
 
 @torch.no_grad()
 def _finite(net: nn.Module, tasks: Sequence[Task]) -> bool:
-    """Whether a network and its outputs are finite: the best of NaN is a class, too."""
+    """Whether a network and its outputs are finite; argmax of NaN would be a class."""
     outputs = (net(own.x_test) for own in tasks)
     return all(bool(value.isfinite().all()) for value in chain(net.parameters(), outputs))
 
@@ -293,7 +294,7 @@ def _split(
     keys: NDArray[np.uint64],
     held_out: float,
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Rows of a task to learn and to score, equal ones on one side."""
+    """Rows of a task to learn and to score; equal rows stay together."""
     if len(rows) < LEAST:
         raise DataError(
             f"task {name!r}: {len(rows)} rows, at least {LEAST} are needed; merge it with another"

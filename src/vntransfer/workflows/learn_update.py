@@ -1,4 +1,4 @@
-"""Rows and tasks that a model of `learn_tasks` learns later."""
+"""Let a model of `learn_tasks` learn later rows and tasks."""
 
 from collections.abc import Sequence
 from copy import deepcopy
@@ -36,23 +36,23 @@ def update_tasks(
     batch_size: int = 4,
     read_options: ReadOptions | None = None,
 ) -> ContinualModel:
-    """Learn rows that came later: of known tasks, or of new ones.
+    """Learn later rows, of known or new tasks.
 
-    All rows are learned. Before that they are predicted; the notes say how well. A ``closed_form``
-    model ends as if it had learned all rows at once, with the encoding and the scales of the first
-    ones, and takes classes that it has never seen. Other methods learn the rows as the next tasks,
-    in the order of their appearance.
+    All rows are learned; the notes report how well they were predicted before that. A
+    ``closed_form`` model ends as if it had learned all rows at once, with the first encoding and
+    scales, and accepts new classes. Other methods learn the rows as the next tasks, in the order
+    of their appearance.
 
     Parameters
     ----------
     model
-        What `learn_tasks` or `load` gave; it stays as it is.
+        Result of `learn_tasks` or `load`; it is not changed.
     data
-        A file or a table with the columns of the first one, those of tasks and responses included.
+        A file or a table with the same columns as the first one, task and response included.
     epochs, lr, batch_size
-        Of training, for methods that train.
+        Options of training, for methods that train.
     read_options
-        How the file is written; None: as the first table was.
+        Format of the file; None: that of the first table.
 
     Examples
     --------
@@ -66,11 +66,11 @@ def update_tasks(
     >>> update_tasks(model, later).added
     ('3',)
     """
-    instance("model", model, ContinualModel, "what learn_tasks or load gave")
+    instance("model", model, ContinualModel, "a result of learn_tasks or load")
     if model.method_state is None:
         raise ArgumentError(
-            f"model: holds no state of its method {model.method!r} to go on from; learn it again "
-            f"with this version, by a method other than 'rewc'"
+            f"model: has no saved state of its method {model.method!r}; learn it again with this "
+            f"version and a method other than 'rewc'"
         )
     frame, notes = _read(model, data, read_options)
     places = read_places(frame, model.task)
@@ -127,7 +127,7 @@ def _read(
 
 
 def _responses(model: ContinualModel, frame: Frame) -> tuple[NDArray[Any], Sequence[str]]:
-    """Responses of later rows, and all classes; those that were never seen come last."""
+    """Responses of later rows, and all classes, new ones last."""
     if not model.classes:
         return read_labels(frame, model.response, "regression")
     texts = as_classes(frame.columns[model.response].texts(), model.classes)
@@ -137,7 +137,7 @@ def _responses(model: ContinualModel, frame: Frame) -> tuple[NDArray[Any], Seque
         raise DataError(
             f"{frame.name}: column {model.response!r} has classes that the model has never seen: "
             f"{shown}; the network has no output for them: learn all rows again, or use the method "
-            f"'closed_form', which takes new classes"
+            f"'closed_form', which accepts new classes"
         )
     classes = [*model.classes, *unseen]
     place = {name: i for i, name in enumerate(classes)}
@@ -145,7 +145,7 @@ def _responses(model: ContinualModel, frame: Frame) -> tuple[NDArray[Any], Seque
 
 
 def make_network_like(model: ContinualModel, classes: int) -> nn.Module:
-    """Copy the network of a model; for more classes, make one whose weights follow later."""
+    """Copy the network of a model; for more classes, create one whose weights are set later."""
     net = model.net
     if not isinstance(net, RandomFeatureNet) or classes <= len(model.classes):
         return deepcopy(net).train()
@@ -183,4 +183,4 @@ def _learn(learner: Any, task: Task, *, lr: float, batch_size: int, epochs: int)
         train(learner.model, task, learner, lr=lr, batch_size=batch_size, epochs=epochs)
         learner.after_task()
     except DivergedError as error:
-        raise DataError(f"lr: training diverged at {lr:g}; take a smaller one") from error
+        raise DataError(f"lr: training diverged at {lr:g}; use a smaller one") from error

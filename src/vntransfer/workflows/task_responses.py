@@ -1,4 +1,4 @@
-"""Responses of tasks: classes or numbers, and rows that have none."""
+"""Responses of tasks: classes or numbers, and rows without one."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -24,7 +24,7 @@ def natural(name: str) -> tuple[bool, float, str]:
 
 
 def kind_of(column: Column, kind: Kind) -> Kind:
-    """Classes or numbers: one bad cell, or a decimal comma, does not make classes of numbers."""
+    """Classes or numbers; a few bad cells or decimal commas do not turn numbers into classes."""
     if kind != "auto":
         return kind
     if column.stored != "text":
@@ -39,7 +39,7 @@ def kind_of(column: Column, kind: Kind) -> Kind:
 def labeled_rows(
     frame: Frame, task: str, response: str, kind: Kind
 ) -> tuple[Frame, tuple[str, ...]]:
-    """Keep the rows that have a response, and say which are left out; None may be a class."""
+    """Keep the rows with a response, and note how many are dropped."""
     column = frame.columns[response]
     gaps = (column.without_marks() if kind == "regression" else column).empty()
     if not gaps.any():
@@ -77,14 +77,14 @@ def read_labels(frame: Frame, response: str, kind: Kind) -> tuple[NDArray[Any], 
     if not 2 <= len(classes) <= 1000:
         raise DataError(
             f"{frame.name}: column {response!r} has {len(classes)} different "
-            f"values; from 2 to 1000 classes can be learned"
+            f"values; expected 2 to 1000 classes"
         )
     place: Mapping[str, int] = {name: i for i, name in enumerate(classes)}
     return np.array([place[text] for text in texts]), classes
 
 
 def as_classes(texts: NDArray[Any], classes: Sequence[str]) -> NDArray[Any]:
-    """Write classes as the model does: True is true, and 1.0 is 1."""
+    """Write classes as the model does: True as true, 1.0 as 1."""
     known = {_plain(name): name for name in classes}
     written = {
         text: text if text in classes else known.get(_plain(text), text) for text in set(texts)
