@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from sets import TABLES, Cut, cuts
 from vntransfer import stack
-from vntransfer.adaptation.candidates import attempt
+from vntransfer.adaptation.candidates import FitRows, attempt
 from vntransfer.domains import Groups, group
 from vntransfer.storage.files import atomic_write
 from vntransfer.workflows.evidence import Evidence, held_out_weights
@@ -49,7 +49,7 @@ def measure(case: Cut) -> list[Row] | None:
     X, y, domain = stack(places, target=x_target)
     groups = group(domain, len(y))
     known = y[groups.source_rows]
-    tried = attempt(METHODS, X, y, groups, random_state=0)
+    tried = attempt(METHODS, FitRows(X, y, groups), random_state=0)
     there = {name: tried.model(name).predict(x_target) for name in METHODS}
     every = {name: tried.held_out[name] for name in METHODS}
     for made in (there, every):  # as `auto` bounds them

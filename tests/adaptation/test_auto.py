@@ -229,3 +229,19 @@ def test_bad_options_are_named() -> None:
         with pytest.raises(ArgumentError, match=message):
             AutoTransferRegressor(**options).fit(X, y, domain)
     assert set(DENSE) <= set(CANDIDATES)
+
+
+def test_progress_names_the_parts_and_counts_all_of_them_to_the_end() -> None:
+    X, y, domain, _ = world(linear)
+    seen: dict[str, list[tuple[int, int | None]]] = {}
+
+    def watch(what: str, done: int, total: int | None) -> None:
+        seen.setdefault(what, []).append((done, total))
+
+    names = ["source_only", "linear_trees", "ridge"]
+    AutoTransferRegressor(names, random_state=0).fit(X, y, domain, progress=watch)
+    every = seen.pop("all models")
+    assert [done for done, _ in every] == sorted(done for done, _ in every)
+    assert every[-1][0] == every[-1][1]
+    assert {*names} == {what.split()[-1] for what in seen}
+    assert all(own[-1][0] == own[-1][1] for own in seen.values())

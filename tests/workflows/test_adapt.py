@@ -320,3 +320,24 @@ def test_a_model_says_what_to_expect(model: TableModel) -> None:
     assert first.startswith("Expected error at new: ")
     assert "within ±" in second
     assert "No labels from the target were used." in more
+
+
+def test_large_sources_are_sampled_and_a_note_says_so() -> None:
+    rng = np.random.default_rng(0)
+    n = {"A": 300, "B": 40, "C": 200, "new": 250}
+    town, size = np.repeat(list(n), list(n.values())), rng.normal(size=790)
+    price = np.where(town == "new", np.nan, 3 * size + rng.normal(size=790))
+    roles: dict[str, Any] = {"domain": "town", "response": "price", "target": "new"}
+    options: dict[str, Any] = {**roles, "method": "ridge", "compare": ()}
+    table = {"town": town, "size": size, "price": price}
+    model = adapt(table, **options, max_rows=100)
+    outcome = model.outcomes["new"]
+    assert outcome.evidence.source_rows == {"A": 100, "B": 40, "C": 100}
+    assert outcome.rows == 250
+    (said,) = [note for note in model.notes if "--max-rows" in note]
+    assert {"100", "300"} <= {word.strip(";") for word in said.split()}
+    again, other = adapt(table, **options, max_rows=100), adapt(table, **options, max_rows=99)
+    assert again.outcomes["new"].errors == outcome.errors != other.outcomes["new"].errors
+    assert not any("--max-rows" in note for note in adapt(table, **options).notes)
+    with pytest.raises(ArgumentError, match="max_rows"):
+        adapt(table, **options, max_rows=3)

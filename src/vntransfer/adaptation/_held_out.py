@@ -1,5 +1,6 @@
 """What networks predict for each source when it is held out: one batched training for all."""
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,6 +12,7 @@ from vntransfer.adaptation._member_training import FitRun, TrainingPlan, train_m
 from vntransfer.adaptation._selection import EFFORT, held_out_sources, tested_rows
 from vntransfer.adaptation._training_loop import EpochCounter
 from vntransfer.errors import DomainError
+from vntransfer.progress import Progress
 from vntransfer.step_times import StepTimes
 
 if TYPE_CHECKING:
@@ -18,15 +20,15 @@ if TYPE_CHECKING:
 
 
 def held_out_predictions(
-    model: "DomainRegressor", seed: int
+    model: "DomainRegressor", seed: int, members: int, progress: Progress | None = None
 ) -> tuple[NDArray[np.float64], StepTimes]:
     """Predict every source's rows (n,) by members that were not trained on that source.
 
-    ``model`` is fitted without adaptation to sources alone. Each source is held out with as many
-    members as the model has, for half of its epochs, and all of these members are trained as one
-    batched network. Inputs of a held-out source are kept within the range of the others, as those
-    of a target are. Rows are those of the sources in their order; NaN where none was predicted (of
-    more than twenty sources, or of a source's more than 4000 rows, some).
+    ``model`` is fitted without adaptation to sources alone. Each source is held out with so many
+    ``members``, for half of the model's epochs, and all of these are trained as one batched
+    network. Inputs of a held-out source are kept within the range of the others, as those of a
+    target are. Rows are those of the sources in their order; NaN where none was predicted (of more
+    than twenty sources, or of a source's more than 4000 rows, some).
     """
     state = model._state
     if state.sources is None:
@@ -44,7 +46,7 @@ def held_out_predictions(
         device=model.device,
     )
     domains, names = list(rows.groups.sources.values()), list(rows.groups.sources)
-    k, n = len(domains), model.members
+    k, n = len(domains), members
     held = [names.index(name) for name in held_out_sources(rows.groups.sources)]
     limited, places = data.limited(domains) if model.clip_inputs else (data, domains)
     order = np.array([[i for i in range(k) if i != v] for v in held]).repeat(n, 0)
@@ -59,7 +61,8 @@ def held_out_predictions(
         n,
         EFFORT,
     )
-    trained = train_members(model, limited, plan, FitRun(seed, EpochCounter(None, 1)))
+    run = FitRun(seed, EpochCounter(progress, math.ceil(EFFORT * model.epochs)))
+    trained = train_members(model, limited, plan, run)
     out = np.full(len(rows.y), np.nan)
     for i, v in enumerate(held):
         tested = tested_rows(places[v])

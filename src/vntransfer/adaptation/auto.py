@@ -41,9 +41,6 @@ from vntransfer.storage.record import SavedModel, check_record
 
 Floats = NDArray[np.float64]
 
-RETIRED = ("combine", "temperature")
-"""Options in records of earlier versions that are no longer used."""
-
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class AutoSelection(Choice):
@@ -75,9 +72,10 @@ class AutoTransferRegressor(Savable, RegressorMixin, TransferEstimator):  # type
     """A weighted average of networks, linear trees and ridge regression: the default of `adapt`.
 
     Each source is held out once, and every candidate predicts it from the others; no label of the
-    target is used. With e_v(w) the mean absolute error on held-out source v of the average with
-    weights w, b_v the smallest error of a candidate there, and s_v the mean absolute deviation of
-    the responses of v from their median::
+    target is used. Networks are trained with half their epochs for this, and on dense rows with one
+    member. With e_v(w) the mean absolute error on held-out source v of the average with weights w,
+    b_v the smallest error of a candidate there, and s_v the mean absolute deviation of the
+    responses of v from their median::
 
         r_v     = min(1, s_v / mean of s over all held-out sources)
         w       = argmin over the simplex of Σ_v r_v e_v(w) / b_v
@@ -117,8 +115,8 @@ class AutoTransferRegressor(Savable, RegressorMixin, TransferEstimator):  # type
         Weight of each source by its name, the average over candidates by their weights.
     models_ : dict
         Name -> fitted estimator of every candidate that has a weight.
-    limits_ : tuple or None
-        Lowest and highest prediction; None in models saved by earlier versions.
+    limits_ : tuple
+        Lowest and highest prediction.
     stretch_ : Stretch
         Factor and center of the stretch of predictions; the factor 1 changes nothing.
     held_out_ : array
@@ -163,19 +161,18 @@ class AutoTransferRegressor(Savable, RegressorMixin, TransferEstimator):  # type
         y = column_or_1d(y, warn=True)
         names = self._names(rows)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        rows = replace(rows, y=y)
         tried = attempt(
             names,
-            rows.x,
-            y,
-            groups,
-            rows.weights,
+            rows,
             random_state=seed,
+            members=None if scipy.sparse.issparse(rows.x) else 1,
             n_jobs=self.n_jobs,
             progress=progress,
         )
         _bound(tried.held_out, y, groups.sources)
         self.candidates_held_out_ = tried.held_out
-        self.selection_, weights = self._select(names, tried, replace(rows, y=y))
+        self.selection_, weights = self._select(names, tried, rows)
         self.held_out_ = _held_out(names, tried, groups, weights, len(y))
         self.stretch_ = self._stretched(rows, y) if len(weights) else Stretch()
         kept = [name for name in names if self.selection_.shares[name] > 0]
@@ -281,9 +278,8 @@ class AutoTransferRegressor(Savable, RegressorMixin, TransferEstimator):  # type
         record = saved.record
         check_record("record", record, COMMON)
         check_average(record)
-        options = {k: v for k, v in record["options"].items() if k not in RETIRED}
         with bad_options({}):
-            model = cls(**options)
+            model = cls(**record["options"])
             model._check_options()
         restore_common(model, record)
         chosen = checked_choice(record["selection"])
@@ -291,7 +287,7 @@ class AutoTransferRegressor(Savable, RegressorMixin, TransferEstimator):  # type
         if {*own.values()} != {model.n_features_in_} or not {*own} <= {*chosen["shares"]}:
             raise DataError(f"parts: {own} do not fit record.n_features or record.selection.shares")
         known = {each.name for each in fields(AutoSelection)}
-        chosen = {k: v for k, v in chosen.items() if k in known}  # earlier versions had more
+        chosen = {key: value for key, value in chosen.items() if key in known}
         model.selection_ = AutoSelection(**{**chosen, "candidates": tuple(chosen["candidates"])})
         model.limits_ = tuple(record["limits"])
         model.stretch_ = Stretch(*record["stretch"])

@@ -2,7 +2,7 @@
 
 import math
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -12,7 +12,7 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
 from vntransfer.adaptation._base import DomainRegressor
-from vntransfer.adaptation._estimator import FitRows
+from vntransfer.adaptation._estimator import FitRows as FitRows
 from vntransfer.adaptation._held_out import held_out_predictions
 from vntransfer.adaptation._selection import EFFORT, SAFE, held_out_sources
 from vntransfer.adaptation.alignment import MomentAlignmentRegressor
@@ -69,6 +69,12 @@ ANCHORS = (SAFE, DEEPER, ALIGN)
 """Networks, whose equal average is what the weights are drawn to."""
 
 
+ALL = "all models"
+"""What all parts of a fit are together."""
+ADAPTED = 10
+"""Times an epoch of a plain ensemble that one of alignment takes, held-out sources included."""
+
+
 def adapts(name: str) -> bool:
     """Whether a candidate weights or aligns sources: with one source it is like the plain one.
 
@@ -110,30 +116,28 @@ def maker(name: str, option: str = "candidates") -> Make:
 
 def attempt(
     names: Sequence[str],
-    X: Any,
-    y: Floats,
-    groups: Groups,
-    weights: Floats | None = None,
+    rows: FitRows,
     *,
     random_state: int,
+    members: int | None = None,
     n_jobs: int | None = None,
     progress: Progress | None = None,
 ) -> Tried:
     """Judge candidates on each held-out source (twenty of them, if there are more).
 
     Networks are trained with half their epochs there. Those that do not adapt are one batched
-    training of all members for all held-out sources; "align" and, beside it, "source_only" are
-    judged by one member each, and "align" mixes its own candidates by what the other sources say.
-    Responses of the target are never read.
+    training of so many ``members`` (None: all) for each held-out source. "align" and, beside it,
+    "source_only" are judged by one member each, and "align" mixes its own candidates by what the
+    other sources say. Responses of the target are never read.
     """
-    rows, ids = FitRows(X, y, groups, weights), _codes(groups, len(y))
+    y, groups = rows.y, rows.groups
+    ids = _codes(groups, len(y))
     makers = {name: partial(maker(name), random_state=random_state) for name in names}
+    folds = list(held_out_sources(groups.sources).values())
+    parts = _Parts(progress, _sizes(names, makers, len(folds)))
 
     def fit(name: str) -> Any:
-        def report(what: str, done: int, total: int | None) -> None:
-            (progress or silent)(f"{name}: {what}", done, total)
-
-        return makers[name]().fit(X, y, ids, None, weights, report)
+        return makers[name]().fit(rows.x, y, ids, None, rows.weights, parts.report(f"fit {name}"))
 
     tried = Tried(fit)
     if len(groups.sources) < 2:
@@ -146,29 +150,61 @@ def attempt(
         if name not in batched and type(makers[name]()) is SourceOnlyRegressor:
             tried.held_out[name] = np.full(len(y), np.nan)
             try:
-                found, steps = held_out_predictions(tried.model(name), random_state)
+                model, report = tried.model(name), parts.report(f"hold out sources, {name}")
+                found, steps = held_out_predictions(
+                    model, random_state, members or model.members, report
+                )
             except (ArithmeticError, ValueError) as error:
                 found, steps = _failed(name, error, len(groups.source_rows), name == names[0])
             tried.held_out[name][groups.source_rows] = found
             times += steps
-    folds = list(held_out_sources(groups.sources).values())
     jobs = [(name, held) for name in names if name not in tried.held_out for held in folds]
     found_folds = Parallel(n_jobs=n_jobs, return_as="generator")(
         delayed(_predict_fold)(makers[name](), rows, ids, held, needed=name == names[0])
         for name, held in jobs
     )
-    for (name, held), (predicted, steps) in zip(_counted(jobs, progress), found_folds, strict=True):
+    for (name, held), (predicted, steps) in zip(jobs, found_folds, strict=True):
         tried.held_out.setdefault(name, np.full(len(y), np.nan))[held] = predicted
         times += steps
+        parts.advance(f"hold out sources, {name}", len(folds))
     return replace(tried, step_times=times)
 
 
-def _counted(jobs: Sequence[Any], progress: Progress | None) -> Iterator[Any]:
-    report = progress or silent
-    for i, job in enumerate(jobs):
-        report("leave-one-source-out", i, len(jobs))
-        yield job
-    report("leave-one-source-out", len(jobs), len(jobs))
+class _Parts:
+    """Report the part that is being done, and all parts together, by their share of the time."""
+
+    def __init__(self, progress: Progress | None, sizes: Mapping[str, float]) -> None:
+        self.progress, self.sizes = progress or silent, sizes
+        self.done = dict.fromkeys(sizes, 0.0)
+
+    def report(self, part: str) -> Progress:
+        """Give the callback of a part."""
+
+        def moved(what: str, done: int, total: int | None) -> None:
+            if total:
+                self.done[part] = done / total
+                every = sum(share * self.sizes.get(name, 0) for name, share in self.done.items())
+                self.progress(ALL, round(every), round(sum(self.sizes.values())))
+            self.progress(part, done, total)
+
+        return moved
+
+    def advance(self, part: str, total: int) -> None:
+        """Count one more of a part's pieces."""
+        self.report(part)("", round(self.done.get(part, 0.0) * total) + 1, total)
+
+
+def _sizes(names: Sequence[str], makers: Mapping[str, Make], folds: int) -> dict[str, float]:
+    """Time that parts take, in epochs of a plain ensemble: rough, for the time that is left."""
+    sizes: dict[str, float] = {}
+    for name in names:
+        model = makers[name]()
+        if isinstance(model, DomainRegressor):
+            sizes[f"fit {name}"] = model.epochs * (ADAPTED if adapts(name) else 1)
+        if folds > 1 and not (name == ALIGN or (name == SAFE and ALIGN in names)):
+            network = isinstance(model, SourceOnlyRegressor)
+            sizes[f"hold out sources, {name}"] = 0.5 * model.epochs if network else folds
+    return sizes
 
 
 def _codes(groups: Groups, n: int) -> NDArray[np.intp]:

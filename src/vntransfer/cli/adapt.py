@@ -61,6 +61,10 @@ def command(
         str, typer.Option(help="Scale of the response: auto, log or none; errors stay in its unit.")
     ] = "auto",
     seed: Seed = 0,
+    max_rows: Annotated[
+        int,
+        typer.Option("--max-rows", min=10, metavar="N", help="Rows of each source to learn from."),
+    ] = 20_000,
     verbose: Verbose = False,
     engine: Annotated[
         str | None,
@@ -91,6 +95,7 @@ def command(
         from vntransfer.workflows.adapt import fit_problem
         from vntransfer.workflows.adapt_streamed import Streaming, adapt_streamed
         from vntransfer.workflows.response_transform import check_transform, not_streamed
+        from vntransfer.workflows.row_sample import sample_rows
         from vntransfer.workflows.target_fit import COMPARED, check_method, check_savable
 
         check_method(method)
@@ -127,6 +132,7 @@ def command(
             use_target_labels=use_target_labels,
             options=read_options,
         )
+        problem = sample_rows(problem, max_rows, seed)
         common.print_columns(screen, problem.encoder.summary(), ())
         common.print_notes(screen, problem.notes, verbose=verbose)
         with progress() as moved:

@@ -11,9 +11,10 @@ from vntransfer.errors import DataWarning
 from vntransfer.progress import Progress, reporter
 from vntransfer.tables.notes import Note, grouped, warning_line
 from vntransfer.tables.options import ReadOptions
-from vntransfer.tables.problem import Problem, TableColumns, read_problem
+from vntransfer.tables.problem import LEAST, Problem, TableColumns, read_problem
 from vntransfer.workflows.adapt_streamed import Streaming, adapt_streamed
 from vntransfer.workflows.response_transform import Asked, check_transform, not_streamed
+from vntransfer.workflows.row_sample import MAX_ROWS, sample_rows
 from vntransfer.workflows.table_model import TableModel
 from vntransfer.workflows.target_fit import COMPARED, check_method, fit_target
 
@@ -33,6 +34,7 @@ def adapt(
     compare: Sequence[str] = COMPARED,
     transform: Asked = "auto",
     random_state: int = 0,
+    max_rows: int = MAX_ROWS,
     read_options: ReadOptions | None = None,
     engine: Literal["local", "dask"] | None = None,
     workers: int | None = None,
@@ -67,6 +69,9 @@ def adapt(
         and intervals are in your units in any case.
     random_state
         Seed.
+    max_rows
+        Rows of each source to learn from; of a larger source, as many are drawn at random. Files
+        that are read in blocks are used whole.
     read_options
         How the file is written; None: detected.
     engine
@@ -93,6 +98,7 @@ def adapt(
     """
     check_method(method)
     random_state = whole("random_state", random_state)
+    whole("max_rows", max_rows, minimum=LEAST)
     instance("use_target_labels", use_target_labels, bool, "True or False")
     if candidates is not None:
         candidates = texts("candidates", candidates, "a list of methods, or None for all")
@@ -128,6 +134,7 @@ def adapt(
         use_target_labels=use_target_labels,
         options=read_options,
     )
+    problem = sample_rows(problem, max_rows, random_state)
     _warn(problem.notes)
     return fit_problem(
         problem,

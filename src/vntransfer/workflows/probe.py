@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from vntransfer.adaptation.candidates import attempt
+from vntransfer.adaptation.candidates import FitRows, attempt
 from vntransfer.domains import Groups, Rows
 from vntransfer.workflows.prediction_intervals import Disagreement
 
@@ -88,7 +88,7 @@ def run_probe(
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # they are a second opinion, and not what is predicted
-            tried = attempt(names, some.X, labels, some.groups, random_state=random_state)
+            tried = attempt(names, FitRows(some.X, labels, some.groups), random_state=random_state)
             target = [tried.model(name).predict(some.X[some.groups.target]) for name in names]
     except (ArithmeticError, ValueError):
         return None

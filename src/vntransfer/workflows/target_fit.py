@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vntransfer.adaptation import METHODS, AutoTransferRegressor
-from vntransfer.adaptation.candidates import attempt
+from vntransfer.adaptation.candidates import FitRows, attempt
 from vntransfer.checks import instance
 from vntransfer.domains import group
 from vntransfer.progress import Progress
@@ -82,7 +82,9 @@ def fit_target(
         shares, reason = dict(model.selection_.shares), model.selection_.reason
     else:
         names = list(dict.fromkeys((method, *compare)))
-        tried = attempt(names, X, scaled, groups, random_state=random_state, progress=progress)
+        tried = attempt(
+            names, FitRows(X, scaled, groups), random_state=random_state, progress=progress
+        )
         model, every = tried.model(method), tried.held_out
         chosen = getattr(model, "selection_", None)
         shares, reason = {}, "" if chosen is None else chosen.reason
