@@ -19,7 +19,7 @@ def sample_rows(problem: Problem, max_rows: int = MAX_ROWS, random_state: int = 
     Examples
     --------
     >>> from vntransfer.tables.problem import TableColumns, read_problem
-    >>> table = {"town": ["A"] * 60 + ["B"] * 20 + ["C"] * 9, "rooms": [*range(89)],
+    >>> table = {"town": ["A"] * 60 + ["B"] * 20 + ["C"] * 9, "rooms": [1, 2.5, 4] * 29 + [1, 2],
     ...          "price": [*range(80)] + [None] * 9}
     >>> problem = read_problem(table, TableColumns("town", "price"), targets=["C"])
     >>> few = sample_rows(problem, 30)
