@@ -104,6 +104,7 @@ PACKAGES: dict[str, dict[str, Group]] = {
             "REWC": "You reproduce the paper's closest rival: EWC in rotated coordinates.",
             "KFAC": "You want a penalty with covariances of layers instead of a diagonal.",
             "GPM": "You want hard projections instead of damped ones.",
+            "ScaledGPM": "The same with shorter steps along used directions instead of none.",
             "SI": "You want importance from the path of training, without an extra pass.",
             "L2Anchor": "You compare with the plainest penalty.",
             "Freeze": "You compare with layers that stay as the first task left them.",

@@ -15,7 +15,7 @@ import venv
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-MOST = 22  # distributions that the library may bring besides those of torch
+MOST = 19  # distributions that the library may bring besides those of torch
 
 
 def commands() -> list[list[str]]:

@@ -96,7 +96,7 @@ def command(
         from vntransfer.workflows.adapt_streamed import Streaming, adapt_streamed
         from vntransfer.workflows.response_transform import check_transform, not_streamed
         from vntransfer.workflows.row_sample import sample_rows
-        from vntransfer.workflows.target_fit import COMPARED, check_method, check_savable
+        from vntransfer.workflows.target_fit import COMPARED, check_method
 
         check_method(method)
         check_transform(transform)
@@ -104,7 +104,6 @@ def command(
             check_file("out", out, PAGES, expand(files), save, overwrite=overwrite)
         if save is not None:
             check_place(save)
-            check_savable(method)
         columns = TableColumns(domain, response, split(features), drop or (), category or ())
         screen = common.console()
         streaming = Streaming(engine, workers, scheduler)  # type: ignore[arg-type]

@@ -12,7 +12,6 @@ from vntransfer.adaptation.candidates import FitRows, attempt
 from vntransfer.checks import instance
 from vntransfer.domains import group
 from vntransfer.progress import Progress
-from vntransfer.storage.skops_files import need_skops
 from vntransfer.tables.problem import Problem
 from vntransfer.workflows.choose_transform import choose_transform
 from vntransfer.workflows.evidence import CONSTANT, REFERENCE, Evidence, held_out_weights
@@ -41,12 +40,6 @@ class TargetFit:
 def check_method(method: str) -> None:
     """Raise unless a method is in the registry."""
     METHODS[instance("method", method, str, "the id of a method")]
-
-
-def check_savable(method: str) -> None:
-    """Raise unless what saving a method's models takes is installed: before they are trained."""
-    if not METHODS[method].neural:
-        need_skops()
 
 
 def fit_target(
