@@ -203,8 +203,8 @@ def _sketch_figures(
         part.figure(
             histogram(
                 {
-                    f"predicted for {short(outcome.target)}": predicted,
                     "responses of sources": known,
+                    f"predicted for {short(outcome.target)}": predicted,
                 },
                 bins=20,
                 x=Axis(response),
