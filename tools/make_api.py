@@ -56,12 +56,13 @@ def public(module: ModuleType) -> set[str]:
         return set(vntransfer.__all__) - {"__version__"}
     if not hasattr(module, "METHODS"):  # single functions are listed by hand
         return set()
+    found = {name: getattr(module, name) for name in dir(module) if not name.startswith("_")}
     return {
         name
-        for name, thing in vars(module).items()
-        if not name.startswith("_")
-        and name not in vntransfer.__all__
+        for name, thing in found.items()
+        if name not in vntransfer.__all__
         and (inspect.isclass(thing) or inspect.isfunction(thing))
+        and thing.__module__ != "vntransfer.lazy"  # how packages export names, not one of them
     }
 
 
