@@ -10,7 +10,7 @@ export OMP_NUM_THREADS ?= 1
 export MKL_NUM_THREADS ?= 1
 
 .PHONY: demo test lint types unit format bench-core bench-adaptation bench-continual \
-	bench-data bench-page bench-runner bench-faults fuzz docs site dist \
+	bench-data bench-user bench-page bench-runner bench-faults fuzz docs site dist \
 	test-lowest test-wheel setup clean
 
 demo: setup
@@ -57,6 +57,11 @@ bench-page: setup
 
 bench-continual: setup
 	@$(BIN)/python benchmarks/continual.py
+
+# Beside an older revision: make bench-user BEFORE=v0.1
+BEFORE ?= base-work
+bench-user: setup
+	@OMP_NUM_THREADS=1 $(BIN)/python benchmarks/user.py --before $(BEFORE)
 
 bench-data: setup
 	@OMP_NUM_THREADS=1 $(BIN)/python benchmarks/data_loading.py

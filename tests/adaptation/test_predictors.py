@@ -46,6 +46,8 @@ def test_every_method_has_a_predictor_that_gives_the_same(method: str) -> None:
     model = METHODS[method].make(**options).fit(X, y, domain)
     same(model, X)
     assert isinstance(predictor(model), NetworkPredictor) == METHODS[method].neural
+    files = {name for _, part in model._saved().walk() for name in part.files}
+    assert files <= {"trees.txt"}  # skops is for your own estimators
 
 
 @pytest.mark.parametrize("activation", ACTIVATIONS)

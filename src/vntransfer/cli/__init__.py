@@ -28,6 +28,7 @@ app = typer.Typer(
     epilog="Start with: vnt demo",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # help in boxes takes longer to import than to read
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command(name="demo")(demo.command)
