@@ -109,7 +109,7 @@ def test_what_cannot_be_computed_is_said(packed: Path, tmp_path: Path) -> None:
     )
     for one in verify(half, cells=50, methods=["constant"], jobs=1):
         late = one.label.endswith("seed 1")
-        assert (one.now is None, "are others" in one.problem, one.differs()) == (late,) * 3
+        assert (one.now is None, "have changed" in one.problem, one.differs()) == (late,) * 3
 
 
 def test_other_files_of_the_data_are_used_and_told(packed: Path, tmp_path: Path) -> None:
