@@ -146,6 +146,8 @@ PACKAGES: dict[str, dict[str, Group]] = {
             "Batch": "You read the rows of one training step.",
             "AdaptationMethod": "You list what the registry knows about a method.",
             "Selection": "You read what was chosen, and why (`selection_`).",
+            "ScaledRidge": "You need ridge regression on scaled columns that saves as numbers.",
+            "MedianLearner": "You need the median of the sources as a baseline.",
             "BoostedTrees": "You need LightGBM as a scikit-learn estimator that can be saved.",
         },
     },
