@@ -31,6 +31,9 @@ Floats = NDArray[np.float64]
 RIDGES = tuple(10.0**power for power in range(-6, 3))
 """Ridges to choose from, relative to the mean diagonal entry of S_zz."""
 
+MOST = 20
+"""Parts, or groups of them, that are left out in turn to choose a ridge."""
+
 BLOCK = 2048
 """Rows whose moments are taken at once: z of these fits into a processor's cache."""
 
@@ -143,11 +146,20 @@ def choose_ridge(parts: Sequence[Moments], responses: int, weights: Sequence[flo
     """λ with the smallest error: of left-out parts in turn, or of generalized cross-validation.
 
     Errors of the parts enter relative to the variance of their responses, as the mean of their
-    logarithms: a part on a large scale does not decide alone.
+    logarithms: a part on a large scale does not decide alone. Of more than twenty parts, twenty
+    groups are left out in turn: costs would grow with the square of their number.
     """
     own = [k for k, weight in enumerate(weights) if weight > 0]
     if len(own) < 2:
         return _cross_validated(parts[own[0]], responses)
+    if len(own) > MOST:
+        groups = [own[i::MOST] for i in range(MOST)]
+        parts = [
+            Moments.weighted([parts[k] for k in group], [weights[k] for k in group])
+            for group in groups
+        ]
+        weights = [sum(weights[k] for k in group) for group in groups]
+        own = list(range(MOST))
     total = np.zeros(len(RIDGES))
     for k in own:
         rest = without(parts, weights, k)

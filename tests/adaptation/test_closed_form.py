@@ -257,3 +257,12 @@ def test_auto_takes_it_as_a_candidate() -> None:
     model = AutoTransferRegressor(["ridge", "closed_form"], random_state=0).fit(X, y, domain)
     assert np.isfinite(model.predict(X)).all()
     assert model.selection_.shares["closed_form"] > 0  # sines are not linear
+
+
+def test_many_sources_choose_their_ridge_in_groups() -> None:
+    rng = np.random.default_rng(0)
+    X, domain = rng.normal(size=(900, 3)), np.repeat(np.arange(90), 10)
+    y = X @ [1.0, 2.0, 3.0] + 0.1 * rng.normal(size=900)
+    model = ClosedFormRegressor(n_features=5, random_state=0).fit(X, y, domain)
+    assert model.ridge_ < 1
+    assert np.abs(model.predict(X) - y).mean() < 0.2

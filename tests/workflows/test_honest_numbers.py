@@ -71,28 +71,6 @@ def test_the_scale_is_saved_and_checked(tmp_path: Path) -> None:
         load(tmp_path / "m")
 
 
-def test_folders_without_evidence_load(tmp_path: Path) -> None:
-    data, _ = table()
-    model = adapt(data, method="ridge", **ROLES)
-    model.save(tmp_path / "m")
-
-    def older(content: Any) -> None:
-        own = content["record"]["outcomes"][0]
-        evidence = own.pop("evidence")
-        own.pop("transform")
-        for name in ("method", "errors", "source_weights", "shares"):
-            own[name] = evidence[name]
-        own["warnings"] = []
-
-    edit(tmp_path / "m", older)
-    again = load(tmp_path / "m")
-    assert again.outcomes["new"].transform == ResponseTransform()
-    assert again.outcomes["new"].errors == model.outcomes["new"].errors
-    rows = {"a": [0.0], "b": [1.0]}
-    np.testing.assert_array_equal(again.predict(rows).low, model.predict(rows).low)
-    assert "Expected error at new" in again.summary()
-
-
 def test_scales_that_cannot_be() -> None:
     data, _ = table()
     with pytest.raises(ArgumentError, match="transform: expected one of auto, log, none"):

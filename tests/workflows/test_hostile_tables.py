@@ -53,7 +53,9 @@ def test_nothing_of_a_table_is_run(command: str, opened: Any, tmp_path: Path) ->
     visit(opened, out)
     for button in opened.find_elements("css selector", "thead button"):
         opened.execute_script("arguments[0].click()", button)
+    opened.execute_script("document.querySelectorAll('details').forEach(own => own.open = true)")
     charts = opened.find_elements("css selector", "svg.chart")
+    charts = [chart for chart in charts if chart.is_displayed()]  # others are those of phones
     assert charts
     for chart in charts:
         chart.send_keys(Keys.ARROW_RIGHT)  # shows names and values in the tip
