@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from vntransfer.adaptation.divergence_weights import divergence_table, sharpen
 from vntransfer.domains import Groups
+from vntransfer.workflows.evidence import held_out_weights
 from vntransfer.workflows.prediction_intervals import Calibration
 from vntransfer.workflows.probe import PlacesSample
 from vntransfer.workflows.target_place import LEVEL, TargetPlace
@@ -39,6 +40,7 @@ def measure_place(
     names, target = list(some.rows), len(some.rows)
     near = _resemblance(table[:target, target])
     known = [v for v, name in enumerate(names) if name in errors]
+    rows = {name: len(own) for name, own in gaps.items()}  # a few rows say little
     ratios, covered = {}, {}
     if len(known) > 1:
         for v in known:
@@ -47,10 +49,11 @@ def measure_place(
             mean = weights @ [errors[names[u]] for u in others] / weights.sum()
             ratios[names[v]] = float(errors[names[v]] / mean) if mean > 0 else 1.0
             rest = {names[u]: gaps[names[u]] for u in others}
-            half = Calibration.from_errors(rest, dict.fromkeys(rest, 1.0)).half_width(LEVEL)
+            half = Calibration.from_errors(rest, held_out_weights(rest, {}, rows)).half_width(LEVEL)
             own = np.abs(gaps[names[v]])
             covered[names[v]] = float((own[np.isfinite(own)] <= half).mean())
-    w = np.array([near[v] for v in known])
+    sizes = held_out_weights(errors, {}, rows)
+    w = np.array([near[v] * sizes[names[v]] for v in known])
     place = TargetPlace(
         float(table[:target, target].min()),
         _noise(some, int(table[:target, target].argmin())),
