@@ -23,17 +23,20 @@ SAMPLES, FEATURES = (32, 100, 300, 1000), (8, 32, 100, 500)
 HEADLINE = ((300, 500, 8.0), (300, 1000, 50.0))
 
 
-def plain(features: Tensor, a: Tensor, b: Tensor) -> Tensor:
+def plain(features: Tensor, a: Tensor, b: Tensor, ridge: float | None = None) -> Tensor:
     """What one writes first: both full matrices, torch.linalg.eigh, autograd."""
-    ridge = 1e-3 * features.detach().var(-2).mean(-1)
+    level = features.detach().var(-2).mean(-1)
+    offset = 1e-3 * level if ridge is None else torch.full_like(level, ridge)
 
     def log_and_matrix(y: Tensor) -> tuple[Tensor, Tensor]:
         joint = torch.cat((features, y.unsqueeze(-1)), -1)
         joint = joint - joint.mean(-2, keepdim=True)
         matrix = joint.mT @ joint / (joint.shape[-2] - 1)
-        matrix = matrix + ridge[:, None, None] * torch.eye(matrix.shape[-1], dtype=matrix.dtype)
+        matrix = matrix + offset[:, None, None] * torch.eye(matrix.shape[-1], dtype=matrix.dtype)
         values, vectors = torch.linalg.eigh(matrix)
-        return (vectors * values.log().unsqueeze(-2)) @ vectors.mT, matrix
+        # rounded eigenvalues can be negative with a small ridge
+        logs = values.clamp_min(torch.finfo(values.dtype).tiny).log()
+        return (vectors * logs.unsqueeze(-2)) @ vectors.mT, matrix
 
     (log_x, X), (log_y, Y) = log_and_matrix(a), log_and_matrix(b)
     return 0.5 * ((X - Y) * (log_x - log_y)).sum((-1, -2))

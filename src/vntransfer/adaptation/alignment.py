@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, bmm
 from torch.nn.functional import pad
 
 from vntransfer.adaptation._base import DomainRegressor
@@ -24,8 +24,8 @@ from vntransfer.adaptation._objective import (
 )
 from vntransfer.checks import one_of
 from vntransfer.divergences import DIVERGENCES
-from vntransfer.linalg import Spectrum
-from vntransfer.networks import Net
+from vntransfer.linalg import log_divided_differences
+from vntransfer.networks import Linear, Net
 from vntransfer.ridge import AUTO_RIDGE
 
 FirstTerm = Literal["rmse", "jeffreys"]
@@ -60,20 +60,21 @@ def jeffreys_slopes(pair: Tensor) -> tuple[Tensor, Tensor]:
     H = pair[:, :1] - pair[:, 1:]
     log = _logs(pair.flatten(0, 1), H.expand_as(pair).flatten(0, 1)).view_as(pair)
     log_gap = log[:, :1] - log[:, 1:]
-    J = torch.bmm(H.flatten(1)[:, None], log_gap.flatten(1)[:, :, None])[:, 0, 0] / 2
+    J = bmm(H.flatten(1)[:, None], log_gap.flatten(1)[:, :, None])[:, 0, 0] / 2
     half = torch.tensor([0.5, -0.5]).to(pair)[:, None, None]
     return J, pair.add_(log_gap).mul_(half)
 
 
 def _logs(matrices: Tensor, directions: Tensor) -> Tensor:
     """Logarithms of matrices (., n, n), whose place their derivatives in the directions take."""
-    logs = []
     size = max(1, AT_ONCE // matrices[0].numel())
-    for own, along in zip(matrices.split(size), directions.split(size), strict=True):
-        spectrum = Spectrum(*torch.linalg.eigh(own))
-        own.copy_(spectrum.dlog(along))
-        logs.append(spectrum.log())
-    return torch.cat(logs)
+    if size < len(matrices):
+        parts = zip(matrices.split(size), directions.split(size), strict=True)
+        return torch.cat([_logs(own, along) for own, along in parts])
+    values, V = torch.linalg.eigh(matrices)
+    turned = bmm(bmm(V.mT, directions), V).mul_(log_divided_differences(values))
+    torch.bmm(bmm(V, turned), V.mT, out=matrices)
+    return bmm(V * values.log().unsqueeze(-2), V.mT)
 
 
 def metric_slopes(distance: Distance, pair: Tensor) -> tuple[Tensor, Tensor]:
@@ -86,18 +87,35 @@ def metric_slopes(distance: Distance, pair: Tensor) -> tuple[Tensor, Tensor]:
 
 
 class _Known(torch.autograd.Function):
-    """A value (M,) whose gradient with respect to [z, h], the slope (M, ...), is known already."""
+    """A value (M,) whose gradient with respect to z, the slope (M, ...), is known already."""
 
     @staticmethod
-    def forward(ctx: Any, z: Tensor, h: Tensor, value: Tensor, slope: Tensor) -> Tensor:
+    def forward(ctx: Any, z: Tensor, value: Tensor, slope: Tensor) -> Tensor:
         ctx.save_for_backward(slope)
-        ctx.width = z.shape[-1]
         return value
 
     @staticmethod
-    def backward(ctx: Any, *upstream: Tensor) -> tuple[Tensor, Tensor, None, None]:
-        whole = upstream[0][:, None, None, None] * ctx.saved_tensors[0]
-        return whole[..., : ctx.width], whole[..., ctx.width :], None, None
+    def backward(ctx: Any, *upstream: Tensor) -> tuple[Tensor, None, None]:
+        return upstream[0].view(-1, 1, 1, 1) * ctx.saved_tensors[0], None, None
+
+
+class Prediction(NamedTuple):
+    """Predictions (M, K + 1, B, m) of all rows for alignment, and the way back to the features."""
+
+    h: Tensor
+    back: Callable[[Tensor], Tensor]  # gradient with respect to h -> gradient with respect to z
+
+
+def predict(net: Net, batch: Batch, z: Tensor) -> tuple[Tensor, Prediction]:
+    """Give predictions (M, K, B, m) of the sources, and those of all rows with the head fixed."""
+    if isinstance(net.head, Linear) and batch.mask is None:  # one product serves both
+        whole, weight = net.head(z), net.head.effective_weight().detach()
+        return whole[:, :-1], Prediction(
+            whole.detach(), lambda g: bmm(g.flatten(1, 2), weight.mT).view(*g.shape[:-1], -1)
+        )
+    leaf = z.detach().requires_grad_()
+    h = batch.response(frozen(net.head)(leaf))
+    return net.head(z[:, :-1]), Prediction(h.detach(), lambda g: torch.autograd.grad(h, leaf, g)[0])
 
 
 class MomentAlignment(Alignment):
@@ -125,19 +143,19 @@ class MomentAlignment(Alignment):
     def forward(self, net: Net, batch: Batch) -> Iterator[Step]:
         """Give the one step of a batch; the weights move before it."""
         z = batch.features(net)
-        error = source_errors(self.error, batch, net.head(z[:, :-1]))
+        prediction, known = predict(net, batch, z)
+        error = source_errors(self.error, batch, prediction)
         seen = {}
         aligned: Tensor | float = 0.0
         done = int(self.done)
         moves = self.learned.numel() and done % EVERY == 0
         if moves or self.aligned.numel():
-            h = batch.response(frozen(net.head)(z))
             with torch.no_grad():
-                moments = FeatureMoments(torch.cat((z, h), -1))
+                moments = FeatureMoments(torch.cat((z, known.h), -1))
                 if moves:
                     self.move_weights(moments)
             if self.aligned.numel():
-                J = self.discrepancy(z, h, moments)
+                J = self.discrepancy(z, moments, known.back)
                 ramp = min(1.0, (done + 1) / max(self.method.warm_up, 1))
                 aligned = self.among_all(ramp * self.strength * J)
                 seen["discrepancy"] = self.among_all(J)
@@ -151,7 +169,9 @@ class MomentAlignment(Alignment):
             return values
         return values.new_zeros(self.weights.shape[0]).index_copy(0, self.aligned, values)
 
-    def discrepancy(self, z: Tensor, h: Tensor, moments: "FeatureMoments") -> Tensor:
+    def discrepancy(
+        self, z: Tensor, moments: "FeatureMoments", back: Callable[[Tensor], Tensor]
+    ) -> Tensor:
         """J(Σ w_i cov_i : cov_t) / n of the members that are aligned.
 
         Its gradient with respect to q is taken in closed form: with C = c'c/(B - 1), c the
@@ -168,12 +188,16 @@ class MomentAlignment(Alignment):
             factor = of_members(own, factor)
             J, slopes = self.slopes(with_ridge(scaled_by(factor, mixtures(w, c)), self.ridge))
             G = scaled_by(factor, slopes.to(c)).mul_(2 / ((n_rows - 1) * n))
-            on_sources = torch.bmm(c[:, :-1].flatten(1, 2), G[:, 0]).view_as(c[:, :-1])
-            on_target = torch.bmm(c[:, -1], G[:, 1])
+            on_sources = bmm(c[:, :-1].flatten(1, 2), G[:, 0]).view_as(c[:, :-1])
+            on_target = bmm(c[:, -1], G[:, 1])
             slope = torch.cat((on_sources.mul_(w[:, :, None, None]), on_target[:, None]), 1)
-        known: Tensor
-        known = _Known.apply(of_members(own, z), of_members(own, h), J.to(c) / n, slope)
-        return known
+        d = z.shape[-1]
+        on_h = slope[..., d:]
+        if len(own) < len(z):  # the head is that of all members
+            on_h = on_h.new_zeros(z.shape[0], *on_h.shape[1:]).index_copy(0, own, on_h)
+        slope = slope[..., :d] + of_members(own, back(on_h))
+        found: Tensor = _Known.apply(of_members(own, z), J.to(c) / n, slope)
+        return found
 
     def move_weights(self, moments: "FeatureMoments") -> None:
         """Step log w by -rate (g - mean g + pull (log w - log prior)).
@@ -190,9 +214,9 @@ class MomentAlignment(Alignment):
         S = jeffreys_slopes(with_ridge(second_moments(w, c, s, factor), self.ridge))[1]
         S, sources = S[:, :1].to(c), s[:, :-1]
         inner, S = scaled_by(factor, S[:, :, :-1, :-1].clone())[:, 0], S[:, 0]
-        turned = torch.bmm(c[:, :-1].flatten(1, 2), inner).view_as(c[:, :-1])
+        turned = bmm(c[:, :-1].flatten(1, 2), inner).view_as(c[:, :-1])
         g = turned.mul_(c[:, :-1]).sum((-2, -1)) / c.shape[-2]
-        g = (g + (torch.bmm(sources, S) * sources).sum(-1)).double()
+        g = (g + (bmm(sources, S) * sources).sum(-1)).double()
         log_w = w.double().clamp_min(1e-12).log()
         step = (
             g - g.mean(-1, keepdim=True) + self.method.weight_pull * (log_w - self.prior[own].log())
@@ -221,7 +245,7 @@ def mixtures(w: Tensor, c: Tensor) -> Tensor:
     """
     sources, target = c[:, :-1].flatten(1, 2), c[:, -1]
     weighted = (c[:, :-1] * w[:, :, None, None]).flatten(1, 2)
-    pair = torch.stack((torch.bmm(weighted.mT, sources), torch.bmm(target.mT, target)), 1)
+    pair = torch.stack((bmm(weighted.mT, sources), bmm(target.mT, target)), 1)
     return pair.div_(c.shape[-2] - 1)
 
 
