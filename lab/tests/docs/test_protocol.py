@@ -86,3 +86,25 @@ def test_ratios_and_worst_cases_are_those_of_the_results() -> None:
     ratio, worst, _ = found["auto"]
     said = f"{ratio:.2f} times the error of the ensemble, {worst:.1f} times at worst"
     assert said in " ".join(readme.split())
+
+
+def test_the_outcome_of_new_partitions_is_that_of_the_results() -> None:
+    (drawing,) = ratio_map(load_report(ROOT / "lab" / "results" / "protocol-new"))
+    chart = drawing.chart
+    assert isinstance(chart, Heatmap)
+    side = dict(chart.side)
+    ratio, worst = (
+        dict(zip(chart.rows, map(float, side[name]), strict=True))
+        for name in ("mean ratio", "worst")
+    )
+    _, _, section = PAGE.partition("## New partitions")
+    section = section.partition("\n## ")[0]
+    for method in ratio:
+        if method != "source_only_5":
+            assert f"{ratio[method]:.3f}".removeprefix("0") in section, method
+    assert min(ratio, key=lambda method: ratio[method]) == "auto"
+    assert ratio["auto"] < 0.95
+    assert worst["auto"] > 1.15  # the criterion that is missed
+    assert f"{worst['auto']:.2f} times" in section
+    assert f"{worst['boosting']:.2f} times" in section
+    assert f"`align` {worst['align']:.2f}" in section
