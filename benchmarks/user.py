@@ -5,7 +5,7 @@
 The older revision is checked out into a temporary folder. Every measurement is a process of its
 own and is appended to the record; rerun the same command to resume. `user_adapt.py` and
 `user_steps.py`, where they exist, add their rows: ``rows(before, after)``, and sections of the page
-by ``profile()``.
+by ``profile()`` and ``growth()``.
 """
 
 import argparse
@@ -19,8 +19,8 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
-from measure import growth_picture
 from user_rows import VNT, Row, Used, in_turns, run
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -93,24 +93,30 @@ main()
 """
 
 
+Curves = dict[str, list[tuple[int, float]]]
+
+
 class Record:
     """Measurements by name, appended to a file: what is there is not measured again."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         lines = path.read_text().splitlines() if path.exists() else []
-        self.known: dict[str, list[Used]] = {
-            name: [Used(*own) for own in values] for name, values in map(json.loads, lines)
-        }
+        self.known: dict[str, Any] = dict(map(json.loads, lines))
+
+    def kept(self, name: str, measure: Callable[[], Any]) -> Any:
+        """Give plain values, measured now if they are not known."""
+        if name not in self.known:
+            text = json.dumps([name, measure()])
+            self.known[name] = json.loads(text)[1]
+            with self.path.open("a") as file:
+                file.write(text + "\n")
+            print(text[:200], flush=True)
+        return self.known[name]
 
     def measured(self, name: str, measure: Callable[[], list[Used]]) -> list[Used]:
-        """Give a measurement, made now if it is not known."""
-        if name not in self.known:
-            self.known[name] = measure()
-            with self.path.open("a") as file:
-                file.write(json.dumps([name, self.known[name]]) + "\n")
-            print(name, [round(own.seconds, 2) for own in self.known[name]], flush=True)
-        return self.known[name]
+        """Give what processes used."""
+        return [Used(*own) for own in self.kept(name, measure)]
 
 
 def commands(before: Path, record: Record, folder: Path) -> Iterator[Row]:
@@ -121,7 +127,7 @@ def commands(before: Path, record: Record, folder: Path) -> Iterator[Row]:
 
     def row(work: str, aim: float, measure: Callable[[], list[Used]]) -> Row:
         old, new = record.measured(work, measure)
-        note = f"{new.seconds / plain:.1f} x `import numpy`, {new.peak:.0f} MiB"
+        note = f"{new.seconds / plain:.1f} x `import numpy`"
         return Row(work, old.seconds, new.seconds, "s", None, aim / NUMPY * plain, note=note)
 
     def command(work: str, aim: float, *arguments: str | Path) -> Row:
@@ -162,23 +168,22 @@ def example() -> Path:
     return example_table()
 
 
-def growth(record: Record, folder: Path, largest: int) -> dict[str, list[tuple[int, float]]]:
-    """Processor seconds of commands of this version against rows."""
-    curves: dict[str, list[tuple[int, float]]] = {"relate": [], "adapt (ridge)": [], "predict": []}
+def growth(record: Record, folder: Path, largest: int) -> Curves:
+    """Processor seconds of commands of this version against rows; predict with ridge regression."""
+    curves: Curves = {"relate": [], "predict": []}
     own, target = ["--domain", "place", "--response", "y"], ["--target", f"p{PLACES - 1}"]
+    model, out = folder / "model", folder / "out.parquet"
     for n in (size for size in SIZES if size <= largest):
-        file, model, out = folder / f"{n}.parquet", folder / f"model{n}", folder / "out.parquet"
+        file = folder / f"{n}.parquet"
+        if f"predict, {n} rows" not in record.known or not model.exists():
+            run(ROOT, ("-c", GENERATE, file, str(n), str(COLUMNS), str(PLACES)))
+        if not model.exists():
+            run(ROOT, [*VNT, "adapt", file, *own, *target, "--method", "ridge", "--save", model])
         steps: dict[str, list[str | Path]] = {
             "relate": ["relate", file, *own],
-            "adapt (ridge)": ["adapt", file, *own, *target, "--method", "ridge", "--save", model],
             "predict": ["predict", model, file, *target, "--out", out, "--overwrite"],
         }
-        known = all(f"{name}, {n} rows" in record.known for name in steps)
-        if not known:
-            run(ROOT, ("-c", GENERATE, file, str(n), str(COLUMNS), str(PLACES)))
         for name, arguments in steps.items():
-            if name == "predict" and not known and not model.exists():
-                run(ROOT, [*VNT, *steps["adapt (ridge)"]])
             measure = partial(in_turns, [ROOT], [*VNT, *arguments], rounds=1)
             (used,) = record.measured(f"{name}, {n} rows", measure)
             curves[name].append((n, used.seconds))
@@ -218,17 +223,26 @@ def imports(folder: Path) -> list[str]:
     return lines
 
 
-def others(before: Path) -> tuple[list[Row], list[str]]:
-    """Rows and sections of the page that other files give."""
+def others(before: Path, record: Record, curves: Curves) -> tuple[list[Row], list[str]]:
+    """Rows and sections of the page that other files give; they add their curves."""
     rows: list[Row] = []
     sections: list[str] = []
     for name in OTHERS:
-        if importlib.util.find_spec(name) is not None:
-            part = importlib.import_module(name)
-            rows += part.rows(before, ROOT)
-            if hasattr(part, "profile"):
-                sections += ["", *part.profile()]
+        if importlib.util.find_spec(name) is None:
+            continue
+        part = importlib.import_module(name)
+        found = record.kept(f"rows of {name}", partial(_listed, part.rows, before))
+        rows += [Row(*own) for own in found]
+        if hasattr(part, "profile"):
+            sections += ["", *record.kept(f"profile of {name}", part.profile)]
+        if hasattr(part, "growth"):
+            found = record.kept(f"growth of {name}", part.growth)
+            curves |= {own: [(n, value) for n, value in line] for own, line in found.items()}
     return rows, sections
+
+
+def _listed(rows: Callable[[Path, Path], Iterator[Row]], before: Path) -> list[Row]:
+    return list(rows(before, ROOT))
 
 
 def table(rows: Sequence[Row]) -> list[str]:
@@ -269,11 +283,13 @@ def main() -> None:
         subprocess.run([*git, "add", "--detach", before, given.before], check=True)
         try:
             rows = list(commands(before, record, folder))
-            more, sections = ([], []) if given.alone else others(before)
             curves = growth(record, folder, given.largest)
-            where = imports(folder)
+            more, sections = ([], []) if given.alone else others(before, record, curves)
+            where = record.kept("imports", partial(imports, folder))
         finally:
             subprocess.run([*git, "remove", "--force", before], check=True)
+    from measure import growth_picture  # imports torch: memory that processes started here inherit
+
     growth_picture({"rows": curves}, "processor seconds", PICTURE)
     lines = [
         "# What a user waits for",
@@ -285,6 +301,7 @@ def main() -> None:
         f"`import numpy` took {NUMPY} s; aims of commands are converted by the time it takes here.",
         "",
         *table([*rows, *more]),
+        *(["", "Not measured in this run (`--alone`): `vnt adapt`."] if given.alone else []),
         "",
         "## Where the remaining time goes",
         "",
@@ -300,14 +317,14 @@ def main() -> None:
         f"Commands on parquet files with {COLUMNS} numeric columns and {PLACES} places, one of "
         "them without responses.",
         "",
-        "![Processor seconds of relate, adapt with ridge regression and predict against rows]"
-        "(img/user-growth.svg)",
+        "![Processor seconds of commands against rows](img/user-growth.svg)",
         "",
         "| rows | " + " | ".join(curves) + " |",
         "| --- |" + " --- |" * len(curves),
     ]
-    for i, (n, _) in enumerate(curves["predict"]):
-        values = " | ".join(f"{own[i][1]:.1f} s" for own in curves.values())
+    for n in sorted({n for own in curves.values() for n, _ in own}):
+        cells = (dict(own).get(n) for own in curves.values())
+        values = " | ".join("" if value is None else f"{value:.1f} s" for value in cells)
         lines.append(f"| {n:,} | {values} |")
     PAGE.write_text("\n".join(lines) + "\n", encoding="utf-8")
     print("\n".join(lines))
