@@ -8,7 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vntransfer.display import rounded
+from vntransfer.domains import Groups
 from vntransfer.workflows.evidence import CONSTANT, REFERENCE, WILD, Caution, Evidence
+from vntransfer.workflows.measure_place import measure_place
 from vntransfer.workflows.target_outcome import TargetOutcome
 from vntransfer.workflows.target_place import FAR, LEAST_COVERED, TargetPlace
 
@@ -197,3 +199,18 @@ def test_a_candidate_that_failed_is_never_recommended() -> None:
     assert np.isinf(known.expected(REFERENCE)[0])
     assert known.better() is None
     assert known.ranked() == ["ridge", REFERENCE, CONSTANT]
+
+
+def test_a_source_of_three_rows_does_not_decide_the_coverage() -> None:
+    rng = np.random.default_rng(0)
+    sizes = {"big": 1000, "mid": 400, "tiny": 3, "new": 300}
+    ends = np.cumsum(list(sizes.values()))
+    rows = [np.arange(end - n, end) for n, end in zip(sizes.values(), ends, strict=True)]
+    names = list(sizes)
+    groups = Groups(dict(zip(names[:3], rows[:3], strict=True)), {"new": rows[3]})
+    gaps = {name: rng.normal(size=n) for name, n in sizes.items() if name != "new"}
+    gaps["tiny"][:] = 0.01  # by luck
+    errors = {name: float(np.abs(own).mean()) for name, own in gaps.items()}
+    found = measure_place(rng.normal(size=(ends[-1], 2)), groups, gaps, errors)
+    assert min(found.place.covered["big"], found.place.covered["mid"]) > 0.85
+    assert not found.place.narrow
