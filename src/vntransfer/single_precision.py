@@ -18,8 +18,8 @@ EPS = torch.finfo(torch.float32).eps
 VALUE = 1e-3
 """Largest relative error of J that float32 may cause."""
 
-GRADIENT = 3e-3
-"""Largest estimated relative error of a gradient that float32 may cause; up to 1e-2 in truth."""
+GRADIENT = 1e-3
+"""Largest estimated relative error of a gradient that float32 may cause; estimates can be low."""
 
 RESOLVENT = 2e-3
 """Largest relative error of the resolvents: that of gradients is up to twice as large."""
