@@ -51,6 +51,12 @@ SAID = [
     ),
     (
         "docs/protocol.md",
+        "protocol-families; all data sets; auto; families:shift=relation,seed=7001; 3",
+        "protocol-families-rerun; all data sets; auto; families:shift=relation,seed=7001; 3",
+        "protocol-families; all data sets; auto; families:shift=relation,seed=7002; 3",
+    ),
+    (
+        "docs/protocol.md",
         "protocol-families; all data sets; auto; rank; 1",
     ),
     (
