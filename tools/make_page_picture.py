@@ -14,7 +14,7 @@ from typing import Any
 from PIL import Image
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "tests" / "page"))
+sys.path.insert(0, str(ROOT / "tests"))
 
 from helpers.browser import chromium, prefer, resize  # noqa: E402
 from vntransfer.tables.example import example_table  # noqa: E402
