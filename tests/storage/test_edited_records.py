@@ -117,6 +117,12 @@ def test_every_change_is_refused_or_harmless(
         ("network", ("record", "targets"), [], r"record\.targets"),
         ("pooled", ("record", "n_features"), 22, r"record\.n_features: 22"),
         ("auto", ("record", "selection", "shares", "ridge"), -1, r"selection\.shares"),
+        (
+            "auto",
+            ("parts", "ridge", "parts", "estimator", "record", "one_column"),
+            False,
+            r"parts\.ridge: expected one response",
+        ),
         ("pooled", ("record",), deep(5000), "damaged"),
     ],
 )

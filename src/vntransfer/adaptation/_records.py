@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from vntransfer.errors import ArgumentError, DataError
 from vntransfer.storage.record import Name, check_record, check_shares
 
@@ -53,3 +55,13 @@ def checked_choice(chosen: Mapping[str, Any]) -> Mapping[str, Any]:
     if sorted(chosen["shares"]) != sorted(chosen["candidates"]):
         raise DataError("record.selection: candidates and shares do not have the same names")
     return chosen
+
+
+def check_parts(parts: Mapping[str, Any], n_features: int, shares: Mapping[str, float]) -> None:
+    """Raise unless models inside an average have its columns, its names and one response."""
+    own = {name: part.n_features_in_ for name, part in parts.items()}
+    if {*own.values()} != {n_features} or not {*own} <= {*shares}:
+        raise DataError(f"parts: {own} do not fit record.n_features or record.selection.shares")
+    for name, part in parts.items():
+        if (found := np.shape(part.predict(np.zeros((1, n_features))))) != (1,):
+            raise DataError(f"parts.{name}: expected one response per row, got shape {found}")

@@ -11,7 +11,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils import check_random_state, column_or_1d
 
 from vntransfer.adaptation._estimator import FitRows, TransferEstimator
-from vntransfer.adaptation._records import COMMON, check_average, checked_choice
+from vntransfer.adaptation._records import COMMON, check_average, check_parts, checked_choice
 from vntransfer.adaptation._saving import bad_options, common_record, restore_common
 from vntransfer.adaptation._selection import LEAST, SAFE, Choice, held_out_sources
 from vntransfer.adaptation.blend import (
@@ -33,7 +33,7 @@ from vntransfer.adaptation.candidates import (
 )
 from vntransfer.display import counted, plus_minus
 from vntransfer.domains import Groups, Name, Rows
-from vntransfer.errors import ArgumentError, DataError
+from vntransfer.errors import ArgumentError
 from vntransfer.progress import Progress
 from vntransfer.step_times import StepTimes
 from vntransfer.storage.folder import Savable
@@ -283,9 +283,7 @@ class AutoTransferRegressor(Savable, RegressorMixin, TransferEstimator):  # type
             model._check_options()
         restore_common(model, record)
         chosen = checked_choice(record["selection"])
-        own = {name: part.n_features_in_ for name, part in parts.items()}
-        if {*own.values()} != {model.n_features_in_} or not {*own} <= {*chosen["shares"]}:
-            raise DataError(f"parts: {own} do not fit record.n_features or record.selection.shares")
+        check_parts(parts, model.n_features_in_, chosen["shares"])
         known = {each.name for each in fields(AutoSelection)}
         chosen = {key: value for key, value in chosen.items() if key in known}
         model.selection_ = AutoSelection(**{**chosen, "candidates": tuple(chosen["candidates"])})

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from vntransfer.adaptation._records import COMMON, check_average, checked_choice
+from vntransfer.adaptation._records import COMMON, check_average, check_parts, checked_choice
 from vntransfer.adaptation.blend import Stretch, average_within
 from vntransfer.adaptation.network_predictor import NetworkPredictor
 from vntransfer.adaptation.tree_text import FILE, TREES_RECORD, Forest, read_trees
@@ -180,9 +180,7 @@ class AveragePredictor:
         check_record("record", record, COMMON)
         check_average(record)
         n, shares = record["n_features"], checked_choice(record["selection"])["shares"]
-        own = {name: part.n_features_in_ for name, part in parts.items()}
-        if {*own.values()} != {n} or not {*own} <= {*shares}:
-            raise DataError(f"parts: {own} do not fit record.n_features or record.selection.shares")
+        check_parts(parts, n, shares)
         weights = np.array([shares[name] for name in parts])
         limits, stretch = tuple(record["limits"]), Stretch(*record["stretch"])
         return cls(dict(parts), weights, limits, stretch, n)
