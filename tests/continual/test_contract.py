@@ -310,8 +310,8 @@ def test_mer_in_a_loop_of_hooks_is_refused() -> None:
 @pytest.mark.parametrize(
     ("x", "y", "message"),
     [
-        (np.array([[1.0], [np.nan]]), np.array([0, 1]), "x: holds NaN or infinite values"),
-        (np.array([[1.0], [2.0]]), np.array([0.0, np.inf]), "y: holds NaN or infinite values"),
+        (np.array([[1.0], [np.nan]]), np.array([0, 1]), "x: contains NaN"),
+        (np.array([[1.0], [2.0]]), np.array([0.0, np.inf]), "y: contains NaN"),
         (np.array([["a"], ["b"]], dtype=object), np.array([0, 1]), "x: expected numbers"),
         (torch.tensor(1.0), torch.tensor([1]), "x: expected rows, got a single number"),
     ],

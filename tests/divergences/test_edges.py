@@ -130,7 +130,7 @@ def test_one_response_is_not_none() -> None:
     known = {"a": (x, x[:, 0]), "b": (x, x[:, 1])}
     single = np.where(np.arange(20) == 3, 1.0, np.nan)
     found = relate({**known, "c": (x, single)})
-    assert any("'c' has only one response" in note for note in found.notes)
+    assert any("'c': only one response" in note for note in found.notes)
 
 
 def test_masks_are_not_lost_and_ridges_may_be_arrays() -> None:

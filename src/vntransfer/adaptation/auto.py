@@ -210,8 +210,8 @@ class AutoTransferRegressor(Savable, RegressorMixin, TransferEstimator):  # type
 
     def _select(self, names: tuple[str, ...], tried: Tried, rows: FitRows) -> _Chosen:
         """Weights of the candidates, those that the other held-out sources give each, and why."""
-        sparse = scipy.sparse.issparse(rows.x)
-        anchor = np.array([sparse or name in ANCHORS for name in names], dtype=np.float64)
+        every = scipy.sparse.issparse(rows.x) and len(rows.groups.sources) > 1
+        anchor = np.array([every or name in ANCHORS for name in names], dtype=np.float64)
         anchor = anchor if anchor.any() else np.eye(len(names))[0]
         anchor /= anchor.sum()
         if len(rows.groups.sources) < 2:

@@ -149,7 +149,10 @@ def _notes_on_responses(made: Summaries, known: list[str]) -> list[str]:
     rows = sum(some[name].unlabeled for name in partly)
     kinds = {
         f"{rows:,} rows have no response; only their features are used": partly,
-        "without responses, so compared by features alone": bare,
+        "only one response, so compared by features alone": [n for n in bare if some[n].labeled],
+        "without responses, so compared by features alone": [
+            n for n in bare if not some[n].labeled
+        ],
     }
     return [_about(names, said) for said, names in kinds.items() if names]
 
