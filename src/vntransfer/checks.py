@@ -155,7 +155,7 @@ def one_of(name: str, value: Any, allowed: Any, *, error: type[Exception] = Argu
     known = list(get_args(allowed) or allowed)
     if value in known:
         return value
-    # signs such as a comma are quoted: among the commas of a list they could not be told apart
+    # signs such as a comma are quoted: among the commas of a list they would be lost
     listed = ", ".join(str(one) if str(one).isidentifier() else repr(one) for one in known)
     raise error(f"{name}: expected one of {listed}, got {value!r:.80}{meant(value, known)}")
 

@@ -9,11 +9,11 @@ Progress = Callable[[str, int, int | None], None]
 
 
 def reporter(progress: Progress | None) -> Progress:
-    """Check a callback that was given; None: nobody watches."""
+    """Check a callback that was given; None: no callback."""
     if progress is None:
         return silent
     return instance("progress", progress, Callable, "a function or None")
 
 
 def silent(what: str, done: int, total: int | None) -> None:
-    """Ignore how far a job is: the callback where nobody watches."""
+    """Ignore how far a job is: the default callback."""

@@ -98,7 +98,7 @@ class DomainRegressor(SavableNetwork, RegressorMixin, TransferEstimator):  # typ
         Folder in which the state is kept after each epoch: the same ``fit`` continues from there,
         with the same numbers as if it had never stopped; another one begins files of its own.
         Remove it when the fit is done, and when the ``forward`` of a module of your own changes:
-        modules are told apart by their ``repr``. `vntransfer.storage.Paced` writes less often.
+        modules are distinguished by their ``repr``. `vntransfer.storage.Paced` writes less often.
     random_state
         Seed; no global random state of torch is used.
 
@@ -175,7 +175,7 @@ class DomainRegressor(SavableNetwork, RegressorMixin, TransferEstimator):  # typ
                 if given != len(scaler.mean):
                     raise ArgumentError(
                         f"{name}: {given} column(s), but the fitted networks have "
-                        f"{len(scaler.mean)}; fit anew with warm_start=False"
+                        f"{len(scaler.mean)}; fit again with warm_start=False"
                     )
         return self._fit(replace(rows, weights=_drawing_weights(rows)), old, progress)
 

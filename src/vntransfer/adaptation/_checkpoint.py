@@ -1,4 +1,4 @@
-"""The state of training after each epoch, from which it goes on with the very same numbers."""
+"""The state of training after each epoch, from which it resumes with the same numbers."""
 
 import json
 from pathlib import Path

@@ -209,7 +209,7 @@ def copy_members(start: Net, chosen: Sequence[int], net: Net) -> None:
     for name, value in net.state_dict().items():
         if name not in old or old[name].shape[1:] != value.shape[1:]:
             raise ArgumentError(
-                "warm_start: the network has another shape than the fitted one; fit anew with "
+                "warm_start: the network has another shape than the fitted one; fit again with "
                 "warm_start=False"
             )
         places = [chosen[m % len(chosen)] for m in range(len(value))]

@@ -290,7 +290,7 @@ class MomentLearner(Savable, TransferEstimator):
             for field in MOMENTS
         }
         arrays |= {"center": self._features.center, "scale": self._features.scale}
-        fit = self._solution  # what predicting takes; the rest is there to go on learning
+        fit = self._solution  # what predicting takes; the rest is for further learning
         arrays |= {"coefficients": fit.coefficients.numpy(), "intercept": fit.intercept.numpy()}
         return SavedModel(type(self).__name__, record, arrays | self._own_arrays())
 

@@ -71,8 +71,8 @@ def train(
     """Train all members in place; give the history, one record per epoch, and the times of steps.
 
     ``batches(n)`` are those after the first n; ``shares`` (M,) those of the members in the values
-    that the history tells; ``validate`` gives the errors (M,) on held-out rows. Training goes on
-    from the checkpoint's state, if there is one.
+    that the history tells; ``validate`` gives the errors (M,) on held-out rows. Training
+    resumes from the checkpoint's state, if there is one.
     """
     options = objective.method
     parts: dict[Block, nn.Module]

@@ -294,7 +294,7 @@ class AutoTransferRegressor(Savable, RegressorMixin, TransferEstimator):  # type
 
 
 def _without_least(weights: Floats) -> Floats:
-    """Weights (..., C) without those that are next to nothing."""
+    """Weights (..., C) without negligible ones."""
     kept = np.where(weights < LEAST, 0.0, weights)
     return np.asarray(kept / kept.sum(-1, keepdims=True))
 

@@ -67,8 +67,8 @@ class MDANRegressor(DomainRegressor):
         "dynamic"   (1/γ) log Σ exp(γ (e_i + μ d_i))
 
     The worst source is the one of largest e_i - μ d_i (d_i is small where source and target are
-    easily told apart). `source_weights_` are the shares of the sources in the last batch's gradient
-    of the error.
+    easily distinguished). `source_weights_` are the shares of the sources in the last batch's
+    gradient of the error.
 
     Parameters
     ----------

@@ -97,7 +97,7 @@ class SourceLearner(Savable, TransferEstimator):
 class PooledRegressor(RegressorMixin, SourceLearner):  # type: ignore[misc]
     """Any scikit-learn regressor on the pooled rows of all sources; the target is passed over.
 
-    A method that adapts and loses to this helps nobody: boosting on all labeled rows of a table is
+    A method that adapts and loses to this is of no use: boosting on all labeled rows of a table is
     what one would use instead.
 
     Parameters

@@ -83,8 +83,8 @@ def command(
 ) -> None:
     """Train on the labeled places of a table for a place without labels.
 
-    Every labeled place plays the target once, so that methods can be chosen and their errors told
-    without any label of the target.
+    Every labeled place is held out once, to choose methods and to estimate their errors. No labels
+    from the target are used.
     """
     from vntransfer.cli import common
 
@@ -149,7 +149,7 @@ def command(
 def _finish(
     model: "TableModel", save: Path | None, out: Path | None, overwrite: bool, screen: Any
 ) -> None:
-    """Write what was asked for, and print what came out."""
+    """Write the requested files and print the result."""
     from vntransfer.cli.common import print_outputs
 
     if save is not None:
@@ -162,7 +162,7 @@ def _finish(
 
 
 def show(outcome: "TargetOutcome", model: "TableModel", screen: Any) -> None:
-    """Print what came out for one target: the answer, what to be careful about, the numbers."""
+    """Print the result for one target: the answer, what to be careful about, the numbers."""
     from vntransfer.cli.common import table
 
     screen.print(f"\nTarget {outcome.target}: {outcome.rows} rows, method {outcome.method}")

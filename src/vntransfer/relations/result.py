@@ -143,7 +143,7 @@ class Relation:
 
         Ordered by the statistic of the test (places with too few rows for it last, by the
         divergence); if the target has no responses, by the divergence of the features alone: then
-        nothing is known of how its response depends on them.
+        how its response depends on them is unknown.
 
         Parameters
         ----------

@@ -114,14 +114,14 @@ class _Utf8(io.RawIOBase):
                 self.doubtful = self.wrong_end.search(seen) is not None
                 found = self.open_field.search(seen)
                 rest = found.start() if found else len(seen)
-            self.unfinished = seen[rest:]  # a field may go on in the next piece
+            self.unfinished = seen[rest:]  # a field may continue in the next piece
         if not piece:
             self.doubtful = self.doubtful or self.quotes % 2 == 1
         buffer[: len(piece)] = piece
         return len(piece)
 
     def _open_cell(self, seen: bytes) -> int | None:
-        """Find where a quoted cell begins that goes on after these bytes; their end if none does.
+        """Find where a quoted cell begins that continues after these bytes, or else their end.
 
         None if quotes are not only the first and last bytes of cells: a slower search must decide.
         """

@@ -121,7 +121,7 @@ def _target(page: Page, model: TableModel, outcome: TargetOutcome) -> None:
     if outcome.errors:
         _tables(part, model, outcome)
     part.text(
-        "Each source plays the target once: it is predicted from the others, and its own responses "
+        "Each source is held out once: it is predicted from the others, and its own responses "
         "are used only to measure the error. A held-out source counts by its resemblance to the "
         f"target and its rows; an error above {WILD:g} times the typical one counts as that.",
         outcome.labels_used(),

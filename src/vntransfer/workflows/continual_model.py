@@ -67,7 +67,7 @@ class ContinualModel(Savable):
     read_options
         How the table was written.
     method_state
-        What the method keeps to go on learning; None: it cannot.
+        What the method keeps to continue learning; None: it cannot.
     random_state
         Seed of the network.
     added

@@ -88,7 +88,7 @@ def fit_target(
         name: {
             source: float(np.nanmean(np.abs(scale.undo(own[rows]) - y[rows])))
             for source, rows in own_rows.items()
-            if np.isfinite(own[rows]).any()  # of many sources some play the target
+            if np.isfinite(own[rows]).any()  # of many sources only some are held out
         }
         for name, own in every.items()
         if np.isfinite(own).any()

@@ -1,6 +1,6 @@
 """Where the target lies: its resemblance to each source, and how far held-out sources were off.
 
-The same numbers are computed for the target and for every held-out source, which plays the target:
+The same numbers are computed for the target and for every held-out source in its place:
 what they said about sources of known error tells what to make of them for the target.
 """
 

@@ -20,7 +20,7 @@ Floats = NDArray[np.float64]
 
 
 class KeptState(NamedTuple):
-    """What a method keeps to go on learning: `MethodState` with arrays for tensors."""
+    """What a method keeps to continue learning: `MethodState` with arrays for tensors."""
 
     structure: Any
     arrays: Mapping[str, NDArray[Any]]
