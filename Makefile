@@ -59,7 +59,7 @@ bench-continual: setup
 	@$(BIN)/python benchmarks/continual.py
 
 # Beside an older revision: make bench-user BEFORE=v0.1
-BEFORE ?= base-work
+BEFORE ?= 4e28e6e
 bench-user: setup
 	@OMP_NUM_THREADS=1 $(BIN)/python benchmarks/user.py --before $(BEFORE)
 

@@ -1,6 +1,6 @@
 """What a user waits for, beside an older version: the table of docs/benchmarks/user.md.
 
-    python benchmarks/user.py --before base-work
+    python benchmarks/user.py --before 4e28e6e
 
 The older revision is checked out into a temporary folder. Every measurement is a process of its
 own and is appended to the record; rerun the same command to resume. `user_adapt.py` and
@@ -271,7 +271,7 @@ def table(rows: Sequence[Row]) -> list[str]:
 def main() -> None:
     """Measure, print the table and write the page."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--before", default="base-work", help="older revision")
+    parser.add_argument("--before", default="4e28e6e", help="older revision")
     parser.add_argument("--record", type=Path, default=ROOT / ".user-times.jsonl")
     parser.add_argument("--largest", type=int, default=SIZES[-1], help="rows of the largest table")
     parser.add_argument("--alone", action="store_true", help="only the rows of this file")
