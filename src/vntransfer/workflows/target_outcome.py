@@ -1,4 +1,4 @@
-"""What came out for one target: numbers, and what they say in words."""
+"""The result for one target: its evidence, and the sentences that follow from it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
