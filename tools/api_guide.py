@@ -147,6 +147,7 @@ PACKAGES: dict[str, dict[str, Group]] = {
             "AdaptationMethod": "You list what the registry knows about a method.",
             "Selection": "You read what was chosen, and why (`selection_`).",
             "ScaledRidge": "You need ridge regression on scaled columns that saves as numbers.",
+            "LogisticLearner": "You have text with ratings, or another response with few values.",
             "MedianLearner": "You need the median of the sources as a baseline.",
             "BoostedTrees": "You need LightGBM as a scikit-learn estimator that can be saved.",
         },

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from vntransfer.adaptation.dare_gram import DAREGRAMRegressor as DAREGRAMRegressor
     from vntransfer.adaptation.darn import DARNRegressor as DARNRegressor
     from vntransfer.adaptation.divergence_weights import source_weights as source_weights
+    from vntransfer.adaptation.linear_learners import LogisticLearner as LogisticLearner
     from vntransfer.adaptation.linear_learners import MedianLearner as MedianLearner
     from vntransfer.adaptation.linear_learners import ScaledRidge as ScaledRidge
     from vntransfer.adaptation.mdan import MDANRegressor as MDANRegressor
@@ -64,7 +65,7 @@ _EXPORTS = {
     "dare_gram": ("DAREGRAMRegressor",),
     "darn": ("DARNRegressor",),
     "divergence_weights": ("source_weights",),
-    "linear_learners": ("MedianLearner", "ScaledRidge"),
+    "linear_learners": ("LogisticLearner", "MedianLearner", "ScaledRidge"),
     "mdan": ("MDANRegressor",),
     "mdd": ("MDDRegressor",),
     "own_networks": ("OwnNetwork", "TrainedNetwork", "train_network"),
