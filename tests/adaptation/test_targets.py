@@ -1,4 +1,4 @@
-"""Several targets, targets that come later, and fits that go on from others."""
+"""Several targets, targets added later, and fits that start from others."""
 
 from typing import Any
 

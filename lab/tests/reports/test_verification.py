@@ -28,7 +28,7 @@ def packed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def rewritten(packed: Path, out: Path, change: Callable[[int, dict[str, Any]], Any]) -> Path:
-    """Packed results whose rows are changed, and which belong together all the same."""
+    """Packed results with changed rows and matching digests."""
     table = pq.read_table(packed / CELLS_NAME)
     rows = [{**row, **change(i, row)} for i, row in enumerate(table.to_pylist())]
     out.mkdir()

@@ -13,7 +13,7 @@ from vntransfer.workflows.response_transform import ResponseTransform
 
 @dataclass(frozen=True)
 class TargetOutcome:
-    """What came out for one target."""
+    """The result for one target."""
 
     target: str
     rows: int

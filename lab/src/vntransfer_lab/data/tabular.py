@@ -250,7 +250,7 @@ def _domains(
 def _delve(features: tuple[str, ...], response: str) -> Table:
     """Table of the .data and .test files of an archive, a folder or one such file, or of an npz.
 
-    Numbers are separated by commas or blanks; the last column is the response.
+    Numbers are comma- or blank-separated; the last column is the response.
     """
     n_columns = len(features) + 1
 
