@@ -190,10 +190,10 @@ class ContinualModel(Savable):
         """Compare the columns of a table with those of the training table, and give notes."""
         if target is not None:
             raise ArgumentError(
-                f"target: got {target!r}, but this network is one for all tasks; leave it out"
+                f"target: got {target!r}, but this network serves all tasks; omit it"
             )
         notes = self.encoder.compare(names, self.roles)
-        return [*notes, "a network of `vnt learn`: one for all tasks, without intervals"]
+        return [*notes, "the model is from `vnt learn`: predictions have no intervals"]
 
     def answers(
         self,

@@ -1,7 +1,7 @@
 """Where the target lies: its resemblance to each source, and how far held-out sources were off.
 
 The same numbers are computed for the target and for every held-out source in its place:
-what they said about sources of known error tells what to make of them for the target.
+their values at held-out sources, whose errors are known, show what they mean for the target.
 """
 
 from collections.abc import Mapping
