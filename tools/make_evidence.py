@@ -150,8 +150,7 @@ def convergence_lines() -> list[str]:
         "The overlaps v'u of the printed bound are not squared, so the bound depends on the signs "
         "of the eigenvectors, which are arbitrary. *Least* and *largest* are taken over all signs "
         "for the same matrices; *either* is the share of draws whose bound holds with some signs "
-        f"and fails with others. Squaring the overlaps removes the signs. Medians of {DRAWS} draws, "
-        "n = 5.",
+        f"and fails with others. Squared overlaps have no signs. Medians of {DRAWS} draws, n = 5.",
         "",
         "| spectrum | N | gap | first order | printed bound: least | largest | either "
         "| squared bound | holds |",
