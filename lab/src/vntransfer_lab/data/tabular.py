@@ -174,7 +174,7 @@ def load_table(
     Returns
     -------
     Domains
-        Of the songs only the training rows; ``extras["test"]`` maps domain -> (X, y) of the test
+        The training rows of the songs; ``extras["test"]`` maps domain -> (X, y) of the test
         rows. Centers are found on the training rows alone, then all rows are assigned.
     """
     (path,) = files.values()
