@@ -216,8 +216,8 @@ class DomainRegressor(SavableNetwork, RegressorMixin, TransferEstimator):  # typ
         for name, rows in groups.targets.items():
             if (share := x_scaler.outside(table.x[rows])) > OUTSIDE:
                 warnings.warn(
-                    f"X: {share:.0%} of the values of target {name!r} lie outside of what the "
-                    f"sources have in these columns and are cut there",
+                    f"X: {share:.0%} of the values of target {name!r} are outside the range "
+                    f"of the sources and are clipped to it",
                     DataWarning,
                     stacklevel=4,
                 )

@@ -309,8 +309,8 @@ def verify(
     same = sum(one.equal == one.numbers for one in found)
     bad = sum(one.differs(share) for one in found)
     typer.echo(
-        f"{same} of {len(found)} cells agree to the last digit; {bad} differ by more than "
-        f"{share:g} and more than the spread of the seeds"
+        f"{len(found) - bad} of {len(found)} cells agree, {same} of them to the last digit; {bad} "
+        f"differ by more than {share:g} and more than the spread of the seeds"
     )
     if bad:
         raise typer.Exit(FAILED)
