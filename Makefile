@@ -58,7 +58,7 @@ bench-page: setup
 bench-continual: setup
 	@$(BIN)/python benchmarks/continual.py
 
-# Beside an older revision: make bench-user BEFORE=v0.1
+# Beside an older commit: make bench-user BEFORE=COMMIT
 BEFORE ?= 4e28e6e
 bench-user: setup
 	@OMP_NUM_THREADS=1 $(BIN)/python benchmarks/user.py --before $(BEFORE)

@@ -43,7 +43,7 @@ def resident(field: str) -> int:
 def lifted_peak(run: Callable[[], object]) -> int:
     """How far a call lifts the peak of resident memory, in KiB (Linux).
 
-    Of a fresh process: what earlier calls have freed would be used again, and not be counted.
+    Call it in a fresh process: memory that earlier calls have freed would not be counted.
     """
     Path("/proc/self/clear_refs").write_text("5")  # resets the peak
     before = resident("VmRSS")

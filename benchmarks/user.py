@@ -1,4 +1,4 @@
-"""What a user waits for, beside an older version: the table of docs/benchmarks/user.md.
+"""How long commands take, beside an older version: the table of docs/benchmarks/user.md.
 
     python benchmarks/user.py --before 4e28e6e
 
@@ -292,13 +292,13 @@ def main() -> None:
 
     growth_picture({"rows": curves}, "processor seconds", PICTURE)
     lines = [
-        "# What a user waits for",
+        "# How long commands take",
         "",
         f"Written by `make bench-user`, beside revision `{given.before}` on the same machine, in "
         "turns. Times are processor",
-        "seconds of a whole process, imports included, the shortest of three. The aims were stated "
+        "seconds of a whole process, imports included, the shortest of three. The aims were set "
         "on another machine, where",
-        f"`import numpy` took {NUMPY} s; aims of commands are converted by the time it takes here.",
+        f"`import numpy` took {NUMPY} s; aims of commands are scaled by the time it takes here.",
         "",
         *table([*rows, *more]),
         *(["", "Not measured in this run (`--alone`): `vnt adapt`."] if given.alone else []),

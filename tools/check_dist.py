@@ -4,6 +4,7 @@ Each wheel is built from its unpacked sdist, as an installer does. Nothing is do
 files are left in a temporary folder, or in the folder that is named on the command line.
 """
 
+import re
 import subprocess
 import sys
 import tarfile
@@ -57,6 +58,8 @@ def sdist_complaints(name: str, files: set[str]) -> list[str]:
     """Return what is wrong with the files of an sdist, named from its top folder."""
     wanted = {f"src/{path}" for path in sources(name)} | BESIDE[name] | {"pyproject.toml"}
     folders = {parent.as_posix() for path in files for parent in PurePosixPath(path).parents}
+    readme = (FOLDERS[name] / "README.md").read_text("utf-8")
+    wanted |= set(re.findall(r"\]\((?!https?:)([^)#]+)", readme))
     wrong = [f"lacks {path}" for path in sorted(wanted - files - folders)]
     return wrong + [f"holds {path}" for path in sorted(files) if path.startswith("results/")]
 

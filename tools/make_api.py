@@ -33,7 +33,8 @@ def section(name: str, thing: object) -> list[str]:
     if inspect.isclass(thing) and not issubclass(thing, Exception):
         for key, member in vars(thing).items():
             own = getattr(thing, key)
-            if not key.startswith("_") and callable(own) and inspect.getdoc(own):
+            routing = key.startswith("set_") and key.endswith("_request")  # scikit-learn's own
+            if not key.startswith("_") and not routing and callable(own) and inspect.getdoc(own):
                 title = signature(f"{name}.{key}", getattr(member, "__func__", own))
                 lines += ["```text", title, "", inspect.getdoc(own) or "", "```", ""]
     return lines

@@ -181,7 +181,7 @@ def camera_chart(loaded: Domains) -> Panels:
 def stream_picture(stream: TaskStream) -> str:
     """Test pictures of every task as SVG, one row per task, one column per class.
 
-    Of permuted streams the pictures as they were come first and only some tasks follow.
+    For permuted streams the original pictures come first, followed by some of the tasks.
     """
     maps = None if "angles" in stream.extras else stream.extras.get("maps")
     strips = {}

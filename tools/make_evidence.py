@@ -76,8 +76,8 @@ def gradient_lines() -> list[str]:
         printed.append(float((claim - exact).norm() / exact.norm()))
         symmetrized.append(float(((claim + claim.mT) / 2 - exact).norm() / exact.norm()))
     return [
-        f"Random 5 x 5 pairs, spectra in e^±3: median relative error {np.median(printed):.0%}, "
-        f"{np.median(symmetrized):.0%} after symmetrizing."
+        f"For random 5 x 5 pairs with spectra in e^±3, the median relative error of I - XY⁻¹ is "
+        f"{np.median(printed):.0%}, and {np.median(symmetrized):.0%} after symmetrizing."
     ]
 
 
@@ -87,17 +87,27 @@ def blind_spot_lines() -> list[str]:
     x = rng.standard_normal((5000, 1))
     y = x[:, 0] ** 2
     noise = rng.standard_normal(5000) * y.std()
-    values = [
-        float(response_divergence(x, y, other, sqrt=True)) for other in (y + 5, -y, noise, y / 2)
-    ]
+    others = {
+        "y + 5": y + 5,
+        "-y": -y,
+        "independent noise of the same variance": noise,
+        "y/2": y / 2,
+    }
+    values = [float(response_divergence(x, y, other, sqrt=True)) for other in others.values()]
     return [
-        "√J between y = x² (5000 samples of x ~ N(0, 1)) and y + 5: "
-        f"{values[0]:.2f}; -y: {values[1]:.2f}; independent noise of its variance: "
-        f"{values[2]:.2f}; ½y: {values[3]:.2f}.",
+        "Some responses that differ from y = x² have almost no divergence from it (5000 samples of "
+        "x ~ N(0, 1)):",
         "",
-        "Equal conditionals y = 2x + e, var x = 1 against v: conditional divergence "
-        + ", ".join(f"{value:.2f} (v = {v:g})" for v, value in _same_conditional())
-        + ".",
+        f"| y against | {' | '.join(others)} |",
+        "| --- " * (len(others) + 1) + "|",
+        f"| √J | {' | '.join(f'{value:.2f}' for value in values)} |",
+        "",
+        "Conversely, equal conditionals y = 2x + e have a positive conditional divergence if var x "
+        "differs (1 in one place, v in the other):",
+        "",
+        f"| v | {' | '.join(f'{v:g}' for v, _ in _same_conditional())} |",
+        "| --- " * (len(_same_conditional()) + 1) + "|",
+        f"| divergence | {' | '.join(f'{value:.2f}' for _, value in _same_conditional())} |",
     ]
 
 
@@ -137,10 +147,10 @@ def printed_range(sigma: Any, theta: Any, sigma_hat: Any, theta_hat: Any) -> tup
 def convergence_lines() -> list[str]:
     """Compare the bound of Proposition 1 as printed with that of squared overlaps."""
     lines = [
-        "The overlaps v'u of the printed bound are not squared, so that it depends on the signs of "
-        "the eigenvectors, which are arbitrary. Least and largest are over all signs, for the same "
-        'matrices; "either" is the share of draws whose bound holds with some signs and fails with '
-        f"others. With squared overlaps there are no signs. Medians of {DRAWS} draws, n = 5.",
+        "The overlaps v'u of the printed bound are not squared, so the bound depends on the signs "
+        "of the eigenvectors, which are arbitrary. *Least* and *largest* are taken over all signs "
+        "for the same matrices; *either* is the share of draws whose bound holds with some signs "
+        f"and fails with others. Squared overlaps have no signs. Medians of {DRAWS} draws, n = 5.",
         "",
         "| spectrum | N | gap | first order | printed bound: least | largest | either "
         "| squared bound | holds |",

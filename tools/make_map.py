@@ -52,7 +52,7 @@ def blocks() -> dict[str, tuple[NDArray[Any], NDArray[Any]]]:
 
 def errors(cities: dict[str, tuple[NDArray[Any], NDArray[Any]]]) -> list[tuple[float, ...]]:
     """Return expected error, its range over held-out cities and actual error, city by city."""
-    names = _housing().feature_names[2:]  # not where a block is: the city says so
+    names = _housing().feature_names[2:]  # without longitude and latitude
     x = np.concatenate([own[:, 2:] for own, _ in cities.values()])
     price = np.concatenate([own for _, own in cities.values()])
     city = np.repeat(list(cities), [len(own) for _, own in cities.values()])

@@ -1,8 +1,8 @@
 """Fill the tables of docs/paper-and-us.md: the paper's numbers beside our archived results.
 
 The page names a table between two comments, ``<!-- paper "table 1" -->`` and ``<!-- end -->``.
-Numbers come from a preset (the paper's) or an archive in lab/results (ours); a run that is not
-archived is said to be missing.
+Numbers come from a preset (the paper's) or an archive in lab/results (ours); runs without an
+archive are marked.
 """
 
 import re

@@ -143,7 +143,7 @@ def weight_table(domains: Domains, sharpness: float) -> np.ndarray:
 
 
 def draw_landmine(domains: Domains, terrain: Mapping[str, str]) -> str:
-    """Draw the weights of all fields as a picture; say how much falls on the own terrain."""
+    """Draw the weights of all fields, and return the share on the target's own terrain."""
     names = list(domains)
     kinds = np.array([terrain[name] for name in names])
     same = kinds[:, None] == kinds[None, :]

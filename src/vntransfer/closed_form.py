@@ -146,7 +146,7 @@ def choose_ridge(parts: Sequence[Moments], responses: int, weights: Sequence[flo
     """λ with the smallest error: of left-out parts in turn, or of generalized cross-validation.
 
     Errors of the parts enter relative to the variance of their responses, as the mean of their
-    logarithms: a part on a large scale does not decide alone. Of more than twenty parts, twenty
+    logarithms: a part on a large scale does not decide alone. With more than twenty parts, twenty
     groups are left out in turn: costs would grow with the square of their number.
     """
     own = [k for k, weight in enumerate(weights) if weight > 0]

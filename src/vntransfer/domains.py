@@ -72,7 +72,7 @@ def group(
     if ids.dtype.kind in "iu":
         if wanted:
             raise DomainError(
-                f"target: {target!r:.80} needs names; of integers, those below 0 are the target"
+                f"target: {target!r:.80} needs names; integers below 0 already mark the target"
             )
         targets = [int(i) for i in np.unique(ids)[::-1] if i < 0]  # -1, -2, ...
     else:

@@ -49,7 +49,7 @@ class DivergedError(VnError, ArithmeticError):
 
 
 class NumericalWarning(UserWarning):
-    """A result was floored, jittered or is less accurate than usual; it says by how much."""
+    """A result was floored, jittered or is less accurate than usual; by the stated amount."""
 
 
 class DataWarning(UserWarning):

@@ -64,7 +64,7 @@ class JeffreysLoss(nn.Module):
         prediction
             (..., N) or (..., N, m).
         target
-            Of the same shape; or integer class labels (..., N), which become m one-hot columns
+            Same shape; or integer class labels (..., N), which become m one-hot columns
             (give probabilities as ``prediction`` then).
         """
         value = response_divergence(

@@ -75,7 +75,7 @@ def twins(seed: int = 0, n: int = 150) -> Any:
 
 
 def test_selection_takes_what_helps() -> None:
-    """With a twin of every virtual target among the sources, learned weights win."""
+    """If every held-out source has a twin among the sources, learned weights win."""
     options: dict[str, Any] = {"hidden": (6,), "width": 3, "dropout": 0.0, "weight_decay": 0.1}
     options |= {"members": 1, "epochs": 16, "batch_size": 32, "random_state": 0}
     model = MomentAlignmentRegressor(**options)

@@ -1,4 +1,4 @@
-"""Models as folders, and training that goes on where it stopped."""
+"""Models saved as folders, and training that resumes where it stopped."""
 
 import copy
 from pathlib import Path

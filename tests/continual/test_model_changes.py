@@ -63,7 +63,7 @@ def test_what_is_frozen_does_not_move(name: str, when: str, part: str, batch_siz
     start = flat(model)
     learn(method, tasks[3:], **options)
     torch.testing.assert_close(chosen, kept, rtol=0, atol=0)
-    assert name == "freeze" or not torch.equal(flat(model), start)  # the rest goes on
+    assert name == "freeze" or not torch.equal(flat(model), start)  # the rest is trained
 
 
 @pytest.mark.parametrize("part", FROZEN)
@@ -97,7 +97,7 @@ def test_an_empty_batch_is_named(name: str, done: int) -> None:
         method.step(torch.zeros(3, 6), torch.zeros(2), default_loss, optimizer)
     assert values(model) == before
     assert torch.equal(torch.get_rng_state(), state)
-    make_steps(method, classes(2)[1], 0, None, lr=0.05)  # and it goes on
+    make_steps(method, classes(2)[1], 0, None, lr=0.05)  # training continues
     method.after_task()
 
 

@@ -172,7 +172,7 @@ def log_mean(x: Tensor, y: Tensor, t: float) -> Tensor:
 
 @given(name=names, seed=seeds, n=st.integers(2, 5))
 def test_is_invariant_under_rotations(name: str, seed: int, n: int) -> None:
-    """Under any common rotation; where features and response are told apart, of each of them."""
+    """Under any common rotation; conditional divergences: of features and response separately."""
     sigma, rho = random_spd(n, seed), random_spd(n, seed + 1)
     q = np.eye(n)
     if DIVERGENCES[name].conditional:

@@ -68,7 +68,7 @@ BAD: dict[str, tuple[str, str, str]] = {
         *["column 'code': 10000 different texts"] * 2,
     ),
     "text response": (change(price=["dear"] * n), *["row 2, column 'price': 'dear' is not"] * 2),
-    "place missing": (change(town=["", *town[1:]]), *["is empty; say where the row comes"] * 2),
+    "place missing": (change(town=["", *town[1:]]), *["empty; enter the place of the row"] * 2),
     "ragged": (csv_text(towns()) + "north,3\n", *["row 127 has 2 cells, the header 5"] * 2),
     "nothing to learn from": (
         csv_text({k: v for k, v in towns().items() if k in ("town", "price")}),

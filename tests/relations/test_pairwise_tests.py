@@ -96,7 +96,7 @@ def test_order_of_domains_and_units_do_not_matter_to_the_statistic() -> None:
     scaled = {n: (x * [3.0, 0.1] + 7, 50 * y - 3) for n, (x, y) in reversed(pairs.items())}
     other = relation_test(scaled, random_state=0, **FAST)
     assert other.names == ("c", "b", "a")
-    # the knots and landmarks are drawn anew: the fits differ a little, the statistic hardly
+    # knots and landmarks are drawn again: fits change slightly, the statistic hardly
     np.testing.assert_allclose(other.statistics[::-1, ::-1], one.statistics, rtol=0.2)
     np.testing.assert_array_equal(one.p_values, one.p_values.T)
     assert (np.diagonal(one.p_values) == 1).all()

@@ -41,7 +41,9 @@ def test_kinds_are_found_and_nothing_is_dropped_silently() -> None:
         "same": "left out",
     }
     notes = {name: note for name, _, note in encoder.summary()}
-    assert notes["area"] == "number from 50 to 80.5; 1 missing filled with 61, a column says where"
+    assert (
+        notes["area"] == "number from 50 to 80.5; 1 missing filled with 61 and marked in a column"
+    )
     assert notes["same"] == "constant, 'x' everywhere"
     assert encoder.names[:3] == ["area", "area is missing", "lift"]
     assert {"kind=flat", "kind=NA", "kind is missing", "sold: years"} <= set(encoder.names)

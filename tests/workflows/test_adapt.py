@@ -180,7 +180,7 @@ def test_new_tables_are_compared_with_the_old_one(model: TableModel) -> None:
     ]
     found = model.predict(table).findings
     assert "never seen in training ('barn')" in found.lines()[0]
-    with pytest.raises(DataError, match=r"columns missing.*: 'garden', 'kind'"):
+    with pytest.raises(DataError, match=r"missing columns.*: 'garden', 'kind'"):
         model.predict({"size": [1.0]})
     with pytest.raises(DataError, match="row 2, column 'size': 'big' is not a number"):
         model.predict({**table, "size": ["big", "1"]})

@@ -34,7 +34,7 @@ def test_adapt_then_predict(tmp_path: Path) -> None:
     out = tmp_path / "out.csv"
     done = vnt("predict", tmp_path / "m", path, "--out", out, "--level", 0.8, "--only")
     assert done.exit_code == 0, done.output
-    assert "note: 100 of 125 rows are not of 'new', which the model is made for" in done.output
+    assert "note: 100 of 125 rows are not of 'new', the target of the model" in done.output
     assert "100 rows have a response and are of places that the model was trained on" in done.output
     assert "mean absolute error" not in done.output
     with out.open(encoding="utf-8") as file:
@@ -53,7 +53,7 @@ def test_rows_that_were_not_learned_are_compared(tmp_path: Path) -> None:
     del later["town"]
     done = vnt("predict", tmp_path / "m", write(tmp_path / "c.csv", later))
     assert "125 rows have a response: mean absolute error" in done.output
-    assert "made for" not in done.output
+    assert "the target of the model" not in done.output
 
 
 def test_tables_with_tabs(tmp_path: Path) -> None:

@@ -144,7 +144,7 @@ def test_files_are_predicted_by_the_network_of_all_tasks(response: str, tmp_path
     assert "predict with: vnt predict" in done.output
     done = vnt("predict", folder, path, "--out", out)
     assert done.exit_code == 0, done.output
-    assert "note: a network of `vnt learn`: one for all tasks, without intervals" in done.output
+    assert "note: the model is from `vnt learn`: predictions have no intervals" in done.output
     with out.open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     assert list(rows[0]) == ["row", *table(), f"{response} predicted"]
@@ -216,10 +216,10 @@ def test_columns_are_compared_and_targets_refused(tmp_path: Path) -> None:
     assert done.exit_code == 2
     assert "row 3, column 'a': 'x' is not a number" in done.stderr
     done = vnt("predict", tmp_path / "m", write(tmp_path / "c.csv", {"a": [1]}))
-    assert "columns missing that the model was trained on: 'b'" in done.stderr
+    assert "missing columns that the model was trained on: 'b'" in done.stderr
     done = vnt("predict", tmp_path / "m", some, "--target", "9")
     assert done.exit_code == 2
-    assert "this network is one for all tasks" in done.stderr
+    assert "this network serves all tasks" in done.stderr
     assert not list(tmp_path.glob("out*")) + list(tmp_path.glob("*predicted*"))
     numbers = data_file(tmp_path / "m")
     numbers.write_bytes(numbers.read_bytes()[:-1])

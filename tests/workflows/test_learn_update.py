@@ -117,7 +117,7 @@ def test_the_given_model_stays_as_it_is() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"a": None}, "columns missing that the model was trained on: 'a'"),
+        ({"a": None}, "missing columns that the model was trained on: 'a'"),
         ({"week": None}, "week"),
         ({"y": None}, "'?y'?"),
         ({"y": [""] * 40}, "'y' is empty in all rows"),

@@ -161,7 +161,7 @@ def test_names_that_labeled_rows_would_get_are_refused() -> None:
     table = towns()
     table["town"] = [name.replace("west", "new (labeled)") for name in table["town"]]
     table["price"][table["town"].index("new")] = 100.0
-    with pytest.raises(DomainError, match=r"'new \(labeled\)' is how labeled rows are named"):
+    with pytest.raises(DomainError, match=r"'new \(labeled\)' names labeled target rows"):
         adapt(table, **RIDGE, use_target_labels=True)
 
 

@@ -238,7 +238,7 @@ def test_a_candidate_that_diverges_is_not_taken() -> None:
     assert not any(outcome.error for outcome in outcomes)
     assert {name: v for _, name, v in outcomes[0].rows}["ra"] == 0
     (cell,) = cells("mnistP", methods=["covp"], seeds=1, settings={**rates, "lr": 1e30})
-    outcome = compute(cell)  # of the table: what came out
+    outcome = compute(cell)
     assert (outcome.rows, outcome.error) == ([(0, "diverged", 1.0)], "")
 
 

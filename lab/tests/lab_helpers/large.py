@@ -48,7 +48,7 @@ def large_preset() -> Preset:
 
 
 def large_cells(preset: Preset) -> Iterator[tuple[Cell, CellOutcome]]:
-    """Give the cells and what came out of them."""
+    """Give the cells and their outcomes."""
     rng = np.random.default_rng(0)
     levels = dict(zip(METHODS, rng.uniform(0.4, 1.2, len(METHODS)), strict=True))
     for data, target in product(DATA, TARGETS):

@@ -28,7 +28,7 @@ def packed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def rewritten(packed: Path, out: Path, change: Callable[[int, dict[str, Any]], Any]) -> Path:
-    """Packed results whose rows are changed, and which belong together all the same."""
+    """Packed results with changed rows and matching digests."""
     table = pq.read_table(packed / CELLS_NAME)
     rows = [{**row, **change(i, row)} for i, row in enumerate(table.to_pylist())]
     out.mkdir()
@@ -82,8 +82,18 @@ def test_the_command_ends_with_3_where_something_differs(packed: Path, tmp_path:
     wrong = rewritten(packed, tmp_path / "wrong", lambda i, row: off(i, {**row, "seed": 1}))
     more = ("--cells", "2", "-j", "1")
     for folder, options, code, text in (
-        (packed, more, 0, "2 of 2 cells agree to the last digit; 0 differ by more than 0.03"),
-        (wrong, more, 3, "0 of 2 cells agree to the last digit; 2 differ by more than 0.03"),
+        (
+            packed,
+            more,
+            0,
+            "2 of 2 cells agree, 2 of them to the last digit; 0 differ by more than 0.03",
+        ),
+        (
+            wrong,
+            more,
+            3,
+            "0 of 2 cells agree, 0 of them to the last digit; 2 differ by more than 0.03",
+        ),
         (wrong, (*more, "--tolerance", "0.3"), 0, "0 differ by more than 0.3"),
     ):
         told = CliRunner().invoke(app, ["bench", "verify", str(folder), *options])

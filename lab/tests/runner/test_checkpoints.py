@@ -1,4 +1,4 @@
-"""Cells go on in the middle: after SIGKILL with the very numbers of a cell that was left alone."""
+"""Cells resume after SIGKILL with exactly the numbers of an uninterrupted cell."""
 
 import json
 import os

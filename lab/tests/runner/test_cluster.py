@@ -220,7 +220,7 @@ def test_a_cell_goes_on_where_a_killed_worker_left_it(patient: Path, tmp_path: P
         return [pid for step, pid in map(str.split, texts) if step == "4"]
 
     def kill_one() -> None:
-        """Kill a worker when both wait in the midst of their cells; then let them go on."""
+        """Kill a worker while both wait inside their cells; then release them."""
         Servers._until(lambda: len(waiting()) == 2)
         os.kill(int(waiting()[0]), signal.SIGKILL)
         patient.with_name("go").touch()

@@ -106,18 +106,18 @@ def test_failed_cells_wait_for_retry(
     troubled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tmp_path / "run"
-    monkeypatch.setenv("VNT_TEST_MENDED", str(tmp_path / "absent"))
-    command = ("run", troubled, "--methods", "fine,mends", "--out", folder)
+    monkeypatch.setenv("VNT_TEST_FIXED", str(tmp_path / "absent"))
+    command = ("run", troubled, "--methods", "fine,fixed", "--out", folder)
     first = vnt(*command)
     assert first.exit_code == 3
     assert f"4 cells failed; their tracebacks are in {folder}" in first.stderr
-    assert "RuntimeError: not mended yet" in first.stderr
+    assert "RuntimeError: not fixed yet" in first.stderr
     again = vnt(*command)
     assert "8 of 8 cells were finished before" in again.stderr
     assert again.exit_code == 3
-    monkeypatch.setenv("VNT_TEST_MENDED", str(tmp_path))  # workers that wait already hear of it
-    mended = vnt("retry", folder)
-    assert (mended.exit_code, "8 cells are done" in mended.stdout) == (0, True)
+    monkeypatch.setenv("VNT_TEST_FIXED", str(tmp_path))  # waiting workers see it
+    retried = vnt("retry", folder)
+    assert (retried.exit_code, "8 cells are done" in retried.stdout) == (0, True)
     assert retry(folder).computed == 0
 
 

@@ -138,7 +138,7 @@ def test_time_left_follows_from_the_cells_that_this_invocation_finished(tmp_path
         ended = began + (25 * (i - 3) if i > 3 else -50)  # the first four: an earlier invocation
         connection.execute("UPDATE times SET ended = ? WHERE cell = ?", (ended, cell))
     connection.commit()
-    assert look(tmp_path, verify=False).left is None  # nobody works on it
+    assert look(tmp_path, verify=False).left is None  # no run is active
     with only_writer(tmp_path):
         seen = look(tmp_path, verify=False)
     assert seen.left == pytest.approx(2 * 25 - (seen.taken - began - 100))

@@ -73,7 +73,7 @@ class DomainRegressor(SavableNetwork, RegressorMixin, TransferEstimator):  # typ
     batch_size
         Rows per domain and batch.
     lr, weight_decay, betas
-        Of AdamW; the decay is also that of adversaries and domain classifiers.
+        Options of AdamW; adversaries and domain classifiers have the same decay.
     schedule
         "cosine": the learning rate rises over 30 steps and falls to zero; or "constant".
     clip
@@ -88,10 +88,10 @@ class DomainRegressor(SavableNetwork, RegressorMixin, TransferEstimator):  # typ
     bounded
         Whether predictions are kept within the range of the sources' responses.
     clip_inputs
-        Whether values are kept within the range that the column has in the sources: a network
-        knows nothing beyond it, and what it says there is as good as random.
+        Whether values are clipped to the range of the column in the sources. Beyond it the
+        predictions of a network are arbitrary.
     device
-        Of torch, such as "cpu" or "cuda".
+        Torch device, such as "cpu" or "cuda".
     warm_start
         Whether another ``fit`` starts from the networks of the last one, with its selection.
     checkpoint
@@ -216,8 +216,8 @@ class DomainRegressor(SavableNetwork, RegressorMixin, TransferEstimator):  # typ
         for name, rows in groups.targets.items():
             if (share := x_scaler.outside(table.x[rows])) > OUTSIDE:
                 warnings.warn(
-                    f"X: {share:.0%} of the values of target {name!r} lie outside of what the "
-                    f"sources have in these columns and are cut there",
+                    f"X: {share:.0%} of the values of target {name!r} are outside the range "
+                    f"of the sources and are clipped to it",
                     DataWarning,
                     stacklevel=4,
                 )
@@ -308,7 +308,7 @@ class DomainRegressor(SavableNetwork, RegressorMixin, TransferEstimator):  # typ
         X
             Rows (n, p).
         target
-            Of several targets, the one that the rows are of; a list of one will do.
+            Target that the rows belong to, if the model has several.
         """
         X = self._new_rows(X)
         state = self._state

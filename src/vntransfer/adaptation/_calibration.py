@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 SLOPES = (0.01, 100.0)
-"""Between which the slope is kept: held-out rows may say less than nothing, or be separable."""
+"""Bounds of the slope: held-out rows may be misleading, or separable."""
 
 PULL = 1e-4
-"""Of the offsets towards 0, which makes them unique."""
+"""Shrinks the offsets toward 0, which makes them unique."""
 
 
 class PlattScaling(NamedTuple):

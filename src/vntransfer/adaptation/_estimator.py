@@ -65,7 +65,7 @@ class FitRows:
 class TransferEstimator(BaseEstimator):  # type: ignore[misc]
     """An estimator that learns from labeled sources for an unlabeled target.
 
-    Subclasses are dataclasses, whose fields are the options, and say how to fit in ``_fit_rows``.
+    Subclasses are dataclasses whose fields are the options; they implement ``_fit_rows``.
     """
 
     __metadata_request__fit: ClassVar[dict[str, bool]] = {"sample_domain": True}
@@ -168,7 +168,7 @@ def need_target(groups: Groups) -> Groups:
     if not groups.targets:
         raise DomainError(
             f"sample_domain: no target among {list(groups.sources)}; mark its rows by an integer "
-            f"below 0, or say target=... with names (of networks target=[] to adapt later)"
+            f"below 0, or pass target=... with names (networks take target=[] to adapt later)"
         )
     return groups
 

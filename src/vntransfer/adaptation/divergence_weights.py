@@ -153,7 +153,7 @@ def divergence_table(
 ) -> Table:
     """Divergences between all sources and, in the last row and column, the target if any.
 
-    Of second moments of [1, z], which see means and covariances, or of the covariance of z, the
+    They compare second moments of [1, z], which see means and covariances, or covariances of z, the
     leading principal components; the ridge is relative to the mean diagonal entry of all matrices.
     Other arguments are those of `source_weights`.
     """

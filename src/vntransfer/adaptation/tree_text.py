@@ -28,7 +28,7 @@ HEADER = {
 """What stands at the head of every model of ours."""
 
 MOST_LEAVES, MOST_COLUMNS = 10_000, 64
-"""Of a tree, and of a linear leaf; ours have 31 and 14."""
+"""Leaves of a tree, and features of a linear leaf; ours have at most 31 and 14."""
 
 END = "end of trees\n"
 

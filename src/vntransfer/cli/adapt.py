@@ -81,7 +81,7 @@ def command(
     *,
     read_options: "ReadOptions",
 ) -> None:
-    """Train on the labeled places of a table for a place without labels.
+    """Train on labeled places of a table for one without labels.
 
     Every labeled place is held out once, to choose methods and to estimate their errors. No labels
     from the target are used.

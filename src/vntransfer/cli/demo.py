@@ -22,7 +22,7 @@ def command(
     overwrite: Overwrite = False,
     seed: Seed = 0,
 ) -> None:
-    """Relate, adapt, predict and learn on an embedded table of houses in seven towns.
+    """Try all commands on an embedded table of houses in seven towns.
 
     Six towns have prices, Saltby has none. Which towns behave alike? What do
     houses in Saltby cost, and how accurate is the answer? How much does a

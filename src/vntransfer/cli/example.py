@@ -17,7 +17,7 @@ def command(
     ] = False,
     overwrite: Overwrite = False,
 ) -> None:
-    """Copy the example table: invented houses in seven towns, one without prices."""
+    """Write the example table: six towns with prices, one without."""
     from vntransfer.storage.files import atomic_write
     from vntransfer.storage.places import check_file
     from vntransfer.tables.example import example_table

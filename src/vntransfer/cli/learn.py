@@ -70,7 +70,7 @@ def command(
     *,
     read_options: "ReadOptions",
 ) -> None:
-    """Learn tasks one after another with one network, and measure forgetting."""
+    """Learn tasks one after another, and measure forgetting."""
     from vntransfer.cli import common
 
     with plain_errors():

@@ -13,7 +13,7 @@ GROUP = "vntransfer.commands"
 
 LABORATORY = {
     "bench": "Run experiments and report them.",
-    "data": "List, show, download and plot data sets.",
+    "data": "List, show and download data sets.",
 }
 """Commands that the laboratory adds."""
 

@@ -42,7 +42,10 @@ def command(
     *,
     read_options: "ReadOptions",
 ) -> None:
-    """Predict the rows of a table with a saved model; columns are matched by name."""
+    """Predict the rows of a table with a saved model.
+
+    Columns are matched by name.
+    """
     with plain_errors():
         from vntransfer.storage.places import TABLES, check_file
         from vntransfer.tables.files import expand

@@ -79,10 +79,11 @@ def command(
     *,
     read_options: "ReadOptions",
 ) -> None:
-    """Show which places behave alike: whether they share the relation of response and features.
+    """Show which places behave alike.
 
-    The table is read in pieces and may be larger than memory. A place without
-    any response is compared by its features alone.
+    Two places behave alike if the response depends on the features in the same way in both.
+    The table is read in pieces and may be larger than memory. A place without any response is
+    compared by its features alone.
     """
     with plain_errors():
         from vntransfer.storage.places import PAGES, check_file

@@ -131,7 +131,7 @@ class ContinualMethod(Stateful):
             method.after_step()                # proximal pull, path integrals
         method.after_task()
 
-    A method sees data only through `observe`, once. Of finished tasks it keeps sums and at most
+    A method sees data only through `observe`, once. From finished tasks it keeps sums and at most
     ``stored_samples`` samples.
 
     A new method overrides the hooks that it needs, names the attributes that make up its state in

@@ -11,8 +11,8 @@ from vntransfer.continual._layers import Layer, Tape, find_layers
 from vntransfer.continual.method_state import Stateful
 
 BUFFER = 64
-"""Rows that are collected before they are added to a second moment, in one product. Of a larger
-batch this many rows, chosen at random, are used."""
+"""Rows that are collected before they are added to a second moment, in one product. A larger batch
+is reduced to this many rows, chosen at random."""
 
 
 class Full(NamedTuple):

@@ -69,7 +69,7 @@ class RunningMoments(Stateful):
 
 
 class TaskMatrices(NamedTuple):
-    """Of groups of one size in one task: covariances X (groups, n, n), and L of `GroupBlocks`."""
+    """Covariances X (groups, n, n) of groups of one size in one task, and L of `GroupBlocks`."""
 
     X: Tensor
     L: Tensor

@@ -100,7 +100,7 @@ class GPM(Projected):
         self._refresh()
 
     def _weigh(self, k: int, rows: Tensor) -> None:
-        """Take in what rows (n, p) say about the directions of layer k: here nothing."""
+        """Add rows (n, p) to the statistics of layer k; nothing by default."""
 
     def _removed(self, k: int) -> Tensor:
         """Give the share of a gradient that is removed along each direction of layer k."""

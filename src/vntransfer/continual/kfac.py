@@ -19,7 +19,7 @@ def kronecker_factors(
     """Factors A (p, p) and G (outputs, outputs) of each layer's Fisher information A ⊗ G.
 
     A is the mean of aa' and G that of dd', d the slopes of the loss at the layer's output for the
-    given labels. Of a convolution a and d are taken at every position: A sums over positions, G
+    given labels. In a convolution a and d are taken at every position: A sums over positions, G
     is a mean over them (Grosse and Martens 2016).
     """
     A = [layer.weight.detach().new_zeros(layer.width, layer.width) for layer in layers]

@@ -47,7 +47,7 @@ def dense(sizes: Sequence[int], *, generator: torch.Generator) -> nn.Sequential:
 class MultiHead(nn.Module):
     """A body and one linear head per task; the outputs of all heads side by side.
 
-    Train it with `Heads` as criterion: a sample's label says which outputs count.
+    Train it with `Heads` as criterion: a sample's label selects the outputs that count.
 
     Parameters
     ----------

@@ -113,7 +113,7 @@ class Task:
 class Heads:
     """Criterion of a network whose outputs are those of several heads, side by side.
 
-    A sample's label says which head it belongs to, so that batches may mix tasks (replay), and
+    A sample's label determines its head, so that batches may mix tasks (replay), and
     only the outputs of that head count.
 
     Parameters

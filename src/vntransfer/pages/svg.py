@@ -130,5 +130,5 @@ def room_below(names: Sequence[str], place: float, longest: float) -> tuple[bool
 
 
 def every(n: int, step: float) -> int:
-    """Of n names, the k-th, 2k-th, ... have room if they are this far apart; return k."""
+    """Return k such that every k-th of n names has room if they are this far apart."""
     return max(1, min(n, math.ceil((LETTERS + 2) / step))) if step > 0 else 1

@@ -124,7 +124,7 @@ def relation_test(
     n_resamples
         Largest number of resamples per pair; the test stops when 50 have reached the observed
         statistic. The smallest p-value is 1/(n_resamples + 1), and Holm's correction multiplies it
-        by the number of pairs. A warning tells you if no pair could be found different.
+        by the number of pairs. A warning is given if no pair could reach significance.
     n_pairs
         Number of pairs to test: first each domain with the one whose features are most like its
         own, then with the second, and so on. The choice uses no responses, so the p-values of these

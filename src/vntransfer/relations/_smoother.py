@@ -103,7 +103,7 @@ def _free(G: Matrix, n: int, levels: int, basis: Basis) -> tuple[int, float]:
 def choose_penalty(G: Matrix, g: Matrix, yy: float, n: int, levels: int, basis: Basis) -> Penalty:
     """Choose the penalty of the fit θ = (Φ'Φ + Λ)⁻¹ Φ'y by generalized cross-validation.
 
-    Of n rows and ``levels`` domains (each has a level of its own) are given G = Φ'Φ (p, p),
+    The arguments describe n rows of ``levels`` domains, each with its own level: G = Φ'Φ (p, p),
     g = Φ'y (p,) and y'y, all centered per domain.
 
     A degree of freedom costs no more than it must: too smooth a fit is biased where a domain's

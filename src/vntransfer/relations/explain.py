@@ -14,7 +14,7 @@ PAIRS = 3
 
 
 def verdict(found: Relation) -> Iterator[str]:
-    """Answer in a sentence, then say what it rests on."""
+    """Return the answer in a sentence, then its basis."""
     upper = np.triu_indices(len(found.names), 1)
     tested = int(np.isfinite(found.p_values[upper]).sum())
     if not tested:

@@ -30,7 +30,7 @@ class MomentBlocks:
     however many rows come. The moments of all rows are exact; the blocks are what intervals are
     computed from.
 
-    Of a block is kept the sum of z z' with z = [x - o, 1], which holds its count, sums and squares
+    Each block keeps the sum of z z' with z = [x - o, 1], which holds its count, sums and squares
     and makes merging an addition. The origin o is the mean of the rows that came first, m of them:
     they alone give n rows a variance of (m/n) (mean - o)² at least, so that squares about o exceed
     those about the mean by a factor of n/m at most, and no more digits than that are lost.

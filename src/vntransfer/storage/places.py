@@ -108,7 +108,7 @@ def check_file(
 
 
 def _marked(file: Path) -> bool:
-    """Whether a file says that it is a page or a picture of ours."""
+    """Whether a file is marked as a page or picture of vntransfer."""
     with file.open("rb") as opened:
         return _MARK.search(opened.read(2048)) is not None
 

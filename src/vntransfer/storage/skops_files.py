@@ -25,7 +25,7 @@ TRUSTED = frozenset(
 
 
 def need_skops() -> Any:
-    """Import ``skops.io``, or raise an error that says what to install."""
+    """Import ``skops.io``, or raise an error with the command that installs it."""
     try:
         import skops.io
     except ImportError:

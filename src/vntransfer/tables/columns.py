@@ -199,8 +199,7 @@ def join(name: str, parts: Sequence[Column]) -> Column:
             continue
         return Column(first.stored, values, exact)
     raise DataError(
-        f"column {name!r}: whole numbers below zero beside some that 63 bits do not hold; save it "
-        f"as text"
+        f"column {name!r}: negative whole numbers mixed with some above 63 bits; save it as text"
     )
 
 

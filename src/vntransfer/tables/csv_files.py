@@ -1,4 +1,4 @@
-"""Read csv files with Arrow, once; Python's csv module says what is wrong where Arrow refuses."""
+"""Read csv files with Arrow, once; Python's csv module finds the error if Arrow refuses."""
 
 import codecs
 import csv

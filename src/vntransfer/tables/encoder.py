@@ -49,7 +49,9 @@ class Findings:
         for name, n in self.filled.most_common():
             out.append(f"{name!r}: {n} missing values, filled as in training; there were none then")
         for name, n in self.outside.most_common():
-            out.append(f"{name!r}: {n} of {self.rows} values lie beyond those of the training rows")
+            out.append(
+                f"{name!r}: {n} of {self.rows} values are outside the range of the training rows"
+            )
         return out
 
 
@@ -66,7 +68,7 @@ class TableEncoder:
 
     Numbers stay as they are, yes and no become 1 and 0, each frequent category has a column, dates
     become time and places in the year, week and day; missing values are filled with the median
-    (numbers, dates) or the more frequent one (yes or no), and a column says where. Everything is
+    (numbers, dates) or the more frequent one (yes or no), and a column marks them. Everything is
     learned from the rows given to `fit` and can be written as JSON.
 
     Examples
@@ -122,7 +124,7 @@ class TableEncoder:
         return cls(fields)._checked()
 
     def without(self, reasons: Mapping[str, str]) -> Self:
-        """Leave columns out, and say why."""
+        """Leave columns out, with the reason."""
         return type(self)(
             tuple(
                 Field(own.name, "left out", note=reasons[own.name]) if own.name in reasons else own
@@ -153,7 +155,7 @@ class TableEncoder:
         """
         if absent := [name for name in self.needed if name not in names]:
             raise DataError(
-                f"columns missing that the model was trained on: {', '.join(map(repr, absent))}; "
+                f"missing columns that the model was trained on: {', '.join(map(repr, absent))}; "
                 f"the table has {', '.join(map(repr, names))[:300]}"
             )
         known = {*(own.name for own in self.fields), *roles}

@@ -63,7 +63,7 @@ def read_frame(
 def read_some(
     files: Sequence[Path], columns: Sequence[str], options: ReadOptions, rows: int
 ) -> tuple[list[Frame], bool]:
-    """Read some rows of each file, of parquet from all over it; and say whether these are all."""
+    """Read some rows of each file (parquet: from all over it), and return whether these are all."""
     parts, complete = list[Frame](), True
     for file in files:
         with open_table(file, options) as table:

@@ -100,7 +100,7 @@ def heading(group: str, notes: list[Note]) -> str:
 
     Examples
     --------
-    >>> heading("dropped", [Note("id", "'nr' numbers its rows", "nr", done="dropped")])
+    >>> heading("dropped", [Note("id", "'nr' is dropped: row numbers", "nr", done="dropped")])
     '1 column dropped'
     """
     return f"{len(notes):,} {GROUPS[group][len(notes) > 1]}"

@@ -23,25 +23,25 @@ _GROUP = re.compile(r"[-+]?\d{1,3}[.,]\d{3}")
 
 @dataclass(frozen=True)
 class ReadOptions:
-    r"""How a table is written; what is None is detected, and the result says what was detected.
+    r"""Format of a table. Options that are None are detected, and a note reports what was found.
 
     Parameters
     ----------
     delimiter
-        Between the cells of a csv file: one character, or "tab". None: detected among
-        semicolon, tab, bar and comma.
+        Character between the cells of a csv file, or "tab". None: detected among semicolon, tab,
+        bar and comma.
     decimal
         Decimal mark of numbers that are written as text, "." or ",". None: a comma if no other
-        reading is possible, else a point.
+        reading is possible, otherwise a point.
     thousands
         Mark between groups of three digits, such as "," or " ".
     encoding
-        Of a csv file, such as "latin-1". None: UTF-8, which is checked.
+        Encoding of a csv file, such as "latin-1". None: UTF-8, which is checked.
     day_first
-        Whether 01/02/2020 is February 1. None: decided by the column's other dates; if they leave
-        it open, month first, and day first with points (01.02.2020).
+        Whether 01/02/2020 is February 1. None: inferred from the other dates of the column; if
+        they fit both, month first, or day first with points (01.02.2020).
     units
-        Signs beside numbers that are ignored, such as "€" or "%": 45 % is read as 45.
+        Signs next to numbers to ignore, such as "€" or "%": 45 % is read as 45.
 
     Examples
     --------
@@ -99,7 +99,7 @@ class ReadOptions:
         return self.decimal in (None, ".") and self.thousands is None and not self.units
 
     def over(self, others: "ReadOptions") -> "ReadOptions":
-        """Take what is not said here from other options."""
+        """Fill options that are not set from other options."""
         return replace(others, **{k: v for k, v in asdict(self).items() if v not in (None, ())})
 
     def as_json(self) -> dict[str, Any]:
@@ -125,7 +125,7 @@ def checked(options: ReadOptions | None) -> ReadOptions:
 
 
 def detect(sample: Sequence[str], options: ReadOptions) -> tuple[ReadOptions, list[str]]:
-    """Fill the gaps in options from the first lines of a csv file, and say what was detected."""
+    """Detect missing options from the first lines of a csv file, and return them with notes."""
     notes = []
     delimiter = options.delimiter
     if delimiter is None:

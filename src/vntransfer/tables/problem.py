@@ -32,7 +32,7 @@ Floats = NDArray[np.float64]
 class TableColumns:
     """Which columns of a table are used, and for what."""
 
-    domain: str  # where a row comes from
+    domain: str  # column of the places
     response: str  # what is to be predicted
     features: Sequence[str] | None = None  # to predict from; None: all others
     drop: Sequence[str] = ()  # to leave out
@@ -145,13 +145,15 @@ def read_problem(
             said = f"{int(own.sum())} labeled rows of targets serve as sources"
             notes.append(Note("rows", said))
         if clash := {f"{name}{LABELED}" for name in targets} & set(places.tolist()):
-            raise DomainError(f"domain: {clash.pop()!r} is how labeled rows are named; rename it")
+            raise DomainError(
+                f"domain: {clash.pop()!r} names labeled target rows; rename the place"
+            )
         places = np.where(own, places + LABELED, places)
         aimed &= ~known
     elif (seen := int((aimed & known).sum())) > 0:
         said = (
             f"{seen} rows of targets have a response, which is not read; --use-target-labels "
-            f"(use_target_labels=True) lets them help"
+            f"(use_target_labels=True) adds them as a source"
         )
         notes.append(Note("rows", said))
     notes += [Note("rows", text) for text in _left_out(places, aimed, known)]
@@ -199,7 +201,7 @@ def read_places(frame: Frame, domain: str) -> NDArray[Any]:
     if (blank := places == "").any():
         row = frame.rows[int(blank.argmax())]
         raise DataError(
-            f"{frame.name}: row {row}, column {domain!r}: is empty; say where the row comes from"
+            f"{frame.name}: row {row}, column {domain!r}: empty; enter the place of the row"
         )
     return places
 

@@ -50,7 +50,7 @@ class Field:
     fill: float = 0.0  # for missing values: the median (dates: days since 1970)
     low: float = 0.0
     high: float = 0.0
-    missing: bool = False  # whether values were missing: then a column says where
+    missing: bool = False  # whether values were missing, which a column marks
     categories: tuple[str, ...] = ()  # those with a column of their own, by frequency
     others: tuple[str, ...] = ()  # those that share a column
     parts: tuple[str, ...] = ()  # columns made of dates
@@ -117,7 +117,7 @@ def remedy(cell: str, options: ReadOptions, otherwise: str = "fix it") -> str:
     how = "write numbers as 1234.5, without commas and %"
     if options.decimal == ",":
         how = "numbers are read with a decimal comma: write them so"
-    return f"{how}, or say how they are written with --decimal, --thousands or --unit (ReadOptions)"
+    return f"{how}, or declare their format with --decimal, --thousands or --unit (ReadOptions)"
 
 
 PERIODS = {"season": 365.2425, "weekday": 7.0, "hour": 1.0}
@@ -185,7 +185,7 @@ def _typed(name: str, marked: Column, rows: Any, wanted: bool) -> Field | None:
         at = int(np.flatnonzero(full)[(plain & ~fine).argmax()])
         raise DataError(
             f"row {rows[at]}, column {name!r}: {names[codes[at]][:40]!r} is not read as a number; "
-            f"{remedy(names[codes[at]], marked.options)}; or say that the column holds categories "
+            f"{remedy(names[codes[at]], marked.options)}; or declare the column as categories "
             f"with --category {name!r} (category=)"
         )
     flags = marked.booleans()
@@ -238,7 +238,7 @@ def _refuse(
     at = int(np.flatnonzero(full)[(~fine).argmax()])
     raise DataError(
         f"row {rows[at]}, column {name!r}: {marked.texts()[at][:40]!r} is not {what}, "
-        f"{int(fine.sum())} others of the column are; fix it, or say that it holds categories "
+        f"{int(fine.sum())} others of the column are; fix it, or declare the column as categories "
         f"with --category {name!r} (category=)"
     )
 
@@ -253,9 +253,9 @@ def _numbers(name: str, values: NDArray[np.float64], boolean: bool, wanted: bool
         return Field(name, "left out", note=f"constant, {low:g} everywhere")
     counts = len(seen) > FEW and not gaps and high - low < 3 * len(seen)
     if counts and not wanted and (seen % 1 == 0).all() and (np.diff(seen) > 0).all():
-        return Field(name, "left out", note="numbers its rows; name it in features to use it")
+        return Field(name, "left out", note="row numbers; name it in features to use it")
     what = "yes or no as 1 or 0" if boolean else f"number from {low:g} to {high:g}"
-    filled = f"; {gaps} missing filled with {fill:g}, a column says where" if gaps else ""
+    filled = f"; {gaps} missing filled with {fill:g} and marked in a column" if gaps else ""
     kind: Kind = "boolean" if boolean else "number"
     return Field(name, kind, fill, low, high, bool(gaps), note=what + filled)
 
@@ -268,7 +268,7 @@ def _dates(name: str, t: NDArray[np.float64], order: _DateOrder = ISO_DATES) -> 
     first, last = (np.datetime64(int(v), "D") for v in (seen.min(), seen.max()))
     if not parts and not gaps:
         return Field(name, "left out", note=f"constant, {first} everywhere")
-    filled = "; missing ones filled with the median, a column says where" if gaps else ""
+    filled = "; missing ones filled with the median and marked in a column" if gaps else ""
     note = f"date from {first} to {last}, as {', '.join(parts)}{filled}{order.note}"
     fill, low, high = float(np.median(seen)), float(seen.min()), float(seen.max())
     made = Field(name, "date", fill, low, high, bool(gaps), parts=parts, note=note)
@@ -289,7 +289,7 @@ def _categories(name: str, column: Column, wanted: bool) -> Field:
     if len(counts) > MANY and not wanted:
         raise TooManyTextsError(
             f"column {name!r}: {len(counts)} different texts, such as {first[:40]!r}{hint}; more "
-            f"than {MANY} are no categories: group them, leave the column out with --drop "
+            f"than {MANY} are too many: group them, leave the column out with --drop "
             f"{name!r} (drop=), or keep the {KEPT} most frequent with --category {name!r}",
             name,
             len(counts),
@@ -303,5 +303,5 @@ def _categories(name: str, column: Column, wanted: bool) -> Field:
         share = sum(counts[text] for text in kept) / sum(counts.values())
         note = f"the {KEPT} most frequent of {len(order)} categories ({share:.0%} of rows), "
         note += "a column each; one for the others"
-    note += f"; {gaps} missing, a column says where{hint}" if gaps else hint
+    note += f"; {gaps} missing, marked in a column{hint}" if gaps else hint
     return Field(name, "category", missing=bool(gaps), categories=kept, others=others, note=note)

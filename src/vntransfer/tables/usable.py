@@ -156,7 +156,7 @@ class _Check:
             values = block @ np.arange(1.0, block.shape[1] + 1)
         elif own.kind == "date" and "years" not in own.parts:
             return np.full(len(block), np.nan)
-        elif own.low == own.high:  # the only column says where cells are empty
+        elif own.low == own.high:  # the only column marks empty cells
             values = np.full(len(block), own.low)
         else:
             values = block[:, 0] * (365.2425 if own.kind == "date" else 1)

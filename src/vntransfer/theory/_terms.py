@@ -99,7 +99,7 @@ def bound_terms(
 ) -> BoundTerms:
     """Compute the terms of Theorem 1: weighted source errors, discrepancy, joint fit.
 
-    The theorem says target_term ≤ Σ w_i source_term_i + discrepancy + joint_fit. Its proof uses the
+    The theorem: target_term ≤ Σ w_i source_term_i + discrepancy + joint_fit. Its proof uses the
     triangle inequality, which √J violates (choose a metric as ``divergence``), and convexity over
     sources, which no square root of a 1-homogeneous divergence has (compare `mixture_term`).
 

@@ -41,7 +41,7 @@ def adapt(
     scheduler: str | None = None,
     progress: Progress | None = None,
 ) -> TableModel:
-    """Train on the labeled places of a table for one, or several, without labels.
+    """Train on the labeled places of a table for one or several places without labels.
 
     Parameters
     ----------
@@ -49,36 +49,36 @@ def adapt(
         Csv or parquet files, or a table in memory; see `read_frame`. Files of more than 256 MiB
         are read in blocks by method "closed_form", so they may be larger than memory.
     domain, response
-        Columns that say where a row comes from, and what is to be predicted.
+        Columns with the place of each row and with the response to predict.
     target
-        The place, or places, to predict for.
+        The place or places to predict for.
     method
         "auto" or an id of ``METHODS``.
     features, drop, category
-        See `TableColumns`. Columns that cannot be used at the target are dropped, unless they are
-        named as ``features``; `TableModel.notes` say which ones and why.
+        See `TableColumns`. Columns that cannot be used at the target are dropped unless
+        ``features`` names them; `TableModel.notes` lists them with the reason.
     use_target_labels
         Whether labeled rows of the target become one more source.
     candidates
-        Of "auto"; None: all.
+        Candidates for method "auto"; None: all.
     compare
-        Methods that are judged beside a method other than "auto".
+        Methods to compare with on held-out sources, for methods other than "auto".
     transform
-        Scale on which responses are learned: "log", "none", or "auto", which takes the log scale
+        Scale on which responses are learned: "log", "none", or "auto", which uses the log scale
         for positive, skewed responses if it predicts held-out sources better. Predictions, errors
-        and intervals are in your units in any case.
+        and intervals are always in the original units.
     random_state
         Seed.
     max_rows
-        Rows of each source to learn from; of a larger source, as many are drawn at random. Files
-        that are read in blocks are used whole.
+        Rows of each source to learn from, drawn at random from larger sources. Files that are
+        read in blocks are used completely.
     read_options
-        How the file is written; None: detected.
+        Format of the files; None: detected.
     engine
-        Of method "closed_form": read files in blocks whatever their size, here ("local") or on
-        the workers of a cluster ("dask"). Nothing is compared then.
+        For method "closed_form": read files of any size in blocks, in this process ("local") or
+        on the workers of a cluster ("dask"). Nothing is compared then.
     workers, scheduler
-        Of "dask": processes on this machine, or the address of a cluster.
+        For engine "dask": number of processes on this machine, or the address of a cluster.
     progress
         Called with a description, the number done and the total while models are fitted.
 

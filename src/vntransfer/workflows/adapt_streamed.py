@@ -262,7 +262,7 @@ def _notes(made: MomentStream, files: Sequence[Path], looked: str) -> list[Note]
     if made.not_read:
         said = (
             f"{made.not_read:,} rows of targets have a response, which is not read; "
-            f"--use-target-labels (use_target_labels=True) lets them help"
+            f"--use-target-labels (use_target_labels=True) adds them as a source"
         )
         notes.append(Note("rows", said))
     for name, n in made.unlabeled.items():

@@ -59,7 +59,7 @@ def choose_transform(
         return ChosenScale(scale, probe)
 
     if asked != "auto":
-        said = "The response is learned on a log scale, as asked."
+        said = "The response is learned on a log scale, as requested."
         return on(asked, said if asked == "log" else "")
     plain, hint = on("none"), shape_hint(known, response)
     if not hint:

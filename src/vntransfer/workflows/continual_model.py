@@ -111,17 +111,17 @@ class ContinualModel(Savable):
         return "accuracy" if self.classes else "root mean squared error"
 
     def made_for(self, target: Names | None) -> str | None:
-        """One network is for all tasks."""
+        """Return None: one network serves all tasks."""
         return None
 
     def scores(self) -> dict[str, float]:
-        """RA, LA, BT and FT; for errors the signs of BT and FT turn."""
+        """Return RA, LA, BT and FT; for errors BT and FT have the opposite sign."""
         from vntransfer.continual.metrics import summary  # imports torch
 
         return summary(self.matrix, self.initial)
 
     def summary(self) -> str:
-        """Say in words how well the tasks are solved in the end, and how much was forgotten."""
+        """Describe how well the tasks are solved at the end, and how much was forgotten."""
         end, first = (self.scores()[name] for name in ("RA", "LA"))
         tasks, unit = counted(len(self.names), "task"), "" if self.classes else self._unit()
         lost = self._forgetting()
@@ -190,10 +190,10 @@ class ContinualModel(Savable):
         """Compare the columns of a table with those of the training table, and give notes."""
         if target is not None:
             raise ArgumentError(
-                f"target: got {target!r}, but this network is one for all tasks; leave it out"
+                f"target: got {target!r}, but this network serves all tasks; omit it"
             )
         notes = self.encoder.compare(names, self.roles)
-        return [*notes, "a network of `vnt learn`: one for all tasks, without intervals"]
+        return [*notes, "the model is from `vnt learn`: predictions have no intervals"]
 
     def answers(
         self,
@@ -203,7 +203,7 @@ class ContinualModel(Savable):
         target: Names | None = None,
         level: float = 0.9,
     ) -> Answers:
-        """Predict rows that were read and checked; which task they are of is not asked."""
+        """Predict rows that were read and checked; their task need not be known."""
         encoded = self.encoder.encode(columns, rows)
         X = scaled(encoded.X, self.center, self.scale)
         output = self.network(X)

@@ -161,7 +161,7 @@ class Evidence:
         return self.expected()[0] >= self.expected(CONSTANT)[0]
 
     def weighting(self) -> str:
-        """Say how the sources count in the final prediction where no weights are learned, or ""."""
+        """Describe how sources count in the prediction if no weights are learned, or return ""."""
         own = np.array(list(self.source_weights.values()))
         if len(own) < 2:
             return ""
@@ -173,7 +173,7 @@ class Evidence:
         return ""
 
     def findings(self) -> tuple[Caution, ...]:
-        """Say what to be careful about, the most important first."""
+        """Return the cautions, the most important first."""
         return findings(self)
 
 

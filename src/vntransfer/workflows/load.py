@@ -59,7 +59,7 @@ def load(folder: str | Path, **given: Any) -> Any:
 def load_predictor(folder: str | Path) -> Any:
     """Read what `vnt adapt` or `vnt learn` saved, for predicting only; nothing else is read.
 
-    Of a `TableModel` the estimators are what `vntransfer.adaptation.predictors` makes of them: they
+    The estimators of a `TableModel` come from `vntransfer.adaptation.predictors`: they
     predict the same, up to rounding, and torch need not be imported.
     """
     saved = load_folder(folder)

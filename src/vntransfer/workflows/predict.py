@@ -113,24 +113,24 @@ def predict_file(
     Parameters
     ----------
     model
-        What `adapt` or `learn_tasks` gave.
+        Result of `adapt` or `learn_tasks`.
     path
         A csv or parquet file.
     out
-        A csv or parquet file, written whole or not at all; None: nothing is written. An existing
-        file is replaced only if the ``write_options`` say so.
+        A csv or parquet file, written completely or not at all; None: nothing is written. An
+        existing file is replaced only if the ``write_options`` allow it.
     target
-        Which one all rows are of; several: the column of places says which of them each row is
-        of. None: the only one, or any of the model's.
+        Target that all rows belong to. If there are several, the column of places assigns each
+        row to one of them. None: all targets of the model.
     level
-        Of the intervals.
+        Level of the intervals.
     read_options
-        How the file is written; what is not given is as in the training table, but for the
-        delimiter, which is detected. A csv file is written with the same delimiter.
+        Format of the file; None: that of the training table, except for the delimiter, which is
+        detected. A csv output has the delimiter of the input.
     write_options
-        What of the file is written, and how; None: all of it, as it is.
+        Which columns are written, and how; None: all of them, unchanged.
     progress
-        Called with "rows" and how many are written; how many there are is not known.
+        Called with "rows" and the number of rows written; the total is unknown.
     """
     report = reporter(progress)
     instance("model", model, TableModel | ContinualModel, "what adapt or learn_tasks gave")
@@ -178,8 +178,8 @@ def predict_file(
         done.notes.append(f"{table.empty_rows} empty rows are left out")
     if elsewhere:
         done.notes.append(
-            f"{elsewhere} of {done.rows} rows are not of {place!r}, which the model is made for, "
-            f"and are predicted anyway"
+            f"{elsewhere} of {done.rows} rows are not of {place!r}, the target of the model; they "
+            f"are predicted anyway"
         )
     if done.unread:
         done.notes.append(

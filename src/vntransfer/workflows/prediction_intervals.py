@@ -121,7 +121,9 @@ class Calibration:
                 many = factor = np.ones(KEPT)
             parts.append((size, weights[name] * factor * many / many.sum()))
         if not parts:
-            raise ArgumentError("errors: none of a source with a weight; nothing to calibrate on")
+            raise ArgumentError(
+                "errors: no source has errors and a weight; nothing to calibrate on"
+            )
         size, w = (np.concatenate(own) for own in zip(*parts, strict=True))
         order = np.argsort(size, kind="stable")
         return cls(size[order], w[order] / w.sum())

@@ -29,41 +29,42 @@ def relate(
     scheduler: str | None = None,
     progress: Progress | None = None,
 ) -> Relation:
-    """Which places behave alike: divergences, intervals, tests and rankings of all pairs.
+    """Compare all pairs of places: divergences, intervals, tests and rankings.
 
     Parameters
     ----------
     data
-        Domains: a mapping or sequence of (X, y), y None (or all NaN) where it is not known. Or,
-        with ``domain`` and ``response``, a table: csv or parquet files of any size (read once, in
+        Domains: a mapping or sequence of (X, y), y None (or all NaN) if unknown. Or, with
+        ``domain`` and ``response``, a table: csv or parquet files of any size (read once, in
         pieces), a pandas or polars frame, or a mapping of columns.
     domain, response
-        Columns of the table that say where a row comes from, and what depends on the others; the
-        latter is empty where it is not known.
+        Columns of the table with the place and the response of each row; unknown responses are
+        empty.
     features, drop, category
-        Columns of the table to use (None: all others), not to use, and to take for categories
-        even if they look like numbers.
+        Columns of the table to use (None: all others), to ignore, and to treat as categories even
+        if they look like numbers.
     read_options
-        How the files are written; None: detected.
+        Format of the files; None: detected.
     divergence
-        An id of `DIVERGENCES`; the mean of both directions is taken.
+        An id of `DIVERGENCES`; both directions are averaged.
     n_resamples
-        See `relation_test`, which is run on at most 1000 random rows of each place; None: 999, or
-        what Holm's correction of all pairs asks for.
+        See `relation_test`, which uses at most 1000 random rows of each place; None: 999, or more
+        if Holm's correction for all pairs needs more.
     n_bootstrap
         Resamples for the intervals.
     level
-        Of the intervals. They are for the divergence in fixed units and treat rows as independent;
-        ends are moved by twice the bootstrap's bias, because divergences of samples are too large,
-        the more so the nearer to zero.
+        Level of the intervals. They are for the divergence in fixed units and treat rows as
+        independent. Their ends are corrected for twice the bootstrap's bias, because divergences
+        of samples are biased upward, most of all near zero.
     ridge
         Added to the diagonals of the standardized covariances.
     random_state
         Seed.
     engine, scheduler
-        "dask" reads the files on the workers of a cluster, at an address or on this machine.
+        "dask" reads the files on the workers of a cluster: the one at the address ``scheduler``,
+        or a new one on this machine.
     progress
-        Called with what is done (a file, "pairs"), how much so far, and how much there is.
+        Called with the current step (a file, "pairs"), the number done and the total.
 
     Returns
     -------

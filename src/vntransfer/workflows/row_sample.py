@@ -12,7 +12,7 @@ MAX_ROWS = 20_000
 
 
 def sample_rows(problem: Problem, max_rows: int = MAX_ROWS, random_state: int = 0) -> Problem:
-    """Keep at most ``max_rows`` rows of each source, drawn at random, and add a note that says so.
+    """Keep at most ``max_rows`` random rows of each source, and add a note.
 
     The same seed draws the same rows. Rows of targets stay.
 

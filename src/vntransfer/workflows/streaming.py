@@ -118,7 +118,7 @@ def summarize(
 ) -> Into:
     """Read one part once, unless its rows are held; runs wherever its file can be read.
 
-    ``moved`` is told how many rows have passed since it was called last.
+    ``moved`` is called with the number of rows since the last call.
     """
     made = plan.into.empty()
     rng = np.random.default_rng([plan.random_state, part.number])
@@ -243,8 +243,8 @@ def _into(
 ) -> None:
     if len(made.domains.keys() | set(names)) > MOST:
         raise DataError(
-            f"column {plan.domain!r}: has more than {MOST} places; is it the column that says "
-            f"where a row comes from? Group them into fewer"
+            f"column {plan.domain!r}: has more than {MOST} places; is it the column of places? "
+            f"If so, group them"
         )
     made.add(codes, names, Z, rng)
 

@@ -101,7 +101,7 @@ class TableModel(Savable):
         return frozenset(name.removesuffix(LABELED) for name in used)
 
     def made_for(self, target: Names | None) -> str | None:
-        """Name the place that all rows are predicted for; None: what each row says."""
+        """Return the target of all rows; None if the column of places decides."""
         asked = self._asked(target)
         return asked[0] if len(asked) == 1 else None
 
@@ -124,13 +124,13 @@ class TableModel(Savable):
         data
             A file, or a table in memory; see `read_frame`.
         target
-            Which one all rows are of; several: the column of places says which of them each row is
-            of. None: the only one, or any of the model's.
+            Target that all rows belong to. If there are several, the column of places assigns each
+            row to one of them. None: all targets of the model.
         level
-            Of the intervals.
+            Level of the intervals.
         read_options
-            How the file is written; what is not given is as in the training table, but for the
-            delimiter, which is detected.
+            Format of the file; None: that of the training table, except for the delimiter, which
+            is detected.
         """
 
         def needed(table: str, every: list[str]) -> list[str]:
@@ -146,22 +146,22 @@ class TableModel(Savable):
         return Predictions(value, low, high, found.findings)
 
     def _warn_elsewhere(self, places: NDArray[Any]) -> None:
-        """Warn of rows of other places than the only one that the model is made for."""
+        """Warn about rows of other places than the only target of the model."""
         place = self.made_for(None)
         other = [] if place is None else places[places != place]
         if len(other):
             warnings.warn(
                 f"{len(other)} of {len(places)} rows are of {listed(dict.fromkeys(other), 3)} and "
-                f"not of {place!r}, which the model is made for; they are predicted anyway. Fit a "
-                f"model with target= for those places, or say target={place!r} if that is meant",
+                f"not of {place!r}, the target of the model; they are predicted anyway. Fit a "
+                f"model with target= for those places, or pass target={place!r} to confirm",
                 DataWarning,
                 stacklevel=3,
             )
 
     def check(self, names: Sequence[str], target: Names | None) -> list[str]:
-        """Compare the columns of a table with those of the training table, and give notes.
+        """Compare the columns of a table with those of the training table, and return notes.
 
-        What is missing, or a target that cannot be told, is an error.
+        Missing columns, and rows whose target is unknown, raise an error.
         """
         notes = self.encoder.compare(names, self.names)
         asked = self._asked(target)
@@ -288,7 +288,7 @@ class TableModel(Savable):
         )
 
     def summary(self) -> str:
-        """Say in words what to expect: all about a single target, a line about each of several."""
+        """Describe what to expect: in full for a single target, in a line for each of several."""
         first, *more = self.outcomes.values()
         if more:
             lines = self.answers_in_words(SHOWN)
@@ -309,7 +309,7 @@ class TableModel(Savable):
         ]
 
     def answers_in_words(self, most: int) -> list[str]:
-        """Give the answer for each target in a line, that of several with its name."""
+        """Return a line with the answer for each target, with its name if there are several."""
         several = len(self.outcomes) > 1
         return [
             f"{short(own.target, 60)}: {text}" if several and len(answer) > 1 else text
@@ -319,7 +319,7 @@ class TableModel(Savable):
         ]
 
     def reach(self, target: str, level: float = 0.9) -> str:
-        """Say how far an interval reaches, "± 38" or "a factor of 1.4"; "" if there are none."""
+        """Return the half width of an interval: "± 38", "a factor of 1.4", or "" if unknown."""
         if target not in self.calibrations:
             return ""
         half = self.calibrations[target].half_width(level)

@@ -1,4 +1,4 @@
-"""Fit a method for one unlabeled place, and say what to expect of it."""
+"""Fit a method for one unlabeled place, and estimate its error."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -13,7 +13,7 @@ from vntransfer.workflows.response_transform import ResponseTransform
 
 @dataclass(frozen=True)
 class TargetOutcome:
-    """What came out for one target."""
+    """The result for one target."""
 
     target: str
     rows: int
@@ -57,14 +57,14 @@ class TargetOutcome:
         return "No labels from the target were used."
 
     def expected_text(self, unit: str = "") -> str:
-        """Say which error to expect, rounded: "expected error 18.9 ± 1.3 price"."""
+        """Return the expected error, rounded: "expected error 18.9 ± 1.3 price"."""
         mean, spread = self.expected()
         if not np.isfinite(mean):
             return "expected error unknown"
         return f"expected error {plus_minus(mean, spread)} {short(unit)}".rstrip()
 
     def answer(self, unit: str = "") -> list[str]:
-        """Give the answer in a sentence or two; what spoils it comes first."""
+        """Return the answer in a sentence or two, after any serious caution."""
         place, mean = short(self.target, 60), self.expected()[0]
         first = [own.text for own in self.evidence.findings() if own.first]
         if not np.isfinite(mean):
@@ -82,7 +82,7 @@ class TargetOutcome:
         return [own.text for own in self.evidence.findings() if not own.first]
 
     def weights_text(self) -> str:
-        """Say what each source counts in the prediction."""
+        """Describe how much each source counts in the prediction."""
         if said := self.evidence.weighting():
             return said
         weights = sorted(self.source_weights.items(), key=lambda pair: -pair[1])
@@ -90,7 +90,7 @@ class TargetOutcome:
         return f"Weights of the sources: {listed(shown, 5, 40)}."
 
     def summary(self, *, unit: str = "") -> str:
-        """Say in words what to expect (in units of the response), why, and from which sources."""
+        """Describe the expected error (in units of the response), its reason and the sources."""
         reason = short(self.reason, 300).rstrip(".")
         lines = [
             *self.answer(unit),

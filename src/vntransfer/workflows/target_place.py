@@ -1,7 +1,7 @@
 """Where the target lies: its resemblance to each source, and how far held-out sources were off.
 
 The same numbers are computed for the target and for every held-out source in its place:
-what they said about sources of known error tells what to make of them for the target.
+their values at held-out sources, whose errors are known, show what they mean for the target.
 """
 
 from collections.abc import Mapping
@@ -70,7 +70,7 @@ class TargetPlace:
         return out
 
     def why(self) -> str:
-        """Say how far away the target is."""
+        """Describe how far away the target is."""
         known = max([*self.distances.values(), self.noise])
         times = "many" if known <= 0 else rounded(self.distance / known, 2)
         said = f"its inputs are {times} times as far from the nearest source as any held-out source"
@@ -81,7 +81,7 @@ class TargetPlace:
         return said
 
     def optimism(self) -> str:
-        """Say by how much expectations were off for held-out sources of that kind."""
+        """Describe how far off expectations were for held-out sources of that kind."""
         both = "Expected error and intervals"
         if not (names := self.alike()):
             return (

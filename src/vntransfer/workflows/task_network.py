@@ -50,7 +50,7 @@ class TaskNetwork:
     Parameters
     ----------
     sizes
-        Of inputs, hidden layers and outputs.
+        Sizes of inputs, hidden layers and outputs.
     features
         Number of random features; without hidden layers they are all there is.
     random_state

@@ -15,7 +15,13 @@ from vntransfer_lab.errors import PresetError
 if TYPE_CHECKING:
     from vntransfer_lab.runner.run import RunSummary
 
-app = typer.Typer(help="Run experiments and report them.", no_args_is_help=True)
+app = typer.Typer(
+    help="Run experiments and report them.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 
 _Folder = Annotated[Path, typer.Argument(metavar="DIR", help="Run folder.")]
 _Results = Annotated[Path, typer.Argument(metavar="DIR", help="Run folder or packed result.")]
@@ -27,7 +33,7 @@ _Jobs = Annotated[
 ]
 _Engine = Annotated[
     str,
-    typer.Option(help=r"'local', or 'dask' for a cluster (./lab\[cluster]).", metavar="NAME"),
+    typer.Option(help="'local', or 'dask' for a cluster (./lab[cluster]).", metavar="NAME"),
 ]
 _Scheduler = Annotated[
     str | None,
@@ -109,7 +115,10 @@ def run(
         typer.Option(metavar="TIME", help="Start no cell after this time, such as 2h or 90m."),
     ] = None,
 ) -> None:
-    """Run an experiment, or resume it: finished cells are not computed again."""
+    """Run or resume an experiment.
+
+    Finished cells are not computed again.
+    """
     from vntransfer_lab.runner import run as runner
     from vntransfer_lab.runner.display import Display
 
@@ -229,7 +238,10 @@ def pack(
     out: Annotated[Path, typer.Argument(metavar="OUT", help="Folder for the two files.")],
     overwrite: Overwrite = False,
 ) -> None:
-    """Pack a finished run into two small files that `vnt bench report` reads."""
+    """Pack a finished run into two small files.
+
+    `vnt bench report` and `vnt bench verify` read them.
+    """
     from vntransfer_lab import pack as write
 
     number = write(folder, out, overwrite=overwrite)
@@ -268,7 +280,7 @@ def verify(
     ] = None,
     jobs: _Jobs = None,
 ) -> None:
-    """Compute some cells of a run or a packed result again, and compare the numbers.
+    """Recompute some cells of a run or packed result, and compare.
 
     On a processor like that of the run, all numbers agree to the last digit.
     Other processors add in another order, and training amplifies the
@@ -297,8 +309,8 @@ def verify(
     same = sum(one.equal == one.numbers for one in found)
     bad = sum(one.differs(share) for one in found)
     typer.echo(
-        f"{same} of {len(found)} cells agree to the last digit; {bad} differ by more than "
-        f"{share:g} and more than the spread of the seeds"
+        f"{len(found) - bad} of {len(found)} cells agree, {same} of them to the last digit; {bad} "
+        f"differ by more than {share:g} and more than the spread of the seeds"
     )
     if bad:
         raise typer.Exit(FAILED)

@@ -14,7 +14,13 @@ if TYPE_CHECKING:
     from vntransfer_lab.data.files import Status
     from vntransfer_lab.data.registry import Entry
 
-app = typer.Typer(help="List, show and download data sets.", no_args_is_help=True)
+app = typer.Typer(
+    help="List, show and download data sets.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 
 From = Annotated[
     Path | None,
@@ -43,7 +49,7 @@ def list_sets(folder: From = None) -> None:
 
 @app.command()
 def show(name: Name, folder: From = None, parameters: Parameters = None) -> None:
-    """Show a data set: its files and addresses and, if they exist, its content and preparation."""
+    """Show the files, addresses, content and preparation of a data set."""
     from vntransfer_lab.cli.bench import assignments
     from vntransfer_lab.data import load
     from vntransfer_lab.data.files import status
@@ -115,7 +121,10 @@ def fetch(
         bool, typer.Option("--force", help="Replace existing, compact or damaged files.")
     ] = False,
 ) -> None:
-    """Download data sets from their official addresses; existing files are kept."""
+    """Download data sets from their official addresses.
+
+    Existing files are kept.
+    """
     from vntransfer_lab.data.fetch import fetch as fetch_entry
 
     problems = []

@@ -136,8 +136,8 @@ def drop_repeats(reviews: Iterable[Review]) -> list[Review]:
 def tf_idf(texts: Sequence[str], n_words: int = 1000) -> tuple[Any, tuple[str, ...]]:
     """CSR matrix (n, n_words) of float32 and its words, the most frequent ones of all texts.
 
-    Of equally frequent words those that come first are taken: ``max_features`` of scikit-learn
-    leaves that to a sort that differs from processor to processor.
+    Among equally frequent words the first ones are taken. ``max_features`` of scikit-learn leaves
+    this to a sort that differs between processors.
     """
     from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
 

@@ -174,7 +174,7 @@ def load_table(
     Returns
     -------
     Domains
-        Of the songs only the training rows; ``extras["test"]`` maps domain -> (X, y) of the test
+        The training rows of the songs; ``extras["test"]`` maps domain -> (X, y) of the test
         rows. Centers are found on the training rows alone, then all rows are assigned.
     """
     (path,) = files.values()
@@ -250,7 +250,7 @@ def _domains(
 def _delve(features: tuple[str, ...], response: str) -> Table:
     """Table of the .data and .test files of an archive, a folder or one such file, or of an npz.
 
-    Numbers are separated by commas or blanks; the last column is the response.
+    Numbers are comma- or blank-separated; the last column is the response.
     """
     n_columns = len(features) + 1
 

@@ -108,8 +108,8 @@ def _fingerprint(data: str, settings: Settings) -> str:
 def game(true: _Array, predicted: _Array, level: int) -> float:
     """Grid average mean error: Σ |predicted - true| over 4^level parts, mean over pictures.
 
-    Of densities (n, height, width). Level 0 is the mean absolute error of the counts; from there on
-    a vehicle must be counted in the right part of the picture.
+    Densities have the shape (n, height, width). Level 0 is the mean absolute error of the counts;
+    at higher levels a vehicle must be counted in the right part of the picture.
     """
     gap = parts(predicted.astype(np.float64) - true, 2**level)
     return float(np.abs(gap).sum((1, 2)).mean())

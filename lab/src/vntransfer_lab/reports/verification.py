@@ -108,11 +108,11 @@ def as_table(checked: Sequence[Checked]) -> ReportTable:
         ]
         for one in checked
     ]
-    header = ["cell", "metric", "kept", "now", "difference", "spread over seeds", "equal numbers"]
+    header = ["cell", "metric", "before", "now", "difference", "spread over seeds", "equal numbers"]
     notes = [
         f"{one.label}: {text}" for one in checked for text in (one.problem, one.remark) if text
     ]
-    return ReportTable("cells computed again", header, rows, ["equal: to the last digit", *notes])
+    return ReportTable("recomputed cells", header, rows, ["equal: to the last digit", *notes])
 
 
 def _known(preset: Preset, drawn: Sequence[Record]) -> dict[str, Cell]:

@@ -105,7 +105,7 @@ class Cluster(Engine):
             key=f"{cell.key}-{next(self._numbers)}",
             pure=False,
         )
-        self._tasks[outcome] = task  # dask forgets a task that nobody holds
+        self._tasks[outcome] = task  # dask forgets a task without references
         task.add_done_callback(partial(self._pass_on, outcome))
         return outcome
 

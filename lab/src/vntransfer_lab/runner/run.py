@@ -140,7 +140,7 @@ def retry(
 ) -> RunSummary:
     """Compute the failed and the missing cells of a run folder (again); see `run`.
 
-    Of the options, those of the engine and the watcher count.
+    Only the options of the engine and the watcher are used.
     """
     preset = read_records(folder).preset
     work = _Run(preset, Path(folder), jobs, replace(options, reuse=(), budget=None), retry=True)

@@ -25,8 +25,8 @@ def run(cell: Cell, checkpoint: object) -> Iterator[tuple[int, dict[str, float]]
         warnings.warn("rather small", stacklevel=1)
     if cell.method == "twice":
         yield 1, {"error": 2.0}
-    if cell.method == "mends" and not os.path.exists(os.environ["VNT_TEST_MENDED"]):
-        raise RuntimeError("not mended yet")
+    if cell.method == "fixed" and not os.path.exists(os.environ["VNT_TEST_FIXED"]):
+        raise RuntimeError("not fixed yet")
     time.sleep(cell.settings["seconds"])
     yield 2, {"error": 0.5 + cell.seed, "validation": 1.0}
 
@@ -39,7 +39,7 @@ KIND = Kind(
     settings=schema(seconds=(float, 0.0)),
     methods={
         name: CellMethod()
-        for name in ("fine", "raises", "nan", "memory", "dies", "warns", "twice", "mends")
+        for name in ("fine", "raises", "nan", "memory", "dies", "warns", "twice", "fixed")
     },
     targets=lambda data, settings: ["a", "b"],
     fingerprint=lambda data, settings: data + os.environ.get("VNT_TEST_DATA", ""),
