@@ -24,7 +24,6 @@ from vntransfer.adaptation._objective import (
 )
 from vntransfer.checks import one_of
 from vntransfer.divergences import DIVERGENCES
-from vntransfer.linalg import log_divided_differences
 from vntransfer.networks import Linear, Net
 from vntransfer.ridge import AUTO_RIDGE
 
@@ -39,42 +38,49 @@ AT_ONCE = 2**17
 
 
 def with_ridge(pair: Tensor, ridge: float) -> Tensor:
-    """Matrices (M, 2, n, n) with the same ridge for both, relative to their mean diagonal.
-
-    In float64.
-    """
-    pair = pair.to(torch.float64, copy=True)
+    """Add the same ridge to both matrices (M, 2, n, n), relative to their mean diagonal."""
     diagonal = pair.diagonal(dim1=-2, dim2=-1)
     level = diagonal.mean((1, 2), keepdim=True)
-    diagonal += (ridge * level).clamp_min(torch.finfo(torch.float32).eps)
+    diagonal += level.mul_(ridge).clamp_min_(torch.finfo(torch.float32).eps)
     return pair
 
 
 def jeffreys_slopes(pair: Tensor) -> tuple[Tensor, Tensor]:
     """J(X:Y) (M,) of positive definite (M, 2, n, n), and its gradients with respect to both.
 
-    With H = X - Y, ∂J/∂X = ½ (log X - log Y + L_X[H]) and ∂J/∂Y = -½ (log X - log Y + L_Y[H]), L
+    With H = X - Y, ∂J/∂X = ½ (log X + L_X[H] - log Y) and ∂J/∂Y = ½ (log Y + L_Y[-H] - log X), L
     the derivative of the logarithm: one call decomposes all matrices (some, if they are large), and
     nothing is checked, as the ridge makes them positive definite. The gradients take their place.
     """
-    H = pair[:, :1] - pair[:, 1:]
-    log = _logs(pair.flatten(0, 1), H.expand_as(pair).flatten(0, 1)).view_as(pair)
-    log_gap = log[:, :1] - log[:, 1:]
-    J = bmm(H.flatten(1)[:, None], log_gap.flatten(1)[:, :, None])[:, 0, 0] / 2
-    half = torch.tensor([0.5, -0.5]).to(pair)[:, None, None]
-    return J, pair.add_(log_gap).mul_(half)
+    apart = pair - pair.flip(1)
+    logs, along = _logs(pair.flatten(0, 1), apart.flatten(0, 1))
+    J = along.view(len(pair), -1).sum(1) / 2
+    return J, pair.sub_(logs.view_as(pair).flip(1)).div_(2)
 
 
-def _logs(matrices: Tensor, directions: Tensor) -> Tensor:
-    """Logarithms of matrices (., n, n), whose place their derivatives in the directions take."""
+def _logs(matrices: Tensor, directions: Tensor) -> tuple[Tensor, Tensor]:
+    """Logarithms of matrices X (., n, n), and the terms (., n) of tr[D log X] in directions D.
+
+    X is replaced by log X + L_X[D]. With eigenvalues λ = exp l and eigenvectors U of X, W = U λ^-½
+    and T = W'D W, this is U (T ∘ s + diag l) U': s = x/sinh x, x = (l_i - l_j)/2, are the divided
+    differences of the logarithm times √(λ_i λ_j).
+    """
     size = max(1, AT_ONCE // matrices[0].numel())
     if size < len(matrices):
         parts = zip(matrices.split(size), directions.split(size), strict=True)
-        return torch.cat([_logs(own, along) for own, along in parts])
-    values, V = torch.linalg.eigh(matrices)
-    turned = bmm(bmm(V.mT, directions), V).mul_(log_divided_differences(values))
-    torch.bmm(bmm(V, turned), V.mT, out=matrices)
-    return bmm(V * values.log().unsqueeze(-2), V.mT)
+        logs, along = zip(*(_logs(*part) for part in parts), strict=True)
+        return torch.cat(logs), torch.cat(along)
+    values, U = torch.linalg.eigh(matrices)
+    log = values.log()
+    W = U * values.rsqrt().unsqueeze(-2)
+    T = bmm(bmm(W.mT, directions), W)
+    along = T.diagonal(dim1=-2, dim2=-1) * values.mul_(log)
+    half = log / 2
+    x = (half.unsqueeze(-1) - half.unsqueeze(-2)).add_(torch.finfo(half.dtype).tiny)  # never zero
+    T.mul_(x).div_(x.sinh_())
+    T.diagonal(dim1=-2, dim2=-1).add_(log)
+    torch.bmm(bmm(U, T), U.mT, out=matrices)
+    return bmm(U * log.unsqueeze(-2), U.mT), along
 
 
 def metric_slopes(distance: Distance, pair: Tensor) -> tuple[Tensor, Tensor]:
@@ -103,19 +109,19 @@ class Prediction(NamedTuple):
     """Predictions (M, K + 1, B, m) of all rows for alignment, and the way back to the features."""
 
     h: Tensor
-    back: Callable[[Tensor], Tensor]  # gradient with respect to h -> gradient with respect to z
+    weight: Tensor | None  # (M, d, m), of a linear head
+    back: Callable[[Tensor], Tensor] | None  # of others: gradient with respect to h -> to z
 
 
 def predict(net: Net, batch: Batch, z: Tensor) -> tuple[Tensor, Prediction]:
     """Give predictions (M, K, B, m) of the sources, and those of all rows with the head fixed."""
     if isinstance(net.head, Linear) and batch.mask is None:  # one product serves both
         whole, weight = net.head(z), net.head.effective_weight().detach()
-        return whole[:, :-1], Prediction(
-            whole.detach(), lambda g: bmm(g.flatten(1, 2), weight.mT).view(*g.shape[:-1], -1)
-        )
+        return whole[:, :-1], Prediction(whole.detach(), weight, None)
     leaf = z.detach().requires_grad_()
     h = batch.response(frozen(net.head)(leaf))
-    return net.head(z[:, :-1]), Prediction(h.detach(), lambda g: torch.autograd.grad(h, leaf, g)[0])
+    back = lambda g: torch.autograd.grad(h, leaf, g)[0]  # noqa: E731
+    return net.head(z[:, :-1]), Prediction(h.detach(), None, back)
 
 
 class MomentAlignment(Alignment):
@@ -145,77 +151,76 @@ class MomentAlignment(Alignment):
         z = batch.features(net)
         prediction, known = predict(net, batch, z)
         error = source_errors(self.error, batch, prediction)
-        seen = {}
-        aligned: Tensor | float = 0.0
-        done = int(self.done)
+        done, J = int(self.done), None
         moves = self.learned.numel() and done % EVERY == 0
         if moves or self.aligned.numel():
             with torch.no_grad():
                 moments = FeatureMoments(torch.cat((z, known.h), -1))
                 if moves:
                     self.move_weights(moments)
-            if self.aligned.numel():
-                J = self.discrepancy(z, moments, known.back)
-                ramp = min(1.0, (done + 1) / max(self.method.warm_up, 1))
-                aligned = self.among_all(ramp * self.strength * J)
-                seen["discrepancy"] = self.among_all(J)
+                if self.aligned.numel():
+                    J, slope = self.discrepancy(moments, known)
         loss = dot(self.weights, error)
-        self.note(loss=loss, **seen)
-        yield NETWORK, loss + aligned
+        if J is None:
+            self.note(loss=loss)
+            yield NETWORK, loss
+            return
+        self.note(loss=loss, discrepancy=self.among_all(J))
+        strength = min(1.0, (done + 1) / max(self.method.warm_up, 1)) * self.strength
+        aligned = strength * _Known.apply(of_members(self.aligned, z), J, slope)
+        yield NETWORK, loss + self.among_all(aligned)
 
     def among_all(self, values: Tensor) -> Tensor:
-        """Values of the members that are aligned, and zeros of the others, (M,)."""
+        """Values (M, ...) of the members that are aligned, and zeros of the others."""
         if values.shape[0] == self.weights.shape[0]:
             return values
-        return values.new_zeros(self.weights.shape[0]).index_copy(0, self.aligned, values)
+        shape = self.weights.shape[:1] + values.shape[1:]
+        return values.new_zeros(shape).index_copy(0, self.aligned, values)
 
-    def discrepancy(
-        self, z: Tensor, moments: "FeatureMoments", back: Callable[[Tensor], Tensor]
-    ) -> Tensor:
-        """J(Σ w_i cov_i : cov_t) / n of the members that are aligned.
+    def discrepancy(self, moments: "FeatureMoments", known: Prediction) -> tuple[Tensor, Tensor]:
+        """J(Σ w_i cov_i : cov_t) / n of the members that are aligned, and its gradient in z.
 
-        Its gradient with respect to q is taken in closed form: with C = c'c/(B - 1), c the
-        centered rows, that of a function of C with gradient G is 2 c G/(B - 1); of source i it is
-        w_i times that of the mixture.
+        With S = c'c, c the centered rows, the gradient in c of a function of S with gradient G is
+        2 c G; of source i it is w_i times that of the mixture.
         """
         own = self.aligned
-        with torch.no_grad():
-            w, c = of_members(own, self.weights), of_members(own, moments.centered)
-            n_rows, n = c.shape[-2:]
-            factor = 1 / moments.scale
-            if self.raw is not None:
-                factor = torch.where(self.raw, 1.0, factor)
-            factor = of_members(own, factor)
-            J, slopes = self.slopes(with_ridge(scaled_by(factor, mixtures(w, c)), self.ridge))
-            G = scaled_by(factor, slopes.to(c)).mul_(2 / ((n_rows - 1) * n))
-            on_sources = bmm(c[:, :-1].flatten(1, 2), G[:, 0]).view_as(c[:, :-1])
-            on_target = bmm(c[:, -1], G[:, 1])
-            slope = torch.cat((on_sources.mul_(w[:, :, None, None]), on_target[:, None]), 1)
-        d = z.shape[-1]
-        on_h = slope[..., d:]
-        if len(own) < len(z):  # the head is that of all members
-            on_h = on_h.new_zeros(z.shape[0], *on_h.shape[1:]).index_copy(0, own, on_h)
-        slope = slope[..., :d] + of_members(own, back(on_h))
-        found: Tensor = _Known.apply(of_members(own, z), J.to(c) / n, slope)
-        return found
+        c, scatter = (of_members(own, v) for v in (moments.centered, moments.scatter))
+        n_rows, n = c.shape[-2:]
+        d = n - known.h.shape[-1]
+        factor = moments.factor if self.raw is None else moments.factor.where(~self.raw, 1.0)
+        scaling = products(of_members(own, factor)) / (n_rows - 1)
+        w = parts_of(of_members(own, self.weights))
+        J, G = self.slopes(with_ridge(mixed(w, scatter).double().mul_(scaling), self.ridge))
+        G = G.mul_(scaling).to(c).mul_(2 / n)
+        if known.weight is not None:
+            rows, weight = G.flatten(1, 2), of_members(own, known.weight)
+            G = torch.baddbmm(rows[..., :d], rows[..., d:], weight.mT).view(*G.shape[:-1], d)
+        slope = bmm(c.flatten(0, 1), mixed(w.mT, G).flatten(0, 1)).view(*c.shape[:-1], -1)
+        if known.back is not None:
+            on_h = self.among_all(slope[..., d:])
+            slope = slope[..., :d] + of_members(own, known.back(on_h))
+        return J.to(c) / n, slope
 
     def move_weights(self, moments: "FeatureMoments") -> None:
         """Step log w by -rate (g - mean g + pull (log w - log prior)).
 
         g is the gradient of J(Σ w_i M_i : M_t) with respect to w, M second moments of
-        [standardized q, 1]: M_i = [f c'c f/B, 0] + s_i s_i' with centered rows c and
-        s_i = [standardized mean, 1], so that neither mixture nor g needs the M_i themselves.
+        [standardized q, 1]: M_i = [f S_i f/B, 0] + s_i s_i' with scatters S_i and
+        s_i = [standardized mean, 1].
         """
         own = self.learned
-        w, c = of_members(own, self.weights), of_members(own, moments.centered)
-        factor = of_members(own, 1 / moments.scale)
+        scatter, factor = (of_members(own, v) for v in (moments.scatter, moments.factor))
         mean = of_members(own, moments.mean[:, :, 0])
         s = pad((mean - mean.mean(1, keepdim=True)) * factor[:, None], (0, 1), value=1.0)
-        S = jeffreys_slopes(with_ridge(second_moments(w, c, s, factor), self.ridge))[1]
-        S, sources = S[:, :1].to(c), s[:, :-1]
-        inner, S = scaled_by(factor, S[:, :, :-1, :-1].clone())[:, 0], S[:, 0]
-        turned = bmm(c[:, :-1].flatten(1, 2), inner).view_as(c[:, :-1])
-        g = turned.mul_(c[:, :-1]).sum((-2, -1)) / c.shape[-2]
+        scaling = products(factor) / moments.centered.shape[-2]
+        w = of_members(own, self.weights)
+        parts = parts_of(w)
+        pair = (parts.unsqueeze(-1) * s.unsqueeze(1)).mT @ s.unsqueeze(1)
+        pair[..., :-1, :-1] += mixed(parts, scatter) * scaling
+        S = jeffreys_slopes(with_ridge(pair.double(), self.ridge))[1][:, 0].to(s)
+        sources = s[:, :-1]
+        inner = S[:, :-1, :-1] * scaling[:, 0]
+        g = bmm(scatter[:, :-1].flatten(2), inner.flatten(1).unsqueeze(-1)).squeeze(-1)
         g = (g + (bmm(sources, S) * sources).sum(-1)).double()
         log_w = w.double().clamp_min(1e-12).log()
         step = (
@@ -233,48 +238,40 @@ def of_members(own: Tensor, values: Tensor) -> Tensor:
     return values if own.shape[0] == values.shape[0] else values[own]
 
 
-def scaled_by(factor: Tensor, matrices: Tensor) -> Tensor:
-    """Rows and columns of matrices (M, ., n, n) times a factor (M, n), in place."""
-    return matrices.mul_(factor[:, None, :, None]).mul_(factor[:, None, None, :])
+def products(factor: Tensor) -> Tensor:
+    """Products of all pairs, (M, n) -> (M, 1, n, n)."""
+    return (factor.unsqueeze(-1) * factor.unsqueeze(-2)).unsqueeze(1)
 
 
-def mixtures(w: Tensor, c: Tensor) -> Tensor:
-    """Σ w_i cov_i of the sources, and the target's covariance, (M, 2, n, n), of centered rows.
-
-    Weights (M, K), rows (M, K + 1, B, n); no covariance of a single source is formed.
-    """
-    sources, target = c[:, :-1].flatten(1, 2), c[:, -1]
-    weighted = (c[:, :-1] * w[:, :, None, None]).flatten(1, 2)
-    pair = torch.stack((bmm(weighted.mT, sources), bmm(target.mT, target)), 1)
-    return pair.div_(c.shape[-2] - 1)
+def parts_of(w: Tensor) -> Tensor:
+    """Parts (M, 2, K + 1) of the domains in the mixture of the sources and in the target."""
+    sources = pad(w, (0, 1))
+    target = torch.zeros_like(sources)
+    target[:, -1] = 1
+    return torch.stack((sources, target), 1)
 
 
-def second_moments(w: Tensor, c: Tensor, s: Tensor, factor: Tensor) -> Tensor:
-    """Σ w_i M_i of the sources, and the target's M: (M, 2, n + 1, n + 1).
-
-    M_i = [f c'c f/B, 0] + s_i s_i' of centered rows c (M, K + 1, B, n), standardized by a factor f
-    (M, n), and of means with a one, s (M, K + 1, n + 1).
-    """
-    sources, target = s[:, :-1], s[:, -1:]
-    pair = torch.stack((sources.mT @ (w[:, :, None] * sources), target.mT @ target), 1)
-    n_rows = c.shape[-2]
-    pair[..., :-1, :-1] += scaled_by(factor, mixtures(w, c)).mul_((n_rows - 1) / n_rows)
-    return pair
+def mixed(parts: Tensor, matrices: Tensor) -> Tensor:
+    """Mix matrices by their parts, (M, i, j), (M, j, n, n') -> (M, i, n, n')."""
+    return bmm(parts, matrices.flatten(2)).unflatten(2, matrices.shape[2:])
 
 
 class FeatureMoments:
     """Moments of rows q (M, K + 1, B, n), which are centered in place.
 
-    ``mean`` (M, K + 1, 1, n) is that of each domain; ``scale`` (M, n) the standard deviation over
-    the rows of all domains, one where there is none.
+    ``mean`` (M, K + 1, 1, n) and ``scatter`` (M, K + 1, n, n), products of centered rows, are those
+    of each domain; ``factor`` (M, n) is one over the standard deviation over the rows of all
+    domains, one where there is none.
     """
 
     def __init__(self, q: Tensor) -> None:
         self.mean = q.mean(-2, keepdim=True)
         self.centered = q.sub_(self.mean)
-        within = self.centered.square().mean((1, 2))
-        scale = (within + self.mean[:, :, 0].var(1, correction=0)).sqrt()
-        self.scale = torch.where(scale > 1e-6, scale, 1.0)
+        rows = q.flatten(0, 1)
+        self.scatter = bmm(rows.mT, rows).view(*q.shape[:2], *q.shape[-1:] * 2)
+        within = self.scatter.diagonal(dim1=-2, dim2=-1).mean(1) / q.shape[-2]
+        scale = (within + self.mean[:, :, 0].var(1, correction=0)).sqrt_()
+        self.factor = torch.where(scale > 1e-6, scale, 1.0).reciprocal_()
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
