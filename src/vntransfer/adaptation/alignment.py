@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, bmm
-from torch.nn.functional import pad
 
 from vntransfer.adaptation._base import DomainRegressor
 from vntransfer.adaptation._objective import (
@@ -29,6 +30,7 @@ from vntransfer.ridge import AUTO_RIDGE
 
 FirstTerm = Literal["rmse", "jeffreys"]
 Distance = Callable[[Tensor, Tensor], Tensor]
+Array = NDArray[Any]
 
 EVERY = 4
 """Steps between two moves of the weights."""
@@ -37,59 +39,64 @@ AT_ONCE = 2**17
 """Entries of matrices that are decomposed together; of larger ones a few at a time."""
 
 
-def with_ridge(pair: Tensor, ridge: float) -> Tensor:
+def with_ridge(pair: Array, ridge: float) -> Array:
     """Add the same ridge to both matrices (M, 2, n, n), relative to their mean diagonal."""
-    diagonal = pair.diagonal(dim1=-2, dim2=-1)
-    level = diagonal.mean((1, 2), keepdim=True)
-    diagonal += level.mul_(ridge).clamp_min_(torch.finfo(torch.float32).eps)
+    diagonal = np.einsum("...ii->...i", pair)
+    level = diagonal.mean((1, 2), keepdims=True)
+    diagonal += np.maximum(ridge * level, np.finfo(np.float32).eps)
     return pair
 
 
-def jeffreys_slopes(pair: Tensor) -> tuple[Tensor, Tensor]:
+def jeffreys_slopes(pair: Array) -> tuple[Array, Array]:
     """J(X:Y) (M,) of positive definite (M, 2, n, n), and its gradients with respect to both.
 
     With H = X - Y, ∂J/∂X = ½ (log X + L_X[H] - log Y) and ∂J/∂Y = ½ (log Y + L_Y[-H] - log X), L
     the derivative of the logarithm: one call decomposes all matrices (some, if they are large), and
     nothing is checked, as the ridge makes them positive definite. The gradients take their place.
     """
-    apart = pair - pair.flip(1)
-    logs, along = _logs(pair.flatten(0, 1), apart.flatten(0, 1))
-    J = along.view(len(pair), -1).sum(1) / 2
-    return J, pair.sub_(logs.view_as(pair).flip(1)).div_(2)
+    flat = pair.reshape(-1, *pair.shape[2:])
+    logs, along = _logs(flat, (pair - pair[:, ::-1]).reshape(flat.shape))
+    pair -= logs.reshape(pair.shape)[:, ::-1]
+    pair /= 2
+    return along.reshape(len(pair), -1).sum(1) / 2, pair
 
 
-def _logs(matrices: Tensor, directions: Tensor) -> tuple[Tensor, Tensor]:
+def _logs(matrices: Array, directions: Array) -> tuple[Array, Array]:
     """Logarithms of matrices X (., n, n), and the terms (., n) of tr[D log X] in directions D.
 
     X is replaced by log X + L_X[D]. With eigenvalues λ = exp l and eigenvectors U of X, W = U λ^-½
     and T = W'D W, this is U (T ∘ s + diag l) U': s = x/sinh x, x = (l_i - l_j)/2, are the divided
     differences of the logarithm times √(λ_i λ_j).
     """
-    size = max(1, AT_ONCE // matrices[0].numel())
+    size = max(1, AT_ONCE // matrices[0].size)
     if size < len(matrices):
-        parts = zip(matrices.split(size), directions.split(size), strict=True)
-        logs, along = zip(*(_logs(*part) for part in parts), strict=True)
-        return torch.cat(logs), torch.cat(along)
-    values, U = torch.linalg.eigh(matrices)
-    log = values.log()
-    W = U * values.rsqrt().unsqueeze(-2)
-    T = bmm(bmm(W.mT, directions), W)
-    along = T.diagonal(dim1=-2, dim2=-1) * values.mul_(log)
-    half = log / 2
-    x = (half.unsqueeze(-1) - half.unsqueeze(-2)).add_(torch.finfo(half.dtype).tiny)  # never zero
-    T.mul_(x).div_(x.sinh_())
-    T.diagonal(dim1=-2, dim2=-1).add_(log)
-    torch.bmm(bmm(U, T), U.mT, out=matrices)
-    return bmm(U * log.unsqueeze(-2), U.mT), along
+        starts = range(0, len(matrices), size)
+        parts = [_logs(matrices[i : i + size], directions[i : i + size]) for i in starts]
+        logs, along = zip(*parts, strict=True)
+        return np.concatenate(logs), np.concatenate(along)
+    values, U = (t.numpy() for t in torch.linalg.eigh(torch.from_numpy(matrices)))
+    log = np.log(values)
+    W = U / np.sqrt(values)[:, None]
+    T = turned(W) @ directions @ W
+    along = np.einsum("...ii->...i", T) * (values * log)
+    x = (log[:, :, None] - log[:, None]) / 2
+    x += np.finfo(np.float64).tiny  # never zero
+    T *= x
+    T /= np.sinh(x, out=x)
+    np.einsum("...ii->...i", T)[:] += log
+    np.matmul(U @ T, turned(U), out=matrices)
+    return (U * log[:, None]) @ turned(U), along
 
 
-def metric_slopes(distance: Distance, pair: Tensor) -> tuple[Tensor, Tensor]:
+def metric_slopes(distance: Distance, pair: Array) -> tuple[Array, Array]:
     """Give the same of another function of matrices, by autograd."""
     with torch.enable_grad():
-        both = ((pair + pair.mT) / 2).detach().requires_grad_()  # products round either half apart
+        both = torch.from_numpy(
+            (pair + turned(pair)) / 2
+        ).requires_grad_()  # products round either half
         value = distance(both[:, 0], both[:, 1])
         (slopes,) = torch.autograd.grad(value.sum(), both)
-    return value.detach(), slopes
+    return value.detach().numpy(), slopes.numpy()
 
 
 class _Known(torch.autograd.Function):
@@ -109,15 +116,15 @@ class Prediction(NamedTuple):
     """Predictions (M, K + 1, B, m) of all rows for alignment, and the way back to the features."""
 
     h: Tensor
-    weight: Tensor | None  # (M, d, m), of a linear head
+    weight: Array | None  # (M, d, m), of a linear head
     back: Callable[[Tensor], Tensor] | None  # of others: gradient with respect to h -> to z
 
 
 def predict(net: Net, batch: Batch, z: Tensor) -> tuple[Tensor, Prediction]:
     """Give predictions (M, K, B, m) of the sources, and those of all rows with the head fixed."""
     if isinstance(net.head, Linear) and batch.mask is None:  # one product serves both
-        whole, weight = net.head(z), net.head.effective_weight().detach()
-        return whole[:, :-1], Prediction(whole.detach(), weight, None)
+        whole, weight = net.head(z), net.head.effective_weight()
+        return whole[:, :-1], Prediction(whole.detach(), array(weight), None)
     leaf = z.detach().requires_grad_()
     h = batch.response(frozen(net.head)(leaf))
     back = lambda g: torch.autograd.grad(h, leaf, g)[0]  # noqa: E731
@@ -125,7 +132,10 @@ def predict(net: Net, batch: Batch, z: Tensor) -> tuple[Tensor, Prediction]:
 
 
 class MomentAlignment(Alignment):
-    """The steps of `MomentAlignmentRegressor`."""
+    """The steps of `MomentAlignmentRegressor`.
+
+    Rows are tensors. Their moments are few and small: numpy takes a third of torch's time for them.
+    """
 
     prior: Tensor
     done: Tensor
@@ -139,11 +149,11 @@ class MomentAlignment(Alignment):
         prior = self.weights if setup.prior is None else setup.prior
         self.register_buffer("prior", prior.to(self.weights).clone())
         self.register_buffer("done", torch.zeros((), device=setup.device))
-        self.aligned = self.trade_off.nonzero()[:, 0]
-        self.strength = self.trade_off[self.aligned]
-        self.learned = setup.flag(method, "learn_weights").nonzero()[:, 0]
-        raw = setup.flag(method, "standardize").logical_not()[:, None]
-        self.raw = raw if bool(raw.any()) else None
+        strength = array(self.trade_off).astype(np.float64)
+        self.aligned = strength.nonzero()[0]
+        self.strength = strength[self.aligned]
+        self.learned = array(setup.flag(method, "learn_weights")).nonzero()[0]
+        self.raw = ~array(setup.flag(method, "standardize"))[self.aligned, None]
         self.weights[self.learned] = self.prior[self.learned]
 
     def forward(self, net: Net, batch: Batch) -> Iterator[Step]:
@@ -151,55 +161,57 @@ class MomentAlignment(Alignment):
         z = batch.features(net)
         prediction, known = predict(net, batch, z)
         error = source_errors(self.error, batch, prediction)
-        done, J = int(self.done), None
-        moves = self.learned.numel() and done % EVERY == 0
-        if moves or self.aligned.numel():
+        done, seen = int(self.done), {}
+        moves = self.learned.size and done % EVERY == 0
+        if moves or self.aligned.size:
             with torch.no_grad():
                 moments = FeatureMoments(torch.cat((z, known.h), -1))
                 if moves:
                     self.move_weights(moments)
-                if self.aligned.numel():
-                    J, slope = self.discrepancy(moments, known)
+                if self.aligned.size:
+                    ramp = min(1.0, (done + 1) / max(self.method.warm_up, 1))
+                    J, term, slope = self.discrepancy(moments, known, ramp * self.strength)
+                    seen["discrepancy"] = J
         loss = dot(self.weights, error)
-        if J is None:
-            self.note(loss=loss)
-            yield NETWORK, loss
-            return
-        self.note(loss=loss, discrepancy=self.among_all(J))
-        strength = min(1.0, (done + 1) / max(self.method.warm_up, 1)) * self.strength
-        aligned = strength * _Known.apply(of_members(self.aligned, z), J, slope)
-        yield NETWORK, loss + self.among_all(aligned)
+        self.note(loss=loss, **seen)
+        yield NETWORK, loss + _Known.apply(z, term, slope) if seen else loss
 
     def among_all(self, values: Tensor) -> Tensor:
         """Values (M, ...) of the members that are aligned, and zeros of the others."""
-        if values.shape[0] == self.weights.shape[0]:
+        if len(values) == len(self.weights):
             return values
-        shape = self.weights.shape[:1] + values.shape[1:]
-        return values.new_zeros(shape).index_copy(0, self.aligned, values)
+        every = values.new_zeros(len(self.weights), *values.shape[1:])
+        every[self.aligned] = values
+        return every
 
-    def discrepancy(self, moments: "FeatureMoments", known: Prediction) -> tuple[Tensor, Tensor]:
-        """J(Σ w_i cov_i : cov_t) / n of the members that are aligned, and its gradient in z.
+    def discrepancy(
+        self, moments: "FeatureMoments", known: Prediction, strength: Array
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """J(Σ w_i cov_i : cov_t) / n, the same times a strength, and the gradient of that in z.
 
-        With S = c'c, c the centered rows, the gradient in c of a function of S with gradient G is
-        2 c G; of source i it is w_i times that of the mixture.
+        They are (M,), (M,) and like z, zero for members that are not aligned. With S = c'c, c the
+        centered rows, the gradient in c of a function of S with gradient G is 2 c G; of source i it
+        is w_i times that of the mixture.
         """
-        own = self.aligned
-        c, scatter = (of_members(own, v) for v in (moments.centered, moments.scatter))
+        own, scatter = self.aligned, of_members(self.aligned, moments.scatter)
+        c = of_members(own, moments.centered)
         n_rows, n = c.shape[-2:]
         d = n - known.h.shape[-1]
-        factor = moments.factor if self.raw is None else moments.factor.where(~self.raw, 1.0)
-        scaling = products(of_members(own, factor)) / (n_rows - 1)
-        w = parts_of(of_members(own, self.weights))
-        J, G = self.slopes(with_ridge(mixed(w, scatter).double().mul_(scaling), self.ridge))
-        G = G.mul_(scaling).to(c).mul_(2 / n)
+        factor = np.where(self.raw, 1.0, of_members(own, moments.factor))
+        scaling = products(factor) / (n_rows - 1)
+        w = parts_of(of_members(own, array(self.weights)))
+        J, G = self.slopes(with_ridge(mixed(w, scatter) * scaling, self.ridge))
+        G = G * scaling
+        G *= (2 / n * strength)[:, None, None, None]
         if known.weight is not None:
-            rows, weight = G.flatten(1, 2), of_members(own, known.weight)
-            G = torch.baddbmm(rows[..., :d], rows[..., d:], weight.mT).view(*G.shape[:-1], d)
-        slope = bmm(c.flatten(0, 1), mixed(w.mT, G).flatten(0, 1)).view(*c.shape[:-1], -1)
+            G = G[..., :d] + G[..., d:] @ turned(of_members(own, known.weight))[:, None]
+        on_rows = torch.from_numpy(mixed(turned(w), G.astype(scatter.dtype))).to(c)
+        slope = bmm(c.flatten(0, 1), on_rows.flatten(0, 1)).view(*c.shape[:-1], -1)
         if known.back is not None:
             on_h = self.among_all(slope[..., d:])
             slope = slope[..., :d] + of_members(own, known.back(on_h))
-        return J.to(c) / n, slope
+        J, term = torch.from_numpy(np.stack((J, strength * J)) / n).to(c)
+        return self.among_all(J), self.among_all(term), self.among_all(slope)
 
     def move_weights(self, moments: "FeatureMoments") -> None:
         """Step log w by -rate (g - mean g + pull (log w - log prior)).
@@ -209,69 +221,87 @@ class MomentAlignment(Alignment):
         s_i = [standardized mean, 1].
         """
         own = self.learned
-        scatter, factor = (of_members(own, v) for v in (moments.scatter, moments.factor))
-        mean = of_members(own, moments.mean[:, :, 0])
-        s = pad((mean - mean.mean(1, keepdim=True)) * factor[:, None], (0, 1), value=1.0)
-        scaling = products(factor) / moments.centered.shape[-2]
-        w = of_members(own, self.weights)
-        parts = parts_of(w)
-        pair = (parts.unsqueeze(-1) * s.unsqueeze(1)).mT @ s.unsqueeze(1)
-        pair[..., :-1, :-1] += mixed(parts, scatter) * scaling
-        S = jeffreys_slopes(with_ridge(pair.double(), self.ridge))[1][:, 0].to(s)
-        sources = s[:, :-1]
-        inner = S[:, :-1, :-1] * scaling[:, 0]
-        g = bmm(scatter[:, :-1].flatten(2), inner.flatten(1).unsqueeze(-1)).squeeze(-1)
-        g = (g + (bmm(sources, S) * sources).sum(-1)).double()
-        log_w = w.double().clamp_min(1e-12).log()
-        step = (
-            g - g.mean(-1, keepdim=True) + self.method.weight_pull * (log_w - self.prior[own].log())
+        scatter, factor, mean, w, prior = (
+            of_members(own, values)
+            for values in (
+                moments.scatter,
+                moments.factor,
+                moments.mean,
+                array(self.weights),
+                array(self.prior),
+            )
         )
-        self.weights[own] = (log_w - self.method.weight_rate * step).softmax(-1).to(self.weights)
+        s = np.ones((*mean.shape[:2], mean.shape[2] + 1))
+        s[..., :-1] = (mean - mean.mean(1, keepdims=True)) * factor[:, None]
+        scaling, parts = products(factor) / moments.centered.shape[-2], parts_of(w)
+        pair = turned(parts[..., None] * s[:, None]) @ s[:, None]
+        pair[..., :-1, :-1] += mixed(parts, scatter) * scaling
+        S = jeffreys_slopes(with_ridge(pair, self.ridge))[1][:, 0]
+        inner = (S[:, :-1, :-1] * scaling[:, 0]).reshape(len(S), -1, 1).astype(scatter.dtype)
+        g = (scatter.reshape(*scatter.shape[:2], -1) @ inner)[:, :-1, 0]
+        g = g + ((s @ S) * s).sum(-1)[:, :-1]
+        log_w = np.log(np.maximum(w, 1e-12))
+        pull = self.method.weight_pull * (log_w - np.log(prior))
+        log_w -= self.method.weight_rate * (g - g.mean(-1, keepdims=True) + pull)
+        moved = np.exp(log_w - log_w.max(-1, keepdims=True))
+        moved /= moved.sum(-1, keepdims=True)
+        self.weights[own] = torch.from_numpy(moved).to(self.weights)
 
     def after_step(self) -> None:
         """Count the steps."""
         self.done += 1
 
 
-def of_members(own: Tensor, values: Tensor) -> Tensor:
+def array(values: Tensor) -> Array:
+    """Values of a tensor on the CPU."""
+    return values.detach().cpu().numpy()
+
+
+def turned(matrices: Array) -> Array:
+    """Matrices transposed."""
+    return matrices.swapaxes(-1, -2)
+
+
+def of_members(own: NDArray[np.intp], values: Any) -> Any:
     """Values (M, ...) of some members; as they are if these are all."""
-    return values if own.shape[0] == values.shape[0] else values[own]
+    return values if len(own) == len(values) else values[own]
 
 
-def products(factor: Tensor) -> Tensor:
+def products(factor: Array) -> Array:
     """Products of all pairs, (M, n) -> (M, 1, n, n)."""
-    return (factor.unsqueeze(-1) * factor.unsqueeze(-2)).unsqueeze(1)
+    return (factor[:, :, None] * factor[:, None])[:, None]
 
 
-def parts_of(w: Tensor) -> Tensor:
+def parts_of(w: Array) -> Array:
     """Parts (M, 2, K + 1) of the domains in the mixture of the sources and in the target."""
-    sources = pad(w, (0, 1))
-    target = torch.zeros_like(sources)
-    target[:, -1] = 1
-    return torch.stack((sources, target), 1)
+    parts = np.zeros((len(w), 2, w.shape[1] + 1), dtype=w.dtype)
+    parts[:, 0, :-1], parts[:, 1, -1] = w, 1
+    return parts
 
 
-def mixed(parts: Tensor, matrices: Tensor) -> Tensor:
+def mixed(parts: Array, matrices: Array) -> Array:
     """Mix matrices by their parts, (M, i, j), (M, j, n, n') -> (M, i, n, n')."""
-    return bmm(parts, matrices.flatten(2)).unflatten(2, matrices.shape[2:])
+    flat = parts @ matrices.reshape(*matrices.shape[:2], -1)
+    return flat.reshape(*flat.shape[:2], *matrices.shape[2:])
 
 
 class FeatureMoments:
     """Moments of rows q (M, K + 1, B, n), which are centered in place.
 
-    ``mean`` (M, K + 1, 1, n) and ``scatter`` (M, K + 1, n, n), products of centered rows, are those
+    ``mean`` (M, K + 1, n) and ``scatter`` (M, K + 1, n, n), products of centered rows, are those
     of each domain; ``factor`` (M, n) is one over the standard deviation over the rows of all
-    domains, one where there is none.
+    domains, one where there is none, in float64.
     """
 
     def __init__(self, q: Tensor) -> None:
-        self.mean = q.mean(-2, keepdim=True)
-        self.centered = q.sub_(self.mean)
+        mean = q.mean(-2, keepdim=True)
+        self.centered = q.sub_(mean)
         rows = q.flatten(0, 1)
-        self.scatter = bmm(rows.mT, rows).view(*q.shape[:2], *q.shape[-1:] * 2)
-        within = self.scatter.diagonal(dim1=-2, dim2=-1).mean(1) / q.shape[-2]
-        scale = (within + self.mean[:, :, 0].var(1, correction=0)).sqrt_()
-        self.factor = torch.where(scale > 1e-6, scale, 1.0).reciprocal_()
+        self.scatter = array(bmm(rows.mT, rows).view(*q.shape[:2], *q.shape[-1:] * 2))
+        self.mean = array(mean)[:, :, 0]
+        within = np.einsum("...ii->...i", self.scatter).mean(1, dtype=np.float64) / q.shape[-2]
+        scale = np.sqrt(within + self.mean.var(1, dtype=np.float64))
+        self.factor = 1 / np.where(scale > 1e-6, scale, 1.0)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
