@@ -40,10 +40,14 @@ AT_ONCE = 2**17
 
 
 def with_ridge(pair: Array, ridge: float) -> Array:
-    """Add the same ridge to both matrices (M, 2, n, n), relative to their mean diagonal."""
+    """Matrices (M, 2, n, n) with the same ridge for both, relative to their mean diagonal.
+
+    In float64.
+    """
+    pair = pair.astype(np.float64)
     diagonal = np.einsum("...ii->...i", pair)
-    level = diagonal.mean((1, 2), keepdims=True)
-    diagonal += np.maximum(ridge * level, np.finfo(np.float32).eps)
+    level = np.einsum("mkii->m", pair) / (2 * pair.shape[-1])
+    diagonal += np.maximum(ridge * level, np.finfo(np.float32).eps)[:, None, None]
     return pair
 
 
@@ -80,7 +84,7 @@ def _logs(matrices: Array, directions: Array) -> tuple[Array, Array]:
     T = turned(W) @ directions @ W
     along = np.einsum("...ii->...i", T) * (values * log)
     x = (log[:, :, None] - log[:, None]) / 2
-    x += np.finfo(np.float64).tiny  # never zero
+    x += 1e-100  # never zero
     T *= x
     T /= np.sinh(x, out=x)
     np.einsum("...ii->...i", T)[:] += log
@@ -149,9 +153,7 @@ class MomentAlignment(Alignment):
         prior = self.weights if setup.prior is None else setup.prior
         self.register_buffer("prior", prior.to(self.weights).clone())
         self.register_buffer("done", torch.zeros((), device=setup.device))
-        strength = array(self.trade_off).astype(np.float64)
-        self.aligned = strength.nonzero()[0]
-        self.strength = strength[self.aligned]
+        self.aligned = array(self.trade_off).nonzero()[0]
         self.learned = array(setup.flag(method, "learn_weights")).nonzero()[0]
         self.raw = ~array(setup.flag(method, "standardize"))[self.aligned, None]
         self.weights[self.learned] = self.prior[self.learned]
@@ -169,29 +171,29 @@ class MomentAlignment(Alignment):
                 if moves:
                     self.move_weights(moments)
                 if self.aligned.size:
-                    ramp = min(1.0, (done + 1) / max(self.method.warm_up, 1))
-                    J, term, slope = self.discrepancy(moments, known, ramp * self.strength)
+                    J, slope = self.discrepancy(moments, known)
                     seen["discrepancy"] = J
-        loss = dot(self.weights, error)
+        total = loss = dot(self.weights, error)
         self.note(loss=loss, **seen)
-        yield NETWORK, loss + _Known.apply(z, term, slope) if seen else loss
+        if seen:
+            ramp = min(1.0, (done + 1) / max(self.method.warm_up, 1))
+            total = torch.addcmul(loss, self.trade_off, _Known.apply(z, J, slope), value=ramp)
+        yield NETWORK, total
 
     def among_all(self, values: Tensor) -> Tensor:
         """Values (M, ...) of the members that are aligned, and zeros of the others."""
-        if len(values) == len(self.weights):
+        members = self.weights.shape[0]
+        if values.shape[0] == members:
             return values
-        every = values.new_zeros(len(self.weights), *values.shape[1:])
+        every = values.new_zeros(members, *values.shape[1:])
         every[self.aligned] = values
         return every
 
-    def discrepancy(
-        self, moments: "FeatureMoments", known: Prediction, strength: Array
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """J(Σ w_i cov_i : cov_t) / n, the same times a strength, and the gradient of that in z.
+    def discrepancy(self, moments: "FeatureMoments", known: Prediction) -> tuple[Tensor, Tensor]:
+        """J(Σ w_i cov_i : cov_t) / n (M,) and its gradient in z, zero for members not aligned.
 
-        They are (M,), (M,) and like z, zero for members that are not aligned. With S = c'c, c the
-        centered rows, the gradient in c of a function of S with gradient G is 2 c G; of source i it
-        is w_i times that of the mixture.
+        With S = c'c, c the centered rows, the gradient in c of a function of S with gradient G is
+        2 c G; of source i it is w_i times that of the mixture.
         """
         own, scatter = self.aligned, of_members(self.aligned, moments.scatter)
         c = of_members(own, moments.centered)
@@ -201,8 +203,7 @@ class MomentAlignment(Alignment):
         scaling = products(factor) / (n_rows - 1)
         w = parts_of(of_members(own, array(self.weights)))
         J, G = self.slopes(with_ridge(mixed(w, scatter) * scaling, self.ridge))
-        G = G * scaling
-        G *= (2 / n * strength)[:, None, None, None]
+        G = G * scaling * (2 / n)
         if known.weight is not None:
             G = G[..., :d] + G[..., d:] @ turned(of_members(own, known.weight))[:, None]
         on_rows = torch.from_numpy(mixed(turned(w), G.astype(scatter.dtype))).to(c)
@@ -210,8 +211,7 @@ class MomentAlignment(Alignment):
         if known.back is not None:
             on_h = self.among_all(slope[..., d:])
             slope = slope[..., :d] + of_members(own, known.back(on_h))
-        J, term = torch.from_numpy(np.stack((J, strength * J)) / n).to(c)
-        return self.among_all(J), self.among_all(term), self.among_all(slope)
+        return self.among_all(torch.from_numpy(J / n).to(c)), self.among_all(slope)
 
     def move_weights(self, moments: "FeatureMoments") -> None:
         """Step log w by -rate (g - mean g + pull (log w - log prior)).
@@ -232,7 +232,7 @@ class MomentAlignment(Alignment):
             )
         )
         s = np.ones((*mean.shape[:2], mean.shape[2] + 1))
-        s[..., :-1] = (mean - mean.mean(1, keepdims=True)) * factor[:, None]
+        s[..., :-1] = mean * factor[:, None]
         scaling, parts = products(factor) / moments.centered.shape[-2], parts_of(w)
         pair = turned(parts[..., None] * s[:, None]) @ s[:, None]
         pair[..., :-1, :-1] += mixed(parts, scatter) * scaling
@@ -264,7 +264,7 @@ def turned(matrices: Array) -> Array:
 
 def of_members(own: NDArray[np.intp], values: Any) -> Any:
     """Values (M, ...) of some members; as they are if these are all."""
-    return values if len(own) == len(values) else values[own]
+    return values if len(own) == values.shape[0] else values[own]
 
 
 def products(factor: Array) -> Array:
@@ -288,9 +288,9 @@ def mixed(parts: Array, matrices: Array) -> Array:
 class FeatureMoments:
     """Moments of rows q (M, K + 1, B, n), which are centered in place.
 
-    ``mean`` (M, K + 1, n) and ``scatter`` (M, K + 1, n, n), products of centered rows, are those
-    of each domain; ``factor`` (M, n) is one over the standard deviation over the rows of all
-    domains, one where there is none, in float64.
+    ``mean`` (M, K + 1, n), less that of all, and ``scatter`` (M, K + 1, n, n), products of centered
+    rows, are those of each domain; ``factor`` (M, n) is one over the standard deviation over the
+    rows of all domains, one where there is none.
     """
 
     def __init__(self, q: Tensor) -> None:
@@ -298,9 +298,10 @@ class FeatureMoments:
         self.centered = q.sub_(mean)
         rows = q.flatten(0, 1)
         self.scatter = array(bmm(rows.mT, rows).view(*q.shape[:2], *q.shape[-1:] * 2))
-        self.mean = array(mean)[:, :, 0]
-        within = np.einsum("...ii->...i", self.scatter).mean(1, dtype=np.float64) / q.shape[-2]
-        scale = np.sqrt(within + self.mean.var(1, dtype=np.float64))
+        mean = array(mean)[:, :, 0]
+        self.mean = mean - np.einsum("mkn->mn", mean)[:, None] / mean.shape[1]
+        within = np.einsum("mkii->mi", self.scatter) / q.shape[2]
+        scale = np.sqrt((within + np.einsum("mkn,mkn->mn", self.mean, self.mean)) / mean.shape[1])
         self.factor = 1 / np.where(scale > 1e-6, scale, 1.0)
 
 
