@@ -109,7 +109,7 @@ class Prediction(NamedTuple):
 def predict(net: Net, batch: Batch, z: Tensor) -> tuple[Tensor, Prediction]:
     """Give predictions (M, K, B, m) of the sources, and those of all rows with the head fixed."""
     if isinstance(net.head, Linear) and batch.mask is None:  # one product serves both
-        whole, weight = net.head(z), net.head.effective_weight().detach()
+        whole, weight = net.head(z), net.head.weight.detach()
         return whole[:, :-1], Prediction(
             whole.detach(), lambda g: bmm(g.flatten(1, 2), weight.mT).view(*g.shape[:-1], -1)
         )

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vntransfer.errors import DataError
-from vntransfer.moments import Moments
+from vntransfer.relations._matrices import Totals
 from vntransfer.relations._smoother import Matrix
 from vntransfer.relations.summaries import DomainSummary, Reduction, Summaries
 
@@ -31,7 +31,7 @@ COMPONENTS, SHARE = 50, 0.95
 class PooledColumns(Summaries):
     """Moments of the features of all places together; of the places, the names alone."""
 
-    total: Moments | None = None
+    total: Totals | None = None
 
     def empty(self) -> "PooledColumns":
         """Start again without rows."""
@@ -45,16 +45,17 @@ class PooledColumns(Summaries):
         rng: np.random.Generator,
     ) -> None:
         """Add rows, like `Summaries.add`."""
-        rows = Moments.from_samples(np.stack(list(Z)[:-1], 1).astype(np.float64))
-        self.total = rows if self.total is None else self.total.merge(rows)
+        rows = Totals.of(np.stack(list(Z)[:-1], 1).astype(np.float64))
+        self.total = Totals.merged([own for own in (self.total, rows) if own])
         for code in np.unique(codes):
             self.domains.setdefault(names[code], DomainSummary.empty(0))
 
     def merge(self, other: Summaries) -> None:
         """Merge moments of other rows."""
         super().merge(other)
-        own = other.total if isinstance(other, PooledColumns) else None
-        self.total = self.total.merge(own) if self.total and own else self.total or own
+        assert isinstance(other, PooledColumns)
+        parts = [own for own in (self.total, other.total) if own]
+        self.total = Totals.merged(parts) if parts else None
 
     def components(self) -> Reduction | None:
         """Choose components of the standardized columns: enough for `SHARE` of their variance.
@@ -65,7 +66,7 @@ class PooledColumns(Summaries):
         from scipy.linalg import eigh
 
         assert self.total is not None
-        covariance, mean = self.total.covariance(), self.total.mean.numpy()
+        covariance, mean = self.total.covariance(), self.total.mean
         variances = np.diagonal(covariance).copy()
         varies = variances > (1e-12 * np.abs(mean)) ** 2
         d, K = int(varies.sum()), len(self.domains)

@@ -3,16 +3,15 @@
 Everything here merges: summaries of parts of a table, made anywhere, give those of the whole.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
-from vntransfer.moments import Moments
 from vntransfer.relations._domains import MOST
+from vntransfer.relations._matrices import Totals
 from vntransfer.relations._smoother import Matrix
 
 BLOCKS = 128
@@ -99,11 +98,10 @@ class MomentBlocks:
         while len(self) > 2 * self.few:
             self._halve()
 
-    def total(self) -> Moments:
-        """Moments of all rows."""
+    def total(self) -> Totals:
+        """Totals of all rows."""
         whole = np.concatenate(self.parts).sum(0, keepdims=True)
-        count, mean, scatter = (torch.from_numpy(p)[0] for p in _unpacked(whole, self.origin))
-        return Moments(count, count, mean, scatter, True)
+        return Totals(*(part[0] for part in _unpacked(whole, self.origin)))
 
     def columns(self, kept: Any) -> "MomentBlocks":
         """Blocks of some of the columns."""
@@ -330,12 +328,3 @@ class Summaries:
                 self.domains[name] = own
         for note, n in other.notes.items():
             self.notes[note] = self.notes.get(note, 0) + n
-
-
-def pooled(blocks: Iterable[MomentBlocks]) -> Moments:
-    """Moments of the rows of several domains together."""
-    every = [own.total() for own in blocks if len(own)]
-    whole = every[0]
-    for part in every[1:]:
-        whole = whole.merge(part)
-    return whole
