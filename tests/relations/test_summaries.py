@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Iterator
+from functools import reduce
 from pathlib import Path
 
 import numpy as np
@@ -117,7 +118,7 @@ def test_merging_summaries_is_seeing_all_rows(n: int, m: int, seed: int) -> None
     both.add(rng.integers(0, 2, n), ["a", "b"], rows[:, :n], rng)
     other.add(rng.integers(0, 2, m), ["b", "a"], rows[:, n:], rng)
     both.merge(other)
-    whole = Totals.merged([own.joint.total() for own in both.domains.values()])
+    whole = reduce(Totals.merge, (own.joint.total() for own in both.domains.values()))
     np.testing.assert_allclose(whole.covariance(), np.cov(rows), rtol=1e-9, atol=1e-12)
     assert sum(own.labeled for _, own in both.domains.items()) == n + m
 
@@ -211,7 +212,7 @@ def test_numbers_take_the_short_way_and_gaps_the_long_one(tmp_path: Path) -> Non
         ReadingPlan("town", "y", plan, DEFAULTS, 0, Summaries(1)), FilePart(path, (0,), 0)
     )
     filled = np.where(np.isnan(holes), np.median(x), x)
-    ours = Totals.merged([own.joint.total() for own in made.domains.values()]).covariance()
+    ours = reduce(Totals.merge, (own.joint.total() for own in made.domains.values())).covariance()
     np.testing.assert_allclose(ours, np.cov(filled, table["y"]), rtol=1e-9)
     assert list(made.notes.values()) == [1]
 

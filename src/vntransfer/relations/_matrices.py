@@ -3,7 +3,6 @@
 Importing torch takes longer than comparing the places of a small table.
 """
 
-from collections.abc import Sequence
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -26,17 +25,15 @@ class Totals(NamedTuple):
     @classmethod
     def of(cls, rows: Matrix) -> Self:
         """Totals of rows (n, D)."""
-        mean = rows.mean(0)
-        return cls(len(rows), mean, (rows - mean).T @ (rows - mean))
+        centered = rows - (mean := rows.mean(0))
+        return cls(len(rows), mean, centered.T @ centered)
 
-    @classmethod
-    def merged(cls, parts: Sequence[Self]) -> Self:
-        """Totals of the rows of all parts together."""
-        counts, means = np.array([own.count for own in parts]), np.stack([o.mean for o in parts])
-        mean = counts @ means / counts.sum()
-        gaps = means - mean
-        between = (gaps.T * counts) @ gaps
-        return cls(counts.sum(), mean, sum((own.scatter for own in parts), between))
+    def merge(self, other: Self) -> Self:
+        """Totals of the rows of both."""
+        count, gap = self.count + other.count, other.mean - self.mean
+        mean = self.mean + other.count / count * gap
+        between = self.count * other.count / count * np.outer(gap, gap)
+        return type(self)(count, mean, self.scatter + other.scatter + between)
 
     def covariance(self) -> Matrix:
         """Unbiased covariance."""

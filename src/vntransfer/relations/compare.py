@@ -1,6 +1,7 @@
 """From summaries of places to a `Relation`: divergences, intervals and tests of all pairs."""
 
 from collections.abc import Sequence
+from functools import reduce
 from itertools import combinations
 from typing import Any
 
@@ -163,7 +164,8 @@ def _units(
 ) -> tuple[Matrix, Any]:
     """Return standard deviations over all rows, response last, and which features vary."""
     features, whole = (
-        Totals.merged([own.total() for own in blocks if len(own)]) for blocks in (inputs, joint)
+        reduce(Totals.merge, (own.total() for own in blocks if len(own)))
+        for blocks in (inputs, joint)
     )
     variances = [np.diagonal(m.covariance()) for m in (features, whole)]
     sizes = [np.abs(m.mean) for m in (features, whole)]

@@ -4,7 +4,7 @@ Everything here merges: summaries of parts of a table, made anywhere, give those
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
@@ -288,10 +288,12 @@ class Summaries:
     domains: dict[str, DomainSummary] = field(default_factory=dict)
     notes: dict[str, int] = field(default_factory=dict)
     reduction: Reduction | None = None
+    features_only: bool = False  # only the names of the domains are kept, and ``total``
+    total: Totals | None = None  # of the features of all domains
 
     def empty(self) -> "Summaries":
         """Start again without rows."""
-        return Summaries(self.n_features, reduction=self.reduction)
+        return replace(self, domains={}, notes={}, total=None)
 
     def add(
         self,
@@ -306,6 +308,12 @@ class Summaries:
         so until moments are taken, which halves the traffic. Rows are shuffled first: where a table
         is sorted, blocks of its rows would differ more than chance makes them.
         """
+        if self.features_only:
+            features = Totals.of(np.stack(list(Z)[:-1], 1).astype(np.float64))
+            self.total = features if self.total is None else self.total.merge(features)
+            for code in np.unique(codes):
+                self.domains.setdefault(names[code], DomainSummary.empty(0))
+            return
         Z = Z if self.reduction is None else self.reduction.apply(Z)
         order = rng.permutation(len(codes))
         order = order[np.argsort(codes[order].astype(np.int16), kind="stable")]
@@ -328,3 +336,5 @@ class Summaries:
                 self.domains[name] = own
         for note, n in other.notes.items():
             self.notes[note] = self.notes.get(note, 0) + n
+        if other.total is not None:
+            self.total = other.total if self.total is None else self.total.merge(other.total)
