@@ -45,41 +45,4 @@ if TYPE_CHECKING:
     from vntransfer.adaptation.weighted import WeightedSourceClassifier as WeightedSourceClassifier
     from vntransfer.adaptation.weighted import WeightedSourceRegressor as WeightedSourceRegressor
 
-_EXPORTS = {
-    "_base": ("DomainRegressor",),
-    "_objective": ("Batch",),
-    "_registry": (
-        "METHODS",
-        "RETIRED",
-        "AdaptationMethod",
-    ),
-    "_selection": ("Selection",),
-    "ahd": ("AHDRegressor",),
-    "alignment": ("MomentAlignmentRegressor",),
-    "auto": ("AutoTransferRegressor",),
-    "boosted_trees": ("BoostedTrees",),
-    "closed_form": ("ClosedFormRegressor",),
-    "closed_form_classifier": ("ClosedFormClassifier",),
-    "coral": ("DeepCORALRegressor",),
-    "dann": ("DANNRegressor",),
-    "dare_gram": ("DAREGRAMRegressor",),
-    "darn": ("DARNRegressor",),
-    "divergence_weights": ("source_weights",),
-    "linear_learners": ("LogisticLearner", "MedianLearner", "ScaledRidge"),
-    "mdan": ("MDANRegressor",),
-    "mdd": ("MDDRegressor",),
-    "own_networks": ("OwnNetwork", "TrainedNetwork", "train_network"),
-    "pooled": ("PooledRegressor",),
-    "source_only": ("SourceOnlyRegressor",),
-    "validation": (
-        "ImportanceWeightedScorer",
-        "LeaveOneSourceOut",
-        "SourceScorer",
-    ),
-    "weighted": (
-        "WeightedSourceClassifier",
-        "WeightedSourceRegressor",
-    ),
-}
-
-__getattr__, __dir__ = exporter(__name__, _EXPORTS)
+__getattr__, __dir__, _ = exporter(__name__)

@@ -127,7 +127,7 @@ class Prediction(NamedTuple):
 def predict(net: Net, batch: Batch, z: Tensor) -> tuple[Tensor, Prediction]:
     """Give predictions (M, K, B, m) of the sources, and those of all rows with the head fixed."""
     if isinstance(net.head, Linear) and batch.mask is None:  # one product serves both
-        whole, weight = net.head(z), net.head.effective_weight()
+        whole, weight = net.head(z), net.head.weight
         return whole[:, :-1], Prediction(whole.detach(), array(weight), None)
     leaf = z.detach().requires_grad_()
     h = batch.response(frozen(net.head)(leaf))
