@@ -28,6 +28,7 @@ def doors() -> dict[str, tuple[Callable[..., Any], dict[str, Tensor]]]:
         name: (entry.function, dict(pair)) for name, entry in vn.DIVERGENCES.items()
     }
     out["covariance"] = (vn.covariance, {"x": x, "y": y, "weights": y.abs()})
+    out["correntropy"] = (vn.correntropy, {"x": x, "y": y})
     out["Moments"] = (vn.Moments.from_samples, {"x": x, "y": y, "weights": y.abs()})
     out["update"] = (vn.Moments.from_samples(x).update, {"x": x})
     out["response_divergence"] = (
@@ -194,6 +195,11 @@ def test_bad_options_are_named() -> None:
     x, y = normal(9, 3, seed=0), normal(9, seed=1)
     with pytest.raises(ArgumentError, match=r"method: .*'nope'"):
         vn.response_divergence(x, y, y, method="nope")  # type: ignore[arg-type]
+    for width in (0.0, -1.0, "mean", float("nan")):
+        with pytest.raises(ArgumentError, match="width: expected"):
+            vn.correntropy(x, width=width)  # type: ignore[arg-type]
+    with pytest.raises(ArgumentError, match=r"width: 'median' is zero"):
+        vn.correntropy(torch.ones(3, 2))
 
 
 def test_shapes_of_moments_are_named() -> None:
@@ -207,6 +213,8 @@ def test_shapes_of_moments_are_named() -> None:
         (lambda: vn.covariance(x, weights=0 * y), "weights: .*positive sum"),
         (lambda: vn.covariance(x[:1]), "x: .*two samples"),
         (lambda: vn.covariance(x, weights=torch.eye(9).double()[0]), "two samples"),
+        (lambda: vn.correntropy(x[:1], y[:1]), "x: .*two samples"),
+        (lambda: vn.correntropy(normal(2, 9, 3, seed=0)), "x: .*two samples"),
         (
             lambda: vn.Moments.from_samples(x).merge(vn.Moments.from_samples(x[:, :2])),
             "other: has 2 columns",

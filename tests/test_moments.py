@@ -1,4 +1,4 @@
-"""Moments stream, merge and mix exactly; covariance is what it says."""
+"""Moments stream, merge and mix exactly; covariance and correntropy are what they say."""
 
 import dataclasses
 from typing import Any
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from helpers.samples import EPS, normal, seeds
-from vntransfer import ArgumentError, Moments, covariance, jeffreys
+from vntransfer import ArgumentError, Moments, correntropy, covariance, jeffreys
 
 
 def same(left: Moments, right: Moments, scale: float = 1.0) -> None:
@@ -123,6 +123,9 @@ def test_permutation_of_samples(seed: int) -> None:
     x, y = normal(15, 3, seed=seed), normal(15, seed=seed + 1)
     order = torch.from_numpy(np.random.default_rng(seed).permutation(15))
     assert torch.allclose(covariance(x, y), covariance(x[order], y[order]), atol=1e-12)
+    assert torch.allclose(
+        correntropy(x, y, width=1.0), correntropy(x[order], y[order], width=1.0), atol=1e-12
+    )
 
 
 def test_batches_are_looped() -> None:
@@ -146,12 +149,13 @@ def test_ridge_is_added_to_the_diagonal() -> None:
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_kind_and_dtype_are_kept(dtype: type) -> None:
     x = np.random.default_rng(0).standard_normal((10, 3)).astype(dtype)
-    out = covariance(x, x[:, 0])
-    assert isinstance(out, np.ndarray)
-    assert out.dtype == dtype
-    tensor = covariance(torch.from_numpy(x), torch.from_numpy(x[:, 0]))
-    assert tensor.dtype == torch.from_numpy(x).dtype
-    assert np.array_equal(tensor.numpy(), out)
+    for matrix in (covariance, correntropy):
+        out = matrix(x, x[:, 0])
+        assert isinstance(out, np.ndarray)
+        assert out.dtype == dtype
+        tensor = matrix(torch.from_numpy(x), torch.from_numpy(x[:, 0]))
+        assert tensor.dtype == torch.from_numpy(x).dtype
+        assert np.array_equal(tensor.numpy(), out)
     assert isinstance(Moments.from_samples(x).covariance(), np.ndarray)
     assert isinstance(Moments.from_samples(torch.from_numpy(x)).covariance(), Tensor)
 
@@ -166,6 +170,7 @@ def test_covariance_has_the_gradient_of_its_formula() -> None:
     x = normal(7, 3, seed=0).requires_grad_()
     w = normal(7, seed=1).abs()
     assert torch.autograd.gradcheck(lambda z: covariance(z, weights=w), x)
+    assert torch.autograd.gradcheck(lambda z: correntropy(z, width=1.0), x)
 
 
 def test_gradient_flows_through_streams() -> None:
@@ -199,3 +204,46 @@ def test_moments_do_not_change() -> None:
         assert torch.equal(kept, now)
     with pytest.raises(dataclasses.FrozenInstanceError):
         first.count = torch.ones(())  # type: ignore[misc]
+
+
+# correntropy
+
+
+@given(seed=seeds, n=st.integers(2, 12), d=st.integers(1, 4), width=st.floats(0.1, 10))
+def test_correntropy_is_its_formula(seed: int, n: int, d: int, width: float) -> None:
+    x = np.random.default_rng(seed).standard_normal((n, d))
+    want = np.empty((d, d))
+    for i in range(d):
+        for j in range(d):
+            kernel = np.exp(-((x[:, None, i] - x[None, :, j]) ** 2) / (2 * width**2))
+            want[i, j] = np.trace(kernel) / n - kernel.mean()
+    out = correntropy(x, width=width)
+    assert np.allclose(out, want, rtol=1e-10, atol=1e-13)
+    assert np.array_equal(out, out.T)
+
+
+def test_correntropy_of_columns_of_unequal_size_is_a_valid_matrix() -> None:
+    """Small entries come from cancelling large ones: exactly symmetric, or divergences refuse."""
+    c = correntropy(normal(690, 10, seed=0) * torch.logspace(-2, 0, 10).double(), width=10.0)
+    assert torch.equal(c, c.mT)
+    assert float(jeffreys(c, c)) < 1e-12
+
+
+@given(seed=seeds)
+def test_correntropy_tends_to_covariance_for_wide_kernels(seed: int) -> None:
+    """κ(u) ≈ 1 - u²/2s²: s² C is the (biased) covariance in the limit."""
+    x = normal(20, 3, seed=seed)
+    limit = 1e4**2 * correntropy(x, width=1e4)
+    assert torch.allclose(limit, covariance(x) * 19 / 20, rtol=1e-4, atol=1e-4)
+
+
+def test_correntropy_median_width() -> None:
+    x = np.array([[0.0], [1.0], [3.0]])  # gaps 1, 2, 3
+    assert np.allclose(correntropy(x), correntropy(x, width=2.0))
+
+
+def test_correntropy_in_blocks_equals_in_one() -> None:
+    x = normal(1300, 3, seed=0)  # more than one block
+    biased = torch.exp(-(x[:, None, :, None] - x[None, :, None, :]).square() / 2).mean((0, 1))
+    paired = torch.exp(-(x[:, :, None] - x[:, None, :]).square() / 2).mean(0)
+    assert torch.allclose(correntropy(x, width=1.0), paired - biased, atol=1e-12)

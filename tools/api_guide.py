@@ -65,6 +65,7 @@ TOP: dict[str, Group] = {
     "Matrices from samples": {
         "Moments": "Rows stream by, or come from several machines.",
         "covariance": "You have all rows in memory.",
+        "correntropy": "Rows have outliers, or the dependence is not linear.",
     },
     "Losses for your own training loop": {
         "JeffreysLoss": "You train with the paper's loss √J between response and prediction.",

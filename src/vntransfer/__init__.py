@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from vntransfer.errors import VnError as VnError
     from vntransfer.losses import JeffreysLoss as JeffreysLoss
     from vntransfer.moments import Moments as Moments
+    from vntransfer.moments import correntropy as correntropy
     from vntransfer.moments import covariance as covariance
     from vntransfer.relations import Relation as Relation
     from vntransfer.relations import RelationTest as RelationTest
