@@ -23,6 +23,7 @@ from vntransfer.adaptation._saving import SavableNetwork
 from vntransfer.adaptation._scaler import Scaler
 from vntransfer.adaptation._selection import EFFORT, select
 from vntransfer.adaptation._training_loop import EpochCounter, Schedule, Training
+from vntransfer.adaptation.network_predictor import shares_for
 from vntransfer.checks import fraction, number, whole
 from vntransfer.domains import Name
 from vntransfer.errors import ArgumentError, DataWarning, DomainError
@@ -145,6 +146,7 @@ class DomainRegressor(SavableNetwork, RegressorMixin, TransferEstimator):  # typ
 
     _needs_target: ClassVar[bool] = True
     _several: ClassVar[bool] = True
+    _multi_output: ClassVar[bool] = True
     _steps: ClassVar[type[Objective]] = SourceLoss
     _trade_offs: ClassVar[tuple[float, ...]] = ()
 
@@ -313,16 +315,11 @@ class DomainRegressor(SavableNetwork, RegressorMixin, TransferEstimator):  # typ
         X = self._new_rows(X)
         state = self._state
         data = Data(X, state.x_scaler, torch.zeros(0, 0), limits=state.limits, device=self.device)
-        shares = state.ensemble.shares_for(target)
+        shares = shares_for(state.ensemble.shares, target)
         every = predict(self.net_, data, np.arange(X.shape[0])) + state.ensemble.offset
         scaled = torch.einsum("m,mnc->nc", shares.double(), data.bound(every).double()).numpy()
         out = self._finite(np.asarray(scaled * state.y_scaler.scale + state.y_scaler.mean))
         return out[:, 0] if state.one_column else out
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = True
-        return tags
 
 
 def _drawing_weights(rows: FitRows) -> NDArray[np.float64] | None:

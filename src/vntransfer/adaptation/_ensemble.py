@@ -15,7 +15,6 @@ from vntransfer.adaptation._member_training import FitRun, TrainingPlan, train_m
 from vntransfer.adaptation._scaler import Scaler
 from vntransfer.adaptation._selection import SAFE, HeldOutCandidates, Selection, label
 from vntransfer.adaptation._training_loop import Record
-from vntransfer.adaptation.network_predictor import shares_for
 from vntransfer.domains import Groups, Name
 from vntransfer.networks import Net, join_members
 from vntransfer.step_times import StepTimes
@@ -35,10 +34,6 @@ class Ensemble:
     history: list[Record]
     labels: tuple[str, ...]  # ``source/0`` or ``adapted/TARGET/CANDIDATE/0``
     step_times: StepTimes = field(default_factory=StepTimes)  # not saved
-
-    def shares_for(self, target: Name | Sequence[Name] | None) -> Tensor:
-        """Shares (M,) for the rows of a target."""
-        return shares_for(self.shares, target)
 
     def places(self, wanted: Sequence[str]) -> list[int]:
         """Members of this fit that those of another one, named by their labels, start from.

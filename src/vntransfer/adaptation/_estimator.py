@@ -73,6 +73,7 @@ class TransferEstimator(BaseEstimator):  # type: ignore[misc]
     _needs_target: ClassVar[bool] = False
     _several: ClassVar[bool] = False  # targets
     _numeric: ClassVar[bool] = True  # responses
+    _multi_output: ClassVar[bool] = False
 
     def fit(
         self,
@@ -146,6 +147,7 @@ class TransferEstimator(BaseEstimator):  # type: ignore[misc]
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.target_tags.multi_output = self._multi_output
         return tags
 
 

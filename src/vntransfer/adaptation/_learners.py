@@ -1,6 +1,7 @@
 """Any scikit-learn estimator as a learner on several sources."""
 
 import inspect
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
@@ -37,38 +38,14 @@ class DenseScaler(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return self.scaler_.transform(X.toarray() if scipy.sparse.issparse(X) else X)
 
 
-def ridge(random_state: Any = None) -> ScaledRidge:
-    """Ridge regression on scaled columns."""
-    return ScaledRidge()
-
-
-def logistic(random_state: Any = None) -> LogisticLearner:
-    """Logistic regression on responses with few values, predicting their median."""
-    return LogisticLearner()
-
-
-def boosting(random_state: Any = None) -> BoostedTrees:
-    """Gradient boosting with constant leaves."""
-    return BoostedTrees(random_state=random_state)
-
-
-def linear_trees(random_state: Any = None) -> BoostedTrees:
-    """Gradient boosting with linear leaves."""
-    return BoostedTrees(linear=True, random_state=random_state)
-
-
-def constant(random_state: Any = None) -> MedianLearner:
-    """Predict the median of the responses."""
-    return MedianLearner()
-
-
-LEARNERS = {
-    "ridge": ridge,
-    "logistic": logistic,
-    "boosting": boosting,
-    "linear_trees": linear_trees,
-    "constant": constant,
+LEARNERS: dict[str, Callable[[Any], Any]] = {
+    "ridge": lambda seed: ScaledRidge(),
+    "logistic": lambda seed: LogisticLearner(),
+    "boosting": lambda seed: BoostedTrees(random_state=seed),
+    "linear_trees": lambda seed: BoostedTrees(linear=True, random_state=seed),
+    "constant": lambda seed: MedianLearner(),
 }
+"""Learners by name, made with a seed."""
 
 
 def learner(estimator: Any, random_state: Any = None) -> Any:

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
-import scipy.sparse
 import torch
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -22,6 +21,7 @@ from vntransfer.adaptation._estimator import (
 )
 from vntransfer.adaptation._records import COMMON
 from vntransfer.adaptation._saving import bad_options, common_record, restore_common
+from vntransfer.adaptation._scaler import dense
 from vntransfer.adaptation.divergence_weights import sharpen
 from vntransfer.checks import number, one_of
 from vntransfer.closed_form import RidgeFit, choose_ridge, feature_moments, fit_ridge
@@ -345,11 +345,6 @@ class MomentLearner(Savable, TransferEstimator):
 
 
 SAVED = {**COMMON, "sources": [SavedName], "seed": int, "count": int}
-
-
-def dense(x: Any) -> Floats:
-    """Rows as a dense array of doubles."""
-    return np.asarray(x.toarray() if scipy.sparse.issparse(x) else x, dtype=np.float64)
 
 
 def added(known: Moments | None, new: Moments) -> Moments:

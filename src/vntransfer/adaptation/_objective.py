@@ -1,12 +1,13 @@
 """What a method adds to the training loop: an objective, and the parts objectives are made of."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
+from vntransfer.adaptation._weights import UPDATES, Update, adam_slope
 from vntransfer.checks import number, one_of
 from vntransfer.divergences import response_divergence
 from vntransfer.linalg import safe_sqrt
@@ -111,13 +112,15 @@ class Objective(nn.Module):
         even = torch.full(shape, 1 / setup.n_sources, device=setup.device)
         self.register_buffer("weights", even)
         self.seen: dict[str, Tensor] = {}
+        self.done = 0  # steps
 
     def forward(self, net: Net, batch: Batch) -> Iterator[Step]:
         """Give the steps of one batch."""
         raise NotImplementedError
 
     def after_step(self) -> None:
-        """Move what is not moved by a gradient step, such as the weights."""
+        """Count the step; methods also move what no gradient step moves, such as the weights."""
+        self.done += 1
 
     def note(self, **values: Tensor) -> None:
         """Keep values of this batch for the history."""
@@ -140,6 +143,35 @@ class Alignment(Objective):
     def __init__(self, setup: Setup, method: "DomainRegressor") -> None:
         super().__init__(setup, method)
         self.trade_off = setup.option(method, "trade_off")
+
+
+class AdversarialAlignment(Alignment):
+    """Alignment by an adversary, a second head, and weights that descend their ``slope`` (M, K).
+
+    After each gradient step of the weights follows the method's ``weight_update``; after one of
+    Adam's, ``adam_then``.
+    """
+
+    slope: Tensor
+    moments: Tensor
+    adam_then: ClassVar[Update]
+
+    def __init__(self, setup: Setup, method: "DomainRegressor") -> None:
+        super().__init__(setup, method)
+        self.adversary = setup.second_head()
+        if self.method.weight_update == "adam":
+            self.register_buffer("moments", self.weights.new_zeros(2, *self.weights.shape))
+
+    @torch.no_grad()
+    def after_step(self) -> None:
+        """Move the weights, unless they are not learned."""
+        super().after_step()
+        if not getattr(self.method, "learn_weights", True):
+            return
+        slope, update = self.slope, self.method.weight_update
+        if update == "adam":
+            slope, update = adam_slope(slope, self.moments, self.done), self.adam_then
+        self.weights = UPDATES[update](self.weights - self.method.weight_rate * slope)
 
 
 def source_errors(kind: Error, batch: Batch, prediction: Tensor) -> Tensor:

@@ -10,12 +10,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from vntransfer.adaptation._ensemble import Ensemble, State
 from vntransfer.adaptation._member_training import build
-from vntransfer.adaptation._records import GIVEN, NETWORK, check_given, checked_choice
+from vntransfer.adaptation._records import GIVEN, checked_choice
 from vntransfer.adaptation._selection import Selection
 from vntransfer.adaptation.network_predictor import SCALER, NetworkValues
 from vntransfer.errors import ArgumentError, DataError, DomainError
 from vntransfer.storage.folder import Savable
-from vntransfer.storage.record import SavedModel, check_record
+from vntransfer.storage.record import SavedModel
 
 
 def common_record(model: Any, left_out: Sequence[str] = ()) -> dict[str, Any]:
@@ -77,14 +77,11 @@ class SavableNetwork(Savable):
     def _restored(
         cls, saved: SavedModel, parts: Mapping[str, Any], given: Mapping[str, Any]
     ) -> Self:
-        record = saved.record
-        check_record("record", record, NETWORK)
-        check_given(record, given)
+        record, values = saved.record, NetworkValues.read(saved, given)
         with bad_options(given):
             model: Any = cls(**{**_tuples(record["options"]), **given})
             model._check_options()
         _check_arrays(model, saved)
-        values = NetworkValues.read(saved)
         offset = torch.from_numpy(values.offset)
         # modules may draw initial parameters
         with bad_options(given), torch.random.fork_rng(devices=[]):
@@ -100,18 +97,15 @@ class SavableNetwork(Savable):
             record["history"],
             tuple(record["labels"]),
         )
-        x_scaler, y_scaler = values.x_scaler, values.y_scaler
         limits = None
         if values.limits is not None:
             limits = torch.from_numpy(values.limits[0]), torch.from_numpy(values.limits[1])
         chosen = record["selection"]
         selection = None if chosen is None else Selection(**_tuples(checked_choice(chosen)))
         restore_common(model, record)
-        one = record["one_column"]
-        model._publish(State(x_scaler, y_scaler, limits, one, ensemble, selection, None))
-        for target in ensemble.shares:  # sizes fit together if a row of means is predicted
-            if not np.isfinite(model.predict(x_scaler.mean[None], target)).all():
-                raise DataError(f"arrays: predictions for target {target!r} are not finite")
+        scalers = values.x_scaler, values.y_scaler
+        model._publish(State(*scalers, limits, record["one_column"], ensemble, selection, None))
+        values.check(model)
         return model
 
 

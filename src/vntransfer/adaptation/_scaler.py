@@ -67,6 +67,11 @@ class Scaler:
         return float((cut != 0).sum() / max(1, np.prod(cut.shape)))
 
 
+def dense(x: Any) -> NDArray[np.float64]:
+    """Rows as a dense array of doubles."""
+    return np.asarray(x.toarray() if is_sparse(x) else x, dtype=np.float64)
+
+
 def column_range(x: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Lowest and highest value of each column of a dense or CSR matrix, (p,) each."""
     low, high = x.min(axis=0), x.max(axis=0)

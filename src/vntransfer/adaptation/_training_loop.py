@@ -102,7 +102,7 @@ def train(
     if checkpoint is not None:
         checkpoint.watch(net=net, objective=objective, kept=kept, **optimizers)
         history = checkpoint.resume()
-    done = len(history) * length.steps
+    objective.done = done = len(history) * length.steps
     stream = batches(done)
 
     def over() -> bool:

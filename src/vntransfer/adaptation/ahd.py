@@ -10,35 +10,24 @@ from torch import Tensor
 from vntransfer.adaptation._base import DomainRegressor
 from vntransfer.adaptation._objective import (
     NETWORK,
-    Alignment,
+    AdversarialAlignment,
     Auto,
     Batch,
-    Setup,
     Step,
     dot,
     mean_square,
     source_errors,
 )
-from vntransfer.adaptation._weights import UPDATES, adam_slope
 from vntransfer.networks import Net
 
 Sources = Literal["merged", "weighted"]
 Update = Literal["simplex", "clamp", "l1", "adam"]
 
 
-class HypothesisDiscrepancy(Alignment):
+class HypothesisDiscrepancy(AdversarialAlignment):
     """The steps of `AHDRegressor`: four passes, each with a fresh forward pass."""
 
-    slope: Tensor
-    moments: Tensor
-    done: Tensor
-
-    def __init__(self, setup: Setup, method: DomainRegressor) -> None:
-        super().__init__(setup, method)
-        self.adversary = setup.second_head()
-        if self.method.weight_update == "adam":
-            self.register_buffer("moments", self.weights.new_zeros(2, *self.weights.shape))
-            self.register_buffer("done", torch.zeros((), device=setup.device))
+    adam_then = "clamp"
 
     def forward(self, net: Net, batch: Batch) -> Iterator[Step]:
         """Give three steps; the weights follow in `after_step`."""
@@ -71,15 +60,6 @@ class HypothesisDiscrepancy(Alignment):
         sign = (apart[:, -1] - dot(w, apart[:, :-1])).sign()
         pull = self.method.weight_penalty * w / w.norm(dim=-1, keepdim=True)
         return pull - sign[:, None] * apart[:, :-1]
-
-    @torch.no_grad()
-    def after_step(self) -> None:
-        """Step w downhill and back to the simplex."""
-        slope, update = self.slope, self.method.weight_update
-        if update == "adam":
-            self.done += 1
-            slope, update = adam_slope(slope, self.moments, int(self.done)), "clamp"
-        self.weights = UPDATES[update](self.weights - self.method.weight_rate * slope)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -142,7 +142,6 @@ class MomentAlignment(Alignment):
     """
 
     prior: Tensor
-    done: Tensor
 
     def __init__(self, setup: Setup, method: DomainRegressor) -> None:
         super().__init__(setup, method)
@@ -152,7 +151,6 @@ class MomentAlignment(Alignment):
             self.slopes = partial(metric_slopes, DIVERGENCES[divergence].function)
         prior = self.weights if setup.prior is None else setup.prior
         self.register_buffer("prior", prior.to(self.weights).clone())
-        self.register_buffer("done", torch.zeros((), device=setup.device))
         self.aligned = array(self.trade_off).nonzero()[0]
         self.learned = array(setup.flag(method, "learn_weights")).nonzero()[0]
         self.raw = ~array(setup.flag(method, "standardize"))[self.aligned, None]
@@ -163,8 +161,8 @@ class MomentAlignment(Alignment):
         z = batch.features(net)
         prediction, known = predict(net, batch, z)
         error = source_errors(self.error, batch, prediction)
-        done, seen = int(self.done), {}
-        moves = self.learned.size and done % EVERY == 0
+        seen = {}
+        moves = self.learned.size and self.done % EVERY == 0
         if moves or self.aligned.size:
             with torch.no_grad():
                 moments = FeatureMoments(torch.cat((z, known.h), -1))
@@ -176,7 +174,7 @@ class MomentAlignment(Alignment):
         total = loss = dot(self.weights, error)
         self.note(loss=loss, **seen)
         if seen:
-            ramp = min(1.0, (done + 1) / max(self.method.warm_up, 1))
+            ramp = min(1.0, (self.done + 1) / max(self.method.warm_up, 1))
             total = torch.addcmul(loss, self.trade_off, _Known.apply(z, J, slope), value=ramp)
         yield NETWORK, total
 
@@ -247,10 +245,6 @@ class MomentAlignment(Alignment):
         moved /= moved.sum(-1, keepdims=True)
         self.weights[own] = torch.from_numpy(moved).to(self.weights)
 
-    def after_step(self) -> None:
-        """Count the steps."""
-        self.done += 1
-
 
 def array(values: Tensor) -> Array:
     """Values of a tensor on the CPU."""
@@ -298,10 +292,10 @@ class FeatureMoments:
         self.centered = q.sub_(mean)
         rows = q.flatten(0, 1)
         self.scatter = array(bmm(rows.mT, rows).view(*q.shape[:2], *q.shape[-1:] * 2))
-        mean = array(mean)[:, :, 0]
-        self.mean = mean - np.einsum("mkn->mn", mean)[:, None] / mean.shape[1]
+        means, domains = array(mean)[:, :, 0], q.shape[1]
+        self.mean = means - np.einsum("mkn->mn", means)[:, None] / domains
         within = np.einsum("mkii->mi", self.scatter) / q.shape[2]
-        scale = np.sqrt((within + np.einsum("mkn,mkn->mn", self.mean, self.mean)) / mean.shape[1])
+        scale = np.sqrt((within + np.einsum("mkn,mkn->mn", self.mean, self.mean)) / domains)
         self.factor = 1 / np.where(scale > 1e-6, scale, 1.0)
 
 

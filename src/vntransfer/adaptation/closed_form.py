@@ -65,6 +65,8 @@ class ClosedFormRegressor(RegressorMixin, MomentLearner):  # type: ignore[misc]
     ['a']
     """
 
+    _multi_output = True
+
     @classmethod
     def from_moments(
         cls,
@@ -107,11 +109,6 @@ class ClosedFormRegressor(RegressorMixin, MomentLearner):  # type: ignore[misc]
         model._features, model._one_column, model._target = features, True, target
         model.n_features_in_, model.moments_ = len(features.center), dict(moments)
         return model._solve()
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = True
-        return tags
 
     def predict(self, X: Any) -> NDArray[np.float64]:
         """Predict responses (n,) or (n, m)."""

@@ -7,20 +7,17 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from vntransfer.adaptation._base import DomainRegressor
 from vntransfer.adaptation._objective import (
     EVERYTHING,
     NETWORK,
-    Alignment,
+    AdversarialAlignment,
     Batch,
-    Setup,
     Step,
     climbing,
     dot,
     frozen,
     source_errors,
 )
-from vntransfer.adaptation._weights import UPDATES, adam_slope
 from vntransfer.adaptation.alignment import DivergenceRegressor
 from vntransfer.divergences import DIVERGENCES, response_divergence
 from vntransfer.moments import covariance
@@ -32,24 +29,15 @@ Update = Literal["simplex", "clamp", "l1", "adam"]
 RidgePer = Literal["all", "domain"]
 
 
-class MatrixDiscrepancy(Alignment):
+class MatrixDiscrepancy(AdversarialAlignment):
     """The steps of `MDDRegressor`."""
 
-    slope: Tensor
-    moments: Tensor
-    done: Tensor
-
-    def __init__(self, setup: Setup, method: DomainRegressor) -> None:
-        super().__init__(setup, method)
-        self.adversary = setup.second_head()
-        self.register_buffer("done", torch.zeros(()))
-        if self.method.weight_update == "adam":
-            self.register_buffer("moments", self.weights.new_zeros(2, *self.weights.shape))
+    adam_then = "l1"
 
     def forward(self, net: Net, batch: Batch) -> Iterator[Step]:
         """Give the one step of a batch, or two if the adversary moves first."""
         m = self.method
-        ramp = min(1.0, (float(self.done) + 1) / max(m.warm_up, 1))
+        ramp = min(1.0, (self.done + 1) / max(m.warm_up, 1))
         z = batch.features(net)
         error = dot(self.weights, source_errors(self.error, batch, net.head(z[:, :-1])))
         h = net.head if m.predictor_sees_discrepancy else frozen(net.head)
@@ -94,16 +82,6 @@ class MatrixDiscrepancy(Alignment):
             return dot(self.weights, apart), apart.detach()
         signed = target[:, 0] - dot(self.weights, own)
         return signed.abs(), -signed.detach().sign()[:, None] * own.detach()
-
-    @torch.no_grad()
-    def after_step(self) -> None:
-        """Step w by -η ∂D/∂w, and back to the simplex."""
-        self.done += 1
-        if self.method.learn_weights:
-            slope, update = self.slope, self.method.weight_update
-            if update == "adam":
-                slope, update = adam_slope(slope, self.moments, int(self.done)), "l1"
-            self.weights = UPDATES[update](self.weights - self.method.weight_rate * slope)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

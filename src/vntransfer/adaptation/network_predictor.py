@@ -35,8 +35,10 @@ class NetworkValues(NamedTuple):
     net: Mapping[str, NDArray[Any]]  # parameters by name
 
     @classmethod
-    def read(cls, saved: SavedModel) -> Self:
-        """Read the arrays of a model whose record was checked."""
+    def read(cls, saved: SavedModel, given: Mapping[str, Any]) -> Self:
+        """Check the record of a model and read its arrays."""
+        check_record("record", saved.record, NETWORK)
+        check_given(saved.record, given)
         arrays, targets = saved.arrays, saved.record["targets"]
         if not targets or len(set(targets)) < len(targets):
             raise DataError(f"record.targets: expected different names, got {targets!r:.60}")
@@ -52,6 +54,12 @@ class NetworkValues(NamedTuple):
             arrays["offset"],
             {k.removeprefix("net/"): v for k, v in arrays.items() if k.startswith("net/")},
         )
+
+    def check(self, model: Any) -> None:
+        """Raise unless a model of these arrays predicts a row of means for every target."""
+        for target in self.shares:
+            if not np.isfinite(model.predict(self.x_scaler.mean[None], target)).all():
+                raise DataError(f"arrays: predictions for target {target!r} are not finite")
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,10 +84,7 @@ class NetworkPredictor:
     def _restored(
         cls, saved: SavedModel, parts: Mapping[str, Any], given: Mapping[str, Any]
     ) -> Self:
-        record = saved.record
-        check_record("record", record, NETWORK)
-        check_given(record, given)
-        values = NetworkValues.read(saved)
+        record, values = saved.record, NetworkValues.read(saved, given)
         activation = one_of(
             "record.options.activation", record["options"]["activation"], FUNCTIONS, error=DataError
         )
@@ -88,9 +93,7 @@ class NetworkPredictor:
             raise DataError(
                 f"record.n_features: expected {model.n_features_in_} as the arrays have, got {n}"
             )
-        for target in values.shares:  # sizes fit together if a row of means is predicted
-            if not np.isfinite(model.predict(values.x_scaler.mean[None], target)).all():
-                raise DataError(f"arrays: predictions for target {target!r} are not finite")
+        values.check(model)
         return model
 
     def predict(self, X: Any, target: Name | Sequence[Name] = None) -> Floats:

@@ -4,17 +4,17 @@ Each is made from what the estimator of the same kind saves and is the same func
 rounding. scikit-learn is imported only for a user's own estimator, LightGBM for very many rows.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vntransfer.adaptation._records import COMMON, bounds_of, check_parts, checked_choice
-from vntransfer.adaptation.blend import Bounds
+from vntransfer.adaptation._scaler import dense
 from vntransfer.adaptation.network_predictor import NetworkPredictor
-from vntransfer.adaptation.tree_text import FILE, TREES_RECORD, Forest, read_trees
+from vntransfer.adaptation.tree_text import FILE, TREES_RECORD, read_trees
 from vntransfer.checks import finite_predictions, is_sparse
 from vntransfer.errors import DataError
 from vntransfer.random_features import RandomFeatures
@@ -71,8 +71,7 @@ class LinearPredictor:
         if is_sparse(X) and not self.center.any():
             scaled = X @ (self.coefficients / self.scale[:, None])
         else:
-            rows = np.asarray(X.toarray() if is_sparse(X) else X, dtype=np.float64)
-            scaled = ((rows - self.center) / self.scale) @ self.coefficients
+            scaled = ((dense(X) - self.center) / self.scale) @ self.coefficients
         return np.asarray(scaled + self.intercept)
 
 
@@ -99,139 +98,105 @@ class LogisticPredictor(LinearPredictor):
 
 
 @dataclass(frozen=True, eq=False)
-class ClosedFormPredictor:
-    """ŷ = c + z B with z the standardized columns and random features of `ClosedFormRegressor`."""
+class Predictor:
+    """A function from rows (n, p) to responses (n,) or (n, m)."""
 
-    features: RandomFeatures
-    coefficients: Floats  # B (q, m)
-    intercept: Floats  # c (m,)
-    one_column: bool
-
-    @property
-    def n_features_in_(self) -> int:
-        """Number of columns."""
-        return len(self.features.center)
-
-    @classmethod
-    def _restored(cls, saved: SavedModel, parts: Parts, given: Parts) -> Self:
-        record, arrays = saved.record, saved.arrays
-        types = {"n_features": int, "count": int, "seed": int, "one_column": bool}
-        check_record("record", record, {**COMMON, **types})
-        names = ("center", "scale", "coefficients", "intercept")
-        shapes, p, q = [arrays[name].shape for name in names], record["n_features"], record["count"]
-        m = len(arrays["intercept"])
-        if shapes != [(p,), (p,), (p + q, m), (m,)] or (record["one_column"] and m != 1):
-            raise DataError(
-                f"record.n_features, count: {p} and {q} do not fit the arrays ({shapes})"
-            )
-        if record["seed"] < 0 or not all(np.isfinite(arrays[name]).all() for name in names):
-            raise DataError("record.seed, arrays: numbers that are not finite, or below 0")
-        features = RandomFeatures(arrays["center"], arrays["scale"], q, record["seed"])
-        return cls(features, arrays["coefficients"], arrays["intercept"], record["one_column"])
-
-    def predict(self, X: Any) -> Floats:
-        """Predict responses (n,) or (n, m)."""
-        rows = np.asarray(X.toarray() if is_sparse(X) else X, dtype=np.float64)
-        found = self.features(rows) @ self.coefficients + self.intercept
-        finite_predictions(found, "the model")
-        return np.asarray(found[:, 0] if self.one_column else found)
-
-
-@dataclass(frozen=True, eq=False)
-class TreesPredictor:
-    """Trees of LightGBM, walked with numpy; very many rows are left to LightGBM."""
-
-    forest: Forest
-    text: str
-    center: float
-    scale: float
     n_features_in_: int
-
-    @classmethod
-    def _restored(cls, saved: SavedModel, parts: Parts, given: Parts) -> Self:
-        record = saved.record
-        check_record("record", record, TREES_RECORD)
-        text, n = saved.files[FILE].decode(), record["n_features"]
-        return cls(read_trees(text, n), text, record["center"], record["scale"], n)
-
-    def predict(self, X: Any) -> Floats:
-        """Predict responses (n,)."""
-        if X.shape[0] < MANY:
-            rows = np.asarray(X.toarray() if is_sparse(X) else X, dtype=np.float64)
-            found = self.forest.predict(rows)
-        else:
-            from vntransfer.adaptation.boosted_trees import booster
-
-            found = booster(self.text).predict(X, num_threads=1)
-        return np.asarray(found * self.scale + self.center)
-
-
-@dataclass(frozen=True, eq=False)
-class LearnerPredictor:
-    """The learner inside a `PooledRegressor` or `WeightedSourceRegressor`."""
-
-    fitted: Any
-    n_features_in_: int
-
-    @classmethod
-    def _restored(cls, saved: SavedModel, parts: Parts, given: Parts) -> Self:
-        check_record("record", saved.record, COMMON)
-        n, fitted = saved.record["n_features"], parts.get("estimator")
-        if fitted is None:
-            from vntransfer.storage.skops_files import read_skops
-
-            fitted = read_skops(saved.files["estimator.skops"])
-        if getattr(fitted, "n_features_in_", n) != n:
-            raise DataError(f"record.n_features: {n} does not fit the estimator")
-        return cls(fitted, n)
+    function: Callable[[Any], NDArray[Any]]
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Predict responses (n,) or (n, m)."""
-        found = np.asarray(self.fitted.predict(X))
-        finite_predictions(found, "the model")
+        """Predict responses of dense or sparse rows."""
+        found: NDArray[Any] = finite_predictions(np.asarray(self.function(X)), "the model")
         return found
 
 
-@dataclass(frozen=True, eq=False)
-class AveragePredictor:
-    """The weighted average of an `AutoTransferRegressor`."""
+class _Reader(NamedTuple):
+    """Makes a predictor of what an estimator saved, in place of the estimator's class."""
 
-    models: Mapping[str, Any]
-    weights: Floats
-    bounds: Bounds
-    n_features_in_: int
+    read: Callable[[SavedModel, Parts], Predictor]
 
-    @classmethod
-    def _restored(cls, saved: SavedModel, parts: Parts, given: Parts) -> Self:
-        record = saved.record
-        check_record("record", record, COMMON)
-        n, shares = record["n_features"], checked_choice(record["selection"])["shares"]
-        check_parts(parts, n, shares)
-        weights = np.array([shares[name] for name in parts])
-        return cls(dict(parts), weights, bounds_of(record), n)
+    def _restored(self, saved: SavedModel, parts: Parts, given: Parts) -> Predictor:
+        return self.read(saved, parts)
 
-    def predict(self, X: Any) -> Floats:
-        """Predict responses (n,)."""
-        every = np.array([model.predict(X) for model in self.models.values()])
-        for own in every:
-            finite_predictions(own, "the model")
-        return self.bounds.average(every, self.weights)
+
+def closed_form(saved: SavedModel, parts: Parts) -> Predictor:
+    """ŷ = c + z B with z the standardized columns and random features of `ClosedFormRegressor`."""
+    record, arrays = saved.record, saved.arrays
+    types = {"n_features": int, "count": int, "seed": int, "one_column": bool}
+    check_record("record", record, {**COMMON, **types})
+    names = ("center", "scale", "coefficients", "intercept")
+    center, scale, B, c = (arrays[name] for name in names)
+    p, q, m = record["n_features"], record["count"], len(c)
+    shapes = [arrays[name].shape for name in names]
+    if shapes != [(p,), (p,), (p + q, m), (m,)] or (record["one_column"] and m != 1):
+        raise DataError(f"record.n_features, count: {p} and {q} do not fit the arrays ({shapes})")
+    if record["seed"] < 0 or not all(np.isfinite(arrays[name]).all() for name in names):
+        raise DataError("record.seed, arrays: numbers that are not finite, or below 0")
+    features = RandomFeatures(center, scale, q, record["seed"])
+    columns = 0 if record["one_column"] else slice(None)
+    return Predictor(p, lambda X: (features(dense(X)) @ B + c)[:, columns])
+
+
+def trees(saved: SavedModel, parts: Parts) -> Predictor:
+    """Trees of LightGBM, walked with numpy; very many rows are left to LightGBM."""
+    record = saved.record
+    check_record("record", record, TREES_RECORD)
+    text, n = saved.files[FILE].decode(), record["n_features"]
+    forest = read_trees(text, n)
+
+    def scaled(X: Any) -> NDArray[Any]:
+        if X.shape[0] < MANY:
+            return forest.predict(dense(X))
+        from vntransfer.adaptation.boosted_trees import booster
+
+        return np.asarray(booster(text).predict(X, num_threads=1))
+
+    return Predictor(n, lambda X: scaled(X) * record["scale"] + record["center"])
+
+
+def learner(saved: SavedModel, parts: Parts) -> Predictor:
+    """Give the learner inside a `PooledRegressor` or `WeightedSourceRegressor`."""
+    check_record("record", saved.record, COMMON)
+    n, fitted = saved.record["n_features"], parts.get("estimator")
+    if fitted is None:
+        from vntransfer.storage.skops_files import read_skops
+
+        fitted = read_skops(saved.files["estimator.skops"])
+    if getattr(fitted, "n_features_in_", n) != n:
+        raise DataError(f"record.n_features: {n} does not fit the estimator")
+    return Predictor(n, fitted.predict)
+
+
+def average(saved: SavedModel, parts: Parts) -> Predictor:
+    """Give the weighted average of an `AutoTransferRegressor`."""
+    record = saved.record
+    check_record("record", record, COMMON)
+    n, shares = record["n_features"], checked_choice(record["selection"])["shares"]
+    check_parts(parts, n, shares)
+    weights = np.array([shares[name] for name in parts])
+    bounds = bounds_of(record)
+
+    def blended(X: Any) -> NDArray[Any]:
+        every = np.array([model.predict(X) for model in parts.values()])
+        return bounds.average(every, weights)
+
+    return Predictor(n, blended)
 
 
 PREDICTORS: dict[str, Any] = {
-    "AutoTransferRegressor": AveragePredictor,
-    "BoostedTrees": TreesPredictor,
-    "ClosedFormRegressor": ClosedFormPredictor,
+    "AutoTransferRegressor": _Reader(average),
+    "BoostedTrees": _Reader(trees),
+    "ClosedFormRegressor": _Reader(closed_form),
     "LogisticLearner": LogisticPredictor,
     "MedianLearner": LinearPredictor,
-    "PooledRegressor": LearnerPredictor,
+    "PooledRegressor": _Reader(learner),
     "ScaledRidge": LinearPredictor,
-    "WeightedSourceRegressor": LearnerPredictor,
+    "WeightedSourceRegressor": _Reader(learner),
 }
 """Kind of an estimator -> what predicts in its place; those that are not here are networks."""
 
 
 def predictor_kind(saved: SavedModel) -> Any:
-    """Give the class that predicts what was saved; None if there is none."""
+    """Give what reads a predictor from what was saved; None if there is nothing."""
     network = "labels" in saved.record and "offset" in saved.arrays
     return PREDICTORS.get(saved.kind, NetworkPredictor if network else None)
