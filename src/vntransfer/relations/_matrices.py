@@ -3,7 +3,8 @@
 Importing torch takes longer than comparing the places of a small table.
 """
 
-from typing import NamedTuple, Self
+from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
@@ -15,7 +16,8 @@ WITHOUT_TORCH = ("conditional_von_neumann", "jeffreys")
 """Divergences for which torch is not imported."""
 
 
-class Totals(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Totals:
     """Number, mean (D,) and scatter (D, D) of rows."""
 
     count: float
