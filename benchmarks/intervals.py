@@ -28,9 +28,8 @@ from vntransfer.adaptation.candidates import FitRows, attempt
 from vntransfer.domains import Groups, group
 from vntransfer.storage.files import atomic_write
 from vntransfer.workflows.evidence import Evidence, held_out_weights
-from vntransfer.workflows.measure_place import measure_place
+from vntransfer.workflows.measure_place import Probe, measure_place, run_probe
 from vntransfer.workflows.prediction_intervals import Calibration
-from vntransfer.workflows.probe import Probe, run_probe
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "benchmarks" / "intervals.md"
 METHODS = ("ridge", "boosting", "source_only")

@@ -17,12 +17,15 @@ from sets import Cut, cuts
 from vntransfer import stack
 from vntransfer.adaptation.candidates import maker
 from vntransfer.domains import group
-from vntransfer.workflows.choose_transform import choose_transform
+from vntransfer.tables.problem import TableColumns
+from vntransfer.workflows.adapt_settings import AdaptSettings
 from vntransfer.workflows.response_transform import ResponseTransform
+from vntransfer.workflows.target_fit import choose_transform
 
 SETS: dict[str, Callable[[Any], Any]] = {"cal_housing": np.asarray, "bike": np.exp}
 METHODS = ("ridge", "boosting", "source_only")
 ROWS = 300
+SETTINGS = AdaptSettings(TableColumns("domain", "y"), ["target"])
 
 
 def measure(case: Cut) -> tuple[str, list[float]] | None:
@@ -35,7 +38,7 @@ def measure(case: Cut) -> tuple[str, list[float]] | None:
     X, y, domain = stack(places, target=x_target)
     groups = group(domain, len(y))
     known = y[groups.source_rows]
-    chosen = choose_transform("auto", X, y, groups, response="y").transform
+    chosen = choose_transform(X, y, groups, SETTINGS).transform
     if not chosen.reason or known.min() <= 0:
         return None  # not skewed
     ratios = []

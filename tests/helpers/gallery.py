@@ -42,7 +42,7 @@ def charts(name: str = "") -> dict[str, Any]:
     return {
         "lines": Lines([*curves(9), reference], axis("epoch"), axis("loss"), title=f"t{name}"),
         "log": Lines(curves(2), axis("n", log=True), axis("error", log=True)),
-        "bars": Bars(names, curves_at(curves(2), 6), axis("weight"), rules=[0.2]),
+        "bars": Bars(names, curves_at(curves(2), 6), axis("weight")),
         "scatter": Scatter(curves(3), axis("true"), axis("guess"), diagonal=True),
         "histogram": histogram({n: rng.random(50) for n in names[:2]}, x=axis("y"), bins=5),
         "intervals": Intervals(

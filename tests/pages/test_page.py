@@ -27,8 +27,7 @@ from vntransfer.pages import (
 )
 from vntransfer.pages import svg as shapes
 from vntransfer.pages.alt_text import numbers, summary
-from vntransfer.pages.draw import draw, value_text
-from vntransfer.pages.draw_grid import short
+from vntransfer.pages.draw import draw, short, value_text
 from vntransfer.pages.layout import colors, extent, panels
 from vntransfer.pages.scales import Scale, log_ticks, number, tick_text, ticks
 from vntransfer.pages.table import fragment

@@ -341,3 +341,21 @@ def test_large_sources_are_sampled_and_a_note_says_so() -> None:
     assert not any("--max-rows" in note for note in adapt(table, **options).notes)
     with pytest.raises(ArgumentError, match="max_rows"):
         adapt(table, **options, max_rows=3)
+
+
+@pytest.mark.parametrize("targets", [["new"], ["new", "east"]])
+def test_the_number_of_processes_changes_nothing(targets: list[str]) -> None:
+    options = {**QUICK, "target": targets, "compare": ("boosting",)}
+    seen: list[tuple[str, int, int | None]] = []
+    one = adapt(towns(), **options)
+    two = adapt(towns(), **options, n_jobs=2, progress=lambda *step: seen.append(step))
+    for name in targets:
+        assert one.outcomes[name] == two.outcomes[name]
+        rows = {"size": [50.0, 100.0], "garden": [True, False], "kind": ["flat", ""]}
+        found = [model.predict(rows, target=name) for model in (one, two)]
+        np.testing.assert_array_equal(found[0].value, found[1].value)
+        np.testing.assert_array_equal(found[0].high, found[1].high)
+    if len(targets) > 1:
+        assert seen == [("targets", 1, 2), ("targets", 2, 2)]
+    with pytest.raises(ArgumentError, match="n_jobs"):
+        adapt(towns(), **QUICK, n_jobs=0)

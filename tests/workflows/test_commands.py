@@ -27,7 +27,7 @@ def test_adapt_then_predict(tmp_path: Path) -> None:
     path = write(tmp_path / "Häuser.csv", towns(), end="\r\n")
     done = vnt("adapt", path, *QUICK, "--save", tmp_path / "m", "--out", tmp_path / "p.html")
     assert done.exit_code == 0, done.output
-    for part in ("Column handling", "Weights of the sources", "leave-one-source-out"):
+    for part in ("Column handling", "Sources", "leave-one-source-out"):
         assert part in done.output
     assert "Expected error at new" in done.output
     assert (tmp_path / "p.html").read_text(encoding="utf-8").startswith("<!doctype html>")

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from vntransfer import adapt, load
 from vntransfer.errors import ArgumentError, DataError, DomainError
 from vntransfer.row_sample import RowSample
-from vntransfer.workflows import adapt_streamed
+from vntransfer.workflows import adapt_settings, adapt_streamed
 from vntransfer.workflows.prediction_intervals import KEPT
 
 ROLES: dict[str, Any] = {"domain": "town", "response": "price", "target": "new"}
@@ -213,10 +213,10 @@ def test_large_files_are_streamed_without_being_asked(
 ) -> None:
     path = write(table(), tmp_path / "rows.csv")
     seen = []
-    monkeypatch.setattr(adapt_streamed, "LARGE", 100)
+    monkeypatch.setattr(adapt_settings, "LARGE", 100)
     model = adapt(path, **ROLES, method="closed_form", progress=lambda *step: seen.append(step))
     assert model.notes[0].startswith("rows were streamed: ")
-    assert seen[-1] == ("rows", 400, None)
+    assert seen[-1] == ("rows", 400, 400)
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")

@@ -14,6 +14,7 @@ from helpers.towns import write
 from vntransfer import learn_tasks, load
 from vntransfer.cli import app
 from vntransfer.continual import METHODS
+from vntransfer.display import percent, rounded
 from vntransfer.errors import ArgumentError, DataError, DomainError
 from vntransfer.workflows.learn import CANDIDATES
 
@@ -152,11 +153,11 @@ def test_files_are_predicted_by_the_network_of_all_tasks(response: str, tmp_path
     found, truth = model.predict(path), np.array(table()[response])
     if response == "color":
         assert [row["color predicted"] for row in rows] == found.tolist()
-        score = f"accuracy {(found == truth).mean():.4g}"
+        score = f"accuracy {percent((found == truth).mean())}"
     else:
         written = [float(row["y predicted"]) for row in rows]
         np.testing.assert_allclose(written, found, rtol=1e-9)
-        score = f"root mean squared error {np.sqrt(((found - truth) ** 2).mean()):.4g}"
+        score = f"root mean squared error {rounded(np.sqrt(((found - truth) ** 2).mean()))}"
     assert f"180 rows have a response: {score}" in re.sub(
         r"mean absolute\D+[\d.]+, ", "", done.output
     )
@@ -200,11 +201,11 @@ def test_classes_may_be_written_otherwise_later(
     roles = ("--task", "week", "--response", "red", "--kind", "classification", "--compare", "")
     assert vnt("learn", path, *roles, "--epochs", 5, "--save", folder).exit_code == 0
     accuracies = {
-        re.findall(r"accuracy [\d.]+", vnt("predict", folder, path).output)[0]
+        re.findall(r"accuracy [\d.]+ %", vnt("predict", folder, path).output)[0]
         for path in (path, write(tmp_path / "b.csv", written(later)))
     }
     assert len(accuracies) == 1
-    assert accuracies != {"accuracy 0"}
+    assert accuracies != {"accuracy 0 %"}
 
 
 def test_columns_are_compared_and_targets_refused(tmp_path: Path) -> None:

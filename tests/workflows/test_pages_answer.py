@@ -37,7 +37,7 @@ def test_figures_show_held_out_sources_inputs_and_predictions(page: tuple[int, s
         assert title in html
     assert "of its rows lie among the sources" in html
     assert len(re.findall(r"town \d+: error", html)) >= min(sources, PANELS)
-    shown = re.search(r"Show \d+ of \d+ further held-out sources", html)
+    shown = re.search(r"Show [\d of]+ further held-out sources", html)
     assert bool(shown) == (sources > PANELS)
 
 

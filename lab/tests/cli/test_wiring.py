@@ -11,6 +11,8 @@ from vntransfer import adapt, example_table
 from vntransfer.cli import app
 from vntransfer.errors import DataError
 from vntransfer.tables import ReadOptions
+from vntransfer.tables.problem import TableColumns
+from vntransfer.workflows.adapt_settings import AdaptSettings
 from vntransfer.workflows.predict import WriteOptions
 from vntransfer_lab import run
 from vntransfer_lab.reports.view import View
@@ -19,6 +21,7 @@ TABLE = str(example_table())
 ROLES = ["--domain", "town", "--response", "price"]
 COLUMNS = ["--features", "area,kind", "--drop", "garden", "--category", "kind"]
 FLAGS = ["--use-target-labels", "--decimal", ","]
+JUDGED: dict[str, Any] = {"random_state": 5, "compare": (), "n_jobs": 3}
 READ = {"features": ["area", "kind"], "drop": ["garden"], "category": ["kind"]}
 
 
@@ -57,14 +60,25 @@ def seen(
     ("function", "arguments", "expected"),
     [
         (
-            "vntransfer.tables.problem.read_problem",
+            "vntransfer.workflows.adapt.read_problem",
             ["adapt", TABLE, *ROLES, *COLUMNS, "--target", "Saltby", *FLAGS],
             {"use_target_labels": True, "targets": ["Saltby"], "options": ReadOptions(decimal=",")},
         ),
         (
             "vntransfer.workflows.adapt.fit_problem",
-            ["adapt", TABLE, *ROLES, "--target", "Saltby", "--seed", "5", "--no-compare"],
-            {"random_state": 5, "compare": ()},
+            [
+                "adapt",
+                TABLE,
+                *ROLES,
+                "--target",
+                "Saltby",
+                "--seed",
+                "5",
+                "--no-compare",
+                "--jobs",
+                "3",
+            ],
+            {"settings": AdaptSettings(TableColumns("town", "price"), ["Saltby"], **JUDGED)},
         ),
         (
             "vntransfer.workflows.learn.learn_tasks",

@@ -1,6 +1,6 @@
 """``vnt adapt``: train on labeled places for one without labels."""
 
-from pathlib import Path
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -23,6 +23,8 @@ from vntransfer.cli.common import (
 )
 
 if TYPE_CHECKING:
+    from vntransfer.tables.encoder import TableEncoder
+    from vntransfer.tables.notes import Note
     from vntransfer.tables.options import ReadOptions
     from vntransfer.workflows.table_model import TableModel
     from vntransfer.workflows.target_outcome import TargetOutcome
@@ -65,6 +67,12 @@ def command(
         int,
         typer.Option("--max-rows", min=10, metavar="N", help="Rows of each source to learn from."),
     ] = 20_000,
+    jobs: Annotated[
+        int,
+        typer.Option(
+            "--jobs", min=1, metavar="N", help="Processes that share targets and held-out sources."
+        ),
+    ] = 1,
     verbose: Verbose = False,
     engine: Annotated[
         str | None,
@@ -91,79 +99,49 @@ def command(
     with plain_errors():
         from vntransfer.storage.places import PAGES, check_file, check_place
         from vntransfer.tables.files import expand
-        from vntransfer.tables.problem import TableColumns, read_problem
-        from vntransfer.workflows.adapt import fit_problem
-        from vntransfer.workflows.adapt_streamed import Streaming, adapt_streamed
-        from vntransfer.workflows.response_transform import check_transform, not_streamed
-        from vntransfer.workflows.row_sample import sample_rows
-        from vntransfer.workflows.target_fit import COMPARED, check_method
+        from vntransfer.tables.problem import TableColumns
+        from vntransfer.workflows.adapt import adapt_table
+        from vntransfer.workflows.adapt_settings import COMPARED, AdaptSettings, Streaming
 
-        check_method(method)
-        check_transform(transform)
+        settings = AdaptSettings(
+            TableColumns(domain, response, split(features), drop or (), category or ()),
+            target,
+            method,
+            use_target_labels,
+            compare=COMPARED if compare else (),
+            transform=transform,  # type: ignore[arg-type]  # checked there
+            random_state=seed,
+            max_rows=max_rows,
+            n_jobs=jobs,
+            streaming=Streaming(engine, workers, scheduler),  # type: ignore[arg-type]
+        )
         if out is not None:
             check_file("out", out, PAGES, expand(files), save, overwrite=overwrite)
         if save is not None:
             check_place(save)
-        columns = TableColumns(domain, response, split(features), drop or (), category or ())
         screen = common.console()
-        streaming = Streaming(engine, workers, scheduler)  # type: ignore[arg-type]
-        if streaming.applies(files, method):
-            not_streamed(transform)
-            with progress() as moved:
-                model = adapt_streamed(
-                    files,
-                    columns,
-                    target,
-                    use_target_labels=use_target_labels,
-                    options=read_options,
-                    streaming=streaming,
-                    random_state=seed,
-                    progress=moved,
-                )
-            common.print_columns(screen, model.encoder.summary(), ())
-            common.print_notes(screen, model.details, verbose=verbose)
-            _finish(model, save, out, overwrite, screen)
-            return
-        problem = read_problem(
-            files,
-            columns,
-            targets=target,
-            use_target_labels=use_target_labels,
-            options=read_options,
-        )
-        problem = sample_rows(problem, max_rows, seed)
-        common.print_columns(screen, problem.encoder.summary(), ())
-        common.print_notes(screen, problem.notes, verbose=verbose)
+
+        def announce(encoder: "TableEncoder", notes: "Sequence[Note]") -> None:
+            common.print_columns(screen, encoder.summary())
+            common.print_notes(screen, notes, verbose=verbose)
+
         with progress() as moved:
-            model = fit_problem(
-                problem,
-                method=method,
-                compare=COMPARED if compare else (),
-                transform=transform,  # type: ignore[arg-type]  # checked above
-                random_state=seed,
-                progress=moved,
+            model = adapt_table(
+                files, settings, options=read_options, progress=moved, announce=announce
             )
-        _finish(model, save, out, overwrite, screen)
-
-
-def _finish(
-    model: "TableModel", save: Path | None, out: Path | None, overwrite: bool, screen: Any
-) -> None:
-    """Write the requested files and print the result."""
-    from vntransfer.cli.common import print_outputs
-
-    if save is not None:
-        model.save(save)
-    if out is not None:
-        model.to_page(out, overwrite=overwrite)
-    for outcome in model.outcomes.values():
-        show(outcome, model, screen)
-    print_outputs(screen, save, out)
+        if save is not None:
+            model.save(save)
+        if out is not None:
+            model.to_page(out, overwrite=overwrite)
+        for outcome in model.outcomes.values():
+            show(outcome, model, screen)
+        common.print_outputs(screen, save, out)
 
 
 def show(outcome: "TargetOutcome", model: "TableModel", screen: Any) -> None:
     """Print the result for one target: the answer, what to be careful about, the numbers."""
     from vntransfer.cli.common import table
+    from vntransfer.display import percent, plus_minus, rounded
 
     screen.print(f"\nTarget {outcome.target}: {outcome.rows} rows, method {outcome.method}")
     for sentence in outcome.answer(model.names[1]):
@@ -177,20 +155,21 @@ def show(outcome: "TargetOutcome", model: "TableModel", screen: Any) -> None:
         screen.print(sentence)
     if outcome.evidence.weighting():
         screen.print(outcome.weights_text())
-    counts, rows = outcome.evidence.counts(), []
+    counts, rows, even = outcome.evidence.counts(), [], bool(outcome.evidence.weighting())
     for name, weight in sorted(outcome.source_weights.items(), key=lambda pair: -pair[1]):
         own = outcome.errors.get(outcome.method, {}).get(name)
-        error = ("-", "-") if own is None else (f"{own:.4g}", f"{counts[name]:.0%}")
-        rows.append((name, f"{weight:.3f}", *error))
-    head = ("source", "weight", "error when held out", "counts in expected error")
-    screen.print(table("Weights of the sources", head, rows))
+        error = ("-", "-") if own is None else (rounded(own), percent(counts[name]))
+        rows.append((name, *([] if even else [percent(weight)]), *error))
+    weights = [] if even else ["weight"]
+    head = ("source", *weights, "error when held out", "counts in expected error")
+    screen.print(table("Sources", head, rows))
     if not outcome.errors:
         return
     lines = []
     for name in outcome.evidence.ranked():
         mean, spread = outcome.expected(name)
         share = outcome.shares.get(name)
-        shown = "-" if share is None else f"{share:.0%}"
-        lines.append((name, f"{mean:.4g}", f"{spread:.2g}", shown))
-    title = "Mean absolute error on sources that were held out (leave-one-source-out)"
-    screen.print(table(title, ("method", "error", "± s.e.", "share"), lines))
+        lines.append((name, plus_minus(mean, spread), "-" if share is None else percent(share)))
+    screen.print(
+        table("Expected error by leave-one-source-out", ("method", "error", "share"), lines)
+    )

@@ -2,6 +2,7 @@
 
 import inspect
 import os
+import re
 import signal
 import sys
 import threading
@@ -112,8 +113,8 @@ def plain_errors() -> Iterator[None]:
             typer.echo(f"vnt: {error}", err=True)
             raise typer.Exit(BAD) from None
         finally:
-            for warning in caught:
-                typer.echo(f"vnt: note: {warning.message}", err=True)
+            for message in dict.fromkeys(str(warning.message) for warning in caught):
+                typer.echo(f"vnt: note: {message}", err=True)
 
 
 @contextmanager
@@ -137,22 +138,26 @@ def progress(*, of_bytes: bool = False) -> Iterator["Progress | None"]:
     if not console.is_terminal:  # before rich 14.3, disabled bars end in an empty line
         yield None
         return
-    with Bars(
+    bars = Bars(
         TextColumn("{task.description}", markup=False),
         BarColumn(),
         DownloadColumn() if of_bytes else MofNCompleteColumn(),
         TimeElapsedColumn(),
         TimeRemainingColumn(),
         console=console,
-    ) as bars:
-        tasks: dict[str, Any] = {}
+    )
+    tasks: dict[str, Any] = {}
 
-        def advance(what: str, done: int, total: int | None) -> None:
-            if what not in tasks:
-                tasks[what] = bars.add_task(what, total=total)
-            bars.update(tasks[what], completed=done, total=total)
+    def advance(what: str, done: int, total: int | None) -> None:
+        bars.start()  # not earlier: what is printed before would be overdrawn
+        if what not in tasks:
+            tasks[what] = bars.add_task(what, total=total)
+        bars.update(tasks[what], completed=done, total=total)
 
+    try:
         yield advance
+    finally:
+        bars.stop()
 
 
 def split(text: str | None) -> list[str] | None:
@@ -177,42 +182,41 @@ LISTED = 40
 """Largest number of columns that are listed."""
 
 
-def print_columns(
-    screen: Any,
-    summary: Sequence[tuple[str, str, str]],
-    notes: Sequence[str],
-    *,
-    verbose: bool = True,
-) -> None:
-    """Print how each column is used (if any are given), and notes: some, or all."""
-    if summary:
-        head = ("column", "kind", "treatment")
-        screen.print(table("Column handling", head, summary[:LISTED], texts=3))
-        if len(summary) > LISTED:
-            screen.print(f"and {len(summary) - LISTED:,} more columns")
-    for note in notes if verbose else notes[:FEW]:
-        screen.print(f"note: {note}")
-    if not verbose and len(notes) > FEW:
-        screen.print(f"{FEW} of {len(notes)} notes; --verbose lists all")
+def print_columns(screen: Any, summary: Sequence[tuple[str, str, str]]) -> None:
+    """Print how each column is used."""
+    head = ("column", "kind", "treatment")
+    screen.print(table("Column handling", head, summary[:LISTED], texts=3))
+    if len(summary) > LISTED:
+        screen.print(f"and {len(summary) - LISTED:,} more columns")
 
 
-SHOWN, FEW = 3, 6
-"""Notes of a kind, and notes without kinds, that are printed; more are counted."""
+SHOWN = 3
+"""Notes of a group that are printed; more are counted."""
 
 
-def print_notes(screen: Any, notes: "Sequence[Note]", *, verbose: bool = False) -> None:
-    """Print notes by kind, warnings in color; of many of a kind some, unless all are asked for."""
-    from vntransfer.tables.notes import grouped, overview
+def print_notes(screen: Any, notes: "Sequence[Note | str]", *, verbose: bool = False) -> None:
+    """Print notes by group, warnings in color; of a large group some, unless all are asked for.
 
-    groups = grouped(notes)
+    Plain sentences that differ only in quoted names and numbers make a group.
+    """
+    from vntransfer.tables.notes import Note, grouped, overview
+
+    kinds = [note for note in notes if isinstance(note, Note)]
+    plain = [note for note in notes if isinstance(note, str)]
+    groups: dict[str, list[Note | str]] = {name: [*own] for name, own in grouped(kinds).items()}
+    for text in plain:
+        groups.setdefault(re.sub(r"'[^']*'|\d[\d.,]*", "…", text), []).append(text)
     for own in groups.values():
         for note in own if verbose else own[:SHOWN]:
-            if note.warning:
+            if isinstance(note, Note) and note.warning:
                 screen.print(f"Warning: {note.text}.", style="yellow")
             else:
-                screen.print(f"note: {note.text}")
+                screen.print(f"note: {note.text if isinstance(note, Note) else note}")
+        if plain and not verbose and len(own) > SHOWN:
+            screen.print(f"      and {len(own) - SHOWN:,} more notes of this kind")
     if not verbose and any(len(own) > SHOWN for own in groups.values()):
-        screen.print(f"{overview(notes)}; --verbose lists all")
+        counted = overview(kinds) or f"{len(plain):,} notes"
+        screen.print(f"{counted}; --verbose lists all")
 
 
 def print_outputs(screen: Any, folder: Path | None, page: Path | None) -> None:

@@ -63,6 +63,7 @@ def _relate(seed: int) -> "Relation":
 
 def _adapt_and_predict(out: Path, overwrite: bool, seed: int) -> Path:
     from vntransfer.cli.adapt import show
+    from vntransfer.display import percent
     from vntransfer.tables.example import example_table
     from vntransfer.workflows.adapt import adapt
     from vntransfer.workflows.predict import WriteOptions, predict_file
@@ -88,7 +89,7 @@ def _adapt_and_predict(out: Path, overwrite: bool, seed: int) -> Path:
     screen.print(f"{done.rows} rows: {out / 'predicted.csv'}; model: {out / 'model'}")
     screen.print(
         f"Expected error {mean:.1f} ± {spread:.1f} thousand; actual {done.error:.1f}. "
-        f"{done.covered:.0%} of the prices lie inside the 90 % intervals.\n"
+        f"{percent(done.covered)} of the prices lie inside the 90 % intervals.\n"
     )
     return model.to_page(out / "adapt.html", overwrite=overwrite)
 

@@ -14,6 +14,7 @@ from vntransfer.cli.common import (
     Overwrite,
     Save,
     Seed,
+    Verbose,
     plain_errors,
     progress,
     split,
@@ -67,6 +68,7 @@ def command(
     out: Out = None,
     overwrite: Overwrite = False,
     seed: Seed = 0,
+    verbose: Verbose = False,
     *,
     read_options: "ReadOptions",
 ) -> None:
@@ -78,7 +80,7 @@ def command(
             given: dict[str, Any] = {"task": task, "response": response, "features": features}
             given |= {"drop": drop, "category": category, "out": out}
             steps = {"epochs": epochs, "lr": lr, "batch_size": batch_size}
-            _update(file, update, save, given, steps, read_options)
+            _update(file, update, save, given, steps, read_options, verbose=verbose)
             return
         from vntransfer.storage.places import PAGES, check_file, check_place
         from vntransfer.tables.files import expand
@@ -122,7 +124,8 @@ def command(
         if out is not None:
             make_page(models, own.method).write(out, overwrite=overwrite)
         screen = common.console()
-        common.print_columns(screen, own.encoder.summary(), own.notes)
+        common.print_columns(screen, own.encoder.summary())
+        common.print_notes(screen, own.notes, verbose=verbose)
         show(models, own.method, screen)
         common.print_outputs(screen, save, out)
 
@@ -143,6 +146,8 @@ def _update(
     given: "dict[str, Any]",
     steps: "dict[str, Any]",
     read_options: "ReadOptions",
+    *,
+    verbose: bool,
 ) -> None:
     """Add rows to a saved model, and print how well it predicted them."""
     from vntransfer.cli import common
@@ -169,23 +174,24 @@ def _update(
     updated = update_tasks(model, file, read_options=read_options, **steps)
     updated.save(folder if save is None else save)
     screen = common.console()
-    common.print_columns(screen, (), updated.notes[len(model.notes) :])
+    common.print_notes(screen, updated.notes[len(model.notes) :], verbose=verbose)
     common.print_outputs(screen, folder if save is None else save, None)
 
 
 def show(models: "dict[str, ContinualModel]", method: str, screen: Any) -> None:
     """Print the matrix of a method, and curves and summaries of all."""
     from vntransfer.cli.common import table
+    from vntransfer.display import rounded
 
     own = models[method]
     head = (f"after \\ on ({own.metric})", *own.names)
     rows = [
-        (name, *(f"{value:.4g}" for value in line))
+        (name, *(rounded(value) for value in line))
         for name, line in zip(own.names, own.matrix, strict=True)
     ]
     screen.print(table(f"{method}: held-out rows of each task", head, rows))
     lags = [str(lag) for lag in range(len(own.curve()))]
-    curves = [(name, *(f"{v:.4g}" for v in one.curve())) for name, one in models.items()]
+    curves = [(name, *map(rounded, one.curve().tolist())) for name, one in models.items()]
     screen.print(
         table(
             f"Forgetting: {own.metric} of the first half of the tasks, by number of later tasks",
@@ -194,7 +200,7 @@ def show(models: "dict[str, ContinualModel]", method: str, screen: Any) -> None:
         )
     )
     keys = ("RA", "LA", "BT", "FT")
-    lines = [(n, *(f"{one.scores()[key]:.4g}" for key in keys)) for n, one in models.items()]
+    lines = [(n, *(rounded(one.scores()[key]) for key in keys)) for n, one in models.items()]
     screen.print(table("After all tasks", ("method", *keys), lines))
     sign = "below" if own.classes else "above"
     screen.print(

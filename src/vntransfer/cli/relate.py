@@ -17,6 +17,7 @@ from vntransfer.cli.common import (
     console,
     plain_errors,
     print_columns,
+    print_notes,
     progress,
     split,
     table,
@@ -143,7 +144,9 @@ def show(found: "Relation", console: Any, targets: Sequence[str], *, verbose: bo
         console.print(f"{len(found.names) - RANKED} more places: use --target NAME or --out PAGE")
     plain = ("number", "left out")
     unusual = any(kind not in plain or "missing" in what for _, kind, what in found.treatment)
-    print_columns(console, found.treatment if unusual else (), found.notes, verbose=verbose)
+    if unusual:
+        print_columns(console, found.treatment)
+    print_notes(console, found.notes, verbose=verbose)
 
 
 def _matrix(found: "Relation", order: list[str]) -> Any:

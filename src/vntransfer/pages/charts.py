@@ -78,7 +78,6 @@ class Lines:
     x: Axis = field(default_factory=Axis)
     y: Axis = field(default_factory=Axis)
     title: str = ""
-    rules: Sequence[float] = ()
 
 
 @dataclass(frozen=True)
@@ -89,7 +88,6 @@ class Bars:
     series: Sequence[Series]
     y: Axis = field(default_factory=Axis)
     title: str = ""
-    rules: Sequence[float] = ()
 
     @property
     def x(self) -> Axis:

@@ -5,8 +5,7 @@ from html import escape
 
 from vntransfer.pages.alt_text import MOST_CELLS, MOST_ROWS, numbers, summary
 from vntransfer.pages.charts import Bars, Chart, Heatmap, Histogram, Panel, Panels, Scatter, Series
-from vntransfer.pages.draw import NARROW, classes, draw, fitting
-from vntransfer.pages.draw_grid import color_bar
+from vntransfer.pages.draw import NARROW, classes, color_bar, draw, fitting
 from vntransfer.pages.layout import colors, panels
 from vntransfer.pages.svg import mark, tag
 from vntransfer.pages.table import html_table
@@ -47,7 +46,9 @@ def figure(chart: Chart, title: str, caption: str, anchor: str) -> str:
         drawn.append(f'<div class="{kind}">{"".join(svgs)}</div>')
         if isinstance(chart, Panels) and chart.columns and (i + 1) % chart.columns == 0:
             drawn.append('<div class="break"></div>')
-    plot = f'<div class="plot{" alone" if alone else ""}">{"".join(drawn)}</div>'
+    flows = any(isinstance(panel, Heatmap) for panel in shown) or getattr(chart, "columns", None)
+    kind = "plot alone" if alone else "plot" if flows else "plot even"
+    plot = f'<div class="{kind}">{"".join(drawn)}</div>'
     body = f'<div class="drawn">{_legend(chart, shown)}{plot}</div>'
     note = f"<figcaption>{escape(caption)}</figcaption>" if caption else ""
     save = "".join(

@@ -8,8 +8,7 @@ from vntransfer.pages import palette
 from vntransfer.pages.alt_text import summary
 from vntransfer.pages.charts import Chart, Heatmap, Panel, Panels
 from vntransfer.pages.document import resource
-from vntransfer.pages.draw import PANEL, draw
-from vntransfer.pages.draw_grid import color_bar
+from vntransfer.pages.draw import PANEL, color_bar, draw
 from vntransfer.pages.figure import common_scale, legend_entries
 from vntransfer.pages.layout import panels
 from vntransfer.pages.svg import coordinate, tag, text, text_width

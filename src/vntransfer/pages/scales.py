@@ -48,7 +48,8 @@ def tick_text(value: float, *, log: bool = False) -> str:
         power = math.log10(value)
         if abs(power - round(power)) < 1e-9:
             return "10" + str(round(power)).translate(_SUPERSCRIPTS)
-    return number(value).replace("-", "−")
+    said = f"{value:,.0f}" if 1e4 <= abs(value) < 1e6 else number(value)
+    return said.replace("-", "−")
 
 
 @dataclass(frozen=True)

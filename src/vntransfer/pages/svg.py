@@ -11,7 +11,7 @@ LONGEST = 180.0
 LETTERS = 11.0
 """Size of letters; a page never shrinks a chart."""
 
-_NARROW, _BROAD = set("iljtfrI.,:;'|!()[]{}/ -"), set("mwMWOQ@%")
+_NARROW, _BROAD = set("iljtfrI.,:;'|!()[]{}/ -"), set("mwMWOQ@%−±")
 
 
 def coordinate(value: float) -> str:
@@ -103,8 +103,9 @@ def mark(shape: int, x: float, y: float, r: float = 3.2) -> str:
 
 def heading(content: str, left: float, width: float) -> str:
     """Title of a panel, moved to the left as far as it must and shortened if that is not enough."""
-    left = max(2.0, min(left, width - text_width(content, 13) - 6))
-    return text(fitted(content, width - left, 13), left, 14, class_="title") if content else ""
+    bold = 14.0  # of which 12.5 px bold are as wide
+    left = max(2.0, min(left, width - text_width(content, bold) - 2))
+    return text(fitted(content, width - left, bold), left, 14, class_="title") if content else ""
 
 
 def upright(content: str, middle: float) -> str:

@@ -3,8 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
+from math import floor, isfinite, log10
 
 from vntransfer.checks import one_of
+from vntransfer.display import rounded
 from vntransfer.errors import ArgumentError
 from vntransfer.pages.scales import number
 
@@ -55,6 +57,24 @@ def html_table(
     )
     name = f' aria-label="{escape(label)}"' if label else ""
     return f"<table{name}><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def aligned(values: Sequence[float | None], digits: int = 3) -> list[TableCell | None]:
+    """Cells of a column of numbers with the same number of decimals, that of its middle value.
+
+    Examples
+    --------
+    >>> [cell.text for cell in aligned([21.0, 28.46, 18.6])]
+    ['21.0', '28.5', '18.6']
+    """
+    known = sorted(abs(v) for v in values if v is not None and isfinite(v) and v)
+    if not known or known[-1] > 1e4 * known[0] or not 1e-3 <= known[len(known) // 2] < 1e6:
+        texts = ["" if v is None else rounded(v, digits) for v in values]
+    else:
+        places = max(0, digits - 1 - floor(log10(known[len(known) // 2])))
+        texts = ["" if v is None else f"{v:,.{places}f}" for v in values]
+    cells = zip(texts, values, strict=True)
+    return [None if v is None else TableCell(text, v) for text, v in cells]
 
 
 def fragment(

@@ -1,22 +1,25 @@
 """Train on the labeled places of a table for one, or several, without labels."""
 
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
-from vntransfer.adaptation.candidates import maker
-from vntransfer.checks import Names, instance, texts, whole
-from vntransfer.checks import names as check_names
+import numpy as np
+from joblib import Parallel, delayed
+
+from vntransfer.checks import Names
 from vntransfer.errors import DataWarning
 from vntransfer.progress import Progress, reporter
+from vntransfer.tables.encoder import TableEncoder
 from vntransfer.tables.notes import Note, grouped, warning_line
 from vntransfer.tables.options import ReadOptions
-from vntransfer.tables.problem import LEAST, Problem, TableColumns, read_problem
-from vntransfer.workflows.adapt_streamed import Streaming, adapt_streamed
-from vntransfer.workflows.response_transform import Asked, check_transform, not_streamed
-from vntransfer.workflows.row_sample import MAX_ROWS, sample_rows
+from vntransfer.tables.problem import Problem, TableColumns, read_problem
+from vntransfer.workflows.adapt_settings import COMPARED, MAX_ROWS, AdaptSettings, Streaming
+from vntransfer.workflows.adapt_streamed import adapt_streamed
+from vntransfer.workflows.response_transform import Asked
 from vntransfer.workflows.table_model import TableModel
-from vntransfer.workflows.target_fit import COMPARED, check_method, fit_target
+from vntransfer.workflows.target_fit import fit_target
 
 
 def adapt(
@@ -35,6 +38,7 @@ def adapt(
     transform: Asked = "auto",
     random_state: int = 0,
     max_rows: int = MAX_ROWS,
+    n_jobs: int | None = None,
     read_options: ReadOptions | None = None,
     engine: Literal["local", "dask"] | None = None,
     workers: int | None = None,
@@ -72,6 +76,9 @@ def adapt(
     max_rows
         Rows of each source to learn from, drawn at random from larger sources. Files that are
         read in blocks are used completely.
+    n_jobs
+        Processes that share the targets, or the held-out sources of a single target; None: one.
+        The results are the same whatever the number.
     read_options
         Format of the files; None: detected.
     engine
@@ -96,95 +103,122 @@ def adapt(
     >>> later.value.round(-1), bool((later.low < later.value).all())
     (array([150., 300.]), True)
     """
-    check_method(method)
-    random_state = whole("random_state", random_state)
-    whole("max_rows", max_rows, minimum=LEAST)
-    instance("use_target_labels", use_target_labels, bool, "True or False")
-    if candidates is not None:
-        candidates = texts("candidates", candidates, "a list of methods, or None for all")
-    compare = texts("compare", compare, "a list of methods, or () for none")
-    for option, named in (("candidates", candidates or ()), ("compare", compare)):
-        for name in named:
-            maker(name, option)
-    check_transform(transform)
     reporter(progress)
-    columns, targets = (
+    settings = AdaptSettings(
         TableColumns(domain, response, features, drop, category),
-        check_names("target", target),
+        target,  # type: ignore[arg-type]  # one name or several
+        method,
+        use_target_labels,
+        candidates,
+        compare,
+        transform,
+        random_state,
+        max_rows,
+        n_jobs,
+        Streaming(engine, workers, scheduler),
     )
-    streaming = Streaming(engine, workers, scheduler)
-    if streaming.applies(data, method):
-        not_streamed(transform)
-        model = adapt_streamed(
-            data,
-            columns,
-            targets,
-            use_target_labels=use_target_labels,
-            options=read_options,
-            streaming=streaming,
-            random_state=random_state,
-            progress=progress,
-        )
-        _warn(model.details)
+    return adapt_table(data, settings, options=read_options, progress=progress, announce=_warn)
+
+
+def adapt_table(
+    data: Any,
+    settings: AdaptSettings,
+    *,
+    options: ReadOptions | None = None,
+    progress: Progress | None = None,
+    announce: Callable[[TableEncoder, Sequence[Note]], None],
+) -> TableModel:
+    """Read a table and fit a model; what was read is announced as soon as it is known."""
+    if settings.streaming.applies(data, settings.method):
+        model = adapt_streamed(data, settings, options=options, progress=progress)
+        announce(model.encoder, model.details)
         return model
     problem = read_problem(
         data,
-        columns,
-        targets=targets,
-        use_target_labels=use_target_labels,
-        options=read_options,
+        settings.columns,
+        targets=settings.targets,
+        use_target_labels=settings.use_target_labels,
+        options=options,
     )
-    problem = sample_rows(problem, max_rows, random_state)
-    _warn(problem.notes)
-    return fit_problem(
-        problem,
-        method=method,
-        candidates=candidates,
-        compare=compare,
-        transform=transform,
-        random_state=random_state,
-        progress=progress,
-    )
+    problem = sample_rows(problem, settings.max_rows, settings.random_state)
+    announce(problem.encoder, problem.notes)
+    return fit_problem(problem, settings=settings, progress=progress)
 
 
-def _warn(notes: Iterable[Note]) -> None:
+def _warn(encoder: TableEncoder, notes: Iterable[Note]) -> None:
     """Warn of columns that were dropped, or may be leaks, and of repeated rows."""
     for name, own in grouped(note for note in notes if note.warning).items():
-        warnings.warn(f"{warning_line(name, own)}; see notes", DataWarning, stacklevel=3)
+        warnings.warn(f"{warning_line(name, own)}; see notes", DataWarning, stacklevel=4)
 
 
 def fit_problem(
-    problem: Problem,
-    *,
-    method: str = "auto",
-    candidates: Sequence[str] | None = None,
-    compare: Sequence[str] = COMPARED,
-    transform: Asked = "auto",
-    random_state: int = 0,
-    progress: Progress | None = None,
+    problem: Problem, *, settings: AdaptSettings, progress: Progress | None = None
 ) -> TableModel:
     """Fit a model for every target of a table that was read."""
-    fitted = {
-        name: fit_target(
-            problem,
-            name,
-            method=method,
-            candidates=candidates,
-            compare=compare,
-            transform=transform,
-            random_state=random_state,
-            progress=progress,
-        )
+    several = settings.n_jobs is not None and settings.n_jobs > 1 and len(problem.targets) > 1
+    inner = replace(settings, n_jobs=1) if several else settings
+    fitted, report = {}, reporter(progress if several else None)
+    found = Parallel(settings.n_jobs if several else 1, return_as="generator")(
+        delayed(fit_target)(problem, name, inner, progress=None if several else progress)
         for name in problem.targets
-    }
+    )
+    for k, own in enumerate(found):
+        fitted[own.outcome.target] = own
+        report("targets", k + 1, len(problem.targets))
     return TableModel(
         problem.encoder,
         problem.names,
         {name: own.estimator for name, own in fitted.items()},
         {name: own.outcome for name, own in fitted.items()},
         {n: own.calibration for n, own in fitted.items() if own.calibration is not None},
-        {"method": method, "random_state": random_state, "files": dict(problem.sha256)},
+        {
+            "method": settings.method,
+            "random_state": settings.random_state,
+            "files": dict(problem.sha256),
+        },
         problem.notes,
         problem.options,
         {name: own.sketch for name, own in fitted.items()},
+    )
+
+
+def sample_rows(problem: Problem, max_rows: int = MAX_ROWS, random_state: int = 0) -> Problem:
+    """Keep at most ``max_rows`` random rows of each source, and add a note.
+
+    The same seed draws the same rows. Rows of targets stay.
+
+    Examples
+    --------
+    >>> from vntransfer.tables.problem import TableColumns, read_problem
+    >>> table = {"town": ["A"] * 60 + ["B"] * 20 + ["C"] * 9, "rooms": [1, 2.5, 4] * 29 + [1, 2],
+    ...          "price": [*range(80)] + [None] * 9}
+    >>> problem = read_problem(table, TableColumns("town", "price"), targets=["C"])
+    >>> few = sample_rows(problem, 30)
+    >>> [int((few.domain == name).sum()) for name in "ABC"]
+    [30, 20, 9]
+    """
+    kept, counts = np.ones(len(problem.y), dtype=bool), {}
+    for i, name in enumerate(problem.sources):
+        rows = np.flatnonzero(problem.domain == name)
+        if len(rows) > max_rows:
+            counts[name] = len(rows)
+            rng = np.random.default_rng([random_state, i])
+            kept[rows] = False
+            kept[rng.choice(rows, max_rows, replace=False)] = True
+    if not counts:
+        return problem
+    which = (
+        f"of {next(iter(counts))!r}" if len(counts) == 1 else f"of each of {len(counts)} sources"
+    )
+    said = (
+        f"models learn from {max_rows:,} rows {which}, drawn at random from up to "
+        f"{max(counts.values()):,}; --max-rows (max_rows) sets the number, and --method "
+        f"closed_form with --engine local learns from all rows"
+    )
+    return replace(
+        problem,
+        X=problem.X[kept],
+        y=problem.y[kept],
+        domain=problem.domain[kept],
+        notes=(*problem.notes, Note("rows", said)),
     )

@@ -16,7 +16,7 @@ from vntransfer.pages import (
     TableCell,
     histogram,
 )
-from vntransfer.pages.table import Value
+from vntransfer.pages.table import Value, aligned
 from vntransfer.tables.notes import grouped, heading
 from vntransfer.workflows.evidence import CONSTANT, WILD
 from vntransfer.workflows.table_model import TableModel
@@ -80,6 +80,10 @@ def verdict(model: TableModel, outcome: TargetOutcome) -> str:
     mean, spread = outcome.expected()
     if not np.isfinite(mean):
         return " ".join([*first, f"{counted(outcome.rows, 'row')} of {place} can be predicted."])
+    if outcome.evidence.unlike:
+        error = plus_minus(mean, spread)
+        said = f"Predictions of {response} on held-out sources were off by {error} on average"
+        return " ".join([*first, f"{said}; the error at {place} may be much larger."])
     said = f"Predictions of {response} for {place} should be off by {plus_minus(mean, spread)}"
     constant = outcome.expected(CONSTANT)[0]
     than = f"; one constant for all rows would be off by {rounded(constant, 2)}"
@@ -167,8 +171,18 @@ def _error_figures(part: Section, outcome: TargetOutcome) -> None:
             highlight=title(outcome.method),
         ),
         "Compared with other methods",
-        "Weighted mean over held-out sources ± standard error; lower is better.",
+        f"Weighted mean over held-out sources ± standard error; lower is better."
+        f"{_average(outcome)}",
     )
+
+
+def _average(outcome: TargetOutcome) -> str:
+    """Say why an average is used although one of its parts has a lower error."""
+    own = outcome.expected()[0]
+    used = [name for name, share in outcome.shares.items() if share > 0]
+    if len(used) < 2 or all(outcome.expected(name)[0] >= own for name in used):
+        return ""
+    return " The best of several looks better than it is, so this model remains an average of them."
 
 
 def _sketch_figures(
@@ -226,7 +240,7 @@ def _held_out(part: Section, outcome: TargetOutcome, sketch: TargetSketch, respo
     panels = []
     for name in order[: PANELS + DOTS]:
         rows = sketch.held_out[sketch.held_out[:, 0] == names.index(name)]
-        label = f"{short(name)}: error {rounded(own[name])}"
+        label = f"{name}: error {rounded(own[name])}"
         dots = Series("row", rows[:, 1], rows[:, 2])
         panels.append(Scatter([dots], x, y, label, diagonal=True))
     part.figure(
@@ -236,8 +250,9 @@ def _held_out(part: Section, outcome: TargetOutcome, sketch: TargetSketch, respo
         "then those that count most.",
     )
     if rest := panels[PANELS:]:
-        more = f"{len(rest)} of {len(own) - PANELS} further held-out sources"
-        part.figure(Panels(rest), more, fold=True)
+        left = len(own) - PANELS
+        more = f"{len(rest)} of {left}" if len(rest) < left else f"{left}"
+        part.figure(Panels(rest), f"{more} further held-out sources", fold=True)
 
 
 def _weights(part: Section, outcome: TargetOutcome) -> None:
@@ -275,13 +290,14 @@ def _tables(part: Section, model: TableModel, outcome: TargetOutcome) -> None:
         "Expected error of each method",
         [f"{title(CONSTANT)}: the median of the other sources."],
     )
+    weights = outcome.source_weights
+    columns = [[outcome.errors[method].get(name) for name in weights] for method in methods]
+    cells = [aligned(errors) for errors in columns]
     each: list[list[Value]] = []
-    for name, weight in outcome.source_weights.items():
-        errors = [outcome.errors[method].get(name) for method in methods]
-        cells = [None if e is None else TableCell(rounded(e), e) for e in errors]
-        known = counts.get(name)
+    for name, *errors in zip(weights, *cells, strict=True):
+        known, weight = counts.get(name), weights[name]
         counted_as = None if known is None else TableCell(percent(known), known)
-        each.append([name, *cells, counted_as, TableCell(percent(weight), weight)])
+        each.append([name, *errors, counted_as, TableCell(percent(weight), weight)])
     part.table(
         ("held-out source", *map(title, methods), "counts in expected error", "weight"),
         each,

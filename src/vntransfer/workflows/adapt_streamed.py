@@ -1,15 +1,14 @@
 """Learn in closed form from files larger than memory: rows pass by once and leave moments."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vntransfer.adaptation.closed_form import ClosedFormRegressor
-from vntransfer.checks import instance, meant, one_of, whole
+from vntransfer.checks import meant
 from vntransfer.errors import ArgumentError, DataError, DomainError
 from vntransfer.moments import Moments
 from vntransfer.progress import Progress, reporter
@@ -23,20 +22,15 @@ from vntransfer.tables.options import checked
 from vntransfer.tables.problem import LABELED, LEAST, read_places, read_responses
 from vntransfer.tables.repeated_rows import repeat_notes
 from vntransfer.tables.usable import Labeled, fit_usable
+from vntransfer.workflows.adapt_settings import STREAMED, AdaptSettings
 from vntransfer.workflows.evidence import CONSTANT, Evidence
 from vntransfer.workflows.moment_stream import MomentStream, PlaceMoments
 from vntransfer.workflows.prediction_intervals import KEPT, Calibration
-from vntransfer.workflows.streaming import ReadingPlan, cut, summarize
+from vntransfer.workflows.streaming import ReadingPlan, read_files
 from vntransfer.workflows.table_model import TableModel
 from vntransfer.workflows.target_outcome import TargetOutcome
 
 Floats = NDArray[np.float64]
-
-METHOD = "closed_form"
-"""The method that learns from moments alone."""
-
-LARGE = 2**28
-"""Bytes of files from which on rows are not held in memory."""
 
 LOOK, CELLS = 200_000, 2_000_000
 """Labeled rows, and cells, from which kinds, categories and scales of the columns are taken."""
@@ -45,72 +39,26 @@ AHEAD = 2000
 """Rows of targets by which columns are checked for being usable there."""
 
 
-@dataclass(frozen=True)
-class Streaming:
-    """Where files are read; None as the engine: here, and in blocks only if they are large.
-
-    Examples
-    --------
-    >>> Streaming("dask", workers=2).asked
-    True
-    >>> Streaming(None, workers=2)
-    Traceback (most recent call last):
-    vntransfer.errors.ArgumentError: workers: needs engine 'dask', got engine None
-    """
-
-    engine: Literal["local", "dask"] | None = None
-    workers: int | None = None
-    scheduler: str | None = None
-
-    def __post_init__(self) -> None:
-        if self.engine is not None:
-            one_of("engine", self.engine, ("local", "dask"))
-        if self.workers is not None:
-            whole("workers", self.workers, minimum=1)
-        instance("scheduler", self.scheduler, str | None, "a text or None")
-        for option in ("workers", "scheduler"):
-            if getattr(self, option) is not None and self.engine != "dask":
-                raise ArgumentError(f"{option}: needs engine 'dask', got engine {self.engine!r}")
-        if self.workers is not None and self.scheduler is not None:
-            raise ArgumentError("workers: a cluster at an address has its own; leave one out")
-
-    @property
-    def asked(self) -> bool:
-        """Whether reading in blocks was asked for."""
-        return self.engine is not None
-
-    def applies(self, data: Any, method: str) -> bool:
-        """Whether a table is read in blocks: because that was asked for, or it is large."""
-        in_memory = isinstance(data, Frame) or hasattr(data, "columns") or hasattr(data, "keys")
-        if self.asked and method != METHOD:
-            raise ArgumentError(
-                f"engine: rows are read in blocks for method {METHOD!r} alone, got {method!r}; "
-                f"leave the engine out or name that method"
-            )
-        if self.asked and in_memory:
-            raise ArgumentError("engine: the table is in memory; leave the engine out")
-        if self.asked or in_memory or method != METHOD:
-            return self.asked
-        return sum(file.stat().st_size for file in expand(data, "data")) > LARGE
-
-
 def adapt_streamed(
     data: Any,
-    columns: TableColumns,
-    targets: Sequence[str],
+    settings: AdaptSettings,
     *,
-    use_target_labels: bool = False,
     options: ReadOptions | None = None,
-    streaming: Streaming | None = None,
-    random_state: int = 0,
     progress: Progress | None = None,
 ) -> TableModel:
-    """Fit a table model of method "closed_form" to files of any size; `adapt` explains arguments.
+    """Fit a table model of method "closed_form" to files of any size.
 
     How columns become numbers is decided by rows that `read_fixed` chooses; everything else by all
     rows. So the order of rows matters, but not where they are cut into files, nor who reads them.
     """
-    files, report = expand(data, "data"), reporter(progress)
+    if settings.transform == "log":
+        raise ArgumentError(
+            "transform: rows that are read in blocks are learned as they are, got 'log'; leave it "
+            "out, or add a column of logarithms to the files"
+        )
+    columns, targets = settings.columns, settings.targets
+    use_target_labels, random_state = settings.use_target_labels, settings.random_state
+    files = expand(data, "data")
     with open_table(files[0], options) as first:
         names = columns.choose(str(files[0]), first.names)
     unread = () if use_target_labels else tuple(targets)
@@ -151,7 +99,10 @@ def adapt_streamed(
     plan = ReadingPlan(
         columns.domain, columns.response, encoder, seen.options, random_state, into, unread
     )
-    made = _read(plan, files, streaming or Streaming(), report)
+    own = settings.streaming
+    cluster = (own.scheduler, own.workers) if own.engine == "dask" else None
+    made = read_files(plan, files, cluster=cluster, report=reporter(progress))
+    made.flush()
     _check(made, files[0], columns, targets)
     looked = "all labeled rows" if complete else f"{len(seen):,} labeled rows"
     notes = [
@@ -188,30 +139,6 @@ def _targets_ahead(
         for name in targets
         if (places == name).any()
     }
-
-
-def _read(
-    plan: ReadingPlan[MomentStream], files: Sequence[Path], streaming: Streaming, report: Progress
-) -> MomentStream:
-    parts = cut(files)
-    if streaming.engine == "dask":
-        from vntransfer.workflows.dask_workers import over_workers
-
-        made = over_workers(
-            plan, parts, streaming.scheduler, workers=streaming.workers, report=report
-        )
-    else:
-        made, passed = plan.into.empty(), 0
-
-        def moved(rows: int) -> None:
-            nonlocal passed
-            passed += rows
-            report("rows", passed, None)
-
-        for part in parts:
-            made.merge(summarize(plan, part, moved=moved))
-    made.flush()
-    return made
 
 
 def _check(made: MomentStream, file: Path, columns: TableColumns, targets: Sequence[str]) -> None:
@@ -295,10 +222,10 @@ def _model(
             name,
             made.targets[name].rows,
             "",
-            Evidence(METHOD, errors, weights, source_rows=rows),
+            Evidence(STREAMED, errors, weights, source_rows=rows),
         )
     provenance = {
-        "method": METHOD,
+        "method": STREAMED,
         "random_state": made.features.seed,
         "files": {},
         "streamed": {file.name: file.stat().st_size for file in files},
@@ -345,4 +272,4 @@ def _judged(
         assert mine is not None
         constant[name] = float(np.average(np.abs(mine[:, -1] - y[order][at]), weights=counts[name]))
     calibration = Calibration.from_errors(held_out, weights, counts)
-    return {METHOD: own_errors, CONSTANT: constant}, calibration
+    return {STREAMED: own_errors, CONSTANT: constant}, calibration

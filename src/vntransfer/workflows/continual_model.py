@@ -124,7 +124,7 @@ class ContinualModel(Savable):
         """Describe how well the tasks are solved at the end, and how much was forgotten."""
         end, first = (self.scores()[name] for name in ("RA", "LA"))
         tasks, unit = counted(len(self.names), "task"), "" if self.classes else self._unit()
-        lost = self._forgetting()
+        lost = self.forgetting()
         return "\n".join(
             (
                 f"After all {tasks} the mean {self.metric} is {rounded(end)}{unit} "
@@ -139,14 +139,14 @@ class ContinualModel(Savable):
     def _unit(self) -> str:
         return f" {short(self.response)}"
 
-    def _forgetting(self) -> float:
+    def forgetting(self) -> float:
         """How much worse tasks are in the end than just after they were learned, on average."""
         transfer = self.scores()["BT"]
         return -transfer if self.classes else transfer
 
     def __repr__(self) -> str:
         end, unit = self.scores()["RA"], "" if self.classes else self._unit()
-        lost = self._forgetting()
+        lost = self.forgetting()
         forgot = "no forgetting" if lost <= 0 else f"forgetting {rounded(lost)}"
         return one_line(
             f"ContinualModel of {counted(len(self.names), 'task')} ({short(self.method)}): "

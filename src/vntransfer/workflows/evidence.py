@@ -154,6 +154,11 @@ class Evidence:
             found = {name: error for name, error in found.items() if error < least}
         return min(found, key=lambda name: found[name], default=None)
 
+    @property
+    def unlike(self) -> bool:
+        """Whether the target resembles no source."""
+        return self.place is not None and self.place.unlike
+
     def no_better_than_constant(self) -> bool:
         """Whether a constant is expected to predict the target as well."""
         if self.method == CONSTANT or CONSTANT not in self.errors:

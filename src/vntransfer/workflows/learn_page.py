@@ -4,20 +4,29 @@ from collections.abc import Mapping
 
 from vntransfer._version import __version__
 from vntransfer.display import counted, rounded, short
-from vntransfer.pages import Axis, Heatmap, Lines, Page, Series, TableCell
-from vntransfer.pages.table import Value
+from vntransfer.pages import Axis, Heatmap, Lines, Page, Series
+from vntransfer.pages.table import Value, aligned
+from vntransfer.relations.result import color_end
 from vntransfer.workflows.continual_model import ContinualModel
 
-ROWS = 25
-"""Rows from which on a table is folded."""
+ROWS, NOTES = 25, 20
+"""Rows from which on a table is folded, and notes that are shown; more are counted."""
 
 SCORES = {
     "RA": "after all tasks (RA)",
     "LA": "just after learning (LA)",
     "BT": "change since then (BT)",
-    "FT": "gain before learning (FT)",
+    "FT": "before learning (FT)",
 }
 """Headings of the scores."""
+
+TITLES = {
+    "sgd": "plain training",
+    "covp": "projected training",
+    "closed_form": "ridge on random features",
+    "closed_form_covp": "ridge on random features and projected training",
+}
+"""What methods are called on the page; others by the names of their papers."""
 
 
 def make_page(models: Mapping[str, ContinualModel], method: str) -> Page:
@@ -32,7 +41,7 @@ def make_page(models: Mapping[str, ContinualModel], method: str) -> Page:
     curve, tasks = own.curve(), len(own.names)
     part.figure(
         Lines(
-            [Series(n, list(range(len(curve))), m.curve().tolist()) for n, m in models.items()],
+            [Series(title(n), range(len(curve)), m.curve().tolist()) for n, m in models.items()],
             x=Axis("tasks learned since", whole=True),
             y=Axis(own.metric),
         ),
@@ -48,14 +57,13 @@ def make_page(models: Mapping[str, ContinualModel], method: str) -> Page:
             row_label="after learning",
             column_label="scored on",
             label=own.metric,
+            high=color_end(own.matrix),  # one outlier must not pale the rest
         ),
         f"{own.metric.capitalize()} on each task after each task",
-        f"Held-out rows, method {method}. Row: the task learned last; column: the task scored.",
+        f"Held-out rows, {title(method)}. Row: the task learned last; column: the task scored.",
     )
-    scores: list[list[Value]] = [
-        [name, *(TableCell(rounded(v), v) for key in SCORES for v in [one.scores()[key]])]
-        for name, one in models.items()
-    ]
+    columns = [aligned([one.scores()[key] for one in models.values()]) for key in SCORES]
+    scores: list[list[Value]] = [[*row] for row in zip(map(title, models), *columns, strict=True)]
     part.table(
         ("method", *SCORES.values()),
         scores,
@@ -63,26 +71,33 @@ def make_page(models: Mapping[str, ContinualModel], method: str) -> Page:
         [
             f"Mean {own.metric} on held-out rows of all tasks. A change "
             f"{'below' if own.classes else 'above'} zero is forgetting.",
-            "Gain before learning: on each task just before it was learned, compared with an "
-            "untrained network.",
+            f"Before learning: on each task just before it was learned, minus an untrained "
+            f"network; {'above' if own.classes else 'below'} zero, earlier tasks helped.",
         ],
     )
     part = page.section("Columns")
-    for note in own.notes:
-        part.note(note)
+    for note in own.notes[:NOTES]:
+        part.note(f"{note}.")
+    if len(own.notes) > NOTES:
+        part.text(f"and {len(own.notes) - NOTES:,} more notes")
     listed = own.encoder.summary()
     head = ("column", "kind", "treatment")
     part.table(head, listed, "Column handling", fold=len(listed) > ROWS)
     return page
 
 
+def title(method: str) -> str:
+    """Name a method in words."""
+    return TITLES.get(method, method.upper().replace("_", " "))
+
+
 def verdict(own: ContinualModel) -> str:
     """Say in a sentence how well the tasks are solved in the end and what was forgotten."""
-    scores, unit = own.scores(), "" if own.classes else f" {short(own.response)}"
-    lost = -scores["BT"] if own.classes else scores["BT"]
-    kept = f"and forgot {rounded(lost, 2)}{unit} per task on the way"
+    end, lost = rounded(own.scores()["RA"]), own.forgetting()
+    kept = f"forgot {rounded(lost, 2)} per task" if lost > 0 else "forgot nothing on average"
+    metric = f"an {own.metric}" if own.classes else f"a {own.metric}"
     return (
-        f"After learning {counted(len(own.names), 'task')} in turn, one network has a mean "
-        f"{own.metric} of {rounded(scores['RA'])}{unit} on held-out rows of all of them "
-        f"{kept if lost > 0 else 'and forgot nothing on average'}."
+        f"After learning {counted(len(own.names), 'task')} in turn, one network predicts "
+        f"{short(own.response)} with {metric} of {end} (mean over held-out rows of all tasks) "
+        f"and {kept}."
     )

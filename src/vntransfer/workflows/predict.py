@@ -11,13 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vntransfer.checks import Names, instance
+from vntransfer.display import percent, rounded
 from vntransfer.errors import ArgumentError, DataError
 from vntransfer.progress import Progress, reporter
 from vntransfer.storage.files import atomic_write
 from vntransfer.storage.places import TABLES, check_file
 from vntransfer.tables.columns import MISSING, Column, Frame
 from vntransfer.tables.encoder import Findings
-from vntransfer.tables.files import CHUNK, chunks, expand, is_parquet, open_table
+from vntransfer.tables.files import CHUNK, chunks, expand, is_parquet, open_table, share_read
 from vntransfer.tables.options import DEFAULTS, ReadOptions
 from vntransfer.workflows.continual_model import ContinualModel
 from vntransfer.workflows.predictions import later_options
@@ -81,11 +82,11 @@ class Written:
         """Say how near the predictions were to the responses of the file."""
         said = f"{self.labeled} rows have a response: "
         if self.classes:
-            return said + f"accuracy {1 - self.error:.4g}"
-        said += f"mean absolute error {self.error:.4g}, "
+            return said + f"accuracy {percent(1 - self.error)}"
+        said += f"mean absolute error {rounded(self.error)}, "
         if np.isnan(self.covered):
-            return said + f"root mean squared error {self.squared**0.5:.4g}"
-        return said + f"{self.covered:.1%} inside the interval of {level:.0%}"
+            return said + f"root mean squared error {rounded(self.squared**0.5)}"
+        return said + f"{percent(self.covered)} inside the interval of {percent(level)}"
 
 
 @dataclass(frozen=True)
@@ -171,7 +172,8 @@ def predict_file(
                     learned = False if places is None else np.isin(places, [*model.sources])
                     done.count(chunk.columns[response], found.columns, model.classes, learned)
                 write(_written(chunk, shown, found.columns))
-                report("rows", done.rows, None)
+                share = share_read(table, done.rows)
+                report("rows", done.rows, max(done.rows, round(done.rows / share)))
             if not done.rows:
                 raise DataError(f"{file}: has a header but no rows; nothing to predict")
     if table.empty_rows:

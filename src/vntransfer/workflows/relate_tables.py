@@ -1,5 +1,6 @@
 """Tables of any size become summaries: read once, piece by piece, here or on several workers."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from vntransfer.relations.summaries import Summaries
 from vntransfer.tables import Frame, ReadOptions, TableColumns, TableEncoder, read_frame
 from vntransfer.tables.files import expand, open_table
 from vntransfer.tables.frame import joined, read_some
-from vntransfer.workflows.streaming import ReadingPlan, add_frame, cut, summarize
+from vntransfer.workflows.streaming import ReadingPlan, add_frame, read_files
 
 LOOK, CELLS = 200_000, 2_000_000
 """Rows, and cells, of all files from which the kinds of the columns are found out."""
@@ -36,7 +37,7 @@ def read_table(
         settings.drop,
         settings.category,
     )
-    random_state, report = settings.random_state, reporter(progress)
+    random_state = settings.random_state
     if isinstance(data, Frame) or hasattr(data, "columns") or hasattr(data, "keys"):
         frame = read_frame(data, options=options)
         names = columns.choose(frame.name, list(frame.columns))
@@ -74,23 +75,14 @@ def read_table(
         wanted=columns.features or (),
         called="rows" if complete else "rows that were looked at",
     )
-    parts = cut(files)
-    held = {own.name: own for own in frames} if complete else {}
+    held = {Path(own.name): own for own in frames} if complete else {}
+    cluster = (settings.scheduler, None) if settings.engine == "dask" else None
 
     def read_all(into: Summaries) -> Summaries:
         plan = ReadingPlan(
             columns.domain, columns.response, encoder, seen.options, random_state, into
         )
-        if settings.engine == "dask":
-            from vntransfer.workflows.dask_workers import over_workers
-
-            return over_workers(plan, parts, settings.scheduler, report=report)
-        made = into.empty()
-        for part in parts:
-            report(part.file.name, part.number, len(parts))
-            made.merge(summarize(plan, part, held.get(str(part.file))))
-        report(files[-1].name, len(parts), len(parts))
-        return made
+        return read_files(plan, files, cluster=cluster, held=held, report=reporter(progress))
 
     made = summarized(len(encoder.names), read_all)
     notes = [*seen.notes, *_notes(made, encoder)]

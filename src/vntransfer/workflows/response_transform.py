@@ -6,14 +6,12 @@ from typing import Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from vntransfer.checks import one_of
 from vntransfer.display import percent, rounded, short
 from vntransfer.errors import ArgumentError
 
 Floats = NDArray[np.float64]
 Kind = Literal["log", "none"]
 Asked = Literal["auto", "log", "none"]
-ASKED: tuple[Asked, ...] = ("auto", "log", "none")
 
 SKEWED = 2.5
 """Distance of the 95 % quantile from the median over that of the 5 % quantile."""
@@ -83,20 +81,6 @@ class ResponseTransform:
         if self.kind == "none":
             return f"± {rounded(half)}"
         return f"a factor of {rounded(float(np.exp(min(half, LARGEST))))}"
-
-
-def check_transform(asked: str) -> None:
-    """Raise unless a transform is one of those that can be asked for."""
-    one_of("transform", asked, ASKED)
-
-
-def not_streamed(asked: str) -> None:
-    """Raise if a scale is asked for where rows are read in blocks."""
-    if asked == "log":
-        raise ArgumentError(
-            "transform: rows that are read in blocks are learned as they are, got 'log'; leave it "
-            "out, or add a column of logarithms to the files"
-        )
 
 
 def shape_hint(y: Floats, response: str) -> str:

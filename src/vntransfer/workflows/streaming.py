@@ -1,20 +1,24 @@
 """Tables of any size pass by once, piece by piece, here or on several workers."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Any, Generic, Protocol, Self, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vntransfer.checks import LARGEST
 from vntransfer.errors import DataError
+from vntransfer.progress import Progress, silent
+from vntransfer.relations.summaries import Summaries
 from vntransfer.tables import Frame, ReadOptions, TableEncoder
 from vntransfer.tables.columns import MISSING, from_arrow
 from vntransfer.tables.csv_files import CsvFile
-from vntransfer.tables.files import ParquetFile, ahead, chunks, is_parquet, open_table
+from vntransfer.tables.files import ParquetFile, ahead, chunks, is_parquet, open_table, share_read
 from vntransfer.tables.problem import read_places, read_responses
+from vntransfer.workflows.moment_stream import MomentStream
 
 ROWS, STEP = 65_536, 4_000_000
 """Rows, and cells, per step."""
@@ -28,29 +32,8 @@ MOST = 200
 _FAST_CSV = 32 * 2**20
 
 
-class Collector(Protocol):
-    """What rows are taken into; collectors of parts of a table merge into that of the whole."""
-
-    domains: dict[str, Any]  # place -> what is kept of it
-    notes: dict[str, int]  # what was unusual, and how often
-
-    def empty(self) -> Self:
-        """Start again without rows."""
-
-    def add(
-        self,
-        codes: NDArray[np.intp],
-        names: list[str],
-        Z: Sequence[NDArray[Any]] | NDArray[np.float64],
-        rng: np.random.Generator,
-    ) -> None:
-        """Take in rows [x, y], columns of Z, that belong to the places ``names[codes]``."""
-
-    def merge(self, other: Self) -> None:
-        """Take in what came elsewhere."""
-
-
-Into = TypeVar("Into", bound=Collector)
+Into = TypeVar("Into", Summaries, MomentStream)
+"""What rows are taken into; those of parts of a table merge into that of the whole."""
 
 
 @dataclass(frozen=True)
@@ -110,34 +93,70 @@ def cut(files: Sequence[Path]) -> list[FilePart]:
     return parts
 
 
+def read_files(
+    plan: ReadingPlan[Into],
+    files: Sequence[Path],
+    *,
+    cluster: "tuple[str | None, int | None] | None" = None,
+    held: Mapping[Path, Frame] | None = None,
+    report: Progress = silent,
+) -> Into:
+    """Read files once, part by part, here or on a cluster (its address, and its processes).
+
+    Rows of files that are ``held`` are not read again. The rows that there are in all are estimated
+    from those that have passed.
+    """
+    parts = cut(files)
+    if cluster is not None:
+        from vntransfer.workflows.dask_workers import over_workers
+
+        scheduler, workers = cluster
+        return over_workers(plan, parts, scheduler, workers=workers, report=report)
+    made, passed = plan.into.empty(), 0
+
+    def moved(before: int, done: int, rows: int, share: float) -> None:
+        nonlocal passed
+        passed = before + rows
+        report("rows", passed, max(passed, round(passed * len(parts) / (done + share))))
+
+    for part in parts:
+        own = (held or {}).get(part.file)
+        made.merge(summarize(plan, part, own, partial(moved, passed, part.number)))
+    return made
+
+
 def summarize(
     plan: ReadingPlan[Into],
     part: FilePart,
     held: Frame | None = None,
-    moved: Callable[[int], None] = lambda rows: None,
+    moved: Callable[[int, float], None] = lambda rows, share: None,
 ) -> Into:
     """Read one part once, unless its rows are held; runs wherever its file can be read.
 
-    ``moved`` is called with the number of rows since the last call.
+    ``moved`` is called with the number of rows since the last call, and their share of all.
     """
-    made = plan.into.empty()
+    made, passed = plan.into.empty(), 0
     rng = np.random.default_rng([plan.random_state, part.number])
     if part.groups is not None:
         with open_table(part.file, plan.options) as table:
             assert isinstance(table, ParquetFile)
+            first = table.first_rows()
+            every = max(1, first[part.groups[-1] + 1] - first[part.groups[0]])
             batches = table.batches(plan.columns, plan.rows, part.groups)
             with ahead(batches) as coming:  # the next ones are read meanwhile
                 for rows, batch in coming:
                     if not _add_numbers(made, plan, batch, rng):
                         add_frame(made, plan, table.frame(rows, batch), rng)
-                    moved(len(rows))
+                    passed += len(rows)
+                    moved(passed, passed / every)
         return made
     if held is not None:
         for at in range(0, len(held), plan.rows):
             some = slice(at, at + plan.rows)
             columns = {name: held.columns[name].take(some) for name in plan.columns}
             add_frame(made, plan, replace(held, columns=columns, rows=held.rows[some]), rng)
-            moved(len(held.rows[some]))
+            passed = min(at + plan.rows, len(held))
+            moved(passed, passed / len(held))
         return made
     large = part.file.suffix == ".csv" and part.file.stat().st_size > _FAST_CSV
     if large and plan.plain and plan.options.thousands is None and not plan.options.units:
@@ -147,12 +166,13 @@ def summarize(
     with open_table(part.file, plan.options) as table:
         for frame in chunks(table, plan.columns, size=plan.rows):
             add_frame(made, plan, frame, rng)
-            moved(len(frame))
+            passed += len(frame)
+            moved(passed, share_read(table, passed))
     return made
 
 
 def _quick_csv(
-    plan: ReadingPlan[Into], part: FilePart, moved: Callable[[int], None] = lambda rows: None
+    plan: ReadingPlan[Into], part: FilePart, moved: Callable[[int, float], None]
 ) -> Into | None:
     """Let Arrow convert a large csv of numbers; None if a cell does not fit."""
     import pyarrow as pa
@@ -166,12 +186,10 @@ def _quick_csv(
             with ahead(file.number_batches(types, MISSING)) as coming:
                 for batch in coming:
                     if not _add_numbers(made, plan, batch, rng):
-                        moved(-passed)
                         return None
-                    moved(batch.num_rows)
                     passed += batch.num_rows
+                    moved(passed, share_read(file, passed))
         except (pa.ArrowException, OSError, UnicodeError):
-            moved(-passed)
             return None
     return made
 
@@ -249,5 +267,5 @@ def _into(
     made.add(codes, names, Z, rng)
 
 
-def _count(made: Collector, note: str, n: int) -> None:
+def _count(made: Summaries | MomentStream, note: str, n: int) -> None:
     made.notes[note] = made.notes.get(note, 0) + n

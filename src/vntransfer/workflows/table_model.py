@@ -21,11 +21,10 @@ from vntransfer.tables.frame import read_frame
 from vntransfer.tables.notes import Note, grouped, warning_line
 from vntransfer.tables.options import DEFAULTS, ReadOptions
 from vntransfer.tables.problem import LABELED
-from vntransfer.workflows.outcome_records import OUTCOME, outcome_from_record
 from vntransfer.workflows.prediction_intervals import Calibration, check_level
 from vntransfer.workflows.predictions import Answers, later_options, not_finite
 from vntransfer.workflows.predictions import Predictions as Predictions
-from vntransfer.workflows.target_outcome import TargetOutcome
+from vntransfer.workflows.target_outcome import OUTCOME, TargetOutcome, outcome_from_record
 from vntransfer.workflows.target_sketch import TargetSketch
 
 RECORD = {

@@ -1,30 +1,27 @@
 """Fit a method for one unlabeled place, and estimate its error."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vntransfer.adaptation import METHODS, AutoTransferRegressor
+from vntransfer.adaptation import AutoTransferRegressor
 from vntransfer.adaptation.candidates import FitRows, attempt
-from vntransfer.checks import instance
-from vntransfer.domains import group
+from vntransfer.display import short
+from vntransfer.domains import Groups, group
 from vntransfer.progress import Progress
 from vntransfer.tables.problem import Problem
-from vntransfer.workflows.choose_transform import choose_transform
-from vntransfer.workflows.evidence import CONSTANT, REFERENCE, Evidence, held_out_weights
-from vntransfer.workflows.measure_place import measure_place
+from vntransfer.workflows.adapt_settings import AdaptSettings
+from vntransfer.workflows.evidence import CONSTANT, Evidence, held_out_weights
+from vntransfer.workflows.measure_place import Probe, measure_place, run_probe
 from vntransfer.workflows.prediction_intervals import Calibration
-from vntransfer.workflows.response_transform import Asked
+from vntransfer.workflows.response_transform import Kind, ResponseTransform, shape_hint
 from vntransfer.workflows.target_outcome import TargetOutcome
 from vntransfer.workflows.target_sketch import TargetSketch
 
 Floats = NDArray[np.float64]
-
-COMPARED = ("boosting", REFERENCE)
-"""What every method is compared with."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,46 +34,29 @@ class TargetFit:
     sketch: TargetSketch
 
 
-def check_method(method: str) -> None:
-    """Raise unless a method is in the registry."""
-    METHODS[instance("method", method, str, "the id of a method")]
-
-
 def fit_target(
-    problem: Problem,
-    target: str,
-    *,
-    method: str = "auto",
-    candidates: Sequence[str] | None = None,
-    compare: Sequence[str] = COMPARED,
-    transform: Asked = "auto",
-    random_state: int = 0,
-    progress: Progress | None = None,
+    problem: Problem, target: str, settings: AdaptSettings, *, progress: Progress | None = None
 ) -> TargetFit:
-    """Fit a method on the sources for one target of a table; `adapt` explains the arguments."""
-    check_method(method)
+    """Fit a method on the sources for one target of a table."""
+    method, random_state, n_jobs = settings.method, settings.random_state, settings.n_jobs
     used = np.isin(problem.domain, [*problem.sources, target])
     X, y, domain = problem.X[used], problem.y[used], problem.domain[used]
     groups = group(domain, len(y), target=target)
-    scale, probe = choose_transform(
-        transform,
-        X,
-        y,
-        groups,
-        response=problem.names[1],
-        method=method,
-        random_state=random_state,
-    )
+    scale, probe = choose_transform(X, y, groups, settings)
     scaled = scale.apply(y)
     if method == "auto":
-        model = AutoTransferRegressor(candidates, random_state=random_state)
+        model = AutoTransferRegressor(settings.candidates, n_jobs=n_jobs, random_state=random_state)
         model.fit(X, scaled, domain, target, progress=progress)
         every = {"auto": model.held_out_, **model.candidates_held_out_}
         shares, reason = dict(model.selection_.shares), model.selection_.reason
     else:
-        names = list(dict.fromkeys((method, *compare)))
+        names = list(dict.fromkeys((method, *settings.compare)))
         tried = attempt(
-            names, FitRows(X, scaled, groups), random_state=random_state, progress=progress
+            names,
+            FitRows(X, scaled, groups),
+            random_state=random_state,
+            n_jobs=n_jobs,
+            progress=progress,
         )
         model, every = tried.model(method), tried.held_out
         chosen = getattr(model, "selection_", None)
@@ -125,3 +105,76 @@ def _constant_errors(truth: Mapping[str, Floats], sources: Iterable[str]) -> dic
         others = np.concatenate([own for name, own in truth.items() if name != source])
         found[source] = float(np.abs(truth[source] - np.median(others)).mean())
     return found
+
+
+class ChosenScale(NamedTuple):
+    """The scale, and what fast learners predict on it."""
+
+    transform: ResponseTransform
+    probe: Probe | None
+
+    def because(self, reason: str) -> "ChosenScale":
+        """Give the same with a reason."""
+        return self._replace(transform=replace(self.transform, reason=reason))
+
+    def errors(self, y: Floats) -> Floats:
+        """Give errors of the first fast learner on held-out sources, in the user's units."""
+        assert self.probe is not None
+        gaps = [
+            np.abs(self.transform.undo(self.probe.held_out[name][0]) - y[rows]).mean()
+            for name, rows in self.probe.rows.items()
+        ]
+        return np.maximum(gaps, 1e-300)
+
+
+def choose_transform(X: Any, y: Floats, groups: Groups, settings: AdaptSettings) -> ChosenScale:
+    """Choose the scale on which responses are learned.
+
+    "auto" tries the logarithm only if all responses of sources are positive and skewed: a fast
+    learner predicts each source from the others on both scales, and the logarithm is taken if the
+    mean of log(error ratio) over held-out sources, in the user's units, is below minus its standard
+    error.
+    """
+    known, response = y[groups.source_rows], settings.columns.response
+
+    def on(kind: Kind, reason: str = "") -> ChosenScale:
+        scale = ResponseTransform.fitted(kind, known, reason)
+        probe = run_probe(
+            X,
+            scale.apply(y),
+            groups,
+            method=settings.method,
+            random_state=settings.random_state,
+            n_jobs=settings.n_jobs,
+        )
+        return ChosenScale(scale, probe)
+
+    if settings.transform != "auto":
+        said = "The response is learned on a log scale, as requested."
+        return on(settings.transform, said if settings.transform == "log" else "")
+    plain, hint = on("none"), shape_hint(known, response)
+    if not hint:
+        return plain
+    if not (known > 0).all():
+        return plain.because(f"{hint}. A log scale needs positive values.")
+    if len(groups.sources) < 3:
+        return plain.because(
+            f"{hint}. Whether a log scale is better cannot be judged with fewer than three "
+            f"sources; see --transform log."
+        )
+    logs = on("log")
+    if plain.probe is None or logs.probe is None:
+        return plain.because(f"{hint}.")
+    ratio = np.log(logs.errors(y) / plain.errors(y))
+    spread = ratio.std(ddof=1) / np.sqrt(len(ratio))
+    change = 100 * np.expm1(ratio.mean())
+    said = f"{abs(change):.1f} % {'lower' if change < 0 else 'higher'}"
+    if ratio.mean() < -spread:
+        return logs.because(
+            f"{hint}. It is learned on a log scale: with a fast learner the error on held-out "
+            f"sources is {said} so. Errors and intervals are in units of {short(response)}."
+        )
+    return plain.because(
+        f"{hint}. A log scale was tried and is not clearly better: with a fast learner the error "
+        f"on held-out sources is {said} so."
+    )

@@ -14,6 +14,9 @@ from vntransfer.display import listed, percent, rounded
 FAR = 2.0
 """Times the distance of the farthest held-out source from which on a target resembles none."""
 
+MANY = 100
+"""Times above which the exact number says nothing."""
+
 LEVEL = 0.9
 LEAST_COVERED = 0.82
 """Coverage to expect of intervals of 90 % below which they are called too narrow."""
@@ -72,7 +75,8 @@ class TargetPlace:
     def why(self) -> str:
         """Describe how far away the target is."""
         known = max([*self.distances.values(), self.noise])
-        times = "many" if known <= 0 else rounded(self.distance / known, 2)
+        ratio = self.distance / known if known > 0 else np.inf
+        times = f"more than {MANY}" if ratio > MANY else rounded(ratio, 2)
         said = f"its inputs are {times} times as far from the nearest source as any held-out source"
         if self.outside > 0.05:
             said += (

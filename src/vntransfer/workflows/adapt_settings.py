@@ -1,0 +1,108 @@
+"""What `adapt` is asked for, checked once and passed down."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from vntransfer.adaptation import METHODS
+from vntransfer.adaptation.candidates import maker
+from vntransfer.checks import instance, one_of, texts, whole
+from vntransfer.checks import names as check_names
+from vntransfer.errors import ArgumentError
+from vntransfer.tables import Frame
+from vntransfer.tables.files import expand
+from vntransfer.tables.problem import LEAST, TableColumns
+from vntransfer.workflows.evidence import REFERENCE
+from vntransfer.workflows.response_transform import Asked
+
+COMPARED = ("boosting", REFERENCE)
+"""What every method is compared with."""
+
+MAX_ROWS = 20_000
+"""Rows of each source that methods learn from, unless the user asks for more."""
+
+STREAMED = "closed_form"
+"""The method that learns from moments alone, and so from rows that pass by once."""
+
+LARGE = 2**28
+"""Bytes of files from which on rows are not held in memory."""
+
+
+@dataclass(frozen=True)
+class Streaming:
+    """Where files are read; None as the engine: here, and in blocks only if they are large.
+
+    Examples
+    --------
+    >>> Streaming(None, workers=2)
+    Traceback (most recent call last):
+    vntransfer.errors.ArgumentError: workers: needs engine 'dask', got engine None
+    """
+
+    engine: Literal["local", "dask"] | None = None
+    workers: int | None = None
+    scheduler: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.engine is not None:
+            one_of("engine", self.engine, ("local", "dask"))
+        if self.workers is not None:
+            whole("workers", self.workers, minimum=1)
+        instance("scheduler", self.scheduler, str | None, "a text or None")
+        for option in ("workers", "scheduler"):
+            if getattr(self, option) is not None and self.engine != "dask":
+                raise ArgumentError(f"{option}: needs engine 'dask', got engine {self.engine!r}")
+        if self.workers is not None and self.scheduler is not None:
+            raise ArgumentError("workers: a cluster at an address has its own; leave one out")
+
+    def applies(self, data: Any, method: str) -> bool:
+        """Whether a table is read in blocks: because that was asked for, or it is large."""
+        in_memory = isinstance(data, Frame) or hasattr(data, "columns") or hasattr(data, "keys")
+        asked = self.engine is not None
+        if asked and method != STREAMED:
+            raise ArgumentError(
+                f"engine: rows are read in blocks for method {STREAMED!r} alone, got {method!r}; "
+                f"leave the engine out or name that method"
+            )
+        if asked and in_memory:
+            raise ArgumentError("engine: the table is in memory; leave the engine out")
+        if asked or in_memory or method != STREAMED:
+            return asked
+        return sum(file.stat().st_size for file in expand(data, "data")) > LARGE
+
+
+@dataclass(frozen=True)
+class AdaptSettings:
+    """Arguments of `adapt`, which explains them."""
+
+    columns: TableColumns
+    targets: Sequence[str]
+    method: str = "auto"
+    use_target_labels: bool = False
+    candidates: Sequence[str] | None = None
+    compare: Sequence[str] = COMPARED
+    transform: Asked = "auto"
+    random_state: int = 0
+    max_rows: int = MAX_ROWS
+    n_jobs: int | None = None
+    streaming: Streaming = Streaming()
+
+    def __post_init__(self) -> None:
+        def put(name: str, value: Any) -> None:
+            object.__setattr__(self, name, value)
+
+        METHODS[instance("method", self.method, str, "the id of a method")]
+        put("random_state", whole("random_state", self.random_state))
+        whole("max_rows", self.max_rows, minimum=LEAST)
+        if self.n_jobs is not None:
+            whole("n_jobs", self.n_jobs, minimum=1)
+        instance("use_target_labels", self.use_target_labels, bool, "True or False")
+        if self.candidates is not None:
+            every = texts("candidates", self.candidates, "a list of methods, or None for all")
+            put("candidates", every)
+        put("compare", texts("compare", self.compare, "a list of methods, or () for none"))
+        for option in ("candidates", "compare"):
+            for name in getattr(self, option) or ():
+                maker(name, option)
+        one_of("transform", self.transform, Asked)
+        put("targets", check_names("target", self.targets))
