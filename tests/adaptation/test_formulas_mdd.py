@@ -7,6 +7,9 @@ import torch
 from torch import Tensor
 
 from helpers.adaptation_cases import B, Case, D, K, joint, moved, root_j, variance
+from helpers.samples import normal
+from vntransfer.adaptation._objective import Batch
+from vntransfer.adaptation.alignment import jeffreys_slopes
 from vntransfer.divergences import DIVERGENCES
 from vntransfer.linalg import sym_logm
 from vntransfer.theory import discrepancy
@@ -196,6 +199,38 @@ def test_mdd_without_adversary(standardize: bool, divergence: str) -> None:
     J = ridged_j(mixed, C[K], divergence)
     ls = sum(want[i] * case.mse(i).sqrt() for i in range(K))
     case.check(step, extractor=ls + 0.1 * 2 * J / (D + 1), head=ls)
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_alignment_in_float32_keeps_three_digits(turned: bool) -> None:
+    found = []
+    for dtype in (torch.float64, torch.float32):
+        case = Case("align", turned, trade_off=10.0, warm_up=0)
+        net, objective = case.net.to(dtype), case.objective.to(dtype)
+        batch = Batch(case.batch.x.to(dtype), case.batch.y.to(dtype))
+        ((_, loss),) = objective(net, batch)
+        slopes = torch.autograd.grad(loss.sum(), case.block("extractor"))
+        found.append((float(loss.detach()), torch.cat([own.double().flatten() for own in slopes])))
+    (value, slope), (rounded, rounded_slope) = found
+    assert rounded == pytest.approx(value, rel=1e-3)
+    assert float((rounded_slope - slope).norm() / slope.norm()) < 1e-2
+
+
+@pytest.mark.parametrize("kind", ["apart", "near", "equal eigenvalues"])
+def test_slopes_of_jeffreys_are_those_of_its_definition(kind: str) -> None:
+    root = normal(2, 6, 6, seed=0)
+    pair = root @ root.mT + torch.eye(6, dtype=torch.float64)
+    if kind == "near":
+        pair[1] = pair[0] * (1 + 1e-5)
+    elif kind == "equal eigenvalues":
+        pair[0] = 2 * torch.eye(6, dtype=torch.float64)
+    pair.requires_grad_()
+    X, Y = pair
+    J = 0.5 * ((X - Y) @ (sym_logm(X) - sym_logm(Y))).trace()
+    (want,) = torch.autograd.grad(J, pair)
+    value, slopes = jeffreys_slopes(pair.detach().numpy()[None].copy())
+    assert float(value[0]) == pytest.approx(float(J.detach()), rel=1e-7)
+    assert abs(slopes[0] - want.numpy()).max() < 1e-7 * float(want.abs().max())
 
 
 def test_weights_of_mdd_move_every_fourth_step() -> None:
