@@ -86,7 +86,7 @@ def steps() -> None:
     methods = {name: at_task(name, 3) for name in METHODS}
     times = best({n: partial(train, m.model, block, m) for n, m in methods.items()})
     print(f"a step of plain descent: {times['sgd'] / STEPS * 1e6:.0f} microseconds")
-    bounds = {"rsp": "<= 2.5", "covp": "<= 2"}
+    bounds = {"rsp": "<= 2.5", "covp": "<= 1.5"}
     for name in methods:
         if name != "sgd":
             show(f"{name}: a step / one of sgd", times[name] / times["sgd"], bounds.get(name, "-"))

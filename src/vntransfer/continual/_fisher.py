@@ -136,12 +136,6 @@ class _PerSample:
         return {name: torch.stack([one[name] for one in found]) for name in trained}
 
 
-def _binary(criterion: Criterion) -> bool:
-    return isinstance(criterion, nn.BCEWithLogitsLoss) or (
-        criterion is functional.binary_cross_entropy_with_logits
-    )
-
-
 @torch.no_grad()
 def sample_labels(
     model: nn.Module,
@@ -157,7 +151,10 @@ def sample_labels(
     """
     output = model(x)
     refuse_infinite("the outputs of the network", output)
-    if y.is_floating_point() and _binary(criterion):
+    binary = isinstance(criterion, nn.BCEWithLogitsLoss) or (
+        criterion is functional.binary_cross_entropy_with_logits
+    )
+    if y.is_floating_point() and binary:
         return torch.bernoulli(output.sigmoid().cpu(), generator=generator).to(y).view_as(y)
     if y.is_floating_point():
         mean = predictions(output, y)

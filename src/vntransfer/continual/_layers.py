@@ -42,7 +42,8 @@ class Layer:
             return x.reshape(-1, self.inputs)
         conv = self.module
         if conv.padding_mode != "zeros" or isinstance(conv.padding, str):
-            x = functional.pad(x, conv._reversed_padding_repeated_twice, _pad_mode(conv))
+            mode = "constant" if conv.padding_mode == "zeros" else conv.padding_mode
+            x = functional.pad(x, conv._reversed_padding_repeated_twice, mode)
             padding: tuple[int, ...] = (0, 0)
         else:
             padding = conv.padding
@@ -119,10 +120,6 @@ class Layer:
 
     def __repr__(self) -> str:
         return f"<Layer {self.name}: {self.inputs} -> {self.units}>"
-
-
-def _pad_mode(conv: nn.Conv2d) -> str:
-    return "constant" if conv.padding_mode == "zeros" else conv.padding_mode
 
 
 def find_layers(model: nn.Module, names: Sequence[str] | None = None) -> list[Layer]:

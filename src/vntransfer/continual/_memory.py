@@ -1,6 +1,6 @@
 """Memories of samples: until a task ends, or uniform over the whole stream."""
 
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -9,13 +9,6 @@ from vntransfer.checks import whole
 from vntransfer.continual._base import ContinualMethod, Criterion, seeded
 from vntransfer.continual.method_state import Stateful
 from vntransfer.errors import ArgumentError
-
-
-class Samples(NamedTuple):
-    """Inputs (n, ...) and responses (n, ...)."""
-
-    x: Tensor
-    y: Tensor
 
 
 class Pending(Stateful):
@@ -45,13 +38,13 @@ class Pending(Stateful):
             self.y.append(y[:room].detach().clone())
             self.count += len(self.x[-1])
 
-    def take(self) -> Samples:
+    def take(self) -> tuple[Tensor, Tensor]:
         """Return all samples and drop them."""
         if not self.count:
             raise ArgumentError(
                 "after_task: no sample was observed in this task; call observe(x, y) in the loop"
             )
-        taken = Samples(torch.cat(self.x), torch.cat(self.y))
+        taken = torch.cat(self.x), torch.cat(self.y)
         self.clear()
         return taken
 

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from vntransfer.checks import fraction, number, one_of, whole
-from vntransfer.continual._base import Criterion, refuse_infinite
+from vntransfer.continual._base import Criterion, refuse_infinite, seeded
 from vntransfer.continual._layers import Layer
 from vntransfer.continual._memory import SampleReservoir
 from vntransfer.continual._projection import (
@@ -179,9 +179,8 @@ class CovarianceProjection(Projected):
         self._weights_at = [places[id(layer.weight)] for layer in self.layers]
         self.blocks: list[Tensor] = []
         self.since = 0
-        random_state = whole("random_state", random_state)
-        self.generator = torch.Generator().manual_seed(random_state)
-        self.memory = SampleReservoir(memory, torch.Generator().manual_seed(random_state))
+        self.generator = seeded(random_state)
+        self.memory = SampleReservoir(memory, seeded(random_state))
         self.replay = whole("replay", replay)
         self._replayed, self._share = 0, 1.0  # samples of the batch, and what the new ones make up
         self._observed = 0  # samples of the step, which several batches can be gathered for

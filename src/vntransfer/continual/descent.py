@@ -135,8 +135,9 @@ def backward(
         inputs.append(h)
         h = functional.linear(h, layer.weight, layer.bias)
     outputs, slopes = h.log_softmax(1), torch.zeros_like(h)
-    slopes[0, y] = -1
-    d = torch.ops.aten._log_softmax_backward_data(slopes, outputs, 1, outputs.dtype)
+    label = int(y)
+    slopes[0, label] = -1
+    d = torch._log_softmax_backward_data(slopes, outputs, 1, outputs.dtype)
     passes = []
     for layer, h in zip(reversed(layers), reversed(inputs), strict=True):
         passes.append((h, d))
@@ -144,9 +145,9 @@ def backward(
         if layer.bias is not None:
             layer.bias.grad = d[0].clone()
         if h is not x:
-            d = torch.ops.aten.threshold_backward(d @ layer.weight, h, 0)
+            d = (d @ layer.weight).masked_fill_(h <= 0, 0)
     tape.add(passes[::-1])
-    return -outputs[0, y[0]]
+    return -outputs[0, label]
 
 
 DTYPES = (torch.float32, torch.float64)

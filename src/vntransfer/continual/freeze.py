@@ -35,6 +35,7 @@ class Freeze(ContinualMethod):
     id: ClassVar[str] = "freeze"
     off: ClassVar[dict[str, Any]] = {}
     saved: ClassVar[tuple[str, ...]] = ("start", "held")
+    fixed: ClassVar[tuple[str, ...]] = ("chosen",)
 
     def __init__(self, model: nn.Module, *, criterion: Criterion | None = None) -> None:
         super().__init__(model, criterion=criterion)
@@ -47,10 +48,6 @@ class Freeze(ContinualMethod):
         super().before_task()
         if self.tasks_done == 0:
             self.start = [p.detach().clone() for p in self.parameters]
-
-    def options(self) -> dict[str, Any]:
-        """Return the options that a checkpoint must agree with."""
-        return super().options() | {"chosen": self.chosen}
 
     def adjust_gradients(self) -> None:
         """Remove the gradients: no optimizer moves a parameter without one."""

@@ -1,6 +1,6 @@
 """An equal pull on all parameters of the upper layers: the control for RSP and EWC."""
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import nn
@@ -53,6 +53,7 @@ class L2Anchor(Penalized):
 
     id: ClassVar[str] = "l2"
     saved: ClassVar[tuple[str, ...]] = ("quadratic", "start", "counts")
+    fixed: ClassVar[tuple[str, ...]] = ("chosen",)
 
     def __init__(
         self,
@@ -73,10 +74,6 @@ class L2Anchor(Penalized):
         """Remember where the task begins."""
         super().before_task()
         self.start = [p.detach().clone() for p in self.own]
-
-    def options(self) -> dict[str, Any]:
-        """Return the options that a checkpoint must agree with."""
-        return super().options() | {"chosen": self.chosen}
 
     def rate(self) -> float | list[float]:
         """Learning rate of the parameters that are held."""

@@ -155,7 +155,10 @@ class REWC(Penalized):
         new = self._find_turns(x, y)
         if self.form == "online" and self.tasks_done > 1:
             F_old = self._carry(F_old, old, new)
-        self._rotate(new)
+        for layer, own in zip(self.layers, new, strict=True):
+            if layer.trained:
+                _transform(layer, own.U1, own.U2)
+        self.turns = list(new)
         F = diagonal_fisher(
             self.model,
             x,
@@ -188,12 +191,6 @@ class REWC(Penalized):
         """Unrotate, and take the hooks off the network."""
         self.unrotate()
         super().close()
-
-    def _rotate(self, turns: list[Turn]) -> None:
-        for layer, own in zip(self.layers, turns, strict=True):
-            if layer.trained:
-                _transform(layer, own.U1, own.U2)
-        self.turns = list(turns)
 
     def _find_turns(self, x: Tensor, y: Tensor) -> list[Turn]:
         """Eigenvectors of E[x'x] and E[g'g] of every layer, not rotated; a frozen one stays."""

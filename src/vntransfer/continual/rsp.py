@@ -186,7 +186,7 @@ class RSP(Penalized):
         self.past: list[list[list[TaskMatrices]]] = []  # task, hidden layer, size of group
         self.divergences: list[Tensor] = []
         self.since, self.n_response = 0, 1
-        self._stacked: list[list[StackedMatrices]] | None = None
+        self._stacked: list[list[StackedMatrices]] = []
         self._responses: list[Tensor] = []
 
     def before_task(self) -> None:
@@ -248,7 +248,7 @@ class RSP(Penalized):
         self.past.append([b.take(s) for b, s in zip(self.blocks, sigmas, strict=True)])
         self.running.clear()
         self.owned.keep()
-        self._stacked = None
+        self._stacked = []
         if self.first_layer == "fisher":
             self._protect_first_layer()
 
@@ -303,26 +303,22 @@ class RSP(Penalized):
     def restored(self) -> None:
         """Rebuild the matrices of earlier tasks and the blocks of groups."""
         self.past = [[[TaskMatrices(*own) for own in k] for k in task] for task in self.past]
-        self._stacked = None
+        self._stacked = []
         self._make_blocks()
 
     def _recompute(self) -> None:
         """D between the present task and all earlier ones, and the penalty that follows."""
+        if not self._stacked:  # covariances of all earlier tasks, put together once per task
+            self._stacked = [
+                b.stack([task[k] for task in self.past]) for k, b in enumerate(self.blocks)
+            ]
         now = self.running.covariances()
         blocks = [b.take(sigma) for b, sigma in zip(self.blocks, now, strict=True)]
         self.divergences = [
             b.divergence(now, then)
-            for b, now, then in zip(self.blocks, blocks, self._past(), strict=True)
+            for b, now, then in zip(self.blocks, blocks, self._stacked, strict=True)
         ]
         self._penalize(self.divergences)
-
-    def _past(self) -> list[list[StackedMatrices]]:
-        """Covariances of all earlier tasks, put together once per task."""
-        if self._stacked is None:
-            self._stacked = [
-                b.stack([task[k] for task in self.past]) for k, b in enumerate(self.blocks)
-            ]
-        return self._stacked
 
     @torch.no_grad()
     def _penalize(self, divergences: list[Tensor]) -> None:

@@ -12,6 +12,7 @@ from torch.nn import functional
 from vntransfer.arrays import from_numpy
 from vntransfer.checks import number, whole
 from vntransfer.continual._base import ContinualMethod
+from vntransfer.continual.descent import Descent
 from vntransfer.errors import ArgumentError, DataError
 from vntransfer.step_times import StepTimes
 
@@ -241,7 +242,8 @@ def steps(
     batch_size = whole("batch_size", batch_size, minimum=1)
     epochs, start = whole("epochs", epochs, minimum=1), whole("start", start)
     like = method.parameters[0]
-    data = Task(task.x.to(like), _to(task.y, like), columns=task.columns)
+    y = task.y.to(like if task.y.is_floating_point() else like.device)
+    data = Task(task.x.to(like), y, columns=task.columns)
     method.use(optimizer)
     per_epoch = -(-len(data) // batch_size)
     model.train()
@@ -301,7 +303,7 @@ def train(
     (2, 8)
     """
     if optimizer is None:
-        optimizer = torch.optim.SGD(method.parameters, lr=number("lr", lr, exclusive=True))
+        optimizer = Descent(method.parameters, lr=number("lr", lr, exclusive=True))
     times = StepTimes()
     for step in steps(
         model,
@@ -314,7 +316,3 @@ def train(
     ):
         times = step.times
     return times
-
-
-def _to(y: Tensor, like: Tensor) -> Tensor:
-    return y.to(like) if y.is_floating_point() else y.to(like.device)
