@@ -149,6 +149,9 @@ def test_divergences_without_torch_are_those_with_it(name: str) -> None:
     stack = np.stack([np.cov(rng.standard_normal((4, 30)) * scale) for scale in (1, 1, 1e-4, 50)])
     expected = pairwise(stack, divergence=name)
     np.testing.assert_allclose(divergences(stack, name), expected, rtol=1e-8, atol=1e-12)
+    one = stack[:, :1, :1]  # a single feature
+    expected = pairwise(one, divergence="jeffreys")
+    np.testing.assert_allclose(divergences(one, "jeffreys"), expected, rtol=1e-8)
     with pytest.raises(NotPositiveDefiniteError, match="ridge"):
         divergences(np.ones((2, 3, 3)), name)
 

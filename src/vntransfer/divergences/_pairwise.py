@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from vntransfer.arrays import take
-from vntransfer.checks import number
+from vntransfer.checks import number, one_of
 from vntransfer.divergences._matrix import features_of
 from vntransfer.divergences._registry import DIVERGENCES
 from vntransfer.errors import ArgumentError, DomainError
@@ -56,10 +56,7 @@ def pairwise(
     >>> bool(table[0, 1] < table[0, 2] / 10)
     True
     """
-    if divergence not in DIVERGENCES:
-        raise ArgumentError(
-            f"divergence: unknown id {divergence!r}; one of {', '.join(DIVERGENCES)}"
-        )
+    one_of("divergence", divergence, DIVERGENCES)
     if isinstance(domains, Mapping):
         domains = list(domains.values())
     if isinstance(domains, Tensor | np.ndarray):

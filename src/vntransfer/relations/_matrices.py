@@ -71,11 +71,11 @@ def between(sigma: Matrix, rho: Matrix, divergence: str) -> Matrix:
 
 def divergences(stack: Matrix, divergence: str) -> Matrix:
     """Divergences (K, K) of matrices (K, n, n), response last; mean of both directions."""
-    if divergence in WITHOUT_TORCH:
-        table, features = _jeffreys(stack), _jeffreys(stack[:, :-1, :-1])
-        if table is not None and features is not None:
-            joint = divergence == "jeffreys"
-            return table if joint else np.maximum(table - features, 0.0)
+    if divergence in WITHOUT_TORCH and (table := _jeffreys(stack)) is not None:
+        if divergence == "jeffreys":
+            return table
+        if (features := _jeffreys(stack[:, :-1, :-1])) is not None:
+            return np.maximum(table - features, 0.0)
     from vntransfer.divergences import pairwise  # names a matrix that is not positive definite
 
     table = pairwise(stack, divergence=divergence)
