@@ -23,7 +23,8 @@ import numpy as np
 import torch
 
 from vntransfer import RelationTest, relate, relation_test
-from vntransfer.relations._bootstrap import bootstrap, divergences, interval
+from vntransfer.relations._bootstrap import bootstrap, interval
+from vntransfer.relations._matrices import divergences
 from vntransfer.relations.summaries import MomentBlocks
 
 PAGE = Path(__file__).parents[1] / "docs" / "benchmarks" / "relate.md"
@@ -185,7 +186,7 @@ def coverage(repetitions: int = 60) -> Iterator[str]:
     name = "conditional_von_neumann"
     for label, second in worlds.items():
         pairs = np.stack((joint(A, slope), second))
-        true = divergences(torch.from_numpy(pairs + 1e-3 * np.eye(5)), name)[0, 1]
+        true = divergences(pairs + 1e-3 * np.eye(5), name)[0, 1]
         for n in (100, 1000, 20_000):
             inside = above = below = plain = 0
             for seed in range(repetitions):
@@ -195,7 +196,7 @@ def coverage(repetitions: int = 60) -> Iterator[str]:
                     root = np.linalg.cholesky(sigma)
                     own.add(np.ascontiguousarray(root @ rng.standard_normal((5, n))))
                 seen = np.stack([own.total().covariance() for own in domains])
-                observed = divergences(torch.from_numpy(seen + 1e-3 * np.eye(5)), name)
+                observed = divergences(seen + 1e-3 * np.eye(5), name)
                 drawn = bootstrap(domains, np.ones(5), name, ridge=1e-3, n_resamples=200, rng=rng)
                 low, high = (end[0, 1] for end in interval(observed, drawn, 0.95))
                 above, below = above + (true > high), below + (true < low)

@@ -69,7 +69,6 @@ TOP: dict[str, Group] = {
     },
     "Losses for your own training loop": {
         "JeffreysLoss": "You train with the paper's loss √J between response and prediction.",
-        "ConditionalDivergenceLoss": "You compare two samples, not two responses to one sample.",
     },
     "Theory": {
         "discrepancy": "You compare two given hypotheses on two domains.",
@@ -147,6 +146,7 @@ PACKAGES: dict[str, dict[str, Group]] = {
             "AdaptationMethod": "You list what the registry knows about a method.",
             "Selection": "You read what was chosen, and why (`selection_`).",
             "ScaledRidge": "You need ridge regression on scaled columns that saves as numbers.",
+            "LogisticLearner": "You have text with ratings, or another response with few values.",
             "MedianLearner": "You need the median of the sources as a baseline.",
             "BoostedTrees": "You need LightGBM as a scikit-learn estimator that can be saved.",
         },

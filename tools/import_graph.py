@@ -162,13 +162,14 @@ def is_folder(module: str) -> bool:
 @cache
 def exported() -> dict[str, str]:
     """Return the home of every name that ``import vntransfer`` offers on first use."""
-    table: dict[str, tuple[str, ...]] = {}
-    for node in tree("vntransfer").body:
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "_EXPORTS":
-            table = ast.literal_eval(node.value)
-    if not table:
-        raise LookupError("src/vntransfer/__init__.py: found no _EXPORTS")
-    return {name: f"vntransfer.{home}" for home, names in table.items() for name in names}
+    (block,) = (node for node in tree("vntransfer").body if isinstance(node, ast.If))
+    imports = (node for node in block.body if isinstance(node, ast.ImportFrom))
+    return {
+        own.name: str(node.module)
+        for node in imports
+        for own in node.names
+        if node.module != "vntransfer"
+    }
 
 
 def _hidden(name: str) -> bool:

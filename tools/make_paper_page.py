@@ -114,13 +114,9 @@ def retained(name: str, stream: str, methods: Sequence[str]) -> dict[str, Value]
     for method in methods:
         lost = loaded.diverged[group].get((method, stream))
         seeds = values.get(method, {}).get(stream)
-        found[method] = str(lost) if lost else None if seeds is None else _ra(list(seeds.values()))
+        own = None if seeds is None else estimate(list(seeds.values()))
+        found[method] = str(lost) if lost else own
     return found
-
-
-def _ra(values: list[float]) -> Number:
-    own = estimate(values)
-    return Number(own.mean, ".1f", error=own.error)
 
 
 def _one(value: float | None) -> Value:
@@ -191,7 +187,7 @@ def table_9() -> str:
     rows: list[list[Value]] = []
     for method in ("agem", "mer", "ewc", "rewc", "rsp", "sgd", "covp_input", "closed_form"):
         known: Mapping[str, float] = values.get(method, {})
-        ours = [_ra(list(found[m][method][data].values())) for m in ("ra", "la")]
+        ours = [estimate(list(found[m][method][data].values())) for m in ("ra", "la")]
         rows.append([method, _one(known.get("ra")), _one(known.get("la")), *ours])
     header = ["method", "paper: RA", "paper: LA", "ours, reduced (`omniglot`): RA", "LA"]
     return markdown(header, rows)

@@ -51,7 +51,6 @@ if TYPE_CHECKING:
     from vntransfer.errors import NotPositiveDefiniteError as NotPositiveDefiniteError
     from vntransfer.errors import NumericalWarning as NumericalWarning
     from vntransfer.errors import VnError as VnError
-    from vntransfer.losses import ConditionalDivergenceLoss as ConditionalDivergenceLoss
     from vntransfer.losses import JeffreysLoss as JeffreysLoss
     from vntransfer.moments import Moments as Moments
     from vntransfer.moments import correntropy as correntropy
@@ -74,84 +73,5 @@ if TYPE_CHECKING:
     from vntransfer.workflows.relate import relate as relate
     from vntransfer.workflows.table_model import TableModel as TableModel
 
-_EXPORTS = {
-    "adaptation": (
-        "AHDRegressor",
-        "AutoTransferRegressor",
-        "ClosedFormClassifier",
-        "ClosedFormRegressor",
-        "DANNRegressor",
-        "DAREGRAMRegressor",
-        "DARNRegressor",
-        "DeepCORALRegressor",
-        "ImportanceWeightedScorer",
-        "LeaveOneSourceOut",
-        "MDANRegressor",
-        "MDDRegressor",
-        "MomentAlignmentRegressor",
-        "PooledRegressor",
-        "SourceOnlyRegressor",
-        "SourceScorer",
-        "WeightedSourceClassifier",
-        "WeightedSourceRegressor",
-        "source_weights",
-    ),
-    "divergences": (
-        "DIVERGENCES",
-        "affine_invariant",
-        "bures_wasserstein",
-        "conditional_log_det",
-        "conditional_von_neumann",
-        "jeffreys",
-        "jensen_von_neumann",
-        "log_det",
-        "log_euclidean",
-        "pairwise",
-        "response_divergence",
-        "von_neumann",
-    ),
-    "domains": ("stack",),
-    "errors": (
-        "ArgumentError",
-        "DataError",
-        "DataWarning",
-        "DivergedError",
-        "DomainError",
-        "NotPositiveDefiniteError",
-        "NumericalWarning",
-        "VnError",
-    ),
-    "losses": (
-        "ConditionalDivergenceLoss",
-        "JeffreysLoss",
-    ),
-    "moments": (
-        "Moments",
-        "correntropy",
-        "covariance",
-    ),
-    "relations": (
-        "Relation",
-        "RelationTest",
-        "relation_test",
-    ),
-    "tables": ("ReadOptions", "example_table"),
-    "theory": (
-        "Ascent",
-        "bound_terms",
-        "convergence_terms",
-        "discrepancy",
-        "max_discrepancy",
-    ),
-    "workflows.adapt": ("adapt",),
-    "workflows.continual_model": ("ContinualModel",),
-    "workflows.learn": ("learn_tasks",),
-    "workflows.learn_update": ("update_tasks",),
-    "workflows.load": ("load",),
-    "workflows.relate": ("relate",),
-    "workflows.table_model": ("TableModel",),
-}
-
-__all__ = ["__version__", *sorted(name for names in _EXPORTS.values() for name in names)]
-
-__getattr__, __dir__ = exporter(__name__, _EXPORTS, ("adaptation", "continual"))
+__getattr__, __dir__, _names = exporter(__name__)
+__all__ = ["__version__", *_names]

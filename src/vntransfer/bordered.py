@@ -318,7 +318,9 @@ def _integrals(
     sizes = [core.values.shape[0] for core in cores]
     high = torch.cat([core.values[..., -1] for core in cores]) + sets.response + ridge
     bounds = zip(cores, high.split(sizes), strict=True)
-    nodes = nodes_for(ridge or min(core.smallest(own) for core, own in bounds), high, ridge)
+    low = ridge or min(core.smallest(own) for core, own in bounds)
+    found = nodes_for(low, float(high.max()), ridge, str(high.dtype).removeprefix("torch."))
+    nodes = Nodes(*torch.tensor(found, dtype=high.dtype, device=high.device))
     if len(cores) == 1:
         return cores[0].integrate(nodes, wanted)
     like = (sets.response, sets.z, sets.x)[: 3 if wanted else 1]

@@ -1,37 +1,35 @@
-"""Names of a package that are imported on first use."""
+"""Names of a package that are imported on first use; ``if TYPE_CHECKING`` lists them, once."""
 
+import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
+_LISTED = re.compile(r"^    from ([\w.]+) import \(?\s*(\w+) as \2\b", re.MULTILINE)
 
-def exporter(
-    package: str, exports: Mapping[str, Sequence[str]], modules: Sequence[str] = ()
-) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Give ``__getattr__`` and ``__dir__`` of a package that exports names of its modules.
 
-    Parameters
-    ----------
-    package
-        Its full name.
-    exports
-        Module, relative to the package -> names.
-    modules
-        Modules that are names themselves.
+def exporter(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """Give ``__getattr__``, ``__dir__`` and ``__all__`` of a package.
+
+    Its source lists the names under ``if TYPE_CHECKING``, where type checkers read them: ``from
+    module import name as name``. Modules of the package are no part of ``__all__``.
     """
-    homes = {name: module for module, names in exports.items() for name in names}
+    module = sys.modules[package]
+    source = Path(str(module.__file__)).read_text(encoding="utf-8")
+    homes = {name: home for home, name in _LISTED.findall(source)}
 
     def find(name: str) -> Any:
-        if name in modules:
-            return import_module(f"{package}.{name}")
         if name not in homes:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        value = getattr(import_module(f"{package}.{homes[name]}"), name)
-        setattr(sys.modules[package], name, value)
+        if (home := homes[name]) == package:
+            return import_module(f"{package}.{name}")
+        value = getattr(import_module(home), name)
+        setattr(module, name, value)
         return value
 
     def names() -> list[str]:
-        return sorted({*vars(sys.modules[package]), *homes, *modules})
+        return sorted({*vars(module), *homes})
 
-    return find, names
+    return find, names, sorted(name for name, home in homes.items() if home != package)

@@ -1,17 +1,12 @@
-"""The divergences as training losses."""
+"""√J as a training loss."""
 
 from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 
-from vntransfer.arrays import take
-from vntransfer.checks import number
-from vntransfer.divergences import conditional_von_neumann, response_divergence
+from vntransfer.divergences import response_divergence
 from vntransfer.errors import ArgumentError
-from vntransfer.linalg import safe_sqrt
-from vntransfer.moments import Moments
-from vntransfer.ridge import auto_ridge
 
 Ridge = float | Literal["auto"]
 
@@ -113,65 +108,3 @@ def _columns(target: Tensor, prediction: Tensor) -> Tensor:
             f"target: labels from {low} to {high} do not fit {classes} columns of prediction"
         )
     return nn.functional.one_hot(target.long(), classes).to(prediction)
-
-
-class ConditionalDivergenceLoss(nn.Module):
-    """Symmetric conditional divergence (Eq. 4) between two samples of (features, response).
-
-    Parameters
-    ----------
-    sqrt
-        Give the square root.
-    ridge
-        Added to both covariances: a number, or "auto" = 1e-3 times the mean variance of both
-        samples' features, not differentiated.
-
-    Examples
-    --------
-    >>> x = torch.randn(200, 2, dtype=torch.float64)
-    >>> loss = ConditionalDivergenceLoss()
-    >>> bool(loss(x, x[:, 0], x, x[:, 0]) < 1e-12)
-    True
-    >>> bool(loss(x, x[:, 0], x, -x[:, 0]) > 1)
-    True
-    """
-
-    def __init__(self, *, sqrt: bool = False, ridge: Ridge = "auto") -> None:
-        super().__init__()
-        self.sqrt = sqrt
-        self.ridge = ridge
-
-    def forward(self, x1: Tensor, y1: Tensor, x2: Tensor, y2: Tensor) -> Tensor:
-        """Divergence between samples (x1, y1) and (x2, y2), averaged over batch dimensions."""
-        tensors, _ = take(x1=x1, y1=y1, x2=x2, y2=y2)
-        if x1.shape[:-2] != x2.shape[:-2] or x1.shape[-1] != x2.shape[-1]:
-            raise ArgumentError(
-                f"x2: expected {x1.shape[-1]} features and the batch of x1, shape "
-                f"{tuple(x1.shape)}, got {tuple(x2.shape)}"
-            )
-        sigma, rho = (
-            Moments.from_samples(x, y).covariance_tensor() for x, y in (tensors[:2], tensors[2:])
-        )
-        d = x1.shape[-1]
-        if sigma.shape != rho.shape:
-            raise ArgumentError(
-                f"y2: expected {sigma.shape[-1] - d} response columns as in y1, got "
-                f"{rho.shape[-1] - d}"
-            )
-        if self.ridge == "auto":
-            ridge = self._auto(sigma.detach(), rho.detach(), torch.cat((x1, x2), -2).detach())
-        else:
-            ridge = sigma.new_full(sigma.shape[:-2], number("ridge", self.ridge))
-        offset = ridge[..., None, None] * torch.eye(sigma.shape[-1]).to(sigma)
-        value = conditional_von_neumann(
-            sigma + offset, rho + offset, n_response=sigma.shape[-1] - d
-        )
-        return (safe_sqrt(value) if self.sqrt else value).mean().to(x1.dtype)
-
-    @staticmethod
-    def _auto(sigma: Tensor, rho: Tensor, x: Tensor) -> Tensor:
-        """One ridge per pair of samples, relative to their mean feature variance."""
-        variances = ((sigma + rho) / 2).diagonal(dim1=-2, dim2=-1)
-        d = x.shape[-1]
-        mean_square = x.double().mean(-2).square().mean(-1)
-        return auto_ridge(variances[..., :d].mean(-1), variances[..., d:].sum(-1), mean_square)

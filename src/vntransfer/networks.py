@@ -57,6 +57,11 @@ class Linear(nn.Module):
 
     With ``shared``, all members see the same rows, (..., N, n_in), unless the call passes ``own``;
     otherwise each has its own, (M, ..., N, n_in).
+
+    With ``scales``, each input has a trained scale: x ↦ b + (x ⊙ s) W, s = 1 + 6 θ. Adam moves
+    every entry by about the learning rate, so a scale moves six times as fast as a weight: the
+    network can turn a useless input down or a useful one up in a few hundred steps. Weight decay
+    pulls θ to 0, that is s to 1.
     """
 
     def __init__(
@@ -67,6 +72,7 @@ class Linear(nn.Module):
         *,
         members: int = 1,
         shared: bool = False,
+        scales: bool = False,
     ) -> None:
         super().__init__()
         self.shared = shared
@@ -75,6 +81,7 @@ class Linear(nn.Module):
         self.bias = nn.Parameter(torch.empty(members, 1, n_out))
         for values in (self.weight, self.bias):
             nn.init.uniform_(values, -bound, bound, generator=generator)
+        self.theta = nn.Parameter(torch.zeros(members, n_in, 1)) if scales else None
 
     def forward(self, x: Tensor, *, own: bool = False) -> Tensor:
         """Multiply, all members at once."""
@@ -82,37 +89,8 @@ class Linear(nn.Module):
         shared = self.shared and not own
         between = x.shape[:-1] if shared else x.shape[1:-1]
         rows = x.reshape(1 if shared else members, -1, n_in).expand(members, -1, -1)
-        weight = self.effective_weight()
+        weight = self.weight if self.theta is None else self.weight * (1 + SCALE_RATE * self.theta)
         return torch.baddbmm(self.bias, rows, weight).reshape(members, *between, n_out)
-
-    def effective_weight(self) -> Tensor:
-        """Matrices (M, n_in, n_out) that rows are multiplied by."""
-        return self.weight
-
-
-class ScaledLinear(Linear):
-    """A linear layer with a trained scale for each input: x ↦ b + (x ⊙ s) W, s = 1 + 6 θ.
-
-    Adam moves every entry by about the learning rate, so a scale moves six times as fast as a
-    weight: the network can turn a useless input down or a useful one up in a few hundred steps.
-    Weight decay pulls θ to 0, that is s to 1.
-    """
-
-    def __init__(
-        self,
-        n_in: int,
-        n_out: int,
-        generator: torch.Generator,
-        *,
-        members: int = 1,
-        shared: bool = False,
-    ) -> None:
-        super().__init__(n_in, n_out, generator, members=members, shared=shared)
-        self.theta = nn.Parameter(torch.zeros(members, n_in, 1))
-
-    def effective_weight(self) -> Tensor:
-        """Weights times the scales of their inputs."""
-        return self.weight * (1 + SCALE_RATE * self.theta)
 
 
 def mlp(
@@ -130,7 +108,7 @@ def mlp(
 
     Each hidden layer is followed by the activation ("leaky_relu" with slope .1, "relu", "elu" or
     "tanh") and dropout of a share of its units; what comes out has passed an activation. With
-    ``input_scales`` the first layer trains a scale for each input (`ScaledLinear`). The
+    ``input_scales`` the first layer trains a scale for each input (see `Linear`). The
     generator gives initial parameters and dropout; no global random state is used.
     """
     one_of("activation", activation, ACTIVATIONS)
@@ -144,8 +122,17 @@ def mlp(
     layers: list[nn.Module] = []
     for before, after in pairwise(sizes):
         kind = ACTIVATIONS[activation]
-        layer = ScaledLinear if input_scales and not layers else Linear
-        layers += [layer(before, after, generator, members=members, shared=not layers)]
+        first = not layers
+        layers += [
+            Linear(
+                before,
+                after,
+                generator,
+                members=members,
+                shared=first,
+                scales=first and input_scales,
+            )
+        ]
         layers += [kind(LEAK) if kind is nn.LeakyReLU else kind()]
         layers += [Dropout(dropout, generator)]
     return Layers(*layers[:-1])

@@ -18,6 +18,7 @@ from vntransfer import (
     load,
 )
 from vntransfer import stack as stack_domains
+from vntransfer.adaptation.blend import middle_average
 from vntransfer.adaptation.candidates import CANDIDATES, DENSE
 from vntransfer.errors import ArgumentError, DataError, NumericalWarning
 
@@ -143,9 +144,9 @@ def test_stars_in_sparse_rows_are_stretched_and_saved(tmp_path: Path) -> None:
     X, y, domain, target = world(linear, 80)
     stars = np.where(y > np.median(y[domain != "target"]), 5.0, 1.0)
     model = AutoTransferRegressor(["ridge", "boosting"], random_state=0)
-    assert model.fit(X, stars, domain).stretch_.factor == 1  # dense rows are left alone
+    assert model.fit(X, stars, domain).bounds_.stretch.factor == 1  # dense rows are left alone
     model.fit(scipy.sparse.csr_array(X), stars, domain)
-    assert model.stretch_.factor > 1
+    assert model.bounds_.stretch.factor > 1
     assert set(model.selection_.shares) == {"ridge", "boosting"}
     model.save(tmp_path / "m")
     rows = scipy.sparse.csr_array(target)
@@ -161,7 +162,7 @@ def test_predictions_stay_within_the_responses_of_the_sources() -> None:
     known = y[domain != "target"]
     far = model.predict(target + 1e6)
     assert known.min() <= far.min() <= far.max() <= known.max()
-    assert model.limits_ == (known.min(), known.max())
+    assert model.bounds_.limits == (known.min(), known.max())
 
 
 def test_the_reason_is_a_sentence_with_numbers() -> None:
@@ -245,3 +246,24 @@ def test_progress_names_the_parts_and_counts_all_of_them_to_the_end() -> None:
     assert every[-1][0] == every[-1][1]
     assert {*names} == {what.split()[-1] for what in seen}
     assert all(own[-1][0] == own[-1][1] for own in seen.values())
+
+
+def test_predictions_stay_nearer_the_reference_than_on_most_held_out_sources() -> None:
+    X, y, domain, _ = world(linear)
+    X[domain == "target"] *= 2  # far from all sources, where trees and ridge contradict each other
+    names = ["boosting", "ridge"]
+    model = AutoTransferRegressor(names, random_state=0).fit(X, y, domain)
+    part, weights = model.bounds_.caution, model._shares()
+    assert 0 < part < 1
+    assert f"{100 * part:.0f} % of the way" in model.selection_.reason
+    rows = X[domain == "target"]
+    here = np.clip([own.predict(rows) for own in model.models_.values()], *model.bounds_.limits)
+    held = [
+        np.array([model.candidates_held_out_[name][domain == source] for name in names])
+        for source in "abcd"
+    ]
+    taken = [np.abs(middle_average(p, weights) - p[0]).mean() for p in held]
+    own = np.abs(model.predict(rows) - here[0]).mean()
+    assert own == pytest.approx(np.quantile(taken, 0.25))
+    shares = np.array(list(model.source_weights_.values()))
+    assert shares.sum() == pytest.approx(1)

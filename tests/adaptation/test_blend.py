@@ -12,6 +12,8 @@ from vntransfer.adaptation.blend import (
     Stretch,
     blend,
     blend_weights,
+    caution,
+    cautious_average,
     find_stretch,
     middle_average,
 )
@@ -125,3 +127,33 @@ def test_a_stretch_is_monotone_and_stays_within_limits(
     assert (np.diff(found) >= 0).all()
     assert found.min() >= -2
     assert found.max() <= 3
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10**6), st.floats(0.01, 100))
+def test_the_step_at_the_target_is_bounded_by_that_on_held_out_sources(
+    seed: int, scale: float
+) -> None:
+    rng = np.random.default_rng(seed)
+    held, weights = rng.normal(size=(5, 3, 20)), rng.dirichlet(np.ones(3))
+    here = scale * rng.normal(size=(3, 20))
+    part = caution(list(held), here, weights)
+    usual = np.quantile([np.abs(middle_average(p, weights) - p[0]).mean() for p in held], 0.25)
+    step = np.abs(cautious_average(here, weights, part) - here[0]).mean()
+    assert 0 <= part <= 1
+    assert step <= usual * (1 + 1e-9)
+    if part == 1:
+        np.testing.assert_array_equal(
+            cautious_average(here, weights, part), middle_average(here, weights)
+        )
+    else:
+        assert step == pytest.approx(usual)
+
+
+def test_held_out_errors_are_those_of_the_cautious_average() -> None:
+    predicted, truth = noisy((1, 0.5, 1))
+    predicted[0][0] += 4  # on the first source the reference is far from the others
+    found = blend(predicted, truth, EVEN)
+    assert found.cautions[0] < 0.5
+    own = cautious_average(predicted[0], found.held_out[0], found.cautions[0])
+    assert found.errors[0] == pytest.approx(np.abs(own - truth[0]).mean())

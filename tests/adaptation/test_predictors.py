@@ -111,7 +111,7 @@ def test_a_network_inside_weighted_sources() -> None:
 def test_averages_are_stretched_and_kept_within_limits() -> None:
     X, y, domain = easy()
     model = AutoTransferRegressor(["ridge", "boosting"], random_state=0).fit(X, y, domain)
-    model.stretch_ = Stretch(1.2, 0.5)
+    model.bounds_ = model.bounds_._replace(stretch=Stretch(1.2, 0.5), caution=0.7)
     same(model, X)
 
 

@@ -114,9 +114,7 @@ def test_a_later_target_far_away_is_warned_of() -> None:
     X, y, domain = easy()
     known = domain != "target"
     model = DeepCORALRegressor(**SHORT).fit(X[known], y[known], domain[known], target=[])
-    with pytest.warns(
-        DataWarning, match="% of the values of target 'target' are outside the range"
-    ):
+    with pytest.warns(DataWarning, match="% of the values of target 'target'"):
         model.adapt(X[~known] + 100)
 
 

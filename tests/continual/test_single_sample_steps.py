@@ -10,7 +10,8 @@ from torch.nn import functional
 from helpers.tiny import classes, net
 from vntransfer.continual import MER, Heads
 from vntransfer.continual._base import default_loss
-from vntransfer.continual.descent import DenseSteps, Descent
+from vntransfer.continual._layers import Tape, find_layers
+from vntransfer.continual.descent import DenseSteps, Descent, backward, fits
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
@@ -27,7 +28,7 @@ def test_steps_are_those_of_autograd(
     task = classes(1, n=40, dtype=dtype)[0]
     steps = DenseSteps.of(ours, default_loss, make(ours.parameters(), lr=0.1))  # type: ignore[call-arg]
     assert steps is not None
-    assert steps.fits(task.x, task.y)
+    assert fits(steps.layers, task.x, task.y)
     first = steps.descend(task.x, task.y)
     optimizer = torch.optim.SGD(plain.parameters(), lr=0.1)
     losses = []
@@ -129,16 +130,54 @@ def test_other_losses_and_optimisers_are_left_to_autograd() -> None:
 
 
 def test_other_samples_do_not_fit() -> None:
-    model = net()
-    steps = DenseSteps.of(model, default_loss, Descent(model.parameters(), lr=0.1))
-    assert steps is not None
+    layers = [layer for layer in net() if isinstance(layer, nn.Linear)]
     x, y = torch.zeros(2, 6), torch.tensor([0, 2])
-    assert steps.fits(x, y)
-    assert not steps.fits(x, torch.tensor([0, 3]))  # torch's error is the better one
-    assert not steps.fits(x, torch.tensor([0, -100]))
-    assert not steps.fits(x, y.float())
-    assert not steps.fits(x.double(), y)
-    assert not steps.fits(x[:, :5], y)
+    assert fits(layers, x, y)
+    assert not fits(layers, x, torch.tensor([0, 3]))  # torch's error is the better one
+    assert not fits(layers, x, torch.tensor([0, -100]))
+    assert not fits(layers, x, y.float())
+    assert not fits(layers, x.double(), y)
+    assert not fits(layers, x[:, :5], y)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("bias", [True, False])
+def test_the_backward_pass_has_the_bits_of_autograd(dtype: torch.dtype, bias: bool) -> None:
+    torch.manual_seed(0)
+    ours = nn.Sequential(nn.Linear(6, 12, bias=bias), nn.ReLU(), nn.Linear(12, 3)).to(dtype)
+    other = deepcopy(ours)
+    tape, others = (Tape(find_layers(model)) for model in (ours, other))
+    task = classes(1, dtype=dtype)[0]
+    for x, y in task.batches(1):
+        tape.start(), others.start()
+        loss = functional.cross_entropy(other(x), y)
+        loss.backward()
+        assert backward(ours, x, y, default_loss, tape) == loss
+        for p, q in zip(ours.parameters(), other.parameters(), strict=True):
+            assert p.grad is not None
+            assert torch.equal(p.grad, q.grad)
+            p.grad = q.grad = None
+        for one, two in zip(tape.take(), others.take(), strict=True):
+            assert all(torch.equal(a, b) for a, b in zip(one[0], two[0], strict=True))
+
+
+def test_the_backward_pass_by_hand_does_nothing_where_it_does_not_apply() -> None:
+    task = classes(1)[0]
+    x, y = task.x[:1], task.y[:1]
+    hooked, layer = _hooked(), find_layers(net())[:1]
+    held = net()
+    held[0].weight.grad = torch.ones(12, 6)
+    for model, tape in ((hooked, Tape(find_layers(hooked))), (net(), Tape(layer))):
+        assert backward(model, x, y, default_loss, tape) is None
+        assert all(p.grad is None for p in model.parameters())
+    tape = Tape(find_layers(held))
+    assert backward(held, x, y, default_loss, tape) is None
+    model = net()
+    tape = Tape(find_layers(model))
+    assert backward(model, task.x, task.y, default_loss, tape) is None
+    assert backward(model, x, y, Heads([3]), tape) is None
+    with torch.autocast("cpu"):
+        assert backward(model, x, y, default_loss, tape) is None
 
 
 def test_mer_follows_the_learning_rate() -> None:

@@ -9,7 +9,6 @@ import torch
 from vntransfer import (
     Ascent,
     Moments,
-    correntropy,
     covariance,
     pairwise,
     relate,
@@ -18,7 +17,6 @@ from vntransfer import (
 )
 from vntransfer.divergences import DIVERGENCES
 from vntransfer.errors import ArgumentError, DomainError
-from vntransfer.moments import median_gap
 from vntransfer.theory import BoundTerms, max_discrepancy
 
 
@@ -49,17 +47,6 @@ def test_the_gradient_of_bures_keeps_its_digits_near_equality() -> None:
     gaps = values.sqrt() * -torch.expm1(t.log1p() / 2)  # of diagonal matrices: |√σ - √ρ|
     exact = gaps / (2 * values.sqrt() * gaps.norm())
     torch.testing.assert_close(one.grad.diagonal(), exact, rtol=1e-5, atol=0)
-
-
-@pytest.mark.parametrize("n", [500, 1999])
-def test_the_median_gap_looks_at_all_columns(n: int) -> None:
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(n, 2)) * [1e-3, 1.0]
-    gaps = np.abs(X.ravel()[:, None] - X.ravel())
-    expected = np.median(gaps[gaps > 0])
-    assert median_gap(torch.from_numpy(X)) == pytest.approx(expected, rel=0.1)
-    X[:, 0] = 1.0
-    assert np.isfinite(correntropy(X[:200])).all()
 
 
 @pytest.mark.parametrize("spread", [1e3, 1e5, 1e6])

@@ -19,7 +19,6 @@ from vntransfer import (
     NotPositiveDefiniteError,
     conditional_log_det,
     conditional_von_neumann,
-    correntropy,
     covariance,
     log_det,
     pairwise,
@@ -146,19 +145,6 @@ def test_auto_ridge_is_the_same_for_all_domains() -> None:
     )
 
 
-def test_correntropy_equals_the_double_loop() -> None:
-    """One width for all domains: the median over all of them, or the given one."""
-    given_domains = domains()
-    eye = RIDGE * torch.eye(4).double()
-    pooled = torch.cat([torch.cat((x.flatten(), y)) for x, y in given_domains])
-    gaps = (pooled.unsqueeze(0) - pooled.unsqueeze(1)).abs()
-    width = float(gaps[gaps > 0].median())
-    matrices = [correntropy(x, y, width=width) + eye for x, y in given_domains]
-    for name in ("conditional_von_neumann", "jeffreys", "log_det"):
-        got = pairwise(given_domains, divergence=name, matrix="correntropy", ridge=RIDGE)
-        assert torch.allclose(got, looped(matrices, name, 1), rtol=1e-7, atol=1e-10)
-
-
 @pytest.mark.parametrize("name", ["conditional_von_neumann", "jeffreys", "log_euclidean"])
 def test_is_differentiable(name: str) -> None:
     x = normal(3, 15, 2, seed=0).requires_grad_()
@@ -200,7 +186,6 @@ def test_input_that_does_not_fit_is_named() -> None:
     x, y = domains()[0]
     cases: list[tuple[Any, dict[str, Any], type[Exception], str]] = [
         ([(x, y)], {"divergence": "nope"}, ArgumentError, "divergence: .*'nope'.*jeffreys"),
-        ([(x, y)], {"matrix": "nope"}, ArgumentError, "matrix: .*'nope'"),
         ([(x, y)], {"ridge": -1.0}, ArgumentError, "ridge"),
         ([(x, y)], {"ridge": float("nan")}, ArgumentError, "ridge"),
         ([], {}, DomainError, "domains: .*at least one"),
@@ -214,7 +199,6 @@ def test_input_that_does_not_fit_is_named() -> None:
         ([x], {}, DomainError, r"domains\[0\].*Tensor"),
         ([(x, y), (x[:, :2], y)], {}, DomainError, "domains: columns differ"),
         ([(x, y), (x[:, :2], torch.stack((y, y), -1))], {}, DomainError, "domains: columns"),
-        ([Moments.from_samples(x)], {"matrix": "correntropy"}, DomainError, "domains: Moments"),
         (torch.eye(3), {}, ArgumentError, "domains: expected .K, n, n"),
         (torch.ones(2, 3, 3), {}, NotPositiveDefiniteError, "domains: .*ridge"),
         (torch.eye(3).expand(2, 3, 3), {"n_response": 3}, ArgumentError, "n_response"),
@@ -269,14 +253,6 @@ def test_landmine_log_det(tasks: list[tuple[np.ndarray, np.ndarray]]) -> None:
     pair = covariance(*tasks[0]), covariance(*tasks[1])
     assert float(conditional_log_det(*pair)) == pytest.approx(table[0, 1], rel=1e-8)
     assert float(log_det(*pair)) >= 0
-
-
-def test_landmine_correntropy(tasks: list[tuple[np.ndarray, np.ndarray]]) -> None:
-    matrices = np.stack([correntropy(*tasks[k], width=10.0) for k in (0, 1, 20)])
-    assert np.array_equal(matrices, matrices.swapaxes(1, 2))
-    table = pairwise(matrices)
-    assert table[0, 1] == pytest.approx(5.09e-5, abs=5e-8)
-    assert table[0, 2] == pytest.approx(5.59e-4, abs=5e-7)
 
 
 def test_invariance_under_rotation_of_features() -> None:

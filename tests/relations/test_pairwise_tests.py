@@ -1,19 +1,27 @@
 """The relation test: who is rejected, who is not, and what the p-values are made of."""
 
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
-import torch
 
 from helpers.relation_worlds import domain
 from vntransfer import relation_test
-from vntransfer.divergences import response_divergence
-from vntransfer.errors import ArgumentError, DomainError, NumericalWarning
+from vntransfer.divergences import pairwise, response_divergence
+from vntransfer.errors import (
+    ArgumentError,
+    DomainError,
+    NotPositiveDefiniteError,
+    NumericalWarning,
+)
+from vntransfer.relations._matrices import between, divergences
 from vntransfer.relations._pair_statistic import (
     Bordered,
     RelationPair,
     Sample,
     all_statistics,
-    between,
     common_penalty,
     on_same_features,
     p_value,
@@ -125,15 +133,30 @@ def test_shared_feature_kernel_is_that_of_samples_and_of_matrices() -> None:
     def border(y):
         c = y - y.mean()
         parts = (centered.T @ centered, (c @ centered)[None], np.array([c @ c]))
-        return Bordered(*(torch.from_numpy(part / (len(x) - 1)) for part in parts))
+        return Bordered(*(part / (len(x) - 1) for part in parts))
 
-    ours = float(on_same_features(border(a), border(b), 1e-3, "conditional_von_neumann"))
+    (ours,) = on_same_features(border(a), border(b), 1e-3, "conditional_von_neumann")
     samples = float(response_divergence(x, a, b, ridge=1e-3))
-    full = float(
-        between(border(a).matrices(1e-3), border(b).matrices(1e-3), "conditional_von_neumann")
-    )
+    matrices = border(a).matrices(1e-3), border(b).matrices(1e-3)
+    (full,) = between(*matrices, "conditional_von_neumann")
     assert ours == pytest.approx(samples, rel=1e-9)
     assert ours == pytest.approx(full, rel=1e-9)
+
+
+@pytest.mark.parametrize("name", ["conditional_von_neumann", "jeffreys"])
+def test_divergences_without_torch_are_those_with_it(name: str) -> None:
+    rng = np.random.default_rng(0)
+    stack = np.stack([np.cov(rng.standard_normal((4, 30)) * scale) for scale in (1, 1, 1e-4, 50)])
+    expected = pairwise(stack, divergence=name)
+    np.testing.assert_allclose(divergences(stack, name), expected, rtol=1e-8, atol=1e-12)
+    with pytest.raises(NotPositiveDefiniteError, match="ridge"):
+        divergences(np.ones((2, 3, 3)), name)
+
+
+def test_relate_does_not_import_torch(tmp_path: Path) -> None:
+    code = "import sys, vntransfer as v; v.relate(v.example_table(), domain='town', "
+    code += "response='price', n_resamples=19, n_bootstrap=20); sys.exit('torch' in sys.modules)"
+    subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True, cwd=tmp_path)
 
 
 def test_out_of_fold_residuals_are_those_of_refits_without_the_row() -> None:

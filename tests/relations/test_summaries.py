@@ -2,20 +2,21 @@
 
 import threading
 from collections.abc import Iterator
+from functools import reduce
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
-import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers.relation_worlds import towns, write_csv
 from vntransfer.errors import DataError
 from vntransfer.relations import RelateSettings
-from vntransfer.relations._bootstrap import bootstrap, divergences, interval
-from vntransfer.relations.summaries import BLOCKS, MomentBlocks, RowReservoir, Summaries, pooled
+from vntransfer.relations._bootstrap import bootstrap, interval
+from vntransfer.relations._matrices import Totals, divergences
+from vntransfer.relations.summaries import BLOCKS, MomentBlocks, RowReservoir, Summaries
 from vntransfer.tables.files import ahead
 from vntransfer.tables.options import DEFAULTS
 from vntransfer.workflows.relate_tables import read_table
@@ -92,7 +93,7 @@ def test_blocks_give_the_intervals_of_single_rows() -> None:
     single = []
     for _ in range(B):  # Poisson weights of single rows
         drawn = [np.cov(Z, fweights=rng.poisson(1.0, n)) for Z in rows]
-        single.append(divergences(torch.from_numpy(np.stack(drawn)), name)[0, 1])
+        single.append(divergences(np.stack(drawn), name)[0, 1])
     # A standard deviation of 400 draws is known to 3.5 %, that of 188 blocks to 5 % more.
     assert np.std(ours) == pytest.approx(np.std(single), rel=0.2)
     assert np.mean(ours) == pytest.approx(np.mean(single), abs=0.2 * np.std(single))
@@ -117,7 +118,7 @@ def test_merging_summaries_is_seeing_all_rows(n: int, m: int, seed: int) -> None
     both.add(rng.integers(0, 2, n), ["a", "b"], rows[:, :n], rng)
     other.add(rng.integers(0, 2, m), ["b", "a"], rows[:, n:], rng)
     both.merge(other)
-    whole = pooled([own.joint for _, own in both.domains.items()])
+    whole = reduce(Totals.merge, (own.joint.total() for own in both.domains.values()))
     np.testing.assert_allclose(whole.covariance(), np.cov(rows), rtol=1e-9, atol=1e-12)
     assert sum(own.labeled for _, own in both.domains.items()) == n + m
 
@@ -162,10 +163,10 @@ def test_intervals_cover_and_plain_percentiles_do_not() -> None:
 
         domains = [drawn(sigma), drawn(sigma), drawn(other)]
         stack = np.stack([own.total().covariance() for own in domains])
-        observed = divergences(torch.from_numpy(stack), name)
+        observed = divergences(stack, name)
         resampled = bootstrap(domains, np.ones(3), name, ridge=0, n_resamples=100, rng=rng)
         low, high = interval(observed, resampled, 0.95)
-        true = divergences(torch.from_numpy(np.stack((sigma, sigma, other))), name)
+        true = divergences(np.stack((sigma, sigma, other)), name)
         inside = (low <= true) & (true <= high)
         hits["equal"] += inside[0, 1]
         hits["different"] += inside[0, 2]
@@ -211,7 +212,7 @@ def test_numbers_take_the_short_way_and_gaps_the_long_one(tmp_path: Path) -> Non
         ReadingPlan("town", "y", plan, DEFAULTS, 0, Summaries(1)), FilePart(path, (0,), 0)
     )
     filled = np.where(np.isnan(holes), np.median(x), x)
-    ours = pooled([own.joint for _, own in made.domains.items()]).covariance()
+    ours = reduce(Totals.merge, (own.joint.total() for own in made.domains.values())).covariance()
     np.testing.assert_allclose(ours, np.cov(filled, table["y"]), rtol=1e-9)
     assert list(made.notes.values()) == [1]
 

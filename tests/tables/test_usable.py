@@ -1,6 +1,7 @@
 """Columns that cannot be used at the target, leaks, ids, and rows that repeat others."""
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 from vntransfer.errors import DataError
 from vntransfer.repeats import FEWEST, repeated, row_keys, split_rows
+from vntransfer.storage.record import from_record
 from vntransfer.tables.determines import NEARLY, held_out_ratio, sample
 from vntransfer.tables.notes import Note, grouped, overview
 from vntransfer.tables.problem import Problem, TableColumns, read_problem
@@ -248,10 +250,10 @@ def test_notes_are_grouped() -> None:
     assert [len(groups["dropped"]), groups["dropped"][0].column] == [3, "a"]
     assert overview(found.notes).startswith(f"{len(found.notes)} notes: 3 columns dropped")
     for note in found.notes:
-        assert Note.from_json("note", note.as_json()) == note
+        assert from_record(Note, "note", asdict(note)) == note
     for broken in ({"kind": "odd"}, {"text": 3}, {"share": "1"}, {"done": "no"}):
         with pytest.raises(DataError, match="note"):
-            Note.from_json("note", {**found.notes[0].as_json(), **broken})
+            from_record(Note, "note", {**asdict(found.notes[0]), **broken})
 
 
 @given(st.lists(st.integers(0, 40), min_size=1, max_size=60), st.integers(0, 60))

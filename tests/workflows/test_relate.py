@@ -137,7 +137,11 @@ def column(**changes):
         ({"a": domain(0)}, {}, "data: .*at least two domains"),
         ({"a": domain(0), "b": (domain(1)[0], None)}, {}, "is known in 1 place"),
         ({"a": domain(0), "b": (domain(1)[0][:1], [1.0])}, {}, "'b': has one row"),
-        ({"a": domain(0), "b": (np.zeros((3, 5)), np.arange(3.0))}, {}, "has 5 columns"),
+        (
+            {"a": domain(0), "b": (np.zeros((3, 5)), np.arange(3.0))},
+            {},
+            "numbers of columns differ",
+        ),
         ({"a": domain(0), "b": ([["x", "y"]], [1.0])}, {}, "must be numbers"),
         (towns(60), {"domain": "town"}, "a table needs both"),
         (towns(60), {"domain": "town", "response": "prise"}, "did you mean 'price'"),

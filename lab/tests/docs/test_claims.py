@@ -18,17 +18,29 @@ from lab_helpers.docs_code import ROOT, commands, load_tool, parse
 from vntransfer import convergence_terms, jeffreys, response_divergence, von_neumann
 from vntransfer.adaptation._weights import darn_weights
 from vntransfer_lab.data import Domains, load
+from vntransfer_lab.reports.tables import sort_key
 from vntransfer_lab.runner.preset import read_preset, shipped
 
-PAGE = (ROOT / "docs" / "claims.md").read_text(encoding="utf-8")
+PAGE, APPENDIX = (
+    (ROOT / "docs" / name).read_text(encoding="utf-8")
+    for name in ("claims.md", "claims-evidence.md")
+)
 VERDICTS = ("holds", "holds in part", "does not hold", "misprint", "cannot be checked here")
-ROWS = [
-    [cell.strip() for cell in row.split("|")[1:-1]]
-    for row in re.findall(r"^\| \d+ \|.*$", PAGE, re.M)
-]
+
+
+def rows(page: str) -> list[list[str]]:
+    """Cells of the rows that have a number."""
+    found = re.findall(r"^\| \d+ \|.*$", page, re.M)
+    return [[cell.strip() for cell in row.split("|")[1:-1]] for row in found]
+
+
+EVIDENCE = rows(APPENDIX)
+ROWS = [[*row, own[-1]] for row, own in zip(rows(PAGE), EVIDENCE, strict=True)]
 RUNS = {
     name: (size, settings)
-    for name, size, settings in re.findall(r"^\| `([^`]+)` \| ([^|]+) \| ([^|]+) \|", PAGE, re.M)
+    for name, size, settings in re.findall(
+        r"^\| `([^`]+)` \| ([^|]+) \| ([^|]+) \|", APPENDIX, re.M
+    )
 }
 FIGURES = ("asymmetry", "closeness")
 OTHER = {"mathematics", "measured", "data at hand", "the paper's text"}
@@ -57,6 +69,20 @@ def test_every_row_has_a_verdict_and_evidence(row: list[str]) -> None:
         assert f"def {function}(" in tests
 
 
+def test_the_appendix_has_the_same_claims_and_verdicts() -> None:
+    assert [row[:3] for row in EVIDENCE] == [[row[0], row[1], row[3]] for row in ROWS]
+
+
+def test_claims_at_the_papers_settings_are_named() -> None:
+    (sentence,) = re.findall(r"^At the paper's own settings [^.]*", PAGE, re.M)
+    own = [row for row in ROWS if re.search(r"\((?!not run)[^,]*, the paper's\)", row[4])]
+    assert sentence.startswith(f"At the paper's own settings {len(own)} claims")
+    for verdict in ("holds", "holds in part", "does not hold"):
+        of = [row[0] for row in own if row[3] == f"**{verdict}**"]
+        words = verdict.replace("holds", "holds?")
+        assert re.search(rf"\b{len(of)} {words} \({', '.join(of)}\)", sentence), verdict
+
+
 def test_runs_behind_the_verdicts_exist_and_are_used() -> None:
     for name, (size, settings) in RUNS.items():
         archived = (ROOT / "lab" / "results" / name).exists()
@@ -83,12 +109,12 @@ def test_rows_on_weights_say_what_the_results_say() -> None:
     tool = load_tool("make_tables")
     table = tool.find("lab/results/synthetic", "weights of the sources")
     found = {
-        tool.text(row[1]): dict(zip(table.header, map(tool.text, row), strict=True))
+        tool.text(row[1]): dict(zip(table.header, map(sort_key, row), strict=True))
         for row in table.rows
     }
 
     def said(method: str, column: str, digits: int) -> str:
-        return f"{float(found[method][column].split()[0]):.{digits}f}".lstrip("0")
+        return f"{found[method][column]:.{digits}f}".lstrip("0")
 
     evidence = {int(row[0]): row[5] for row in ROWS}
     for row, method, column, digits in (
@@ -147,7 +173,7 @@ def test_counter_example_the_printed_bound_depends_on_the_signs_of_eigenvectors(
 def test_the_row_on_dann_says_what_the_results_say() -> None:
     tool = load_tool("make_tables")
     (errors,) = (
-        [float(tool.text(value).split()[0]) for value in row[1:]]
+        [value.value for value in row[1:]]
         for row in tool.find("lab/results/adaptation", "errors relative to source_only").rows
         if row[0] == "dann"
     )

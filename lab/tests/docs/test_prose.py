@@ -83,21 +83,21 @@ SAID = [
         "protocol-adaptation; all data sets; align; amazon4; 3",
     ),
     (
-        "docs/claims.md",
+        "docs/claims-evidence.md",
         "robustness-labels; digits; digits, flipped=0.6; jeffreys; 3",
         "robustness-labels; digits; digits, flipped=0.6; cross_entropy; 3",
     ),
     (
-        "docs/claims.md",
+        "docs/claims-evidence.md",
         "mdd-ablation; errors relative to source_only_5; mdd_printed; bike; 1",
         "mdd-ablation; errors relative to source_only_5; mdd_printed; synthetic; 1",
     ),
     (
-        "docs/claims.md",
+        "docs/claims-evidence.md",
         "synthetic; weights of the sources; synthetic/ahd_msda_adam; largest; 2",
     ),
     (
-        "docs/claims.md",
+        "docs/claims-evidence.md",
         "forgetting; divergence and forgetting; mnistR, max_angle=90.0; all pairs; 2",
         "forgetting; divergence and forgetting; mnistR, max_angle=180.0; all pairs; 2",
         "forgetting; divergence and forgetting; mnistP, max_angle=90.0; all pairs; 2",
@@ -105,7 +105,7 @@ SAID = [
         "forgetting; divergence and forgetting; notmnistP, max_angle=90.0; all pairs; 2",
     ),
     (
-        "docs/claims.md",
+        "docs/claims-evidence.md",
         "table3; fashionP; mer; LA; 1",
         "table3; fashionP; agem; LA; 1",
         "table3; fashionP; rsp; LA; 1",
@@ -114,7 +114,7 @@ SAID = [
         "table3; mnistP; rsp; LA; 1",
     ),
     (
-        "docs/claims.md",
+        "docs/claims-evidence.md",
         "table3-published; RA; rsp_published; fashionP; 1",
         "table3-published; RA; rsp_published; notmnistP; 1",
         "table3-published; RA; agem; notmnistP; 1",
@@ -122,14 +122,14 @@ SAID = [
         "table3-published; RA; mer; mnistR; 1",
     ),
     (
-        "docs/claims.md",
+        "docs/claims-evidence.md",
         "table3-published; mnistP; rsp_published; LA; 1",
         "table3-published; mnistP; agem; LA; 1",
         "table3-published; fashionP; rsp_published; LA; 1",
         "table3-published; fashionP; agem; LA; 1",
     ),
     (
-        "docs/claims.md",
+        "docs/claims-evidence.md",
         "sensitivity; summary; mnistP/rsp; mean RA; 1",
         "sensitivity; summary; mnistR/rsp; mean RA; 1",
         "sensitivity; summary; mnistP/ewc_squared_mean; mean RA; 1",
@@ -138,13 +138,13 @@ SAID = [
         "sensitivity; summary; mnistR/ewc; mean RA; 1",
     ),
     (
-        "docs/claims.md",
+        "docs/claims-evidence.md",
         "omniglot; omniglot; rsp; RA; 1",
         "omniglot; omniglot; agem; RA; 1",
         "omniglot; omniglot; mer; RA; 1",
     ),
     (
-        "docs/claims.md",
+        "docs/claims-evidence.md",
         "omniglot; omniglot; rewc; RA; 1",
         "omniglot; omniglot; mer; RA; 1",
         "omniglot; omniglot; agem; RA; 1",
@@ -152,12 +152,12 @@ SAID = [
         "omniglot; omniglot; ewc; RA; 1",
     ),
     (
-        "docs/claims.md",
+        "docs/claims-evidence.md",
         "table3; fashionP; rewc; LA; 1",
         "table3; fashionP; rsp; LA; 1",
     ),
     (
-        "docs/claims.md",
+        "docs/claims-evidence.md",
         "synthetic; weights of the sources; synthetic/mdd_paper; closeness; 2",
         "synthetic; weights of the sources; synthetic/align; closeness; 2",
         "synthetic; weights of the sources; synthetic/darn; closeness; 2",
@@ -165,7 +165,7 @@ SAID = [
         "synthetic; weights of the sources; synthetic/ahd_msda; closeness; 2",
     ),
     (
-        "docs/claims.md",
+        "docs/claims-evidence.md",
         f"{NOISY}=0.0; jeffreys; 2",
         f"{NOISY}=2.0; jeffreys; 1",
         f"{NOISY}=0.0; mse; 2",

@@ -20,6 +20,7 @@ from vntransfer_lab.reports.tables import (
     ReportTable,
     Value,
     render,
+    signed,
     text,
 )
 from vntransfer_lab.runner.cells import expand
@@ -166,20 +167,25 @@ def test_csv_has_every_number_in_a_column_of_its_own() -> None:
     assert shown[1:] == ["a,b,b se,b verdict,b won,b lost", "x,0.25,0.5,worse,,", "x,1.5,,,3,1"]
 
 
-def test_numbers_show_four_digits() -> None:
+def test_numbers_show_three_digits() -> None:
     shown = [text(value) for value in (0.0, 0.012345, 1.23456, 123.456, 12345.6, 1e7, -3e-5)]
-    assert shown == ["0.000", "0.0123", "1.235", "123.5", "12346", "1.00e+07", "-3.00e-05"]
+    assert shown == ["0", "0.0123", "1.23", "123", "12346", "1.0e+07", "-3.0e-05"]
 
 
 def test_values_read_as_people_write_them() -> None:
     shown: dict[str, Value] = {
         "": None,
-        "0.5123 ± 0.0023": Estimate(0.51234, 0.00234, 5),
-        "+0.5123": Number(0.51234, SIGNED),
+        "18.9 ± 1.3": Estimate(18.912, 1.3456, 5),
+        "0.512 ± 0.002": Estimate(0.51234, 0.00234, 5),
+        "0.00 ± 0.11": Estimate(0.00234, 0.112, 5),
+        "0.5123 ± 0.0003": Estimate(0.51234, 0.0003, 5),
+        "0.512": Estimate(0.51234, 1e-9, 5),
+        "+0.512": Number(0.51234, SIGNED),
         "< 0.0001": Number(1e-7, PROBABILITY),
+        "0.035": Number(0.03456, PROBABILITY),
         "0.900 (3/1)": Number(0.9, ".3f", won=3, lost=1),
-        "0.5000 ± 0.0100 [+]": Number(0.5, error=0.01, verdict="better"),
-        "-1 to +0.25": NumberPair(-1, 0.25, " to ", SIGNED),
+        "0.50 ± 0.12 [+]": Number(0.5, error=0.12, verdict="better"),
+        "-1.00 to +0.25": NumberPair(-1, 0.25, " to ", signed(0.625)),
         "3 of 4": NumberPair(3, 4, " of "),
     }
     assert [text(value) for value in shown.values()] == list(shown)

@@ -111,15 +111,29 @@ def test_what_cannot_be_computed_is_said(packed: Path, tmp_path: Path) -> None:
         verify(packed, methods=["rige"])
     with pytest.raises(ArgumentError, match=r"cells: .* 1 on, got 0"):
         verify(packed, cells=0)
-    other = rewritten(packed, tmp_path / "other", lambda i, row: {"version": "0.0"})
+    changed = {"settings": '{"n_samples": 299, "validation": 0.2}'}
+    other = rewritten(packed, tmp_path / "other", lambda i, row: changed)
     with pytest.raises(StoreError, match="none of the 3 cells can be computed here"):
         verify(other, jobs=1)
-    half = rewritten(
-        packed, tmp_path / "half", lambda i, row: {"version": "0.0"} if row["seed"] else {}
-    )
+    half = rewritten(packed, tmp_path / "half", lambda i, row: changed if row["seed"] else {})
     for one in verify(half, cells=50, methods=["constant"], jobs=1):
         late = one.label.endswith("seed 1")
         assert (one.now is None, "have changed" in one.problem, one.differs()) == (late,) * 3
+
+
+def test_superseded_cells_are_marked_and_not_drawn(packed: Path, tmp_path: Path) -> None:
+    def old(i: int, row: dict[str, Any]) -> dict[str, Any]:
+        return {"version": "0.0"} if row["method"] == "constant" else {}
+
+    half = rewritten(packed, tmp_path / "half", old)
+    found = verify(half, cells=50, jobs=1)
+    assert found
+    assert all("ridge" in one.label and one.equal == one.numbers for one in found)
+    told = CliRunner().invoke(app, ["bench", "verify", str(half), "--cells", "1", "-j", "1"])
+    assert told.exit_code == 0
+    assert "not drawn: superseded: 4 cells of constant" in told.output
+    with pytest.raises(StoreError, match="all 4 cells are superseded"):
+        verify(half, methods=["constant"], jobs=1)
 
 
 def test_other_files_of_the_data_are_used_and_told(packed: Path, tmp_path: Path) -> None:

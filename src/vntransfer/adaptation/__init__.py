@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from vntransfer.adaptation.dare_gram import DAREGRAMRegressor as DAREGRAMRegressor
     from vntransfer.adaptation.darn import DARNRegressor as DARNRegressor
     from vntransfer.adaptation.divergence_weights import source_weights as source_weights
+    from vntransfer.adaptation.linear_learners import LogisticLearner as LogisticLearner
     from vntransfer.adaptation.linear_learners import MedianLearner as MedianLearner
     from vntransfer.adaptation.linear_learners import ScaledRidge as ScaledRidge
     from vntransfer.adaptation.mdan import MDANRegressor as MDANRegressor
@@ -44,41 +45,4 @@ if TYPE_CHECKING:
     from vntransfer.adaptation.weighted import WeightedSourceClassifier as WeightedSourceClassifier
     from vntransfer.adaptation.weighted import WeightedSourceRegressor as WeightedSourceRegressor
 
-_EXPORTS = {
-    "_base": ("DomainRegressor",),
-    "_objective": ("Batch",),
-    "_registry": (
-        "METHODS",
-        "RETIRED",
-        "AdaptationMethod",
-    ),
-    "_selection": ("Selection",),
-    "ahd": ("AHDRegressor",),
-    "alignment": ("MomentAlignmentRegressor",),
-    "auto": ("AutoTransferRegressor",),
-    "boosted_trees": ("BoostedTrees",),
-    "closed_form": ("ClosedFormRegressor",),
-    "closed_form_classifier": ("ClosedFormClassifier",),
-    "coral": ("DeepCORALRegressor",),
-    "dann": ("DANNRegressor",),
-    "dare_gram": ("DAREGRAMRegressor",),
-    "darn": ("DARNRegressor",),
-    "divergence_weights": ("source_weights",),
-    "linear_learners": ("MedianLearner", "ScaledRidge"),
-    "mdan": ("MDANRegressor",),
-    "mdd": ("MDDRegressor",),
-    "own_networks": ("OwnNetwork", "TrainedNetwork", "train_network"),
-    "pooled": ("PooledRegressor",),
-    "source_only": ("SourceOnlyRegressor",),
-    "validation": (
-        "ImportanceWeightedScorer",
-        "LeaveOneSourceOut",
-        "SourceScorer",
-    ),
-    "weighted": (
-        "WeightedSourceClassifier",
-        "WeightedSourceRegressor",
-    ),
-}
-
-__getattr__, __dir__ = exporter(__name__, _EXPORTS)
+__getattr__, __dir__, _ = exporter(__name__)

@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import has_fit_parameter
 
 from vntransfer.adaptation.boosted_trees import BoostedTrees
-from vntransfer.adaptation.linear_learners import MedianLearner, ScaledRidge
+from vntransfer.adaptation.linear_learners import LogisticLearner, MedianLearner, ScaledRidge
 from vntransfer.checks import one_of
 from vntransfer.errors import ArgumentError
 
@@ -42,6 +42,11 @@ def ridge(random_state: Any = None) -> ScaledRidge:
     return ScaledRidge()
 
 
+def logistic(random_state: Any = None) -> LogisticLearner:
+    """Logistic regression on responses with few values, predicting their median."""
+    return LogisticLearner()
+
+
 def boosting(random_state: Any = None) -> BoostedTrees:
     """Gradient boosting with constant leaves."""
     return BoostedTrees(random_state=random_state)
@@ -59,6 +64,7 @@ def constant(random_state: Any = None) -> MedianLearner:
 
 LEARNERS = {
     "ridge": ridge,
+    "logistic": logistic,
     "boosting": boosting,
     "linear_trees": linear_trees,
     "constant": constant,

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from vntransfer.adaptation.blend import Bounds, Stretch
 from vntransfer.errors import ArgumentError, DataError
 from vntransfer.storage.record import Name, check_record, check_shares
 
@@ -39,13 +40,19 @@ def check_given(record: Mapping[str, Any], given: Mapping[str, Any]) -> None:
         )
 
 
-def check_average(record: Mapping[str, Any]) -> None:
-    """Raise unless a record says how predictions are averaged, limited and stretched."""
+def bounds_of(record: Mapping[str, Any]) -> Bounds:
+    """Give what keeps an average from going astray; models before `caution` was saved have 1."""
     check_record("record", record, AVERAGE)
-    if record["limits"][0] > record["limits"][1]:
+    (low, high), stretch = record["limits"], Stretch(*record["stretch"])
+    part = record.get("caution", 1.0)
+    check_record("record.caution", part, float)
+    if low > high:
         raise DataError(f"record.limits: expected a lower and an upper one, got {record['limits']}")
-    if record["stretch"][0] < 1:
+    if stretch.factor < 1:
         raise DataError(f"record.stretch: expected a factor of at least 1, got {record['stretch']}")
+    if not 0 <= part <= 1:
+        raise DataError(f"record.caution: expected a number from 0 to 1, got {part}")
+    return Bounds((low, high), part, stretch)
 
 
 def checked_choice(chosen: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, bmm
-from torch.nn.functional import pad
 
 from vntransfer.adaptation._base import DomainRegressor
 from vntransfer.adaptation._objective import (
@@ -24,12 +25,12 @@ from vntransfer.adaptation._objective import (
 )
 from vntransfer.checks import one_of
 from vntransfer.divergences import DIVERGENCES
-from vntransfer.linalg import log_divided_differences
 from vntransfer.networks import Linear, Net
 from vntransfer.ridge import AUTO_RIDGE
 
 FirstTerm = Literal["rmse", "jeffreys"]
 Distance = Callable[[Tensor, Tensor], Tensor]
+Array = NDArray[Any]
 
 EVERY = 4
 """Steps between two moves of the weights."""
@@ -38,52 +39,68 @@ AT_ONCE = 2**17
 """Entries of matrices that are decomposed together; of larger ones a few at a time."""
 
 
-def with_ridge(pair: Tensor, ridge: float) -> Tensor:
+def with_ridge(pair: Array, ridge: float) -> Array:
     """Matrices (M, 2, n, n) with the same ridge for both, relative to their mean diagonal.
 
     In float64.
     """
-    pair = pair.to(torch.float64, copy=True)
-    diagonal = pair.diagonal(dim1=-2, dim2=-1)
-    level = diagonal.mean((1, 2), keepdim=True)
-    diagonal += (ridge * level).clamp_min(torch.finfo(torch.float32).eps)
+    pair = pair.astype(np.float64)
+    diagonal = np.einsum("...ii->...i", pair)
+    level = np.einsum("mkii->m", pair) / (2 * pair.shape[-1])
+    diagonal += np.maximum(ridge * level, np.finfo(np.float32).eps)[:, None, None]
     return pair
 
 
-def jeffreys_slopes(pair: Tensor) -> tuple[Tensor, Tensor]:
+def jeffreys_slopes(pair: Array) -> tuple[Array, Array]:
     """J(X:Y) (M,) of positive definite (M, 2, n, n), and its gradients with respect to both.
 
-    With H = X - Y, ∂J/∂X = ½ (log X - log Y + L_X[H]) and ∂J/∂Y = -½ (log X - log Y + L_Y[H]), L
+    With H = X - Y, ∂J/∂X = ½ (log X + L_X[H] - log Y) and ∂J/∂Y = ½ (log Y + L_Y[-H] - log X), L
     the derivative of the logarithm: one call decomposes all matrices (some, if they are large), and
     nothing is checked, as the ridge makes them positive definite. The gradients take their place.
     """
-    H = pair[:, :1] - pair[:, 1:]
-    log = _logs(pair.flatten(0, 1), H.expand_as(pair).flatten(0, 1)).view_as(pair)
-    log_gap = log[:, :1] - log[:, 1:]
-    J = bmm(H.flatten(1)[:, None], log_gap.flatten(1)[:, :, None])[:, 0, 0] / 2
-    half = torch.tensor([0.5, -0.5]).to(pair)[:, None, None]
-    return J, pair.add_(log_gap).mul_(half)
+    flat = pair.reshape(-1, *pair.shape[2:])
+    logs, along = _logs(flat, (pair - pair[:, ::-1]).reshape(flat.shape))
+    pair -= logs.reshape(pair.shape)[:, ::-1]
+    pair /= 2
+    return along.reshape(len(pair), -1).sum(1) / 2, pair
 
 
-def _logs(matrices: Tensor, directions: Tensor) -> Tensor:
-    """Logarithms of matrices (., n, n), whose place their derivatives in the directions take."""
-    size = max(1, AT_ONCE // matrices[0].numel())
+def _logs(matrices: Array, directions: Array) -> tuple[Array, Array]:
+    """Logarithms of matrices X (., n, n), and the terms (., n) of tr[D log X] in directions D.
+
+    X is replaced by log X + L_X[D]. With eigenvalues λ = exp l and eigenvectors U of X, W = U λ^-½
+    and T = W'D W, this is U (T ∘ s + diag l) U': s = x/sinh x, x = (l_i - l_j)/2, are the divided
+    differences of the logarithm times √(λ_i λ_j).
+    """
+    size = max(1, AT_ONCE // matrices[0].size)
     if size < len(matrices):
-        parts = zip(matrices.split(size), directions.split(size), strict=True)
-        return torch.cat([_logs(own, along) for own, along in parts])
-    values, V = torch.linalg.eigh(matrices)
-    turned = bmm(bmm(V.mT, directions), V).mul_(log_divided_differences(values))
-    torch.bmm(bmm(V, turned), V.mT, out=matrices)
-    return bmm(V * values.log().unsqueeze(-2), V.mT)
+        starts = range(0, len(matrices), size)
+        parts = [_logs(matrices[i : i + size], directions[i : i + size]) for i in starts]
+        logs, along = zip(*parts, strict=True)
+        return np.concatenate(logs), np.concatenate(along)
+    values, U = (t.numpy() for t in torch.linalg.eigh(torch.from_numpy(matrices)))
+    log = np.log(values)
+    W = U / np.sqrt(values)[:, None]
+    T = turned(W) @ directions @ W
+    along = np.einsum("...ii->...i", T) * (values * log)
+    x = (log[:, :, None] - log[:, None]) / 2
+    x += 1e-100  # never zero
+    T *= x
+    T /= np.sinh(x, out=x)
+    np.einsum("...ii->...i", T)[:] += log
+    np.matmul(U @ T, turned(U), out=matrices)
+    return (U * log[:, None]) @ turned(U), along
 
 
-def metric_slopes(distance: Distance, pair: Tensor) -> tuple[Tensor, Tensor]:
+def metric_slopes(distance: Distance, pair: Array) -> tuple[Array, Array]:
     """Give the same of another function of matrices, by autograd."""
     with torch.enable_grad():
-        both = ((pair + pair.mT) / 2).detach().requires_grad_()  # products round either half apart
+        both = torch.from_numpy(
+            (pair + turned(pair)) / 2
+        ).requires_grad_()  # products round either half
         value = distance(both[:, 0], both[:, 1])
         (slopes,) = torch.autograd.grad(value.sum(), both)
-    return value.detach(), slopes
+    return value.detach().numpy(), slopes.numpy()
 
 
 class _Known(torch.autograd.Function):
@@ -103,23 +120,26 @@ class Prediction(NamedTuple):
     """Predictions (M, K + 1, B, m) of all rows for alignment, and the way back to the features."""
 
     h: Tensor
-    back: Callable[[Tensor], Tensor]  # gradient with respect to h -> gradient with respect to z
+    weight: Array | None  # (M, d, m), of a linear head
+    back: Callable[[Tensor], Tensor] | None  # of others: gradient with respect to h -> to z
 
 
 def predict(net: Net, batch: Batch, z: Tensor) -> tuple[Tensor, Prediction]:
     """Give predictions (M, K, B, m) of the sources, and those of all rows with the head fixed."""
     if isinstance(net.head, Linear) and batch.mask is None:  # one product serves both
-        whole, weight = net.head(z), net.head.effective_weight().detach()
-        return whole[:, :-1], Prediction(
-            whole.detach(), lambda g: bmm(g.flatten(1, 2), weight.mT).view(*g.shape[:-1], -1)
-        )
+        whole, weight = net.head(z), net.head.weight
+        return whole[:, :-1], Prediction(whole.detach(), array(weight), None)
     leaf = z.detach().requires_grad_()
     h = batch.response(frozen(net.head)(leaf))
-    return net.head(z[:, :-1]), Prediction(h.detach(), lambda g: torch.autograd.grad(h, leaf, g)[0])
+    back = lambda g: torch.autograd.grad(h, leaf, g)[0]  # noqa: E731
+    return net.head(z[:, :-1]), Prediction(h.detach(), None, back)
 
 
 class MomentAlignment(Alignment):
-    """The steps of `MomentAlignmentRegressor`."""
+    """The steps of `MomentAlignmentRegressor`.
+
+    Rows are tensors. Their moments are few and small: numpy takes a third of torch's time for them.
+    """
 
     prior: Tensor
     done: Tensor
@@ -133,11 +153,9 @@ class MomentAlignment(Alignment):
         prior = self.weights if setup.prior is None else setup.prior
         self.register_buffer("prior", prior.to(self.weights).clone())
         self.register_buffer("done", torch.zeros((), device=setup.device))
-        self.aligned = self.trade_off.nonzero()[:, 0]
-        self.strength = self.trade_off[self.aligned]
-        self.learned = setup.flag(method, "learn_weights").nonzero()[:, 0]
-        raw = setup.flag(method, "standardize").logical_not()[:, None]
-        self.raw = raw if bool(raw.any()) else None
+        self.aligned = array(self.trade_off).nonzero()[0]
+        self.learned = array(setup.flag(method, "learn_weights")).nonzero()[0]
+        self.raw = ~array(setup.flag(method, "standardize"))[self.aligned, None]
         self.weights[self.learned] = self.prior[self.learned]
 
     def forward(self, net: Net, batch: Batch) -> Iterator[Step]:
@@ -145,136 +163,146 @@ class MomentAlignment(Alignment):
         z = batch.features(net)
         prediction, known = predict(net, batch, z)
         error = source_errors(self.error, batch, prediction)
-        seen = {}
-        aligned: Tensor | float = 0.0
-        done = int(self.done)
-        moves = self.learned.numel() and done % EVERY == 0
-        if moves or self.aligned.numel():
+        done, seen = int(self.done), {}
+        moves = self.learned.size and done % EVERY == 0
+        if moves or self.aligned.size:
             with torch.no_grad():
                 moments = FeatureMoments(torch.cat((z, known.h), -1))
                 if moves:
                     self.move_weights(moments)
-            if self.aligned.numel():
-                J = self.discrepancy(z, moments, known.back)
-                ramp = min(1.0, (done + 1) / max(self.method.warm_up, 1))
-                aligned = self.among_all(ramp * self.strength * J)
-                seen["discrepancy"] = self.among_all(J)
-        loss = dot(self.weights, error)
+                if self.aligned.size:
+                    J, slope = self.discrepancy(moments, known)
+                    seen["discrepancy"] = J
+        total = loss = dot(self.weights, error)
         self.note(loss=loss, **seen)
-        yield NETWORK, loss + aligned
+        if seen:
+            ramp = min(1.0, (done + 1) / max(self.method.warm_up, 1))
+            total = torch.addcmul(loss, self.trade_off, _Known.apply(z, J, slope), value=ramp)
+        yield NETWORK, total
 
     def among_all(self, values: Tensor) -> Tensor:
-        """Values of the members that are aligned, and zeros of the others, (M,)."""
-        if values.shape[0] == self.weights.shape[0]:
+        """Values (M, ...) of the members that are aligned, and zeros of the others."""
+        members = self.weights.shape[0]
+        if values.shape[0] == members:
             return values
-        return values.new_zeros(self.weights.shape[0]).index_copy(0, self.aligned, values)
+        every = values.new_zeros(members, *values.shape[1:])
+        every[self.aligned] = values
+        return every
 
-    def discrepancy(
-        self, z: Tensor, moments: "FeatureMoments", back: Callable[[Tensor], Tensor]
-    ) -> Tensor:
-        """J(Σ w_i cov_i : cov_t) / n of the members that are aligned.
+    def discrepancy(self, moments: "FeatureMoments", known: Prediction) -> tuple[Tensor, Tensor]:
+        """J(Σ w_i cov_i : cov_t) / n (M,) and its gradient in z, zero for members not aligned.
 
-        Its gradient with respect to q is taken in closed form: with C = c'c/(B - 1), c the
-        centered rows, that of a function of C with gradient G is 2 c G/(B - 1); of source i it is
-        w_i times that of the mixture.
+        With S = c'c, c the centered rows, the gradient in c of a function of S with gradient G is
+        2 c G; of source i it is w_i times that of the mixture.
         """
-        own = self.aligned
-        with torch.no_grad():
-            w, c = of_members(own, self.weights), of_members(own, moments.centered)
-            n_rows, n = c.shape[-2:]
-            factor = 1 / moments.scale
-            if self.raw is not None:
-                factor = torch.where(self.raw, 1.0, factor)
-            factor = of_members(own, factor)
-            J, slopes = self.slopes(with_ridge(scaled_by(factor, mixtures(w, c)), self.ridge))
-            G = scaled_by(factor, slopes.to(c)).mul_(2 / ((n_rows - 1) * n))
-            on_sources = bmm(c[:, :-1].flatten(1, 2), G[:, 0]).view_as(c[:, :-1])
-            on_target = bmm(c[:, -1], G[:, 1])
-            slope = torch.cat((on_sources.mul_(w[:, :, None, None]), on_target[:, None]), 1)
-        d = z.shape[-1]
-        on_h = slope[..., d:]
-        if len(own) < len(z):  # the head is that of all members
-            on_h = on_h.new_zeros(z.shape[0], *on_h.shape[1:]).index_copy(0, own, on_h)
-        slope = slope[..., :d] + of_members(own, back(on_h))
-        found: Tensor = _Known.apply(of_members(own, z), J.to(c) / n, slope)
-        return found
+        own, scatter = self.aligned, of_members(self.aligned, moments.scatter)
+        c = of_members(own, moments.centered)
+        n_rows, n = c.shape[-2:]
+        d = n - known.h.shape[-1]
+        factor = np.where(self.raw, 1.0, of_members(own, moments.factor))
+        scaling = products(factor) / (n_rows - 1)
+        w = parts_of(of_members(own, array(self.weights)))
+        J, G = self.slopes(with_ridge(mixed(w, scatter) * scaling, self.ridge))
+        G = G * scaling * (2 / n)
+        if known.weight is not None:
+            G = G[..., :d] + G[..., d:] @ turned(of_members(own, known.weight))[:, None]
+        on_rows = torch.from_numpy(mixed(turned(w), G.astype(scatter.dtype))).to(c)
+        slope = bmm(c.flatten(0, 1), on_rows.flatten(0, 1)).view(*c.shape[:-1], -1)
+        if known.back is not None:
+            on_h = self.among_all(slope[..., d:])
+            slope = slope[..., :d] + of_members(own, known.back(on_h))
+        return self.among_all(torch.from_numpy(J / n).to(c)), self.among_all(slope)
 
     def move_weights(self, moments: "FeatureMoments") -> None:
         """Step log w by -rate (g - mean g + pull (log w - log prior)).
 
         g is the gradient of J(Σ w_i M_i : M_t) with respect to w, M second moments of
-        [standardized q, 1]: M_i = [f c'c f/B, 0] + s_i s_i' with centered rows c and
-        s_i = [standardized mean, 1], so that neither mixture nor g needs the M_i themselves.
+        [standardized q, 1]: M_i = [f S_i f/B, 0] + s_i s_i' with scatters S_i and
+        s_i = [standardized mean, 1].
         """
         own = self.learned
-        w, c = of_members(own, self.weights), of_members(own, moments.centered)
-        factor = of_members(own, 1 / moments.scale)
-        mean = of_members(own, moments.mean[:, :, 0])
-        s = pad((mean - mean.mean(1, keepdim=True)) * factor[:, None], (0, 1), value=1.0)
-        S = jeffreys_slopes(with_ridge(second_moments(w, c, s, factor), self.ridge))[1]
-        S, sources = S[:, :1].to(c), s[:, :-1]
-        inner, S = scaled_by(factor, S[:, :, :-1, :-1].clone())[:, 0], S[:, 0]
-        turned = bmm(c[:, :-1].flatten(1, 2), inner).view_as(c[:, :-1])
-        g = turned.mul_(c[:, :-1]).sum((-2, -1)) / c.shape[-2]
-        g = (g + (bmm(sources, S) * sources).sum(-1)).double()
-        log_w = w.double().clamp_min(1e-12).log()
-        step = (
-            g - g.mean(-1, keepdim=True) + self.method.weight_pull * (log_w - self.prior[own].log())
+        scatter, factor, mean, w, prior = (
+            of_members(own, values)
+            for values in (
+                moments.scatter,
+                moments.factor,
+                moments.mean,
+                array(self.weights),
+                array(self.prior),
+            )
         )
-        self.weights[own] = (log_w - self.method.weight_rate * step).softmax(-1).to(self.weights)
+        s = np.ones((*mean.shape[:2], mean.shape[2] + 1))
+        s[..., :-1] = mean * factor[:, None]
+        scaling, parts = products(factor) / moments.centered.shape[-2], parts_of(w)
+        pair = turned(parts[..., None] * s[:, None]) @ s[:, None]
+        pair[..., :-1, :-1] += mixed(parts, scatter) * scaling
+        S = jeffreys_slopes(with_ridge(pair, self.ridge))[1][:, 0]
+        inner = (S[:, :-1, :-1] * scaling[:, 0]).reshape(len(S), -1, 1).astype(scatter.dtype)
+        g = (scatter.reshape(*scatter.shape[:2], -1) @ inner)[:, :-1, 0]
+        g = g + ((s @ S) * s).sum(-1)[:, :-1]
+        log_w = np.log(np.maximum(w, 1e-12))
+        pull = self.method.weight_pull * (log_w - np.log(prior))
+        log_w -= self.method.weight_rate * (g - g.mean(-1, keepdims=True) + pull)
+        moved = np.exp(log_w - log_w.max(-1, keepdims=True))
+        moved /= moved.sum(-1, keepdims=True)
+        self.weights[own] = torch.from_numpy(moved).to(self.weights)
 
     def after_step(self) -> None:
         """Count the steps."""
         self.done += 1
 
 
-def of_members(own: Tensor, values: Tensor) -> Tensor:
+def array(values: Tensor) -> Array:
+    """Values of a tensor on the CPU."""
+    return values.detach().cpu().numpy()
+
+
+def turned(matrices: Array) -> Array:
+    """Matrices transposed."""
+    return matrices.swapaxes(-1, -2)
+
+
+def of_members(own: NDArray[np.intp], values: Any) -> Any:
     """Values (M, ...) of some members; as they are if these are all."""
-    return values if own.shape[0] == values.shape[0] else values[own]
+    return values if len(own) == values.shape[0] else values[own]
 
 
-def scaled_by(factor: Tensor, matrices: Tensor) -> Tensor:
-    """Rows and columns of matrices (M, ., n, n) times a factor (M, n), in place."""
-    return matrices.mul_(factor[:, None, :, None]).mul_(factor[:, None, None, :])
+def products(factor: Array) -> Array:
+    """Products of all pairs, (M, n) -> (M, 1, n, n)."""
+    return (factor[:, :, None] * factor[:, None])[:, None]
 
 
-def mixtures(w: Tensor, c: Tensor) -> Tensor:
-    """Σ w_i cov_i of the sources, and the target's covariance, (M, 2, n, n), of centered rows.
-
-    Weights (M, K), rows (M, K + 1, B, n); no covariance of a single source is formed.
-    """
-    sources, target = c[:, :-1].flatten(1, 2), c[:, -1]
-    weighted = (c[:, :-1] * w[:, :, None, None]).flatten(1, 2)
-    pair = torch.stack((bmm(weighted.mT, sources), bmm(target.mT, target)), 1)
-    return pair.div_(c.shape[-2] - 1)
+def parts_of(w: Array) -> Array:
+    """Parts (M, 2, K + 1) of the domains in the mixture of the sources and in the target."""
+    parts = np.zeros((len(w), 2, w.shape[1] + 1), dtype=w.dtype)
+    parts[:, 0, :-1], parts[:, 1, -1] = w, 1
+    return parts
 
 
-def second_moments(w: Tensor, c: Tensor, s: Tensor, factor: Tensor) -> Tensor:
-    """Σ w_i M_i of the sources, and the target's M: (M, 2, n + 1, n + 1).
-
-    M_i = [f c'c f/B, 0] + s_i s_i' of centered rows c (M, K + 1, B, n), standardized by a factor f
-    (M, n), and of means with a one, s (M, K + 1, n + 1).
-    """
-    sources, target = s[:, :-1], s[:, -1:]
-    pair = torch.stack((sources.mT @ (w[:, :, None] * sources), target.mT @ target), 1)
-    n_rows = c.shape[-2]
-    pair[..., :-1, :-1] += scaled_by(factor, mixtures(w, c)).mul_((n_rows - 1) / n_rows)
-    return pair
+def mixed(parts: Array, matrices: Array) -> Array:
+    """Mix matrices by their parts, (M, i, j), (M, j, n, n') -> (M, i, n, n')."""
+    flat = parts @ matrices.reshape(*matrices.shape[:2], -1)
+    return flat.reshape(*flat.shape[:2], *matrices.shape[2:])
 
 
 class FeatureMoments:
     """Moments of rows q (M, K + 1, B, n), which are centered in place.
 
-    ``mean`` (M, K + 1, 1, n) is that of each domain; ``scale`` (M, n) the standard deviation over
-    the rows of all domains, one where there is none.
+    ``mean`` (M, K + 1, n), less that of all, and ``scatter`` (M, K + 1, n, n), products of centered
+    rows, are those of each domain; ``factor`` (M, n) is one over the standard deviation over the
+    rows of all domains, one where there is none.
     """
 
     def __init__(self, q: Tensor) -> None:
-        self.mean = q.mean(-2, keepdim=True)
-        self.centered = q.sub_(self.mean)
-        within = self.centered.square().mean((1, 2))
-        scale = (within + self.mean[:, :, 0].var(1, correction=0)).sqrt()
-        self.scale = torch.where(scale > 1e-6, scale, 1.0)
+        mean = q.mean(-2, keepdim=True)
+        self.centered = q.sub_(mean)
+        rows = q.flatten(0, 1)
+        self.scatter = array(bmm(rows.mT, rows).view(*q.shape[:2], *q.shape[-1:] * 2))
+        mean = array(mean)[:, :, 0]
+        self.mean = mean - np.einsum("mkn->mn", mean)[:, None] / mean.shape[1]
+        within = np.einsum("mkii->mi", self.scatter) / q.shape[2]
+        scale = np.sqrt((within + np.einsum("mkn,mkn->mn", self.mean, self.mean)) / mean.shape[1])
+        self.factor = 1 / np.where(scale > 1e-6, scale, 1.0)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

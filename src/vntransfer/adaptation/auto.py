@@ -10,28 +10,35 @@ from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 from sklearn.utils import check_random_state, column_or_1d
 
+from vntransfer.adaptation._auto_reason import caution_text, counted_models, reason_of
 from vntransfer.adaptation._estimator import FitRows, TransferEstimator
-from vntransfer.adaptation._records import COMMON, check_average, check_parts, checked_choice
+from vntransfer.adaptation._records import (
+    COMMON,
+    bounds_of,
+    check_parts,
+    checked_choice,
+)
 from vntransfer.adaptation._saving import bad_options, common_record, restore_common
-from vntransfer.adaptation._selection import LEAST, SAFE, Choice, held_out_sources
+from vntransfer.adaptation._selection import LEAST, Choice, held_out_sources, tested_rows
 from vntransfer.adaptation.blend import (
-    Blend,
+    Bounds,
     Stretch,
-    average_within,
     blend,
+    caution,
+    cautious_average,
     errors_of,
     find_stretch,
-    middle_average,
 )
 from vntransfer.adaptation.candidates import (
     ANCHORS,
     DENSE,
+    LOGISTIC,
     SPARSE,
     Tried,
     adapts,
     attempt,
 )
-from vntransfer.display import counted, plus_minus
+from vntransfer.adaptation.linear_learners import MOST_VALUES
 from vntransfer.domains import Groups, Name, Rows
 from vntransfer.errors import ArgumentError
 from vntransfer.progress import Progress
@@ -61,10 +68,11 @@ class Folds(NamedTuple):
 
 
 class _Chosen(NamedTuple):
-    """A selection, and for each held-out source the weights (V, C) that predict it."""
+    """A selection, and for each held-out source the weights (V, C) and caution (V,) there."""
 
     selection: AutoSelection
     held_out: Floats
+    cautions: Floats
 
 
 @dataclass(eq=False, repr=False)
@@ -86,11 +94,14 @@ class AutoTransferRegressor(Savable, RegressorMixin, TransferEstimator):  # type
     Sources whose responses hardly vary hardly count. Every prediction of every candidate is kept
     within the range of the responses that it was learned from. Of the predictions of a row, sorted,
     a quarter of the weight is cut at either end and the rest averaged: one candidate that goes
-    astray does not take the others along.
+    astray does not take the others along. If the average is further from the first candidate, the
+    reference, at the target than on three quarters of the held-out sources, only a part of the way
+    is gone (see `caution`): there the candidates contradict each other, and the gain is unproved.
 
     On dense rows the candidates are two ensembles of networks, plain and deeper ones, boosted trees
     with linear leaves and ridge regression; on sparse rows (text) both ensembles, "align", boosted
-    trees and ridge regression, which then share the fixed part of the weight equally. Predictions
+    trees and ridge regression, which then share the fixed part of the weight equally, and, if the
+    response has at most twenty values, logistic regression with half of that part. Predictions
     on sparse rows are stretched away from their center if that lowers the error on held-out
     sources: an average of models avoids both ends, where the stars of reviews gather. With two
     sources nothing can be said about alignment, which is not tried then; with one source the
@@ -101,7 +112,7 @@ class AutoTransferRegressor(Savable, RegressorMixin, TransferEstimator):  # type
     candidates
         Names of `CANDIDATES` or ids of ``METHODS``, the reference first; None: those above. The
         fixed part of the weight goes to the networks "source_only", "deeper networks" and "align"
-        among them, or else to the first one; on sparse rows to all.
+        among them, or else to the first one; on sparse rows to all, half of it to "logistic".
     n_jobs
         Held-out sources predicted at once (joblib).
     random_state
@@ -115,10 +126,9 @@ class AutoTransferRegressor(Savable, RegressorMixin, TransferEstimator):  # type
         Weight of each source by its name, the average over candidates by their weights.
     models_ : dict
         Name -> fitted estimator of every candidate that has a weight.
-    limits_ : tuple
-        Lowest and highest prediction.
-    stretch_ : Stretch
-        Factor and center of the stretch of predictions; the factor 1 changes nothing.
+    bounds_ : Bounds
+        ``limits``: lowest and highest prediction; ``caution``: part of the way from the reference
+        to the average that is gone; ``stretch``: its factor and center (1 changes nothing).
     held_out_ : array
         (n,): prediction of each source's rows by candidates that have not seen its responses, with
         the weights that the other sources give; NaN in rows of the target and where none was made.
@@ -172,13 +182,18 @@ class AutoTransferRegressor(Savable, RegressorMixin, TransferEstimator):  # type
         )
         _bound(tried.held_out, y, groups.sources)
         self.candidates_held_out_ = tried.held_out
-        self.selection_, weights = self._select(names, tried, rows)
-        self.held_out_ = _held_out(names, tried, groups, weights, len(y))
-        self.stretch_ = self._stretched(rows, y) if len(weights) else Stretch()
+        chosen = self._select(names, tried, rows)
+        self.selection_ = chosen.selection
+        self.held_out_ = _held_out(names, tried, groups, chosen, len(y))
+        stretch = self._stretched(rows, y) if len(chosen.held_out) else Stretch()
         kept = [name for name in names if self.selection_.shares[name] > 0]
         self.models_ = {name: tried.model(name) for name in kept}
         own = y[groups.source_rows]
-        self.limits_: tuple[float, float] = float(own.min()), float(own.max())
+        limits = float(own.min()), float(own.max())
+        self.bounds_ = Bounds(limits, self._caution(names, tried, rows, limits), stretch)
+        if self.bounds_.caution < 1:
+            reason = f"{self.selection_.reason} {caution_text(names, self.bounds_.caution)}"
+            self.selection_ = replace(self.selection_, reason=reason)
         self.source_weights_ = self._weights(groups)
         steps = (getattr(own, "step_times_", StepTimes()) for own in tried.fitted.values())
         self.step_times_ = sum(steps, tried.step_times)
@@ -201,27 +216,50 @@ class AutoTransferRegressor(Savable, RegressorMixin, TransferEstimator):  # type
             self.held_out_[own] = stretch(self.held_out_[own], limits)
         return best
 
+    def _caution(
+        self, names: Sequence[str], tried: Tried, rows: FitRows, limits: tuple[float, float]
+    ) -> float:
+        """Compare the step from the reference to the average with that on held-out sources."""
+        target, kept = rows.groups.target, list(self.models_)
+        if target is None or len(rows.groups.sources) < 2 or kept[0] != names[0]:
+            return 1.0
+        held = held_out_sources(rows.groups.sources)
+        folds = _folds(kept, tried.held_out, rows.y, held)
+        x = rows.x[tested_rows(target)]
+        here = np.clip([model.predict(x) for model in self.models_.values()], *limits)
+        return caution(folds.predictions, here, self._shares())
+
+    def _shares(self) -> Floats:
+        return np.array([self.selection_.shares[name] for name in self.models_])
+
     def _names(self, rows: FitRows) -> tuple[str, ...]:
         if self.candidates is not None:
             return tuple(self.candidates)
         few = len(rows.groups.sources) < 3 or rows.groups.target is None
         every = SPARSE if scipy.sparse.issparse(rows.x) else DENSE
-        return tuple(name for name in every if not (few and adapts(name)))
+        values = len(np.unique(rows.y[rows.groups.source_rows]))
+        return tuple(
+            name
+            for name in every
+            if not (few and adapts(name)) and (name != LOGISTIC or values <= MOST_VALUES)
+        )
 
     def _select(self, names: tuple[str, ...], tried: Tried, rows: FitRows) -> _Chosen:
         """Weights of the candidates, those that the other held-out sources give each, and why."""
         every = scipy.sparse.issparse(rows.x) and len(rows.groups.sources) > 1
         anchor = np.array([every or name in ANCHORS for name in names], dtype=np.float64)
         anchor = anchor if anchor.any() else np.eye(len(names))[0]
+        if every and LOGISTIC in names and len(names) > 1:
+            anchor[names.index(LOGISTIC)] = len(names) - 1  # half of it
         anchor /= anchor.sum()
         if len(rows.groups.sources) < 2:
             reason = (
-                f"{_counted_models(anchor)}, because leave-one-source-out needs at least two "
+                f"{counted_models(anchor)}, because leave-one-source-out needs at least two "
                 f"sources."
             )
             shares = dict(zip(names, anchor.tolist(), strict=True))
             alone = AutoSelection(candidates=names, shares=shares, reason=reason)
-            return _Chosen(alone, np.zeros((0, len(names))))
+            return _Chosen(alone, np.zeros((0, len(names))), np.ones(0))
         held = held_out_sources(rows.groups.sources)
         folds = _folds(names, tried.held_out, rows.y, held)
         errors = errors_of(*folds)
@@ -242,31 +280,29 @@ class AutoTransferRegressor(Savable, RegressorMixin, TransferEstimator):  # type
                 source: dict(zip(names, own.tolist(), strict=True))
                 for source, own in zip(held, errors, strict=True)
             },
-            reason=_reason(names, weights, found),
+            reason=reason_of(names, weights, found),
         )
-        return _Chosen(chosen, others)
+        return _Chosen(chosen, others, found.cautions)
 
     def _weights(self, groups: Groups) -> dict[Name, float]:
-        total = np.zeros(len(groups.sources))
-        for name, model in self.models_.items():
-            total += self.selection_.shares[name] * np.array(list(model.source_weights_.values()))
+        own = np.array([[*model.source_weights_.values()] for model in self.models_.values()])
+        taken = self.bounds_.caution
+        total = taken * (self._shares() @ own) + (1 - taken) * own[0]
         return dict(zip(groups.sources, total.tolist(), strict=True))
 
     def predict(self, X: Any) -> Floats:
         """Predict responses (n,)."""
         X = self._new_rows(X)
         every = np.array([model.predict(X) for model in self.models_.values()])
-        weights = np.array([self.selection_.shares[name] for name in self.models_])
         for own in every:
             self._finite(own)
-        return average_within(every, weights, self.limits_, self.stretch_)
+        return self.bounds_.average(every, self._shares())
 
     def _saved(self) -> SavedModel:
         record = {
             **common_record(self),
             "selection": vars(self.selection_),
-            "limits": self.limits_,
-            "stretch": self.stretch_,
+            **self.bounds_._asdict(),
         }
         parts = {name: model._saved() for name, model in self.models_.items()}
         return SavedModel(type(self).__name__, record, parts=parts)
@@ -277,7 +313,6 @@ class AutoTransferRegressor(Savable, RegressorMixin, TransferEstimator):  # type
     ) -> Self:
         record = saved.record
         check_record("record", record, COMMON)
-        check_average(record)
         with bad_options({}):
             model = cls(**record["options"])
             model._check_options()
@@ -287,8 +322,7 @@ class AutoTransferRegressor(Savable, RegressorMixin, TransferEstimator):  # type
         known = {each.name for each in fields(AutoSelection)}
         chosen = {key: value for key, value in chosen.items() if key in known}
         model.selection_ = AutoSelection(**{**chosen, "candidates": tuple(chosen["candidates"])})
-        model.limits_ = tuple(record["limits"])
-        model.stretch_ = Stretch(*record["stretch"])
+        model.bounds_ = bounds_of(record)
         model.models_ = dict(parts)
         return model
 
@@ -314,15 +348,16 @@ def _bound(held_out: Mapping[str, Floats], y: Floats, sources: Mapping[Name, Row
 
 
 def _held_out(
-    names: Sequence[str], tried: Tried, groups: Groups, weights: Floats, n: int
+    names: Sequence[str], tried: Tried, groups: Groups, chosen: _Chosen, n: int
 ) -> Floats:
-    """Predictions (n,) of each held-out source with its own weights."""
+    """Predictions (n,) of each held-out source with its own weights and caution."""
     out = np.full(n, np.nan)
     every = np.array([tried.held_out.get(name, out) for name in names])
-    held = list(held_out_sources(groups.sources).values()) if len(weights) else []
-    for own, rows in zip(weights, held, strict=True):
+    held = held_out_sources(groups.sources).values() if len(chosen.held_out) else ()
+    for own, part, rows in zip(chosen.held_out, chosen.cautions, held, strict=True):
         used = own > 0
-        out[rows] = middle_average(every[np.ix_(used, rows)], own[used])
+        used[0] |= part < 1
+        out[rows] = cautious_average(every[np.ix_(used, rows)], own[used], part)
     return out
 
 
@@ -335,30 +370,3 @@ def _folds(
     common = made[made.any(1)].all(0)
     rows = [own[common[own]] for own in held.values()]
     return Folds([every[:, own] for own in rows], [y[own] for own in rows])
-
-
-def _counted_models(weights: Floats) -> str:
-    n = int((weights > 0).sum())
-    return "One model" if n == 1 else f"An average of {counted(n, 'model')}"
-
-
-def _reason(names: Sequence[str], weights: Floats, found: Blend) -> str:
-    """Say what was chosen and what it gains on held-out sources."""
-    first = TITLES.get(best := names[int(weights.argmax())], best)
-    n = int((weights > 0).sum())
-    said = f"A weighted average of {n} models, mostly {first}." if n > 1 else f"{_title(first)}."
-    reference = TITLES.get(names[0], names[0])
-    if n == 1 and weights[0] > 0:
-        return f"{said} On held-out sources no other candidate lowers its error."
-    apart, spread = 100 * np.expm1(found.ratio), 100 * np.expm1(found.standard_error)
-    side = "below" if apart < 0 else "above"
-    gain = plus_minus(abs(apart), spread)
-    return f"{said} On held-out sources its error is {gain} % {side} {reference}."
-
-
-TITLES = {SAFE: "a plain ensemble of networks", "linear_trees": "boosted linear trees"}
-"""What candidates are called in sentences."""
-
-
-def _title(text: str) -> str:
-    return text[:1].upper() + text[1:]

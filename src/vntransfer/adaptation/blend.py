@@ -18,6 +18,8 @@ LEAST_ERROR = 0.25
 STEPS, RATE = 300, 0.3
 ROWS = 1000
 """Rows of a held-out source that are used at most."""
+TYPICAL = 0.25
+"""Quantile, over held-out sources, of how far the average is from the reference."""
 FACTORS = (1.15, 1.3, 1.5, 1.75, 2.0, 2.5, 3.0)
 """Stretches that are tried."""
 
@@ -98,6 +100,44 @@ def middle_average(predictions: Floats, weights: Floats) -> Floats:
     return np.asarray((kept * values).sum(0) / kept.sum(0))
 
 
+def caution(held_out: Sequence[Floats], here: Floats, weights: Floats) -> float:
+    """Part f of the step from the reference to the average that is taken at a target, 0 < f <= 1.
+
+    The step is the mean over rows of |average - reference|, the reference being the first
+    candidate. Held-out sources say how far the average is from it where its gain was measured; f
+    keeps the step at a target below the lower quartile of these::
+
+        f = min(1, quartile_v(step_v) / step_target)
+
+    Beyond that nothing has been proved, and the candidates contradict each other.
+
+    Parameters
+    ----------
+    held_out, here
+        Predictions (C, n) for each held-out source, and for the target.
+    weights
+        Those of the candidates, (C,).
+
+    Examples
+    --------
+    >>> near, far = np.array([[0.0], [1.0]]), np.array([[0.0], [4.0]])
+    >>> caution([near, near], far, np.array([0.5, 0.5])), caution([far, far], near, np.ones(2))
+    (0.25, 1.0)
+    """
+
+    def step(p: Floats) -> float:
+        return float(np.abs(middle_average(p, weights) - p[0]).mean())
+
+    usual, own = float(np.quantile([step(p) for p in held_out], TYPICAL)), step(here)
+    return 1.0 if own <= usual else usual / own
+
+
+def cautious_average(predictions: Floats, weights: Floats, factor: float) -> Floats:
+    """Go a part of the way (n,) from the first of predictions (C, n) to their middle average."""
+    average = middle_average(predictions, weights)
+    return average if factor == 1 else predictions[0] + factor * (average - predictions[0])
+
+
 def errors_of(predictions: Sequence[Floats], truth: Sequence[Floats]) -> Floats:
     """Mean absolute errors (V, C)."""
     return np.array([np.abs(p - y).mean(1) for p, y in zip(predictions, truth, strict=True)])
@@ -109,7 +149,8 @@ class Blend:
 
     weights: Floats  # (C,), from all held-out sources
     held_out: Floats  # (V, C): for each held-out source, the weights that the others give
-    errors: Floats  # (V,): error of their middle average on each
+    cautions: Floats  # (V,): for each, the `caution` that the others ask for
+    errors: Floats  # (V,): error of their cautious average on each
     ratio: float  # mean log ratio of these errors to the reference's, the first candidate
     standard_error: float  # of that mean
 
@@ -127,10 +168,14 @@ def blend(predictions: Sequence[Floats], truth: Sequence[Floats], anchor: Floats
             for v in folds
         ]
     )
+    cautions = np.ones(len(truth))
+    for v in folds:
+        if others := [predictions[j] for j in folds if j != v]:
+            cautions[v] = caution(others, predictions[v], held_out[v])
     errors = np.array(
         [
-            np.abs(middle_average(p, w) - y).mean()
-            for w, p, y in zip(held_out, predictions, truth, strict=True)
+            np.abs(cautious_average(p, w, f) - y).mean()
+            for w, f, p, y in zip(held_out, cautions, predictions, truth, strict=True)
         ]
     )
     reference = errors_of(predictions, truth)[:, 0]
@@ -138,7 +183,7 @@ def blend(predictions: Sequence[Floats], truth: Sequence[Floats], anchor: Floats
     ratios = np.log(np.maximum(errors, least) / np.maximum(reference, least))
     spread = float(ratios.std(ddof=1) / np.sqrt(len(ratios)))
     weights = blend_weights(predictions, truth, anchor)
-    return Blend(weights, held_out, errors, float(ratios.mean()), spread)
+    return Blend(weights, held_out, cautions, errors, float(ratios.mean()), spread)
 
 
 class Stretch(NamedTuple):
@@ -210,8 +255,14 @@ def _best_stretch(p: Floats, y: Floats, limits: tuple[float, float]) -> Stretch:
     return min(tried, key=lambda stretch: float(np.abs(stretch(p, limits) - y).mean()))
 
 
-def average_within(
-    every: Floats, weights: Floats, limits: tuple[float, float], stretch: Stretch
-) -> Floats:
-    """Average predictions (C, n), each kept within limits, and stretch the average."""
-    return stretch(middle_average(np.clip(every, *limits), weights), limits)
+class Bounds(NamedTuple):
+    """What keeps an average of candidates from going astray."""
+
+    limits: tuple[float, float]  # lowest and highest prediction
+    caution: float = 1.0  # part of the step from the first candidate to the average
+    stretch: Stretch = Stretch()
+
+    def average(self, every: Floats, weights: Floats) -> Floats:
+        """Average predictions (C, n), the reference's first."""
+        kept = np.clip(every, *self.limits)
+        return self.stretch(cautious_average(kept, weights, self.caution), self.limits)

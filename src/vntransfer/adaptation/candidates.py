@@ -30,6 +30,7 @@ Floats = NDArray[np.float64]
 Make = Callable[..., Any]
 
 ALIGN = "align"
+LOGISTIC = "logistic"
 DEEPER = "deeper networks"
 SHARP = (1.0, 3.0)
 
@@ -47,6 +48,7 @@ CANDIDATES: dict[str, Make] = {
     "linear_trees": partial(PooledRegressor, "linear_trees"),
     "boosting": partial(PooledRegressor, "boosting"),
     "ridge": partial(PooledRegressor, "ridge"),
+    LOGISTIC: partial(PooledRegressor, LOGISTIC),
     "constant": partial(PooledRegressor, "constant"),
     **{
         f"{learner}, sharpness {a:g}": partial(WeightedSourceRegressor, learner, sharpness=a)
@@ -63,8 +65,8 @@ whose responses hardly vary, at the cost of all others.
 
 DENSE = (SAFE, DEEPER, "linear_trees", "ridge")
 """What is tried on tables; the first is the reference."""
-SPARSE = (SAFE, DEEPER, ALIGN, "boosting", "ridge")
-"""What is tried on sparse rows (text), where alignment gains most."""
+SPARSE = (SAFE, DEEPER, ALIGN, "boosting", "ridge", LOGISTIC)
+"""What is tried on sparse rows (text); the last only if the response has few values."""
 ANCHORS = (SAFE, DEEPER, ALIGN)
 """Networks, whose equal average is what the weights are drawn to."""
 

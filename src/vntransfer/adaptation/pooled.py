@@ -106,7 +106,8 @@ class PooledRegressor(RegressorMixin, SourceLearner):  # type: ignore[misc]
         "ridge": dense columns scaled, `RidgeCV` with its leave-one-out in closed form. "boosting":
         LightGBM, Huber loss, 100 trees, no early stopping (held-out rows of the sources say little
         about another domain). "linear_trees": the same with linear leaves. "constant": the median
-        of the responses. Or any regressor.
+        of the responses. "logistic": the median under logistic regression, for responses with at
+        most twenty values. Or any regressor.
     random_state
         Seed of the named ones.
 

@@ -11,8 +11,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from vntransfer.adaptation._records import COMMON, check_average, check_parts, checked_choice
-from vntransfer.adaptation.blend import Stretch, average_within
+from vntransfer.adaptation._records import COMMON, bounds_of, check_parts, checked_choice
+from vntransfer.adaptation.blend import Bounds
 from vntransfer.adaptation.network_predictor import NetworkPredictor
 from vntransfer.adaptation.tree_text import FILE, TREES_RECORD, Forest, read_trees
 from vntransfer.checks import finite_predictions, is_sparse
@@ -37,7 +37,7 @@ class LinearPredictor:
     intercept: Floats  # c (m,)
     one_column: bool
 
-    ARRAYS: ClassVar = ("center", "scale", "coefficients", "intercept")
+    ARRAYS: ClassVar[tuple[str, ...]] = ("center", "scale", "coefficients", "intercept")
 
     @property
     def n_features_in_(self) -> int:
@@ -52,8 +52,10 @@ class LinearPredictor:
         own = {name: np.asarray(saved.arrays[name], dtype=np.float64) for name in cls.ARRAYS}
         model = cls(**own, one_column=saved.record["one_column"])
         p, m = model.coefficients.shape
-        shapes = [own[name].shape for name in cls.ARRAYS]
-        if shapes != [(p,), (p,), (p, m), (m,)] or (model.one_column and m != 1):
+        shapes = [own[name].shape for name in LinearPredictor.ARRAYS]
+        if shapes != [(p,), (p,), (p, m), (m,)] or (
+            model.one_column and m != 1 and "values" not in own
+        ):
             raise DataError(f"arrays: {', '.join(cls.ARRAYS)} do not fit together ({shapes})")
         if not all(np.isfinite(value).all() for value in own.values()) or not model.scale.all():
             raise DataError("arrays: numbers that are not finite, or scales of 0")
@@ -61,13 +63,39 @@ class LinearPredictor:
 
     def predict(self, X: Any) -> Floats:
         """Predict responses (n,) or (n, m) of rows (n, p), dense or sparse."""
+        found = self.linear(X)
+        return found[:, 0] if self.one_column else found
+
+    def linear(self, X: Any) -> Floats:
+        """Give c + ((x - center) / scale) B, (n, m)."""
         if is_sparse(X) and not self.center.any():
             scaled = X @ (self.coefficients / self.scale[:, None])
         else:
             rows = np.asarray(X.toarray() if is_sparse(X) else X, dtype=np.float64)
             scaled = ((rows - self.center) / self.scale) @ self.coefficients
-        found = np.asarray(scaled + self.intercept)
-        return found[:, 0] if self.one_column else found
+        return np.asarray(scaled + self.intercept)
+
+
+@dataclass(frozen=True, eq=False)
+class LogisticPredictor(LinearPredictor):
+    """The median of y under P(y = v) ∝ exp(ŷ_v), ŷ_v a column of `LinearPredictor`."""
+
+    values: Floats  # (m,), increasing
+
+    ARRAYS: ClassVar[tuple[str, ...]] = (*LinearPredictor.ARRAYS, "values")
+
+    def __post_init__(self) -> None:
+        shape = self.values.shape
+        if shape != self.intercept.shape or not (np.diff(self.values) > 0).all():
+            n = len(self.intercept)
+            raise DataError(f"arrays.values: expected {n} increasing numbers, got shape {shape}")
+
+    def predict(self, X: Any) -> Floats:
+        """Predict responses (n,) of rows (n, p), dense or sparse."""
+        found = self.linear(X)
+        p = np.exp(found - found.max(1, keepdims=True))
+        below = np.cumsum(p, 1) / p.sum(1, keepdims=True)
+        return np.asarray(self.values[(below >= 0.5).argmax(1)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,33 +198,31 @@ class AveragePredictor:
 
     models: Mapping[str, Any]
     weights: Floats
-    limits: tuple[float, float]
-    stretch: Stretch
+    bounds: Bounds
     n_features_in_: int
 
     @classmethod
     def _restored(cls, saved: SavedModel, parts: Parts, given: Parts) -> Self:
         record = saved.record
         check_record("record", record, COMMON)
-        check_average(record)
         n, shares = record["n_features"], checked_choice(record["selection"])["shares"]
         check_parts(parts, n, shares)
         weights = np.array([shares[name] for name in parts])
-        limits, stretch = tuple(record["limits"]), Stretch(*record["stretch"])
-        return cls(dict(parts), weights, limits, stretch, n)
+        return cls(dict(parts), weights, bounds_of(record), n)
 
     def predict(self, X: Any) -> Floats:
         """Predict responses (n,)."""
         every = np.array([model.predict(X) for model in self.models.values()])
         for own in every:
             finite_predictions(own, "the model")
-        return average_within(every, self.weights, self.limits, self.stretch)
+        return self.bounds.average(every, self.weights)
 
 
 PREDICTORS: dict[str, Any] = {
     "AutoTransferRegressor": AveragePredictor,
     "BoostedTrees": TreesPredictor,
     "ClosedFormRegressor": ClosedFormPredictor,
+    "LogisticLearner": LogisticPredictor,
     "MedianLearner": LinearPredictor,
     "PooledRegressor": LearnerPredictor,
     "ScaledRidge": LinearPredictor,

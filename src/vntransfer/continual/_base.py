@@ -265,13 +265,18 @@ class ContinualMethod(Stateful):
         if self.optimizer is not optimizer:
             self.use(optimizer)
         x, y = self.observe(x, y)
-        loss = criterion(self.model(x), y)
-        loss.backward()
+        loss = self._backward(x, y, criterion)
         self.adjust_gradients()
         optimizer.step()
         optimizer.zero_grad()
         self.after_step()
         return loss.detach()
+
+    def _backward(self, x: Tensor, y: Tensor, criterion: Criterion) -> Tensor:
+        """Compute the gradients of a batch's loss, and return the loss."""
+        loss = criterion(self.model(x), y)
+        loss.backward()
+        return loss
 
     @property
     def stored_samples(self) -> int:

@@ -238,6 +238,7 @@ class Tape:
 
     def __init__(self, layers: Sequence[Layer]) -> None:
         self.active = False
+        self.modules = [layer.module for layer in layers]
         self._dtypes = [layer.weight.dtype for layer in layers]
         self._plain = True  # whether all passes were in the precision of the weights
         # inputs of every pass, and the slopes that its backward pass brings
@@ -268,6 +269,12 @@ class Tape:
     def start(self) -> None:
         """Record the coming pass."""
         self.active = True
+
+    def add(self, passes: Sequence[tuple[Tensor, Tensor]]) -> None:
+        """Record (inputs, slopes) of a pass that did without the hooks, a pair per layer."""
+        if self.active:
+            for seen, (x, d) in zip(self._seen, passes, strict=True):
+                seen.append((x, [d]))
 
     def take(self) -> list[list[tuple[Tensor, Tensor]]]:
         """Stop, and return for each layer (inputs, slopes) of every pass since `start`.

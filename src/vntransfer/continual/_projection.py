@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from vntransfer.continual._base import ContinualMethod, Criterion
 from vntransfer.continual._layers import Layer, Tape, find_layers
+from vntransfer.continual.descent import backward
 from vntransfer.continual.method_state import Stateful
 
 BUFFER = 64
@@ -96,6 +97,11 @@ class Projected(ContinualMethod):
                 self.tape.take()  # of a skipped step
             self.tape.start()
         return x, y
+
+    def _backward(self, x: Tensor, y: Tensor, criterion: Criterion) -> Tensor:
+        """Compute the gradients, of single samples without the graph and the hooks, if possible."""
+        loss = backward(self.model, x, y, criterion, self.tape)
+        return super()._backward(x, y, criterion) if loss is None else loss
 
     def _recorded(self) -> list[list[tuple[Tensor, Tensor]]]:
         """Return inputs and slopes since the last step; none if the scaler is going to skip it."""

@@ -1,6 +1,6 @@
 """Plain gradient descent with little overhead: an optimizer, and steps written out by hand."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from typing import Any, Self
 
 import numpy as np
@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from vntransfer.continual._base import Criterion, default_loss
+from vntransfer.continual._layers import Tape
 
 Array = NDArray[Any]
 
@@ -54,6 +55,7 @@ class DenseSteps:
     """
 
     def __init__(self, layers: list[nn.Linear], lr: float) -> None:
+        self.layers = layers
         self.weights: list[Array] = [layer.weight.detach().numpy() for layer in layers]
         self.biases: list[Array | None] = [
             None if layer.bias is None else layer.bias.detach().numpy() for layer in layers
@@ -68,23 +70,9 @@ class DenseSteps:
         """Return the steps of ``optimizer`` on ``model``; None if they are of another kind."""
         layers = _dense_layers(model)
         rate = _plain_rate(optimizer, model)
-        if not layers or rate is None or criterion not in (default_loss, functional.cross_entropy):
+        if not layers or rate is None or criterion not in CROSS_ENTROPIES:
             return None
         return cls(layers, rate)
-
-    def fits(self, x: Tensor, y: Tensor) -> bool:
-        """Whether these are inputs (N, features) and classes (N,) of this network."""
-        first, classes = self.weights[0], len(self.weights[-1])
-        return (
-            x.dim() == 2
-            and x.shape[1] == first.shape[1]
-            and x.device.type == "cpu"
-            and not x.requires_grad
-            and x.dtype == _DTYPES[first.dtype.name]
-            and y.dtype == torch.int64
-            and y.shape == x.shape[:1]
-            and all(0 <= c < classes for c in y.tolist())
-        )
 
     def descend(self, x: Tensor, y: Tensor) -> Tensor:
         """Make one step per sample, in order; return the loss before the first one."""
@@ -121,32 +109,91 @@ class DenseSteps:
         return loss
 
 
-_DTYPES = {"float32": torch.float32, "float64": torch.float64}
+@torch.no_grad()
+def backward(
+    model: nn.Module, x: Tensor, y: Tensor, criterion: Criterion, tape: Tape
+) -> Tensor | None:
+    """Do ``criterion(model(x), y).backward()`` for one sample without a graph, bit for bit.
+
+    Return the loss; inputs and slopes go to the tape directly, not by its hooks. None, with nothing
+    done, if this is not one sample of a dense ReLU classifier all of whose layers are on the tape.
+    """
+    if len(x) != 1 or criterion not in CROSS_ENTROPIES or torch.is_autocast_enabled("cpu"):
+        return None
+    layers = _dense_layers(model, {handle.id for handle in tape.handles})
+    if layers != tape.modules or not fits(layers, x, y):
+        return None
+    if any(
+        p.grad is not None for layer in layers for p in layer._parameters.values() if p is not None
+    ):
+        return None
+    inputs: list[Tensor] = []
+    h = x
+    for layer in layers:
+        if inputs:
+            h = h.relu_()
+        inputs.append(h)
+        h = functional.linear(h, layer.weight, layer.bias)
+    outputs, slopes = h.log_softmax(1), torch.zeros_like(h)
+    slopes[0, y] = -1
+    d = torch.ops.aten._log_softmax_backward_data(slopes, outputs, 1, outputs.dtype)
+    passes = []
+    for layer, h in zip(reversed(layers), reversed(inputs), strict=True):
+        passes.append((h, d))
+        layer.weight.grad = d.mT * h
+        if layer.bias is not None:
+            layer.bias.grad = d[0].clone()
+        if h is not x:
+            d = torch.ops.aten.threshold_backward(d @ layer.weight, h, 0)
+    tape.add(passes[::-1])
+    return -outputs[0, y[0]]
 
 
-def _dense_layers(model: nn.Module) -> list[nn.Linear]:
+DTYPES = (torch.float32, torch.float64)
+CROSS_ENTROPIES = (default_loss, functional.cross_entropy)
+
+
+def fits(layers: list[nn.Linear], x: Tensor, y: Tensor) -> bool:
+    """Whether these are inputs (N, features) and classes (N,) of a network of these layers."""
+    classes = layers[-1].out_features
+    return (
+        x.dim() == 2
+        and x.shape[1] == layers[0].in_features
+        and x.device.type == "cpu"
+        and not x.requires_grad
+        and x.dtype == layers[0].weight.dtype
+        and y.dtype == torch.int64
+        and y.shape == x.shape[:1]
+        and all(0 <= c < classes for c in y.tolist())
+    )
+
+
+def _dense_layers(model: nn.Module, hooks: Container[int] = ()) -> list[nn.Linear]:
     """Return the layers of a plain ReLU network on the CPU; an empty list for other networks."""
     if type(model) is not nn.Sequential or len(model) % 2 == 0:
         return []
     modules = list(model)
     if any(type(m) is not (nn.ReLU if i % 2 else nn.Linear) for i, m in enumerate(modules)):
         return []
-    if any(
-        m._forward_hooks or m._forward_pre_hooks or m._backward_hooks or m._backward_pre_hooks
-        for m in (model, *modules)
-    ):
-        return []
-    held = [p for m in modules for p in m.parameters()]
+    for m in (model, *modules):
+        if m._forward_pre_hooks or m._backward_hooks or m._backward_pre_hooks:
+            return []
+        if any(key not in hooks for key in m._forward_hooks):
+            return []
+    held = [p for m in modules for p in m._parameters.values() if p is not None]
     if len({id(p) for p in held}) < len(held):
         return []  # a layer, or its weights, occur twice
-    usable = all(
-        p.requires_grad and p.device.type == "cpu" and p.is_contiguous() and not p._backward_hooks
+    dtype = held[0].dtype
+    usable = dtype in DTYPES and all(
+        p.requires_grad
+        and p.dtype is dtype
+        and p.is_cpu
+        and p.is_contiguous()
+        and not p._backward_hooks
+        and not p._post_accumulate_grad_hooks
         for p in held
     )
-    dtypes = {p.dtype for p in held}
-    if not usable or len(dtypes) > 1 or dtypes.isdisjoint(_DTYPES.values()):
-        return []
-    return [m for m in modules if isinstance(m, nn.Linear)]
+    return [m for m in modules if isinstance(m, nn.Linear)] if usable else []
 
 
 def _plain_rate(optimizer: torch.optim.Optimizer, model: nn.Module) -> float | None:

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from vntransfer.checks import number, whole
 from vntransfer.continual._base import Criterion
 from vntransfer.continual._memory import Replaying
-from vntransfer.continual.descent import DenseSteps
+from vntransfer.continual.descent import DenseSteps, fits
 from vntransfer.errors import ArgumentError
 
 
@@ -109,7 +109,7 @@ class MER(Replaying):
         """
         if len(x) == 1 and self.memory.size:  # without a memory: plain training, bit for bit
             by_hand = DenseSteps.of(self.model, criterion, optimizer)
-            if by_hand is not None and by_hand.fits(x, y):
+            if by_hand is not None and fits(by_hand.layers, x, y):
                 return by_hand.descend
 
         def descend(inputs: Tensor, labels: Tensor) -> Tensor:

@@ -13,7 +13,7 @@ from vntransfer.divergences._matrix import features_of
 from vntransfer.divergences._registry import DIVERGENCES
 from vntransfer.errors import ArgumentError, DomainError
 from vntransfer.linalg import log_of, safe_sqrt, spectrum
-from vntransfer.moments import Moments, correntropy, join, median_gap
+from vntransfer.moments import Moments
 from vntransfer.ridge import AUTO_RIDGE
 
 _BLOCK = 4_000_000
@@ -24,8 +24,6 @@ def pairwise(
     domains: Any,
     *,
     divergence: str = "conditional_von_neumann",
-    matrix: Literal["covariance", "correntropy"] = "covariance",
-    width: float | Literal["median"] = "median",
     n_response: int = 1,
     ridge: float | Literal["auto"] = "auto",
 ) -> Any:
@@ -41,10 +39,6 @@ def pairwise(
         (X, y), y possibly None, or a `Moments`; or ready SPD matrices, as one array (K, n, n).
     divergence
         An id of `DIVERGENCES`.
-    matrix
-        How samples become a matrix.
-    width
-        Kernel width of the correntropy, one for all domains; "median" is taken over all of them.
     n_response
         Number of response columns, the last ones; used by conditional divergences and by
         "auto". For samples (X, y) it is the number of columns of y.
@@ -74,7 +68,7 @@ def pairwise(
             raise ArgumentError(f"domains: expected (K, n, n), got shape {tuple(stack.shape)}")
         eps, dtype, stack = torch.finfo(stack.dtype).eps, stack.dtype, stack.double()
     else:
-        stack, n_response, dtype, back = _matrices(domains, matrix, width, n_response)
+        stack, n_response, dtype, back = _matrices(domains, n_response)
         stack = stack + _ridge(ridge, stack, n_response) * torch.eye(stack.shape[-1]).to(stack)
         eps = torch.finfo(torch.float64).eps
     table = _table(stack, divergence, n_response, eps)
@@ -90,11 +84,9 @@ def _ridge(ridge: float | Literal["auto"], stack: Tensor, n_response: int) -> fl
 
 
 def _matrices(
-    domains: Any, matrix: str, width: float | Literal["median"], n_response: int
+    domains: Any, n_response: int
 ) -> tuple[Tensor, int, torch.dtype, Callable[[Tensor], Any]]:
     """Matrices (K, n, n) of domains given as samples or moments, and the way back."""
-    if matrix not in ("covariance", "correntropy"):
-        raise ArgumentError(f"matrix: expected 'covariance' or 'correntropy', got {matrix!r}")
     if not isinstance(domains, Sequence) or not domains:
         raise DomainError(
             f"domains: expected a sequence or mapping of at least one domain, or ready matrices "
@@ -102,18 +94,10 @@ def _matrices(
         )
     samples, back = _samples(domains)
     widths = {k: y.shape[-1] for k, (_, y) in samples.items() if y is not None}
-    joined = {k: join(x, y) for k, (x, y) in samples.items()}
-    if matrix == "correntropy":
-        if len(joined) < len(domains):
-            raise DomainError("domains: Moments give covariances only; pass samples (X, y)")
-        pooled = torch.cat(list(joined.values()))
-        common = median_gap(pooled) if width == "median" else width
-        made = [correntropy(x, width=common) for x in joined.values()]
-    else:
-        made = [
-            (Moments.from_samples(joined[k]) if k in joined else domain).covariance_tensor()
-            for k, domain in enumerate(domains)
-        ]
+    made = [
+        (Moments.from_samples(*samples[k]) if k in samples else domain).covariance_tensor()
+        for k, domain in enumerate(domains)
+    ]
     if batched := [k for k, m in enumerate(made) if m.ndim != 2]:
         raise DomainError(
             f"domains[{batched[0]}]: expected Moments of one set of samples, got a batch "

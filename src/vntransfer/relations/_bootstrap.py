@@ -3,24 +3,10 @@
 from collections.abc import Sequence
 
 import numpy as np
-import torch
-from torch import Tensor
 
-from vntransfer.divergences import pairwise
+from vntransfer.relations._matrices import divergences
 from vntransfer.relations._smoother import Matrix
 from vntransfer.relations.summaries import MomentBlocks
-
-
-def divergences(stack: Tensor, divergence: str) -> Matrix:
-    """Divergences of matrices (K, n, n), response last; mean of both directions."""
-    table = pairwise(stack, divergence=divergence).numpy()
-    return (table + table.T) / 2
-
-
-def of_features(divergence: str) -> str:
-    """Name the divergence of the features alone that belongs to one of the whole."""
-    base = divergence.removeprefix("conditional_")
-    return "jeffreys" if base == "von_neumann" else base
 
 
 def resampled_covariances(
@@ -54,7 +40,7 @@ def bootstrap(
     drawn = np.empty((n_resamples, len(domains), D, D))
     for k, own in enumerate(domains):
         drawn[:, k] = resampled_covariances(own, unit, n_resamples, rng) + ridge * np.eye(D)
-    return np.stack([divergences(torch.from_numpy(stack), divergence) for stack in drawn])
+    return np.stack([divergences(stack, divergence) for stack in drawn])
 
 
 def interval(observed: Matrix, resampled: Matrix, level: float) -> tuple[Matrix, Matrix]:

@@ -15,8 +15,8 @@ MOST = 1000
 """Largest number of rows of a domain that a test uses; more rows only reveal tiny misfits."""
 
 
-def named_pairs(option: str, domains: Any) -> dict[str, Any]:
-    """Domains by name, in their order; those of a sequence are named by their places."""
+def read_domains(option: str, domains: Any) -> dict[str, tuple[Matrix, Matrix]]:
+    """Check domains, by name in their order; those of a sequence are named by their places."""
     if not isinstance(domains, Mapping | Sequence) or isinstance(domains, str | bytes):
         raise DomainError(
             f"{option}: expected a mapping or list of domains (X, y), got "
@@ -28,10 +28,13 @@ def named_pairs(option: str, domains: Any) -> dict[str, Any]:
         raise DomainError(f"{option}: two names read the same in {list(pairs)}; rename one")
     if len(found) < 2:
         raise DomainError(f"{option}: expected at least two domains (X, y), got {len(found)}")
-    return found
+    read = {name: _read_pair(name, pair) for name, pair in found.items()}
+    if len(widths := {X.shape[1] for X, _ in read.values()}) > 1:
+        raise DomainError(f"{option}: numbers of columns differ: {sorted(widths)}")
+    return read
 
 
-def read_pair(name: str, pair: Any) -> tuple[Matrix, Matrix]:
+def _read_pair(name: str, pair: Any) -> tuple[Matrix, Matrix]:
     """Check samples X (n, d) and y (n,), all NaN if y is None; single values of y may be NaN."""
     where = f"domain {name!r}"
     if not isinstance(pair, tuple | list) or len(pair) != 2:
@@ -49,11 +52,11 @@ def read_pair(name: str, pair: Any) -> tuple[Matrix, Matrix]:
         raise DomainError(
             f"{where}: expected X (n, d) and y (n,), got shapes {x.shape} and {response.shape}"
         )
-    refuse_values(where, int((~np.isfinite(x)).sum() + np.isinf(response).sum()))
+    _refuse_values(where, int((~np.isfinite(x)).sum() + np.isinf(response).sum()))
     return x, response
 
 
-def refuse_values(where: str, bad: int) -> None:
+def _refuse_values(where: str, bad: int) -> None:
     """Raise if so many values of a domain are not finite."""
     if bad:
         raise DomainError(f"{where}: {bad} values are not finite; drop or fill these rows")
@@ -61,16 +64,14 @@ def refuse_values(where: str, bad: int) -> None:
 
 def read_tested(domains: Any) -> dict[str, tuple[Matrix, Matrix]]:
     """Check domains for a test: all responses are known, and there are enough rows."""
-    found = {}
-    for name, pair in named_pairs("domains", domains).items():
-        X, y = read_pair(name, pair)
-        refuse_values(f"domain {name!r}", int(np.isnan(y).sum()))
+    found = read_domains("domains", domains)
+    for name, (_, y) in found.items():
+        _refuse_values(f"domain {name!r}", int(np.isnan(y).sum()))
         if len(y) < LEAST:
             raise DomainError(
                 f"domain {name!r}: has {len(y)} rows, a test needs {LEAST}; leave it out or merge "
                 f"it with another"
             )
-        found[name] = X, y
     return found
 
 
@@ -83,8 +84,6 @@ def standardized(
     rows: Sequence[tuple[Matrix, Matrix]], rng: np.random.Generator
 ) -> list[tuple[Matrix, Matrix]]:
     """Rows with columns of mean 0 and variance 1 over all domains, at most `MOST` of each."""
-    if len(widths := {X.shape[1] for X, _ in rows}) > 1:
-        raise DomainError(f"domains: numbers of columns differ: {sorted(widths)}")
     X, y = np.vstack([X for X, _ in rows]), np.concatenate([y for _, y in rows])
     spread = X.std(0)
     if not (np.isfinite(spread).all() and np.isfinite(y.std())):

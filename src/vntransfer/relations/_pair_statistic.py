@@ -9,47 +9,34 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
-from vntransfer.divergences import DIVERGENCES
-from vntransfer.integrands import scalar_integrand
 from vntransfer.quadrature import nodes_for
+from vntransfer.relations._matrices import WITHOUT_TORCH, between
 from vntransfer.relations._smoother import Basis, Matrix, Penalty, choose_penalty, penalized
 
 _BLOCK = 250
 """Resamples per block: bounds the memory to a few copies of the pair's rows times this."""
-
-SHARED = ("conditional_von_neumann", "jeffreys")
-"""Divergences that the bordered kernel gives where both matrices share their feature block."""
 
 
 @dataclass(frozen=True)
 class Bordered:
     """Joint covariances [[A, b], [b', c]]: A (d, d) for all, b (B, d), c (B,); no ridge yet."""
 
-    A: Tensor
-    b: Tensor
-    c: Tensor
+    A: Matrix
+    b: Matrix
+    c: Matrix
 
-    def matrices(self, ridge: float) -> Tensor:
+    def matrices(self, ridge: float) -> Matrix:
         """All of them in full, (B, d + 1, d + 1), with the ridge on the diagonal."""
         B, d = self.b.shape
-        full = self.A.new_empty(B, d + 1, d + 1)
+        full = np.empty((B, d + 1, d + 1))
         full[:, :d, :d], full[:, :d, d], full[:, d, :d] = self.A, self.b, self.b
         full[:, d, d] = self.c
-        return full + ridge * torch.eye(d + 1, dtype=full.dtype)
+        return full + ridge * np.eye(d + 1)
 
 
-def between(sigma: Tensor, rho: Tensor, divergence: str) -> Tensor:
-    """Symmetrized divergence of matrices (B, n, n), response last: the mean of both directions."""
-    entry = DIVERGENCES[divergence]
-    there = entry.function(sigma, rho)
-    return there if entry.symmetric else (there + entry.function(rho, sigma)) / 2
-
-
-def on_same_features(one: Bordered, other: Bordered, ridge: float, divergence: str) -> Tensor:
+def on_same_features(one: Bordered, other: Bordered, ridge: float, divergence: str) -> Matrix:
     """Divergence (B,) of two responses to the *same* features, ``one.A`` = ``other.A``.
 
     For the von Neumann family the feature blocks cancel and J has the form of
@@ -57,30 +44,22 @@ def on_same_features(one: Bordered, other: Bordered, ridge: float, divergence: s
     τ = ε + t, Φ_xy = (c_xy - Σ β_x β_y/(λ + τ))/τ and κ = Σ β_δ²/(λ + τ). One decomposition of A
     serves the whole batch.
     """
-    if divergence not in SHARED:
+    if divergence not in WITHOUT_TORCH:
         return between(one.matrices(ridge), other.matrices(ridge), divergence)
-    values, V = torch.linalg.eigh(one.A)
-    values = values.clamp_min(0)
+    values, V = np.linalg.eigh(one.A)
+    values = np.maximum(values, 0.0)
     a, b = one.b @ V, other.b @ V
-    high = values[-1] + torch.maximum(one.c, other.c) + ridge
-    grid = nodes_for(ridge, high, ridge)
-    inverse = 1 / (values.unsqueeze(-1) + grid.tau)  # (d, T)
+    high = float(values[-1] + max(one.c.max(), other.c.max()) + ridge)
+    tau, _, weight = map(np.array, nodes_for(ridge, high, ridge))
+    inverse = 1 / (values[:, None] + tau)  # (d, T)
     delta, mu = a - b, (a + b) / 2
-    kappa = delta.square() @ inverse
 
-    def phi(c: Tensor, products: Tensor) -> Tensor:
-        return (c.unsqueeze(-1) - products @ inverse) / grid.tau
+    def phi(c: Matrix, products: Matrix) -> Matrix:
+        return (c[:, None] - products @ inverse) / tau
 
-    terms = torch.stack(
-        (
-            kappa,
-            phi((one.c - other.c) / 2, delta * mu),
-            phi(one.c, a.square()).clamp_min(0),
-            phi(other.c, b.square()).clamp_min(0),
-        ),
-        1,
-    )
-    return scalar_integrand(terms, grid.tau)[0] @ grid.weight
+    kappa, T = delta**2 @ inverse, phi((one.c - other.c) / 2, delta * mu)
+    P, Q = (1 / (1 + np.maximum(phi(c, x**2), 0.0)) for c, x in ((one.c, a), (other.c, b)))
+    return np.asarray((kappa * (P + Q) / (2 * tau) + 2 * T**2 * P * Q) @ weight)
 
 
 @dataclass(frozen=True)
@@ -205,10 +184,9 @@ def _misfit(s: Sample, b: Matrix, c: Matrix, common: Matrix, divergence: str, ri
     """Rows times the divergence (B,) of responses of a domain, X'y (B, d) and y'y, and of fits."""
     d, rows = common.shape[1], len(s) - 1
     parts = s.G[:d, :d] / rows, b / rows, c / rows, common / rows
-    *moments, border = (torch.from_numpy(np.ascontiguousarray(part)) for part in parts)
-    own = Bordered(*moments)
-    expected = _with_own_noise(own, border, ridge)
-    return len(s) * on_same_features(own, expected, ridge, divergence).numpy()
+    own = Bordered(*parts[:3])
+    expected = _with_own_noise(own, parts[3], ridge)
+    return len(s) * on_same_features(own, expected, ridge, divergence)
 
 
 def common_penalty(samples: Sequence[Sample], basis: Basis) -> Penalty:
@@ -244,17 +222,17 @@ def all_statistics(
     return (total + total.T) / np.add.outer(rows, rows)
 
 
-def _with_own_noise(own: Bordered, b: Tensor, ridge: float) -> Bordered:
+def _with_own_noise(own: Bordered, b: Matrix, ridge: float) -> Bordered:
     """Covariances with borders b that leave as much of the response unexplained as ``own``.
 
     The size of the noise is then no part of the comparison.
     """
-    root = torch.linalg.cholesky(own.A + ridge * torch.eye(len(own.A), dtype=own.A.dtype))
+    root = np.linalg.cholesky(own.A + ridge * np.eye(len(own.A)))
 
-    def explained(border: Tensor) -> Tensor:
-        return torch.linalg.solve_triangular(root, border.mT, upper=False).square().sum(0)
+    def explained(border: Matrix) -> Matrix:
+        return np.asarray((np.linalg.solve(root, border.T) ** 2).sum(0))
 
-    unexplained = (own.c - explained(own.b)).clamp_min(0)
+    unexplained = np.maximum(own.c - explained(own.b), 0.0)
     return Bordered(own.A, b, unexplained + explained(b))
 
 

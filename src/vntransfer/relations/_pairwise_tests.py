@@ -7,16 +7,14 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-import torch
 
-from vntransfer.checks import number, one_of, whole
+from vntransfer.checks import number, whole
 from vntransfer.display import counted, one_line, rounded, short
-from vntransfer.divergences import DIVERGENCES
 from vntransfer.errors import NumericalWarning
 from vntransfer.holm import holm
 from vntransfer.progress import Progress, silent
-from vntransfer.relations._bootstrap import divergences, of_features
 from vntransfer.relations._domains import read_tested, some, standardized
+from vntransfer.relations._matrices import check_divergence, divergences, of_features
 from vntransfer.relations._pair_statistic import (
     RelationPair,
     Sample,
@@ -25,11 +23,12 @@ from vntransfer.relations._pair_statistic import (
     p_value,
 )
 from vntransfer.relations._smoother import Basis, Matrix
+from vntransfer.relations.result import PairTests
 from vntransfer.relations.settings import RIDGE
 
 
 @dataclass(frozen=True)
-class RelationTest:
+class RelationTest(PairTests):
     """P-values of all pairs of K domains.
 
     Parameters
@@ -56,24 +55,9 @@ class RelationTest:
     n_resamples: int
     rows: tuple[int, ...]
 
-    def different(self, level: float = 0.05) -> list[tuple[str, str]]:
-        """Pairs for which the null hypothesis is rejected, all together at this level."""
-        return [
-            (self.names[i], self.names[j])
-            for i, j in combinations(range(len(self.names)), 2)
-            if self.p_values[i, j] <= level
-        ]
-
-    @property
-    def tested(self) -> list[tuple[int, int]]:
-        """Positions of the pairs that were tested."""
-        pairs = combinations(range(len(self.names)), 2)
-        return [pair for pair in pairs if np.isfinite(self.p_values[pair])]
-
     def summary(self) -> str:
         """Describe which pairs differ, smallest p-values first."""
-        pairs = self.tested
-        pairs.sort(key=lambda pair: float(self.p_values[pair]))
+        pairs = sorted(self.tested, key=lambda pair: float(self.p_values[pair]))
         lines = [
             f"{len(self.different())} of {counted(len(pairs), 'tested pair')} of domains differ "
             f"(level 5 %, corrected for their number)."
@@ -149,7 +133,7 @@ def relation_test(
     >>> tested.different()
     [('a', 'c'), ('b', 'c')]
     """
-    one_of("divergence", divergence, DIVERGENCES)
+    check_divergence(divergence)
     n_resamples = whole("n_resamples", n_resamples, minimum=1)
     ridge = number("ridge", ridge, exclusive=True)
     rng = np.random.default_rng(random_state)
@@ -204,7 +188,7 @@ def _most_alike(
     """
     eye = ridge * np.eye(rows[0][0].shape[1])
     stack = np.stack([X.T @ X / len(X) + eye for X, _ in rows])
-    apart = divergences(torch.from_numpy(stack), divergence)
+    apart = divergences(stack, divergence)
     np.fill_diagonal(apart, -1.0)
     rank = apart.argsort(1, kind="stable").argsort(1, kind="stable")
     pairs = combinations(range(len(rows)), 2)

@@ -16,6 +16,9 @@ from numpy.typing import NDArray
 
 Matrix = NDArray[np.float64]
 
+_COLUMNS = 200
+"""Columns of each kind at most."""
+
 _STRENGTHS = np.logspace(-5, 4, 28)
 _RADIAL = (0.1, 1.0, 10.0)
 
@@ -32,14 +35,12 @@ class Basis:
     n_features: int
 
     @classmethod
-    def choose(
-        cls, X: Matrix, rng: np.random.Generator, *, columns: int = 200, radial: int = 200
-    ) -> "Basis":
-        """Knots and landmarks from rows X of all domains, at most so many columns of each kind."""
+    def choose(cls, X: Matrix, rng: np.random.Generator, *, radial: int = _COLUMNS) -> "Basis":
+        """Knots and landmarks from rows X of all domains."""
         n, d = X.shape
-        per_feature = min(5, columns // d, n // 20)
+        per_feature = min(5, _COLUMNS // d, n // 20)
         products = list(combinations(range(d), 2))
-        products = products if len(products) <= columns else []
+        products = products if len(products) <= _COLUMNS else []
         shares = (np.arange(per_feature) + 1) / (per_feature + 1)
         knots = [
             (j, float(knot))

@@ -1,24 +1,24 @@
 """From summaries of places to a `Relation`: divergences, intervals and tests of all pairs."""
 
 from collections.abc import Sequence
+from functools import reduce
 from itertools import combinations
 from typing import Any
 
 import numpy as np
-import torch
 
 from vntransfer.display import counted, listed
-from vntransfer.divergences import DIVERGENCES
-from vntransfer.errors import DataError, DomainError
+from vntransfer.errors import DataError
 from vntransfer.progress import Progress
-from vntransfer.relations._bootstrap import bootstrap, divergences, interval, of_features
-from vntransfer.relations._domains import LEAST, MOST, named_pairs, read_pair
+from vntransfer.relations._bootstrap import bootstrap, interval
+from vntransfer.relations._domains import LEAST, MOST, read_domains
+from vntransfer.relations._matrices import Totals, divergences, of_features
 from vntransfer.relations._pairwise_tests import relation_test
 from vntransfer.relations._smoother import Matrix
 from vntransfer.relations.reduction import summarized
 from vntransfer.relations.result import Interval, Relation
 from vntransfer.relations.settings import RelateSettings
-from vntransfer.relations.summaries import MomentBlocks, Summaries, pooled
+from vntransfer.relations.summaries import MomentBlocks, Summaries
 
 FEWEST, MANY, CAP = 999, 19_999, 24_999
 
@@ -85,7 +85,7 @@ def compare(
     if constant:
         said.append(f"{counted(constant, 'constant column')} ignored")
     said += _notes_on_tests(made, known, tested, planned, n_resamples)
-    if not DIVERGENCES[conditional].conditional:
+    if not conditional.startswith("conditional_"):
         said.append(
             f"{conditional} compares the joint distribution of features and response; use "
             f"conditional_von_neumann to compare the response given the features"
@@ -108,13 +108,8 @@ def compare(
 
 def summarize_domains(domains: Any, random_state: int) -> Summaries:
     """Summaries of domains given as (X, y)."""
-    pairs = {name: read_pair(name, own) for name, own in named_pairs("data", domains).items()}
+    pairs = read_domains("data", domains)
     d = next(iter(pairs.values()))[0].shape[1]
-    for name, (X, _) in pairs.items():
-        if X.shape[1] != d:
-            raise DomainError(
-                f"domain {name!r}: has {X.shape[1]} columns, but the first domain has {d}"
-            )
 
     def fill(made: Summaries) -> Summaries:
         rng = np.random.default_rng(random_state)
@@ -168,9 +163,12 @@ def _units(
     inputs: list[MomentBlocks], joint: list[MomentBlocks], response: str
 ) -> tuple[Matrix, Any]:
     """Return standard deviations over all rows, response last, and which features vary."""
-    features, whole = pooled(inputs), pooled(joint)
+    features, whole = (
+        reduce(Totals.merge, (own.total() for own in blocks if len(own)))
+        for blocks in (inputs, joint)
+    )
     variances = [np.diagonal(m.covariance()) for m in (features, whole)]
-    sizes = [np.abs(m.mean.numpy()) for m in (features, whole)]
+    sizes = [np.abs(m.mean) for m in (features, whole)]
     varies = variances[0] > (1e-12 * sizes[0]) ** 2
     if not varies.any():
         raise DataError("features: all columns are constant; give columns that vary")
@@ -192,7 +190,7 @@ def _measure(domains: list[MomentBlocks], unit: Matrix, divergence: str, ridge: 
     """Divergences of the covariances, in units of the columns."""
     eye = ridge * np.eye(len(unit))
     covariances = [own.total().covariance() / unit[:, None] / unit + eye for own in domains]
-    return divergences(torch.from_numpy(np.stack(covariances)), divergence)
+    return divergences(np.stack(covariances), divergence)
 
 
 def planned_pairs(pairs: int, n_resamples: int | None) -> int:

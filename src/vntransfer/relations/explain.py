@@ -15,9 +15,7 @@ PAIRS = 3
 
 def verdict(found: Relation) -> Iterator[str]:
     """Return the answer in a sentence, then its basis."""
-    upper = np.triu_indices(len(found.names), 1)
-    tested = int(np.isfinite(found.p_values[upper]).sum())
-    if not tested:
+    if not (tested := len(found.tested)):
         yield "No pair of places has enough rows to be tested."
         return
     response, far = short(found.settings["response"]), found.different()

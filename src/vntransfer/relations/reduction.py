@@ -5,17 +5,14 @@ K places with D columns take up to 8 K D² bytes times a few hundred (blocks and
 components.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from vntransfer.errors import DataError
-from vntransfer.moments import Moments
-from vntransfer.relations._smoother import Matrix
-from vntransfer.relations.summaries import DomainSummary, Reduction, Summaries
+from vntransfer.relations._matrices import Totals
+from vntransfer.relations.summaries import Reduction, Summaries
 
 DIRECT, PRODUCTS = 50, 400_000
 """Columns, and K D² of more columns, up to which columns are used as they are."""
@@ -27,60 +24,30 @@ COMPONENTS, SHARE = 50, 0.95
 """Components at most, and the share of the variance that is enough."""
 
 
-@dataclass
-class PooledColumns(Summaries):
-    """Moments of the features of all places together; of the places, the names alone."""
+def components(total: Totals, places: int) -> Reduction | None:
+    """Choose components of the standardized columns: enough for `SHARE` of their variance.
 
-    total: Moments | None = None
+    There are at most `COMPONENTS`, and half as many as a place has rows on average, so that the fit
+    to a pair is not starved of rows. None: the columns can be used as they are.
+    """
+    from scipy.linalg import eigh
 
-    def empty(self) -> "PooledColumns":
-        """Start again without rows."""
-        return PooledColumns(self.n_features)
-
-    def add(
-        self,
-        codes: NDArray[np.intp],
-        names: list[str],
-        Z: Sequence[NDArray[Any]] | Matrix,
-        rng: np.random.Generator,
-    ) -> None:
-        """Add rows, like `Summaries.add`."""
-        rows = Moments.from_samples(np.stack(list(Z)[:-1], 1).astype(np.float64))
-        self.total = rows if self.total is None else self.total.merge(rows)
-        for code in np.unique(codes):
-            self.domains.setdefault(names[code], DomainSummary.empty(0))
-
-    def merge(self, other: Summaries) -> None:
-        """Merge moments of other rows."""
-        super().merge(other)
-        own = other.total if isinstance(other, PooledColumns) else None
-        self.total = self.total.merge(own) if self.total and own else self.total or own
-
-    def components(self) -> Reduction | None:
-        """Choose components of the standardized columns: enough for `SHARE` of their variance.
-
-        There are at most `COMPONENTS`, and half as many as a place has rows on average, so that the
-        fit to a pair is not starved of rows. None: the columns can be used as they are.
-        """
-        from scipy.linalg import eigh
-
-        assert self.total is not None
-        covariance, mean = self.total.covariance(), self.total.mean.numpy()
-        variances = np.diagonal(covariance).copy()
-        varies = variances > (1e-12 * np.abs(mean)) ** 2
-        d, K = int(varies.sum()), len(self.domains)
-        if K * (d + 1) ** 2 <= PRODUCTS:
-            return None
-        unit = np.sqrt(variances[varies])
-        most = min(COMPONENTS, max(2, int(self.total.count) // (2 * K)))
-        scaled = covariance[np.ix_(varies, varies)] / unit[:, None] / unit
-        values, vectors = eigh(scaled, subset_by_index=[d - most, d - 1], overwrite_a=True)
-        values, vectors = values[::-1], vectors[:, ::-1]
-        shares = np.cumsum(np.maximum(values, 0)) / d
-        k = min(int(np.searchsorted(shares, SHARE)) + 1, int((values > 1e-9 * values[0]).sum()))
-        weights = np.zeros((len(mean), k))
-        weights[varies] = vectors[:, :k] / unit[:, None]
-        return Reduction(mean, weights, float(shares[k - 1]), int((~varies).sum()))
+    covariance, mean = total.covariance(), total.mean
+    variances = np.diagonal(covariance).copy()
+    varies = variances > (1e-12 * np.abs(mean)) ** 2
+    d = int(varies.sum())
+    if places * (d + 1) ** 2 <= PRODUCTS:
+        return None
+    unit = np.sqrt(variances[varies])
+    most = min(COMPONENTS, max(2, int(total.count) // (2 * places)))
+    scaled = covariance[np.ix_(varies, varies)] / unit[:, None] / unit
+    values, vectors = eigh(scaled, subset_by_index=[d - most, d - 1], overwrite_a=True)
+    values, vectors = values[::-1], vectors[:, ::-1]
+    shares = np.cumsum(np.maximum(values, 0)) / d
+    k = min(int(np.searchsorted(shares, SHARE)) + 1, int((values > 1e-9 * values[0]).sum()))
+    weights = np.zeros((len(mean), k))
+    weights[varies] = vectors[:, :k] / unit[:, None]
+    return Reduction(mean, weights, float(shares[k - 1]), int((~varies).sum()))
 
 
 def summarized(n_features: int, fill: Callable[[Any], Summaries]) -> Summaries:
@@ -88,9 +55,9 @@ def summarized(n_features: int, fill: Callable[[Any], Summaries]) -> Summaries:
     check_width(n_features)
     if n_features <= DIRECT:
         return fill(Summaries(n_features))
-    pooled = fill(PooledColumns(n_features))
-    assert isinstance(pooled, PooledColumns)
-    reduction = pooled.components()
+    first = fill(Summaries(n_features, features_only=True))
+    assert first.total is not None
+    reduction = components(first.total, len(first.domains))
     return fill(Summaries(reduction.kept if reduction else n_features, reduction=reduction))
 
 

@@ -52,6 +52,24 @@ class Neighbor(NamedTuple):
         return self.p_value <= LEVEL
 
 
+class PairTests:
+    """What follows from the p-values (K, K) of all pairs: which were tested, which differ."""
+
+    names: tuple[str, ...]
+    p_values: Matrix
+
+    @property
+    def tested(self) -> list[tuple[int, int]]:
+        """Positions of the pairs that were tested."""
+        pairs = combinations(range(len(self.names)), 2)
+        return [pair for pair in pairs if np.isfinite(self.p_values[pair])]
+
+    def different(self, level: float = LEVEL) -> list[tuple[str, str]]:
+        """Pairs whose p-value (corrected for their number) is at most ``level``."""
+        far = (pair for pair in self.tested if self.p_values[pair] <= level)
+        return [(self.names[i], self.names[j]) for i, j in far]
+
+
 @dataclass(frozen=True)
 class Interval:
     """Lower and upper ends (K, K) of the intervals of divergences."""
@@ -64,7 +82,7 @@ class Interval:
 
 
 @dataclass(frozen=True, eq=False)
-class Relation:
+class Relation(PairTests):
     """How K places relate to each other.
 
     Matrices are (K, K), symmetric, in the order of ``names``, and NaN where a place has no
@@ -224,11 +242,6 @@ class Relation:
         )
         return [own for own in members if own]
 
-    def different(self, level: float = LEVEL) -> list[tuple[str, str]]:
-        """Pairs whose p-value (corrected for their number) is at most ``level``."""
-        pairs = combinations(range(len(self.names)), 2)
-        return [(self.names[i], self.names[j]) for i, j in pairs if self.p_values[i, j] <= level]
-
     def mark(self, one: str, other: str) -> str:
         """Verdict on a pair: "≠" different, "·" no significant difference, "?" not tested.
 
@@ -287,9 +300,8 @@ class Relation:
         return "\n".join(lines)
 
     def __repr__(self) -> str:
-        tested = int(np.isfinite(self.p_values[np.triu_indices(len(self.names), 1)]).sum())
-        differ = f"{len(self.different())} of {counted(tested, 'tested pair')} differ"
-        if not tested:
+        differ = f"{len(self.different())} of {counted(len(self.tested), 'tested pair')} differ"
+        if not self.tested:
             differ = "no pair has enough rows to be tested"
         return one_line(f"Relation of {counted(len(self.names), 'place')}: {differ}")
 

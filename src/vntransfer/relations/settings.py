@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from vntransfer.checks import instance, number, one_of, whole
-from vntransfer.divergences import DIVERGENCES
 from vntransfer.errors import ArgumentError
+from vntransfer.relations._matrices import check_divergence
 
 Engine = Literal["local", "dask"]
 
@@ -34,7 +34,7 @@ class RelateSettings:
 
     def __post_init__(self) -> None:
         checked: dict[str, Any] = {
-            "divergence": one_of("divergence", self.divergence, DIVERGENCES),
+            "divergence": check_divergence(self.divergence),
             "ridge": number("ridge", self.ridge, exclusive=True),
             "level": number("level", self.level, minimum=0.5),
             "n_bootstrap": whole("n_bootstrap", self.n_bootstrap, minimum=20),

@@ -3,16 +3,15 @@
 Everything here merges: summaries of parts of a table, made anywhere, give those of the whole.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
-from vntransfer.moments import Moments
 from vntransfer.relations._domains import MOST
+from vntransfer.relations._matrices import Totals
 from vntransfer.relations._smoother import Matrix
 
 BLOCKS = 128
@@ -99,11 +98,10 @@ class MomentBlocks:
         while len(self) > 2 * self.few:
             self._halve()
 
-    def total(self) -> Moments:
-        """Moments of all rows."""
+    def total(self) -> Totals:
+        """Totals of all rows."""
         whole = np.concatenate(self.parts).sum(0, keepdims=True)
-        count, mean, scatter = (torch.from_numpy(p)[0] for p in _unpacked(whole, self.origin))
-        return Moments(count, count, mean, scatter, True)
+        return Totals(*(part[0] for part in _unpacked(whole, self.origin)))
 
     def columns(self, kept: Any) -> "MomentBlocks":
         """Blocks of some of the columns."""
@@ -290,10 +288,12 @@ class Summaries:
     domains: dict[str, DomainSummary] = field(default_factory=dict)
     notes: dict[str, int] = field(default_factory=dict)
     reduction: Reduction | None = None
+    features_only: bool = False  # only the names of the domains are kept, and ``total``
+    total: Totals | None = None  # of the features of all domains
 
     def empty(self) -> "Summaries":
         """Start again without rows."""
-        return Summaries(self.n_features, reduction=self.reduction)
+        return replace(self, domains={}, notes={}, total=None)
 
     def add(
         self,
@@ -308,6 +308,12 @@ class Summaries:
         so until moments are taken, which halves the traffic. Rows are shuffled first: where a table
         is sorted, blocks of its rows would differ more than chance makes them.
         """
+        if self.features_only:
+            features = Totals.of(np.stack(list(Z)[:-1], 1).astype(np.float64))
+            self.total = features if self.total is None else self.total.merge(features)
+            for code in np.unique(codes):
+                self.domains.setdefault(names[code], DomainSummary.empty(0))
+            return
         Z = Z if self.reduction is None else self.reduction.apply(Z)
         order = rng.permutation(len(codes))
         order = order[np.argsort(codes[order].astype(np.int16), kind="stable")]
@@ -330,12 +336,5 @@ class Summaries:
                 self.domains[name] = own
         for note, n in other.notes.items():
             self.notes[note] = self.notes.get(note, 0) + n
-
-
-def pooled(blocks: Iterable[MomentBlocks]) -> Moments:
-    """Moments of the rows of several domains together."""
-    every = [own.total() for own in blocks if len(own)]
-    whole = every[0]
-    for part in every[1:]:
-        whole = whole.merge(part)
-    return whole
+        if other.total is not None:
+            self.total = other.total if self.total is None else self.total.merge(other.total)

@@ -4,12 +4,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from math import isclose, isfinite
 from types import NoneType, UnionType
-from typing import Any, NewType, get_args, get_origin
+from typing import Any, Literal, NewType, TypeVar, get_args, get_origin, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vntransfer.errors import DataError
+from vntransfer.checks import one_of
+from vntransfer.errors import ArgumentError, DataError
 
 PAIRS = "__pairs__"
 
@@ -18,6 +19,8 @@ Score = NewType("Score", float)
 
 Name = str | int | None
 """Name of a domain; None: any."""
+
+Made = TypeVar("Made")
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +71,11 @@ def check_record(at: str, value: Any, kind: Any) -> None:
     and lists that hold the type of their items. Floats are finite.
     """
     inside, base = get_args(kind), get_origin(kind) or kind
-    if isinstance(kind, dict):
+    if inside[1:] == (...,):
+        inside, base = inside[:1], list
+    if base is Literal:
+        one_of(at, value, kind, error=DataError)
+    elif isinstance(kind, dict):
         _require(at, value, isinstance(value, Mapping), "values by name")
         for key, own in kind.items():
             _require(f"{at}.{key}", "nothing", key in value, "a value")
@@ -91,6 +98,18 @@ def check_record(at: str, value: Any, kind: Any) -> None:
         _require(at, value, fine, "a number" if kind is Score else "a finite number")
     elif kind is not Any:
         _require(at, value, type(value) is kind, _said(kind))
+
+
+def from_record(kind: type[Made], at: str, values: Any) -> Made:
+    """Make a dataclass of what `asdict` gave, each value checked by its annotation."""
+    types = get_type_hints(kind)
+    check_record(at, values, types)
+    _require(at, sorted(values), set(values) == set(types), f"the names {', '.join(types)}")
+    lists = {name: tuple(own) for name, own in values.items() if isinstance(own, list)}
+    try:
+        return kind(**{**values, **lists})
+    except ArgumentError as error:
+        raise DataError(f"{at}: {error}") from None
 
 
 def check_shares(at: str, shares: Mapping[str, float]) -> None:

@@ -5,7 +5,7 @@ import csv
 import hashlib
 import io
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -33,46 +33,24 @@ _ESCAPED = re.compile("[\udc80-\udcff]")
 """Bytes that are not text, as ``surrogateescape`` hands them on."""
 
 
-class _Hashed(io.RawIOBase):
-    """A file whose hash grows while it is read."""
+class _Watched(io.RawIOBase):
+    """A stream that shows every piece that is read to a function."""
 
-    def __init__(self, path: Path) -> None:
-        self.file, self.digest = path.open("rb"), hashlib.sha256()
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        piece = self.file.read(len(buffer))
-        self.digest.update(piece)
-        buffer[: len(piece)] = piece
-        return len(piece)
-
-    def close(self) -> None:
-        self.file.close()
-        super().close()
-
-
-class _Expanded(io.RawIOBase):
-    """What a packed file expands to, as long as that is not out of all proportion."""
-
-    def __init__(self, stream: Any, path: Path) -> None:
-        self.stream, self.path, self.done = stream, path, 0
-        self.most = most_expanded(path.stat().st_size)
+    def __init__(self, stream: Any, watch: Callable[[bytes], None]) -> None:
+        self.stream, self.watch = stream, watch
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
         piece = self.stream.read(len(buffer))
-        self.done += len(piece)
-        if self.done > self.most:
-            raise DataError(
-                f"{self.path}: expands to more than {self.most >> 20} MiB, which is too much for "
-                f"its size; unpack it yourself if you trust it"
-            )
+        self.watch(piece)
         buffer[: len(piece)] = piece
         return len(piece)
+
+    def close(self) -> None:
+        self.stream.close()
+        super().close()
 
 
 class _Utf8(io.RawIOBase):
@@ -142,7 +120,8 @@ class CsvFile:
 
     def __init__(self, path: Path, options: ReadOptions) -> None:
         self.path, self.options = path, options
-        self.raw = _Hashed(path)
+        self.digest = hashlib.sha256()
+        self.raw = _Watched(path.open("rb"), self.digest.update)
         try:
             with self._refusals():
                 self.text = _Utf8(_decoded(_unpacked(self.raw, path), options.encoding))
@@ -162,7 +141,7 @@ class CsvFile:
         """Read what is left, and give the hash of the whole file."""
         while self.raw.read(BLOCK):
             pass
-        return self.raw.digest.hexdigest()
+        return self.digest.hexdigest()
 
     def frames(
         self, columns: Sequence[str], size: int, copied: Collection[str] = ()
@@ -292,7 +271,20 @@ def _unpacked(raw: Any, path: Path) -> Any:
 
     packed = PACKED.get(path.suffix.lower())
     stream = pyarrow.input_stream(raw, compression=packed)
-    return stream if packed is None else pyarrow.PythonFile(_Expanded(stream, path), "r")
+    if packed is None:
+        return stream
+    left = most = most_expanded(path.stat().st_size)
+
+    def check(piece: bytes) -> None:
+        nonlocal left
+        left -= len(piece)
+        if left < 0:
+            raise DataError(
+                f"{path}: expands to more than {most >> 20} MiB, which is too much for its size; "
+                f"unpack it yourself if you trust it"
+            )
+
+    return pyarrow.PythonFile(_Watched(stream, check), "r")
 
 
 def _decoded(stream: Any, encoding: str | None) -> Any:
@@ -307,22 +299,16 @@ def _resized(batches: Iterator[tuple[Any, Any]], size: int) -> Iterator[tuple[An
     """Cut and join batches so that all but the last have ``size`` rows."""
     import pyarrow as pa
 
-    waiting: list[tuple[Any, Any]] = []
-
-    def joined() -> tuple[Any, Any]:
-        rows, parts = zip(*waiting, strict=True)
-        return np.concatenate(rows), pa.concat_tables(parts)
-
-    for rows, batch in batches:
-        waiting.append((rows, pa.Table.from_batches([batch])))
-        if sum(own.num_rows for _, own in waiting) >= size:
-            numbers, whole = joined()
-            full = len(numbers) - len(numbers) % size
-            for at in range(0, full, size):
-                yield numbers[at : at + size], whole.slice(at, size)
-            waiting = [(numbers[full:], whole.slice(full))]
-    if any(batch.num_rows for _, batch in waiting):
-        yield joined()
+    rows, table = np.zeros(0, np.int64), None
+    for more, batch in batches:
+        part = pa.Table.from_batches([batch])
+        rows = np.concatenate((rows, more))
+        table = part if table is None else pa.concat_tables((table, part))
+        while len(rows) >= size:
+            yield rows[:size], table.slice(0, size)
+            rows, table = rows[size:], table.slice(size)
+    if len(rows):
+        yield rows, table
 
 
 def _diagnosis(path: Path, options: ReadOptions, width: int) -> DataError | None:

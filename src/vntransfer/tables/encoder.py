@@ -2,16 +2,17 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vntransfer.checks import LARGEST
+from vntransfer.checks import LARGEST, one_of
 from vntransfer.errors import ArgumentError, DataError
+from vntransfer.storage.record import check_record, from_record
 from vntransfer.tables.columns import Column
-from vntransfer.tables.schema import Field, date_parts, describe, remedy
+from vntransfer.tables.schema import ALL_PARTS, Field, date_parts, describe, remedy
 
 Floats = NDArray[np.float64]
 
@@ -190,19 +191,26 @@ class TableEncoder:
 
     def as_json(self) -> list[dict[str, Any]]:
         """Give plain values, for a file."""
-        return [own.as_json() for own in self.fields]
+        return [asdict(own) for own in self.fields]
 
     @classmethod
     def from_json(cls, values: Any) -> Self:
         """Undo `as_json`."""
-        if not isinstance(values, list) or not all(isinstance(v, dict) for v in values):
-            raise DataError("schema: damaged; expected a list of columns")
-        made = cls(tuple(Field.from_json(own) for own in values))
-        if not made.names:
+        check_record("record.schema", values, list[dict[str, Any]])
+        fields = []
+        for own in values:
+            at = f"record.schema, column {own.get('name')!r:.60}"
+            fields.append(made := from_record(Field, at, own))
+            for part in made.parts:
+                one_of(f"{at}: parts", part, ALL_PARTS, error=DataError)
+            if made.low > made.high:
+                raise DataError(f"{at}: low {made.low:g} is above high {made.high:g}")
+        found = cls(tuple(fields))
+        if not found.names:
             raise DataError("schema: damaged; no usable column")
-        if len({own.name for own in made.fields}) < len(made.fields):
+        if len({own.name for own in fields}) < len(fields):
             raise DataError("schema: damaged; two columns have the same name")
-        return made
+        return found
 
 
 def _values(own: Field, column: Column, rows: Sequence[int | str]) -> tuple[list[Floats], Findings]:

@@ -1,13 +1,10 @@
 """Notes on a table: sentences with a kind, by which pages and terminals group them."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
-from typing import Any, Literal, Self
+from dataclasses import dataclass
+from typing import Literal
 
-from vntransfer.checks import one_of
 from vntransfer.display import counted, listed
-from vntransfer.errors import DataError
-from vntransfer.storage.record import check_record
 
 NoteKind = Literal[
     "empty",  # no cell of the column is filled, or hardly any
@@ -74,18 +71,6 @@ class Note:
             return self.share >= MANY
         harmless = self.kind in ("id", "unvaried")  # once dropped
         return self.group in (DROPPED, "determines") and not harmless
-
-    def as_json(self) -> dict[str, Any]:
-        """Give plain values."""
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, at: str, values: Any) -> Self:
-        """Undo `as_json`, checking every value."""
-        check_record(at, values, {"kind": str, "text": str, "column": str, "share": float})
-        one_of(f"{at}.kind", values["kind"], NoteKind, error=DataError)
-        one_of(f"{at}.done", values.get("done"), Done, error=DataError)
-        return cls(**{name: values[name] for name in cls.__dataclass_fields__})
 
 
 def grouped(notes: Iterable[Note]) -> dict[str, list[Note]]:

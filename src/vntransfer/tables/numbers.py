@@ -11,7 +11,7 @@ from vntransfer.tables.csv_files import BLOCK
 
 
 def number_blocks(
-    source: io.BufferedIOBase, columns: int, *, delimiter: str = ",", block: int = BLOCK
+    source: io.BufferedIOBase, columns: int, *, block: int = BLOCK
 ) -> Iterator[NDArray[np.float64]]:
     r"""Give rows (n, columns), all finite, of each block of so many bytes; there is no header.
 
@@ -30,7 +30,6 @@ def number_blocks(
     with arrow.open_csv(
         source,
         read_options=arrow.ReadOptions(block_size=block, column_names=names),
-        parse_options=arrow.ParseOptions(delimiter=delimiter),
         convert_options=arrow.ConvertOptions(
             column_types=dict.fromkeys(names, pyarrow.float64()), null_values=[]
         ),
@@ -46,7 +45,6 @@ def misfit(
     source: io.BufferedIOBase,
     columns: int,
     *,
-    delimiter: str = ",",
     first: int = 1,
     longest: int = BLOCK,
 ) -> str | None:
@@ -64,7 +62,7 @@ def misfit(
         number += 1
         if len(line) == longest:
             return f"line {number} never ends; not a csv file"
-        cells = line.decode("ascii", "backslashreplace").strip().split(delimiter)
+        cells = line.decode("ascii", "backslashreplace").strip().split(",")
         if cells == [""]:
             continue
         if len(cells) != columns:

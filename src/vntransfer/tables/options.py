@@ -3,13 +3,12 @@
 import codecs
 import csv
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Self
 
 from vntransfer.checks import instance, one_of, texts
-from vntransfer.errors import ArgumentError, DataError
+from vntransfer.errors import ArgumentError
 
 DELIMITERS = ";\t|,"
 """What is tried as a delimiter. The comma is last: it also occurs inside texts and numbers."""
@@ -101,18 +100,6 @@ class ReadOptions:
     def over(self, others: "ReadOptions") -> "ReadOptions":
         """Fill options that are not set from other options."""
         return replace(others, **{k: v for k, v in asdict(self).items() if v not in (None, ())})
-
-    def as_json(self) -> dict[str, Any]:
-        """Give plain values."""
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, values: Mapping[str, Any]) -> Self:
-        """Undo `as_json`, checking every value."""
-        try:
-            return cls(**{**values, "units": tuple(values.get("units", ()))})
-        except (TypeError, AttributeError, ArgumentError) as error:
-            raise DataError(f"reading: damaged record ({error})") from None
 
 
 DEFAULTS = ReadOptions()

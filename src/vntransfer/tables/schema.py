@@ -1,16 +1,14 @@
 """What a column holds, and what is recorded of it: plain values that fit into JSON."""
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal, NamedTuple, NoReturn, Self
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vntransfer.checks import one_of
 from vntransfer.errors import DataError
-from vntransfer.storage.record import check_record
 from vntransfer.tables.columns import ISO, NUMERIC_DATE, Column
 from vntransfer.tables.options import ReadOptions
 
@@ -68,36 +66,6 @@ class Field:
         else:
             out = [self.name] if self.kind != "left out" and self.low < self.high else []
         return [*out, f"{self.name} is missing"] if self.missing else out
-
-    def as_json(self) -> dict[str, Any]:
-        """Give plain values."""
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, values: Mapping[str, Any]) -> Self:
-        """Undo `as_json`, checking every value."""
-        try:
-            field = cls(**{**values, **{key: tuple(values[key]) for key in LISTS}})
-        except (TypeError, KeyError) as error:
-            raise DataError(f"schema: damaged record of a column ({error})") from None
-        at = f"record.schema, column {field.name!r:.60}"
-        check_record(at, {**asdict(field), **{key: values[key] for key in LISTS}}, TYPES)
-        one_of(f"{at}: kind", field.kind, Kind, error=DataError)
-        for part in field.parts:
-            one_of(f"{at}: parts", part, ALL_PARTS, error=DataError)
-        if field.low > field.high:
-            raise DataError(f"{at}: low {field.low:g} is above high {field.high:g}")
-        return field
-
-
-LISTS = ("categories", "others", "parts")
-TYPES = {
-    **dict.fromkeys(("name", "kind", "note"), str),
-    **dict.fromkeys(("fill", "low", "high"), float),
-    **dict.fromkeys(("missing", "day_first"), bool),
-    **dict.fromkeys(LISTS, list[str]),
-}
-"""Types of what is written of a column."""
 
 
 def almost_number(text: str) -> bool:

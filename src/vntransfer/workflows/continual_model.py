@@ -1,7 +1,7 @@
 """A network that has learned the tasks of a table one after another."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -12,7 +12,7 @@ from vntransfer.checks import Names
 from vntransfer.display import counted, data_frame, one_line, rounded, short
 from vntransfer.errors import ArgumentError, DataError
 from vntransfer.storage.folder import Savable
-from vntransfer.storage.record import SavedModel, check_record
+from vntransfer.storage.record import SavedModel, check_record, from_record
 from vntransfer.tables.columns import Column
 from vntransfer.tables.encoder import TableEncoder
 from vntransfer.tables.frame import read_frame
@@ -220,7 +220,7 @@ class ContinualModel(Savable):
         arrays |= {name: np.ascontiguousarray(getattr(self, name)) for name in ARRAYS}
         record = {
             "schema": self.encoder.as_json(),
-            "reading": self.read_options.as_json(),
+            "reading": asdict(self.read_options),
             "sizes": self.network.sizes,
             "features": self.network.features,
             **{name: getattr(self, name) for name in PLAIN},
@@ -275,7 +275,7 @@ class ContinualModel(Savable):
             others["method_state"] = KeptState(record["state"], kept)
         return cls(
             encoder=encoder,
-            read_options=ReadOptions.from_json(record["reading"]),
+            read_options=from_record(ReadOptions, "record.reading", record["reading"]),
             network=network,
             unit=(mean, spread),
             random_state=seed,

@@ -90,6 +90,7 @@ def _kind(saved: SavedModel) -> Any:
     others = (
         adaptation.BoostedTrees,
         adaptation.ClosedFormClassifier,
+        adaptation.LogisticLearner,
         adaptation.MedianLearner,
         adaptation.ScaledRidge,
         adaptation.WeightedSourceClassifier,

@@ -14,7 +14,7 @@ from vntransfer.checks import names as check_names
 from vntransfer.display import listed, one_line, plus_minus, rounded, short
 from vntransfer.errors import DataError, DataWarning, PredictionError
 from vntransfer.storage.folder import Savable
-from vntransfer.storage.record import SavedModel, check_record
+from vntransfer.storage.record import SavedModel, check_record, from_record
 from vntransfer.tables.columns import Column
 from vntransfer.tables.encoder import TableEncoder
 from vntransfer.tables.frame import read_frame
@@ -243,8 +243,8 @@ class TableModel(Savable):
             "schema": self.encoder.as_json(),
             "outcomes": [asdict(self.outcomes[name]) for name in self.targets],
             "provenance": self.provenance,
-            "notes": [note.as_json() for note in self.details],
-            "reading": self.read_options.as_json(),
+            "notes": [asdict(note) for note in self.details],
+            "reading": asdict(self.read_options),
         }
         parts = {name: model._saved() for name, model in self.estimators.items()}
         return SavedModel(type(self).__name__, record, arrays, parts=parts)
@@ -282,8 +282,11 @@ class TableModel(Savable):
                 if f"errors/{i}" in arrays
             },
             dict(record["provenance"]),
-            tuple(Note.from_json(f"record.notes[{i}]", v) for i, v in enumerate(record["notes"])),
-            ReadOptions.from_json(record["reading"]),
+            tuple(
+                from_record(Note, f"record.notes[{i}]", own)
+                for i, own in enumerate(record["notes"])
+            ),
+            from_record(ReadOptions, "record.reading", record["reading"]),
             {name: own for name, own in sketches.items() if own is not None},
         )
 

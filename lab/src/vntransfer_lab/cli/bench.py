@@ -287,6 +287,7 @@ def verify(
     difference. The exit code is 3 if a metric differs by more than the
     tolerance and by more than three standard deviations over the run's seeds.
     """
+    from vntransfer_lab.reports.report import load_report
     from vntransfer_lab.reports.tables import render
     from vntransfer_lab.reports.verification import TOLERANCE, as_table
     from vntransfer_lab.reports.verification import verify as compute
@@ -306,6 +307,8 @@ def verify(
             watcher=display,
         )
     typer.echo(render([as_table(found)]))
+    for remark in load_report(folder).superseded():
+        typer.echo(f"not drawn: {remark}")
     same = sum(one.equal == one.numbers for one in found)
     bad = sum(one.differs(share) for one in found)
     typer.echo(

@@ -350,7 +350,7 @@ def _named(weights: Mapping[str, float]) -> dict[str, float]:
 
 
 def _methods() -> dict[str, CellMethod]:
-    versions = {"boosting": 3, "weighted_boosting": 3, "auto": 4}
+    versions = {"boosting": 3, "weighted_boosting": 3, "auto": 5}
     found = {name: options_of(name) for name in METHODS}
     for name, (method, changed) in VARIANTS.items():
         own = found[method]

@@ -1,7 +1,7 @@
 """Tables and drawings of the experiment ``adaptation``."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from statistics import geometric_mean
 
@@ -59,9 +59,7 @@ def summary(loaded: Report) -> dict[str, dict[Group, Estimate]]:
 def summary_table(loaded: Report) -> ReportTable:
     """Mean over targets per method and data set, with ranks and tests against the baseline."""
     preset, groups, means = loaded.preset, list(loaded.chosen), summary(loaded)
-    ranks = mean_ranks(
-        {m: [e.mean for e in by.values()] for m, by in means.items() if len(by) == len(groups)}
-    )
+    ranks = mean_ranks(means, groups)
     rows: list[list[Value]] = []
     for method, by_group in means.items():
         verdicts = (
@@ -122,14 +120,16 @@ def relative_table(loaded: Report) -> ReportTable:
     return loaded.table(f"errors relative to {baseline}", header, rows, notes)
 
 
-def mean_ranks(values: Mapping[str, list[float]]) -> dict[str, float]:
-    """Mean over data sets of the rank of each method, ties shared."""
+def mean_ranks(
+    means: Mapping[str, Mapping[Group, Estimate]], groups: Collection[Group]
+) -> dict[str, float]:
+    """Mean rank over the groups of each method that has errors on all of them, ties shared."""
     from scipy.stats import rankdata
 
-    kept = [method for method in values if method not in UNRANKED]
+    kept = [m for m, by in means.items() if m not in UNRANKED and len(by) == len(groups)]
     if not kept:
         return {}
-    ranks = rankdata([values[method] for method in kept], axis=0).mean(1)
+    ranks = rankdata([[e.mean for e in means[m].values()] for m in kept], axis=0).mean(1)
     return dict(zip(kept, map(float, ranks), strict=True))
 
 
@@ -229,9 +229,7 @@ def ratio_map(loaded: Report) -> Iterator[Drawing]:
     if not rival or len(means[rival]) < len(groups):
         return
     against = replace(loaded, preset=replace(loaded.preset, baseline=rival))
-    ranks = mean_ranks(
-        {m: [e.mean for e in by.values()] for m, by in means.items() if len(by) == len(groups)}
-    )
+    ranks = mean_ranks(means, groups)
     methods = sorted(
         (m for m in means if means[m] and m not in UNRANKED),
         key=lambda m: ranks.get(m, math.inf),

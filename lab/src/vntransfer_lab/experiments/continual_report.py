@@ -22,7 +22,7 @@ from vntransfer_lab.reports.report import (
     value_table,
 )
 from vntransfer_lab.reports.statistics import estimate
-from vntransfer_lab.reports.tables import SIGNED, Number, ReportTable, Value
+from vntransfer_lab.reports.tables import Number, ReportTable, Value, signed
 from vntransfer_lab.runner.records import Record
 
 METRICS = ("ra", "la", "bt")
@@ -101,7 +101,7 @@ def _stream_table(loaded: Report, data: str, condition: Condition) -> ReportTabl
             gap = known.get("ra")
             row += [known.get(metric) for metric in METRICS]
             compared = gap is not None and ours
-            row.append(Number(ours[0].mean - gap, SIGNED) if compared else None)
+            row.append(Number(ours[0].mean - gap, signed(ours[0].error)) if compared else None)
         rows.append([*row, _configuration(loaded, data, condition, method)])
     header = ["method", "RA", "LA", "BT", *(COSTS if costs else ())]
     header += ["paper RA", "LA", "BT", "difference of RA"] if paper else []

@@ -1,6 +1,7 @@
 """Reports: from the store to tables and figures, always the same for the same cells."""
 
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,13 +20,13 @@ from vntransfer_lab.reports.statistics import (
 )
 from vntransfer_lab.reports.tables import (
     PROBABILITY,
-    SIGNED,
     Number,
     NumberPair,
     ReportTable,
     Value,
     Verdict,
     render,
+    signed,
     text,
 )
 from vntransfer_lab.reports.view import EVERYTHING, View
@@ -146,7 +147,7 @@ class Report:
         ]
         found += [Remark(f"{count} {text}", "warning") for count, text in said if count]
         found += [Remark(text, "warning") for text in self._diverged()]
-        found += map(Remark, self._superseded())
+        found += map(Remark, self.superseded())
         if self.unplanned:
             text = f"{self.unplanned} finished cells of other settings are not shown"
             found.append(Remark(text, "warning"))
@@ -175,19 +176,17 @@ class Report:
                 found.append(f"{method} on {', '.join(where)}: {own}{mean}")
         return found
 
-    def _superseded(self) -> list[str]:
+    def superseded(self) -> list[str]:
         """Name methods whose cells an earlier version of the method computed."""
-        found: dict[tuple[str, str, str], int] = {}
-        for record in self.records:
-            method = self.kind.methods.get(record.method)
-            now = "none" if method is None else f"{self.kind.version}.{method.version}"
-            if record.status == "done" and record.version != now:
-                key = (record.method, record.version, now)
-                found[key] = found.get(key, 0) + 1
+        found = Counter(
+            (record.method, record.version)
+            for record in self.records
+            if record.status == "done" and record.version != self.kind.version_of(record.method)
+        )
         return [
-            f"superseded: {count} cells of {method} are of its version {before}, today's is {now}; "
-            f"vnt bench run computes them again"
-            for (method, before, now), count in found.items()
+            f"superseded: {count} cells of {method} are of its version {before}, today's is "
+            f"{self.kind.version_of(method)}; vnt bench run computes them again"
+            for (method, before), count in found.items()
         ]
 
     def _trials(self) -> list[str]:
@@ -310,11 +309,11 @@ def _paper_values(preset: Preset, data: str, metric: str) -> dict[str, dict[str,
 def _paper_rows(
     label: str, methods: list[str], ours: Mapping[str, Estimate], paper: Mapping[str, float]
 ) -> list[list[Value]]:
-    gaps = [ours[m].mean - paper[m] if m in paper and m in ours else None for m in methods]
-    return [
-        [label, "paper", *(paper.get(method) for method in methods)],
-        [label, "difference", *(None if gap is None else Number(gap, SIGNED) for gap in gaps)],
+    gaps = [
+        Number(ours[m].mean - paper[m], signed(ours[m].error)) if m in paper and m in ours else None
+        for m in methods
     ]
+    return [[label, "paper", *map(paper.get, methods)], [label, "difference", *gaps]]
 
 
 def mean_over_targets(
@@ -340,11 +339,12 @@ def comparison_tables(loaded: Report) -> list[ReportTable]:
         verdicts = []
         for group, (d, p, found) in against_baseline(loaded, method).items():
             verdicts.append(found)
-            interval = None
+            interval, form = None, signed(None)
             if d.low is not None and d.high is not None:
-                interval = NumberPair(d.low, d.high, " to ", SIGNED)
+                form = signed((d.high - d.low) / 2)
+                interval = NumberPair(d.low, d.high, " to ", form)
             counts = NumberPair(d.won, d.lost, "/")
-            numbers = [Number(d.mean, SIGNED), interval, _p(d.p), _p(p), counts]
+            numbers = [Number(d.mean, form), interval, _p(d.p), _p(p), counts]
             rows.append([label_of(*group), method, *numbers, Verdict(found)])
         tally.append([method, *map(verdicts.count, VERDICTS)])
     notes = [

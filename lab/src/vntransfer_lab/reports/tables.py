@@ -10,7 +10,7 @@ from typing import Literal
 from vntransfer.checks import one_of
 from vntransfer_lab.reports.statistics import Estimate
 
-SIGNED = "+.4g"
+SIGNED = "+.3g"
 """Form of a difference: it shows its sign."""
 
 PROBABILITY = "p"
@@ -28,7 +28,7 @@ class Number:
     """A number with what belongs to it; a printer says how it reads."""
 
     value: float
-    form: str = ""  # `SIGNED`, `PROBABILITY` or any format of a number; "" shows four digits
+    form: str = ""  # `SIGNED`, `PROBABILITY` or any format of a number; "" shows what is known
     error: float | None = None
     unit: str = ""
     won: int | None = None
@@ -68,22 +68,39 @@ class ReportTable:
         return f"{self.of}: {self.title}" if self.of else self.title
 
 
-def decimals(value: float) -> int | None:
-    """Return how many decimals show four digits; None for scientific notation."""
-    if value == 0:
-        return 3
-    magnitude = math.floor(math.log10(abs(value)))
-    return None if magnitude < -3 or magnitude > 5 else max(0, min(4, 3 - magnitude))
+def _decimals(value: float, digits: int) -> int:
+    """Return how many decimals show some digits of a number."""
+    return max(0, digits - 1 - math.floor(math.log10(abs(value)))) if value else 0
+
+
+def signed(error: float | None) -> str:
+    """Form of a difference with this error: two digits of the error are known."""
+    return f"+.{_decimals(error, 2)}f" if error else SIGNED
 
 
 def _written(value: float, form: str) -> str:
     if form == PROBABILITY:
-        return "< 0.0001" if value < 1e-4 else f"{value:.4f}"
-    return format(value, form)
+        return "< 0.0001" if value < 1e-4 else f"{value:.2g}"
+    if form or isinstance(value, int):
+        return format(value, form)
+    return (
+        f"{value:.1e}"
+        if value and not 1e-3 <= abs(value) < 1e6
+        else f"{value:.{_decimals(value, 3)}f}"
+    )
+
+
+def _with_error(value: float, error: float) -> str:
+    """Show three digits, fewer if the error says less; four if it would vanish, or no error."""
+    most = _decimals(value or error, 3)
+    for places in (min(most, _decimals(error, 2)), most + 1):
+        if round(error, places):
+            return f"{value:.{places}f} ± {error:.{places}f}"
+    return _written(value, "")
 
 
 def text(value: Value) -> str:
-    """How a value reads in a table: ``0.5123 ± 0.0023 [+]``, ``0.900 (3/1)``, ``3 of 4``."""
+    """How a value reads in a table: ``0.512 ± 0.023 [+]``, ``0.900 (3/1)``, ``3 of 4``."""
     if value is None:
         return ""
     if isinstance(value, str | int):
@@ -94,10 +111,11 @@ def text(value: Value) -> str:
         value = Number(value.mean, error=value.error)
     elif isinstance(value, float):
         value = Number(value)
-    places = decimals(value.value)
-    form = value.form or (".2e" if places is None else f".{places}f")
-    shown = _written(value.value, form) + value.unit
-    shown += "" if value.error is None else f" ± {_written(value.error, form)}"
+    if value.error is None or value.form:
+        shown = _written(value.value, value.form) + value.unit
+        shown += "" if value.error is None else f" ± {_written(value.error, value.form)}"
+    else:
+        shown = _with_error(value.value, value.error) + value.unit
     shown += "" if value.won is None else f" ({value.won}/{value.lost})"
     return shown + {"better": " [+]", "worse": " [-]"}.get(value.verdict, "")
 

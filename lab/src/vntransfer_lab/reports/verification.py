@@ -25,6 +25,8 @@ TOLERANCE = 0.03
 SPREADS = 3.0
 """Standard deviations over seeds that are attributed to rounding."""
 
+_CHANGED = "settings or domains of the data have changed since; use the version that made the run"
+
 Numbers = dict[tuple[str, int], float]
 
 
@@ -65,11 +67,11 @@ def verify(
 ) -> list[Checked]:
     """Compute some finished cells of a run folder, or of packed results, again.
 
-    They are drawn at random, by ``seed``, among the named data sets, targets and methods. Nothing
-    is written into the folder. Cells with a search compute their candidates, too. Data with
-    another hash (the same pictures in another archive, say) are used anyway, and the ``remark``
-    of a cell says so. A cell whose method or settings have changed has a ``problem``; if all
-    have, `StoreError` is raised.
+    They are drawn at random, by ``seed``, among the named data sets, targets and methods, but not
+    among superseded cells, whose method has another version today. Nothing is written into the
+    folder. Cells with a search compute their candidates, too. Data with another hash (the same
+    pictures in another archive, say) are used anyway, and the ``remark`` of a cell says so. A cell
+    whose settings have changed has a ``problem``; if all have, `StoreError` is raised.
     """
     preset, records, _ = read_records(folder)
     checks.whole("cells", cells, minimum=1)
@@ -82,16 +84,22 @@ def verify(
             left = [record for record in left if getattr(record, name) in values]
     if not left:
         raise StoreError(f"{folder}: no finished cell fits; see vnt bench report {folder}")
-    drawn = random.Random(seed).sample(left, min(cells, len(left)))
+    kind = load_kind(preset.experiment)
+    current = [record for record in left if record.version == kind.version_of(record.method)]
+    if not current:
+        raise StoreError(
+            f"{folder}: all {len(left)} cells are superseded: the methods have other versions "
+            "today; run their preset again, or use the version that made the run"
+        )
+    drawn = random.Random(seed).sample(current, min(cells, len(current)))
     known = _known(preset, drawn)
     if not known:
         raise StoreError(
-            f"{folder}: none of the {len(drawn)} cells can be computed here; {_others(drawn[0])}"
+            f"{folder}: none of the {len(drawn)} cells can be computed here; {_CHANGED}"
         )
     with tempfile.TemporaryDirectory(prefix="vnt-verify-") as place:
         found = compute_cells(preset, list(known.values()), Path(place), jobs=jobs, watcher=watcher)
-    metric = load_kind(preset.experiment).metric
-    return [_compare(one, known.get(one.key), found, metric, records) for one in drawn]
+    return [_compare(one, known.get(one.key), found, kind.metric, records) for one in drawn]
 
 
 def as_table(checked: Sequence[Checked]) -> ReportTable:
@@ -139,14 +147,6 @@ def _apart_from(name: str, one: Identity) -> str:
     return canonical_json({part: getattr(one, part) for part in IDENTITY if part != name})
 
 
-def _others(record: Record) -> str:
-    """Say why a record has no cell here."""
-    return (
-        f"the method (version {record.version}), its settings or the domains of the data have "
-        f"changed since; use the version that made the run"
-    )
-
-
 def _compare(
     record: Record,
     cell: Cell | None,
@@ -156,7 +156,7 @@ def _compare(
 ) -> Checked:
     outcome = None if cell is None else found.get(cell.key)
     if outcome is None:
-        outcome = CellOutcome(error="not computed" if cell else _others(record))
+        outcome = CellOutcome(error="not computed" if cell else _CHANGED)
     before, now = _numbers(record), {(name, s): v for s, name, v in outcome.rows}
     metric = DIVERGED if DIVERGED in record.metrics else metric
     kept = _last(before, metric)

@@ -89,7 +89,7 @@ def expand(preset: "Preset") -> list[Cell]:
                         for seed in preset.seeds:
                             cell = Cell(
                                 experiment=preset.experiment,
-                                version=f"{kind.version}.{own.version}",
+                                version=kind.version_of(method),
                                 data=data,
                                 data_hash=data_hash,
                                 target=target,

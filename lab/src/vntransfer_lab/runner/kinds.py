@@ -83,6 +83,11 @@ class Kind:
     first: "Callable[[Cell], Sequence[Cell]]" = lambda cell: ()
     retired: Mapping[str, str] = field(default_factory=dict)  # old method -> what to use instead
 
+    def version_of(self, method: str) -> str:
+        """Version of the cells of a method today; "none" if it is gone."""
+        own = self.methods.get(method)
+        return "none" if own is None else f"{self.version}.{own.version}"
+
 
 def load_kind(name: str) -> Kind:
     """Import a kind of experiment by its name in `KINDS`, or by the dotted name of your module."""
