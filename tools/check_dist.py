@@ -47,6 +47,12 @@ def sources(name: str) -> set[str]:
     }
 
 
+def linked(name: str) -> set[str]:
+    """Return the files that the README of a distribution links to or shows."""
+    readme = (FOLDERS[name] / "README.md").read_text("utf-8")
+    return set(re.findall(r"\]\((?!https?:)([^)#]+)", readme))
+
+
 def version(name: str) -> str:
     """Return the version of a package without importing it."""
     names: dict[str, str] = {}
@@ -57,9 +63,8 @@ def version(name: str) -> str:
 def sdist_complaints(name: str, files: set[str]) -> list[str]:
     """Return what is wrong with the files of an sdist, named from its top folder."""
     wanted = {f"src/{path}" for path in sources(name)} | BESIDE[name] | {"pyproject.toml"}
+    wanted |= linked(name)
     folders = {parent.as_posix() for path in files for parent in PurePosixPath(path).parents}
-    readme = (FOLDERS[name] / "README.md").read_text("utf-8")
-    wanted |= set(re.findall(r"\]\((?!https?:)([^)#]+)", readme))
     wrong = [f"lacks {path}" for path in sorted(wanted - files - folders)]
     return wrong + [f"holds {path}" for path in sorted(files) if path.startswith("results/")]
 

@@ -234,4 +234,6 @@ def _png(pixels: NDArray[np.uint8]) -> bytes:
 
 if __name__ == "__main__":
     for given in sys.argv[1:]:
-        draw(given, IMAGES / f"{given}.svg")
+        path = IMAGES / f"{given}.svg"
+        draw(given, path)
+        print(f"wrote {path}")

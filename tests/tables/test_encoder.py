@@ -115,15 +115,19 @@ def test_ids_and_row_numbers_are_left_out_unless_asked_for() -> None:
         "id": text(*(f"person {i}" for i in range(n))),
         "row": text(*map(str, range(n))),
         "day": text(*(f"{i % 28 + 1}/03/24" for i in range(n))),
+        "size": text(*(f"{i}.5 m²" for i in range(n))),
         "x": text(*(str(i % 7) for i in range(n))),
     }
     encoder = TableEncoder.fit(columns)
     notes = {name: note for name, _, note in encoder.summary()}
-    assert kinds(encoder) == {"id": "left out", "row": "left out", "day": "category", "x": "number"}
-    assert "an id or prose" in notes["id"]
+    left_out = {"id": "left out", "row": "left out", "size": "left out"}
+    assert kinds(encoder) == left_out | {"day": "category", "x": "number"}
+    assert notes["id"].endswith("an id or prose")
+    assert "--unit" in notes["size"]
     assert "looks like a date" in notes["day"]
     asked = TableEncoder.fit(columns, wanted=["id", "row"], category=["x"])
-    assert kinds(asked) == {"id": "category", "row": "number", "day": "category", "x": "category"}
+    wanted = {"id": "category", "row": "number", "x": "category"}
+    assert kinds(asked) == wanted | {"day": "category", "size": "left out"}
 
 
 def test_files_and_frames_in_memory_are_read_alike(tmp_path: Path) -> None:

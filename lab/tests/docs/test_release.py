@@ -44,6 +44,7 @@ def test_incomplete_files_are_found(name: str) -> None:
     (wrong,) = CHECK.wheel_complaints(name, whole, head.replace(VERSION, "9"), entries)
     assert wrong == f"Version is '9', expected {VERSION!r}"
     files = {f"src/{path}" for path in CHECK.sources(name)} | CHECK.BESIDE[name]
+    files |= CHECK.linked(name)
     assert CHECK.sdist_complaints(name, files) == ["lacks pyproject.toml"]
     complete = {*files, "pyproject.toml", "results/table3/run.json"}
     assert CHECK.sdist_complaints(name, complete) == ["holds results/table3/run.json"]

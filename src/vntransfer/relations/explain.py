@@ -22,8 +22,8 @@ def verdict(found: Relation) -> Iterator[str]:
     checked = f"The level is {100 * LEVEL:g} %, corrected for {counted(tested, 'tested pair')}."
     if not far:
         yield (
-            f"{response} depends on the features alike everywhere, as far as the data can tell: no "
-            f"significant difference in {counted(tested, 'tested pair')} of places."
+            f"No significant difference between places in how {response} depends on the features "
+            f"({counted(tested, 'tested pair')})."
         )
         yield f"{checked} This does not prove places equal: see the intervals."
         return
@@ -37,7 +37,7 @@ def verdict(found: Relation) -> Iterator[str]:
     )
     if alone and len(found.labeled) > 2:
         yield f"Different from every other place: {', '.join(alone)}."
-    yield f"{checked} The other pairs may differ, too, by less than the data can show."
+    yield f"{checked} The other pairs may also differ, but by less than the data can show."
 
 
 def explanation(found: Relation) -> list[str]:

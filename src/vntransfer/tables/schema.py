@@ -25,6 +25,7 @@ FEW = 20
 
 _DATE = re.compile(r"\d{1,4}[./-]\d{1,2}[./-]\d{1,4}")
 _CODE = re.compile(r"0\d+")
+_DIGITS = "+-0123456789., "
 _ALMOST = re.compile(
     r"[-+]?(\d*[.,]\d+|\d{1,3}(,\d{3})+(\.\d+)?|\d{1,3}(\.\d{3})+,\d+|\d[\d.,]*\s?[%$€£¥]"
     r"|[$€£¥]\s?[-+]?\d[\d.,]*)"
@@ -251,6 +252,10 @@ def _categories(name: str, column: Column, wanted: bool) -> Field:
     hint = ""
     if _DATE.match(first) and not ISO.match(first):
         hint = f" ({first[:20]!r} looks like a date: write dates as 2024-03-31)"
+    elif (unit := first.lstrip(_DIGITS)) not in ("", first) and all(
+        text.lstrip(_DIGITS) == unit for text in counts
+    ):
+        hint = f" ({first[:20]!r} looks like a number: name its unit with --unit)"
     if len(counts) > max(FEW, n / 2) and not wanted:
         note = f"{len(counts)} different texts in {n} rows: an id or prose{hint}"
         return Field(name, "left out", note=note)
