@@ -5,7 +5,7 @@ meets rows a (n, p) of inputs with a one appended. The rows of a convolution are
 (n, outputs) are the slopes of the loss at the layer's output, the gradient is d'a.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Literal
 
@@ -267,10 +267,11 @@ class Tape:
         """Record the coming pass."""
         self.active = True
 
-    def add(self, passes: Sequence[tuple[Tensor, Tensor]]) -> None:
-        """Record (inputs, slopes) of a pass that did without the hooks, a pair per layer."""
+    def add(self, passes: Mapping[nn.Module, tuple[Tensor, Tensor]]) -> None:
+        """Record (inputs, slopes) by module, of a pass that did without the hooks."""
         if self.active:
-            for seen, (x, d) in zip(self._seen, passes, strict=True):
+            for seen, module in zip(self._seen, self.modules, strict=True):
+                x, d = passes[module]
                 seen.append((x, [d]))
 
     def take(self) -> list[list[tuple[Tensor, Tensor]]]:

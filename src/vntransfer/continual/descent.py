@@ -116,12 +116,12 @@ def backward(
     """Do ``criterion(model(x), y).backward()`` for one sample without a graph, bit for bit.
 
     Return the loss; inputs and slopes go to the tape directly, not by its hooks. None, with nothing
-    done, if this is not one sample of a dense ReLU classifier all of whose layers are on the tape.
+    done, if this is not one sample of a dense ReLU classifier with the layers of the tape.
     """
     if len(x) != 1 or criterion not in CROSS_ENTROPIES or torch.is_autocast_enabled("cpu"):
         return None
     layers = _dense_layers(model, {handle.id for handle in tape.handles})
-    if layers != tape.modules or not fits(layers, x, y):
+    if not layers or not set(tape.modules) <= set(layers) or not fits(layers, x, y):
         return None
     if any(
         p.grad is not None for layer in layers for p in layer._parameters.values() if p is not None
@@ -138,15 +138,15 @@ def backward(
     label = int(y)
     slopes[0, label] = -1
     d = torch._log_softmax_backward_data(slopes, outputs, 1, outputs.dtype)
-    passes = []
+    passes: dict[nn.Module, tuple[Tensor, Tensor]] = {}
     for layer, h in zip(reversed(layers), reversed(inputs), strict=True):
-        passes.append((h, d))
+        passes[layer] = h, d
         layer.weight.grad = d.mT * h
         if layer.bias is not None:
             layer.bias.grad = d[0].clone()
         if h is not x:
             d = (d @ layer.weight).masked_fill_(h <= 0, 0)
-    tape.add(passes[::-1])
+    tape.add(passes)
     return -outputs[0, label]
 
 

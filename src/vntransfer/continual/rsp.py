@@ -28,6 +28,7 @@ from vntransfer.continual._relatedness import (
     TaskMatrices,
 )
 from vntransfer.continual._unit_groups import Grouping, Junction, Owned, find_groups
+from vntransfer.continual.descent import backward
 from vntransfer.errors import ArgumentError
 
 Normalize = Literal["tasks", "groups"]
@@ -208,6 +209,11 @@ class RSP(Penalized):
             self.tape.start()
             self._responses.append(self._columns(y))
         return x, y
+
+    def _backward(self, x: Tensor, y: Tensor, criterion: Criterion) -> Tensor:
+        """Compute the gradients, of single samples without the graph and the hooks, if possible."""
+        loss = backward(self.model, x, y, criterion, self.tape)
+        return super()._backward(x, y, criterion) if loss is None else loss
 
     @torch.no_grad()
     def adjust_gradients(self) -> None:
