@@ -49,7 +49,7 @@ def take(
     _check_alike(tensors)
     if finite:
         check_finite(**tensors)
-    return list(tensors.values()), _to_numpy if numpy_in else _unchanged
+    return list(tensors.values()), to_numpy if numpy_in else _unchanged
 
 
 def _tensor(name: str, array: Any) -> Tensor:
@@ -99,5 +99,6 @@ def _unchanged(tensor: Tensor) -> Tensor:
     return tensor
 
 
-def _to_numpy(tensor: Tensor) -> NDArray[Any]:
+def to_numpy(tensor: Tensor) -> NDArray[Any]:
+    """Give the values of a tensor."""
     return tensor.detach().cpu().numpy()

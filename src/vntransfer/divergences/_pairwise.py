@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from vntransfer.arrays import take
+from vntransfer.arrays import take, to_numpy
 from vntransfer.checks import number, one_of
 from vntransfer.divergences._matrix import features_of
 from vntransfer.divergences._registry import DIVERGENCES
@@ -89,31 +89,6 @@ def _matrices(
             f"domains: expected a sequence or mapping of at least one domain, or ready matrices "
             f"(K, n, n), got {domains!r:.60}"
         )
-    samples, back = _samples(domains)
-    widths = {k: y.shape[-1] for k, (_, y) in samples.items() if y is not None}
-    made = [
-        (Moments.from_samples(*samples[k]) if k in samples else domain).covariance_tensor()
-        for k, domain in enumerate(domains)
-    ]
-    if batched := [k for k, m in enumerate(made) if m.ndim != 2]:
-        raise DomainError(
-            f"domains[{batched[0]}]: expected Moments of one set of samples, got a batch "
-            f"{tuple(made[batched[0]].shape[:-2])}"
-        )
-    sizes = {m.shape[-1] for m in made}
-    if len(sizes) > 1 or len(set(widths.values())) > 1:
-        raise DomainError(
-            f"domains: columns differ between domains: matrices of sizes {sorted(sizes)}, "
-            f"{sorted(set(widths.values()))} response columns"
-        )
-    dtype = next((x.dtype for x, _ in samples.values()), torch.float64)
-    return torch.stack(made).double(), next(iter(widths.values()), n_response), dtype, back
-
-
-def _samples(
-    domains: Sequence[Any],
-) -> tuple[dict[int, tuple[Tensor, Tensor | None]], Callable[[Tensor], Any]]:
-    """Features (N, d) and responses (N, m) of the domains given as samples, by position."""
     named: dict[str, Any] = {}
     for k, domain in enumerate(domains):
         if isinstance(domain, Moments):
@@ -126,20 +101,33 @@ def _samples(
         named[f"domains[{k}][0]"], named[f"domains[{k}][1]"] = domain
     tensors, back = take(optional=[name for name in named if name.endswith("[1]")], **named)
     if not tensors and domains[0].numpy:
-        return {}, lambda t: t.detach().cpu().numpy()
+        back = to_numpy
     found = dict(zip((name for name in named if named[name] is not None), tensors, strict=True))
-    out = {}
-    for k in range(len(domains)):
+    made, widths = list[Tensor](), set[int]()
+    for k, domain in enumerate(domains):
         x, y = (found.get(f"domains[{k}][{i}]") for i in (0, 1))
-        if x is None:
-            continue
-        if x.ndim != 2 or (y is not None and (y.ndim > 2 or y.shape[:1] != x.shape[:1])):
-            seen = [tuple(t.shape) for t in (x, y) if t is not None]
+        if x is not None:
+            if x.ndim != 2 or (y is not None and (y.ndim > 2 or y.shape[:1] != x.shape[:1])):
+                seen = [tuple(t.shape) for t in (x, y) if t is not None]
+                raise DomainError(
+                    f"domains[{k}]: expected X (N, d) and y (N,) or (N, m), got shapes {seen}"
+                )
+            domain = Moments.from_samples(x, y)
+            widths |= {domain.n_features - x.shape[1]} if y is not None else set()
+        made.append(domain.covariance_tensor())
+        if made[-1].ndim != 2:
             raise DomainError(
-                f"domains[{k}]: expected X (N, d) and y (N,) or (N, m), got shapes {seen}"
+                f"domains[{k}]: expected Moments of one set of samples, got a batch "
+                f"{tuple(made[-1].shape[:-2])}"
             )
-        out[k] = (x, y.reshape(len(y), -1) if y is not None else None)
-    return out, back
+    sizes = {m.shape[-1] for m in made}
+    if len(sizes) > 1 or len(widths) > 1:
+        raise DomainError(
+            f"domains: columns differ between domains: matrices of sizes {sorted(sizes)}, "
+            f"{sorted(widths)} response columns"
+        )
+    dtype = tensors[0].dtype if tensors else torch.float64
+    return torch.stack(made).double(), next(iter(widths), n_response), dtype, back
 
 
 def _table(stack: Tensor, divergence: str, n_response: int, eps: float) -> Tensor:
