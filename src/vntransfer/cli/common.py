@@ -7,7 +7,7 @@ import signal
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial, wraps
 from pathlib import Path
@@ -165,7 +165,7 @@ def split(text: str | None) -> list[str] | None:
     return None if text is None else [name.strip() for name in text.split(",") if name.strip()]
 
 
-def table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]], *, texts: int = 1) -> Any:
+def table(title: str, head: Sequence[str], rows: Iterable[Sequence[str]], *, texts: int = 1) -> Any:
     """Make a table whose first columns are text and the others numbers; markup is not parsed."""
     from rich.table import Table
     from rich.text import Text

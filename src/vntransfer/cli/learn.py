@@ -1,5 +1,6 @@
 """``vnt learn``: learn the tasks of a table one after another."""
 
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -178,20 +179,23 @@ def _update(
     common.print_outputs(screen, folder if save is None else save, None)
 
 
+def _texts(values: "list[float]") -> list[str]:
+    """Write numbers with the same number of decimals."""
+    from vntransfer.pages.table import aligned
+
+    return [cell.text for cell in aligned(values) if cell is not None]
+
+
 def show(models: "dict[str, ContinualModel]", method: str, screen: Any) -> None:
     """Print the matrix of a method, and curves and summaries of all."""
     from vntransfer.cli.common import table
-    from vntransfer.display import rounded
 
     own = models[method]
     head = (f"after \\ on ({own.metric})", *own.names)
-    rows = [
-        (name, *(rounded(value) for value in line))
-        for name, line in zip(own.names, own.matrix, strict=True)
-    ]
+    rows = zip(own.names, *map(_texts, own.matrix.T.tolist()), strict=True)
     screen.print(table(f"{method}: held-out rows of each task", head, rows))
     lags = [str(lag) for lag in range(len(own.curve()))]
-    curves = [(name, *map(rounded, one.curve().tolist())) for name, one in models.items()]
+    curves = [(name, *_texts(one.curve().tolist())) for name, one in models.items()]
     screen.print(
         table(
             f"Forgetting: {own.metric} of the first half of the tasks, by number of later tasks",
@@ -200,7 +204,8 @@ def show(models: "dict[str, ContinualModel]", method: str, screen: Any) -> None:
         )
     )
     keys = ("RA", "LA", "BT", "FT")
-    lines = [(n, *(rounded(one.scores()[key]) for key in keys)) for n, one in models.items()]
+    every = iter(_texts([one.scores()[key] for one in models.values() for key in keys]))
+    lines = [(name, *islice(every, len(keys))) for name in models]
     screen.print(table("After all tasks", ("method", *keys), lines))
     sign = "below" if own.classes else "above"
     screen.print(

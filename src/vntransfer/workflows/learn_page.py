@@ -1,9 +1,10 @@
 """What was learned and forgotten, as a page."""
 
 from collections.abc import Mapping
+from itertools import islice
 
 from vntransfer._version import __version__
-from vntransfer.display import counted, rounded, short
+from vntransfer.display import counted, percent, rounded, short
 from vntransfer.pages import Axis, Heatmap, Lines, Page, Series
 from vntransfer.pages.table import Value, aligned
 from vntransfer.relations.result import color_end
@@ -62,8 +63,8 @@ def make_page(models: Mapping[str, ContinualModel], method: str) -> Page:
         f"{own.metric.capitalize()} on each task after each task",
         f"Held-out rows, {title(method)}. Row: the task learned last; column: the task scored.",
     )
-    columns = [aligned([one.scores()[key] for one in models.values()]) for key in SCORES]
-    scores: list[list[Value]] = [[*row] for row in zip(map(title, models), *columns, strict=True)]
+    every = iter(aligned([one.scores()[key] for one in models.values() for key in SCORES]))
+    scores: list[list[Value]] = [[title(name), *islice(every, len(SCORES))] for name in models]
     part.table(
         ("method", *SCORES.values()),
         scores,
@@ -93,11 +94,13 @@ def title(method: str) -> str:
 
 def verdict(own: ContinualModel) -> str:
     """Say in a sentence how well the tasks are solved in the end and what was forgotten."""
-    end, lost = rounded(own.scores()["RA"]), own.forgetting()
-    kept = f"forgot {rounded(lost, 2)} per task" if lost > 0 else "forgot nothing on average"
+    end, lost = own.scores()["RA"], own.forgetting()
+    error = percent(end) if own.classes else rounded(end)
+    much = f"{rounded(100 * lost, 2)} points" if own.classes else rounded(lost, 2)
+    kept = f"forgot {much} per task" if lost > 0 else "forgot nothing on average"
     metric = f"an {own.metric}" if own.classes else f"a {own.metric}"
     return (
         f"After learning {counted(len(own.names), 'task')} in turn, one network predicts "
-        f"{short(own.response)} with {metric} of {end} (mean over held-out rows of all tasks) "
+        f"{short(own.response)} with {metric} of {error} (mean over held-out rows of all tasks) "
         f"and {kept}."
     )
