@@ -184,7 +184,7 @@ def share_read(table: CsvFile | ParquetFile, rows: int) -> float:
     """Share of a table that was read, of which these are the rows; by bytes if it is a csv file."""
     if isinstance(table, ParquetFile):
         return rows / max(rows, 1, table.first_rows()[-1] - 2)
-    file = table.raw.file
+    file = table.raw.stream
     return 1.0 if file.closed else max(1, file.tell()) / max(1, table.path.stat().st_size)
 
 
