@@ -158,6 +158,9 @@ def frame(panel: Panel, width: float, height: float, x: Axis, y: Axis) -> PanelF
     labels = names or [tick_text(t, log=y.log) for t in ([] if y.hidden else trial.ticks())]
     left = max(map(text_width, labels), default=0.0) + _GAP + 2 + (18 if y.label else 0)
     right = 12.0
+    if not (x.names or x.hidden):  # the last number is centered on its tick
+        last = Scale(x_low, x_high, 0, 1, x.log).ticks()[-1]
+        right = max(right, text_width(tick_text(last, log=x.log)) / 2 + 2)
     step = (width - left - right) / max(1, len(x.names))
     slanted, room = room_below(x.names, step, longest)
     below = (4.0 if x.hidden else room) + (18 if x.label else 4)
