@@ -36,11 +36,11 @@ def reason_of(names: Sequence[str], weights: Floats, found: Blend) -> str:
 
 
 def caution_text(names: Sequence[str], part: float) -> str:
-    """Say that only a part of the way from the reference to the average is gone."""
+    """Say that the average is used in part, and why."""
     reference = TITLES.get(names[0], names[0])
     return (
-        f"At the target it is further from {reference} than on most held-out sources, so "
-        f"predictions go only {100 * part:.0f} % of the way."
+        f"At the target the average differs more from {reference} than on most held-out sources, "
+        f"so only {100 * part:.0f} % of the difference is used."
     )
 
 

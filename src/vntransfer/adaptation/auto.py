@@ -94,9 +94,9 @@ class AutoTransferRegressor(Savable, RegressorMixin, TransferEstimator):  # type
     Sources whose responses hardly vary hardly count. Every prediction of every candidate is kept
     within the range of the responses that it was learned from. Of the predictions of a row, sorted,
     a quarter of the weight is cut at either end and the rest averaged: one candidate that goes
-    astray does not take the others along. If the average is further from the first candidate, the
-    reference, at the target than on three quarters of the held-out sources, only a part of the way
-    is gone (see `caution`): there the candidates contradict each other, and the gain is unproved.
+    astray does not take the others along. If the average differs more from the first candidate, the
+    reference, at the target than on most held-out sources, only a part of the difference is used
+    (see `caution`): the candidates contradict each other there, and nothing shows a gain.
 
     On dense rows the candidates are two ensembles of networks, plain and deeper ones, boosted trees
     with linear leaves and ridge regression; on sparse rows (text) both ensembles, "align", boosted
@@ -127,8 +127,8 @@ class AutoTransferRegressor(Savable, RegressorMixin, TransferEstimator):  # type
     models_ : dict
         Name -> fitted estimator of every candidate that has a weight.
     bounds_ : Bounds
-        ``limits``: lowest and highest prediction; ``caution``: part of the way from the reference
-        to the average that is gone; ``stretch``: its factor and center (1 changes nothing).
+        ``limits``: lowest and highest prediction; ``caution``: part of the difference from the
+        reference that is used; ``stretch``: its factor and center (1 changes nothing).
     held_out_ : array
         (n,): prediction of each source's rows by candidates that have not seen its responses, with
         the weights that the other sources give; NaN in rows of the target and where none was made.

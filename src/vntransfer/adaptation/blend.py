@@ -101,15 +101,15 @@ def middle_average(predictions: Floats, weights: Floats) -> Floats:
 
 
 def caution(held_out: Sequence[Floats], here: Floats, weights: Floats) -> float:
-    """Part f of the step from the reference to the average that is taken at a target, 0 < f <= 1.
+    """Part f of the difference from the reference to the average that is used, 0 <= f <= 1.
 
     The step is the mean over rows of |average - reference|, the reference being the first
-    candidate. Held-out sources say how far the average is from it where its gain was measured; f
-    keeps the step at a target below the lower quartile of these::
+    candidate. Gains were measured on held-out sources, where the step has a certain size; f keeps
+    the step at a target at or below the lower quartile of these sizes::
 
         f = min(1, quartile_v(step_v) / step_target)
 
-    Beyond that nothing has been proved, and the candidates contradict each other.
+    A larger step means that the candidates contradict each other, and no gain was measured there.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ def caution(held_out: Sequence[Floats], here: Floats, weights: Floats) -> float:
 
 
 def cautious_average(predictions: Floats, weights: Floats, factor: float) -> Floats:
-    """Go a part of the way (n,) from the first of predictions (C, n) to their middle average."""
+    """Move (n,) from the first of predictions (C, n) toward their middle average by a factor."""
     average = middle_average(predictions, weights)
     return average if factor == 1 else predictions[0] + factor * (average - predictions[0])
 
