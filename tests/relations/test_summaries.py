@@ -224,7 +224,9 @@ def test_large_csv_by_arrow_is_the_plain_one(tmp_path: Path) -> None:
     path = write_csv(tmp_path / "t.csv", table)
     made, encoder, _ = read_table(path, RelateSettings(domain="town", response="y"))
     quick = _quick_csv(
-        ReadingPlan("town", "y", encoder, DEFAULTS, 0, Summaries(1)), FilePart(path, None, 0)
+        ReadingPlan("town", "y", encoder, DEFAULTS, 0, Summaries(1)),
+        FilePart(path, None, 0),
+        lambda rows, share: None,
     )
     assert quick is not None
     for name, own in quick.domains.items():
@@ -233,9 +235,9 @@ def test_large_csv_by_arrow_is_the_plain_one(tmp_path: Path) -> None:
     plan = ReadingPlan("town", "y", encoder, DEFAULTS, 0, Summaries(1))
     for not_plain in ("town,x,y\na,1,2\nb,many,3\n", "town,x,y\na,1,2\n,2,3\n"):
         path.write_text(not_plain)
-        assert _quick_csv(plan, FilePart(path, None, 0)) is None
+        assert _quick_csv(plan, FilePart(path, None, 0), lambda rows, share: None) is None
     path.write_text("town, x, y\na,1,2\n")
-    assert _quick_csv(plan, FilePart(path, None, 0)) is not None
+    assert _quick_csv(plan, FilePart(path, None, 0), lambda rows, share: None) is not None
 
 
 def test_reading_ahead_keeps_order_hands_on_errors_and_ends() -> None:

@@ -44,6 +44,7 @@ WRONG: dict[str, tuple[Any, ...]] = {
     **dict.fromkeys(("epochs", "batch_size", "held_out"), (*NUMBER, -1)),
     "n_resamples": (*NUMBER[1:], -1),
     "max_rows": (*NUMBER, -1, 0),
+    "n_jobs": (*NUMBER[1:], -1, 0),
     "hidden": (None, 3, "64", [None], ["64"], [0], [1.5], {64: 64}, object()),
     "target": (None, [], [[]], object(), [None], {}, "nowhere"),
     "use_target_labels": FLAG,

@@ -324,7 +324,7 @@ def test_ids_of_64_bits_without_a_sign(tmp_path: Path) -> None:
     assert "price" in adapt(path, **RIDGE).names
     mixed = tmp_path / "b.parquet"
     pq.write_table(pa.table({**towns(), "id": pa.array([-1] * 125)}), mixed)
-    with pytest.raises(DataError, match="column 'id': whole numbers below zero beside"):
+    with pytest.raises(DataError, match="column 'id': negative whole numbers"):
         read_frame([path, mixed])
 
 

@@ -155,7 +155,11 @@ def column(**changes):
         (column(price=[None] * 60), {"domain": "town", "response": "price"}, "known in no place"),
         (column(town=["a"] * 60), {"domain": "town", "response": "price"}, "has one place, 'a'"),
         (column(area=[None] * 60), {"domain": "town", "response": "price"}, "'area': empty in all"),
-        (column(town=[""] * 60), {"domain": "town", "response": "price"}, "is empty; say where"),
+        (
+            column(town=[""] * 60),
+            {"domain": "town", "response": "price"},
+            "enter the place of the row",
+        ),
         ([domain(0), domain(1)], {"level": 0.2}, "level: expected .*got 0.2"),
         ([domain(0), domain(1)], {"n_bootstrap": 2}, "n_bootstrap: expected"),
         ([], {"divergence": "equal"}, "divergence: expected one of"),  # before the data are read

@@ -278,7 +278,7 @@ def test_some_seeds_that_diverge_hide_the_mean_of_the_others(tmp_path: Path) -> 
     (table,) = load_report(folder).tables()
     assert table.rows[0][1] == "diverged (1 of 3 seeds)"
     (note,) = (note for note in table.notes if note.startswith("sgd on mnistP"))
-    assert note == "sgd on mnistP: diverged (1 of 3 seeds); ra of the others 51.50 ± 0.50"
+    assert note == "sgd on mnistP: diverged (1 of 3 seeds); ra of the others 51.5 ± 0.5"
 
 
 def test_printed_settings_are_those_of_the_supplement() -> None:

@@ -185,7 +185,7 @@ def test_a_run_ends_in_tables_and_figures_without_photographs(tmp_path: Path) ->
         out=tmp_path / "run",
     )
     text = report(tmp_path / "run", "markdown")
-    for expected in ("game2", "train_mae", "14.73", "difference to source_only"):
+    for expected in ("game2", "train_mae", "14.7", "difference to source_only"):
         assert expected in text
     files = {file.name for file in draw(tmp_path / "run", tmp_path / "figures")}
     assert {f"trancos-{name}.svg" for name in ("values", "counts")} == files

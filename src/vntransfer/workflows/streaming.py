@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,9 @@ from vntransfer.tables.columns import MISSING, from_arrow
 from vntransfer.tables.csv_files import CsvFile
 from vntransfer.tables.files import ParquetFile, ahead, chunks, is_parquet, open_table, share_read
 from vntransfer.tables.problem import read_places, read_responses
-from vntransfer.workflows.moment_stream import MomentStream
+
+if TYPE_CHECKING:  # it needs torch
+    from vntransfer.workflows.moment_stream import MomentStream
 
 ROWS, STEP = 65_536, 4_000_000
 """Rows, and cells, per step."""
@@ -32,7 +34,7 @@ MOST = 200
 _FAST_CSV = 32 * 2**20
 
 
-Into = TypeVar("Into", Summaries, MomentStream)
+Into = TypeVar("Into", Summaries, "MomentStream")
 """What rows are taken into; those of parts of a table merge into that of the whole."""
 
 
@@ -267,5 +269,5 @@ def _into(
     made.add(codes, names, Z, rng)
 
 
-def _count(made: Summaries | MomentStream, note: str, n: int) -> None:
+def _count(made: "Summaries | MomentStream", note: str, n: int) -> None:
     made.notes[note] = made.notes.get(note, 0) + n

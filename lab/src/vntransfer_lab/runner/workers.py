@@ -121,10 +121,11 @@ class Pool(Engine):
         return future
 
     def _executor(self) -> Any:
-        from joblib.externals.loky import get_reusable_executor
+        # joblib's own: its `Parallel` breaks in a process where loky's was asked for directly
+        from joblib.executor import get_memmapping_executor
 
-        return get_reusable_executor(
-            max_workers=self._jobs,
+        return get_memmapping_executor(
+            self._jobs,
             timeout=60,
             initializer=_start_worker,
             initargs=(os.getpid(), self._surroundings),
