@@ -8,7 +8,7 @@ stopped run resumes, several runs share the work (``--sets``, ``--methods``), an
 on the same predictions.
 
     python benchmarks/choice.py run FOLDER --partition 3     # development: 3 and 4
-    python benchmarks/choice.py show FOLDER --partition 5    # the table of docs/adapt.md
+    python benchmarks/choice.py show FOLDER --partition 7    # the table of docs/adapt.md
 
 An older version of the library joins with its own ``auto`` under another name:
 
