@@ -300,17 +300,14 @@ class ContinualMethod(Stateful):
             for part, own in vars(self).items()
             for name, value in (own.options() if isinstance(own, Stateful) else {}).items()
         }
-        found = (
-            super().options()
-            | parts
-            | {
-                name: value
-                for name, value in vars(self).items()
-                if (value is None or isinstance(value, str | bool | int | float))
-                and not name.startswith("_")
-                and name not in ("optimizer", "scaler", *self.names_of_state())
-            }
-        )
+        found = super().options() | parts
+        found |= {
+            name: value
+            for name, value in vars(self).items()
+            if (value is None or isinstance(value, str | bool | int | float))
+            and not name.startswith("_")
+            and name not in ("optimizer", "scaler", *self.names_of_state())
+        }
         layers = [layer.name for layer in getattr(self, "layers", [])]
         return found | ({"layers": layers} if layers else {})
 
