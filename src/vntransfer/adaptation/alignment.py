@@ -276,8 +276,9 @@ class FeatureMoments:
         mean = q.mean(-2, keepdim=True)
         self.centered = q.sub_(mean)
         rows = q.flatten(0, 1)
-        self.scatter = array(bmm(rows.mT, rows).view(*q.shape[:2], *q.shape[-1:] * 2))
-        means, domains = array(mean)[:, :, 0], q.shape[1]
+        domains, n = q.shape[1], q.shape[-1]
+        self.scatter = array(bmm(rows.mT, rows)).reshape(-1, domains, n, n)
+        means = array(mean)[:, :, 0]
         self.mean = means - means.sum(1, keepdims=True) / domains
         within = np.einsum("mkii->mi", self.scatter) / q.shape[2]
         scale = np.sqrt((within + np.einsum("mkn,mkn->mn", self.mean, self.mean)) / domains)
