@@ -122,7 +122,7 @@ def train(
                 kept.after_step(done)
             seen = {**objective.seen, "weight_change": change(before, objective.weights)}
             for name, value in seen.items():
-                sums[name] = sums.get(name, torch.zeros(())) + value.cpu() / length.steps
+                sums[name] = sums.get(name, 0) + value.cpu() / length.steps
         net.eval()
         record: Record = {"epoch": len(history)}
         record |= {name: float(shares @ value) for name, value in sums.items()}

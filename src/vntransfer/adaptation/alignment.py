@@ -31,6 +31,8 @@ from vntransfer.ridge import AUTO_RIDGE
 FirstTerm = Literal["rmse", "jeffreys"]
 Distance = Callable[[Tensor, Tensor], Tensor]
 Array = NDArray[Any]
+Members = slice | NDArray[np.intp]
+"""Some of the members: a slice if these are all, so that nothing is copied."""
 
 EVERY = 4
 """Steps between two moves of the weights."""
@@ -103,19 +105,6 @@ def metric_slopes(distance: Distance, pair: Array) -> tuple[Array, Array]:
     return value.detach().numpy(), slopes.numpy()
 
 
-class _Known(torch.autograd.Function):
-    """A value (M,) whose gradient with respect to z, the slope (M, ...), is known already."""
-
-    @staticmethod
-    def forward(ctx: Any, z: Tensor, value: Tensor, slope: Tensor) -> Tensor:
-        ctx.save_for_backward(slope)
-        return value
-
-    @staticmethod
-    def backward(ctx: Any, *upstream: Tensor) -> tuple[Tensor, None, None]:
-        return upstream[0].view(-1, 1, 1, 1) * ctx.saved_tensors[0], None, None
-
-
 class Prediction(NamedTuple):
     """Predictions (M, K + 1, B, m) of all rows for alignment, and the way back to the features."""
 
@@ -151,10 +140,11 @@ class MomentAlignment(Alignment):
             self.slopes = partial(metric_slopes, DIVERGENCES[divergence].function)
         prior = self.weights if setup.prior is None else setup.prior
         self.register_buffer("prior", prior.to(self.weights).clone())
-        self.aligned = array(self.trade_off).nonzero()[0]
-        self.learned = array(setup.flag(method, "learn_weights")).nonzero()[0]
-        self.raw = ~array(setup.flag(method, "standardize"))[self.aligned, None]
-        self.weights[self.learned] = self.prior[self.learned]
+        self.aligned = chosen(array(self.trade_off) != 0)
+        self.learned = chosen(array(setup.flag(method, "learn_weights")))
+        self.raw = ~array(setup.flag(method, "standardize"))[:, None]
+        if self.learned is not None:
+            self.weights[self.learned] = self.prior[self.learned]
 
     def forward(self, net: Net, batch: Batch) -> Iterator[Step]:
         """Give the one step of a batch; the weights move before it."""
@@ -162,73 +152,57 @@ class MomentAlignment(Alignment):
         prediction, known = predict(net, batch, z)
         error = source_errors(self.error, batch, prediction)
         seen = {}
-        moves = self.learned.size and self.done % EVERY == 0
-        if moves or self.aligned.size:
+        moved = self.learned if self.done % EVERY == 0 else None
+        if moved is not None or self.aligned is not None:
             with torch.no_grad():
                 moments = FeatureMoments(torch.cat((z, known.h), -1))
-                if moves:
-                    self.move_weights(moments)
-                if self.aligned.size:
-                    J, slope = self.discrepancy(moments, known)
-                    seen["discrepancy"] = J
-        total = loss = dot(self.weights, error)
+                if moved is not None:
+                    self.move_weights(moved, moments)
+                if self.aligned is not None:
+                    seen["discrepancy"], slope = self.discrepancy(self.aligned, moments, known)
+                    ramp = min(1.0, (self.done + 1) / max(self.method.warm_up, 1))
+                    slope *= (self.trade_off * ramp).view(-1, 1, 1, 1)
+                    if z.requires_grad:  # joins the gradient of the loss on its way back
+                        z.register_hook(slope.add)
+        loss = dot(self.weights, error)
         self.note(loss=loss, **seen)
-        if seen:
-            ramp = min(1.0, (self.done + 1) / max(self.method.warm_up, 1))
-            total = torch.addcmul(loss, self.trade_off, _Known.apply(z, J, slope), value=ramp)
-        yield NETWORK, total
+        yield NETWORK, loss
 
-    def among_all(self, values: Tensor) -> Tensor:
-        """Values (M, ...) of the members that are aligned, and zeros of the others."""
-        members = self.weights.shape[0]
-        if values.shape[0] == members:
-            return values
-        every = values.new_zeros(members, *values.shape[1:])
-        every[self.aligned] = values
-        return every
-
-    def discrepancy(self, moments: "FeatureMoments", known: Prediction) -> tuple[Tensor, Tensor]:
+    def discrepancy(
+        self, own: Members, moments: "FeatureMoments", known: Prediction
+    ) -> tuple[Tensor, Tensor]:
         """J(Σ w_i cov_i : cov_t) / n (M,) and its gradient in z, zero for members not aligned.
 
         With S = c'c, c the centered rows, the gradient in c of a function of S with gradient G is
         2 c G; of source i it is w_i times that of the mixture.
         """
-        own, scatter = self.aligned, of_members(self.aligned, moments.scatter)
-        c = of_members(own, moments.centered)
+        scatter, c, members = moments.scatter[own], moments.centered[own], len(self.weights)
         n_rows, n = c.shape[-2:]
         d = n - known.h.shape[-1]
-        factor = np.where(self.raw, 1.0, of_members(own, moments.factor))
+        factor = np.where(self.raw, 1.0, moments.factor)[own]
         scaling = products(factor) / (n_rows - 1)
-        w = parts_of(of_members(own, array(self.weights)))
+        w = parts_of(array(self.weights)[own])
         J, G = self.slopes(with_ridge(mixed(w, scatter) * scaling, self.ridge))
         G = G * scaling * (2 / n)
         if known.weight is not None:
-            G = G[..., :d] + G[..., d:] @ turned(of_members(own, known.weight))[:, None]
+            G = G[..., :d] + G[..., d:] @ turned(known.weight[own])[:, None]
         on_rows = torch.from_numpy(mixed(turned(w), G.astype(scatter.dtype))).to(c)
         slope = bmm(c.flatten(0, 1), on_rows.flatten(0, 1)).view(*c.shape[:-1], -1)
         if known.back is not None:
-            on_h = self.among_all(slope[..., d:])
-            slope = slope[..., :d] + of_members(own, known.back(on_h))
-        return self.among_all(torch.from_numpy(J / n).to(c)), self.among_all(slope)
+            on_h = among_all(members, own, slope[..., d:])
+            slope = slope[..., :d] + known.back(on_h)[own]
+        value = torch.from_numpy((J / n).astype(scatter.dtype)).to(c)
+        return among_all(members, own, value), among_all(members, own, slope)
 
-    def move_weights(self, moments: "FeatureMoments") -> None:
+    def move_weights(self, own: Members, moments: "FeatureMoments") -> None:
         """Step log w by -rate (g - mean g + pull (log w - log prior)).
 
         g is the gradient of J(Σ w_i M_i : M_t) with respect to w, M second moments of
         [standardized q, 1]: M_i = [f S_i f/B, 0] + s_i s_i' with scatters S_i and
         s_i = [standardized mean, 1].
         """
-        own = self.learned
-        scatter, factor, mean, w, prior = (
-            of_members(own, values)
-            for values in (
-                moments.scatter,
-                moments.factor,
-                moments.mean,
-                array(self.weights),
-                array(self.prior),
-            )
-        )
+        scatter, factor, mean = moments.scatter[own], moments.factor[own], moments.mean[own]
+        w, prior = array(self.weights)[own], array(self.prior)[own]
         s = np.ones((*mean.shape[:2], mean.shape[2] + 1))
         s[..., :-1] = mean * factor[:, None]
         scaling, parts = products(factor) / moments.centered.shape[-2], parts_of(w)
@@ -256,9 +230,20 @@ def turned(matrices: Array) -> Array:
     return matrices.swapaxes(-1, -2)
 
 
-def of_members(own: NDArray[np.intp], values: Any) -> Any:
-    """Values (M, ...) of some members; as they are if these are all."""
-    return values if len(own) == values.shape[0] else values[own]
+def chosen(flags: Array) -> Members | None:
+    """Members whose flag (M,) is set, if any."""
+    if flags.all():
+        return slice(None)
+    return flags.nonzero()[0] if flags.any() else None
+
+
+def among_all(members: int, own: Members, values: Tensor) -> Tensor:
+    """Values of some members, (., ...), among zeros of the others, (M, ...)."""
+    if isinstance(own, slice):
+        return values
+    every = values.new_zeros(members, *values.shape[1:])
+    every[own] = values
+    return every
 
 
 def products(factor: Array) -> Array:
@@ -291,9 +276,10 @@ class FeatureMoments:
         mean = q.mean(-2, keepdim=True)
         self.centered = q.sub_(mean)
         rows = q.flatten(0, 1)
-        self.scatter = array(bmm(rows.mT, rows).view(*q.shape[:2], *q.shape[-1:] * 2))
-        means, domains = array(mean)[:, :, 0], q.shape[1]
-        self.mean = means - np.einsum("mkn->mn", means)[:, None] / domains
+        domains, n = q.shape[1], q.shape[-1]
+        self.scatter = array(bmm(rows.mT, rows)).reshape(-1, domains, n, n)
+        means = array(mean)[:, :, 0]
+        self.mean = means - means.sum(1, keepdims=True) / domains
         within = np.einsum("mkii->mi", self.scatter) / q.shape[2]
         scale = np.sqrt((within + np.einsum("mkn,mkn->mn", self.mean, self.mean)) / domains)
         self.factor = 1 / np.where(scale > 1e-6, scale, 1.0)
