@@ -199,8 +199,8 @@ class DomainRegressor(SavableNetwork, RegressorMixin, TransferEstimator):  # typ
         old = self._state
         if old.sources is None:
             raise DomainError(
-                "adapt: the rows of the sources are not saved with a model; fit it here, or fit "
-                "with all rows and warm_start=True"
+                "adapt: the sources' rows are not saved with a model; fit it in this process, or "
+                "fit with all rows and warm_start=True"
             )
         self._check_options()
         return self._fit(old.sources.with_target(X), old, progress)
@@ -267,8 +267,8 @@ class DomainRegressor(SavableNetwork, RegressorMixin, TransferEstimator):  # typ
             return None
         if not isinstance(self.random_state, int | np.integer):
             raise ArgumentError(
-                f"random_state: expected a whole number together with checkpoint, so that the same "
-                f"fit can be told from another, got {self.random_state!r}"
+                f"random_state: expected a whole number together with checkpoint, to identify the "
+                f"fit, got {self.random_state!r}"
             )
         named = {**table.groups.sources, **table.groups.targets}
         arrays = *table.inputs(), table.y, table.weights, *named.values()
@@ -286,7 +286,7 @@ class DomainRegressor(SavableNetwork, RegressorMixin, TransferEstimator):  # typ
                 number(name, getattr(self, name), exclusive=True)
         fraction("average", self.average)
         if np.shape(self.betas) != (2,) or not all(0 <= number("betas", b) < 1 for b in self.betas):
-            raise ArgumentError(f"betas: expected two shares below 1, got {self.betas!r}")
+            raise ArgumentError(f"betas: expected two numbers below 1, got {self.betas!r}")
         for name in BELOW_ONE:
             if fraction(name, value := getattr(self, name, 0)) == 1:
                 raise ArgumentError(f"{name}: expected a number below 1, got {value!r}")

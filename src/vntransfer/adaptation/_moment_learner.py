@@ -109,8 +109,8 @@ class MomentLearner(Savable, TransferEstimator):
             )
         if not self._features.same(other._features):
             raise ArgumentError(
-                "other: has other features (n_features, random_state or scales of columns), whose "
-                "moments cannot be added"
+                "other: its features differ (n_features, random_state or scales of columns), so "
+                "its moments cannot be added"
             )
         both = copy.copy(self)
         both._join(other)
@@ -125,7 +125,7 @@ class MomentLearner(Savable, TransferEstimator):
         check_is_fitted(self)
         one_of("source", source, self.moments_, error=DomainError)
         if len(self.moments_) == 1:
-            raise DomainError(f"source: {source!r} is the only one; nothing would be left")
+            raise DomainError(f"source: {source!r} is the only source; none would remain")
         rest = copy.copy(self)
         rest.moments_ = {name: own for name, own in self.moments_.items() if name != source}
         if isinstance(self.source_weights, Mapping):

@@ -36,7 +36,7 @@ def check_given(record: Mapping[str, Any], given: Mapping[str, Any]) -> None:
     if sorted(set(given) - {"device"}) != sorted(record["given"]):
         raise ArgumentError(
             f"load: the model was fitted with your own modules for {record['given']}, which are "
-            f"not saved; give the same ones again, and nothing else (got {sorted(given)})"
+            f"not saved; pass the same modules, and nothing else (got {sorted(given)})"
         )
 
 

@@ -115,7 +115,7 @@ def booster(text: str) -> lightgbm.Booster:
     try:
         return lightgbm.Booster(model_str=text)
     except lightgbm.basic.LightGBMError as error:
-        raise DataError(f"{FILE}: LightGBM refuses it ({error!s:.100})") from error
+        raise DataError(f"{FILE}: LightGBM cannot read it ({error!s:.100})") from error
 
 
 def _plain(X: Any) -> Any:

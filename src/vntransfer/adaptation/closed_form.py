@@ -103,8 +103,8 @@ class ClosedFormRegressor(RegressorMixin, MomentLearner):  # type: ignore[misc]
         for name, own in moments.items():
             if own.n_features != q + 1:
                 raise ArgumentError(
-                    f"moments: those of {name!r} have {own.n_features} columns, and {q} features "
-                    f"with one response make {q + 1}; take the moments with the same features"
+                    f"moments: those of {name!r} have {own.n_features} columns, expected {q + 1} "
+                    f"({q} features and one response); use moments of the same features"
                 )
         model._features, model._one_column, model._target = features, True, target
         model.n_features_in_, model.moments_ = len(features.center), dict(moments)

@@ -168,7 +168,7 @@ def divergence_table(
         v, n_response = np.hstack((v, responses)), responses.shape[1]
     elif labeled is not None:
         raise ArgumentError(
-            f"labeled: {divergence!r} sees no labels; ask for a conditional divergence"
+            f"labeled: {divergence!r} does not use labels; choose a conditional divergence"
         )
     if moments == "second":
         v = np.hstack((np.ones((len(v), 1)), v))

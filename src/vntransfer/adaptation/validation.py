@@ -82,9 +82,7 @@ class LeaveOneSourceOut(BaseCrossValidator):  # type: ignore[misc]
             )
         found = group(groups, n_rows, target=self.target, several=True)
         if len(found.sources) < 2:
-            raise DomainError(
-                f"groups: only one source {list(found.sources)}; leaving it out leaves none"
-            )
+            raise DomainError(f"groups: only one source {list(found.sources)}; give at least two")
         return found
 
 

@@ -228,7 +228,8 @@ class RSP(Penalized):
             if len(z) != len(Y):
                 raise ArgumentError(
                     f"observe: {len(Y)} samples were observed, but layer "
-                    f"{junction.after.name!r} met {len(z)}; train on what observe returns"
+                    f"{junction.after.name!r} received {len(z)}; train on the batch that "
+                    f"observe returns"
                 )
             Y = Y.to(z)
             self.running.add(k, torch.cat((z, Y), 1))

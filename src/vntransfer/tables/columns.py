@@ -199,7 +199,8 @@ def join(name: str, parts: Sequence[Column]) -> Column:
             continue
         return Column(first.stored, values, exact)
     raise DataError(
-        f"column {name!r}: negative whole numbers mixed with some above 63 bits; save it as text"
+        f"column {name!r}: negative whole numbers mixed with some above 63 bits; store the "
+        f"column as text"
     )
 
 

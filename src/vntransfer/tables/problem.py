@@ -138,8 +138,8 @@ def read_problem(
         for name in targets:
             if not (aimed & ~known & (places == name)).any():
                 raise DomainError(
-                    f"target: all rows of {name!r} have a response, none is left to predict; leave "
-                    f"--use-target-labels out to treat them as unknown"
+                    f"target: all rows of {name!r} have a response, so none are left to predict; "
+                    f"omit --use-target-labels to treat them as unknown"
                 )
         if own.any():
             said = f"{int(own.sum())} labeled rows of targets serve as sources"
@@ -255,7 +255,7 @@ def _left_out(places: NDArray[Any], aimed: NDArray[Any], known: NDArray[Any]) ->
         gone, all_of = int((own & ~known).sum()), int(own.sum())
         why = "and is not a target" if gone == all_of else ""
         notes.append(f"{gone} of {all_of} rows of {name!r} have no response {why}".rstrip())
-    return [f"{note}: left out" for note in notes]
+    return [f"{note}: ignored" for note in notes]
 
 
 def _check_labeled(

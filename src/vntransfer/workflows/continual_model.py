@@ -132,7 +132,7 @@ class ContinualModel(Savable):
                 f"Just after each task was learned it was {rounded(first)}{unit} (LA).",
                 f"Forgetting: {rounded(lost)}{unit} per task."
                 if lost > 0
-                else "Nothing was forgotten on average: old tasks did not get worse.",
+                else "No forgetting on average: scores on earlier tasks did not get worse.",
             )
         )
 
