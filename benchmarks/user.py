@@ -294,8 +294,8 @@ def main() -> None:
     lines = [
         "# How long commands take",
         "",
-        f"Written by `make bench-user`, which alternates with revision `{given.before}` on the same "
-        "machine. Times are processor",
+        f"Written by `make bench-user`, which alternates with revision `{given.before}` on the "
+        "same machine. Times are processor",
         "seconds of a whole process, imports included, the shortest of three. The goals were set "
         "on another machine, where",
         f"`import numpy` took {NUMPY} s; goals for commands are scaled by the time it takes here.",
