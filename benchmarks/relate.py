@@ -1,9 +1,9 @@
 """Level and power of `relation_test`, coverage of the intervals, cost in time and memory.
 
 ``python benchmarks/relate.py [level] [validation] [coverage] [speed] [stream]`` writes the
-sections (all of them by default) of docs/benchmarks/relate.md. The 20 million rows of ``stream`` are generated in
-a temporary folder; reading them and relating them run in separate processes, so that peaks of
-memory do not mix.
+sections (all of them by default) of docs/benchmarks/relate.md. The 20 million rows of ``stream``
+are generated in a temporary folder; reading them and relating them run in separate processes, so
+that peaks of memory do not mix.
 """
 
 import json

@@ -54,10 +54,10 @@ class DomainRegressor(SavableNetwork, RegressorMixin, TransferEstimator):  # typ
     Parameters
     ----------
     loss
-        Error of a source: "mixed" (half RMSE, half Huber loss: steep near a good fit, and not ruled
-        by a few rows), "mse", "rmse", "huber", or "jeffreys", the paper's √J(cov[x, y] : cov[x, ŷ])
-        on the inputs, with the mean residual of the sources added to predictions afterwards; see
-        `JeffreysLoss` for what it cannot see.
+        Error of a source: "mixed" (half RMSE, half Huber loss: steep near a good fit, but not
+        dominated by a few rows), "mse", "rmse", "huber", or "jeffreys", the paper's √J(cov[x, y] :
+        cov[x, ŷ]) on the inputs, with the mean residual of the sources added to predictions
+        afterwards; see `JeffreysLoss` for what it cannot see.
     members
         Networks (of each candidate, if there are several) that differ in initial parameters and
         dropout; predictions are their mean.
@@ -96,10 +96,10 @@ class DomainRegressor(SavableNetwork, RegressorMixin, TransferEstimator):  # typ
     warm_start
         Whether another ``fit`` starts from the networks of the last one, with its selection.
     checkpoint
-        Folder in which the state is kept after each epoch: the same ``fit`` continues from there,
-        with the same numbers as if it had never stopped; another one begins files of its own.
-        Remove it when the fit is done, and when the ``forward`` of a module of your own changes:
-        modules are distinguished by their ``repr``. `vntransfer.storage.Paced` writes less often.
+        Folder in which the state is saved after each epoch. The same ``fit`` resumes from there,
+        with the same numbers as without an interruption; another one uses files of its own. Delete
+        the folder when the fit is done, or when you change the ``forward`` of your own module:
+        modules are identified by their ``repr``. `vntransfer.storage.Paced` writes less often.
     random_state
         Seed; no global random state of torch is used.
 
@@ -182,7 +182,7 @@ class DomainRegressor(SavableNetwork, RegressorMixin, TransferEstimator):  # typ
         return self._fit(replace(rows, weights=_drawing_weights(rows)), old, progress)
 
     def adapt(self, X: Any, progress: Progress | None = None) -> Self:
-        """Adapt to a target given later; the networks trained so far are the start.
+        """Adapt to a target given later, starting from the networks trained so far.
 
         Inputs stay scaled as in the fit. A fitted model holds the rows of its sources for this; a
         saved one does not.

@@ -10,7 +10,7 @@ from vntransfer.continual.l2 import upper
 
 
 class Freeze(ContinualMethod):
-    """Train layers above the first on the first task only.
+    """Train layers above the first layer only on the first task.
 
     A tensor that the first task did not change (the head of another task) stays free.
 

@@ -253,7 +253,7 @@ def _left_out(places: NDArray[Any], aimed: NDArray[Any], known: NDArray[Any]) ->
     for name in dict.fromkeys(places[~aimed & ~known].tolist()):
         own = (places == name) & ~aimed
         gone, all_of = int((own & ~known).sum()), int(own.sum())
-        why = "and is not a target" if gone == all_of else ""
+        why = "(not a target)" if gone == all_of else ""
         notes.append(f"{gone} of {all_of} rows of {name!r} have no response {why}".rstrip())
     return [f"{note}: ignored" for note in notes]
 
