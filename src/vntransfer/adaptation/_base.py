@@ -163,7 +163,7 @@ class DomainRegressor(SavableNetwork, RegressorMixin, TransferEstimator):  # typ
         return [{"trade_off": mu} for mu in self._trade_offs]
 
     def _merges(self) -> bool:
-        """Whether all sources are one to this method."""
+        """Whether the method merges all sources."""
         return False
 
     def _fit_rows(self, rows: FitRows, progress: Progress | None) -> Self:
@@ -251,7 +251,7 @@ class DomainRegressor(SavableNetwork, RegressorMixin, TransferEstimator):  # typ
         return self
 
     def _publish(self, state: State) -> None:
-        """Show what a fit ended with."""
+        """Publish the result of a fit."""
         self._state = state
         self.net_ = state.ensemble.net
         self.history_ = state.ensemble.history

@@ -1,4 +1,4 @@
-"""What all estimators share: the arguments of ``fit``, the rows that it is given, and checks."""
+"""Code that all estimators share: the arguments and rows of ``fit``, and their checks."""
 
 from dataclasses import dataclass, fields
 from types import UnionType

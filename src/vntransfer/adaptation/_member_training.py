@@ -1,4 +1,4 @@
-"""Members of an ensemble, or of several that hold sources out, trained as one batched network."""
+"""Members of one or several ensembles, trained as one batched network."""
 
 import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence

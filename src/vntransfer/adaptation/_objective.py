@@ -1,4 +1,4 @@
-"""What a method adds to the training loop: an objective, and the parts objectives are made of."""
+"""The objective that a method adds to the training loop, and its building blocks."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple

@@ -1,4 +1,4 @@
-"""What is saved of estimators as plain values, and checks of it."""
+"""The plain values that are saved with an estimator, and checks of them."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -41,7 +41,7 @@ def check_given(record: Mapping[str, Any], given: Mapping[str, Any]) -> None:
 
 
 def bounds_of(record: Mapping[str, Any]) -> Bounds:
-    """Give what keeps an average from going astray; models before `caution` was saved have 1."""
+    """Return the bounds of an average; models saved before `caution` existed have 1."""
     check_record("record", record, AVERAGE)
     (low, high), stretch = record["limits"], Stretch(*record["stretch"])
     part = record.get("caution", 1.0)

@@ -1,4 +1,4 @@
-"""How much of which candidate: each source is held out once; no label of the target is used."""
+"""Weights of the candidates of a method from held-out sources, without target labels."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""How much each source has to say about the target: weights from matrix divergences."""
+"""Source weights from matrix divergences between each source and the target."""
 
 from typing import Any, Literal
 

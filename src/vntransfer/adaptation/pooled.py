@@ -1,4 +1,4 @@
-"""What one would use without thinking of domains: a scikit-learn regressor on all sources."""
+"""Pooled training: a scikit-learn regressor on the rows of all sources."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

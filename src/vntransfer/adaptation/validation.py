@@ -1,4 +1,4 @@
-"""Judging a model without labels of the target: a splitter, and scorers that see sources."""
+"""Model selection without target labels: a splitter, and scorers on the sources."""
 
 import warnings
 from collections.abc import Callable, Iterator

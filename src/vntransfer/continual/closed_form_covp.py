@@ -1,4 +1,4 @@
-"""Closed form on random features beside the hidden layer of a network that covp trains."""
+"""Closed form on random features and the hidden layer of a network that covp trains."""
 
 from typing import Any, ClassVar, Literal
 

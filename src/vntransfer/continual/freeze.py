@@ -1,4 +1,4 @@
-"""Hold the upper layers after the first task: a control without any theory."""
+"""Freeze the upper layers after the first task: a simple control."""
 
 from typing import Any, ClassVar
 

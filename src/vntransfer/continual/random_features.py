@@ -1,4 +1,4 @@
-"""Networks with fixed random features: by themselves, and beside a network that is trained."""
+"""Networks with fixed random features, alone or joined to a trained network."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Checks of output paths: nothing of others is replaced, nothing is put into a model folder."""
+"""Checks of output paths: protect the files of others, and folders of models."""
 
 import json
 import os

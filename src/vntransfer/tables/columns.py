@@ -1,4 +1,4 @@
-"""Columns as a file or a table in memory has them, and what their cells are read as."""
+"""Columns of a file or a table in memory, and how their cells are read."""
 
 import math
 import re

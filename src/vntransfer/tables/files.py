@@ -1,4 +1,4 @@
-"""Tables in files: which ones, their columns by name, their rows in pieces of some thousand."""
+"""Tables in files: find them, and read their columns by name and their rows in pieces."""
 
 import glob
 import hashlib

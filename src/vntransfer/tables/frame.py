@@ -1,4 +1,4 @@
-"""Tables as a whole, from files or from memory; of large files, some rows."""
+"""Whole tables, from files or memory; for large files, a sample of rows."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace

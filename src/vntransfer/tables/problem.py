@@ -1,4 +1,4 @@
-"""Who is who in a table: sources with a response, targets without."""
+"""The roles of a table's rows: sources with a response, targets without."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

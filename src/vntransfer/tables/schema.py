@@ -1,4 +1,4 @@
-"""What a column holds, and what is recorded of it: plain values that fit into JSON."""
+"""The contents of a column, recorded as plain values for JSON."""
 
 import re
 from collections.abc import Sequence

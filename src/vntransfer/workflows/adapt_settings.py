@@ -1,4 +1,4 @@
-"""What `adapt` is asked for, checked once and passed down."""
+"""The settings of `adapt`, checked once and passed down."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Learn in closed form from files larger than memory: rows pass by once and leave moments."""
+"""Learn in closed form from files larger than memory: each row is read once, for its moments."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path

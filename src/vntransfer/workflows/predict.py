@@ -1,4 +1,4 @@
-"""Predictions of a file, written piece by piece: files larger than memory are no trouble."""
+"""Predict a file piece by piece, so that it may be larger than memory."""
 
 import csv
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -91,7 +91,7 @@ class Written:
 
 @dataclass(frozen=True)
 class WriteOptions:
-    """What of a table is written beside its predictions, and how."""
+    """Which columns of a table are written next to its predictions, and how."""
 
     columns: bool = True  # whether the table's own columns are written too
     escape_formulas: bool = False  # csv: an apostrophe before what a spreadsheet would run

@@ -1,4 +1,4 @@
-"""Tables of any size become summaries: read once, piece by piece, here or on several workers."""
+"""Reduce tables of any size to summaries, piece by piece, in this process or on workers."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""Tables of any size pass by once, piece by piece, here or on several workers."""
+"""Read tables of any size once, piece by piece, in this process or on workers."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
