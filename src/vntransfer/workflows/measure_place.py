@@ -1,4 +1,4 @@
-"""The target's place among the sources, and its disagreement between fast learners."""
+"""The target's place among the sources, and the disagreement of two fast learners there."""
 
 import warnings
 from collections.abc import Callable, Mapping
