@@ -1,4 +1,4 @@
-"""How long commands take, beside an older version: the table of docs/benchmarks/user.md.
+"""How long commands take, compared with an older version: docs/benchmarks/user.md.
 
     python benchmarks/user.py --before 4e28e6e
 
