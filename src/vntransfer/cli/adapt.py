@@ -95,7 +95,7 @@ def command(
     *,
     read_options: "ReadOptions",
 ) -> None:
-    """Train on labeled places of a table for one without labels.
+    """Train a model for a place without labels.
 
     Every labeled place is held out once, to choose methods and to estimate their errors. No labels
     from the target are used.
