@@ -1,4 +1,4 @@
-"""Cost of adaptation beside plain regression: steps, ensembles, memory, growth.
+"""Cost of adaptation compared with plain regression: steps, ensembles, memory, growth.
 
 Writes docs/benchmarks/adaptation.md and its plot. Every ratio compares calls that take turns in one
 process, the best of several. Run on an idle machine: `make bench-adaptation`.

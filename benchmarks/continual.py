@@ -3,8 +3,9 @@
 python benchmarks/continual.py
 python benchmarks/continual.py --tables  # what `auto` of `vnt learn` chooses, and its worth
 
-Processor time of one thread, the shortest of several alternating rounds: whatever else the machine
-does only adds. Pictures are random numbers of MNIST's shape; nothing depends on what they show.
+Times are processor seconds of one thread, the shortest of several alternating rounds, because other
+load only adds time. Images are random numbers of MNIST's shape, because times do not depend on
+their content.
 """
 
 import sys

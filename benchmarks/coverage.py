@@ -1,4 +1,4 @@
-"""How often the interval of the tables covers the truth, beside the plain percentile bootstrap.
+"""How often the intervals of the tables cover the true value, compared with plain percentiles.
 
 python benchmarks/coverage.py
 """

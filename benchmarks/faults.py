@@ -1,7 +1,7 @@
-"""Kill the runner at random moments (SIGKILL), resume, compare with a run that was left alone.
+"""Kill the runner at random moments (SIGKILL), resume, and compare with an uninterrupted run.
 
-Each trial starts a fresh run folder, kills the runner after a random part of the time that an
-undisturbed run takes, checks the store as it lies there, resumes, and compares tables and rows.
+Each trial starts a new run folder, kills the runner after a random part of the time of an
+uninterrupted run, checks the store that is left, resumes, and compares tables and rows.
 
     python benchmarks/faults.py --kills 30
 

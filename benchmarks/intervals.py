@@ -1,4 +1,4 @@
-"""Expected errors and intervals beside the truth, on targets whose responses are known.
+"""Expected errors and intervals next to actual errors, on targets with known responses.
 
 Tables are cut into domains in two ways: by k-means on the columns, and at the
 quantiles of one column. Each chosen domain is the target once, without its labels. Three methods
@@ -8,7 +8,7 @@ and their mean predict it; intervals of 90 % by the weighted quantile of held-ou
     python benchmarks/intervals.py run FOLDER --partition 3       # resumes if stopped
     python benchmarks/intervals.py page FOLDER --chosen 3 --confirmed 11
 
-Rules and thresholds were chosen on partition 3; the page shows another partition beside it. The
+Rules and thresholds were chosen on partition 3; the page shows another partition next to it. The
 second command writes docs/benchmarks/intervals.md.
 """
 
@@ -163,7 +163,7 @@ def error_line(name: str, rows: list[Row]) -> str:
 def page(chosen: list[Row], confirmed: list[Row], at: tuple[int, int]) -> str:
     """Tabulate coverage, flags and expected errors of two partitions."""
     lines = [
-        "# Expected errors and intervals beside the truth",
+        "# Expected and actual errors, and coverage of intervals",
         "",
         "<!-- not run: takes minutes -->",
         "",

@@ -1,4 +1,4 @@
-"""Time and memory of learning from csv files that do not fit into memory, beside parsing them.
+"""Time and memory of learning from csv files larger than memory, compared with parsing them.
 
 ``python benchmarks/large_files.py [--rows 20000000] [--folder DIR] [--page]`` writes csv files of
 32 columns, parses them with Arrow, learns from them with 256 random features and parses them once

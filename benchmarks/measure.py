@@ -1,4 +1,4 @@
-"""What the benchmarks share: times taken in turns, peaks of memory, profiles."""
+"""Code that the benchmarks share: alternating timings, peaks of memory, profiles."""
 
 import re
 import time

@@ -1,4 +1,4 @@
-"""Other measures of the difference of two samples, for orientation in the core benchmark."""
+"""Other measures of the difference of two samples, for comparison in the core benchmark."""
 
 from collections.abc import Callable, Iterator
 from functools import partial

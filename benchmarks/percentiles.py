@@ -1,11 +1,11 @@
-"""How many data sets of a run differ by ours and by the percentile bootstrap.
+"""Number of data sets that differ, by our intervals and by the percentile bootstrap.
 
 Both draw targets and, within each, seeds with replacement, pair method and baseline and correct by
 Holm over the data sets. Ours has Student's t with the standard error of these resamples; the plain
 bootstrap counts resamples whose mean difference has the other sign, which finds too much where
 targets are few (docs/statistics.md). The table of docs/protocol.md.
 
-    python benchmarks/percentiles.py lab/results/protocol-adaptation mdd:source_only auto:boosting
+    python benchmarks/percentiles.py lab/results/protocol-adaptation align:source_only auto:boosting
 """
 
 import argparse

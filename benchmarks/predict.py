@@ -1,4 +1,4 @@
-"""Memory and rate of `vnt predict` on large files, beside merely reading them.
+"""Memory and rate of `vnt predict` on large files, compared with reading them.
 
 A table of eight numbers, a category and a place is generated in a temporary folder; a model of
 ridge regression predicts it. Generating, reading and predicting run in separate processes, so

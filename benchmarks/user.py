@@ -1,4 +1,4 @@
-"""How long commands take, beside an older version: the table of docs/benchmarks/user.md.
+"""How long commands take, compared with an older version: docs/benchmarks/user.md.
 
     python benchmarks/user.py --before 4e28e6e
 
@@ -248,7 +248,7 @@ def _listed(rows: Callable[[Path, Path], Iterator[Row]], before: Path) -> list[R
 def table(rows: Sequence[Row]) -> list[str]:
     """Lines of the table."""
     lines = [
-        "| work | before | after | ratio | aim | met | |",
+        "| work | before | after | ratio | goal | met | |",
         "| --- | --- | --- | --- | --- | --- | --- |",
     ]
     for row in rows:
@@ -294,11 +294,11 @@ def main() -> None:
     lines = [
         "# How long commands take",
         "",
-        f"Written by `make bench-user`, beside revision `{given.before}` on the same machine, in "
-        "turns. Times are processor",
-        "seconds of a whole process, imports included, the shortest of three. The aims were set "
+        f"Written by `make bench-user`, which alternates with revision `{given.before}` on the "
+        "same machine. Times are processor",
+        "seconds of a whole process, imports included, the shortest of three. The goals were set "
         "on another machine, where",
-        f"`import numpy` took {NUMPY} s; aims of commands are scaled by the time it takes here.",
+        f"`import numpy` took {NUMPY} s; goals for commands are scaled by the time it takes here.",
         "",
         *table([*rows, *more]),
         *(["", "Not measured in this run (`--alone`): `vnt adapt`."] if given.alone else []),

@@ -1,7 +1,7 @@
-"""What `vnt adapt` costs: a part of the table that `benchmarks/user.py` prints.
+"""The cost of `vnt adapt`, for the table of `benchmarks/user.py`.
 
 ``rows(before, after)`` compares two checkouts, ``growth()`` gives the processor seconds of this
-version from 1,000 to 1,000,000 rows, ``profile()`` says where the time of `auto` goes. Alone:
+version from 1,000 to 1,000,000 rows, ``profile()`` shows how `auto` spends its time. Alone:
 
     python benchmarks/user_adapt.py ratio      # auto over the frozen plain ensemble, this version
     python benchmarks/user_adapt.py growth

@@ -1,7 +1,7 @@
-"""What the parts of `benchmarks/user.py` share: a line of the table, and commands of two versions.
+"""Code that the parts of `benchmarks/user.py` share: table rows, and commands of two versions.
 
-Times are processor seconds of a whole process, imports included. The two versions take turns, and
-the shortest time of each counts: whatever else the machine does only adds.
+Times are processor seconds of a whole process, imports included. The two versions alternate, and
+the shortest time of each counts, because other load only adds time.
 """
 
 import os

@@ -1,12 +1,12 @@
-"""Processor time of two versions of the code, side by side: is the new one slower anywhere?
+"""Processor time of two versions of the code: is the new one slower anywhere?
 
     git worktree add ../old COMMIT
     python benchmarks/versions.py ../old . --record times.jsonl
 
-Every measurement is a separate process that imports one of the two trees. The trees take turns,
-and every other round starts with the other tree. Within a process a job runs once unmeasured, then
-several times, and the shortest time counts: whatever else the machine does only adds. Times are
-appended to the record; rerun the same command to resume. ``--page`` writes the table of
+Every measurement is a separate process that imports one of the two trees. The trees take turns, and
+every other round starts with the other tree. Within a process a job runs once unmeasured, then
+several times, and the shortest time counts, because other load only adds time. Times are appended
+to the record; rerun the same command to resume. ``--page`` writes the table of
 docs/benchmarks/versions.md. Jobs use public names only, those that both versions have.
 """
 

@@ -140,7 +140,7 @@ PACKAGES: dict[str, dict[str, Group]] = {
         "Write your own adaptation": {
             "DomainRegressor": "You write a network method on the shared training loop.",
             "train_network": "You train your own network with a method of the registry.",
-            "OwnNetwork": "You tell the loop about that network.",
+            "OwnNetwork": "You describe that network to the loop.",
             "TrainedNetwork": "What `train_network` returns.",
             "Batch": "You read the rows of one training step.",
             "AdaptationMethod": "You list what the registry knows about a method.",

@@ -1,4 +1,4 @@
-"""Centered samples in units of the ridge: what `vntransfer.bordered` starts from."""
+"""Centered samples in units of the ridge: the input of `vntransfer.bordered`."""
 
 import math
 from typing import NamedTuple

@@ -103,7 +103,7 @@ def _factor(moments: Moments, q: int, ridge: float) -> Tensor:
     if int(failed) or (ridge == 0 and float(moments.count) <= q):
         raise ArgumentError(
             f"ridge: {ridge:g} with {float(moments.count):g} rows and {q} features leaves a "
-            f"singular system; take a positive one, or 'auto'"
+            f"singular system; use a positive one, or 'auto'"
         )
     return factor
 

@@ -17,7 +17,7 @@ class NotPositiveDefiniteError(VnError, ValueError):
 
 
 class DomainError(VnError, ValueError):
-    """The domains (sources, target, names) do not fit together."""
+    """The domains (sources, target, names) are inconsistent."""
 
 
 class DataError(VnError, ValueError):
@@ -45,12 +45,12 @@ class PredictionError(DataError):
 
 
 class DivergedError(VnError, ArithmeticError):
-    """Training has left the finite numbers."""
+    """Training has diverged to infinite values or NaN."""
 
 
 class NumericalWarning(UserWarning):
-    """A result was floored, jittered or is less accurate than usual; by the stated amount."""
+    """A result was floored, jittered or is less accurate than usual, by the stated amount."""
 
 
 class DataWarning(UserWarning):
-    """A data set is partial, or a file is not the one whose hash is known."""
+    """A data set is partial or has an unknown hash, or a column is dropped or leaks."""

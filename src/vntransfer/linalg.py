@@ -112,7 +112,7 @@ class _NoSecondDerivative(torch.autograd.Function):
     def backward(_: Any, *__: Tensor) -> Any:
         raise VnError(
             "second derivatives of vntransfer's divergences are not implemented (their formulas "
-            "need second divided differences); penalize something else than their gradient"
+            "need second divided differences); penalize something other than their gradient"
         )
 
 

@@ -1,4 +1,4 @@
-"""How far a long job is: one callback, given to the job and passed down."""
+"""Progress of a long job: one callback that is passed down."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""Keys of rows by their contents: repeated rows are found by them and kept together in splits."""
+"""Keys of rows by their contents, to find repeated rows and keep them together in splits."""
 
 from typing import Any
 

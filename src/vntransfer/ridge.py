@@ -33,8 +33,9 @@ def auto_ridge(variance: Tensor, response: Tensor, mean_square: Tensor) -> Tenso
         return AUTO_RIDGE * variance
     unit = torch.where(dead, torch.where(response > least, response, 1.0), variance)
     warnings.warn(
-        f"features: constant in {int(dead.sum())} of {dead.numel()} sample sets, so that 'auto' "
-        f"would give no ridge; up to {AUTO_RIDGE * float(unit[dead].max()):.2g} is used there",
+        f"features: constant in {int(dead.sum())} of {dead.numel()} sample sets, where 'auto' "
+        f"would give a ridge of zero; a ridge of up to "
+        f"{AUTO_RIDGE * float(unit[dead].max()):.2g} is used there",
         NumericalWarning,
         stacklevel=2,
     )

@@ -1,4 +1,4 @@
-"""How long training steps take: every training loop measures its steps and returns the times."""
+"""Times of training steps, which every training loop measures and returns."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

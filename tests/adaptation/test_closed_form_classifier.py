@@ -197,7 +197,7 @@ def test_bad_input_is_named() -> None:
     model = ClosedFormClassifier(8).fit(X, y, domain)
     with pytest.raises(ArgumentError, match="other: expected a fitted ClosedFormClassifier"):
         model.merge(ClosedFormRegressor(8).fit(X, np.arange(len(X)), domain))
-    with pytest.raises(ArgumentError, match="other features"):
+    with pytest.raises(ArgumentError, match="features differ"):
         model.merge(ClosedFormClassifier(8, random_state=1).fit(X, y, domain))
     with pytest.raises(DomainError, match="source"):
         model.without("z")

@@ -192,7 +192,7 @@ def test_table_is_symmetric_with_the_target_last() -> None:
             {"divergence": "conditional_log_det", "labeled": [230], "y": np.zeros(9)},
             r"y: expected 240 responses .* got shape \(9,\)",
         ),
-        ({"labeled": [200]}, "sees no labels"),
+        ({"labeled": [200]}, "does not use labels"),
         ({"prior": "best"}, "prior:"),
         ({"sharpness": -1.0}, "sharpness:"),
     ],

@@ -136,7 +136,9 @@ def test_learners_without_weights_are_named() -> None:
         KNeighborsRegressor(),
         make_pipeline(StandardScaler(), KNeighborsRegressor()),
     ):
-        with pytest.raises(ArgumentError, match="KNeighborsRegressor takes no sample_weight"):
+        with pytest.raises(
+            ArgumentError, match="KNeighborsRegressor does not accept sample_weight"
+        ):
             WeightedSourceRegressor(estimator).fit(*curved())
         assert PooledRegressor(estimator).fit(*curved()).predict(curved()[0]).shape == (720,)
 

@@ -111,6 +111,6 @@ def test_thresholds_that_tell_nothing_are_refused() -> None:
 
 def test_units_that_look_alike_come_together_with_a_warning() -> None:
     alike = torch.tensor([[1.0, 0.0, 1.0]]).expand(6, 3)
-    with pytest.warns(NumericalWarning, match="all 6 units came together"):
+    with pytest.warns(NumericalWarning, match="all 6 units formed one group"):
         labels = find_groups(alike, alike, 3, threshold=0.5, generator=generator())
     assert labels.tolist() == [0] * 6

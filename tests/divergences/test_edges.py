@@ -107,7 +107,7 @@ def test_names_that_are_written_alike_are_refused() -> None:
     x = rng.normal(size=(20, 2))
     twice: dict[Any, Any] = {1: (x, x[:, 0]), "1": (x, x[:, 1])}
     for function in (relate, relation_test):
-        with pytest.raises(DomainError, match="two names read the same"):
+        with pytest.raises(DomainError, match="two names are the same as text"):
             function(twice)
 
 

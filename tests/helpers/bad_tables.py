@@ -51,7 +51,7 @@ BAD: dict[str, tuple[str, str, str]] = {
         "is 7 in all labeled rows",
         "give a response that varies",
     ),
-    "column twice": (twice, *["column 'size' is there twice; rename one"] * 2),
+    "column twice": (twice, *["column 'size' occurs twice; rename one"] * 2),
     "mixed types": (
         change(size=["big", *size[1:]]),
         "row 2, column 'size': 'big' is not a number, 99 others of the column are",

@@ -70,7 +70,7 @@ def test_responses_of_the_target_are_not_read_unless_asked() -> None:
     assert "one more source" in used.outcomes["new"].labels_used()
     assert plain.outcomes["new"].labels_used() == "No labels from the target were used."
     every = {**table, "price": known}
-    with pytest.raises(DomainError, match="none is left to predict"):
+    with pytest.raises(DomainError, match="none are left to predict"):
         adapt(every, use_target_labels=True, **QUICK)
 
 
@@ -82,8 +82,8 @@ def test_rows_without_response_and_places_without_any_are_told() -> None:
     ]
     found = adapt({**table, "price": price}, **QUICK)
     assert found.notes == (
-        "1 of 25 rows of 'north' have no response: left out",
-        "25 of 25 rows of 'west' have no response and is not a target: left out",
+        "1 of 25 rows of 'north' have no response: ignored",
+        "25 of 25 rows of 'west' have no response (not a target): ignored",
     )
     assert set(found.outcomes["new"].source_weights) == {"north", "south", "east"}
 
@@ -176,7 +176,7 @@ def test_new_tables_are_compared_with_the_old_one(model: TableModel) -> None:
     table = {"kind": ["barn", ""], "size": ["50", ""], "garden": ["no", "yes"], "extra": ["1", "2"]}
     assert model.check(list(table), None) == [
         "columns not used: 'extra'",
-        "the columns come in another order; they are matched by their names",
+        "columns are in another order; they are matched by name",
     ]
     found = model.predict(table).findings
     assert "never seen in training ('barn')" in found.lines()[0]

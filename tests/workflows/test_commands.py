@@ -35,7 +35,7 @@ def test_adapt_then_predict(tmp_path: Path) -> None:
     done = vnt("predict", tmp_path / "m", path, "--out", out, "--level", 0.8, "--only")
     assert done.exit_code == 0, done.output
     assert "note: 100 of 125 rows are not of 'new', the target of the model" in done.output
-    assert "100 rows have a response and are of places that the model was trained on" in done.output
+    assert "100 rows with a response are from places that the model was trained on" in done.output
     assert "mean absolute error" not in done.output
     with out.open(encoding="utf-8") as file:
         rows = list(csv.reader(file))

@@ -196,7 +196,7 @@ def test_bad_cells_are_named_with_file_row_and_column(
 
 def test_wrong_requests_are_named(tmp_path: Path) -> None:
     path = write(table(), tmp_path / "rows.csv")
-    with pytest.raises(ArgumentError, match=r"engine: .*'closed_form' alone, got 'ridge'"):
+    with pytest.raises(ArgumentError, match=r"engine: only method 'closed_form' .* got 'ridge'"):
         adapt(path, **ROLES, method="ridge", engine="local")
     with pytest.raises(ArgumentError, match="engine: the table is in memory"):
         adapt(table().to_pydict(), **ROLES, method="closed_form", engine="local")

@@ -111,13 +111,13 @@ def test_command_prints_matrix_and_curves(tmp_path: Path) -> None:
     assert load(tmp_path / "m").method in CANDIDATES
 
 
-def test_rows_without_response_are_left_out_and_told(tmp_path: Path) -> None:
+def test_rows_without_response_are_ignored_with_a_note(tmp_path: Path) -> None:
     y = [None if i == 0 or i >= 120 else v for i, v in enumerate(table()["y"])]
     model = learn_tasks({**table(), "y": y}, task="week", response="y", method="covp")
     assert model.names == ("10", "9")
     assert model.notes == (
-        "1 of 60 rows of task '10' have no response: left out",
-        "60 of 60 rows of task '2' have no response: left out",
+        "1 of 60 rows of task '10' have no response: ignored",
+        "60 of 60 rows of task '2' have no response: ignored",
     )
     model.save(tmp_path / "m")
     assert load(tmp_path / "m").notes == model.notes
@@ -172,7 +172,7 @@ def test_a_class_may_be_named_none(tmp_path: Path) -> None:
     done = vnt("learn", path, *roles, "--epochs", 5, "--save", folder)
     assert done.exit_code == 0, done.output
     said = " ".join(done.output.split())
-    assert "1 of 60 rows of task '10' have no response: left out" in said
+    assert "1 of 60 rows of task '10' have no response: ignored" in said
     assert "'None' is treated as a class" in said
     assert load(folder).classes == ("Mild", "NA", "None")
     done = vnt("predict", folder, path)

@@ -109,7 +109,7 @@ def test_partial_files_are_shown_and_noted(toy: Server, tmp_path: Path) -> None:
 def test_a_failed_fetch_does_not_stop_the_others(toy: Server, tmp_path: Path) -> None:
     toy.body = b"something else"
     result = vnt("fetch", "toy", "synthetic", "--to", str(tmp_path / "new"))
-    assert "no address gave a good file" in result.stderr
+    assert "no address provided an intact file" in result.stderr
     assert "synthetic: embedded" in result.stdout
     assert str(result.exception) == "not downloaded: toy. The reasons are above."
 
@@ -150,7 +150,7 @@ def test_tasks_of_a_stream_are_shown(tmp_path: Path) -> None:
     sizes = ("--set", "n_train=20", "--set", "max_angle=180")
     shown = vnt("show", "mnistR", "--from", str(tmp_path), *sizes)
     assert shown.stdout.count("degrees, 20 + 40 rows") == 10
-    assert "another hash than the one that is known" in shown.stderr
+    assert "has an unknown hash" in shown.stderr
 
 
 def test_every_set_is_listed_and_shown(tmp_path: Path) -> None:

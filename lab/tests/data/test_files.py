@@ -180,7 +180,7 @@ def test_provenance_is_completed(tmp_path: Path) -> None:
     assert all(e.origin or any(r.urls for r in e.files) for e in DATASETS.values() if e.files)
     assert full.built == ("made",)
     put(tmp_path, "small.npz", content=b"else")
-    with pytest.warns(DataWarning, match="another hash"):
+    with pytest.warns(DataWarning, match="unknown hash"):
         assert not trace(toy(), locate(toy(), tmp_path), Provenance()).verified
 
 

@@ -245,7 +245,7 @@ def test_ct_slices_group_whole_patients(tmp_path: Path) -> None:
     assert max(y.max() for _, y in loaded.values()) <= 180
 
 
-@pytest.mark.filterwarnings("ignore:.*another hash")
+@pytest.mark.filterwarnings("ignore:.*unknown hash")
 def test_whole_ct_slices_come_before_the_partial_ones(tmp_path: Path) -> None:
     box = io.BytesIO()
     np.savez(box, X=np.zeros((10, 384)), y=np.zeros(10), patient=np.arange(10))

@@ -43,7 +43,7 @@ RUNS = {
     )
 }
 FIGURES = ("asymmetry", "closeness")
-OTHER = {"mathematics", "measured", "data at hand", "the paper's text"}
+OTHER = {"mathematics", "measured", "available data", "the paper's text"}
 """What a verdict rests on that is not a run."""
 
 

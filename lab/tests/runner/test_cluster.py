@@ -257,7 +257,7 @@ def test_a_lost_scheduler_is_an_error_that_keeps_finished_cells(
         watcher = After(2, short.processes[0].kill)
         size: dict[str, Any] = {"methods": ["fine"], "settings": {"seconds": 0.2}, "seeds": 5}
         there = RunOptions("dask", short.address, watcher=watcher)
-        with pytest.raises(ClusterError, match=r"connection is lost.* finished cells are kept"):
+        with pytest.raises(ClusterError, match=r"connection was lost.* finished cells are kept"):
             run(troubled, **size, out=tmp_path / "run", options=there)
     finally:
         short.stop()

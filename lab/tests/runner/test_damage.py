@@ -95,7 +95,7 @@ def test_right_numbers_or_a_refusal_that_names_recover(
     for code, stdout, stderr in (exported(folder), watched):
         if code:
             assert code == 2
-            assert "vnt bench recover" in stderr or "give its command again" in stderr
+            assert "vnt bench recover" in stderr or "rerun its command" in stderr
         elif kind == "run":
             assert watched[0] == 0
             assert stdout in ((whole / "run.csv").read_text(), watched[1])
@@ -121,7 +121,7 @@ def test_a_cut_store_is_not_reported_and_its_intact_cells_are_saved(
         read_records(folder)
     saved = recover(folder, tmp_path / "new")
     assert 0 < saved < len(CELLS)
-    with pytest.raises(StoreError, match="give its command again"):
+    with pytest.raises(StoreError, match="rerun its command"):
         read_records(tmp_path / "new")
     with Store(tmp_path / "new", write=True) as store:
         assert len(store.plan(PRESET, CELLS)) == len(CELLS) - saved

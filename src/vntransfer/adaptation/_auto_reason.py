@@ -1,4 +1,4 @@
-"""What was chosen by `AutoTransferRegressor`, in sentences."""
+"""Sentences on what `AutoTransferRegressor` chose, and why."""
 
 from collections.abc import Sequence
 

@@ -54,10 +54,10 @@ class DomainRegressor(SavableNetwork, RegressorMixin, TransferEstimator):  # typ
     Parameters
     ----------
     loss
-        Error of a source: "mixed" (half RMSE, half Huber loss: steep near a good fit, and not ruled
-        by a few rows), "mse", "rmse", "huber", or "jeffreys", the paper's √J(cov[x, y] : cov[x, ŷ])
-        on the inputs, with the mean residual of the sources added to predictions afterwards; see
-        `JeffreysLoss` for what it cannot see.
+        Error of a source: "mixed" (half RMSE, half Huber loss: steep near a good fit, but not
+        dominated by a few rows), "mse", "rmse", "huber", or "jeffreys", the paper's √J(cov[x, y] :
+        cov[x, ŷ]) on the inputs, with the mean residual of the sources added to predictions
+        afterwards; see `JeffreysLoss` for what it cannot see.
     members
         Networks (of each candidate, if there are several) that differ in initial parameters and
         dropout; predictions are their mean.
@@ -96,10 +96,10 @@ class DomainRegressor(SavableNetwork, RegressorMixin, TransferEstimator):  # typ
     warm_start
         Whether another ``fit`` starts from the networks of the last one, with its selection.
     checkpoint
-        Folder in which the state is kept after each epoch: the same ``fit`` continues from there,
-        with the same numbers as if it had never stopped; another one begins files of its own.
-        Remove it when the fit is done, and when the ``forward`` of a module of your own changes:
-        modules are distinguished by their ``repr``. `vntransfer.storage.Paced` writes less often.
+        Folder in which the state is saved after each epoch. The same ``fit`` resumes from there,
+        with the same numbers as without an interruption; another one uses files of its own. Delete
+        the folder when the fit is done, or when you change the ``forward`` of your own module:
+        modules are identified by their ``repr``. `vntransfer.storage.Paced` writes less often.
     random_state
         Seed; no global random state of torch is used.
 
@@ -163,7 +163,7 @@ class DomainRegressor(SavableNetwork, RegressorMixin, TransferEstimator):  # typ
         return [{"trade_off": mu} for mu in self._trade_offs]
 
     def _merges(self) -> bool:
-        """Whether all sources are one to this method."""
+        """Whether the method merges all sources."""
         return False
 
     def _fit_rows(self, rows: FitRows, progress: Progress | None) -> Self:
@@ -182,7 +182,7 @@ class DomainRegressor(SavableNetwork, RegressorMixin, TransferEstimator):  # typ
         return self._fit(replace(rows, weights=_drawing_weights(rows)), old, progress)
 
     def adapt(self, X: Any, progress: Progress | None = None) -> Self:
-        """Adapt to a target given later; the networks trained so far are the start.
+        """Adapt to a target given later, starting from the networks trained so far.
 
         Inputs stay scaled as in the fit. A fitted model holds the rows of its sources for this; a
         saved one does not.
@@ -199,8 +199,8 @@ class DomainRegressor(SavableNetwork, RegressorMixin, TransferEstimator):  # typ
         old = self._state
         if old.sources is None:
             raise DomainError(
-                "adapt: the rows of the sources are not saved with a model; fit it here, or fit "
-                "with all rows and warm_start=True"
+                "adapt: the sources' rows are not saved with a model; fit it in this process, or "
+                "fit with all rows and warm_start=True"
             )
         self._check_options()
         return self._fit(old.sources.with_target(X), old, progress)
@@ -251,7 +251,7 @@ class DomainRegressor(SavableNetwork, RegressorMixin, TransferEstimator):  # typ
         return self
 
     def _publish(self, state: State) -> None:
-        """Show what a fit ended with."""
+        """Publish the result of a fit."""
         self._state = state
         self.net_ = state.ensemble.net
         self.history_ = state.ensemble.history
@@ -267,8 +267,8 @@ class DomainRegressor(SavableNetwork, RegressorMixin, TransferEstimator):  # typ
             return None
         if not isinstance(self.random_state, int | np.integer):
             raise ArgumentError(
-                f"random_state: expected a whole number together with checkpoint, so that the same "
-                f"fit can be told from another, got {self.random_state!r}"
+                f"random_state: expected a whole number together with checkpoint, to identify the "
+                f"fit, got {self.random_state!r}"
             )
         named = {**table.groups.sources, **table.groups.targets}
         arrays = *table.inputs(), table.y, table.weights, *named.values()
@@ -286,7 +286,7 @@ class DomainRegressor(SavableNetwork, RegressorMixin, TransferEstimator):  # typ
                 number(name, getattr(self, name), exclusive=True)
         fraction("average", self.average)
         if np.shape(self.betas) != (2,) or not all(0 <= number("betas", b) < 1 for b in self.betas):
-            raise ArgumentError(f"betas: expected two shares below 1, got {self.betas!r}")
+            raise ArgumentError(f"betas: expected two numbers below 1, got {self.betas!r}")
         for name in BELOW_ONE:
             if fraction(name, value := getattr(self, name, 0)) == 1:
                 raise ArgumentError(f"{name}: expected a number below 1, got {value!r}")

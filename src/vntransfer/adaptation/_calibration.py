@@ -1,4 +1,4 @@
-"""Scores of classes become probabilities by Platt scaling on rows that were held out."""
+"""Platt scaling: probabilities from the scores of classes on held-out rows."""
 
 from typing import NamedTuple
 

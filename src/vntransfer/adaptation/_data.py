@@ -1,4 +1,4 @@
-"""The rows of a fit as tensors: standardized, dense only where they are asked for, in batches."""
+"""The rows of a fit as tensors: standardized, in batches, dense only where needed."""
 
 import copy
 from collections.abc import Iterator, Sequence

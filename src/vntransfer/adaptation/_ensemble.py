@@ -51,7 +51,7 @@ class Ensemble:
 
 @dataclass(frozen=True)
 class State:
-    """What a fit ends with."""
+    """The result of a fit."""
 
     x_scaler: Scaler
     y_scaler: Scaler

@@ -1,4 +1,4 @@
-"""What all estimators share: the arguments of ``fit``, the rows that it is given, and checks."""
+"""Code that all estimators share: the arguments and rows of ``fit``, and their checks."""
 
 from dataclasses import dataclass, fields
 from types import UnionType
@@ -51,7 +51,9 @@ class FitRows:
         sparse = scipy.sparse.issparse(own.x)
         if sparse != scipy.sparse.issparse(x):
             kinds = "sparse" if sparse else "dense"
-            raise ArgumentError(f"X: the sources are {kinds}; give the target's rows so too")
+            raise ArgumentError(
+                f"X: the sources are {kinds}; pass the target's rows in the same form"
+            )
         name: Name = TARGET if isinstance(next(iter(own.groups.sources)), str) else -1
         rows = np.arange(len(own.y), len(own.y) + n)
         return FitRows(
@@ -170,7 +172,7 @@ def need_target(groups: Groups) -> Groups:
     if not groups.targets:
         raise DomainError(
             f"sample_domain: no target among {list(groups.sources)}; mark its rows by an integer "
-            f"below 0, or pass target=... with names (networks take target=[] to adapt later)"
+            f"below 0, or pass target=... with names (networks accept target=[] to adapt later)"
         )
     return groups
 
@@ -217,8 +219,8 @@ def _refuse_unknown(own: NDArray[Any], groups: Groups) -> None:
         advice = "remove them or fill them in"
         if not groups.targets:
             advice += (
-                "; if they are rows of the unlabeled target, say so with sample_domain (an integer "
-                "below 0, or a name together with target=)"
+                "; if they are rows of the unlabeled target, mark them with sample_domain (an "
+                "integer below 0, or a name together with target=)"
             )
         raise DomainError(
             f"y: Input y contains {kind} in {int(bad.sum())} rows of sources, {shown}"

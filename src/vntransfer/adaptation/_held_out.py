@@ -1,4 +1,4 @@
-"""What networks predict for each source when it is held out: one batched training for all."""
+"""Predictions of networks for each held-out source, from one batched training."""
 
 import math
 from typing import TYPE_CHECKING

@@ -83,9 +83,9 @@ def fit_weighted(estimator: Any, X: Any, y: Any, weights: NDArray[np.float64] | 
     if (key := weight_key(estimator)) is None:
         inner = estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
         raise ArgumentError(
-            f"estimator: {type(inner).__name__} takes no sample_weight, so that its sources "
-            f"cannot be weighted; use one that does (linear models, trees, forests, boosting, "
-            f"kernel machines), or PooledRegressor, which needs no weights"
+            f"estimator: {type(inner).__name__} does not accept sample_weight, so its "
+            f"sources cannot be weighted; use one that does (linear models, trees, forests, "
+            f"boosting, kernel machines), or PooledRegressor, which needs no weights"
         )
     with config_context(enable_metadata_routing=False):  # the step that takes them is known
         return estimator.fit(X, y, **{key: weights})

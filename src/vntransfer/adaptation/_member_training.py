@@ -1,4 +1,4 @@
-"""Members of an ensemble, or of several that hold sources out, trained as one batched network."""
+"""Members of one or several ensembles, trained as one batched network."""
 
 import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -197,7 +197,7 @@ def _module(name: str, given: Any, *sizes: int) -> nn.Module:
     made = given(*sizes) if callable(given) else given
     if not isinstance(made, nn.Module):
         raise ArgumentError(
-            f"{name}: expected a torch module, or a function that makes one from "
+            f"{name}: expected a torch module, or a function that creates one from "
             f"{len(sizes)} number(s) of columns, got {type(made).__name__}"
         )
     return made
@@ -209,8 +209,8 @@ def copy_members(start: Net, chosen: Sequence[int], net: Net) -> None:
     for name, value in net.state_dict().items():
         if name not in old or old[name].shape[1:] != value.shape[1:]:
             raise ArgumentError(
-                "warm_start: the network has another shape than the fitted one; fit again with "
-                "warm_start=False"
+                "warm_start: the network's shape differs from that of the fitted one; fit again "
+                "with warm_start=False"
             )
         places = [chosen[m % len(chosen)] for m in range(len(value))]
         value.copy_(old[name][places])
@@ -236,7 +236,7 @@ def hold_out(
             kept[i] = np.sort(others)
     if not held:
         raise DomainError(
-            f"validation_fraction: {share:g} of the sources' rows is less than one row; raise "
+            f"validation_fraction: {share:g} of the sources' rows is less than one row; increase "
             f"it or set patience=None"
         )
     return held, kept

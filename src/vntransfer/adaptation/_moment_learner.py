@@ -1,4 +1,4 @@
-"""Estimators that keep moments of the sources: they add up, and a source can be taken out."""
+"""Estimators that keep moments of the sources, which can be added and removed."""
 
 import copy
 from collections.abc import Mapping
@@ -97,7 +97,7 @@ class MomentLearner(Savable, TransferEstimator):
         return self._solve()
 
     def merge(self, other: Self) -> Self:
-        """Give the estimator of the rows of both; they must have the same features.
+        """Return the estimator of the rows of both; they must have the same features.
 
         Those agree if both were made from the same options and the same first rows, for example
         by copies of one estimator that was fitted to a first part.
@@ -109,8 +109,8 @@ class MomentLearner(Savable, TransferEstimator):
             )
         if not self._features.same(other._features):
             raise ArgumentError(
-                "other: has other features (n_features, random_state or scales of columns), whose "
-                "moments cannot be added"
+                "other: its features differ (n_features, random_state or scales of columns), so "
+                "its moments cannot be added"
             )
         both = copy.copy(self)
         both._join(other)
@@ -121,11 +121,11 @@ class MomentLearner(Savable, TransferEstimator):
         return both._solve()
 
     def without(self, source: Name) -> Self:
-        """Give the estimator as if a source had never been seen, its part in the scales aside."""
+        """Return the estimator without a source; only the scales still depend on it."""
         check_is_fitted(self)
         one_of("source", source, self.moments_, error=DomainError)
         if len(self.moments_) == 1:
-            raise DomainError(f"source: {source!r} is the only one; nothing would be left")
+            raise DomainError(f"source: {source!r} is the only source; none would remain")
         rest = copy.copy(self)
         rest.moments_ = {name: own for name, own in self.moments_.items() if name != source}
         if isinstance(self.source_weights, Mapping):
@@ -133,7 +133,7 @@ class MomentLearner(Savable, TransferEstimator):
         return rest._solve()
 
     def held_out(self) -> dict[Name, Self]:
-        """Give for each source the estimator without it.
+        """Return for each source the estimator without it.
 
         With more than ten sources all of them have the ridge of the whole.
         """
@@ -149,7 +149,7 @@ class MomentLearner(Savable, TransferEstimator):
     def held_out_predictions(
         self, X: Any, sample_domain: Any, target: Target = None
     ) -> NDArray[Any]:
-        """Predict rows of each source by the others, and rows of a target by all sources.
+        """Predict rows of each source from the others, and rows of a target from all sources.
 
         No row is read again: a few small linear solves replace a fit per source. The arguments are
         those of ``fit``.

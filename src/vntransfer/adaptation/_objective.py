@@ -1,4 +1,4 @@
-"""What a method adds to the training loop: an objective, and the parts objectives are made of."""
+"""The objective that a method adds to the training loop, and its building blocks."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
@@ -29,7 +29,7 @@ HUBER = 0.1
 
 
 class Batch(NamedTuple):
-    """Rows of D domains, as many of each, and who is what to which member."""
+    """Rows of D domains, equally many of each, and the role of each domain for each member."""
 
     x: Tensor  # inputs (D, B, p)
     y: Tensor  # of the sources, (K, B, m), or (M, K, B, m) where members have different sources
@@ -50,14 +50,14 @@ class Batch(NamedTuple):
         return features
 
     def masked(self, columns: Tensor) -> Tensor:
-        """Columns (M, K or K + 1, B, m) of each member's first domains, where they count."""
+        """Columns (M, K or K + 1, B, m) of each member's first domains, multiplied by the mask."""
         if self.mask is None:
             return columns
         mask = self.mask[None] if self.order is None else self.mask[self.order]
         return columns * mask[:, : columns.shape[1]]
 
     def response(self, prediction: Tensor) -> Tensor:
-        """Responses of rows: predictions as they are, or what a patch adds up to, one column."""
+        """Responses of rows: the predictions, or the sum over each patch as one column."""
         if self.mask is None:
             return prediction
         return self.masked(prediction).sum(-1, keepdim=True) / self.scale

@@ -1,4 +1,4 @@
-"""What is saved of estimators as plain values, and checks of it."""
+"""The plain values that are saved with an estimator, and checks of them."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -36,12 +36,12 @@ def check_given(record: Mapping[str, Any], given: Mapping[str, Any]) -> None:
     if sorted(set(given) - {"device"}) != sorted(record["given"]):
         raise ArgumentError(
             f"load: the model was fitted with your own modules for {record['given']}, which are "
-            f"not saved; give the same ones again, and nothing else (got {sorted(given)})"
+            f"not saved; pass the same modules, and nothing else (got {sorted(given)})"
         )
 
 
 def bounds_of(record: Mapping[str, Any]) -> Bounds:
-    """Give what keeps an average from going astray; models before `caution` was saved have 1."""
+    """Return the bounds of an average; models saved before `caution` existed have 1."""
     check_record("record", record, AVERAGE)
     (low, high), stretch = record["limits"], Stretch(*record["stretch"])
     part = record.get("caution", 1.0)

@@ -24,7 +24,7 @@ from vntransfer.errors import ArgumentError
 
 @dataclass(frozen=True)
 class AdaptationMethod:
-    """A method by its id: the estimator, the options that make it that method, and a line on it."""
+    """A method of the registry: its estimator, the options that define it, and a summary."""
 
     estimator: type[Any]
     summary: str

@@ -1,4 +1,4 @@
-"""What is saved of fitted networks, and of every estimator."""
+"""Saving and restoring fitted networks, and the common part of all estimators."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -110,7 +110,7 @@ class SavableNetwork(Savable):
 
 
 def _check_arrays(model: Any, saved: SavedModel) -> None:
-    """Raise unless a network of our own has the sizes of the arrays: before memory is asked for."""
+    """Raise unless our own network has the sizes of the arrays, before memory is allocated."""
     known = {size for value in saved.arrays.values() for size in value.shape}
     sizes = [saved.record["n_features"]]
     if model.extractor is None:

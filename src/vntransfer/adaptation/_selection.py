@@ -1,4 +1,4 @@
-"""How much of which candidate: each source is held out once; no label of the target is used."""
+"""Weights of the candidates of a method from held-out sources, without target labels."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -158,7 +158,7 @@ def _reason(
     names: Sequence[str], scores: NDArray[np.float64], shares: NDArray[np.float64], n: int
 ) -> str:
     if shares[0] > 0.99:
-        return f"source-only: no candidate was better beyond doubt on the {n} held-out sources"
+        return f"source-only: no candidate was clearly better on the {n} held-out sources"
     best = int(scores.argmin())
     if best == 0:
         return (

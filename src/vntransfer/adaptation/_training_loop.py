@@ -214,7 +214,7 @@ class Kept(nn.Module):
 
     @torch.no_grad()
     def after_epoch(self, record: Record) -> None:
-        """Keep this epoch for the members that are better than ever."""
+        """Keep this epoch for the members that reached their best error."""
         if self.patience is None:
             return
         error = record["validation"].cpu()
@@ -226,7 +226,7 @@ class Kept(nn.Module):
             value[better] = now[better.to(now.device)]
 
     def stop(self, record: Record) -> bool:
-        """Say whether no member got better for long enough."""
+        """Return whether no member has improved for ``patience`` epochs."""
         if self.patience is None:
             return False
         return bool((record["epoch"] - self.best_epoch).min() >= self.patience)

@@ -73,10 +73,10 @@ class AHDRegressor(DomainRegressor):
         3. f      μ |MSE_t(h, h') - Σ w_i MSE_i(h, h')|
         4. w      |MSE_t(h, h') - Σ w_i MSE_i(h, h')| + λ ‖w‖₂
 
-    Different from the public code: f has one optimizer for passes 1 and 3, so that μ means
-    something (Adam undoes the scale of a loss that it has for itself), and w moves by plain
-    gradient steps (Adam undoes differences in size); pass 3 has no small share of the sources'
-    error, and the adversary makes one step.
+    There are four differences from the public code. f has one optimizer for passes 1 and 3, so that
+    μ has an effect (with an optimizer of its own, Adam removes the scale of a loss). w moves by
+    plain gradient steps (Adam removes differences in size). Pass 3 does not include a small share
+    of the sources' error. The adversary takes one step.
 
     Parameters
     ----------

@@ -337,12 +337,12 @@ class MomentAlignmentRegressor(DivergenceRegressor):
 
         Σ w_i e_i + μ J(Σ w_i cov_i[q] : cov_t[q]) / dim q,
 
-    the Jeffreys von Neumann divergence between what the weighted sources and the target look like
-    to the network. Features descend both terms, the head of h the first alone; every fourth step w
-    descends J between second moments (means count too) plus ``weight_pull`` times KL(w ‖ shares of
-    rows). μ is chosen without labels of the target: each source is held out once, and alignment is
-    used as far as it helped there (``trade_off="auto"``, `selection_`). `MDDRegressor` is the
-    paper's own form.
+    with J the Jeffreys von Neumann divergence between the weighted sources and the target in the
+    network's features. Features descend both terms, the head of h only the first. At every fourth
+    step, w descends J between second moments, so that means count as well, plus ``weight_pull``
+    times KL(w ‖ shares of rows). μ is chosen without labels from the target: each source is held
+    out once, and alignment is used only as far as it helped there (``trade_off="auto"``,
+    `selection_`). `MDDRegressor` is the paper's own form.
 
     Parameters
     ----------

@@ -79,33 +79,34 @@ class _Chosen(NamedTuple):
 class AutoTransferRegressor(Savable, RegressorMixin, TransferEstimator):  # type: ignore[misc]
     """A weighted average of networks, linear trees and ridge regression: the default of `adapt`.
 
-    Each source is held out once, and every candidate predicts it from the others; no label of the
-    target is used. Networks are trained with half their epochs for this, and on dense rows with one
-    member. With e_v(w) the mean absolute error on held-out source v of the average with weights w,
-    b_v the smallest error of a candidate there, and s_v the mean absolute deviation of the
-    responses of v from their median::
+    Each source is held out once, and every candidate predicts it from the others; no labels from
+    the target are used. Networks are trained with half their epochs for this, and on dense rows
+    with one member. With e_v(w) the mean absolute error on held-out source v of the average with
+    weights w, b_v the smallest error of a candidate there, and s_v the mean absolute deviation of
+    the responses of v from their median::
 
         r_v     = min(1, s_v / mean of s over all held-out sources)
         w       = argmin over the simplex of Σ_v r_v e_v(w) / b_v
         weights = .4 (equal weights of the networks) + .6 w
 
-    A part of the weight is fixed: held-out sources cannot say how a candidate behaves at a target
-    unlike all of them, and an average of different networks is the best guess without evidence.
-    Sources whose responses hardly vary hardly count. Every prediction of every candidate is kept
-    within the range of the responses that it was learned from. Of the predictions of a row, sorted,
-    a quarter of the weight is cut at either end and the rest averaged: one candidate that goes
-    astray does not take the others along. If the average differs more from the first candidate, the
-    reference, at the target than on most held-out sources, only a part of the difference is used
-    (see `caution`): the candidates contradict each other there, and nothing shows a gain.
+    A part of the weight is fixed, because held-out sources cannot show how a candidate behaves at a
+    target unlike all of them; without evidence, an average of different networks is the best guess.
+    Sources whose responses hardly vary hardly count. Predictions of each candidate stay within the
+    range of its training responses. The predictions of a row are combined by a trimmed mean: they
+    are sorted, a quarter of the weight is cut at either end, and the rest is averaged, so that a
+    single candidate that fails does little harm. If the average differs more from the first
+    candidate, the reference, at the target than on most held-out sources, only a part of the
+    difference is used (see `caution`), because the candidates disagree there and no gain was
+    measured.
 
     On dense rows the candidates are two ensembles of networks, plain and deeper ones, boosted trees
     with linear leaves and ridge regression; on sparse rows (text) both ensembles, "align", boosted
     trees and ridge regression, which then share the fixed part of the weight equally, and, if the
-    response has at most twenty values, logistic regression with half of that part. Predictions
-    on sparse rows are stretched away from their center if that lowers the error on held-out
-    sources: an average of models avoids both ends, where the stars of reviews gather. With two
-    sources nothing can be said about alignment, which is not tried then; with one source the
-    networks have equal weights. Of more than twenty sources, twenty are held out.
+    response has at most twenty values, logistic regression with half of that part. Predictions on
+    sparse rows are stretched away from their center if that lowers the error on held-out sources,
+    because an average of models avoids both ends of a scale, where most star ratings lie. With two
+    sources, alignment cannot be evaluated and is not tried; with one source, the networks have
+    equal weights. If there are more than twenty sources, twenty are held out.
 
     Parameters
     ----------
@@ -132,8 +133,8 @@ class AutoTransferRegressor(Savable, RegressorMixin, TransferEstimator):  # type
     held_out_ : array
         (n,): prediction of each source's rows by candidates that have not seen its responses, with
         the weights that the other sources give; NaN in rows of the target and where none was made.
-        Not fully nested: candidates whose errors on the other sources give the weights did learn
-        from this one, so errors lean towards the optimistic side. Not saved.
+        Not fully nested: the candidates whose errors on the other sources determine the weights did
+        learn from this source, so errors are slightly too small. Not saved.
     candidates_held_out_ : dict
         The same of each candidate.
 

@@ -25,7 +25,7 @@ FACTORS = (1.15, 1.3, 1.5, 1.75, 2.0, 2.5, 3.0)
 
 
 def blend_weights(predictions: Sequence[Floats], truth: Sequence[Floats], anchor: Floats) -> Floats:
-    """Weights (C,) of candidates: two fifths an anchor, three fifths what held-out sources say.
+    """Weights (C,) of candidates: two fifths fixed, three fifths from held-out sources.
 
     With e_v(w) the mean absolute error on held-out source v of the average with weights w, b_v the
     smallest error of a candidate there (at least .25 of the median of these over v), and s_v the
@@ -156,7 +156,7 @@ class Blend:
 
 
 def blend(predictions: Sequence[Floats], truth: Sequence[Floats], anchor: Floats) -> Blend:
-    """Fit weights, and judge them where each held-out source is left out of their fit."""
+    """Fit weights, and evaluate them on each held-out source without it in their fit."""
     folds = range(len(truth))
     held_out = np.array(
         [
@@ -256,7 +256,7 @@ def _best_stretch(p: Floats, y: Floats, limits: tuple[float, float]) -> Stretch:
 
 
 class Bounds(NamedTuple):
-    """What keeps an average of candidates from going astray."""
+    """Bounds on an average of candidates."""
 
     limits: tuple[float, float]  # lowest and highest prediction
     caution: float = 1.0  # part of the step from the first candidate to the average

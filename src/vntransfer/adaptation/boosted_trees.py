@@ -48,7 +48,7 @@ class BoostedTrees(Savable, RegressorMixin, BaseEstimator):  # type: ignore[misc
         self.linear, self.random_state = linear, random_state
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit trees to rows, dense or sparse; rows of weight 0 are left out."""
+        """Fit trees to rows, dense or sparse; rows of weight 0 are ignored."""
         X, y = validate_data(self, X, y, accept_sparse="csr", y_numeric=True)
         weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
         if weights is not None:
@@ -115,7 +115,7 @@ def booster(text: str) -> lightgbm.Booster:
     try:
         return lightgbm.Booster(model_str=text)
     except lightgbm.basic.LightGBMError as error:
-        raise DataError(f"{FILE}: LightGBM refuses it ({error!s:.100})") from error
+        raise DataError(f"{FILE}: LightGBM cannot read it ({error!s:.100})") from error
 
 
 def _plain(X: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Estimators side by side: fitted on all sources, and judged on each held-out source."""
+"""Candidates of ``auto``: fitted to all sources, and evaluated on each held-out source."""
 
 import math
 import warnings
@@ -90,7 +90,7 @@ def adapts(name: str) -> bool:
 
 @dataclass(frozen=True)
 class Tried:
-    """Candidates, fitted on all sources and judged on each."""
+    """Candidates, fitted to all sources and evaluated on each."""
 
     make: Callable[[str], Any]  # fits a candidate on all sources
     # those that were not fitted yet are made by `model`
@@ -125,7 +125,7 @@ def attempt(
     n_jobs: int | None = None,
     progress: Progress | None = None,
 ) -> Tried:
-    """Judge candidates on each held-out source (twenty of them, if there are more).
+    """Evaluate candidates on each held-out source (on twenty, if there are more).
 
     Networks are trained with half their epochs there. Those that do not adapt are one batched
     training of so many ``members`` (None: all) for each held-out source. "align" and, beside it,

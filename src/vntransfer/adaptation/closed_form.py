@@ -23,21 +23,21 @@ class ClosedFormRegressor(RegressorMixin, MomentLearner):  # type: ignore[misc]
     z = [s, relu(W s/√p + b)] with s the standardized columns and W, b ~ N(0, 1) drawn once from
     ``random_state``; B = (S_zz + λ t I)⁻¹ S_zy from the moments of [z, y] (see
     `vntransfer.closed_form`). Equivalent to ridge regression on z over all rows at once, but rows
-    can come in parts (`partial_fit`), from several machines (`merge`), and a source can be taken
-    out again (`without`). Columns that are constant in the first rows are ignored. Prefer it for
-    rows that do not fit into memory or keep coming, and as a fast first answer; networks are more
+    can come in parts (`partial_fit`) and from several machines (`merge`), and a source can be
+    removed (`without`). Columns that are constant in the first rows are ignored. Prefer it for rows
+    that do not fit into memory or keep coming, and as a fast first answer; networks are more
     accurate on small smooth tables.
 
     Parameters
     ----------
     n_features
-        Number of random features beside the columns; 0 is ridge regression on the columns.
+        Number of random features in addition to the columns; 0 is ridge regression on the columns.
     ridge
-        λ, relative to the mean diagonal entry of S_zz. "auto" takes the one of nine powers of ten
-        with the smallest error on sources that are left out in turn or, with one source, by
-        generalized cross-validation; both are exact from moments.
+        λ, relative to the mean diagonal entry of S_zz. "auto" chooses among nine powers of ten by
+        the error on held-out sources or, with one source, by generalized cross-validation; both are
+        exact from moments.
     source_weights
-        "uniform": all rows count alike. "divergence": sources whose inputs are closer to the
+        "uniform": all rows count equally. "divergence": sources whose inputs are closer to the
         target's by Jeffreys divergence count more (as in `source_weights`). Or a mapping from
         source to its share.
     random_state
@@ -75,18 +75,18 @@ class ClosedFormRegressor(RegressorMixin, MomentLearner):  # type: ignore[misc]
         target: Moments | None = None,
         **options: Any,
     ) -> Self:
-        """Give the estimator of rows of which the moments of [z, y] are known, one response.
+        """Return an estimator fitted to given moments of [z, y], with one response.
 
         Parameters
         ----------
         features
-            What z is made by; its count and seed are those of the estimator.
+            The map from rows to z; its count and seed are those of the estimator.
         moments
             Source -> moments of [z, y].
         target
             Moments of z of the target's rows, which ``source_weights="divergence"`` needs.
         options
-            Further ones of the estimator.
+            Further options of the estimator.
 
         Examples
         --------
@@ -103,8 +103,8 @@ class ClosedFormRegressor(RegressorMixin, MomentLearner):  # type: ignore[misc]
         for name, own in moments.items():
             if own.n_features != q + 1:
                 raise ArgumentError(
-                    f"moments: those of {name!r} have {own.n_features} columns, and {q} features "
-                    f"with one response make {q + 1}; take the moments with the same features"
+                    f"moments: those of {name!r} have {own.n_features} columns, expected {q + 1} "
+                    f"({q} features and one response); use moments of the same features"
                 )
         model._features, model._one_column, model._target = features, True, target
         model.n_features_in_, model.moments_ = len(features.center), dict(moments)

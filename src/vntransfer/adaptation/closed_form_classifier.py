@@ -36,13 +36,13 @@ SAVED = {
 class ClosedFormClassifier(ClassifierMixin, MomentLearner):  # type: ignore[misc]
     """Least squares on one-hot classes, on the columns and fixed random features, from moments.
 
-    f = c + B'z as of `ClosedFormRegressor` with y the indicators of the classes, and
-    p = softmax(a f + b), where a and b (Platt scaling) have the smallest cross-entropy on rows of
-    each source scored by the other sources; with one source, on its rows scored without
-    themselves. Because these scores need rows, at most 250 different ones of each class of each
-    source are kept and saved with the model. Rows can come in parts, from several machines and
-    with classes that were not seen before; a source can be taken out again. Prefer it for rows
-    that do not fit into memory or keep coming; boosting and networks are usually more accurate.
+    f = c + B'z as of `ClosedFormRegressor` with y the indicators of the classes, and p = softmax(a
+    f + b), where a and b (Platt scaling) have the smallest cross-entropy on rows of each source
+    scored by the other sources; with one source, on its rows scored without themselves. Because
+    these scores need rows, at most 250 different ones of each class of each source are kept and
+    saved with the model. Rows can come in parts, from several machines and with new classes, and a
+    source can be removed. Prefer it for rows that do not fit into memory or keep coming; boosting
+    and networks are usually more accurate.
 
     Parameters
     ----------

@@ -60,13 +60,13 @@ class DomainAdversarial(Alignment):
 class DANNRegressor(DomainRegressor):
     """Domain-adversarial network (Ganin et al. 2016) for regression, all sources merged.
 
-    A logistic head learns to tell source from target rows by their features; its gradient is
-    reversed into the extractor, which learns to make them alike::
+    A logistic head learns to distinguish source from target rows by their features. The extractor
+    gets its reversed gradient and learns to make the features indistinguishable::
 
         error of the sources + μ (loss(source → 1) + loss(target → 0) of reversed features)
 
-    The public regression code compared with by the paper creates the reversal and never applies it,
-    and puts raw scores where log-probabilities belong, so that losses fall without limit.
+    The public regression code with which the paper compares creates the reversal but never applies
+    it, and it uses raw scores instead of log-probabilities, so its losses are unbounded below.
 
     Parameters
     ----------

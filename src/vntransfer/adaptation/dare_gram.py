@@ -86,9 +86,9 @@ class InverseGramAlignment(Alignment):
 class DAREGRAMRegressor(DomainRegressor):
     """DARE-GRAM (Nejjar et al. 2023): alignment of inverse Gram matrices, over all sources.
 
-    Least squares uses features through (Φ'Φ)⁻¹, Φ = [1, z], so that is what is aligned. For each
+    Least squares uses features through (Φ'Φ)⁻¹, Φ = [1, z], so this matrix is aligned. For each
     pair of a source and the target, with pseudo-inverses over the k leading eigenvalues, which
-    hold a share of the spectrum::
+    cover a share of the spectrum::
 
         mean error of the sources + μ (α mean |1 - cos of corresponding columns|
                                 + β ‖leading eigenvalues_i - those of the target‖₂ / k)

@@ -51,16 +51,16 @@ class DARNRegressor(DomainRegressor):
         disc_i = largest |eigenvalue| of M_t - M_i
         g_i = γ (e_i + μ disc_i),   loss = min over the simplex of <g, w> + ‖w‖₂
 
-    The minimizing w is a closed form and, by the envelope theorem, the gradient of the loss is
-    Σ w_i ∇g_i. The public code's bisection in float32 can run forever, and its Gram matrices are
-    sums, which leave one source with all the weight.
+    The minimizing w has a closed form and, by the envelope theorem, the gradient of the loss is Σ
+    w_i ∇g_i. In the public code, the bisection in float32 can run forever, and Gram matrices are
+    sums, which gives one source all the weight.
 
     Parameters
     ----------
     trade_off
         μ; "auto": chosen without labels of the target, see `DomainRegressor`.
     sharpness
-        γ: small gives equal weights, large one source only.
+        γ: a small value gives equal weights, a large one a single source.
 
     All further options are those of `DomainRegressor`.
 

@@ -1,4 +1,4 @@
-"""How much each source has to say about the target: weights from matrix divergences."""
+"""Source weights from matrix divergences between each source and the target."""
 
 from typing import Any, Literal
 
@@ -39,15 +39,15 @@ def source_weights(
     prior: Prior = "rows",
     labeled: Any = None,
 ) -> dict[Any, Any]:
-    """Weight sources by their closeness to the target, without any label.
+    """Weight sources by their closeness to the target, without any labels.
 
     With z the 20 leading principal components of the standardized inputs, on one common scale, M_i
     the mean of v v' over source i, v = [1, z], and ε 1 % of the mean diagonal entry of all M::
 
         D_i = J(M_i + εI : M_t + εI),   w_i ∝ n_i exp(-a (D_i - min D) / median(D - min D))
 
-    so that a = 0 is plain pooling. The unit of D is its own median: the weights say which source
-    is *nearer* than the others, not whether it is near, and how sharp they should be is a choice
+    so a = 0 is plain pooling. The unit of D is its own median: the weights show which source is
+    *nearer* than the others, not whether it is near. The sharpness is a choice
     (`WeightedSourceRegressor` makes it by leave-one-source-out). Differences within rounding count
     as equal; if the median is 0 (most sources are equally near) the mean of the positive
     differences takes its place.
@@ -72,7 +72,7 @@ def source_weights(
         "rows": n_i as above. "equal": without n_i, a = 0 gives all sources the same weight.
     labeled
         For a conditional divergence: the few rows of the target whose y is known, as indices or a
-        mask. A handful is too few; docs/weights.md has figures.
+        mask. A handful is too few; docs/weights.md has numbers.
 
     Returns
     -------
@@ -168,7 +168,7 @@ def divergence_table(
         v, n_response = np.hstack((v, responses)), responses.shape[1]
     elif labeled is not None:
         raise ArgumentError(
-            f"labeled: {divergence!r} sees no labels; ask for a conditional divergence"
+            f"labeled: {divergence!r} does not use labels; choose a conditional divergence"
         )
     if moments == "second":
         v = np.hstack((np.ones((len(v), 1)), v))

@@ -60,8 +60,8 @@ class ScaledRidge(LinearLearner):
 
     Equivalent to scikit-learn's `StandardScaler` and `RidgeCV` with 15 strengths from 0.01 to
     100,000. Sparse rows (counts, tf-idf) are in one unit and stay as they are: scaling each word to
-    the same variance would make the rare ones count as much as the others, and ridge regression on
-    amazon4 loses 13 % by it.
+    the same variance would give rare words as much influence as others, which raises the error of
+    ridge regression on amazon4 by 13 %.
 
     Examples
     --------
@@ -87,7 +87,7 @@ class ScaledRidge(LinearLearner):
 
 
 class MedianLearner(LinearLearner):
-    """Predict the median of the responses: what every other learner has to beat."""
+    """Predict the median of the responses, a baseline for every other learner."""
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Find the median."""
@@ -104,11 +104,11 @@ class MedianLearner(LinearLearner):
 class LogisticLearner(LinearLearner):
     """The median of y under P(y = v | x) ∝ exp(c_v + x B_v), v the different responses.
 
-    The median has the least absolute error. Responses with few values, such as stars of reviews,
-    gather at the ends of their scale, which a regression seldom predicts. Equivalent to
-    scikit-learn's `LogisticRegression` with C = 2 and the responses as classes, on standardized
-    columns or, of sparse rows, on rows divided by the root mean square of their length. Prefer this
-    to ridge regression for text with ratings.
+    The median minimizes the absolute error. Responses with few values, such as star ratings, often
+    lie at the ends of their scale, which a regression seldom predicts. Equivalent to scikit-learn's
+    `LogisticRegression` with C = 2 and the responses as classes, on standardized columns or, of
+    sparse rows, on rows divided by the root mean square of their length. Prefer this to ridge
+    regression for text with ratings.
 
     Examples
     --------

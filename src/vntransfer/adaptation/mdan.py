@@ -60,8 +60,8 @@ class MultiDomainAdversarial(Alignment):
 class MDANRegressor(DomainRegressor):
     """Multi-source domain-adversarial network (Zhao et al. 2018) for regression.
 
-    One logistic head per source tells it from the target, with loss d_i, on reversed features; with
-    e_i the error of source i::
+    One logistic head per source distinguishes it from the target, with loss d_i, on reversed
+    features; with e_i the error of source i::
 
         "max"       e_i + μ d_i of the worst source only
         "dynamic"   (1/γ) log Σ exp(γ (e_i + μ d_i))
@@ -80,7 +80,7 @@ class MDANRegressor(DomainRegressor):
         γ of "dynamic".
     index
         Of "max": "one" source for both terms, as in the bound, or "two" as in the public code: the
-        largest error and, of possibly another source, the smallest d_i.
+        largest error and, possibly of another source, the smallest d_i.
 
     All further options are those of `DomainRegressor`.
 

@@ -88,20 +88,18 @@ class MatrixDiscrepancy(AdversarialAlignment):
 class MDDRegressor(DivergenceRegressor):
     """Matrix-based discrepancy (MDD), the paper's method; *not* Margin Disparity Discrepancy.
 
-    Eq. 8: with an adversary h' beside the predictor h, weights w of the sources and e_i their
-    errors::
+    Eq. 8: with a predictor h, an adversary h', weights w of the sources and e_i their errors::
 
         min over f, h, w  max over h'   Σ w_i e_i + μ D,
         D = | √J_t - Σ w_i √J_i |,  J_i = J(cov[z, h(z)] : cov[z, h'(z)]) on domain i,
 
-    all four from one forward pass as in Algorithm 1, w by plain gradient steps (Adam leaves it
-    nearly uniform: the gradients of all weights have one sign, Adam gives them one size, and the
-    normalization takes a common step back). D is one equation for K weights: a large weight does
-    not have to mean a related source. Different from Algorithm 1 as printed: w_i enters the first
-    term once, not squared; weights are projected onto the simplex, where dividing by the L1 norm
-    can leave negative ones.
-    Prefer `MomentAlignmentRegressor`, which aligns without an adversary, unless you compare with
-    the paper.
+    all four from one forward pass as in Algorithm 1, and w by plain gradient steps. (Adam leaves w
+    nearly uniform: the gradients of all weights have the same sign, Adam makes them equally large,
+    and the normalization cancels a common step.) D is one equation for K weights, so a large weight
+    need not mean a related source. There are two differences from Algorithm 1 as printed: w_i
+    enters the first term once, not squared, and weights are projected onto the simplex, because
+    dividing by the L1 norm can leave negative ones. Prefer `MomentAlignmentRegressor`, which aligns
+    without an adversary, unless you compare with the paper.
 
     Parameters
     ----------
@@ -111,21 +109,20 @@ class MDDRegressor(DivergenceRegressor):
         simplex). "adam": Adam's step, as the paper states for all parameters (at a rate of .001),
         then "l1".
     predictor_sees_discrepancy
-        Whether h descends D too (Eq. 8) or only the first term (Algorithm 1).
+        Whether h descends D as well (Eq. 8) or only the first term (Algorithm 1).
     absolute
         D of the "aggregated" sources, or the sum of w_i |√J_t - √J_i|, each "per_source".
     adversary_steps
         "simultaneous" with all others, or "alternating": a step of its own before them.
     anchor
-        Strength by which the adversary is also fitted to the sources' responses, which keeps it
-        from running away; the paper has 0.
+        Strength with which the adversary is also fitted to the sources' responses, which keeps it
+        from diverging; the paper has 0.
     ridge_per
         What ``ridge`` is relative to: the mean feature variance of "all" domains of a batch, or of
         each "domain" by itself, which was the rule up to 0.1. D subtracts distances of different
-        domains, so that these have to be one function of the covariances: with a ridge for each,
-        two domains with the same covariances up to a factor would be measured in different units,
-        and D would shrink with the difference in scale that it is there to see. `discrepancy`
-        has the same rule.
+        domains, so these must be the same function of the covariances. With a separate ridge for
+        each, two domains whose covariances differ by a factor would be measured in different units,
+        and D would hardly show the difference in scale. `discrepancy` has the same rule.
 
     All further options are those of `DivergenceRegressor`; the paper has a ``trade_off`` of 1.
 

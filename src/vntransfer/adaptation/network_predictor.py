@@ -123,7 +123,7 @@ def shares_for(shares: Mapping[Name, Share], target: Name | Sequence[Name]) -> S
             )
         target = named[0]
     if target is None and len(known) > 1:
-        raise ArgumentError(f"target: say whose rows these are, one of {known}")
+        raise ArgumentError(f"target: name the target of these rows, one of {known}")
     if target is not None:
         one_of("target", target, known)
     return shares[known[0] if target is None and known else target]

@@ -22,7 +22,7 @@ Read = Callable[[Sequence[Rows], int], Batch]
 
 
 class OwnNetwork(NamedTuple):
-    """A network of one member, and what an objective needs to know about it."""
+    """A network of one member, and the facts that an objective needs."""
 
     net: Net
     width: int  # features of a row
@@ -51,9 +51,9 @@ def train_network(
 ) -> TrainedNetwork:
     """Train your own network on labeled sources and an unlabeled target.
 
-    Prefer this to ``method.fit`` if samples are not rows of a matrix, such as pictures whose rows
-    are the cells of a grid. The last parameters are used, not their average, which would not fit
-    the statistics of batch normalization.
+    Prefer this to ``method.fit`` if samples are not rows of a matrix, such as images whose rows are
+    the cells of a grid. The last parameters are used, not their average, which would not fit the
+    statistics of batch normalization.
 
     Parameters
     ----------
@@ -63,13 +63,13 @@ def train_network(
     own
         The network.
     read
-        Gives a batch of samples.
+        Function that returns a batch of samples.
     sources, target
         Numbers of the samples of each source by name, and of the target (None: no adaptation).
     random_state
         Seed of the batches.
     key
-        Everything else that the result depends on, which names the checkpoint.
+        Everything else that the result depends on; it identifies the checkpoint.
 
     Examples
     --------

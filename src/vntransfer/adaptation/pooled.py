@@ -1,4 +1,4 @@
-"""What one would use without thinking of domains: a scikit-learn regressor on all sources."""
+"""Pooled training: a scikit-learn regressor on the rows of all sources."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -95,10 +95,10 @@ class SourceLearner(Savable, TransferEstimator):
 
 @dataclass(eq=False, repr=False)
 class PooledRegressor(RegressorMixin, SourceLearner):  # type: ignore[misc]
-    """Any scikit-learn regressor on the pooled rows of all sources; the target is passed over.
+    """Any scikit-learn regressor on the pooled rows of all sources; the target's rows are ignored.
 
-    A method that adapts and loses to this is of no use: boosting on all labeled rows of a table is
-    what one would use instead.
+    Use it as a baseline: an adaptation method with a higher error than boosting on all labeled rows
+    is not worth using.
 
     Parameters
     ----------

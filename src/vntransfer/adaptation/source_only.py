@@ -1,4 +1,4 @@
-"""No adaptation: the baseline that every method has to beat."""
+"""No adaptation: the baseline of all networks."""
 
 from dataclasses import dataclass
 

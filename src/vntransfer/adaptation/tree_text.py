@@ -1,4 +1,4 @@
-"""The text that LightGBM saves: checked, because its own reader trusts every number, and walked."""
+"""Trees from LightGBM's text: checked, because its own reader trusts every number."""
 
 import re
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Judging a model without labels of the target: a splitter, and scorers that see sources."""
+"""Model selection without target labels: a splitter, and scorers on the sources."""
 
 import warnings
 from collections.abc import Callable, Iterator
@@ -26,7 +26,7 @@ Kind = Literal["absolute", "zero_one"]
 
 
 class LeaveOneSourceOut(BaseCrossValidator):  # type: ignore[misc]
-    """A scikit-learn splitter that leaves out one source after another.
+    """A scikit-learn splitter that holds out one source after another.
 
     Splits are made from ``groups``, the ``sample_domain`` of the rows. With metadata routing it
     takes the metadata of that name, so that one argument serves estimator and splitter::
@@ -36,9 +36,9 @@ class LeaveOneSourceOut(BaseCrossValidator):  # type: ignore[misc]
             model, X, y, cv=LeaveOneSourceOut(keep_target=True), params={"sample_domain": domain}
         )
 
-    scikit-learn gives a model the training rows with their own names, so that the source left out
-    cannot become the target there: models that adapt see the true target (``keep_target``) or
-    none. `AutoTransferRegressor` gives the source that role.
+    scikit-learn passes training rows with their own names, so the held-out source cannot become the
+    target: models that adapt see the true target (``keep_target``) or none. `AutoTransferRegressor`
+    does adapt to each held-out source.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ class LeaveOneSourceOut(BaseCrossValidator):  # type: ignore[misc]
         self.keep_target, self.target = keep_target, target
 
     def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[tuple[Rows, Rows]]:
-        """Give training and test rows, source after source in the order of their names."""
+        """Yield training and test rows, source after source in the order of their names."""
         found = self._sources(groups, X.shape[0] if hasattr(X, "shape") else len(X))
         kept = list(found.targets.values()) if self.keep_target else []
         for name, test in found.sources.items():
@@ -82,9 +82,7 @@ class LeaveOneSourceOut(BaseCrossValidator):  # type: ignore[misc]
             )
         found = group(groups, n_rows, target=self.target, several=True)
         if len(found.sources) < 2:
-            raise DomainError(
-                f"groups: only one source {list(found.sources)}; leaving it out leaves none"
-            )
+            raise DomainError(f"groups: only one source {list(found.sources)}; give at least two")
         return found
 
 
@@ -116,8 +114,8 @@ class _DomainScorer:
 class SourceScorer(_DomainScorer):
     """Minus the mean error on the sources' rows, each source counting the same.
 
-    A scorer in scikit-learn's sense, for rows that the model was not fitted on. It knows nothing of
-    the target: a model is good where the sources are.
+    A scikit-learn scorer for rows that the model was not fitted to. It ignores the target, so it
+    measures how good a model is where the sources are.
 
     Parameters
     ----------
@@ -149,12 +147,12 @@ class SourceScorer(_DomainScorer):
 class ImportanceWeightedScorer(_DomainScorer):
     """Minus the error on the sources' rows, weighted to look like the target's.
 
-    A logistic classifier tells target rows from source rows; its odds, times the ratio of their
-    numbers, estimate the density ratio p_target/p_source, by which errors on source rows are
-    weighted (self-normalized; Sugiyama, Krauledat and Müller 2007). Right for pure covariate shift,
-    if the sources cover the target. Where they do not, few rows carry all the weight: ratios are
-    clipped, and if the effective number of rows (Σw)²/Σw² is too small a warning says so. The score
-    then rests on a handful of rows.
+    A logistic classifier distinguishes target rows from source rows. Its odds, times the ratio of
+    their numbers, estimate the density ratio p_target/p_source, by which errors on source rows are
+    weighted (self-normalized; Sugiyama, Krauledat and Müller 2007). This is correct for pure
+    covariate shift if the sources cover the target. Where they do not, a few rows carry all the
+    weight. Ratios are therefore clipped, and a small effective number of rows (Σw)²/Σw² causes a
+    warning that the score is uncertain.
 
     Parameters
     ----------

@@ -175,7 +175,7 @@ class WeightedSourceRegressor(RegressorMixin, _WeightedSource):  # type: ignore[
     The weights w_i of `source_weights` become sample weights: the rows of source i share w_i, and
     the mean of all is one. Prefer it for simple models, which cannot fit all sources at once, and
     for sources that form groups. A flexible model needs it less, and if the domains have no
-    structure, weighting only wastes data; the default sharpness therefore falls back to pooling.
+    structure, weighting only discards data; the default sharpness then falls back to pooling.
 
     Parameters
     ----------

@@ -38,7 +38,7 @@ def command(
     domain: Domain,
     response: Response,
     target: Annotated[
-        list[str], typer.Option("--target", help="A place to predict for; may be repeated.")
+        list[str], typer.Option("--target", help="Place to predict for. Repeatable.")
     ],
     method: Annotated[
         str,
@@ -51,45 +51,51 @@ def command(
     category: Category = None,
     use_target_labels: Annotated[
         bool,
-        typer.Option("--use-target-labels", help="Labeled rows of the target help as a source."),
+        typer.Option(
+            "--use-target-labels", help="Use labeled rows of the target as one more source."
+        ),
     ] = False,
     save: Save = None,
     out: Out = None,
     overwrite: Overwrite = False,
     compare: Annotated[
-        bool, typer.Option("--compare/--no-compare", help="Judge boosting and source-only too.")
+        bool, typer.Option("--compare/--no-compare", help="Also evaluate boosting and source-only.")
     ] = True,
     transform: Annotated[
-        str, typer.Option(help="Scale of the response: auto, log or none; errors stay in its unit.")
+        str, typer.Option(help="Scale to learn the response on: auto, log or none.")
     ] = "auto",
     seed: Seed = 0,
     max_rows: Annotated[
         int,
-        typer.Option("--max-rows", min=10, metavar="N", help="Rows of each source to learn from."),
+        typer.Option(
+            "--max-rows",
+            min=10,
+            metavar="N",
+            help="Largest number of rows of each source to learn from.",
+        ),
     ] = 20_000,
     jobs: Annotated[
         int,
-        typer.Option(
-            "--jobs", min=1, metavar="N", help="Processes that share targets and held-out sources."
-        ),
+        typer.Option("--jobs", min=1, metavar="N", help="Worker processes."),
     ] = 1,
     verbose: Verbose = False,
     engine: Annotated[
         str | None,
         typer.Option(
-            "--engine", help="Read in blocks (method closed_form): 'local', or 'dask' for workers."
+            "--engine", help="Read files in blocks (closed_form only): 'local' or 'dask'."
         ),
     ] = None,
     workers: Annotated[
-        int | None, typer.Option("--workers", min=1, help="Processes of --engine dask.")
+        int | None, typer.Option("--workers", min=1, help="Worker processes for --engine dask.")
     ] = None,
     scheduler: Annotated[
-        str | None, typer.Option("--scheduler", help="Address of a Dask cluster; default own.")
+        str | None,
+        typer.Option("--scheduler", help="Address of a Dask cluster. Default: start one."),
     ] = None,
     *,
     read_options: "ReadOptions",
 ) -> None:
-    """Train on labeled places of a table for one without labels.
+    """Train a model for a place without labels.
 
     Every labeled place is held out once, to choose methods and to estimate their errors. No labels
     from the target are used.

@@ -290,7 +290,7 @@ _OPTIONS: dict[str, tuple[Any, Any]] = {
     ),
     "unit": (
         list[str] | None,
-        typer.Option(help="Unit next to numbers to ignore, such as € or %. Repeatable."),
+        typer.Option(help="Unit to ignore next to numbers, such as € or %. Repeatable."),
     ),
 }
 

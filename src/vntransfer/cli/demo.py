@@ -24,10 +24,10 @@ def command(
 ) -> None:
     """Try all commands on an embedded table of houses in seven towns.
 
-    Six towns have prices, Saltby has none. Which towns behave alike? What do
-    houses in Saltby cost, and how accurate is the answer? How much does a
-    network forget that learns one town after another? The withheld prices are
-    embedded as well, so the demo shows expected and actual error.
+    Six towns have prices, Saltby has none. The demo shows which towns behave
+    alike, predicts prices in Saltby, and measures how much a network forgets
+    when it learns one town after another. The withheld prices are embedded as
+    well, so it also compares expected and actual error.
     """
     with plain_errors():
         from vntransfer.storage.places import PAGES, TABLES, check_file, check_place

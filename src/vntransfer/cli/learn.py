@@ -62,7 +62,7 @@ def command(
         typer.Option(
             "--update",
             metavar="MODEL",
-            help="Saved model that learns the rows of FILE; replaced unless --save is given.",
+            help="Saved model to update with FILE. Replaced unless --save is given.",
         ),
     ] = None,
     save: Save = None,

@@ -312,7 +312,7 @@ class ContinualMethod(Stateful):
         return found | ({"layers": layers} if layers else {})
 
     def places(self) -> dict[int, int]:
-        """Index of each parameter in ``parameters`` by its id; a copy of the method has others."""
+        """Index of each parameter in ``parameters`` by its id; a copy has other ids."""
         return {id(p): k for k, p in enumerate(self.parameters)}
 
     def keep_hooks(self, handles: list[torch.utils.hooks.RemovableHandle]) -> None:

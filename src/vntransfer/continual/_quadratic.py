@@ -69,7 +69,7 @@ class Quadratic(Stateful):
         self.changed()
 
     def changed(self) -> None:
-        """Must be called after changing the precisions from outside."""
+        """Reset caches; call this after changing the precisions from outside."""
         self._factors: tuple[object, list[Tensor]] | None = None
         self.active = self.strength > 0 and any(bool(r.any()) for r in self.precisions)
 

@@ -153,7 +153,7 @@ def find_groups(
         if not both.any() or both.all():
             raise ArgumentError(
                 f"threshold: {'every' if both.any() else 'no'} weight is above {threshold}, so "
-                f"all units look alike; take 'median' or a number among the weights"
+                f"all units look alike; use 'median' or a number within the range of the weights"
             )
         labels = _communities(A, B, groups, generator)
     # Numbered by their first unit, so that empty groups drop out.
@@ -168,8 +168,8 @@ def _communities(A: Tensor, B: Tensor, groups: int, generator: torch.Generator |
     several = (labels != labels[:, :1]).any(-1)
     if not several.any() and groups > 1:
         warnings.warn(
-            f"groups: all {len(A)} units came together in each of {len(labels)} starts; one group "
-            f"is used; another threshold may separate them",
+            f"groups: all {len(A)} units formed one group in each of {len(labels)} starts, so one "
+            f"group is used; another threshold may separate them",
             NumericalWarning,
             stacklevel=3,
         )

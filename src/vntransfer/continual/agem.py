@@ -66,7 +66,7 @@ class AGEM(ContinualMethod):
         return x, y
 
     def adjust_gradients(self) -> None:
-        """Turn the gradient away from forgetting."""
+        """Project the gradient if it would increase the loss on the memory."""
         if not self.past:
             return
         r = self._memory_gradient()

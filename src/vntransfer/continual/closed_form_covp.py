@@ -1,4 +1,4 @@
-"""Closed form on random features beside the hidden layer of a network that covp trains."""
+"""Closed form on random features and the hidden layer of a network that covp trains."""
 
 from typing import Any, ClassVar, Literal
 
@@ -15,15 +15,14 @@ from vntransfer.continual.random_features import JoinedNet
 class ClosedFormProjection(CovarianceProjection):
     """Train by `CovarianceProjection`, and solve the last layer as `ClosedForm` does.
 
-    Within a task the network learns by covariance projection. At the end of the task the moments of
-    [h, z] and the responses are added to those of earlier tasks, h the inputs of the network's last
-    layer as they are now and z the random features of a `JoinedNet`, and the outputs become the
-    ridge regression on [h, z]. The trained weights are kept, too: the next task starts from them.
-
-    Moments of earlier tasks hold the h of their time, which covariance projection changes little.
-    So the order of the tasks matters, unlike for `ClosedForm`. Prefer this method for long streams
-    of dissimilar tasks, where random features alone do not suffice; it needs the memory and time
-    of both. Do not use it where classes arrive over time and share a head: h changes too much.
+    Within a task the network learns by covariance projection. At the end of the task, the moments
+    of [h, z] and the responses are added to those of earlier tasks, with h the current inputs of
+    the network's last layer and z the random features of a `JoinedNet`. The outputs become the
+    ridge regression on [h, z]. The trained weights are kept as well, and the next task starts from
+    them. Moments of earlier tasks contain the h of that time, which covariance projection changes
+    little. So the order of the tasks matters, unlike for `ClosedForm`. Prefer this method for long
+    streams of dissimilar tasks, where random features alone do not suffice; it needs the memory and
+    time of both. Do not use it where classes arrive over time and share a head: h changes too much.
 
     Parameters
     ----------

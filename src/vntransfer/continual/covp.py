@@ -48,19 +48,18 @@ class CovarianceProjection(Projected):
     mean G of dd', over tasks by their time, d the slopes of the loss at the layer's output: the
     Kronecker factors of the Fisher information F = A ⊗ G, where A = Σ τ_t A_t and τ_t, the sum of
     the learning rates of its steps (with replay, times the share of new samples in a batch), is the
-    time that a task was learned for. Every so many steps the change Δ of W since the last time
-    becomes PΔ, where P solves ::
+    time that a task was learned for. After ``every`` steps, the change Δ of W since the last
+    damping becomes PΔ, where P solves ::
 
         minimize over P ≻ 0   γ tr(PF) + D(P‖I)
 
-    D the LogDet divergence: P = (I + γF)⁻¹; D the von Neumann divergence: P = exp(-γF). In a task
-    of the same time a change then comes to at most 1/γ of a Newton step for what was learned before
-    (τ/τ_t of that where times differ). With
-    ``sides="input"`` only the inputs count, P = (I + γS)⁻¹ with S = Σ_t A_t/c, A_t the mean of aa'
-    over task t and c the mean diagonal of A_1 in each layer, and every gradient d a' becomes
-    d (Pa)'. Nothing else is stored: no anchor of an earlier task, no sample. The derivation,
-    relatives (natural continual learning, OWM, GPM, Adam-NSCL) and ablations are in
-    docs/continual-methods.md.
+    If D is the LogDet divergence, P = (I + γF)⁻¹; if D is the von Neumann divergence, P = exp(-γF).
+    In a task of the same time, a change is then at most 1/γ of a Newton step for earlier tasks
+    (τ/τ_t of that where times differ). With ``sides="input"`` only the inputs count, P = (I + γS)⁻¹
+    with S = Σ_t A_t/c, A_t the mean of aa' over task t and c the mean diagonal of A_1 in each
+    layer, and every gradient d a' becomes d (Pa)'. Nothing else is stored: no anchor of an earlier
+    task, no sample. The derivation, relatives (natural continual learning, OWM, GPM, Adam-NSCL) and
+    ablations are in docs/continual-methods.md.
 
     Parameters outside the layers are trained freely. Memory O(p² + outputs²) per layer with p
     inputs, whatever the number of tasks.
@@ -233,7 +232,7 @@ class CovarianceProjection(Projected):
         self.positions[k][1] += new
 
     def after_step(self) -> None:
-        """Damp the changes, every so many steps."""
+        """Damp the changes, once in ``every`` steps."""
         if self.on and self.sides == "both":
             rate = self.rate()
             for k, place in enumerate(self._weights_at):

@@ -1,4 +1,4 @@
-"""Hold the upper layers after the first task: a control without any theory."""
+"""Freeze the upper layers after the first task: a simple control."""
 
 from typing import Any, ClassVar
 
@@ -10,7 +10,7 @@ from vntransfer.continual.l2 import upper
 
 
 class Freeze(ContinualMethod):
-    """Train layers above the first on the first task only.
+    """Train layers above the first layer only on the first task.
 
     A tensor that the first task did not change (the head of another task) stays free.
 

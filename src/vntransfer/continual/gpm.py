@@ -17,7 +17,7 @@ from vntransfer.continual._projection import LowRank, Projected
 class GPM(Projected):
     """Gradient projection memory (Saha, Garg and Roy 2021): steps orthogonal to earlier inputs.
 
-    After a task the inputs R (n, p) of each layer are gathered. With the orthonormal basis M of
+    After a task the inputs R (n, p) of each layer are collected. With the orthonormal basis M of
     earlier tasks, the leading right singular vectors of R - RMM' are added to M until ::
 
         ‖RMM'‖² ≥ ε ‖R‖²
@@ -76,7 +76,7 @@ class GPM(Projected):
         self.used = [0] * len(self.layers)
 
     def observe(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-        """Keep samples to take representations from."""
+        """Keep samples for the representations."""
         if self.on:
             self.pending.add(x, y)
         return super().observe(x, y)
@@ -117,7 +117,7 @@ class GPM(Projected):
             self.Q.append(taken if self.used[k] else None)
 
     def restored(self) -> None:
-        """Project by the bases again."""
+        """Restore the projections from the bases."""
         self._refresh()
 
 

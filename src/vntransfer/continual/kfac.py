@@ -50,15 +50,15 @@ class KFAC(ContinualMethod):
 
         λ tr(G (W - W*) A (W - W*)')
 
-    where A sums the mean of aa' (inputs) over the tasks and G is the mean over tasks of the mean
-    of dd' (slopes of the log-likelihood, labels drawn from the prediction): a sum of Kronecker
-    products has no such form, so that the factors are accumulated instead, in the online manner of
+    where A sums the mean of aa' (inputs) over the tasks and G is the mean over tasks of the mean of
+    dd' (slopes of the log-likelihood, labels drawn from the prediction). A sum of Kronecker
+    products does not have this form, so the factors are accumulated instead, as in online EWC, with
     one precision and one anchor. No factor 1/2, as in `EWC`. Parameters outside the layers are
     trained freely.
 
-    The step is proximal and exact in the factors' eigenvectors, so that no strength diverges. It
-    costs two products with p x p matrices; it is made once for ``every`` steps of the optimizer,
-    with as many times the learning rate.
+    The step is proximal and exact in the factors' eigenvectors, so no strength diverges. It costs
+    two products with p x p matrices. It is taken once in ``every`` steps of the optimizer, with
+    ``every`` times the learning rate.
 
     Parameters
     ----------
@@ -132,7 +132,7 @@ class KFAC(ContinualMethod):
         return x, y
 
     def after_step(self) -> None:
-        """Pull, every so many steps."""
+        """Pull the parameters, once in ``every`` steps."""
         if self.spectra:
             self.since += 1
             if self.since >= self.every:

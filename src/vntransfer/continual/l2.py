@@ -26,12 +26,12 @@ def upper(method: ContinualMethod) -> list[bool]:
 
 
 class L2Anchor(Penalized):
-    """Pull all parameters above the first layer equally to where earlier tasks left them.
+    """Pull all parameters above the first layer equally to their values after earlier tasks.
 
     The penalty λ Σ_i (θ_i - a_i)², a the mean of the parameters after each task: RSP with a
-    constant in place of the divergence. It knows nothing about the tasks: what a method with Fisher
-    information or divergences gains over it is the value of that information. A tensor that a
-    task did not change (the head of another task) is not anchored by it.
+    constant in place of the divergence. It uses no information about the tasks, so the gain of a
+    method with Fisher information or divergences over it is the value of that information. A tensor
+    that a task did not change (the head of another task) is not anchored by it.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ class L2Anchor(Penalized):
 
     @torch.no_grad()
     def after_task(self) -> None:
-        """Take the parameters as an anchor."""
+        """Use the current parameters as an anchor."""
         super().after_task()
         q = self.quadratic
         for i, (p, start) in enumerate(zip(self.own, self.start, strict=True)):

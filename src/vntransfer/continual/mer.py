@@ -24,8 +24,8 @@ class MER(Replaying):
             θ = θ_W + β (θ - θ_W)
         show the sample to the memory (reservoir sampling)
 
-    A larger batch takes the sample's place as a whole, and as many remembered samples make up each
-    of the ``replay`` steps. It replaces a whole step: in your own loop call `step`, not the hooks.
+    A larger batch is treated like one sample, and each of the ``replay`` steps then uses as many
+    stored samples. MER replaces a whole step: in your own loop call `step`, not the hooks.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ class MER(Replaying):
         self.steps = whole("steps", steps, minimum=1)
 
     def observe(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-        """Raise: hooks are not enough for this method."""
+        """Raise an error: this method needs `step`."""
         raise ArgumentError(
             "observe: MER makes several steps per batch; in your own loop call "
             "method.step(x, y, criterion, optimizer) instead of the hooks"

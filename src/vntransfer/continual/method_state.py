@@ -1,4 +1,4 @@
-"""State of methods and their parts: what checkpoints and saved models hold of them."""
+"""State of methods and their parts, as checkpoints and saved models contain it."""
 
 from collections.abc import Mapping
 from typing import Any, ClassVar, NamedTuple

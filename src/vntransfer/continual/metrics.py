@@ -136,7 +136,7 @@ def summary(R: ArrayLike, initial: ArrayLike | None = None) -> dict[str, float]:
     R
         Accuracy matrix (T, T).
     initial
-        Scores (T,) before any training; FT then needs the upper half of R, too.
+        Scores (T,) before any training; FT also needs the upper half of R.
 
     Examples
     --------

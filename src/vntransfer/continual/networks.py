@@ -102,7 +102,7 @@ def character_cnn(
     heads
         Number of characters of each alphabet.
     size
-        Side of the pictures, at least 16: it is halved four times.
+        Side of the images, at least 16: it is halved four times.
     channels, hidden
         Filters of each block, units of each dense layer.
     generator

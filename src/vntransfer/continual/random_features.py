@@ -1,4 +1,4 @@
-"""Networks with fixed random features: by themselves, and beside a network that is trained."""
+"""Networks with fixed random features, alone or joined to a trained network."""
 
 from typing import Any
 
@@ -76,8 +76,8 @@ class RandomFeatureNet(nn.Module):
     features
         Number of random features.
     columns
-        p, for standardized columns; None for pictures and other data where only the direction of
-        a row matters.
+        p, for standardized columns; None for images and other data where only the direction of a
+        row matters.
     random_state
         Seed of W and b.
 

@@ -70,8 +70,8 @@ class REWC(Penalized):
         Samples of a task, its first, for rotation and Fisher information; all if None. With fewer
         samples than a layer has inputs part of U₁ is arbitrary.
     layers
-        Names of layers to rotate; None takes all dense and convolutional ones but the output
-        layer. All others are under the penalty too, not rotated.
+        Names of layers to rotate; None takes all dense and convolutional ones but the output layer.
+        All others are penalized but not rotated.
     update
         "proximal" or "explicit": see `Quadratic`.
     random_state
@@ -188,7 +188,7 @@ class REWC(Penalized):
         self.turns = [Turn(*own) if own else None for own in self.turns]
 
     def close(self) -> None:
-        """Unrotate, and take the hooks off the network."""
+        """Unrotate, and remove the hooks from the network."""
         self.unrotate()
         super().close()
 

@@ -59,19 +59,20 @@ class RSP(Penalized):
     protects the first layer.
 
     docs/continual-methods.md lists what the paper leaves open or states differently, with the
-    option that follows it: mainly λ instead of λ/2, Z, the response of a class, and that biases
-    get the mean coefficient of their layer's groups. Replacing D by a constant changes almost
-    nothing on the paper's streams.
+    option that follows it: mainly λ instead of λ/2, Z, the response of a class, and that biases get
+    the mean coefficient of their layer's groups. Replacing D by a constant has almost no effect on
+    the paper's streams.
 
-    Memory: one copy of the parameters above the first layer and the groups' covariances per task
-    (r changes while B is learned, so that these anchors cannot be summed); all else is constant.
-    The penalty itself is collapsed into one precision and one anchor per parameter whenever r is
-    recomputed, so that a step costs hardly more with many tasks.
+    Memory: one copy of the parameters above the first layer and the groups' covariances per task (r
+    changes while B is learned, so these anchors cannot be summed); everything else is constant. The
+    penalty is collapsed into one precision and one anchor per parameter whenever r is recomputed,
+    so a step hardly costs more with many tasks.
 
     Parameters
     ----------
     model, criterion
-        See `ContinualMethod`. Layers must form a chain; a convolution's units are its channels.
+        See `ContinualMethod`. Layers must form a chain; the units of a convolution are its
+        channels.
     strength
         λ: about 1 with ``normalize="tasks"``, 3 with "groups".
     groups
@@ -93,8 +94,8 @@ class RSP(Penalized):
         "fisher" or "none".
     fisher
         The Fisher information of the first layer: "observed" (mean of the squared gradients) or
-        "squared_mean" (square of the mean gradient), the rule of the code that the paper builds
-        upon. The latter is much smaller where gradients differ in sign: see `diagonal_fisher`.
+        "squared_mean" (square of the mean gradient), the rule of the code that the paper builds on.
+        The latter is much smaller where gradients differ in sign: see `diagonal_fisher`.
     fisher_samples
         Number of samples, the first of a task, for the Fisher information; None: all.
     layers
@@ -217,7 +218,7 @@ class RSP(Penalized):
 
     @torch.no_grad()
     def adjust_gradients(self) -> None:
-        """Add the activations to the statistics; recompute r every so many samples."""
+        """Add the activations to the statistics; recompute r after ``every`` samples."""
         if not self._responses:
             return
         Y = _joined(self._responses)
@@ -228,7 +229,8 @@ class RSP(Penalized):
             if len(z) != len(Y):
                 raise ArgumentError(
                     f"observe: {len(Y)} samples were observed, but layer "
-                    f"{junction.after.name!r} met {len(z)}; train on what observe returns"
+                    f"{junction.after.name!r} received {len(z)}; train on the batch that "
+                    f"observe returns"
                 )
             Y = Y.to(z)
             self.running.add(k, torch.cat((z, Y), 1))

@@ -1,4 +1,4 @@
-"""No protection at all."""
+"""Plain training without protection."""
 
 from typing import Any, ClassVar
 

@@ -13,8 +13,8 @@ from vntransfer.continual.gpm import GPM
 class ScaledGPM(GPM):
     """Scaled gradient projection (Saha and Roy 2023): shorter steps along earlier inputs.
 
-    The directions M are those of `GPM`. With the inputs R of a finished task and σ_i = ‖Rm_i‖, of
-    a new direction the singular value of what M leaves of R, ::
+    The directions M are those of `GPM`. With the inputs R of a finished task and σ_i = ‖Rm_i‖ (for
+    a new direction, the singular value of the part of R outside M), ::
 
         λ_i ← min(1, λ_i + (α + 1) σ_i / (α σ_i + max σ))
 

@@ -71,7 +71,7 @@ class SI(Penalized):
 
     @torch.no_grad()
     def adjust_gradients(self) -> None:
-        """Keep gradient and parameters, which the step will change; add the penalty's gradient."""
+        """Keep the gradient and the parameters before the step; add the penalty's gradient."""
         self._moving = [i for i, p in enumerate(self.parameters) if p.grad is not None]
         grads = [p.grad for p in self.parameters if p.grad is not None]
         torch._foreach_copy_([self._gradients[i] for i in self._moving], grads)

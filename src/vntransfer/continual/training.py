@@ -114,8 +114,8 @@ class Task:
 class Heads:
     """Criterion of a network whose outputs are those of several heads, side by side.
 
-    A sample's label determines its head, so that batches may mix tasks (replay), and
-    only the outputs of that head count.
+    A sample's label determines its head, so batches may mix tasks (replay), and only the outputs of
+    that head count.
 
     Parameters
     ----------
@@ -162,7 +162,7 @@ class Heads:
 def as_tasks(stream: Any) -> list[Task]:
     """Tasks of a stream of arrays as tensors, in order.
 
-    Labels of a stream with a head per task are counted through all heads.
+    In a stream with one head per task, labels are numbered consecutively over all heads.
 
     Parameters
     ----------

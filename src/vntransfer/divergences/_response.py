@@ -100,14 +100,15 @@ def response_divergence(
         ) from None
     except TooFewDigitsError:
         raise ArgumentError(
-            "a, b: responses that depend on each other and vary 1e12 times as much as the ridge or "
-            "more leave no three digits of J; rescale the responses, or take a larger ridge"
+            "a, b: the responses are linearly dependent and vary at least 1e12 times as much as "
+            "the ridge, so J would have fewer than three digits; rescale the responses, or use a "
+            "larger ridge"
         ) from None
     except (torch.linalg.LinAlgError, OverflowError):  # type: ignore[attr-defined]
         least = float(ridge.min()) if isinstance(ridge, Tensor) else ridge
         raise ArgumentError(
             f"ridge: {least} is so small that {flat[0].dtype} cannot hold the variances in its "
-            f"units; take a larger one{', or float64' * (flat[0].dtype == torch.float32)}"
+            f"units; use a larger one{', or float64' * (flat[0].dtype == torch.float32)}"
         ) from None
     value = value.reshape(tensors[0].shape[:-2])
     return back(safe_sqrt(value) if sqrt else value)

@@ -25,7 +25,7 @@ def read_domains(option: str, domains: Any) -> dict[str, tuple[Matrix, Matrix]]:
     pairs = domains if isinstance(domains, Mapping) else dict(enumerate(domains))
     found = {str(name): pair for name, pair in pairs.items()}
     if len(found) < len(pairs):
-        raise DomainError(f"{option}: two names read the same in {list(pairs)}; rename one")
+        raise DomainError(f"{option}: two names are the same as text in {list(pairs)}; rename one")
     if len(found) < 2:
         raise DomainError(f"{option}: expected at least two domains (X, y), got {len(found)}")
     read = {name: _read_pair(name, pair) for name, pair in found.items()}

@@ -88,7 +88,7 @@ def relation_test(
     ridge: float = RIDGE,
     progress: Progress | None = None,
 ) -> RelationTest:
-    """Test for every pair of domains whether the response depends on the features alike.
+    """Test for every pair of domains whether they share the relation of response and features.
 
     The conditional divergence of two domains is not zero if y given x is the same but the inputs
     differ, so its size alone proves nothing. The null hypothesis is that E[y|x] is the same

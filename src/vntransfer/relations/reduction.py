@@ -1,4 +1,4 @@
-"""Many columns become their leading principal components: what all else costs grows with squares.
+"""Replace many columns by leading principal components, because costs grow with their square.
 
 K places with D columns take up to 8 K D² bytes times a few hundred (blocks and resamples). Beyond
 `PRODUCTS` the rows are therefore read twice: first for the moments of all places together, then as

@@ -159,9 +159,9 @@ class Relation(PairTests):
     def ranking(self, target: Any) -> Any:
         """Places with responses, the one closest to ``target`` first.
 
-        Ordered by the statistic of the test (places with too few rows for it last, by the
-        divergence); if the target has no responses, by the divergence of the features alone: then
-        how its response depends on them is unknown.
+        They are ordered by the statistic of the test; places with too few rows for the test come
+        last, ordered by the divergence. If the target has no responses, only the divergence of the
+        features is known, and it gives the order.
 
         Parameters
         ----------
@@ -193,10 +193,10 @@ class Relation(PairTests):
     def linkage(self) -> Matrix:
         """Tree of scipy's hierarchical clustering (complete linkage) of the places with responses.
 
-        By the statistic of the test; places with too few rows for it join last. If no place has
-        enough rows, by the divergence. The height of a group is the largest statistic between two
-        of its places: cut below that of a pair, the tree never joins the pair, whatever stands
-        between them.
+        It uses the statistic of the test; places with too few rows for the test join last. If no
+        place has enough rows, it uses the divergence. The height of a group is the largest
+        statistic between two of its places, so a tree that is cut below the statistic of a pair
+        never joins the pair.
         """
         from scipy.cluster.hierarchy import linkage
         from scipy.spatial.distance import squareform
@@ -223,14 +223,15 @@ class Relation(PairTests):
         return [*first, *(name for name in self.names if name not in first)]
 
     def groups(self, n_groups: int) -> list[list[str]]:
-        """Places with responses in so many groups, by cutting the tree of `linkage`.
+        """Places with responses in ``n_groups`` groups, by cutting the tree of `linkage`.
 
-        With too few groups, places that the test finds different share one; see `mark`.
+        If ``n_groups`` is small, a group may contain places that the test finds different; see
+        `mark`.
 
         Parameters
         ----------
         n_groups
-            From 1 to the number of these places.
+            Number of groups, from 1 to the number of these places.
         """
         from scipy.cluster.hierarchy import fcluster
 

@@ -1,4 +1,4 @@
-"""Files and folders: written whole or not at all, hashed, and replaced only where they are ours."""
+"""Files and folders: written atomically, hashed, and replaced only if vntransfer wrote them."""
 
 from vntransfer.storage.files import atomic_write as atomic_write
 from vntransfer.storage.files import file_hash as file_hash

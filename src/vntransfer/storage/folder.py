@@ -198,7 +198,7 @@ def _read_text(folder: Path) -> str:
         what = f"{RECORD} is missing"
         if folder.is_file():
             what = "is a file, not the folder of a saved model"
-        raise DataError(f"{folder}: {what}; name the folder that was saved") from None
+        raise DataError(f"{folder}: {what}; name the folder of a saved model") from None
     except (OSError, ValueError) as error:
         raise _damaged(folder, error) from None
 

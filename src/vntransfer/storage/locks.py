@@ -43,7 +43,7 @@ def locked(folder: Path, *, shared: bool = False) -> Iterator[bool]:
         if time.monotonic() > until:
             raise DataError(
                 f"{folder}: another process has been saving to it for {PATIENCE:.0f} s; wait for "
-                f"it or end it, then try again"
+                f"it or stop it, then try again"
             )
         time.sleep(0.01)
 

@@ -1,4 +1,4 @@
-"""Checks of output paths: nothing of others is replaced, nothing is put into a model folder."""
+"""Checks of output paths: protect the files of others, and folders of models."""
 
 import json
 import os
@@ -98,7 +98,7 @@ def check_file(
     if folder is not None:
         model = Path(os.path.realpath(folder))
         if model in (real, *real.parents) or real in model.parents:
-            raise ArgumentError(f"{option}: {out} is inside the model's folder; name another place")
+            raise ArgumentError(f"{option}: {out} is inside the model's folder; name another path")
     _check_above(option, out)
     if out.exists() and not overwrite and not _marked(out):
         raise ArgumentError(
@@ -119,10 +119,10 @@ def _check_above(what: str, path: Path) -> None:
         if format_of(read_json(own)) is not None:
             raise ArgumentError(
                 f"{what}: {path} is inside {own}, the folder of a saved model, which may hold "
-                f"nothing else; name another place"
+                f"nothing else; name another path"
             )
     above = next(folder for folder in real.parents if folder.exists())
     if not above.is_dir() or not os.access(above, os.W_OK):
         raise ArgumentError(
-            f"{what}: cannot write {path}: {above} is not a writable folder; name another place"
+            f"{what}: cannot write {path}: {above} is not a writable folder; name another path"
         )

@@ -1,4 +1,4 @@
-"""What is saved of a model: plain values, arrays, files and the models inside it."""
+"""The saved form of a model: plain values, arrays, files and the models inside it."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field

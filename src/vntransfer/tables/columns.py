@@ -1,4 +1,4 @@
-"""Columns as a file or a table in memory has them, and what their cells are read as."""
+"""Columns of a file or a table in memory, and how their cells are read."""
 
 import math
 import re
@@ -199,7 +199,8 @@ def join(name: str, parts: Sequence[Column]) -> Column:
             continue
         return Column(first.stored, values, exact)
     raise DataError(
-        f"column {name!r}: negative whole numbers mixed with some above 63 bits; save it as text"
+        f"column {name!r}: negative whole numbers mixed with some above 63 bits; store the "
+        f"column as text"
     )
 
 

@@ -1,4 +1,4 @@
-"""Read csv files with Arrow, once; Python's csv module finds the error if Arrow refuses."""
+"""Read csv files once, with Arrow; if Arrow fails, Python's csv module locates the error."""
 
 import codecs
 import csv

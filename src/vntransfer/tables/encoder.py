@@ -48,7 +48,9 @@ class Findings:
                 f"training ({shown}{more})"
             )
         for name, n in self.filled.most_common():
-            out.append(f"{name!r}: {n} missing values, filled as in training; there were none then")
+            out.append(
+                f"{name!r}: {n} missing values, filled as in training, where none were missing"
+            )
         for name, n in self.outside.most_common():
             out.append(
                 f"{name!r}: {n} of {self.rows} values are outside the range of the training rows"
@@ -163,7 +165,7 @@ class TableEncoder:
         extra = [name for name in names if name not in known]
         notes = [f"columns not used: {', '.join(map(repr, extra))}"] if extra else []
         if [name for name in names if name in self.needed] != self.needed:
-            notes.append("the columns come in another order; they are matched by their names")
+            notes.append("columns are in another order; they are matched by name")
         return notes
 
     def encode(

@@ -10,12 +10,12 @@ FILES = {"houses": "houses.csv", "answers": "houses_saltby.csv"}
 
 
 def example_table(which: Literal["houses", "answers"] = "houses") -> Path:
-    """Give the path of a small table: invented houses in seven towns, one without prices.
+    """Return the path of a small table: invented houses in seven towns, one without prices.
 
     1190 rows of town, kind, area, rooms, garden, year built, distance to the water, income of the
     neighborhood, energy label, day of the listing, and price in thousands. Years and energy labels
-    are missing here and there. Four towns lie inland, three on the coast, where prices follow
-    other rules; one of these, Saltby, has no prices. ``tools/make_example.py`` made it.
+    are missing in some rows. Four towns lie inland and three on the coast, where prices follow
+    other rules. One of these, Saltby, has no prices. ``tools/make_example.py`` made it.
 
     Parameters
     ----------

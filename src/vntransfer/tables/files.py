@@ -1,4 +1,4 @@
-"""Tables in files: which ones, their columns by name, their rows in pieces of some thousand."""
+"""Tables in files: find them, and read their columns by name and their rows in pieces."""
 
 import glob
 import hashlib
@@ -55,7 +55,7 @@ def is_parquet(file: Path) -> bool:
 def need(table: str | Path, names: Sequence[str], wanted: Sequence[str]) -> None:
     """Raise unless all wanted columns are among the names, each of which must be there once."""
     if repeated := [column for column, n in Counter(names).items() if n > 1]:
-        raise DataError(f"{table}: column {repeated[0]!r} is there twice; rename one")
+        raise DataError(f"{table}: column {repeated[0]!r} occurs twice; rename one")
     for column in wanted:
         if column not in names:
             hint = meant(column, names) or f"; it has {', '.join(names)[:300]}"

@@ -1,4 +1,4 @@
-"""Tables as a whole, from files or from memory; of large files, some rows."""
+"""Whole tables, from files or memory; for large files, a sample of rows."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -185,7 +185,7 @@ def _part(table: Any, columns: Sequence[str], found: Iterable[Frame]) -> Frame:
     pieces = list(found)
     notes = list(table.notes)
     if table.empty_rows:
-        notes.append(f"{table.empty_rows} empty rows of {table.path.name} are left out")
+        notes.append(f"{table.empty_rows} empty rows of {table.path.name} are ignored")
     cells = {name: [piece.columns[name] for piece in pieces] for name in columns}
     return Frame(
         {name: join(name, own) if own else Column.of_texts([]) for name, own in cells.items()},

@@ -133,9 +133,7 @@ def detect(sample: Sequence[str], options: ReadOptions) -> tuple[ReadOptions, li
             said = f"numbers such as {sure[0]!r} have a decimal comma"
             if thousands is None and (grouped := [cell for cell in sure if "." in cell]):
                 thousands = "."
-                said = (
-                    f"numbers such as {grouped[0]!r} have a decimal comma and points at thousands"
-                )
+                said = f"numbers such as {grouped[0]!r} have a decimal comma and thousands points"
             notes.append(f"{said} (detected; override with --decimal)")
     found = replace(options, delimiter=delimiter, decimal=decimal or ".", thousands=thousands)
     return found, notes

@@ -1,4 +1,4 @@
-"""Who is who in a table: sources with a response, targets without."""
+"""The roles of a table's rows: sources with a response, targets without."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -138,8 +138,8 @@ def read_problem(
         for name in targets:
             if not (aimed & ~known & (places == name)).any():
                 raise DomainError(
-                    f"target: all rows of {name!r} have a response, none is left to predict; leave "
-                    f"--use-target-labels out to treat them as unknown"
+                    f"target: all rows of {name!r} have a response, so none are left to predict; "
+                    f"omit --use-target-labels to treat them as unknown"
                 )
         if own.any():
             said = f"{int(own.sum())} labeled rows of targets serve as sources"
@@ -253,9 +253,9 @@ def _left_out(places: NDArray[Any], aimed: NDArray[Any], known: NDArray[Any]) ->
     for name in dict.fromkeys(places[~aimed & ~known].tolist()):
         own = (places == name) & ~aimed
         gone, all_of = int((own & ~known).sum()), int(own.sum())
-        why = "and is not a target" if gone == all_of else ""
+        why = "(not a target)" if gone == all_of else ""
         notes.append(f"{gone} of {all_of} rows of {name!r} have no response {why}".rstrip())
-    return [f"{note}: left out" for note in notes]
+    return [f"{note}: ignored" for note in notes]
 
 
 def _check_labeled(

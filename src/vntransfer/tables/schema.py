@@ -1,4 +1,4 @@
-"""What a column holds, and what is recorded of it: plain values that fit into JSON."""
+"""The contents of a column, recorded as plain values for JSON."""
 
 import re
 from collections.abc import Sequence
@@ -271,10 +271,10 @@ def _categories(name: str, column: Column, wanted: bool) -> Field:
         return Field(name, "left out", note=f"constant, {first[:40]!r} everywhere")
     order = sorted(counts, key=lambda text: (-counts[text], text))
     kept, others = tuple(order[:KEPT]), tuple(order[KEPT:])
-    note = f"{len(order)} categories, a column each"
+    note = f"{len(order)} categories, one column each"
     if others:
         share = sum(counts[text] for text in kept) / sum(counts.values())
         note = f"the {KEPT} most frequent of {len(order)} categories ({share:.0%} of rows), "
-        note += "a column each; one for the others"
+        note += "one column each, and one for the others"
     note += f"; {gaps} missing, marked in a column{hint}" if gaps else hint
     return Field(name, "category", missing=bool(gaps), categories=kept, others=others, note=note)

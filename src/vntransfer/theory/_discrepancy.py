@@ -272,8 +272,8 @@ def max_discrepancy(
 ) -> MaxDiscrepancy:
     """Maximize the discrepancy over h and h' by gradient ascent: a *lower bound* of Definition 1.
 
-    The problem is not concave, so the value found is a lower bound of the true maximum. It does not
-    decrease with more steps and restarts of the ascent.
+    The problem is not concave, so the result is a lower bound of the true maximum. It does not
+    decrease with more steps or restarts of the ascent.
 
     Parameters
     ----------

@@ -243,10 +243,10 @@ class ConvergenceTerms:
 def convergence_terms(sigma: Any, theta: Any, sigma_hat: Any, theta_hat: Any) -> ConvergenceTerms:
     """Evaluate Proposition 1 for true covariances Σ, Θ and sample covariances Σ̂, Θ̂.
 
-    Treat the proposition as a sketch: overlaps v_i'u_j lack their square, so that the bound depends
-    on the arbitrary signs of eigenvectors; log((λ + ε)/λ) ≤ log(1 + ε) needs λ ≥ 1; only the
-    largest eigenvalue's perturbation is bounded, but all are used; and Vershynin's factor
-    (log log n)² is printed as a power of n. The evidence is in docs/theory.md.
+    Treat the proposition as a sketch: overlaps v_i'u_j are not squared, so the bound depends on the
+    arbitrary signs of eigenvectors; log((λ + ε)/λ) ≤ log(1 + ε) needs λ ≥ 1; only the largest
+    eigenvalue's perturbation is bounded, but all are used; and Vershynin's factor (log log n)² is
+    printed as a power of n. The evidence is in docs/theory.md.
 
     Parameters
     ----------

@@ -1,1 +1,1 @@
-"""What a person with a table calls; the functions are at the top: `vntransfer.adapt` and others."""
+"""Functions for people with a table, such as `vntransfer.adapt`."""

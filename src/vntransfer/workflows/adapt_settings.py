@@ -1,4 +1,4 @@
-"""What `adapt` is asked for, checked once and passed down."""
+"""The settings of `adapt`, checked once and passed down."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -53,7 +53,7 @@ class Streaming:
             if getattr(self, option) is not None and self.engine != "dask":
                 raise ArgumentError(f"{option}: needs engine 'dask', got engine {self.engine!r}")
         if self.workers is not None and self.scheduler is not None:
-            raise ArgumentError("workers: a cluster at an address has its own; leave one out")
+            raise ArgumentError("workers: the cluster at scheduler has its own; omit one of them")
 
     def applies(self, data: Any, method: str) -> bool:
         """Whether a table is read in blocks: because that was asked for, or it is large."""
@@ -61,11 +61,11 @@ class Streaming:
         asked = self.engine is not None
         if asked and method != STREAMED:
             raise ArgumentError(
-                f"engine: rows are read in blocks for method {STREAMED!r} alone, got {method!r}; "
-                f"leave the engine out or name that method"
+                f"engine: only method {STREAMED!r} reads rows in blocks, got {method!r}; "
+                f"omit the engine or use that method"
             )
         if asked and in_memory:
-            raise ArgumentError("engine: the table is in memory; leave the engine out")
+            raise ArgumentError("engine: the table is in memory; omit the engine")
         if asked or in_memory or method != STREAMED:
             return asked
         return sum(file.stat().st_size for file in expand(data, "data")) > LARGE

@@ -1,4 +1,4 @@
-"""Learn in closed form from files larger than memory: rows pass by once and leave moments."""
+"""Learn in closed form from files larger than memory: each row is read once, for its moments."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -53,8 +53,8 @@ def adapt_streamed(
     """
     if settings.transform == "log":
         raise ArgumentError(
-            "transform: rows that are read in blocks are learned as they are, got 'log'; leave it "
-            "out, or add a column of logarithms to the files"
+            "transform: 'log' is not available for files that are read in blocks; omit it, "
+            "or add a column of logarithms to the files"
         )
     columns, targets = settings.columns, settings.targets
     use_target_labels, random_state = settings.use_target_labels, settings.random_state
@@ -87,7 +87,7 @@ def adapt_streamed(
             y,
             places,
             [f"{row} of {own.name}" if several else row for own in frames for row in own.rows],
-            "labeled rows" + ("" if complete else " that were looked at"),
+            "labeled rows" + ("" if complete else " of the sample"),
         ),
         _targets_ahead(files, columns, names, seen.options, targets, labeled),
         wanted=columns.features or (),
@@ -149,8 +149,8 @@ def _check(made: MomentStream, file: Path, columns: TableColumns, targets: Seque
             continue
         if made.use_target_labels and name + LABELED in made.domains:
             raise DomainError(
-                f"target: all rows of {name!r} have a response, none is left to predict; leave "
-                f"--use-target-labels out to treat them as unknown"
+                f"target: all rows of {name!r} have a response, so none are left to predict; "
+                f"omit --use-target-labels to treat them as unknown"
             )
         hint = meant(name, places) or f"; there are {', '.join(sorted(places)[:20])}"
         raise DomainError(f"target: {file} has no place {name!r}{hint}")
@@ -182,7 +182,7 @@ def _notes(made: MomentStream, files: Sequence[Path], looked: str) -> list[Note]
         ),
         Note(
             "rows",
-            f"errors on held-out sources are those of at most {KEPT:,} different rows of each "
+            f"errors on held-out sources are measured on at most {KEPT:,} different rows of each "
             f"source",
         ),
     ]
@@ -193,7 +193,7 @@ def _notes(made: MomentStream, files: Sequence[Path], looked: str) -> list[Note]
         )
         notes.append(Note("rows", said))
     for name, n in made.unlabeled.items():
-        notes.append(Note("rows", f"{n:,} rows of {name!r} have no response: left out"))
+        notes.append(Note("rows", f"{n:,} rows of {name!r} have no response: ignored"))
     return notes + [Note("unusual", f"{n:,} x {note}") for note, n in made.notes.items()]
 
 

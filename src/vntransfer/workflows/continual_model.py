@@ -63,7 +63,7 @@ class ContinualModel(Savable):
     method
         Its id.
     notes
-        Sentences on how the table was read, and on rows that were left out.
+        Sentences on how the table was read, and on rows that were ignored.
     read_options
         How the table was written.
     method_state
@@ -71,7 +71,7 @@ class ContinualModel(Savable):
     random_state
         Seed of the network.
     added
-        Tasks that `update` learned, which the matrix has no rows of.
+        Tasks that `update` learned; the matrix has no rows for them.
     """
 
     encoder: TableEncoder
@@ -132,7 +132,7 @@ class ContinualModel(Savable):
                 f"Just after each task was learned it was {rounded(first)}{unit} (LA).",
                 f"Forgetting: {rounded(lost)}{unit} per task."
                 if lost > 0
-                else "Nothing was forgotten on average: old tasks did not get worse.",
+                else "No forgetting on average: scores on earlier tasks did not get worse.",
             )
         )
 
@@ -140,7 +140,7 @@ class ContinualModel(Savable):
         return f" {short(self.response)}"
 
     def forgetting(self) -> float:
-        """How much worse tasks are in the end than just after they were learned, on average."""
+        """Mean increase of the error, or loss of accuracy, since each task was learned."""
         transfer = self.scores()["BT"]
         return -transfer if self.classes else transfer
 
@@ -170,7 +170,7 @@ class ContinualModel(Savable):
         return data_frame("to_frame", columns, index=list(self.names))
 
     def curve(self) -> Floats:
-        """Mean score 0, 1, 2, ... tasks after learning; always of the same early tasks."""
+        """Mean score 0, 1, 2, ... tasks after learning, always over the same early tasks."""
         later = len(self.names) // 2
         same = len(self.names) - later  # tasks that have so many after them
         return np.array([np.diag(self.matrix, -lag)[:same].mean() for lag in range(later + 1)])
@@ -187,7 +187,7 @@ class ContinualModel(Savable):
         return self.answers(frame.columns, frame.rows).columns["predicted"]
 
     def check(self, names: Sequence[str], target: Names | None) -> list[str]:
-        """Compare the columns of a table with those of the training table, and give notes."""
+        """Compare the columns of a table with those of the training table, and return notes."""
         if target is not None:
             raise ArgumentError(
                 f"target: got {target!r}, but this network serves all tasks; omit it"

@@ -96,7 +96,7 @@ def _gather(client: Any, plan: ReadingPlan[Into], parts: list[FilePart], report:
             raise
         except FileNotFoundError as error:
             raise DataError(
-                f"{parts[k].file}: a worker does not find it; all workers must reach the files by "
+                f"{parts[k].file}: a worker cannot find it; all workers must see the files under "
                 f"the same paths"
             ) from error
         future.release()

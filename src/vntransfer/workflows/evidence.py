@@ -225,9 +225,9 @@ def findings(evidence: Evidence) -> tuple[Caution, ...]:
         out.append(
             Caution(
                 "one counts",
-                f"The expected error rests mostly on one source: {short(most)} counts for "
-                f"{percent(counts[most])}, as it resembles the target most or others have few "
-                f"rows.",
+                f"The expected error depends mostly on one source: {short(most)} counts for "
+                f"{percent(counts[most])}, because it resembles the target most or the others "
+                f"have few rows.",
             )
         )
     if (better := evidence.better()) is not None:

@@ -72,7 +72,7 @@ def learn_tasks(
         Columns with the task of each row and with the response.
     method
         An id of ``vntransfer.continual.METHODS``; "auto": whichever of `CANDIDATES` scores better
-        at the end on rows held out of the training rows; a note reports the choice.
+        at the end on held-out training rows; a note reports the choice.
     kind
         "classification" or "regression"; "auto": classes if the response is text or boolean.
     order

@@ -1,4 +1,4 @@
-"""Where a target lies among the sources, and a second opinion of two fast learners on it."""
+"""The target's place among the sources, and the disagreement of two fast learners there."""
 
 import warnings
 from collections.abc import Callable, Mapping

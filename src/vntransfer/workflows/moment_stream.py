@@ -1,4 +1,4 @@
-"""Rows that pass by once become moments of [z, y] per place, and a few rows to judge errors by."""
+"""Reduce streamed rows to moments of [z, y] per place, and a few rows to measure errors on."""
 
 from collections import Counter
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Predictions of a file, written piece by piece: files larger than memory are no trouble."""
+"""Predict a file piece by piece, so that it may be larger than memory."""
 
 import csv
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -91,7 +91,7 @@ class Written:
 
 @dataclass(frozen=True)
 class WriteOptions:
-    """What of a table is written beside its predictions, and how."""
+    """Which columns of a table are written next to its predictions, and how."""
 
     columns: bool = True  # whether the table's own columns are written too
     escape_formulas: bool = False  # csv: an apostrophe before what a spreadsheet would run
@@ -177,7 +177,7 @@ def predict_file(
             if not done.rows:
                 raise DataError(f"{file}: has a header but no rows; nothing to predict")
     if table.empty_rows:
-        done.notes.append(f"{table.empty_rows} empty rows are left out")
+        done.notes.append(f"{table.empty_rows} empty rows are ignored")
     if elsewhere:
         done.notes.append(
             f"{elsewhere} of {done.rows} rows are not of {place!r}, the target of the model; they "
@@ -185,13 +185,13 @@ def predict_file(
         )
     if done.unread:
         done.notes.append(
-            f"{done.unread} responses are not numbers, as numbers are read: not compared; see "
+            f"{done.unread} responses are not numbers and are not compared; see "
             f"--decimal, --thousands and --unit"
         )
     if done.learned:
         done.notes.append(
-            f"{done.learned} rows have a response and are of places that the model was trained on: "
-            f"not compared"
+            f"{done.learned} rows with a response are from places that the model was trained "
+            f"on and are not compared"
         )
     return done
 
@@ -201,7 +201,7 @@ def _kept_from_training(used: ReadOptions, given: ReadOptions) -> list[str]:
     said = {
         "encoding": f"read as {used.encoding}",
         "decimal": "numbers are read with a decimal comma" if used.decimal == "," else None,
-        "thousands": f"{used.thousands!r} between digits is read as a mark of thousands",
+        "thousands": f"{used.thousands!r} between digits is read as a thousands separator",
     }
     return [
         f"{text}, as in training; override with --{name}"

@@ -1,4 +1,4 @@
-"""Tables of any size become summaries: read once, piece by piece, here or on several workers."""
+"""Reduce tables of any size to summaries, piece by piece, in this process or on workers."""
 
 from pathlib import Path
 from typing import Any
@@ -73,7 +73,7 @@ def read_table(
         [f"{row} of {own.name}" if several else row for own in frames for row in own.rows],
         category=columns.category,
         wanted=columns.features or (),
-        called="rows" if complete else "rows that were looked at",
+        called="rows" if complete else "rows of the sample",
     )
     held = {Path(own.name): own for own in frames} if complete else {}
     cluster = (settings.scheduler, None) if settings.engine == "dask" else None
@@ -88,7 +88,7 @@ def read_table(
     notes = [*seen.notes, *_notes(made, encoder)]
     if not complete:
         notes.append(
-            f"what the columns hold was judged by {len(seen):,} rows from all over the files"
+            f"column types were inferred from {len(seen):,} rows from all parts of the files"
         )
     return made, encoder, notes
 

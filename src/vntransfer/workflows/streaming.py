@@ -1,4 +1,4 @@
-"""Tables of any size pass by once, piece by piece, here or on several workers."""
+"""Read tables of any size once, piece by piece, in this process or on workers."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -241,11 +241,11 @@ def add_frame(made: Into, plan: ReadingPlan[Into], frame: Frame, rng: np.random.
     except DataError as error:
         raise DataError(f"{frame.name}: {error}") from None
     for name, n in findings.filled.items():
-        _count(made, f"{name!r}: missing values, filled with the middle of the others", n)
+        _count(made, f"{name!r}: missing values, filled with the median of the others", n)
     for name, counts in findings.unseen.items():
         _count(
             made,
-            f"{name!r}: rows of rare categories, counted as none of the columns",
+            f"{name!r}: rows with rare categories, encoded as none of the known ones",
             counts.total(),
         )
     order = {name: k for k, name in enumerate(dict.fromkeys(places.tolist()))}

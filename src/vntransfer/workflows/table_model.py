@@ -41,7 +41,7 @@ SHOWN = 10
 
 @dataclass(frozen=True, eq=False)
 class TableModel(Savable):
-    """What `adapt` gives: it predicts tables as they are, columns and all.
+    """Result of `adapt`; it predicts tables with the columns of the training table.
 
     Parameters
     ----------
@@ -224,7 +224,7 @@ class TableModel(Savable):
     def to_page(self, path: str | Path, *, overwrite: bool = False) -> Path:
         """Write a page: weights of the sources, expected error, candidates, columns.
 
-        An existing file is replaced if it is a page of ours, or to ``overwrite`` it.
+        An existing file is replaced if vntransfer wrote it, or with ``overwrite``.
         """
         from vntransfer.workflows.adapt_page import make_page
 
@@ -290,7 +290,7 @@ class TableModel(Savable):
         )
 
     def summary(self) -> str:
-        """Describe what to expect: in full for a single target, in a line for each of several."""
+        """Describe what to expect: in full for a single target, or in one line per target."""
         first, *more = self.outcomes.values()
         if more:
             lines = self.answers_in_words(SHOWN)
@@ -311,7 +311,7 @@ class TableModel(Savable):
         ]
 
     def answers_in_words(self, most: int) -> list[str]:
-        """Return a line with the answer for each target, with its name if there are several."""
+        """Return one line per target with the answer, and its name if there are several."""
         several = len(self.outcomes) > 1
         return [
             f"{short(own.target, 60)}: {text}" if several and len(answer) > 1 else text

@@ -24,7 +24,7 @@ LEAST_COVERED = 0.82
 
 @dataclass(frozen=True)
 class TargetPlace:
-    """How far the target is from the sources, beside how far each source is from the others.
+    """How far the target is from the sources, compared with each source from the others.
 
     The distance of a place is the Jeffreys divergence of its inputs from the nearest source, see
     `source_weights`. The target resembles no source if it is twice as far away as any held-out

@@ -1,4 +1,4 @@
-"""The network of a continual model as arrays: it predicts with numpy, and torch makes it again."""
+"""The network of a continual model as arrays, to predict with numpy or rebuild with torch."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -49,7 +49,7 @@ def labeled_rows(
     places, kept = read_places(frame, task), np.flatnonzero(~gaps)
     notes = tuple(
         f"{int(gaps[places == name].sum())} of {int((places == name).sum())} rows of task "
-        f"{name!r} have no response: left out"
+        f"{name!r} have no response: ignored"
         for name in dict.fromkeys(places[gaps].tolist())
     )
     columns = {name: own.take(kept) for name, own in frame.columns.items()}

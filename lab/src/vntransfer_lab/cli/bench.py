@@ -37,9 +37,7 @@ _Engine = Annotated[
 ]
 _Scheduler = Annotated[
     str | None,
-    typer.Option(
-        metavar="ADDRESS", help="Address of a Dask cluster. Default: one on this machine's cores."
-    ),
+    typer.Option(metavar="ADDRESS", help="Address of a Dask cluster. Default: start one here."),
 ]
 
 

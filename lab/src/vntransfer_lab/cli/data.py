@@ -115,10 +115,11 @@ def fetch(
     names: Annotated[list[str] | None, typer.Argument(help="Names from `vnt data list`.")] = None,
     everything: Annotated[bool, typer.Option("--all", help="Download all sets.")] = False,
     folder: Annotated[
-        Path | None, typer.Option("--to", help="Folder for the files. Default: VNT_DATA or cache.")
+        Path | None,
+        typer.Option("--to", help="Folder for the files. Default: VNT_DATA, then the user cache."),
     ] = None,
     force: Annotated[
-        bool, typer.Option("--force", help="Replace existing, compact or damaged files.")
+        bool, typer.Option("--force", help="Download again, and replace existing files.")
     ] = False,
 ) -> None:
     """Download data sets from their official addresses.

@@ -137,8 +137,8 @@ def fetch(
                 paths.append(_present(entry, remote, found, root))
     except OSError as error:
         raise DataError(
-            f"{root}: cannot be written ({error}); make room, or choose another folder by --to or "
-            "VNT_DATA"
+            f"{root}: cannot be written ({error}); free some space, or choose another folder with "
+            "--to or VNT_DATA"
         ) from error
     return paths
 
@@ -152,7 +152,7 @@ def _present(entry: Entry, remote: RemoteFile, found: Found | None, root: Path) 
         )
     if check(found) == "differs":
         raise DataError(
-            f"{found.path}: is not the file that is known (another hash); to replace it run "
+            f"{found.path}: has an unknown hash; to replace it run "
             f"`vnt data fetch {entry.name} --force`"
         )
     return found.path
@@ -180,8 +180,8 @@ def _fetch_file(
             finally:
                 shutil.rmtree(staging, ignore_errors=True)
     raise DataError(
-        f"{remote.name}: no address gave a good file: {'; '.join(problems)}. Get it by other means "
-        f"and put it into {place.parent}"
+        f"{remote.name}: no address provided an intact file: {'; '.join(problems)}. "
+        f"Download it yourself and put it into {place.parent}"
     )
 
 

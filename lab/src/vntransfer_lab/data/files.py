@@ -98,7 +98,7 @@ def require(entry: Entry, folder: str | Path | None = None) -> list[Found]:
         )
     if partial := [item.path.name for item in seen.found if item.form == "partial"]:
         warnings.warn(
-            f"{entry.name}: {', '.join(partial)} holds only a part of the rows; run "
+            f"{entry.name}: {', '.join(partial)} contains only some of the rows; run "
             f"`vnt data fetch {entry.name}` for all of them",
             DataWarning,
             stacklevel=3,
@@ -154,8 +154,8 @@ def trace(entry: Entry, found: Sequence[Found], provenance: Provenance) -> Prove
     checks = {item.path.name: check(item) for item in found}
     if differing := [name for name, state in checks.items() if state == "differs"]:
         warnings.warn(
-            f"{entry.name}: {', '.join(differing)} has another hash than the one that is known; "
-            "if you did not make it yourself, fetch it again",
+            f"{entry.name}: {', '.join(differing)} has an unknown hash; "
+            "unless you made it yourself, fetch it again",
             DataWarning,
             stacklevel=3,
         )

@@ -377,7 +377,7 @@ class AdaptationSettings(Schema):
 
 KIND = Kind(
     name="adaptation",
-    summary="methods of multi-source adaptation, each domain being target once",
+    summary="methods of multi-source adaptation, each domain as the target once",
     version=1,
     metric="mae",
     settings=AdaptationSettings,

@@ -288,7 +288,7 @@ class CountingSettings(Schema):
 
 KIND = Kind(
     name="counting",
-    summary="vehicles in pictures by density maps, each domain being target once",
+    summary="counts of vehicles from density maps, each domain as the target once",
     version=1,
     metric="mae",
     settings=CountingSettings,

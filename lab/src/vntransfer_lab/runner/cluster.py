@@ -156,7 +156,7 @@ class Cluster(Engine):
         except Exception as error:
             reason = f"{type(error).__name__}: {error}"
             outcome.set_exception(
-                ClusterError(f"a worker could not begin a cell ({reason}); {_KEPT}")
+                ClusterError(f"a worker could not start a cell ({reason}); {_KEPT}")
             )
         finally:
             self._tasks.pop(outcome, None)
@@ -164,7 +164,7 @@ class Cluster(Engine):
     def _lost(self, reason: object) -> ClusterError:
         address = self._client.scheduler.address if self._client.scheduler else self._address
         return ClusterError(
-            f"scheduler {address}: the connection is lost ({reason}); start it again; {_KEPT}"
+            f"scheduler {address}: the connection was lost ({reason}); start it again; {_KEPT}"
         )
 
     def _kill(self) -> None:

@@ -109,7 +109,7 @@ def read_packed(folder: str | Path) -> tuple[Preset, list[Record]]:
     described = read_description(folder)
     path = Path(folder, CELLS_NAME)
     if not path.is_file():
-        raise StoreError(f"{path}: is absent; take it from where {RUN_NAME} came from")
+        raise StoreError(f"{path}: is missing; get it from the source of {RUN_NAME}")
     found = file_hash(path)
     if found != described["sha256"]:
         raise StoreError(

@@ -18,7 +18,7 @@ from vntransfer_lab.runner.cells import IDENTITY
 STORE_NAME = "store.sqlite"
 _APPLICATION = 0x766E7462  # "vntb"
 _FORMAT = 1
-_UNPLANNED = "the run was stopped before its cells were planned; give its command again"
+_UNPLANNED = "the run was stopped before its cells were planned; rerun its command"
 _TYPED = ", ".join(
     f"{name} {'INTEGER' if name == 'seed' else 'TEXT'} NOT NULL" for name in IDENTITY
 )
@@ -90,8 +90,8 @@ def _explained(path: Path) -> Iterator[None]:
             folder = path.parent if path.parent.is_dir() else path.parent.parent
             free = shutil.disk_usage(folder).free / 1e6
             advice = (
-                f"the disk is full or failing ({free:.0f} MB free); finished cells are kept: make "
-                "room and rerun the same command"
+                f"the disk is full or failing ({free:.0f} MB free); finished cells are kept: free "
+                "some space and rerun the same command"
             )
         elif "readonly" in text or "unable to open" in text:
             advice = "the folder cannot be written; check its permissions or choose another --out"
