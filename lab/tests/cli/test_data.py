@@ -103,7 +103,7 @@ def test_a_damaged_file_is_listed_and_replaced_by_force(toy: Server, tmp_path: P
 def test_partial_files_are_shown_and_noted(toy: Server, tmp_path: Path) -> None:
     (tmp_path / "few.csv.gz").write_bytes(BODY)
     assert state("toy", "--from", str(tmp_path)) == "present partial unverified"
-    assert "holds only a part" in vnt("show", "toy").stderr
+    assert "only some of the rows" in vnt("show", "toy").stderr
 
 
 def test_a_failed_fetch_does_not_stop_the_others(toy: Server, tmp_path: Path) -> None:

@@ -100,7 +100,7 @@ def test_loads_the_genuine_files(name: str, real: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error", DataWarning)
         if name == "ct_slices":
-            with pytest.warns(DataWarning, match="only a part"):
+            with pytest.warns(DataWarning, match="ct_slices_partial"):
                 loaded = load(name, folder=real)
         else:
             loaded = load(name, folder=real, **GENUINE.get(name, {}))
