@@ -4,13 +4,11 @@ import re
 from pathlib import Path
 from typing import Literal
 
-import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 from vntransfer import example_table, load
 from vntransfer.cli import app
-from vntransfer.cli.relate import heat_map
 
 
 def test_demo_relates_adapts_predicts_and_learns(
@@ -39,7 +37,3 @@ def test_demo_relates_adapts_predicts_and_learns(
     assert all("<svg" in page.read_text("utf-8") for page in pages)
     assert (tmp_path / "predicted.csv").is_file()
     assert load(tmp_path / "model").targets == ["Saltby"]
-
-
-def test_heat_map_of_equal_domains_is_blank() -> None:
-    assert "█" not in str(heat_map(["a", "b"], np.zeros((2, 2))))

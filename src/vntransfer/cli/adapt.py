@@ -10,15 +10,22 @@ from vntransfer.cli.common import (
     Domain,
     Drop,
     Features,
+    Files,
     Out,
     Overwrite,
     Response,
     Save,
+    Scheduler,
     Seed,
     Verbose,
+    console,
     plain_errors,
+    print_columns,
+    print_notes,
+    print_outputs,
     progress,
     split,
+    table,
     with_read_options,
 )
 
@@ -32,9 +39,7 @@ if TYPE_CHECKING:
 
 @with_read_options
 def command(
-    files: Annotated[
-        list[str], typer.Argument(metavar="FILE...", help="csv or parquet files, or patterns.")
-    ],
+    files: Files,
     domain: Domain,
     response: Response,
     target: Annotated[
@@ -88,10 +93,7 @@ def command(
     workers: Annotated[
         int | None, typer.Option("--workers", min=1, help="Worker processes for --engine dask.")
     ] = None,
-    scheduler: Annotated[
-        str | None,
-        typer.Option("--scheduler", help="Address of a Dask cluster. Default: start one."),
-    ] = None,
+    scheduler: Scheduler = None,
     *,
     read_options: "ReadOptions",
 ) -> None:
@@ -100,8 +102,6 @@ def command(
     Every labeled place is held out once, to choose methods and to estimate their errors. No labels
     from the target are used.
     """
-    from vntransfer.cli import common
-
     with plain_errors():
         from vntransfer.storage.places import PAGES, check_file, check_place
         from vntransfer.tables.files import expand
@@ -125,11 +125,11 @@ def command(
             check_file("out", out, PAGES, expand(files), save, overwrite=overwrite)
         if save is not None:
             check_place(save)
-        screen = common.console()
+        screen = console()
 
         def announce(encoder: "TableEncoder", notes: "Sequence[Note]") -> None:
-            common.print_columns(screen, encoder.summary())
-            common.print_notes(screen, notes, verbose=verbose)
+            print_columns(screen, encoder.summary())
+            print_notes(screen, notes, verbose=verbose)
 
         with progress() as moved:
             model = adapt_table(
@@ -141,12 +141,11 @@ def command(
             model.to_page(out, overwrite=overwrite)
         for outcome in model.outcomes.values():
             show(outcome, model, screen)
-        common.print_outputs(screen, save, out)
+        print_outputs(screen, save, out)
 
 
 def show(outcome: "TargetOutcome", model: "TableModel", screen: Any) -> None:
     """Print the result for one target: the answer, what to be careful about, the numbers."""
-    from vntransfer.cli.common import table
     from vntransfer.display import percent, plus_minus, rounded
 
     screen.print(f"\nTarget {outcome.target}: {outcome.rows} rows, method {outcome.method}")

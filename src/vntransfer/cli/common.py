@@ -20,6 +20,7 @@ from vntransfer.errors import DataWarning, VnError
 if TYPE_CHECKING:
     from vntransfer.progress import Progress
     from vntransfer.tables.notes import Note
+    from vntransfer.tables.options import ReadOptions
 
 BAD = 2
 """Exit code for anything that the user can fix."""
@@ -27,6 +28,9 @@ BAD = 2
 FAILED = 3
 """Exit code for cells that failed, and for archived numbers that do not reproduce."""
 
+Files = Annotated[
+    list[str], typer.Argument(metavar="FILE...", help="csv or parquet files, or patterns.")
+]
 File = Annotated[
     Path, typer.Argument(metavar="FILE", help="csv or parquet file; csv may be compressed (.gz).")
 ]
@@ -41,8 +45,6 @@ Category = Annotated[
     list[str] | None,
     typer.Option("--category", help="Column to treat as categories. Repeatable."),
 ]
-
-
 Save = Annotated[
     Path | None, typer.Option("--save", help="Folder for the fitted model, for `vnt predict`.")
 ]
@@ -50,6 +52,10 @@ Out = Annotated[Path | None, typer.Option("--out", "-o", help="HTML page for the
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Overwrite existing files.")]
 Seed = Annotated[
     int, typer.Option("--seed", min=0, metavar="N", help="Random seed; fixes all results.")
+]
+Scheduler = Annotated[
+    str | None,
+    typer.Option("--scheduler", help="Address of a Dask cluster. Default: start one."),
 ]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="List all notes on the table.")]
 
@@ -264,58 +270,53 @@ def console() -> Any:
     return own if own.is_terminal else plain(width=120)
 
 
-_OPTIONS: dict[str, tuple[Any, Any]] = {
-    "delimiter": (
-        str | None,
-        typer.Option(help="Delimiter of a csv file, or 'tab'. Default: detected."),
-    ),
-    "decimal": (
+def _read_options(
+    *,
+    delimiter: Annotated[
+        str | None, typer.Option(help="Delimiter of a csv file, or 'tab'. Default: detected.")
+    ] = None,
+    decimal: Annotated[
         str | None,
         typer.Option(help="Decimal mark, '.' or ','. Default: '.', or ',' if only that fits."),
-    ),
-    "thousands": (
-        str | None,
-        typer.Option(help="Thousands separator, such as ',' or ' '."),
-    ),
-    "encoding": (
+    ] = None,
+    thousands: Annotated[
+        str | None, typer.Option(help="Thousands separator, such as ',' or ' '.")
+    ] = None,
+    encoding: Annotated[
         str | None,
         typer.Option(help="Encoding of a csv file, such as latin-1. Default: UTF-8."),
-    ),
-    "day_first": (
+    ] = None,
+    day_first: Annotated[
         bool | None,
         typer.Option(
             "--day-first/--month-first",
             help="Read 01/02/2020 as February 1 or as January 2. Default: inferred.",
         ),
-    ),
-    "unit": (
+    ] = None,
+    unit: Annotated[
         list[str] | None,
         typer.Option(help="Unit to ignore next to numbers, such as € or %. Repeatable."),
-    ),
-}
+    ] = None,
+) -> "ReadOptions":
+    from vntransfer.tables.options import ReadOptions
+
+    return ReadOptions(delimiter, decimal, thousands, encoding, day_first, tuple(unit or ()))
 
 
 def with_read_options(command: Callable[..., None]) -> Callable[..., None]:
     """Add the options for reading files to a command, which gets them as ``read_options``."""
+    added = inspect.signature(_read_options).parameters
 
     @wraps(command)
     def wrapped(**given: Any) -> None:
-        chosen = {name: given.pop(name) for name in _OPTIONS}
-        units = tuple(chosen.pop("unit") or ())
+        chosen = {name: given.pop(name) for name in added}
         with plain_errors():
-            from vntransfer.tables.options import ReadOptions
-
-            read_options = ReadOptions(**chosen, units=units)
+            read_options = _read_options(**chosen)
         command(**given, read_options=read_options)
 
     signature = inspect.signature(command)
     own = [p for name, p in signature.parameters.items() if name != "read_options"]
-    added = [
-        inspect.Parameter(
-            name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[kind, option]
-        )
-        for name, (kind, option) in _OPTIONS.items()
-    ]
-    wrapped.__signature__ = signature.replace(parameters=[*own, *added])  # type: ignore[attr-defined]
-    wrapped.__annotations__ = {p.name: p.annotation for p in [*own, *added]}
+    every = [*own, *added.values()]
+    wrapped.__signature__ = signature.replace(parameters=every)  # type: ignore[attr-defined]
+    wrapped.__annotations__ = {p.name: p.annotation for p in every}
     return wrapped

@@ -1,5 +1,6 @@
 """``vnt learn``: learn the tasks of a table one after another."""
 
+from collections.abc import Mapping
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,11 +17,17 @@ from vntransfer.cli.common import (
     Save,
     Seed,
     Verbose,
+    console,
     plain_errors,
+    print_columns,
+    print_notes,
+    print_outputs,
     progress,
     split,
+    table,
     with_read_options,
 )
+from vntransfer.errors import ArgumentError
 
 if TYPE_CHECKING:
     from vntransfer.tables.options import ReadOptions
@@ -74,14 +81,13 @@ def command(
     read_options: "ReadOptions",
 ) -> None:
     """Learn tasks one after another, and measure forgetting."""
-    from vntransfer.cli import common
-
     with plain_errors():
         if update is not None:
             given: dict[str, Any] = {"task": task, "response": response, "features": features}
             given |= {"drop": drop, "category": category, "out": out}
+            _refuse_with_update(given)
             steps = {"epochs": epochs, "lr": lr, "batch_size": batch_size}
-            _update(file, update, save, given, steps, read_options, verbose=verbose)
+            _update(file, update, save or update, steps, read_options, verbose=verbose)
             return
         from vntransfer.storage.places import PAGES, check_file, check_place
         from vntransfer.tables.files import expand
@@ -110,8 +116,8 @@ def command(
                     kind=kind,  # type: ignore[arg-type]  # checked there
                     order=order,  # type: ignore[arg-type]
                     epochs=epochs,
-                    features=split(features),
-                    category=category or (),
+                    features=columns.features,
+                    category=columns.category,
                     held_out=held_out,
                     lr=lr,
                     batch_size=batch_size,
@@ -124,59 +130,50 @@ def command(
             own.save(save)
         if out is not None:
             make_page(models, own.method).write(out, overwrite=overwrite)
-        screen = common.console()
-        common.print_columns(screen, own.encoder.summary())
-        common.print_notes(screen, own.notes, verbose=verbose)
+        screen = console()
+        print_columns(screen, own.encoder.summary())
+        print_notes(screen, own.notes, verbose=verbose)
         show(models, own.method, screen)
-        common.print_outputs(screen, save, out)
+        print_outputs(screen, save, out)
 
 
 def _named(what: str, column: str | None) -> str:
     """Return the name of a column; only an update may omit it."""
-    from vntransfer.errors import ArgumentError
-
     if column is None:
         raise ArgumentError(f"{what}: no column given; add --{what} COLUMN")
     return column
 
 
-def _update(
-    file: Path,
-    folder: Path,
-    save: Path | None,
-    given: "dict[str, Any]",
-    steps: "dict[str, Any]",
-    read_options: "ReadOptions",
-    *,
-    verbose: bool,
-) -> None:
-    """Add rows to a saved model, and print how well it predicted them."""
-    from vntransfer.cli import common
-    from vntransfer.errors import ArgumentError
-    from vntransfer.storage.places import check_place
-    from vntransfer.workflows.continual_model import ContinualModel
-    from vntransfer.workflows.learn_update import update_tasks
-    from vntransfer.workflows.load import load
-
+def _refuse_with_update(given: Mapping[str, Any]) -> None:
     for name, value in given.items():
         if value:
             raise ArgumentError(
                 f"{name}: got {str(value)!r} with --update, but the model has its own columns and "
                 f"an update writes no page; omit --{name}"
             )
-    if save is not None:
-        check_place(save)
+
+
+def _update(
+    file: Path,
+    folder: Path,
+    save: Path,
+    steps: Mapping[str, Any],
+    read_options: "ReadOptions",
+    *,
+    verbose: bool,
+) -> None:
+    """Add rows to a saved model, and print how well it predicted them."""
+    from vntransfer.storage.places import check_place
+    from vntransfer.workflows.learn_update import update_tasks
+    from vntransfer.workflows.load import load
+
+    check_place(save)
     model = load(folder)
-    if not isinstance(model, ContinualModel):
-        raise ArgumentError(
-            f"update: {folder} holds a {type(model).__name__}; expected one that "
-            f"`vnt learn --save` wrote"
-        )
     updated = update_tasks(model, file, read_options=read_options, **steps)
-    updated.save(folder if save is None else save)
-    screen = common.console()
-    common.print_notes(screen, updated.notes[len(model.notes) :], verbose=verbose)
-    common.print_outputs(screen, folder if save is None else save, None)
+    updated.save(save)
+    screen = console()
+    print_notes(screen, updated.notes[len(model.notes) :], verbose=verbose)
+    print_outputs(screen, save, None)
 
 
 def _texts(values: "list[float]") -> list[str]:
@@ -188,8 +185,6 @@ def _texts(values: "list[float]") -> list[str]:
 
 def show(models: "dict[str, ContinualModel]", method: str, screen: Any) -> None:
     """Print the matrix of a method, and curves and summaries of all."""
-    from vntransfer.cli.common import table
-
     own = models[method]
     head = (f"after \\ on ({own.metric})", *own.names)
     rows = zip(own.names, *map(_texts, own.matrix.T.tolist()), strict=True)

@@ -10,8 +10,10 @@ from vntransfer.cli.common import (
     Domain,
     Drop,
     Features,
+    Files,
     Out,
     Overwrite,
+    Scheduler,
     Seed,
     Verbose,
     console,
@@ -28,21 +30,16 @@ if TYPE_CHECKING:
     from vntransfer.relations import Relation
     from vntransfer.tables.options import ReadOptions
 
-WIDE, MAPPED = 12, 40
-"""Largest number of places for which the matrix is printed in full, and as a map."""
+WIDE = 12
+"""Largest number of places for which the matrix is printed."""
 
 NEAREST, RANKED = 10, 20
 """Number of sources in a ranking, and of places that get one by default."""
 
-SHADES = "·░▒▓█"
-_LOW, _HIGH = (70, 130, 180), (230, 85, 40)
-
 
 @with_read_options
 def command(
-    files: Annotated[
-        list[str], typer.Argument(metavar="FILE...", help="csv or parquet files or patterns.")
-    ],
+    files: Files,
     domain: Domain,
     response: Annotated[
         str, typer.Option("--response", help="Column that depends on the features.")
@@ -73,10 +70,7 @@ def command(
     engine: Annotated[
         str, typer.Option("--engine", help="'local', or 'dask' to read files on workers.")
     ] = "local",
-    scheduler: Annotated[
-        str | None,
-        typer.Option("--scheduler", help="Address of a Dask cluster. Default: start one."),
-    ] = None,
+    scheduler: Scheduler = None,
     *,
     read_options: "ReadOptions",
 ) -> None:
@@ -123,15 +117,10 @@ def show(found: "Relation", console: Any, targets: Sequence[str], *, verbose: bo
     from rich.text import Text
 
     from vntransfer.relations.explain import verdict
-    from vntransfer.relations.result import LEVEL
 
     order = [name for name in found.order if name in found.labeled]
     if len(order) <= WIDE:
         console.print(_matrix(found, order))
-    elif len(order) <= MAPPED:
-        at = [found.at(name) for name in order]
-        marks = found.p_values[at][:, at] <= LEVEL
-        console.print(heat_map(order, found.statistics[at][:, at].tolist(), marks))
     else:
         console.print(f"{len(order)} places: use --out PAGE for the map")
     console.print("≠ different   · no significant difference   ? not tested\n")
@@ -176,36 +165,3 @@ def _ranked(found: "Relation", target: str) -> str:
         return " < ".join(shown) + more
     listed = " < ".join(f"{own.name} {own.features_alone:.3g}" for own in near[:NEAREST])
     return f"{listed}{more}  (by the features alone, because it has no responses)"
-
-
-def heat_map(names: Sequence[str], values: Any, marks: Any = None) -> Any:
-    """Square heat map: fuller and redder is larger, "≠" marks a pair; readable without color.
-
-    Examples
-    --------
-    >>> print(heat_map(["a", "b"], [[0.0, 1.0], [1.0, 0.0]]))
-      a  b
-    a ·· ██
-    b ██ ··
-    """
-    from rich.text import Text
-
-    largest = max((float(v) for row in values for v in row if v == v), default=0.0) or 1.0
-    width = max(len(name) for name in names)
-    text = Text(" " * (width + 1) + " ".join(f"{name:<2.2}" for name in names).rstrip())
-    for i, (name, row) in enumerate(zip(names, values, strict=True)):
-        text.append(f"\n{name:<{width}} ")
-        for j, value in enumerate(row):
-            space = " " if j < len(names) - 1 else ""
-            if value != value:  # NaN: not known
-                text.append(f"??{space}")
-                continue
-            share = float(value) / largest
-            color = ",".join(
-                str(round(a + share * (b - a))) for a, b in zip(_LOW, _HIGH, strict=True)
-            )
-            shade = SHADES[round(share * (len(SHADES) - 1))]
-            mark = "≠" if marks is not None and marks[i][j] else shade
-            text.append(shade + mark, style=f"rgb({color})")
-            text.append(space)
-    return text
