@@ -14,7 +14,6 @@ from helpers.worlds import easy, hard
 from vntransfer.adaptation import METHODS, DomainRegressor
 from vntransfer.adaptation._objective import Objective, Setup
 from vntransfer.divergences import DIVERGENCES
-from vntransfer.domains import stack
 from vntransfer.errors import ArgumentError, DomainError
 
 NEURAL = [name for name, entry in METHODS.items() if entry.neural]
@@ -49,9 +48,9 @@ def test_same_seed_same_result_and_global_state_untouched(method: str) -> None:
 @every_method
 def test_target_responses_are_never_read(method: str) -> None:
     X, y, domain = easy()
-    clean = short(method, patience=1).fit(X, y, domain)
+    clean = short(method).fit(X, y, domain)
     poison = np.resize([1e300, -np.inf, 0.0, np.nan, 5.0], len(y))
-    poisoned = short(method, patience=1).fit(X, np.where(domain == "target", poison, y), domain)
+    poisoned = short(method).fit(X, np.where(domain == "target", poison, y), domain)
     assert parameters(poisoned) == parameters(clean)
     assert poisoned.history_ == clean.history_
 
@@ -167,17 +166,13 @@ def test_integers_and_names_are_the_same(method: str) -> None:
 
 
 @every_method
-def test_adaptation_with_early_stopping_and_progress(method: str) -> None:
+def test_progress_and_step_times(method: str) -> None:
     X, y, domain = easy()
     told: list[Any] = []
-    model = short(method, epochs=12, patience=2)
-    model.fit(X, y, domain, progress=lambda *seen: told.append(seen))
-    assert told == [("epochs", i + 1, 12) for i, _ in enumerate(model.history_)]
+    model = short(method, epochs=3).fit(X, y, domain, progress=lambda *seen: told.append(seen))
+    assert told == [("epochs", i + 1, 3) for i, _ in enumerate(model.history_)]
     assert model.step_times_.made == 8 * len(told)
     assert model.step_times_.timed == model.step_times_.made - 1
-    best = min(record["validation"] for record in model.history_)
-    scaled = [record["validation"] for record in model.history_]
-    assert len(scaled) == 12 or scaled[-3] == best
 
 
 @every_method
@@ -221,12 +216,6 @@ def test_unlabeled_source_rows_are_refused() -> None:
 def test_wrong_options_are_named(method: str, options: dict[str, Any], message: str) -> None:
     with pytest.raises(ArgumentError, match=message):
         short(method, **options).fit(*easy())
-
-
-def test_too_few_rows_to_hold_any_out() -> None:
-    X, y, domain = stack({"a": (np.eye(3), np.ones(3))}, target=np.eye(3))
-    with pytest.raises(DomainError, match="less than one row"):
-        short("source_only", patience=1).fit(X, y, domain)
 
 
 @pytest.mark.parametrize("method", ["weighted", "ridge", "boosting", "closed_form"])

@@ -1,21 +1,16 @@
-"""Several targets, targets added later, and fits that start from others."""
+"""Several targets, and one target given as a list."""
 
 from typing import Any
 
 import numpy as np
 import pytest
-import scipy.sparse
-import torch
 
 from helpers.worlds import easy
-from vntransfer import load
 from vntransfer.adaptation import (
     METHODS,
-    DeepCORALRegressor,
-    MomentAlignmentRegressor,
     WeightedSourceClassifier,
 )
-from vntransfer.errors import ArgumentError, DataWarning, DomainError
+from vntransfer.errors import ArgumentError, DomainError
 
 SHORT: dict[str, Any] = {"epochs": 2, "steps": 8, "batch_size": 16, "random_state": 0}
 
@@ -53,86 +48,6 @@ def test_several_targets_are_as_if_each_were_alone() -> None:
     model = METHODS["coral"].make(**options).fit(X, y, both, target=["target", "twin"])
     one, two = (model.predict(X, target=name) for name in ("target", "twin"))
     np.testing.assert_allclose(one, two, atol=1e-4)
-
-
-@pytest.mark.parametrize("method", ["align", "mdd_paper", "coral"])
-def test_target_given_later(method: str) -> None:
-    X, y, domain = easy()
-    sources = domain != "target"
-    model = METHODS[method].make(**{**SHORT, "trade_off": 1.0})
-    model.fit(X[sources], y[sources], domain[sources], target=[])
-    first = model.net_.head.weight.detach().clone()
-    assert set(model.source_weights_.values()) == {1 / 3}
-    model.adapt(X[~sources])
-    assert not torch.equal(first, model.net_.head.weight)
-    assert set(model.source_weights_) == {"a", "b", "c"}
-    assert np.isfinite(model.predict(X[~sources])).all()
-
-
-def test_later_target_starts_from_the_trained_networks() -> None:
-    X, y, domain = easy()
-    sources = domain != "target"
-    options: dict[str, Any] = {"random_state": 0, "trade_off": 0.01, "average": 0.0}
-    model = DeepCORALRegressor(epochs=15, **options)
-    model.fit(X[sources], y[sources], domain[sources], target=[])
-    model.set_params(epochs=1)
-    scratch = DeepCORALRegressor(epochs=1, **options).fit(X, y, domain)
-    model.adapt(X[~sources])
-    assert model.history_[0]["loss"] < 0.5 * scratch.history_[0]["loss"]
-
-
-def test_warm_start_goes_on() -> None:
-    X, y, domain = easy()
-    model = DeepCORALRegressor(epochs=10, random_state=0, warm_start=True).fit(X, y, domain)
-    first = model.history_[-1]["loss"]
-    model.set_params(epochs=1).fit(X, y, domain)
-    assert model.history_[0]["loss"] < 2 * first
-    model.set_params(hidden=(8,))
-    with pytest.raises(ArgumentError, match="shape differs"):
-        model.fit(X, y, domain)
-
-
-def test_adapting_a_model_without_its_sources_is_refused(tmp_path: Any) -> None:
-
-    X, y, domain = easy()
-    DeepCORALRegressor(**SHORT).fit(X, y, domain).save(tmp_path)
-    with pytest.raises(DomainError, match="rows are not saved"):
-        load(tmp_path).adapt(X)
-
-
-def test_members_start_again_from_themselves() -> None:
-    X, y, domain = easy()
-    options = {**SHORT, "members": 2, "trade_off": 1.0, "average": 0.0, "warm_start": True}
-    model = MomentAlignmentRegressor(**options).fit(X, y, domain)
-    before = model.net_.head.weight.detach().clone()
-    model.set_params(lr=1e-12).fit(X, y, domain)
-    torch.testing.assert_close(model.net_.head.weight.detach(), before)
-    assert model._state.ensemble.labels[0] == "adapted/target//0"
-
-
-def test_a_later_target_far_away_is_warned_of() -> None:
-    X, y, domain = easy()
-    known = domain != "target"
-    model = DeepCORALRegressor(**SHORT).fit(X[known], y[known], domain[known], target=[])
-    with pytest.warns(DataWarning, match="% of the values of target 'target'"):
-        model.adapt(X[~known] + 100)
-
-
-def test_integers_can_adapt_later() -> None:
-    X, y, domain = easy()
-    ids = np.select([domain == "a", domain == "b", domain == "c"], [0, 1, 2], -1)
-    known = ids >= 0
-    model = DeepCORALRegressor(**SHORT).fit(X[known], y[known], ids[known], target=[])
-    assert set(model.adapt(X[~known]).source_weights_) == {0, 1, 2}
-    with pytest.raises(DomainError, match="none was requested"):
-        DeepCORALRegressor(**SHORT).fit(X, y, ids, target=[])
-
-
-def test_a_sparse_target_of_dense_sources_is_refused() -> None:
-    X, y, domain = easy()
-    model = DeepCORALRegressor(**SHORT).fit(X, y, domain)
-    with pytest.raises(ArgumentError, match="the sources are dense"):
-        model.adapt(scipy.sparse.csr_array(X))
 
 
 SINGLE = {
@@ -190,11 +105,3 @@ def test_rows_to_predict_are_of_one_target() -> None:
     numbers = np.select([domain == "target", domain == "c"], [-1, -2], 0)
     model = METHODS["coral"].make(**options).fit(X, y, numbers)
     np.testing.assert_array_equal(model.predict(X, target=[-2]), model.predict(X, target=-2))
-
-
-@pytest.mark.parametrize("none", [[], (), np.array([])], ids=["list", "tuple", "array"])
-def test_any_empty_list_means_later(none: Any) -> None:
-    X, y, domain = easy()
-    sources = domain != "target"
-    model = METHODS["coral"].make(**{**SHORT, "trade_off": 1.0})
-    assert model.fit(X[sources], y[sources], domain[sources], target=none).source_weights_

@@ -11,9 +11,7 @@ from typer.testing import CliRunner
 
 from helpers.towns import towns, write
 from vntransfer import DataWarning, adapt, learn_tasks, load
-from vntransfer.adaptation import SourceOnlyRegressor
 from vntransfer.cli import app
-from vntransfer.repeats import row_keys
 from vntransfer.workflows import learn
 
 ROLES: dict[str, Any] = {"domain": "town", "response": "price"}
@@ -125,29 +123,6 @@ def test_outliers_and_sources_of_other_sizes_cause_no_false_alarm() -> None:
     told = {**table, "fee": np.where(town == "new", x[:, 0], 0.1 * price)}
     with pytest.warns(DataWarning, match="'fee' is kept: it nearly determines the response"):
         adapt(told, **RIDGE)
-
-
-def test_equal_rows_are_on_one_side_of_rows_held_out_for_early_stopping() -> None:
-    from vntransfer.adaptation import _member_training
-
-    rng = np.random.default_rng(0)
-    X = np.repeat(rng.normal(size=(40, 2)), 3, axis=0)
-    y, domain = X.sum(1), np.repeat([0, 1, -1], 40)
-    seen = []
-
-    def recorded(model: Any, data: Any, plan: Any, seed: int) -> Any:
-        held, kept = _hold_out(model, data, plan, seed)
-        for i, rows in held.items():
-            keys = row_keys(data.x, data.y)
-            seen.append(set(keys[rows].tolist()) & set(keys[kept[i]].tolist()))
-            assert 0 < len(rows) <= len(kept[i])
-        return held, kept
-
-    _hold_out = _member_training.hold_out
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_member_training, "hold_out", recorded)
-        SourceOnlyRegressor(patience=2, epochs=2, members=1).fit(X, y, domain)
-    assert seen == [set(), set()]
 
 
 def test_equal_rows_of_a_task_are_learned_or_scored() -> None:

@@ -15,8 +15,8 @@ from sklearn.utils import check_random_state
 from vntransfer._version import __version__
 from vntransfer.adaptation._checkpoint import Checkpoint
 from vntransfer.adaptation._data import Data, predict
-from vntransfer.adaptation._ensemble import State, fit_ensemble
-from vntransfer.adaptation._estimator import FitRows, TransferEstimator, refuse_huge_inputs
+from vntransfer.adaptation._ensemble import Fitted, State, fit_ensemble
+from vntransfer.adaptation._estimator import FitRows, TransferEstimator
 from vntransfer.adaptation._member_training import Checkpoints, FitRun
 from vntransfer.adaptation._objective import Error, Objective, Setup, SourceLoss
 from vntransfer.adaptation._saving import SavableNetwork
@@ -26,7 +26,7 @@ from vntransfer.adaptation._training_loop import EpochCounter, Schedule, Trainin
 from vntransfer.adaptation.network_predictor import shares_for
 from vntransfer.checks import fraction, number, whole
 from vntransfer.domains import Name
-from vntransfer.errors import ArgumentError, DataWarning, DomainError
+from vntransfer.errors import ArgumentError, DataWarning
 from vntransfer.networks import Activation, Net
 from vntransfer.progress import Progress
 from vntransfer.storage.files import fingerprint
@@ -35,8 +35,8 @@ from vntransfer.storage.pacing import paced
 MIN_STEPS = 25
 """Fewest batches of an epoch, so that small tables are trained too."""
 
-POSITIVE = ("lr", "clip", "validation_fraction", "ridge", "sharpness")
-BELOW_ONE = ("dropout", "validation_fraction", "share")
+POSITIVE = ("lr", "clip", "ridge", "sharpness")
+BELOW_ONE = ("dropout", "share")
 
 OUTSIDE = 0.05
 """Share of a target's values beyond what can be learned from, above which a warning is given."""
@@ -81,11 +81,6 @@ class DomainRegressor(SavableNetwork, RegressorMixin, TransferEstimator):  # typ
         Largest gradient norm of each block of parameters.
     average
         Share of the last steps over which parameters are averaged.
-    patience
-        Stop after so many epochs without a better error on held-out rows of the sources, and keep
-        the best epoch (no averaging then); None: no rows are held out.
-    validation_fraction
-        Share of each source's rows that are held out if ``patience`` is given.
     bounded
         Whether predictions are kept within the range of the sources' responses.
     clip_inputs
@@ -93,8 +88,6 @@ class DomainRegressor(SavableNetwork, RegressorMixin, TransferEstimator):  # typ
         predictions of a network are arbitrary.
     device
         Torch device, such as "cpu" or "cuda".
-    warm_start
-        Whether another ``fit`` starts from the networks of the last one, with its selection.
     checkpoint
         Folder in which the state is saved after each epoch. The same ``fit`` resumes from there,
         with the same numbers as without an interruption; another one uses files of its own. Delete
@@ -110,7 +103,7 @@ class DomainRegressor(SavableNetwork, RegressorMixin, TransferEstimator):  # typ
     selection_ : Selection
         With ``trade_off="auto"``: what was chosen, and why.
     history_ : list of dict
-        Per epoch: losses, weights, the discrepancy of what is aligned, the error on held-out rows.
+        Per epoch: losses, weights, the discrepancy of what is aligned.
     net_ : Net
         The trained networks (on standardized data), all members side by side.
     step_times_ : StepTimes
@@ -135,12 +128,9 @@ class DomainRegressor(SavableNetwork, RegressorMixin, TransferEstimator):  # typ
     schedule: Schedule = "cosine"
     clip: float = 5.0
     average: float = 0.2
-    patience: int | None = None
-    validation_fraction: float = 0.1
     bounded: bool = True
     clip_inputs: bool = True
     device: str = "cpu"
-    warm_start: bool = False
     checkpoint: Any = None
     random_state: Any = None
 
@@ -167,84 +157,36 @@ class DomainRegressor(SavableNetwork, RegressorMixin, TransferEstimator):  # typ
         return False
 
     def _fit_rows(self, rows: FitRows, progress: Progress | None) -> Self:
-        old = self._state if self.warm_start and hasattr(self, "net_") else None
-        if old is not None:
-            m = 1 if rows.y.ndim == 1 else rows.y.shape[1]
-            for name, given, scaler in (
-                ("X", rows.x.shape[1], old.x_scaler),
-                ("y", m, old.y_scaler),
-            ):
-                if given != len(scaler.mean):
-                    raise ArgumentError(
-                        f"{name}: {given} column(s), but the fitted networks have "
-                        f"{len(scaler.mean)}; fit again with warm_start=False"
-                    )
-        return self._fit(replace(rows, weights=_drawing_weights(rows)), old, progress)
-
-    def adapt(self, X: Any, progress: Progress | None = None) -> Self:
-        """Adapt to a target given later, starting from the networks trained so far.
-
-        Inputs stay scaled as in the fit. A fitted model holds the rows of its sources for this; a
-        saved one does not.
-
-        Parameters
-        ----------
-        X
-            Rows (n, p) of the new target.
-        progress
-            See `fit`.
-        """
-        X = self._new_rows(X)
-        refuse_huge_inputs(X, self)
-        old = self._state
-        if old.sources is None:
-            raise DomainError(
-                "adapt: the sources' rows are not saved with a model; fit it in this process, or "
-                "fit with all rows and warm_start=True"
-            )
-        self._check_options()
-        return self._fit(old.sources.with_target(X), old, progress)
-
-    def _fit(self, table: FitRows, old: State | None, progress: Progress | None) -> Self:
         """Fit; what was there before stays as it is until the end."""
-        groups, own = table.groups, table.groups.source_rows
+        rows = replace(rows, weights=_drawing_weights(rows))
+        groups, own = rows.groups, rows.groups.source_rows
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        kept = None if table.weights is None else table.weights[own]
+        kept = None if rows.weights is None else rows.weights[own]
         drawn = own if kept is None else own[kept > 0]
-        if old is None:
-            x_scaler = Scaler.fit(table.x, within=table.x[drawn] if self.clip_inputs else None)
-        else:
-            x_scaler = old.x_scaler
-        for name, rows in groups.targets.items():
-            if (share := x_scaler.outside(table.x[rows])) > OUTSIDE:
+        x_scaler = Scaler.fit(rows.x, within=rows.x[drawn] if self.clip_inputs else None)
+        for name, places in groups.targets.items():
+            if (share := x_scaler.outside(rows.x[places])) > OUTSIDE:
                 warnings.warn(
                     f"X: {share:.0%} of the values of target {name!r} are outside the range "
                     f"of the sources and are clipped to it",
                     DataWarning,
-                    stacklevel=4,
+                    stacklevel=3,
                 )
-        y = table.y.reshape(len(table.y), -1)
-        y_scaler = Scaler.fit(y[own], kept) if old is None else old.y_scaler
+        y = rows.y.reshape(len(rows.y), -1)
+        y_scaler = Scaler.fit(y[own], kept)
         scaled = torch.from_numpy(((y - y_scaler.mean) / y_scaler.scale).astype(np.float32))
         used = scaled[torch.from_numpy(drawn)]
         limits = (used.amin(0), used.amax(0)) if self.bounded else None
         data = Data(
-            table.x, x_scaler, scaled, weights=table.weights, limits=limits, device=self.device
+            rows.x, x_scaler, scaled, weights=rows.weights, limits=limits, device=self.device
         )
-        selection, seen = None, None
         chooses = bool(groups.targets) and getattr(self, "trade_off", None) == "auto"
         total = self.epochs + (2 * math.ceil(EFFORT * self.epochs) if chooses else 0)
-        run = FitRun(seed, EpochCounter(progress, total), self._checkpoints(table, seed))
-        if chooses:
-            if old is not None and old.sources is not None:
-                known = list(old.sources.groups.sources) == list(groups.sources)
-                selection = old.selection if known else None
-            if selection is None:
-                selection, seen = select(self, data, groups, run)
-        start = None if old is None else old.ensemble
-        ensemble = fit_ensemble(self, data, groups, run, selection, start)
-        one, sources = table.y.ndim == 1, table.sources()
-        self._publish(State(x_scaler, y_scaler, limits, one, ensemble, selection, sources, seen))
+        run = FitRun(seed, EpochCounter(progress, total), self._checkpoints(rows, seed))
+        selection, seen = select(self, data, groups, run) if chooses else (None, None)
+        ensemble = fit_ensemble(self, data, groups, run, selection)
+        made = x_scaler, y_scaler, limits, rows.y.ndim == 1, ensemble, selection
+        self._publish(State(*made, Fitted(data, groups, seen)))
         self.step_times_ = ensemble.step_times
         if seen is not None:
             self.step_times_ += seen.step_times
@@ -278,9 +220,8 @@ class DomainRegressor(SavableNetwork, RegressorMixin, TransferEstimator):  # typ
         """Raise if an option is impossible; ``rows`` are a batch's least."""
         for name, low in {"epochs": 1, "batch_size": rows, "members": 1}.items():
             whole(name, getattr(self, name), minimum=low)
-        for name in ("steps", "patience"):
-            if (value := getattr(self, name)) is not None:
-                whole(name, value, minimum=1)
+        if self.steps is not None:
+            whole("steps", self.steps, minimum=1)
         for name in POSITIVE:
             if hasattr(self, name):
                 number(name, getattr(self, name), exclusive=True)

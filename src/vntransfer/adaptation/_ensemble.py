@@ -10,10 +10,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from vntransfer.adaptation._data import Data
-from vntransfer.adaptation._estimator import FitRows
 from vntransfer.adaptation._member_training import FitRun, TrainingPlan, train_members
 from vntransfer.adaptation._scaler import Scaler
-from vntransfer.adaptation._selection import SAFE, HeldOutCandidates, Selection, label
+from vntransfer.adaptation._selection import SAFE, HeldOutCandidates, Selection
 from vntransfer.adaptation._training_loop import Record
 from vntransfer.domains import Groups, Name
 from vntransfer.networks import Net, join_members
@@ -32,21 +31,16 @@ class Ensemble:
     shares: Mapping[Name | None, Tensor]  # target -> shares (M,) in its predictions; None: any
     source_weights: dict[Any, Any]  # by source; with several targets by target and source
     history: list[Record]
-    labels: tuple[str, ...]  # ``source/0`` or ``adapted/TARGET/CANDIDATE/0``
     step_times: StepTimes = field(default_factory=StepTimes)  # not saved
 
-    def places(self, wanted: Sequence[str]) -> list[int]:
-        """Members of this fit that those of another one, named by their labels, start from.
 
-        One that was not there before starts from one of the sources alone, or from any.
-        """
-        places = {name: place for place, name in enumerate(self.labels)}
-        chosen = []
-        for name in wanted:
-            number = name.rsplit("/", 1)[-1]
-            other = places.get(f"source/{number}", int(number) % len(places))
-            chosen.append(places.get(name, other))
-        return chosen
+@dataclass(frozen=True)
+class Fitted:
+    """What a fit saw, for predictions of held-out sources; not saved."""
+
+    data: Data
+    groups: Groups
+    held_out: HeldOutCandidates | None  # what the selection saw
 
 
 @dataclass(frozen=True)
@@ -59,8 +53,7 @@ class State:
     one_column: bool
     ensemble: Ensemble
     selection: Selection | None
-    sources: FitRows | None  # None after loading
-    held_out: HeldOutCandidates | None = None  # what the selection saw
+    fitted: Fitted | None = None  # None after loading
 
 
 def fit_ensemble(
@@ -69,7 +62,6 @@ def fit_ensemble(
     groups: Groups,
     run: FitRun,
     selection: Selection | None,
-    start: Ensemble | None = None,
 ) -> Ensemble:
     """Train the members of every candidate that has a share, for every target.
 
@@ -81,49 +73,44 @@ def fit_ensemble(
     domains = [*merged.sources.values(), *(merged.targets.values() if adapts else ())]
     k, n = len(merged.sources), model.members
     plans: list[TrainingPlan] = []
-    options: list[Mapping[str, Any]] = [{}] * n
     chosen = [({}, 1.0)] if selection is None else _chosen(selection)
     safe = float(not adapts) if selection is None else selection.shares[SAFE]
     if safe > 0:
-        order = np.tile(np.arange(k), (n, 1))
-        labels = [f"source/{i}" for i in range(n)]
-        shares = np.full(n, safe / n)
         plans.append(
             TrainingPlan(
                 "source",
                 domains[:k],
-                order,
-                options,
-                False,
-                size,
-                shares,
-                n,
-                labels=labels,
+                order=np.tile(np.arange(k), (n, 1)),
+                options=[{}] * n,
+                adapts=False,
+                batch_size=size,
+                shares=np.full(n, safe / n),
+                starts=n,
                 counted=not (adapts and chosen),
             )
         )
     if adapts and chosen:
         t = len(groups.targets)
-        every = [(j, *own, i) for j in range(t) for own in chosen for i in range(n)]
-        order = np.array([[*range(k), k + j] for j, _, _, _ in every])
-        shares = np.array([share / (n * t) for _, _, share, _ in every])
-        options = [own for _, own, _, _ in every]
-        names = list(groups.targets)
-        labels = [f"adapted/{names[j]}/{label(own)}/{i}" for j, own, _, i in every]
-        starts = len(chosen) * n
+        every = [(j, *own) for j in range(t) for own in chosen for _ in range(n)]
         plans.append(
             TrainingPlan(
-                "adapted", domains, order, options, True, size, shares, starts, labels=labels
+                "adapted",
+                domains,
+                order=np.array([[*range(k), k + j] for j, _, _ in every]),
+                options=[own for _, own, _ in every],
+                adapts=True,
+                batch_size=size,
+                shares=np.array([share / (n * t) for _, _, share in every]),
+                starts=len(chosen) * n,
             )
         )
-    members = [train_members(model, data, plan, run, start) for plan in plans]
+    members = [train_members(model, data, plan, run) for plan in plans]
     return Ensemble(
         join_members([one.net for one in members]),
         torch.cat([one.offset for one in members]),
         _shares(plans, groups, k),
         named_weights(model, groups, plans[-1], members[-1].weights.numpy()),
         [_named(record, model, groups, plans[-1]) for record in members[-1].history],
-        tuple(label for plan in plans for label in plan.labels),
         sum((one.step_times for one in members), StepTimes()),
     )
 

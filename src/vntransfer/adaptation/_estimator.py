@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d, validate_data
 
-from vntransfer.adaptation._data import stacked
 from vntransfer.checks import HUGE, finite_predictions, first_huge, number, one_of, whole
-from vntransfer.domains import TARGET, Groups, Name, Target, group, target_names
+from vntransfer.domains import Groups, Target, group
 from vntransfer.errors import ArgumentError, DomainError
 from vntransfer.progress import Progress
 
@@ -37,31 +36,6 @@ class FitRows:
         """Give what the inputs are made of, of sparse ones shape and arrays."""
         x = self.x
         return (x.shape, x.data, x.indices, x.indptr) if scipy.sparse.issparse(x) else (x,)
-
-    def sources(self) -> "FitRows":
-        """Give the rows of the sources alone."""
-        rows = self.groups.source_rows
-        own = {name: np.searchsorted(rows, r) for name, r in self.groups.sources.items()}
-        weights = None if self.weights is None else self.weights[rows]
-        return FitRows(self.x[rows], self.y[rows], Groups(own), weights)
-
-    def with_target(self, x: Any) -> "FitRows":
-        """Give the rows of the sources and those of a target."""
-        own, n = self.sources(), x.shape[0]
-        sparse = scipy.sparse.issparse(own.x)
-        if sparse != scipy.sparse.issparse(x):
-            kinds = "sparse" if sparse else "dense"
-            raise ArgumentError(
-                f"X: the sources are {kinds}; pass the target's rows in the same form"
-            )
-        name: Name = TARGET if isinstance(next(iter(own.groups.sources)), str) else -1
-        rows = np.arange(len(own.y), len(own.y) + n)
-        return FitRows(
-            stacked([own.x, x]),
-            np.concatenate([own.y, np.repeat(own.y[:1], n, axis=0)]),
-            Groups(own.groups.sources, {name: rows}),
-            None if own.weights is None else np.concatenate((own.weights, np.ones(n))),
-        )
 
 
 class TransferEstimator(BaseEstimator):  # type: ignore[misc]
@@ -101,7 +75,7 @@ class TransferEstimator(BaseEstimator):  # type: ignore[misc]
         target
             With names: which one is the target, "target" if not given. Networks take a list, too:
             each target gets its own weights and networks, on the same sources and initial
-            parameters. An empty list: train on the sources alone and `adapt` later.
+            parameters.
         sample_weight
             Weights (n,) of the sources' rows: networks draw rows by them, other learners take them
             as they are. Those of targets are not read.
@@ -113,8 +87,7 @@ class TransferEstimator(BaseEstimator):  # type: ignore[misc]
         X = validate_data(self, X, **MATRIX, ensure_min_samples=2)
         n = X.shape[0]
         groups = group(sample_domain, n, target=target, several=self._several)
-        later = self._several and target_names(target) == []
-        if self._needs_target and sample_domain is not None and not later:
+        if self._needs_target and sample_domain is not None:
             need_target(groups)
         refuse_huge_inputs(X, self)
         labels = read_responses(type(self).__name__, y, groups, n, numeric=self._numeric)
@@ -172,7 +145,7 @@ def need_target(groups: Groups) -> Groups:
     if not groups.targets:
         raise DomainError(
             f"sample_domain: no target among {list(groups.sources)}; mark its rows by an integer "
-            f"below 0, or pass target=... with names (networks accept target=[] to adapt later)"
+            f"below 0, or pass target=... with names"
         )
     return groups
 

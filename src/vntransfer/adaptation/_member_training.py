@@ -16,14 +16,12 @@ from vntransfer.adaptation._data import Data, predict
 from vntransfer.adaptation._objective import Setup, SourceLoss
 from vntransfer.adaptation._training_loop import EpochCounter, Record, train
 from vntransfer.domains import Rows
-from vntransfer.errors import ArgumentError, DomainError
+from vntransfer.errors import ArgumentError
 from vntransfer.networks import Linear, Net, Stacked, mlp
-from vntransfer.repeats import row_keys, split_rows
 from vntransfer.step_times import StepTimes
 
 if TYPE_CHECKING:
     from vntransfer.adaptation._base import DomainRegressor
-    from vntransfer.adaptation._ensemble import Ensemble
 
 Checkpoints = Callable[[str, Net, dict[str, torch.Generator]], Checkpoint]
 """Makes the file of a stage from its initial network and its generators."""
@@ -49,9 +47,8 @@ class TrainingPlan:
     adapts: bool  # whether the method's objective is used, or only the error of the sources
     batch_size: int  # rows of each domain in a batch
     shares: NDArray[np.float64]  # of the members (M,) in the values that the history tells
-    starts: int  # different initial networks: members after them repeat these
+    starts: int  # different initial networks, which the members repeat
     effort: float = 1.0  # share of the epochs
-    labels: Sequence[str] = ()  # who each member is, so that another fit can start from it
     strict: bool = True  # whether a member whose loss is not finite is an error
     counted: bool = True  # whether its epochs are reported
 
@@ -81,28 +78,20 @@ class Trained:
         return predict(self.net, data, rows) + self.offset
 
 
-def train_members(
-    model: "DomainRegressor",
-    data: Data,
-    plan: TrainingPlan,
-    run: FitRun,
-    start: "Ensemble | None" = None,
-) -> Trained:
+def train_members(model: "DomainRegressor", data: Data, plan: TrainingPlan, run: FitRun) -> Trained:
     """Train the members of a plan; of the model only options are read."""
     seed = run.seed
     with own_random_state(seed, torch.device(data.device)):
-        held, domains = hold_out(model, data, plan, seed)
         generator = torch.Generator().manual_seed(seed)
         n_members, n_responses = len(plan.order), data.y.shape[1]
         sizes = data.x.shape[1], n_responses
         net = build(model, *sizes, n_members, generator).to(data.device)
-        if start is None:
-            copy_members(net, range(plan.starts), net)
-        else:
-            copy_members(start.net, start.places(plan.labels), net)
+        repeated = torch.arange(n_members) % plan.starts
+        for value in net.state_dict().values():
+            value.copy_(value[repeated])
         net.eval()
-        width = net.extractor(data.inputs(domains[0][:1])[None]).shape[-1]
-        mass = torch.stack([data.mass(rows).sum() for rows in domains]).to(data.device)
+        width = net.extractor(data.inputs(plan.domains[0][:1])[None]).shape[-1]
+        mass = torch.stack([data.mass(rows).sum() for rows in plan.domains]).to(data.device)
         rows_of = mass[torch.from_numpy(plan.order[:, : plan.n_sources]).to(data.device)]
         setup = Setup(
             plan.n_sources,
@@ -115,14 +104,14 @@ def train_members(
         )
         objective = model._objective(setup) if plan.adapts else SourceLoss(setup, model)
         objective.to(data.device)
-        largest = max(len(domains[i]) for i in plan.sources)
+        largest = max(len(plan.domains[i]) for i in plan.sources)
         generators = {"own": generator, "torch": torch.default_generator}
         make = run.checkpoints
         history, times = train(
             net,
             objective,
             lambda skip: data.batches(
-                domains,
+                plan.domains,
                 plan.order,
                 plan.n_sources,
                 size=plan.batch_size,
@@ -131,16 +120,18 @@ def train_members(
             ),
             model._training(largest, plan.batch_size, plan.effort)._replace(strict=plan.strict),
             shares=torch.from_numpy(plan.shares / plan.shares.sum()).float(),
-            validate=(lambda: validation(model, net, data, plan, held)) if held else None,
             after_epoch=run.epochs if plan.counted else None,
             checkpoint=None if make is None else make(plan.stage, net, generators),
         )
         offset = torch.zeros(n_members, 1, n_responses)
         if model._error() == "jeffreys":  # which does not see the mean
-            weighed = {i: data.mass(domains[i])[:, None] for i in plan.sources}
-            sums = {i: (w * residuals(net, data, domains[i])).sum(1) for i, w in weighed.items()}
+            mass_of, sums = {}, {}
+            for i in plan.sources:
+                rows, w = plan.domains[i], data.mass(plan.domains[i])[:, None]
+                gaps = data.responses(rows).cpu() - predict(net, data, rows)
+                mass_of[i], sums[i] = w.sum(), (w * gaps).sum(1)
             for m, own in enumerate(plan.order[:, : plan.n_sources].tolist()):
-                offset[m] = sum(sums[i][m] for i in own) / sum(weighed[i].sum() for i in own)
+                offset[m] = sum(sums[i][m] for i in own) / sum(mass_of[i] for i in own)
         return Trained(net, objective.weights.detach().cpu(), offset, history, times)
 
 
@@ -201,63 +192,3 @@ def _module(name: str, given: Any, *sizes: int) -> nn.Module:
             f"{len(sizes)} number(s) of columns, got {type(made).__name__}"
         )
     return made
-
-
-def copy_members(start: Net, chosen: Sequence[int], net: Net) -> None:
-    """Copy members of a network into another, again and again where these are fewer."""
-    old = {name: value.clone() for name, value in start.state_dict().items()}
-    for name, value in net.state_dict().items():
-        if name not in old or old[name].shape[1:] != value.shape[1:]:
-            raise ArgumentError(
-                "warm_start: the network's shape differs from that of the fitted one; fit again "
-                "with warm_start=False"
-            )
-        places = [chosen[m % len(chosen)] for m in range(len(value))]
-        value.copy_(old[name][places])
-
-
-def hold_out(
-    model: "DomainRegressor", data: Data, plan: TrainingPlan, seed: int
-) -> tuple[dict[int, Rows], Sequence[Rows]]:
-    """Held-out rows of each source, if training stops early, and what is left of the domains.
-
-    Equal rows of a source are on one side.
-    """
-    share = model.validation_fraction
-    if model.patience is None:
-        return {}, plan.domains
-    held, kept = {}, list(plan.domains)
-    for i in plan.sources:
-        mixed = np.random.default_rng(seed + 1).permutation(plan.domains[i])
-        cut = min(int(share * len(mixed)), len(mixed) - 1)
-        if cut:
-            keys = row_keys(data.x[mixed], data.y[mixed].cpu())
-            held[i], others = split_rows(mixed, keys, cut)
-            kept[i] = np.sort(others)
-    if not held:
-        raise DomainError(
-            f"validation_fraction: {share:g} of the sources' rows is less than one row; increase "
-            f"it or set patience=None"
-        )
-    return held, kept
-
-
-def residuals(net: Net, data: Data, rows: Rows) -> Tensor:
-    """Response less prediction, (M, n, m)."""
-    return data.responses(rows).cpu() - predict(net, data, rows)
-
-
-def validation(
-    model: "DomainRegressor", net: Net, data: Data, plan: TrainingPlan, held: Mapping[int, Rows]
-) -> Tensor:
-    """RMSE of each member on held-out rows of its sources, (M,)."""
-    errors = torch.full((len(plan.order), len(plan.domains)), torch.nan)
-    for i, rows in held.items():
-        gap = residuals(net, data, rows)
-        if model._error() == "jeffreys":
-            gap = gap - gap.mean(1, keepdim=True)
-        w = data.mass(rows)
-        squares = gap.square().mean(2)
-        errors[:, i] = ((squares @ w) / w.sum()).sqrt() if w.sum() > 0 else torch.nan
-    own = torch.from_numpy(plan.order[:, : plan.n_sources])
-    return errors.gather(1, own).nanmean(1)

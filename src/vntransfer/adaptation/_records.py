@@ -12,6 +12,9 @@ from vntransfer.storage.record import Name, check_record, check_shares
 GIVEN = ("extractor", "head")
 """Options that are code: a model that has them is loaded with them."""
 
+REMOVED = ("patience", "validation_fraction", "warm_start")
+"""Options of networks in models of 0.1.0, which only mattered for training."""
+
 COMMON = {
     "options": dict[str, Any],
     "n_features": int,
@@ -26,7 +29,6 @@ NETWORK = {
     "one_column": bool,
     "targets": list[Name],
     "history": list[dict[str, Any]],
-    "labels": list[str],
 }
 """Types of what is saved."""
 

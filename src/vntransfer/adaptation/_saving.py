@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from vntransfer.adaptation._ensemble import Ensemble, State
 from vntransfer.adaptation._member_training import build
-from vntransfer.adaptation._records import GIVEN, checked_choice
+from vntransfer.adaptation._records import GIVEN, REMOVED, checked_choice
 from vntransfer.adaptation._selection import Selection
 from vntransfer.adaptation.network_predictor import SCALER, NetworkValues
 from vntransfer.errors import ArgumentError, DataError, DomainError
@@ -69,7 +69,6 @@ class SavableNetwork(Savable):
             "targets": targets,
             "history": ensemble.history,
             "selection": None if state.selection is None else vars(state.selection),
-            "labels": ensemble.labels,
         }
         return SavedModel(type(self).__name__, record, arrays)
 
@@ -79,7 +78,8 @@ class SavableNetwork(Savable):
     ) -> Self:
         record, values = saved.record, NetworkValues.read(saved, given)
         with bad_options(given):
-            model: Any = cls(**{**_tuples(record["options"]), **given})
+            options = {k: v for k, v in record["options"].items() if k not in REMOVED}
+            model: Any = cls(**{**_tuples(options), **given})
             model._check_options()
         _check_arrays(model, saved)
         offset = torch.from_numpy(values.offset)
@@ -95,7 +95,6 @@ class SavableNetwork(Savable):
             {name: torch.from_numpy(own) for name, own in values.shares.items()},
             record["source_weights"],
             record["history"],
-            tuple(record["labels"]),
         )
         limits = None
         if values.limits is not None:
@@ -104,7 +103,7 @@ class SavableNetwork(Savable):
         selection = None if chosen is None else Selection(**_tuples(checked_choice(chosen)))
         restore_common(model, record)
         scalers = values.x_scaler, values.y_scaler
-        model._publish(State(*scalers, limits, record["one_column"], ensemble, selection, None))
+        model._publish(State(*scalers, limits, record["one_column"], ensemble, selection))
         values.check(model)
         return model
 

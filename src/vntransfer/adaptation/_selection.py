@@ -94,7 +94,8 @@ class HeldOutCandidates:
     """What candidates predict for each held-out source."""
 
     rows: tuple[Rows, ...]  # those of each held-out source that were predicted
-    predictions: tuple[NDArray[np.float32], ...]  # (1 + C, n, m) for each, source-only's first
+    # (members + C, n, m) for each: of source-only, then of candidates
+    predictions: tuple[NDArray[np.float32], ...]
     step_times: StepTimes
 
     def errors(self, data: Data) -> NDArray[np.float64]:
@@ -115,10 +116,7 @@ def label(options: Mapping[str, Any]) -> str:
 
 
 def select(
-    model: "DomainRegressor",
-    data: Data,
-    groups: Groups,
-    run: FitRun,
+    model: "DomainRegressor", data: Data, groups: Groups, run: FitRun
 ) -> tuple[Selection, HeldOutCandidates | None]:
     """Compare the method's candidates with source-only on held-out sources.
 
@@ -136,7 +134,7 @@ def select(
             reason="source-only: leave-one-source-out needs at least two sources",
         )
         return alone, None
-    seen = held_out_candidates(model, data, groups, options[1:], run)
+    seen = held_out_candidates(model, data, groups, run, options[1:])
     found = guard(seen.errors(data))
     shares = np.where(found.shares < LEAST, 0.0, found.shares)
     shares /= shares.sum()
@@ -175,10 +173,11 @@ def held_out_candidates(
     model: "DomainRegressor",
     data: Data,
     groups: Groups,
-    options: Sequence[Mapping[str, Any]],
     run: FitRun,
+    options: Sequence[Mapping[str, Any]] = (),
+    members: int = 1,
 ) -> HeldOutCandidates:
-    """Train source-only and candidates with each held-out source, and predict that source."""
+    """Train source-only members and candidates without each held-out source, and predict it."""
     domains = list(groups.sources.values())
     k = len(domains)
     data, targets = data.limited(domains) if model.clip_inputs else (data, domains)
@@ -190,32 +189,37 @@ def held_out_candidates(
         sources = [np.sort(np.concatenate([domains[i] for i in own])) for own in others]
         order, size = np.array([[i, len(played) + v] for i, v in enumerate(played)]), (k - 1) * size
     every, v, c = [*sources, *targets], len(order), len(options)
-    plain = TrainingPlan(
-        "selection-source",
-        every[: 1 + order[:, :-1].max()],
-        order[:, :-1],
-        [{}] * v,
-        False,
-        size,
-        np.full(v, 1 / v),
-        1,
-        EFFORT,
-    )
-    full = TrainingPlan(
-        "selection-adapted",
-        every,
-        order.repeat(c, 0),
-        [option for _ in range(v) for option in options],
-        True,
-        size,
-        np.full(v * c, 1 / (v * c)),
-        1,
-        EFFORT,
-        strict=False,
-    )
+    plans = [
+        TrainingPlan(
+            "selection-source",
+            every[: 1 + order[:, :-1].max()],
+            order=order[:, :-1].repeat(members, 0),
+            options=[{}] * (v * members),
+            adapts=False,
+            batch_size=size,
+            shares=np.full(v * members, 1 / (v * members)),
+            starts=members,
+            effort=EFFORT,
+        )
+    ]
+    if options:
+        plans.append(
+            TrainingPlan(
+                "selection-adapted",
+                every,
+                order=order.repeat(c, 0),
+                options=[option for _ in range(v) for option in options],
+                adapts=True,
+                batch_size=size,
+                shares=np.full(v * c, 1 / (v * c)),
+                starts=1,
+                effort=EFFORT,
+                strict=False,
+            )
+        )
     found: list[list[NDArray[np.float32]]] = [[] for _ in range(v)]
     times = StepTimes()
-    for plan in (plain, full):
+    for plan in plans:
         trained = train_members(model, data, plan, run)
         times += trained.step_times
         for i, target in enumerate(order[:, -1]):

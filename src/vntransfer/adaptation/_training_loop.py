@@ -51,8 +51,8 @@ class EpochCounter:
     done: int = 0
 
     def __call__(self) -> None:
-        """Count an epoch; early stopping leaves some out."""
-        self.done = min(self.done + 1, self.total)
+        """Count an epoch."""
+        self.done += 1
         if self.progress is not None:
             self.progress("epochs", self.done, self.total)
 
@@ -64,15 +64,13 @@ def train(
     length: Training,
     *,
     shares: Tensor,
-    validate: Callable[[], Tensor] | None = None,
     after_epoch: Callable[[], None] | None = None,
     checkpoint: Checkpoint | None = None,
 ) -> tuple[list[Record], StepTimes]:
     """Train all members in place; give the history, one record per epoch, and the times of steps.
 
     ``batches(n)`` are those after the first n; ``shares`` (M,) those of the members in the values
-    that the history tells; ``validate`` gives the errors (M,) on held-out rows. Training
-    resumes from the checkpoint's state, if there is one.
+    that the history tells. Training resumes from the checkpoint's state, if there is one.
     """
     options = objective.method
     parts: dict[Block, nn.Module]
@@ -96,19 +94,15 @@ def train(
             optimizers[name].step(own, lr)
 
     total = length.epochs * length.steps
-    kept = Kept(net, objective, total - math.ceil(length.average * total), options.patience)
+    tail = TailAverage(net, objective, total - math.ceil(length.average * total))
     history: list[Record] = []
     times = StepTimes()
     if checkpoint is not None:
-        checkpoint.watch(net=net, objective=objective, kept=kept, **optimizers)
+        checkpoint.watch(net=net, objective=objective, tail=tail, **optimizers)
         history = checkpoint.resume()
     objective.done = done = len(history) * length.steps
     stream = batches(done)
-
-    def over() -> bool:
-        return len(history) >= length.epochs or bool(history and kept.stop(history[-1]))
-
-    while not over():
+    for epoch in range(len(history), length.epochs):
         net.train()
         sums: dict[str, Tensor] = {}
         for _ in range(length.steps):
@@ -119,27 +113,22 @@ def train(
                     step(names, loss, lr)
                 objective.after_step()
                 done += 1
-                kept.after_step(done)
+                tail.after_step(done)
             seen = {**objective.seen, "weight_change": change(before, objective.weights)}
             for name, value in seen.items():
                 sums[name] = sums.get(name, 0) + value.cpu() / length.steps
         net.eval()
-        record: Record = {"epoch": len(history)}
+        record: Record = {"epoch": epoch}
         record |= {name: float(shares @ value) for name, value in sums.items()}
         record["weights"] = objective.weights.tolist()
-        if validate is not None:
-            record["validation"] = validate()
-        kept.after_epoch(record)
-        if validate is not None:
-            record["validation"] = float(shares @ record["validation"])
         history.append(record)
         if length.strict:
             check(record)
         if checkpoint is not None:
-            checkpoint.save(history, last=over())
+            checkpoint.save(history, last=len(history) == length.epochs)
         if after_epoch is not None:
             after_epoch()
-    kept.restore()
+    tail.restore()
     return history, times
 
 
@@ -174,66 +163,38 @@ def check(record: Record) -> None:
         )
 
 
-class Kept(nn.Module):
-    """What a fit ends with: parameters of the best epoch, or a mean over the last steps.
+class TailAverage(nn.Module):
+    """Mean over the last steps of parameters, statistics of normalizing layers and weights."""
 
-    With patience, each member keeps its own best epoch. Statistics of normalizing layers and the
-    weights of the sources are kept with the parameters.
-    """
-
-    best: Tensor
-    best_epoch: Tensor
     count: Tensor
 
-    def __init__(self, net: Net, objective: Objective, start: int, patience: int | None) -> None:
+    def __init__(self, net: Net, objective: Objective, start: int) -> None:
         super().__init__()
-        self.parts, self.start, self.patience = (net, objective), start, patience
-        now = self.now()
-        self.register_buffer("best", torch.full(now[0].shape[:1], math.inf))
-        self.register_buffer("best_epoch", torch.zeros(now[0].shape[:1]))
+        self.parts, self.start = (net, objective), start
         self.register_buffer("count", torch.zeros(()))
-        for i, value in enumerate(now):
+        for i, value in enumerate(self.now()):
             self.register_buffer(f"value{i}", value.detach().clone())
 
     def now(self) -> list[Tensor]:
-        """Everything that is kept, as it is."""
+        """Everything that is averaged, as it is."""
         net, objective = self.parts
         statistics = [value for value in net.buffers() if value.is_floating_point()]
         return [*net.parameters(), *statistics, objective.weights]
 
     def values(self) -> list[Tensor]:
-        """Everything that is kept, as it was."""
+        """Give the means so far."""
         return [getattr(self, f"value{i}") for i, _ in enumerate(self.now())]
 
     @torch.no_grad()
     def after_step(self, done: int) -> None:
         """Take the mean after the start of the tail."""
-        if self.patience is None and done > self.start:
+        if done > self.start:
             self.count += 1
             torch._foreach_lerp_(self.values(), self.now(), 1 / float(self.count))
 
     @torch.no_grad()
-    def after_epoch(self, record: Record) -> None:
-        """Keep this epoch for the members that reached their best error."""
-        if self.patience is None:
-            return
-        error = record["validation"].cpu()
-        better = error < self.best
-        self.best = torch.where(better, error, self.best)
-        self.best_epoch = torch.where(better, float(record["epoch"]), self.best_epoch)
-        self.count += 1
-        for value, now in zip(self.values(), self.now(), strict=True):
-            value[better] = now[better.to(now.device)]
-
-    def stop(self, record: Record) -> bool:
-        """Return whether no member has improved for ``patience`` epochs."""
-        if self.patience is None:
-            return False
-        return bool((record["epoch"] - self.best_epoch).min() >= self.patience)
-
-    @torch.no_grad()
     def restore(self) -> None:
-        """Put back what was kept."""
+        """Put the means in place."""
         if self.count:
             for now, value in zip(self.now(), self.values(), strict=True):
                 now.copy_(value)

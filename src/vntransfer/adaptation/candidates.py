@@ -13,8 +13,14 @@ from numpy.typing import NDArray
 
 from vntransfer.adaptation._base import DomainRegressor
 from vntransfer.adaptation._estimator import FitRows as FitRows
-from vntransfer.adaptation._held_out import held_out_predictions
-from vntransfer.adaptation._selection import EFFORT, SAFE, held_out_sources
+from vntransfer.adaptation._member_training import FitRun
+from vntransfer.adaptation._selection import (
+    EFFORT,
+    SAFE,
+    held_out_candidates,
+    held_out_sources,
+)
+from vntransfer.adaptation._training_loop import EpochCounter
 from vntransfer.adaptation.alignment import MomentAlignmentRegressor
 from vntransfer.adaptation.guarded_choice import guard
 from vntransfer.adaptation.pooled import PooledRegressor
@@ -150,15 +156,14 @@ def attempt(
         tried.held_out.update({name: own[name] for name in batched})
     for name in names:
         if name not in batched and type(makers[name]()) is SourceOnlyRegressor:
-            tried.held_out[name] = np.full(len(y), np.nan)
+            report = parts.report(f"hold out sources, {name}")
             try:
-                model, report = tried.model(name), parts.report(f"hold out sources, {name}")
-                found, steps = held_out_predictions(
-                    model, random_state, members or model.members, report
+                found, steps = _held_out_by_networks(
+                    tried.model(name), random_state, members, report
                 )
             except (ArithmeticError, ValueError) as error:
-                found, steps = _failed(name, error, len(groups.source_rows), name == names[0])
-            tried.held_out[name][groups.source_rows] = found
+                found, steps = _failed(name, error, len(y), name == names[0])
+            tried.held_out[name] = np.where(ids < 0, np.nan, found)
             times += steps
     jobs = [(name, held) for name in names if name not in tried.held_out for held in folds]
     found_folds = Parallel(n_jobs=n_jobs, return_as="generator")(
@@ -252,9 +257,25 @@ def _failed(name: str, error: Exception, n: int, needed: bool) -> tuple[Floats, 
     return np.full(n, np.inf), StepTimes()
 
 
+def _held_out_by_networks(
+    model: Any, seed: int, members: int | None, progress: Progress
+) -> tuple[Floats, StepTimes]:
+    """Predict rows of each source (n,) by networks that have not seen it; and their steps."""
+    fitted, scaler = model._state.fitted, model._state.y_scaler
+    run = FitRun(seed, EpochCounter(progress, math.ceil(EFFORT * model.epochs)))
+    seen = held_out_candidates(
+        model, fitted.data, fitted.groups, run, members=members or model.members
+    )
+    out = np.full(len(fitted.data.y), np.nan)
+    for rows, own in zip(seen.rows, seen.predictions, strict=True):
+        scaled = own[:, :, 0].astype(np.float64).mean(0)
+        out[rows] = scaled * scaler.scale[0] + scaler.mean[0]
+    return out, seen.step_times
+
+
 def _held_out_by_alignment(model: Any, y: Floats) -> dict[str, Floats]:
     """Collect what source-only and alignment predicted on held-out sources."""
-    seen, scaler = model._state.held_out, model._state.y_scaler
+    seen, scaler = model._state.fitted.held_out, model._state.y_scaler
     raw = [own[:, :, 0] * scaler.scale[0] + scaler.mean[0] for own in seen.predictions]
     pairs = list(zip(seen.rows, raw, strict=True))
     errors = np.array([np.abs(own - y[rows]).mean(1) for rows, own in pairs])

@@ -90,8 +90,6 @@ def train_network(
     """
     instance("method", method, DomainRegressor, "a method of METHODS that trains networks")
     method._check_options(rows=1)
-    if method.patience is not None:
-        raise ArgumentError("patience: no samples are held out here; set patience=None")
     if method._error() == "jeffreys":
         raise ArgumentError(
             "loss, first_term: 'jeffreys' compares a response with input columns, which samples "

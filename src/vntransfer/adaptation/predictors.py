@@ -198,5 +198,5 @@ PREDICTORS: dict[str, Any] = {
 
 def predictor_kind(saved: SavedModel) -> Any:
     """Give what reads a predictor from what was saved; None if there is nothing."""
-    network = "labels" in saved.record and "offset" in saved.arrays
+    network = "history" in saved.record and "offset" in saved.arrays
     return PREDICTORS.get(saved.kind, NetworkPredictor if network else None)

@@ -36,7 +36,7 @@ from vntransfer.storage.files import fingerprint
 from vntransfer.storage.pacing import Paced
 from vntransfer_lab.data import Domains
 from vntransfer_lab.errors import PresetError
-from vntransfer_lab.experiments.adaptation_options import NONE, late, options_of
+from vntransfer_lab.experiments.adaptation_options import NONE, late, make, options_of
 from vntransfer_lab.runner.cells import Cell
 from vntransfer_lab.runner.datasets import load_data, state
 from vntransfer_lab.runner.kinds import CellMethod, CellSteps, Kind
@@ -297,7 +297,7 @@ def _make(method: str, options: Settings, seed: int, checkpoint: Paced | None) -
         name: tuple(value) if isinstance(value, list) else None if value == NONE else value
         for name, value in options.items()
     }
-    model = METHODS[method].make(**late(method) | given)
+    model = make(method, given)
     of_the_cell = {"random_state": seed, "checkpoint": checkpoint}
     known = model.get_params()
     return model.set_params(**{name: v for name, v in of_the_cell.items() if name in known})
@@ -335,13 +335,8 @@ def selection_record(model: Any) -> dict[str, float]:
 
 
 def epoch_record(record: Mapping[str, Any]) -> dict[str, float]:
-    """Numbers of one record of a history; ``validation`` is named as the rule that uses it."""
-    names = {"validation": "source_validation"}
-    found = {
-        names.get(name, name): value
-        for name, value in record.items()
-        if isinstance(value, float) and name != "epoch"
-    }
+    """Numbers of one record of a history."""
+    found = {name: value for name, value in record.items() if isinstance(value, float)}
     return found | _named(record["weights"])
 
 

@@ -12,16 +12,21 @@ from vntransfer_lab.runner.schema import Settings, words
 NONE = "none"
 """How a preset says that an estimator chooses a number by itself: TOML has no word for None."""
 
+REMOVED: Settings = {"warm_start": False, "validation_fraction": 0.1}
+"""Options that networks had when archived results were made; they are part of the cells' names."""
+
 
 def options_of(method: str) -> dict[str, tuple[Any, Any]]:
     """Types and defaults of the options of a method that a preset can name.
 
     The default of an option that is younger than archived results is what these have: a preset
-    keeps its meaning.
+    keeps its meaning. One that was removed since has the only value that these have.
     """
     model = METHODS[method].make(**late(method))
     hints = signature(type(model)).parameters
     found: dict[str, tuple[Any, Any]] = {}
+    if METHODS[method].neural:
+        found = {name: (Literal[(value,)], value) for name, value in REMOVED.items()}
     for name, value in model.get_params(deep=False).items():
         if name == "random_state":  # the cell's seed
             continue
@@ -39,6 +44,12 @@ def options_of(method: str) -> dict[str, tuple[Any, Any]]:
         ):
             found[name] = type(value), value
     return found
+
+
+def make(method: str, options: Settings) -> Any:
+    """Make the estimator of a method with the options that a cell has."""
+    known = {name: value for name, value in options.items() if name not in REMOVED}
+    return METHODS[method].make(**late(method) | known)
 
 
 def _words(annotation: Any) -> tuple[str, ...]:
