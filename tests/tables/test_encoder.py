@@ -79,7 +79,7 @@ def test_later_rows_are_encoded_as_the_first_ones_were() -> None:
     np.testing.assert_array_equal(X, [[3, 0, 0], [9, 0, 0]])
     assert [line.split(":")[0] for line in found.lines()] == ["'k'", "'a'", "'k'", "'a'"]
     assert "never seen in training ('w')" in found.lines()[0]
-    with pytest.raises(DataError, match="row 7, column 'a': 'many' is not a number"):
+    with pytest.raises(DataError, match=r"row 7.*'a'.*'many'"):
         encoder.encode({"a": text("many"), "k": text("u")}, [7])
 
 
@@ -101,7 +101,7 @@ def test_frequent_categories_have_columns_and_the_others_share_one() -> None:
         ({"a": text(*(f"x{i // 2}" for i in range(4000)))}, r"2000 different texts.*--drop 'a'"),
         ({"a": text(*(f"x{i}" for i in range(2000)))}, r"no usable column .*an id or prose"),
         ({"a": text("1", "1", "1")}, r"no usable column"),
-        ({"a": Column("number", np.array([1.0, np.inf]))}, r"row 3, column 'a': infinite"),
+        (read_frame({"a": [1.0, np.inf]}).columns, r"row 3, column 'a': infinite"),
     ],
 )
 def test_columns_that_cannot_be_used(columns: dict[str, Column], message: str) -> None:

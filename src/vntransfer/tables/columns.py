@@ -3,6 +3,7 @@
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Literal
@@ -26,13 +27,12 @@ NUMERIC_DATE = re.compile(r"(\d{1,2})([./-])(\d{1,2})\2(\d{4})(?:[T ](.+))?")
 class Column:
     """Cells as a file stores them: csv knows text alone, parquet has types.
 
-    ``values`` are texts (an Arrow array without nulls and surrounding blanks, "" where empty),
-    numbers and booleans (float64, NaN where empty) or dates (datetime64[us], NaT where empty).
-    ``original`` is the Arrow array of a parquet file that they were made of, for copies that lose
-    nothing; ``options`` say how numbers are written in texts.
+    ``values`` is an Arrow array: texts without nulls and surrounding blanks ("" where empty), or
+    numbers, booleans or times (timestamp[us]) with null or NaN where empty. ``original`` is the
+    Arrow array of a parquet file that they were made of, for copies that lose nothing; ``options``
+    say how numbers are written in texts.
     """
 
-    stored: Stored
     values: Any
     original: Any = None
     options: ReadOptions = DEFAULTS
@@ -43,16 +43,35 @@ class Column:
         import pyarrow
 
         made = pyarrow.array([text.strip() for text in texts], pyarrow.large_string())
-        return cls("text", made, options=options or DEFAULTS)
+        return cls(made, options=options or DEFAULTS)
 
     def __len__(self) -> int:
         return len(self.values)
 
+    @property
+    def stored(self) -> Stored:
+        """What the file says that the cells are."""
+        import pyarrow
+
+        types, kind = pyarrow.types, self.values.type
+        if types.is_large_string(kind):
+            return "text"
+        return (
+            "boolean"
+            if types.is_boolean(kind)
+            else "date"
+            if types.is_timestamp(kind)
+            else "number"
+        )
+
     def empty(self) -> NDArray[np.bool_]:
         """Where nothing is written."""
+        import pyarrow.compute as pc
+
         if self.stored == "text":
             return _equal(self.values, "")
-        return np.asarray(np.isnat(self.values) if self.stored == "date" else np.isnan(self.values))
+        found = pc.is_null(self.values, nan_is_null=True).to_numpy(zero_copy_only=False)
+        return np.asarray(found, dtype=bool)
 
     def without_marks(self) -> "Column":
         """Empty the cells of a text column that stand for nothing."""
@@ -79,7 +98,7 @@ class Column:
             return _numbers(self.values, self.options)
         if self.stored == "date":
             return np.where(self.empty(), math.nan, math.inf)
-        return np.asarray(self.values, dtype=np.float64)
+        return np.asarray(self.values.to_numpy(zero_copy_only=False), dtype=np.float64)
 
     def booleans(self) -> NDArray[np.float64]:
         """As 1 and 0: NaN where empty, infinity where something else is written."""
@@ -92,7 +111,7 @@ class Column:
     def days(self, *, day_first: bool = False) -> NDArray[np.float64]:
         """Dates as days since 1970 (UTC): NaN where empty, infinity where something else is."""
         if self.stored == "date":
-            since = (self.values - np.datetime64(0, "us")) / np.timedelta64(1, "D")
+            since = (self._times() - np.datetime64(0, "us")) / np.timedelta64(1, "D")
             return np.asarray(since, dtype=np.float64)
         if self.stored != "text":
             return np.where(self.empty(), np.nan, np.inf)
@@ -101,12 +120,17 @@ class Column:
 
     def texts(self) -> NDArray[Any]:
         """As texts, "" where empty; whole numbers have no decimal point."""
+        import pyarrow
+
         if self.stored == "text":
             return np.asarray(self.values.to_numpy(zero_copy_only=False), dtype=object)
-        if self.rounded:
-            return _objects(["" if c is None else str(c) for c in self.original.to_pylist()])
-        pairs = zip(self.values, self.empty(), strict=True)
-        return _objects(["" if empty else self._text(value) for value, empty in pairs])
+        if self.stored == "date":
+            made: Any = self._times().astype(str)
+        elif pyarrow.types.is_floating(self.values.type):
+            made = [repr(value).removesuffix(".0") for value in self.numbers().tolist()]
+        else:
+            made = _as_objects(self.values)
+        return np.where(self.empty(), "", made).astype(object)
 
     def coded(self) -> tuple[NDArray[np.intp], list[str]]:
         """As texts: the number of each row's text, and the texts in the order they appear."""
@@ -118,34 +142,21 @@ class Column:
         """As numbers that are equal where cells are."""
         if self.stored == "text":
             return self.coded()[0]
-        values: NDArray[Any] = self.values
-        return values.astype(np.int64) if self.stored == "date" else values
+        return self._times().astype(np.int64) if self.stored == "date" else self.numbers()
 
     def copies(self) -> NDArray[Any]:
         """As texts that lose nothing of what a parquet file holds: no digit, no zone of time."""
         if self.original is None or self.stored in ("text", "boolean"):
             return self.texts()
-        pairs = zip(self.original.cast("string").to_pylist(), self.empty(), strict=True)
-        return _objects(["" if empty else text for text, empty in pairs])
-
-    def _text(self, value: Any) -> str:
-        if self.stored == "boolean":
-            return "true" if value else "false"
-        return str(value) if self.stored == "date" else repr(float(value)).removesuffix(".0")
-
-    @property
-    def rounded(self) -> bool:
-        """Whether there are whole numbers, such as ids, that only ``original`` holds exactly."""
-        if self.original is None or not str(self.original.type).startswith(("int", "uint")):
-            return False
-        return bool((np.abs(self.values) >= 2**53).any())
+        return np.where(self.empty(), "", _as_objects(self.original)).astype(object)
 
     def take(self, rows: Any) -> "Column":
         """Keep some of the rows: their numbers, a mask or a slice."""
-        at = np.arange(len(self))[rows]
-        original = self.original.take(at) if self.rounded else None
-        values = self.values.take(at) if self.stored == "text" else self.values[at]
-        return replace(self, values=values, original=original)
+        kept = self.values.take(np.arange(len(self))[rows])
+        return replace(self, values=kept, original=None)
+
+    def _times(self) -> NDArray[Any]:
+        return np.asarray(self.values.to_numpy(zero_copy_only=False), dtype="datetime64[us]")
 
 
 _TRUTH = {
@@ -176,31 +187,24 @@ def join(name: str, parts: Sequence[Column]) -> Column:
 
     if len(parts) == 1:
         return parts[0]
-    stored = {own.stored for own in parts}
-    if len(stored) > 1:
+    if len({own.stored for own in parts}) > 1:
         parts = [own if own.stored == "text" else Column.of_texts(own.texts()) for own in parts]
-    first = parts[0]
-    if first.stored == "text":
-        return replace(
-            first, values=pyarrow.concat_arrays([p.values for p in parts]), original=None
-        )
-    values = np.concatenate([own.values for own in parts])
-    if not any(own.rounded for own in parts):
-        return Column(first.stored, values)
-    # parts without an original are exact themselves
-    cells = [
-        pyarrow.array(p.values, from_pandas=True) if p.original is None else p.original
-        for p in parts
-    ]
-    for kind in (pyarrow.int64(), pyarrow.uint64()):
-        try:
-            exact = pyarrow.concat_arrays([own.cast(kind) for own in cells])
-        except pyarrow.ArrowInvalid:
-            continue
-        return Column(first.stored, values, exact)
+    cells = [own.values for own in parts]
+    if len({own.type for own in cells}) > 1:
+        cells = _as_one_type(name, cells)
+    return replace(parts[0], values=pyarrow.concat_arrays(cells), original=None)
+
+
+def _as_one_type(name: str, cells: Sequence[Any]) -> list[Any]:
+    """Cast arrays of numbers to a type that holds all of them; ids keep their digits."""
+    import pyarrow
+
+    for kind in (pyarrow.int64(), pyarrow.uint64(), pyarrow.float64()):
+        with suppress(pyarrow.ArrowInvalid):
+            return [own.cast(kind) for own in cells]
     raise DataError(
-        f"column {name!r}: negative whole numbers mixed with some above 63 bits; store the "
-        f"column as text"
+        f"column {name!r}: whole numbers above 53 bits are mixed with numbers of another type; "
+        f"store the column as text"
     )
 
 
@@ -215,14 +219,11 @@ def from_arrow(
         cells = cells.dictionary_decode()
     kind, options = cells.type, options or DEFAULTS
     if types.is_boolean(kind) or types.is_integer(kind) or types.is_floating(kind):
-        stored: Stored = "boolean" if types.is_boolean(kind) else "number"
-        return Column(stored, cells.to_numpy(zero_copy_only=False).astype(np.float64), cells)
+        return Column(cells, cells)
     if types.is_decimal(kind):
-        numbers = cells.cast(pyarrow.float64()).to_numpy(zero_copy_only=False)
-        return Column("number", numbers, cells)
+        return Column(cells.cast(pyarrow.float64()), cells)
     if types.is_date(kind) or types.is_timestamp(kind):
-        dates = cells.cast(pyarrow.timestamp("us"), safe=False)
-        return Column("date", dates.to_numpy(zero_copy_only=False).astype("datetime64[us]"), cells)
+        return Column(cells.cast(pyarrow.timestamp("us"), safe=False), cells)
     if types.is_string(kind) or types.is_large_string(kind) or types.is_null(kind):
         return replace(text_column(cells, options), original=whole)
     if copied:
@@ -240,13 +241,12 @@ def text_column(cells: Any, options: ReadOptions) -> Column:
     import pyarrow.compute as pc
 
     texts = pc.fill_null(cells.cast(pyarrow.large_string()), "")
-    return Column("text", pc.utf8_trim_whitespace(texts), options=options)
+    return Column(pc.utf8_trim_whitespace(texts), options=options)
 
 
-def _objects(cells: Sequence[str]) -> NDArray[Any]:
-    values = np.empty(len(cells), dtype=object)
-    values[:] = cells
-    return values
+def _as_objects(cells: Any) -> NDArray[Any]:
+    """Texts of an Arrow array, None where it is null."""
+    return np.asarray(cells.cast("string").to_numpy(zero_copy_only=False), dtype=object)
 
 
 def _equal(texts: Any, text: str) -> NDArray[np.bool_]:

@@ -76,8 +76,8 @@ class TableEncoder:
 
     Examples
     --------
-    >>> columns = {"rooms": Column("number", np.array([2.0, np.nan, 4.0])),
-    ...            "kind": Column.of_texts(["flat", "house", "flat"])}
+    >>> from vntransfer.tables import read_frame
+    >>> columns = read_frame({"rooms": [2, None, 4], "kind": ["flat", "house", "flat"]}).columns
     >>> encoder = TableEncoder.fit(columns)
     >>> encoder.names
     ['rooms', 'rooms is missing', 'kind=flat', 'kind=house']

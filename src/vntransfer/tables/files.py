@@ -137,18 +137,6 @@ class ParquetFile:
         for rows, batch in self.batches(columns, size):
             yield self.frame(rows, batch, copied)
 
-    def sample(self, columns: Sequence[str], rows: int) -> Iterator[Frame]:
-        """Give all rows, or if there are more than ``rows`` the first ones of some row groups."""
-        groups = range(self.file.metadata.num_row_groups)
-        whole = self.file.metadata.num_rows <= rows
-        spread = groups[:: max(1, len(groups) // 8)]
-        size = max(1000, rows // max(1, len(spread)))
-        for group in groups if whole else spread:
-            for numbers, batch in self.batches(columns, size, [group]):
-                yield self.frame(numbers, batch)
-                if not whole:
-                    break
-
 
 def parquet_rows(path: str | Path) -> list[dict[str, Any]]:
     """Rows of a small parquet file with columns of any type, by name."""

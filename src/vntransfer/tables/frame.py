@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vntransfer.errors import DataError
-from vntransfer.tables.columns import Column, Frame, Stored, join
+from vntransfer.tables.columns import Column, Frame, join
 from vntransfer.tables.files import ParquetFile, chunks, expand, is_parquet, need, open_table
 from vntransfer.tables.options import ReadOptions, checked
 
@@ -63,24 +63,17 @@ def read_frame(
 def read_some(
     files: Sequence[Path], columns: Sequence[str], options: ReadOptions, rows: int
 ) -> tuple[list[Frame], bool]:
-    """Read some rows of each file (parquet: from all over it), and return whether these are all."""
+    """Read some rows of each file as `read_fixed` does, and say if these are all."""
     parts, complete = list[Frame](), True
     for file in files:
-        with open_table(file, options) as table:
-            options = table.options
-            pieces = chunks(table, columns)
-            if isinstance(table, ParquetFile):
-                pieces = table.sample(columns, rows)
-                complete = complete and table.file.metadata.num_rows < rows
-            found, seen = list[Frame](), 0
-            for piece in pieces:
-                found.append(piece)
-                seen += len(piece)
-                if seen >= rows:
-                    complete = False
-                    break
-            parts.append(_part(table, columns, found))
+        options = parts[-1].options if parts else options
+        found, whole = read_fixed([file], columns, options, rows, _any_row)
+        parts, complete = parts + found, complete and whole
     return parts, complete
+
+
+def _any_row(frame: Frame) -> NDArray[np.bool_]:
+    return np.ones(len(frame), dtype=bool)
 
 
 def read_fixed(
@@ -146,12 +139,9 @@ def _stretches(
                 need(file, table.names, columns)
                 for numbers, batch in table.batches(columns, 10_000, [group]):
                     at = np.asarray(numbers)
-                    inside = np.zeros(len(at), dtype=bool)
-                    for a, b in own:
-                        inside |= (at >= a) & (at < b)
+                    inside = np.any([(at >= a) & (at < b) for a, b in own], axis=0)
                     if inside.any():
-                        piece = table.frame(numbers, batch)
-                        piece = _rows(piece, np.flatnonzero(inside))
+                        piece = _rows(table.frame(numbers, batch), np.flatnonzero(inside))
                         pieces.append(_rows(piece, np.flatnonzero(keep(piece))))
                     if numbers.stop >= own[-1][1]:
                         break
@@ -218,21 +208,24 @@ def _in_memory(data: Any, columns: Sequence[str] | Pick | None, options: ReadOpt
 
 def as_column(name: str, values: Any, options: ReadOptions | None = None) -> Column:
     """Make a column of an array, a list or a column of a frame."""
+    import pyarrow
+
     cells = np.asarray(values)
     if cells.dtype.kind == "U" and not hasattr(values, "dtype"):  # a NaN among texts is none
         cells = np.array(list(values), dtype=object)
     if cells.ndim != 1:
         raise DataError(f"column {name!r}: expected one value per row, got shape {cells.shape}")
     if cells.dtype.kind in "biuf":
-        stored: Stored = "boolean" if cells.dtype.kind == "b" else "number"
-        return Column(stored, cells.astype(np.float64))
+        kind = np.float64 if cells.dtype.kind == "f" else cells.dtype.newbyteorder("=")
+        return Column(pyarrow.array(cells.astype(kind)))
     if cells.dtype.kind == "M":
-        return Column("date", cells.astype("datetime64[us]"))
+        return Column(pyarrow.array(cells.astype("datetime64[us]")))
     plain = [None if _missing(cell) else cell for cell in cells.tolist()]
     kinds = {type(cell) for cell in plain if cell is not None}
+    if kinds == {bool}:
+        return Column(pyarrow.array(plain))
     if kinds and kinds <= {int, float, bool}:
-        stored = "boolean" if kinds == {bool} else "number"
-        return Column(stored, np.array([np.nan if c is None else float(c) for c in plain]))
+        return Column(pyarrow.array([np.nan if c is None else float(c) for c in plain]))
     return Column.of_texts(["" if cell is None else str(cell) for cell in plain], options)
 
 

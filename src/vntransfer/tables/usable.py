@@ -66,9 +66,10 @@ def fit_usable(
 
     Examples
     --------
+    >>> from vntransfer.tables import read_frame
     >>> n = np.arange(40.0)
-    >>> cells = {"size": Column("number", n % 7), "tax": Column("number", 2 * n % 9)}
-    >>> new = {"size": Column("number", n[:5]), "tax": Column("number", np.full(5, np.nan))}
+    >>> cells = read_frame({"size": n % 7, "tax": 2 * n % 9}).columns
+    >>> new = read_frame({"size": n[:5], "tax": np.full(5, np.nan)}).columns
     >>> labeled = Labeled(cells, n, np.repeat(["A", "B"], 20), range(2, 42))
     >>> found = fit_usable(labeled, {"C": new})
     >>> found.encoder.needed, found.notes[0].text
