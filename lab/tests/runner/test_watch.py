@@ -30,7 +30,7 @@ UNPRIVILEGED = """
     if os.getuid() == 0:
         os.setuid(65534)
     seen = look(sys.argv[1])
-    print(seen.state, seen.total("pending"), [cell.label for cell in seen.running.cells])
+    print(seen.state, seen.total("pending"))
 """
 
 
@@ -40,17 +40,17 @@ def watch_once(folder: Path) -> str:
     return done.stdout
 
 
-def until_running(folder: Path, cells: int) -> Snapshot:
+def until_running(folder: Path) -> Snapshot:
     end = time.monotonic() + 180
     while time.monotonic() < end:
         try:
             seen = look(folder)
-            if seen.running is not None and len(seen.running.cells) == cells:
+            if seen.state == "running" and seen.groups and seen.began:
                 return seen
         except StoreError:
             pass
         time.sleep(0.05)
-    raise AssertionError(f"{folder}: not {cells} running cells within a minute")
+    raise AssertionError(f"{folder}: no run within three minutes")
 
 
 def start(*command: object) -> "subprocess.Popen[str]":
@@ -72,30 +72,26 @@ def test_a_run_is_seen_while_it_lives_when_it_is_dead_and_to_its_end(
 ) -> None:
     folder = tmp_path / "run"
     runner = start("run", patient, "--jobs", "2", "--out", folder)
-    seen = until_running(folder, 2)
+    seen = until_running(folder)
     assert (seen.state, seen.total("pending"), seen.left) == ("running", 2, None)
     text = watch_once(folder)
     assert "running: 0 of 2 cells, for" in text
-    assert "running (local, 2 at once):" in text
-    assert "none a waits seed 1  since 20" in text
 
     os.killpg(runner.pid, signal.SIGKILL)
     runner.wait()
     text = watch_once(folder)
     assert "dead: the runner was killed, last sign of life 20" in text
-    assert "were running (local, 2 at once):" in text
     (killed,) = read_provenance(folder)["invocations"]
     assert (killed["ended"], killed["how"]) == (None, None)
 
     again = start("run", patient, "--jobs", "1", "--out", folder)
-    until_running(folder, 1)
+    until_running(folder)
     watcher = start("watch", folder)
     patient.with_name("go").touch()
     shown, _ = watcher.communicate(timeout=180)
     assert again.wait(60) == 0
     assert watcher.returncode == 0
     assert "complete: 2 of 2 cells" in shown
-    assert look(folder).running is None
     assert [one["how"] for one in read_provenance(folder)["invocations"]] == [None, "complete"]
 
 
@@ -104,7 +100,7 @@ def test_a_dead_run_can_be_looked_at_where_nothing_can_be_written(
 ) -> None:
     folder = tmp_path / "run"
     runner = start("run", patient, "--jobs", "1", "--out", folder)
-    until_running(folder, 1)
+    until_running(folder)
     os.killpg(runner.pid, signal.SIGKILL)
     runner.wait()
     readable(folder)
@@ -113,7 +109,7 @@ def test_a_dead_run_can_be_looked_at_where_nothing_can_be_written(
         capture_output=True,
         text=True,
     )
-    assert done.stdout == "dead 2 ['none a waits seed 0']\n", done.stderr
+    assert done.stdout == "dead 2\n", done.stderr
 
 
 def test_failures_are_shown_latest_first(troubled: Path, tmp_path: Path) -> None:

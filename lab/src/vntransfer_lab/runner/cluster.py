@@ -23,9 +23,8 @@ from vntransfer_lab.runner.cells import Cell, canonical_json
 from vntransfer_lab.runner.kinds import load_kind
 from vntransfer_lab.runner.provenance import versions
 from vntransfer_lab.runner.records import CellOutcome
-from vntransfer_lab.runner.running import BEAT_SECONDS
 from vntransfer_lab.runner.store_file import STORE_NAME
-from vntransfer_lab.runner.workers import Engine, compute, variables
+from vntransfer_lab.runner.workers import CHECK_SECONDS, Engine, compute, variables
 
 CONNECT_SECONDS = 20
 CLOSE_SECONDS = 30
@@ -91,7 +90,7 @@ class Cluster(Engine):
     @property
     def jobs(self) -> int:
         """Number of workers, at most as many as were asked for."""
-        if time.monotonic() - self._asked > BEAT_SECONDS:  # some may have come or gone
+        if time.monotonic() - self._asked > CHECK_SECONDS:  # some may have come or gone
             self._check()
         return max(1, min(self._limit or self._workers, self._workers))
 

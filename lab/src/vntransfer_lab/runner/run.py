@@ -19,10 +19,10 @@ from vntransfer_lab.runner.plan import RunPlan, Watcher
 from vntransfer_lab.runner.preset import Preset, load_preset
 from vntransfer_lab.runner.provenance import command_line, recorded
 from vntransfer_lab.runner.records import CellOutcome
-from vntransfer_lab.runner.running import Notice, only_writer
+from vntransfer_lab.runner.running import only_writer
 from vntransfer_lab.runner.store import Store, read_outcomes, read_records
 from vntransfer_lab.runner.store_file import STORE_NAME
-from vntransfer_lab.runner.workers import Engine, Pool
+from vntransfer_lab.runner.workers import CHECK_SECONDS, Engine, Pool
 
 
 @dataclass(frozen=True)
@@ -197,7 +197,6 @@ class _Run:
                 if todo := plan.ready():
                     with self._engine(len(todo)) as engine:
                         self._work(plan, engine, store)
-                    store.note_running("")
             counts = store.counts()
         left = None if budget is None else plan.left
         done, failed = (counts.get(status, 0) for status in ("done", "failed"))
@@ -216,7 +215,6 @@ class _Run:
             self.options.watcher(plan.state(*now))
 
     def _work(self, plan: RunPlan, engine: Engine, store: Store) -> None:
-        notice = Notice(store, self.options.engine)
         suspects = deque[Cell]()
         alone = False
         while True:
@@ -233,7 +231,7 @@ class _Run:
             if not engine.running:
                 return
             self._tell(plan, engine.running)
-            for cell, outcome in engine.finished(notice.show(engine.running, jobs)):
+            for cell, outcome in engine.finished(CHECK_SECONDS):
                 if not isinstance(outcome, CellOutcome):
                     if not alone:
                         suspects.append(cell)

@@ -9,7 +9,8 @@ notes is kept with each change and compared when the store is opened.
 import hashlib
 import json
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import astuple
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,6 +22,7 @@ from vntransfer_lab.runner.preset import Preset
 from vntransfer_lab.runner.records import JSON_COLUMNS, CellOutcome, Cost, Record, columns
 from vntransfer_lab.runner.store_file import StoreFile, UnplannedError
 
+_CELL_BYTES = 40  # no row of a cell is shorter than its key
 _CELLS = "cells LEFT JOIN makers ON makers.cell = id LEFT JOIN costs ON costs.cell = id"
 _MADE = "makers.version, steps, step_seconds, memory"
 _COLUMNS = ", ".join(f"cells.{name}" for name in ("key", *IDENTITY))
@@ -36,6 +38,7 @@ _PARTS = {
         "SELECT value FROM run WHERE name = 'preset'",
         f"SELECT place, {_COLUMNS} FROM cells WHERE place IS NOT NULL ORDER BY place",
     ),
+    # what stores of earlier versions say of running cells
     _RUNNING: ("SELECT value FROM run WHERE name = 'running'",),
     _INVOCATIONS: ("SELECT * FROM invocations ORDER BY id",),
 }
@@ -168,6 +171,22 @@ class Store(StoreFile):
             )
         return None
 
+    def intact(self) -> Iterator[tuple[Cell, CellOutcome]]:
+        """Give the finished cells of a damaged file that have the digest they were given.
+
+        Every id that the file has room for is asked for by itself: a damaged page takes only its
+        own cells along.
+        """
+        query = f"SELECT {', '.join(IDENTITY)} FROM cells WHERE id = ? AND status = 'done'"
+        for number in range(1, self.path.stat().st_size // _CELL_BYTES):
+            with suppress(StoreError, ValueError, TypeError):  # of a row that is damaged
+                for values in self.read(query, number):
+                    known = self.read("SELECT digest FROM digests WHERE number = ?", number)
+                    outcome = self.outcome(number)
+                    if outcome is not None and known == [(self.digest(number),)]:
+                        row = dict(zip(IDENTITY, values, strict=True))
+                        yield Cell(**row | {n: json.loads(row[n]) for n in JSON_COLUMNS}), outcome
+
     def finish(self, key: str, outcome: CellOutcome) -> None:
         """Record the outcome of a cell, whole or not at all."""
         with self.transaction():
@@ -280,17 +299,6 @@ class Store(StoreFile):
         """Return all commands that worked on the folder, in order of time."""
         query = "SELECT began, ended, how, detail FROM invocations ORDER BY id"
         return [Invocation(*row) for row in self.read(query)]
-
-    def note_running(self, text: str) -> None:
-        """Keep a few words about the cells that are being computed; empty: none are."""
-        with self.transaction() as connection:
-            connection.execute("INSERT OR REPLACE INTO run VALUES ('running', ?)", (text,))
-            self._seal(_RUNNING)
-
-    def running(self) -> str:
-        """Return what was noted last; a runner that was killed leaves it behind."""
-        row = self.read("SELECT value FROM run WHERE name = 'running'")
-        return row[0][0] if row else ""
 
 
 def _cost(columns: Sequence[Any]) -> Cost | None:

@@ -1,7 +1,6 @@
 """``vnt bench watch``: a running (or dead) run, seen from another terminal."""
 
 import time
-from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -12,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from vntransfer_lab.runner.durations import RATE_CELLS, seconds_left, seconds_text
-from vntransfer_lab.runner.running import BEAT_SECONDS, RunningCells, is_held, read_running
+from vntransfer_lab.runner.running import is_held
 from vntransfer_lab.runner.store import CellGroup, Store
 
 State = Literal["complete", "running", "dead", "stopped"]
@@ -31,7 +30,6 @@ class Snapshot:
     groups: list[CellGroup]
     # running: a runner holds the lock; dead: it was killed; stopped: it ended before all was done
     state: State
-    running: RunningCells | None = None  # what the last runner said, unless it ended in order
     began: float | None = None  # the last invocation
     last: float | None = None  # when the last cell was finished
     left: float | None = None  # seconds, once this invocation has finished a few cells
@@ -51,8 +49,7 @@ class Snapshot:
             return f"complete: {share}"
         if self.state != "running":
             words = "dead: the runner was killed" if self.state == "dead" else "stopped"
-            seen = [self.last, self.began, self.running.beat if self.running else None]
-            life = max((moment for moment in seen if moment is not None), default=None)
+            life = max(filter(None, (self.last, self.began)), default=None)
             last = f", last sign of life {_moment(life)}" if life else ""
             return f"{words}{last}; {share}; rerun the same command to resume"
         parts = [f"running: {share}"]
@@ -68,42 +65,35 @@ def look(folder: str | Path, *, verify: bool = True) -> Snapshot:
     # First who runs, then what is done: a run that ends in between is seen as complete.
     alive = is_held(Path(folder))
     with Store(folder, verify=verify) as store:
-        running, preset, groups = read_running(store), store.preset(), store.groups()
+        preset, groups = store.preset(), store.groups()
         (*_, invocation) = (None, *store.invocations())
         began = None if invocation is None else invocation.began
         ends = store.latest_ends(began or 0.0, RATE_CELLS)
         failures = store.latest_failures(FAILURES)
+    unended = invocation is not None and invocation.ended is None
     state: State
     if groups and not any(group.pending for group in groups):
         state = "complete"
-    elif alive or (alive is None and running and time.time() - running.beat < 4 * BEAT_SECONDS):
+    elif alive or (alive is None and unended):
         state = "running"
     else:
-        killed = running is not None or (invocation is not None and invocation.ended is None)
-        state = "dead" if killed else "stopped"
+        state = "dead" if unended else "stopped"
     last, left, now = ends[-1][0] if ends else None, None, time.time()
     if began is not None and ends and state == "running":
         start = max(began, ends[0][0] - ends[0][1])  # until workers were there
         pending = sum(group.pending for group in groups)
         left = seconds_left(start, [end for end, _ in ends], pending, now)
     title = "" if preset is None else preset.title
-    return Snapshot(title, groups, state, running, began, last, left, failures, now)
+    return Snapshot(title, groups, state, began, last, left, failures, now)
 
 
 def draw(seen: Snapshot) -> RenderableType:
-    """Draw a snapshot: headline, table, running cells, latest failures."""
+    """Draw a snapshot: headline, table, latest failures."""
     parts: list[RenderableType] = [
         Text(seen.title, style="bold"),
         Text(seen.headline(), style=_COLORS[seen.state]),
         _table(seen),
     ]
-    if seen.running is not None and seen.running.cells:
-        ran = "running" if seen.state == "running" else "were running"
-        parts.append(Text(f"{ran} ({seen.running.engine}, {seen.running.jobs} at once):"))
-        until = seen.taken if seen.state == "running" else seen.running.beat
-        for cell in seen.running.cells:
-            since = f"since {_moment(cell.began)} ({seconds_text(max(0.0, until - cell.began))})"
-            parts.append(Text(f"  {cell.label}  {since}", style="dim"))
     if seen.failures:
         parts.append(Text("latest failures:"))
         for label, error in seen.failures:
@@ -119,15 +109,10 @@ def _table(seen: Snapshot) -> RenderableType:
     table = Table(box=None, pad_edge=False, header_style="dim")
     for name in ("data", "method"):
         table.add_column(name)
-    for name in ("done", "failed", "running", "pending", "each"):
+    for name in ("done", "failed", "pending", "each"):
         table.add_column(name, justify="right")
-    at_work = Counter(
-        (cell.data, cell.method)
-        for cell in (seen.running.cells if seen.running and seen.state == "running" else [])
-    )
     for group in seen.groups:
-        now = min(at_work[group.data, group.method], group.pending)
-        counts = (group.done, group.failed, now, group.pending - now)
+        counts = (group.done, group.failed, group.pending)
         each = "" if group.seconds is None else f"{group.seconds:.3g} s"
         table.add_row(group.data, group.method, *(str(n or "") for n in counts), each)
     return table

@@ -34,6 +34,9 @@ _ONE_THREAD = dict.fromkeys(
 # Sums of wider vectors are added up in another order, and training carries the last digit far.
 _NARROW = {"ATEN_CPU_CAPABILITY": "avx2", "OPENBLAS_CORETYPE": "Haswell"}
 _WIDE = {"avx512f", "avx512vl", "avx512bw", "avx512dq", "fma"}
+CHECK_SECONDS = 5.0
+"""Longest time between two looks at whether workers are there."""
+
 _WATCH_SECONDS = 0.5
 _STOPS = (signal.SIGINT, signal.SIGTERM)
 
