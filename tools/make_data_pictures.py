@@ -30,7 +30,7 @@ from vntransfer.pages.svg import tag, text, text_width
 from vntransfer.storage.places import GENERATOR
 from vntransfer_lab.data import load
 from vntransfer_lab.data.base import Domains, TaskStream
-from vntransfer_lab.data.cameras import CameraTree
+from vntransfer_lab.data.cameras import Cameras
 from vntransfer_lab.data.pictures import area_resize
 from vntransfer_lab.data.regression import NOISE, NoiseMixture, mixture_noise
 
@@ -45,7 +45,7 @@ def draw(name: str, path: Path, *, folder: Path | None = None, **parameters: Any
     """Draw a data set; ``folder`` and ``parameters`` are those of `vntransfer_lab.data.load`.
 
     Domains: t-SNE of their rows and histograms of their responses; streams: test pictures of every
-    task; TRANCOS: distances and clustering of the cameras, sizes and mean densities of the domains;
+    task; TRANCOS: distances of the cameras by domain, sizes and mean densities of the domains;
     tables: their response and the paper's noise.
     """
     loaded = load(name, folder=folder, **parameters)
@@ -158,12 +158,10 @@ def mixture_density(mixture: NoiseMixture, at: NDArray[np.float64]) -> NDArray[n
 
 
 def camera_chart(loaded: Domains) -> Panels:
-    """TRANCOS: distances and clustering of the cameras, sizes and mean densities of the domains."""
-    from scipy.cluster.hierarchy import leaves_list
-
-    tree: CameraTree = loaded.extras["cameras"]
+    """TRANCOS: distances of the cameras by domain, sizes and mean densities of the domains."""
+    tree: Cameras = loaded.extras["cameras"]
     label = "distance of the mean masks"
-    order = leaves_list(tree.linkage)
+    order = np.argsort(tree.domain, kind="stable")
     cameras_in_order = [tree.names[i] for i in order]
     distances = tree.distances[np.ix_(order, order)]
     cameras = Heatmap(cameras_in_order, cameras_in_order, distances, label, numbers=False)

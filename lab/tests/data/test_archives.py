@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from vntransfer.errors import DataError
-from vntransfer_lab.data import archives
+from vntransfer.storage import files
 from vntransfer_lab.data.archives import archive_stem, check_whole, members, read_members
 
 
@@ -71,7 +71,7 @@ def test_files_of_a_folder_are_read(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["zip", "tar.gz"])
 def test_bombs_are_refused(tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(archives, "HARMLESS", 1 << 16)
+    monkeypatch.setattr(files, "EXPANDED", 1 << 16)
     zeros = bytes(2_000_000)
     if kind == "zip":
         path = make_zip(tmp_path / "a.zip", {"zeros": zeros})

@@ -11,11 +11,9 @@ from typing import IO, Any
 import numpy as np
 
 from vntransfer.errors import DataError, damage_named
+from vntransfer.storage.files import most_expanded
 
 SUFFIXES = (".zip", ".tar.gz", ".tgz")
-RATIO, HARMLESS = 100, 64 << 20
-"""Largest ratio of unpacked to packed bytes of an archive, and largest size."""
-
 _PIECE = 1 << 20
 
 
@@ -40,12 +38,12 @@ def members(path: Path) -> Iterator[tuple[str, IO[bytes]]]:
     Read the streams within `damage_named`. An archive whose headers announce a decompression bomb
     is an error; no stream gives more bytes than its header announces.
     """
-    most = max(RATIO * path.stat().st_size, HARMLESS)
+    most = left = most_expanded(path.stat().st_size)
     for name, size, stream in _zip(path) if zipfile.is_zipfile(path) else _tar(path):
-        most -= size
-        if most < 0:
+        left -= size
+        if left < 0:
             raise DataError(
-                f"{path}: unpacks to more than {RATIO} times its size: a decompression bomb or a "
+                f"{path}: unpacks to more than {most >> 20} MiB: a decompression bomb or a "
                 "damaged file; fetch it from the official address"
             )
         yield PurePosixPath(name).as_posix(), stream

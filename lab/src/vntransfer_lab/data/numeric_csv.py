@@ -2,7 +2,6 @@
 
 import gzip
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from vntransfer.errors import DataError, damage_named
-from vntransfer.tables.numbers import misfit, number_blocks
+from vntransfer.tables.numbers import number_blocks
 from vntransfer_lab.data.archives import archive_stem, members
 from vntransfer_lab.data.derived import remembered
 
@@ -26,43 +25,21 @@ def read_numbers(
 
     The file may be gzipped (.gz), in an archive, or in the folder that was unpacked from one; of
     those the first member that ends in .csv, .txt or .data is read. With ``header`` the first line
-    holds names. A line that does not fit is an error that names file, line, column and value.
+    holds names.
     """
 
     def parse() -> NDArray[Any]:
-        with _open(path, columns, header) as (name, text):
-            try:
-                blocks = number_blocks(text, columns, block=BLOCK)
+        with damage_named(path, "file of numbers"):
+            for text in _texts(path):
+                blocks = number_blocks(text, columns, header=header, block=BLOCK)
                 return np.concatenate([block.astype(dtype) for block in blocks])
-            except ValueError as error:  # pyarrow.ArrowInvalid is one
-                refused = error
-        with _open(path, columns, header) as (name, text):
-            found = misfit(text, columns, first=1 + header, longest=16 * BLOCK)
-        raise DataError(f"{name}: {found or f'cannot be read as numbers ({refused})'}")
+            raise DataError(f"{path}: holds no file that ends in {', '.join(_ENDINGS)}")
 
     options = [PARSER_VERSION, columns, header, np.dtype(dtype).str]
     return remembered("parsed", path, options, parse)
 
 
-@contextmanager
-def _open(path: Path, columns: int, header: bool) -> Iterator[tuple[str, Any]]:
-    """Name and stream of the first text in a file, archive or folder, behind its header."""
-    with damage_named(path):
-        for name, text in _texts(path):
-            if header:
-                names = text.readline(BLOCK).decode("utf-8", "replace").strip().split(",")
-                if len(names) != columns:
-                    raise DataError(
-                        f"{name}: the header has {len(names)} names, expected {columns}"
-                    )
-            if not text.peek(1):
-                raise DataError(f"{name}: has no rows; fetch it again")
-            yield name, text
-            return
-    raise DataError(f"{path}: holds no file that ends in {', '.join(_ENDINGS)}; fetch it again")
-
-
-def _texts(path: Path) -> Iterator[tuple[str, Any]]:
+def _texts(path: Path) -> Iterator[Any]:
     if path.is_dir():
         for file in sorted(path.rglob("*")):
             if file.suffix.lower() in _ENDINGS:
@@ -70,7 +47,7 @@ def _texts(path: Path) -> Iterator[tuple[str, Any]]:
     elif archive_stem(path.name) is not None:
         for name, stream in members(path):
             if name.lower().endswith(_ENDINGS):
-                yield f"{path}:{name}", stream
+                yield stream
     else:
         with gzip.open(path) if path.suffix == ".gz" else open(path, "rb") as text:
-            yield str(path), text
+            yield text

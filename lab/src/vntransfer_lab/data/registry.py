@@ -15,8 +15,7 @@ from inspect import Parameter, getdoc, signature
 from pathlib import Path
 from typing import Any, Literal
 
-from vntransfer.checks import meant, number, one_of, whole
-from vntransfer.errors import ArgumentError
+from vntransfer.checks import number, one_of, whole
 from vntransfer.progress import Progress
 from vntransfer_lab.data.base import Domains, TaskStream
 
@@ -88,11 +87,7 @@ class Entry:
         """Import the loader and call it."""
         loader, asked = self._loader()
         for key, value in parameters.items():
-            if key not in asked:
-                known = ", ".join(asked) or "none"
-                raise ArgumentError(
-                    f"{key}: {self.name} has no such parameter; known: {known}{meant(key, asked)}"
-                )
+            one_of(f"{self.name}: parameter", key, asked)
             _check(key, value, asked[key].default)
         if "progress" in signature(loader).parameters:
             parameters["progress"] = progress

@@ -154,7 +154,7 @@ def load_table(
     columns: int | None = None,
     cut: int | None = None,
 ) -> Domains:
-    """Load one table, its rows in domains by k-means or by the values of one column.
+    """Load one table, its rows in domains: groups of subjects, k-means or parts of one column.
 
     Parameters
     ----------
@@ -165,17 +165,19 @@ def load_table(
     k
         Number of domains; None: 5, or the whole table of the four single ones.
     seed
-        Seed of k-means.
+        Seed of k-means, or of the assignment of subjects.
     columns
         Number of columns to cluster on, the first ones; None: all, or 30 for the songs.
     cut
-        Column at whose quantiles the table is cut into domains; None: k-means.
+        Column at whose quantiles the table is cut into domains; None: k-means, or random groups of
+        whole subjects where a table has them.
 
     Returns
     -------
     Domains
         The training rows of the songs; ``extras["test"]`` maps domain -> (X, y) of the test
         rows. Centers are found on the training rows alone, then all rows are assigned.
+        ``extras["subject"]``, or ``"patient"``, maps domain -> subject of each row.
     """
     (path,) = files.values()
     table = TABLES[name]
@@ -184,50 +186,25 @@ def load_table(
     if k == 1:
         return _domains(name, {name: (rows.X, rows.y)}, rows.built)
     columns = table.clustered if columns is None else columns
-    if cut is None:
+    extras: dict[str, Any] = {}
+    if cut is not None:
+        owner = quantile_domains(rows.X, k, cut)
+        how = f"{k} domains, cut at quantiles of {table.features[cut]}; dom1 has the least values"
+    elif rows.subject is not None:
+        owner = random_groups(rows.subject, k, seed=seed)
+        count = len(np.unique(rows.subject))
+        how = f"{count} {table.subject}s assigned at random to {k} groups, seed {seed}"
+        subjects = {f"dom{d + 1}": rows.subject[owner == d] for d in range(k)}
+        extras[table.subject] = subjects
+    else:
         owner = _file_domains(path, rows, k, columns, seed)
         which = "all columns" if columns is None else f"the first {columns} columns"
         how = f"{k} domains by k-means on {which}, standardized, seed {seed}; dom1 is the largest"
-    else:
-        owner = quantile_domains(rows.X, k, cut)
-        how = f"{k} domains, cut at quantiles of {table.features[cut]}; dom1 has the least values"
     train, test = slice(None, rows.n_train), slice(rows.n_train, None)
-    extras = {}
     if rows.n_train is not None:
         extras["test"] = _split(rows.X[test], rows.y[test], owner[test], k)
     domains = _split(rows.X[train], rows.y[train], owner[train], k)
     return _domains(name, domains, (how, *rows.built), extras)
-
-
-def load_subjects(files: Mapping[str, Path], *, name: str, k: int = 5, seed: int = 0) -> Domains:
-    """Load one table, its rows in groups of whole subjects.
-
-    Parameters
-    ----------
-    files
-        Found files.
-    name
-        Which table; fixed by the registry.
-    k
-        Number of groups.
-    seed
-        Seed of the assignment of subjects.
-
-    Returns
-    -------
-    Domains
-        ``extras["subject"]``, or ``"patient"``, maps domain -> subject of each row.
-    """
-    (path,) = files.values()
-    table = TABLES[name]
-    rows = table.read(path)
-    assert rows.subject is not None  # tables of this loader have them
-    owner = random_groups(rows.subject, k, seed=seed)
-    count = len(np.unique(rows.subject))
-    how = f"{count} {table.subject}s assigned at random to {k} groups, seed {seed}"
-    subjects = {f"dom{d + 1}": rows.subject[owner == d] for d in range(k)}
-    domains = _split(rows.X, rows.y, owner, k)
-    return _domains(name, domains, (how, *rows.built), {table.subject: subjects})
 
 
 def _domains(

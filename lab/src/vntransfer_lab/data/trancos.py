@@ -232,7 +232,7 @@ def load_trancos(
     Domains
         X are `LazyRows` (n, height, width, 3) of uint8, y the sum of the density inside the mask.
         ``extras``: ``density`` and ``mask`` (lazy, domain -> rows), ``split`` (training,
-        validation or test), ``image`` (names), ``cameras`` (a `CameraTree`).
+        validation or test), ``image`` (names), ``cameras`` (`Cameras`).
     """
     (path,) = files.values()
     scenes = read_compact(path) if path.suffix == ".npz" else read_official(path)
