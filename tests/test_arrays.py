@@ -147,7 +147,7 @@ def test_batches_that_do_not_broadcast_are_named() -> None:
 @pytest.mark.parametrize("n_response", [0, 3, -1, 1.0, "1", None, True])
 def test_bad_numbers_of_responses_are_named(name: str, n_response: Any) -> None:
     sigma, rho = random_spd(3, 0), random_spd(3, 1)
-    with pytest.raises(ArgumentError, match="n_response: expected a whole number from 1 to 2"):
+    with pytest.raises(ArgumentError, match=r"^n_response: .*1 to 2"):
         vn.DIVERGENCES[name].function(sigma, rho, n_response=n_response)
 
 
@@ -312,5 +312,5 @@ def test_whole_numbers_are_taken(value: Any) -> None:
 
 @pytest.mark.parametrize("value", [1, 4, 2.0, "2", None, True, np.bool_(True), np.float64(2.0)])
 def test_whole_numbers_are_checked(value: Any) -> None:
-    with pytest.raises(ArgumentError, match="memory: expected a whole number from 2 to 3, got"):
+    with pytest.raises(ArgumentError, match=r"^memory: .*2 to 3"):
         whole("memory", value, minimum=2, maximum=3)

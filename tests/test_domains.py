@@ -126,5 +126,5 @@ def test_several_targets_where_they_make_sense() -> None:
 
 @pytest.mark.parametrize("target", [3, ["a", 3], [None], b"a", [["a"]], np.array(3)])
 def test_a_target_is_a_name(target: Any) -> None:
-    with pytest.raises(DomainError, match="target: expected a name or a list of names, got"):
+    with pytest.raises(DomainError, match=r"^target: .*name"):
         group(["a", "b"], 2, target=target)

@@ -189,7 +189,7 @@ def test_a_candidate_that_fails_is_not_used_and_spoils_nothing(
     X, y, domain, target = world(steps)
     usual = AutoTransferRegressor(["boosting", "constant"], random_state=0).fit(X, y, domain)
     monkeypatch.setitem(CANDIDATES, "ridge", partial(PooledRegressor, Failing()))
-    with pytest.warns(NumericalWarning, match="failed on a held-out source and is not used"):
+    with pytest.warns(NumericalWarning, match=r"failed.*held-out source"):
         model = AutoTransferRegressor(["boosting", "ridge", "constant"], random_state=0).fit(
             X, y, domain
         )

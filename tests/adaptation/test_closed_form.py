@@ -223,10 +223,10 @@ def test_moments_of_other_features_are_not_added() -> None:
     for other, x in (*((own, X) for own in others), (ClosedFormRegressor(8), 2 * X)):
         with pytest.raises(ArgumentError, match="features differ"):
             model.merge(other.fit(x, y, domain))
-    with pytest.raises(ArgumentError, match="other: expected a fitted ClosedFormRegressor"):
+    with pytest.raises(ArgumentError, match=r"^other: .*fitted ClosedFormRegressor"):
         model.merge(ClosedFormRegressor(8))
     features = RandomFeatures.standardizing(X, 5, 0)
-    with pytest.raises(ArgumentError, match=r"moments: those of 'a' have 12 columns, expected 9"):
+    with pytest.raises(ArgumentError, match=r"^moments: .*'a'.* 12 .* 9"):
         ClosedFormRegressor.from_moments(features, model.moments_)
 
 

@@ -136,9 +136,7 @@ def test_learners_without_weights_are_named() -> None:
         KNeighborsRegressor(),
         make_pipeline(StandardScaler(), KNeighborsRegressor()),
     ):
-        with pytest.raises(
-            ArgumentError, match="KNeighborsRegressor does not accept sample_weight"
-        ):
+        with pytest.raises(ArgumentError, match=r"KNeighborsRegressor.*sample_weight"):
             WeightedSourceRegressor(estimator).fit(*curved())
         assert PooledRegressor(estimator).fit(*curved()).predict(curved()[0]).shape == (720,)
 

@@ -169,7 +169,7 @@ def test_junctions_of_channels() -> None:
 
 def test_layers_that_do_not_follow_each_other_are_refused() -> None:
     a, b = Layer("a", nn.Linear(4, 3)), Layer("b", nn.Linear(5, 2))
-    with pytest.raises(ArgumentError, match="3 units of 'a' do not fit the 5 inputs of 'b'"):
+    with pytest.raises(ArgumentError, match=r"3 .*'a'.* 5 .*'b'"):
         Junction(a, b)
     with pytest.raises(ArgumentError, match="do not follow each other"):
         Junction(a, Layer("c", nn.Conv2d(6, 2, 3)))

@@ -103,7 +103,7 @@ def test_small_labels_are_counted_through_many_heads() -> None:
 
 
 def test_wrong_shapes_are_named() -> None:
-    with pytest.raises(ArgumentError, match=r"square accuracy matrix, got shape \(2, 3\)"):
+    with pytest.raises(ArgumentError, match=r"square.* \(2, 3\)"):
         summary(R[:2])
     with pytest.raises(ArgumentError, match=r"initial: .* got \(2,\)"):
         summary(R, [0.1, 0.1])
@@ -111,15 +111,15 @@ def test_wrong_shapes_are_named() -> None:
         Task(np.zeros((4, 2)), np.zeros(3))
     with pytest.raises(DataError, match="give both or none"):
         Task(np.zeros((4, 2)), np.zeros(4), np.zeros((4, 2)))
-    with pytest.raises(DataError, match="expected a torch tensor or a numpy array, got list"):
+    with pytest.raises(DataError, match=r"tensor.*numpy.* list"):
         Task([[1.0]], np.zeros(1))
     with pytest.raises(DataError, match="no test samples"):
         score(net(), Task(np.zeros((4, 6)), np.zeros(4)))
     x = torch.zeros(3, 2)
     for y in (torch.zeros(3), torch.zeros(2, 3)):
-        with pytest.raises(ArgumentError, match=r"do not fit predictions of shape \(3, 2\)"):
+        with pytest.raises(ArgumentError, match=r"shape \(3, 2\)"):
             default_loss(x, y)
-    with pytest.raises(ArgumentError, match=r"do not fit predictions of shape \(3, 2\)"):
+    with pytest.raises(ArgumentError, match=r"shape \(3, 2\)"):
         score(nn.Identity(), Task(x, torch.zeros(3), x, torch.zeros(3)))
     for model, labels in ((nn.Identity(), (3, 1)), (nn.Flatten(0), (3,))):
         y = torch.zeros(labels).long()
@@ -216,7 +216,7 @@ def test_damaged_or_foreign_checkpoints_are_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="not a checkpoint of continual learning"):
         load_checkpoint(file, model, SGD(model))
     save_checkpoint(file, model, SGD(model))
-    with pytest.raises(DataError, match=r"does not fit the network: 4.bias has shape \(3,\)"):
+    with pytest.raises(DataError, match=r"4\.bias.* \(3,\)"):
         load_checkpoint(file, net(5), SGD(net(5)))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     with pytest.raises(DataError, match="saved without an optimizer"):

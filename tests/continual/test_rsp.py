@@ -264,5 +264,5 @@ def test_misuse_is_named() -> None:
     other.before_task()
     other.observe(torch.zeros(2, 6), torch.tensor([0, 1]))
     other.model(torch.zeros(1, 6)).sum().backward()
-    with pytest.raises(ArgumentError, match="2 samples were observed, but layer '2' received 1"):
+    with pytest.raises(ArgumentError, match=r"2 samples.*layer '2'.* 1"):
         other.adjust_gradients()

@@ -232,7 +232,7 @@ def test_dates_with_numbers(dates: list[str], option: bool | None, first: str, s
     days = column.days(day_first=encoder.fields[0].day_first)
     assert str(np.datetime64(int(days[0]), "D")) == first
     assert TableEncoder.from_json(encoder.as_json()) == encoder
-    with pytest.raises(DataError, match=r"column 'day': '31/31/2020' is not a date"):
+    with pytest.raises(DataError, match=r"'day'.*'31/31/2020'"):
         encoder.encode({"day": Column.of_texts(["31/31/2020"])})
 
 
@@ -317,7 +317,7 @@ def test_numbers_with_another_mark_than_declared_are_no_categories() -> None:
         ({"thousands": "x"}, "thousands: expected one of"),
         ({"thousands": "."}, "thousands: '.' is also the decimal mark"),
         ({"encoding": "klingon"}, "encoding: unknown 'klingon'"),
-        ({"day_first": "yes"}, "day_first: expected True or False"),
+        ({"day_first": "yes"}, "^day_first: .*yes"),
         ({"units": ("5",)}, "units: expected signs"),
     ],
 )

@@ -137,7 +137,7 @@ def test_named_features_stay_unless_they_are_empty() -> None:
     for name in ("all cells empty", "nearly all cells empty", "marks for nothing"):
         with pytest.raises(DataError, match=r"features: column 'odd' is empty .*--features"):
             problem(table(odd=UNUSABLE[name][1]), features=["size", "odd"])
-    with pytest.raises(DataError, match="column 'odd': empty in all 120 labeled rows"):
+    with pytest.raises(DataError, match=r"'odd'.* 120 labeled rows"):
         problem(table(odd=UNUSABLE["empty at the sources"][1]), features=["size", "odd"])
     with pytest.raises(DataError, match="'many' is not a number"):
         problem(table(odd=UNUSABLE["texts for numbers"][1]), features=["size", "odd"])
@@ -146,7 +146,7 @@ def test_named_features_stay_unless_they_are_empty() -> None:
 def test_a_single_cell_of_another_type_is_still_an_error() -> None:
     cells = np.round(SIZE, 1).astype("U10")
     cells[150] = "many"
-    with pytest.raises(DataError, match="row 152, column 'odd': 'many' is not a number"):
+    with pytest.raises(DataError, match=r"row 152.*'odd'.*'many'"):
         problem(table(odd=cells))
 
 

@@ -172,7 +172,7 @@ def test_bad_arguments_are_named() -> None:
         discrepancy(s, t, first, second, ridge=-1.0)
     with pytest.raises(ArgumentError, match="steps: expected a whole number"):
         max_discrepancy(s, t, ascent=Ascent(steps=1.5))  # type: ignore[arg-type]
-    with pytest.raises(ArgumentError, match="restarts: expected a whole number from 1"):
+    with pytest.raises(ArgumentError, match=r"^restarts: .*from 1"):
         max_discrepancy(s, t, ascent=Ascent(restarts=0))
 
 

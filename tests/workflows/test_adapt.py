@@ -63,7 +63,7 @@ def test_responses_of_the_target_are_not_read_unless_asked() -> None:
     }
     plain, hidden = adapt(table, **QUICK), adapt(few, **QUICK)
     np.testing.assert_array_equal(plain.predict(table).value, hidden.predict(table).value)
-    assert "12 rows of targets have a response, which is not read" in hidden.notes[0]
+    assert "12 rows of targets" in hidden.notes[0]
     used = adapt(few, use_target_labels=True, **QUICK)
     assert "new (labeled)" in used.outcomes["new"].source_weights
     assert used.outcomes["new"].rows == 13
@@ -93,7 +93,7 @@ def test_several_targets_have_models_of_their_own(tmp_path: Path) -> None:
     both = adapt(table, **{**QUICK, "target": ["new", "east"], "method": "weighted"})
     assert both.targets == ["new", "east"]
     assert set(both.outcomes["east"].source_weights) == {"north", "south", "west"}
-    with pytest.raises(DataError, match="row 2, column 'town': 'north' is none of the model's"):
+    with pytest.raises(DataError, match=r"row 2.*'town'.*'north'"):
         both.predict(table)
     without = {name: values for name, values in table.items() if name != "town"}
     with pytest.raises(DataError, match=r"2 targets.*no column 'town'"):
@@ -182,7 +182,7 @@ def test_new_tables_are_compared_with_the_old_one(model: TableModel) -> None:
     assert "never seen in training ('barn')" in found.lines()[0]
     with pytest.raises(DataError, match=r"missing columns.*: 'garden', 'kind'"):
         model.predict({"size": [1.0]})
-    with pytest.raises(DataError, match="row 2, column 'size': 'big' is not a number"):
+    with pytest.raises(DataError, match=r"row 2.*'size'.*'big'"):
         model.predict({**table, "size": ["big", "1"]})
     with pytest.raises(ArgumentError, match="target: expected one of"):
         model.predict(table, target="north")
@@ -306,9 +306,9 @@ def test_targets_of_adapt(both: TableModel) -> None:
         assert adapt(towns(), **{**QUICK, "target": targets}).targets == both.targets
     with pytest.raises(ArgumentError, match="target: empty"):
         adapt(towns(), **{**QUICK, "target": []})
-    with pytest.raises(ArgumentError, match="target: expected a name or a list of names, got None"):
+    with pytest.raises(ArgumentError, match=r"^target: .*None"):
         adapt(towns(), **{**QUICK, "target": None})
-    with pytest.raises(DomainError, match=r"has no place 'xyz'; there are north, south, east"):
+    with pytest.raises(DomainError, match=r"'xyz'.*north, south, east"):
         adapt(towns(), **{**QUICK, "target": ["new", "xyz"]})
 
 

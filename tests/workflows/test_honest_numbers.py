@@ -76,7 +76,7 @@ def test_scales_that_cannot_be() -> None:
     with pytest.raises(ArgumentError, match="transform: expected one of auto, log, none"):
         adapt(data, transform="cube", **ROLES)  # type: ignore[arg-type]
     data["price"] = data["price"] - 100
-    with pytest.raises(ArgumentError, match="transform: the log scale needs positive responses"):
+    with pytest.raises(ArgumentError, match=r"^transform: .*positive"):
         adapt(data, method="ridge", transform="log", **ROLES)
 
 

@@ -36,10 +36,10 @@ class Broken:
 def test_a_prediction_that_is_not_finite_names_the_row_of_the_table(tmp_path: Path) -> None:
     model = replace(adapt(towns(), **QUICK, method="ridge"), estimators={"new": Broken()})
     later = {"size": [50.0, 60.0, 70.0], "garden": ["yes"] * 3, "kind": ["flat"] * 3}
-    with pytest.raises(DataError, match=r"row 4: the prediction is not a finite number"):
+    with pytest.raises(DataError, match=r"row 4: .*finite"):
         model.predict(later)
     file, out = write(tmp_path / "later.csv", later), tmp_path / "out.csv"
-    with pytest.raises(DataError, match="row 4: the prediction is not a finite number"):
+    with pytest.raises(DataError, match=r"row 4: .*finite"):
         predict_file(model, file, out)
     assert not out.exists()
 
@@ -47,7 +47,7 @@ def test_a_prediction_that_is_not_finite_names_the_row_of_the_table(tmp_path: Pa
 def test_rows_of_another_place_are_a_warning() -> None:
     model = adapt(towns(), **QUICK, method="ridge")
     later = {"size": [50.0, 60.0], "garden": ["yes"] * 2, "kind": ["flat"] * 2}
-    with pytest.warns(DataWarning, match=r"1 of 2 rows are of west and not of 'new'"):
+    with pytest.warns(DataWarning, match=r"1 of 2 rows.*west.*'new'"):
         model.predict({"town": ["new", "west"], **later})
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -68,7 +68,7 @@ def test_networks_of_tasks_name_the_row_too(response: str) -> None:
     table = {name: own[:100] for name, own in towns().items()}  # towns with a price
     model = learn_tasks(table, task="town", response=response, method="sgd")
     model.network.arrays["0.weight"].fill(np.nan)
-    with pytest.raises(DataError, match="row 2: the prediction is not a finite number"):
+    with pytest.raises(DataError, match=r"row 2: .*finite"):
         model.predict(table)
 
 

@@ -170,7 +170,7 @@ def test_one_bad_number_does_not_make_classes(bad: str) -> None:
     table = {name: cells[:100] for name, cells in towns().items()}
     table["price"] = [str(price) for price in table["price"]]
     table["price"][7] = bad
-    with pytest.raises(DataError, match=f"row 9, column 'price': '{bad}' is not a finite number"):
+    with pytest.raises(DataError, match=f"row 9, column 'price': '{bad}'"):
         learn_tasks(table, task="town", response="price")
     table["price"] = [price.replace(".", ",") for price in table["price"]]
     with pytest.raises(DataError, match="is not a finite number"):
@@ -264,7 +264,7 @@ def test_damage_is_a_sentence(tmp_path: Path) -> None:
     for options in ({"features": "size"}, {"drop": "kind"}):
         with pytest.raises(ArgumentError, match="expected a list of columns"):
             adapt(towns(), **RIDGE, **options)
-    with pytest.raises(ArgumentError, match="domain: expected the name of a column, got 0"):
+    with pytest.raises(ArgumentError, match=r"^domain: .*column.* 0"):
         adapt(towns(), **{**RIDGE, "domain": 0})
 
 
@@ -312,7 +312,7 @@ def test_a_response_with_a_decimal_comma_is_called_that() -> None:
 def test_one_bad_date_is_named() -> None:
     days = [f"2020-{1 + i % 12:02d}-{1 + i % 28:02d}" for i in range(125)]
     days[7] = "2020-02-30"
-    with pytest.raises(DataError, match="row 9, column 'day': '2020-02-30' is not a date such as"):
+    with pytest.raises(DataError, match=r"row 9.*'day'.*'2020-02-30'"):
         adapt({**towns(), "day": days}, **RIDGE)
 
 
@@ -324,7 +324,7 @@ def test_ids_of_64_bits_without_a_sign(tmp_path: Path) -> None:
     assert "price" in adapt(path, **RIDGE).names
     mixed = tmp_path / "b.parquet"
     pq.write_table(pa.table({**towns(), "id": pa.array([-1] * 125)}), mixed)
-    with pytest.raises(DataError, match="column 'id': negative whole numbers"):
+    with pytest.raises(DataError, match=r"column 'id': whole numbers .*as text"):
         read_frame([path, mixed])
 
 

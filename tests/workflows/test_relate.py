@@ -223,11 +223,11 @@ def test_rankings_of_several_places(found: Relation) -> None:
         assert list(ranked) == ["a", "new"]
         assert ranked["a"] == found.ranking("a")
     assert found.ranking(["a"]) == {"a": found.ranking("a")}
-    with pytest.raises(DomainError, match=r"target: no place 'nowhere'; known: a, b, c, new"):
+    with pytest.raises(DomainError, match=r"^target: .*'nowhere'.*a, b, c, new"):
         found.ranking(["a", "nowhere"])
     with pytest.raises(ArgumentError, match="target: empty"):
         found.ranking([])
-    with pytest.raises(ArgumentError, match="target: expected a name or a list of names, got None"):
+    with pytest.raises(ArgumentError, match=r"^target: .*None"):
         found.ranking(None)  # type: ignore[call-overload]
 
 

@@ -31,7 +31,7 @@ def true_prices(n: int = 60) -> tuple[dict[str, Any], np.ndarray]:
 def test_a_leak_is_dropped_and_the_expected_error_is_honest(tmp_path: Path) -> None:
     table, price = true_prices()
     table["price_eur"] = 1.08 * table["price"]
-    with pytest.warns(DataWarning, match="'price_eur' is dropped: empty in all 60 rows"):
+    with pytest.warns(DataWarning, match=r"'price_eur'.*dropped.* 60 rows"):
         model = adapt(table, **RIDGE)
     new = table["town"] == "new"
     rows = {name: cells[new] for name, cells in table.items() if name != "price_eur"}
@@ -56,7 +56,7 @@ def test_a_leak_that_the_target_has_stays_until_it_is_dropped(tmp_path: Path) ->
     table["fee"] = 0.03 * price
     path = write(tmp_path / "a.csv", {k: [*v] for k, v in table.items()})
     told = CliRunner().invoke(app, ["adapt", str(path), *QUICK, "--no-compare"])
-    assert "Warning: 'fee' is kept: it nearly determines the response" in told.output
+    assert "Warning: 'fee' is kept" in told.output
     assert "--drop" in told.output
     with pytest.warns(DataWarning, match="'fee' is kept"):
         leaking = adapt(table, **RIDGE).outcomes["new"].expected()[0]
@@ -100,7 +100,7 @@ def test_tripled_rows_and_an_id_change_nothing_but_the_count() -> None:
     plain = adapt(table, **RIDGE)
     ids = np.random.default_rng(1).permutation(len(table["town"]))
     tripled = {name: np.repeat(cells, 3) for name, cells in {**table, "id": ids}.items()}
-    with pytest.warns(DataWarning, match="480 of 720 rows of sources repeat another row"):
+    with pytest.warns(DataWarning, match=r"480 of 720 rows.*repeat"):
         model = adapt(tripled, **RIDGE)
     assert model.encoder.needed == plain.encoder.needed
     assert any("'id' is dropped: an id" in note for note in model.notes)
@@ -121,7 +121,7 @@ def test_outliers_and_sources_of_other_sizes_cause_no_false_alarm() -> None:
     assert model.encoder.needed == list(columns)
     assert not [note for note in model.details if note.warning]
     told = {**table, "fee": np.where(town == "new", x[:, 0], 0.1 * price)}
-    with pytest.warns(DataWarning, match="'fee' is kept: it nearly determines the response"):
+    with pytest.warns(DataWarning, match=r"'fee'.*kept.*determines"):
         adapt(told, **RIDGE)
 
 

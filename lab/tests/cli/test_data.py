@@ -120,7 +120,7 @@ def test_a_failed_fetch_does_not_stop_the_others(toy: Server, tmp_path: Path) ->
         (["show", "sinthetic"], "did you mean 'synthetic'"),
         (["fetch"], "none given"),
         (["show", "synthetic", "--set", "seed"], "expected key=value"),
-        (["show", "synthetic", "--set", "sed=1"], "no such parameter"),
+        (["show", "synthetic", "--set", "sed=1"], "did you mean 'seed'"),
         (["list", "--from", "/no/such/folder"], "is not a folder"),
     ],
 )

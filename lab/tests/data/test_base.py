@@ -64,7 +64,7 @@ def test_finite_numbers_whose_sum_overflows_are_fine() -> None:
 
 
 def test_domains_that_do_not_fit_together() -> None:
-    with pytest.raises(DomainError, match=r"rows of X differ in shape: \(2,\) in 'a', \(1,\) in"):
+    with pytest.raises(DomainError, match=r"shape.*\(2,\) in 'a', \(1,\) in"):
         Domains("toy", {"a": (X, Y), "b": (X[:, :1], Y)})
     with pytest.raises(DomainError, match="no domains"):
         Domains("toy", {})
@@ -92,7 +92,7 @@ def test_streams() -> None:
 
 
 def test_tasks_that_do_not_fit() -> None:
-    with pytest.raises(DataError, match="task 'one', test: X has 3 rows but y has 2"):
+    with pytest.raises(DataError, match=r"task 'one', test: .* 3 rows.* 2"):
         StreamTask(X, Y, X, Y[:2], name="one")
     with pytest.raises(DataError, match="rows of x_test"):
         StreamTask(X, Y, X[:, :1], Y, name="one")
@@ -126,9 +126,9 @@ def test_parameters_of_a_wrong_type_are_named(wrong: dict[str, object]) -> None:
 
 
 def test_unknown_parameters_are_named() -> None:
-    with pytest.raises(ArgumentError, match=r"sed: synthetic .* did you mean 'seed'"):
+    with pytest.raises(ArgumentError, match=r"^synthetic: .*'sed'.*'seed'"):
         lookup("synthetic").call({}, sed=1)
-    with pytest.raises(ArgumentError, match="max_angle: mnistP has no such parameter"):
+    with pytest.raises(ArgumentError, match=r"^mnistP: .*'max_angle'"):
         lookup("mnistP").call({}, max_angle=45.0)
 
 

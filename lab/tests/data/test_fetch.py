@@ -99,7 +99,7 @@ def test_too_many_bytes_are_refused(
 
 
 def test_too_few_bytes_are_refused(server: Server, tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=f"sent {len(BODY)} bytes, expected {len(BODY) + 5}"):
+    with pytest.raises(DataError, match=f"{len(BODY)} bytes.*{len(BODY) + 5}"):
         fetch(entry(server.url("nolength"), size=len(BODY) + 5), tmp_path, patience=ONCE)
     assert visible(tmp_path) == []
 
@@ -179,7 +179,7 @@ def test_without_a_known_hash_the_structure_is_checked(
 
 def test_a_file_without_address_is_named(tmp_path: Path) -> None:
     toy = Entry("toy", "", "", files=(RemoteFile("mine.csv", "toy"),), notes="ask Ann")
-    with pytest.raises(DataError, match=r"mine\.csv has no public address \(ask Ann\)"):
+    with pytest.raises(DataError, match=r"mine\.csv.*ask Ann"):
         fetch(toy, tmp_path)
 
 

@@ -374,7 +374,7 @@ def test_a_search_that_fails_is_made_again_by_the_cell(tmp_path: Path) -> None:
 def test_fixed_settings_cannot_be_lists() -> None:
     settings = {"selection": "fixed"}
     (cell,) = cells("mnistP", methods=["l2"], seeds=1, settings=settings)
-    with pytest.raises(PresetError, match="12 candidates, but selection 'fixed' chooses none"):
+    with pytest.raises(PresetError, match=r"12 candidates.*'fixed'"):
         choose(cell, _never)
 
 

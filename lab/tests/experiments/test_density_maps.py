@@ -336,7 +336,7 @@ def test_what_does_not_fit_is_named() -> None:
         train_counter(make("source_only"), {"a": short}, blocks=2)
     with pytest.raises(ArgumentError, match="'jeffreys' compares a response with input columns"):
         fit("source_only", loss="jeffreys")
-    with pytest.raises(ArgumentError, match="epochs: expected a whole number from 1 on, got 0"):
+    with pytest.raises(ArgumentError, match=r"^epochs: .*from 1.* 0"):
         fit("darn", epochs=0)
 
 

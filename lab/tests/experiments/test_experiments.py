@@ -135,7 +135,7 @@ def test_convergence_errors_shrink_and_are_reported(tmp_path: Path) -> None:
 
 
 def test_convergence_refuses_singular_covariances() -> None:
-    with pytest.raises(PresetError, match="4 samples in 5 dimensions give a singular covariance"):
+    with pytest.raises(PresetError, match=r"4 samples.* 5 dimensions"):
         cells("convergence", settings={"grid.dimension": [5], "sizes": [4, 100]})
 
 

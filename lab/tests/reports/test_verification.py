@@ -113,7 +113,7 @@ def test_what_cannot_be_computed_is_said(packed: Path, tmp_path: Path) -> None:
         verify(packed, cells=0)
     changed = {"settings": '{"n_samples": 299, "validation": 0.2}'}
     other = rewritten(packed, tmp_path / "other", lambda i, row: changed)
-    with pytest.raises(StoreError, match="none of the 3 cells can be computed here"):
+    with pytest.raises(StoreError, match=r"none of the 3 cells"):
         verify(other, jobs=1)
     half = rewritten(packed, tmp_path / "half", lambda i, row: changed if row["seed"] else {})
     for one in verify(half, cells=50, methods=["constant"], jobs=1):

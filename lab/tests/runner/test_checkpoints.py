@@ -245,5 +245,5 @@ def test_an_impossible_time_is_refused(
     said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(SECONDS_VARIABLE, said)
-    with pytest.raises(ArgumentError, match=f"{SECONDS_VARIABLE}: expected seconds from 0 on"):
+    with pytest.raises(ArgumentError, match=f"{SECONDS_VARIABLE}: .*seconds"):
         run("smoke", out=tmp_path / "run")

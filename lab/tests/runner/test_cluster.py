@@ -266,7 +266,7 @@ def test_a_lost_scheduler_is_an_error_that_keeps_finished_cells(
 
 
 def test_impossible_wishes_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(ArgumentError, match="engine: expected one of local, dask, got 'ray'"):
+    with pytest.raises(ArgumentError, match=r"^engine: .*local, dask.*'ray'"):
         run("smoke", out=tmp_path / "run", options=RunOptions("ray"))
     monkeypatch.setattr(engine, "CONNECT_SECONDS", 1)
     with pytest.raises(ClusterError, match=r"cannot reach tcp://127\.0\.0\.1:9 "):

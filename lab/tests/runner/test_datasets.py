@@ -30,7 +30,7 @@ def test_parameters_stay_with_their_set() -> None:
 
 @pytest.mark.parametrize("text", ["x:a", "x:=1", "x:a=", "x:a=1,a=2", "x:a=1,"])
 def test_what_cannot_be_read_is_said(text: str) -> None:
-    with pytest.raises(PresetError, match="data: expected NAME or NAME:PARAMETER=VALUE"):
+    with pytest.raises(PresetError, match=r"^data: .*NAME:PARAMETER=VALUE"):
         parse_data(text)
 
 
@@ -38,7 +38,7 @@ def test_parameters_reach_the_loader() -> None:
     one, other = (load_data(f"families:n_samples=20,seed={seed}") for seed in (1, 2))
     assert one["w1"][0].shape == (20, 8)
     assert not np.array_equal(one["w1"][0], other["w1"][0])
-    with pytest.raises(ArgumentError, match="sead: families has no such parameter"):
+    with pytest.raises(ArgumentError, match=r"^families: parameter: .*sead"):
         load_data("families:sead=1")
 
 

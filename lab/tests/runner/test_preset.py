@@ -83,7 +83,7 @@ def test_missing_keys_are_named(key: str) -> None:
 def test_unknown_targets_and_data_are_named_before_anything_runs() -> None:
     with pytest.raises(PresetError, match=r"targets: .* s1, s2.*'s7'"):
         expand(check(changed("targets", ["s7"]), "smoke"))
-    with pytest.raises(PresetError, match="smoke knows only 'synthetic', got 'amazon'"):
+    with pytest.raises(PresetError, match=r"'synthetic'.*'amazon'"):
         expand(check(changed("data", "amazon"), "smoke"))
 
 

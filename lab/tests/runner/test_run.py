@@ -110,7 +110,8 @@ def test_failed_cells_wait_for_retry(
     command = ("run", troubled, "--methods", "fine,fixed", "--out", folder)
     first = vnt(*command)
     assert first.exit_code == 3
-    assert f"4 cells failed; their tracebacks are in {folder}" in first.stderr
+    assert "4 cells failed" in first.stderr
+    assert str(folder) in first.stderr
     assert "RuntimeError: not fixed yet" in first.stderr
     again = vnt(*command)
     assert "8 of 8 cells were finished before" in again.stderr
@@ -124,7 +125,7 @@ def test_failed_cells_wait_for_retry(
 def test_no_table_for_a_rule_that_cannot_choose(troubled: Path, tmp_path: Path) -> None:
     settings = {"selection": "leave_one_source_out"}
     run(troubled, methods=["fine"], settings=settings, jobs=1, out=tmp_path / "run")
-    with pytest.raises(PresetError, match="needs the metric 'leave_one_source_out', which fine"):
+    with pytest.raises(PresetError, match=r"metric 'leave_one_source_out'.*fine"):
         report(tmp_path / "run")
 
 

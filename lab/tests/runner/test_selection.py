@@ -34,7 +34,7 @@ B = record("b", mae={1: 9.0, 2: 0.5}, source_validation={1: 3.0, 2: 8.0})
 @pytest.mark.parametrize("rule", ["fixed", "last_epoch"])
 def test_without_a_choice_the_last_step_counts(rule: str) -> None:
     assert choose([A], rule, "mae") == (A, 3)
-    with pytest.raises(PresetError, match="cannot choose among 2 hyper-parameter settings of m"):
+    with pytest.raises(PresetError, match=r"among 2 .* of m"):
         choose([A, B], rule, "mae")
 
 

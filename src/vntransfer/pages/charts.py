@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from vntransfer.checks import one_of
 from vntransfer.errors import ArgumentError
 
 MUTED = -1
@@ -65,9 +66,8 @@ class Series:
                     f"series {self.name!r}: {name} has {len(values)} values for {len(self.x)} of "
                     "x; give one each"
                 )
-        if self.dash not in ("", "none", *DASHES):
-            known = ", ".join(("none", *DASHES))
-            raise ArgumentError(f"series {self.name!r}: dash {self.dash!r}; known: {known}")
+        if self.dash:
+            one_of(f"series {self.name!r}: dash", self.dash, ("none", *DASHES))
 
 
 @dataclass(frozen=True)

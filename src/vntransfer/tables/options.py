@@ -83,8 +83,7 @@ class ReadOptions:
                     f"encoding: unknown {self.encoding!r}; expected a name such as utf-8, latin-1 "
                     f"or cp1252"
                 ) from None
-        if self.day_first not in (None, True, False):
-            raise ArgumentError(f"day_first: expected True or False, got {self.day_first!r}")
+        one_of("day_first", self.day_first, (True, False, None))
         if isinstance(self.units, str):
             object.__setattr__(self, "units", (self.units,))
         for sign in texts("units", self.units, "signs such as € or %"):
