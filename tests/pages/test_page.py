@@ -6,10 +6,13 @@ import re
 import xml.etree.ElementTree as ET
 from collections import Counter
 from html.parser import HTMLParser
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from helpers.gallery import HOSTILE, charts, gallery
 from helpers.imports import HEAVY, loaded_after
@@ -28,6 +31,7 @@ from vntransfer.pages import (
 from vntransfer.pages import svg as shapes
 from vntransfer.pages.alt_text import numbers, summary
 from vntransfer.pages.draw import draw, short, value_text
+from vntransfer.pages.figure import figure
 from vntransfer.pages.layout import colors, extent, panels
 from vntransfer.pages.scales import Scale, log_ticks, number, tick_text, ticks
 from vntransfer.pages.table import fragment
@@ -293,3 +297,47 @@ def test_pages_are_written_whole(tmp_path: Path) -> None:
 
 def test_the_toolkit_is_light() -> None:
     assert not loaded_after("import vntransfer.pages") & (HEAVY - {"torch", "scipy"})
+
+
+@given(
+    st.lists(st.floats(10, 11), min_size=3, max_size=12),
+    st.integers(1, 3),
+    st.sampled_from([1, -1]),
+)
+def test_outliers_do_not_squeeze_the_other_intervals(near: list[float], n: int, side: int) -> None:
+    far = [10.5 + side * (50.0 + i) for i in range(min(n, (len(near) + 1) // 4) or 1)]
+    values = [*near, *far]
+    chart = Intervals([f"m{i}" for i in range(len(values))], values)
+    low, high = extent(chart, "x") or (0.0, 0.0)
+    if np.ptp(near) > 0:
+        assert (low, high) == (min(near), max(near))
+    drawn = draw(chart, chart, 480)[0]
+    assert drawn.count("beyond") == (len(far) if np.ptp(near) > 0 else 0)
+    assert all(f"m{i}" in drawn for i in range(len(values)))  # every row can be pointed at
+
+
+def test_a_given_end_or_reference_is_part_of_what_an_axis_shows() -> None:
+    names, values = ["a", "b", "c"], [1.0, 1.01, 1.5]
+    assert extent(Intervals(names, values), "x") == (1.0, 1.01)
+    assert extent(Intervals(names, values, [0.8] * 3, [1.2, 1.2, 1.6]), "x") == (0.8, 1.6)
+    assert extent(Intervals(names, values, x=Axis(low=0.0)), "x") == (0.0, 1.5)
+    assert extent(Intervals(names, values, reference=1.4), "x") == (1.0, 1.5)
+
+
+@pytest.mark.parametrize(("n", "most", "kind"), [(4, None, "pairs"), (6, None, "threes")])
+def test_panels_leave_few_gaps(n: int, most: int | None, kind: str) -> None:
+    panel = Lines([Series("a", [1, 2], [1, 2])])
+    assert f'class="plot {kind}"' in figure(Panels([panel] * n, columns=most), "t", "", "a")
+
+
+def test_ticks_stand_apart() -> None:
+    for width in (120, 300, 760):
+        chart = Lines([Series("a", [0, 12345.678], [0, 1])], x=Axis("x"))
+        drawn = draw(chart, chart, width)[0]
+        places = [
+            (float(x), len(label))
+            for x, label in re.findall(r'<text x="([\d.]+)"[^>]*middle">([^<]+)</text>', drawn)
+            if label != "x"
+        ]
+        for (x, n), (x2, n2) in pairwise(sorted(places)):
+            assert x2 - x > 3 * (n + n2)

@@ -9,13 +9,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from helpers.browser import chromium, resize, visit
 from lab_helpers.large import DATA, METHODS, SEEDS, TARGETS, large_report
 from vntransfer_lab import run
+from vntransfer_lab.reports.names import Names, data_names
 from vntransfer_lab.reports.page import (
     cell,
     footer,
+    lead,
     make_page,
     paper_words,
     sentences,
@@ -61,8 +65,8 @@ def test_the_page_of_a_run(folder: Path, loaded: Report) -> None:
     assert path == folder / "report.html"
     said = words(path.read_text("utf-8"))
     done = str(len(loaded.records))
-    assert f"Cells done {done} of {done}" in re.sub(r"\s+", " ", said)
-    parts = ("Answer", "Tables", "Figures", "Cost")
+    assert f"Cells {done} of {done} done" in re.sub(r"\s+", " ", said)
+    parts = ("Answer", "Figures", "Tables", "How it was done")
     assert [said.index(f" {part} ") for part in parts] == sorted(
         said.index(f" {part} ") for part in parts
     )
@@ -86,10 +90,44 @@ def test_verdicts_stand_first_and_agree_with_the_tables(large: Report) -> None:
     (comparison,) = (t for t in large.tables() if t.title.endswith("difference to source_only"))
     for row in comparison.rows:
         assert row[0] in found[str(row[1])][str(row[-1])]
-    named = " ".join(text for _, text in sentences(found, "source_only"))
+    named = " ".join(text for _, text in sentences(found))
     assert all(method in named for method in found)
     page = make_page(large, (), "vnt").html()
     assert page.index("and nowhere worse") < page.index("<table")
+
+
+def test_the_head_of_a_page_asks_and_answers(loaded: Report, large: Report) -> None:
+    for own in (loaded, large):
+        asked, answer = lead(own, Names(own), tally(own)).split("? ", 1)
+        assert asked.startswith(("Does this claim", "Which methods", "How do"))
+        assert "Best mean rank over" in answer
+    assert "Of 16 methods, " in answer
+
+
+def test_a_page_shows_words_for_ids_and_says_which_is_which(large: Report) -> None:
+    page = words(make_page(large, (), "vnt").html())
+    shown, listed = page.split("in the preset", 1)
+    for method in METHODS:
+        assert re.search(rf"\b{method}\b", listed) or method in ("oracle",)
+        assert not ("_" in method and re.search(rf"\b{method}\b", shown)), method
+
+
+def test_columns_without_values_are_not_shown(large: Report) -> None:
+    (table,) = (t for t in large.tables() if t.title == "weights of the sources")
+    place = table.header.index("closeness")
+    assert {row[place] for row in table.rows} == {None}
+    heads = re.findall(
+        r'<button type="button">([^<]*)</button></th>', make_page(large, (), "").html()
+    )
+    assert "asymmetry" in heads
+    assert "closeness" not in heads
+
+
+@given(st.lists(st.sampled_from(["a", "b:k=1", "b:k=2", "a:k=1,s=1", "c:s=3,k=1"]), unique=True))
+def test_names_of_data_sets_stay_distinct(data: list[str]) -> None:
+    names = data_names(data)
+    assert len(set(names.values())) == len(data)
+    assert all("=" not in name and name for name in names.values())
 
 
 def test_ten_thousand_cells_stay_small(large: Report) -> None:
@@ -110,18 +148,16 @@ def test_the_papers_numbers_are_compared_without_judgment(loaded: Report) -> Non
     }
     same = {t: {m: {"mae": ours[m, t]} for m in ("constant", "ridge")} for t in ("s1", "s2")}
     assert paper_words(against(same)) == [
-        "Claim: ridge wins.",
-        "4 of our values are within a tenth of the 4 that the paper prints (Table 1).",
         "The method that is best in the paper is best here on 2 of 2 targets.",
+        "4 of our 4 values are within 10 % of the paper's (Table 1).",
     ]
     turned = {
         "s1": {"constant": {"mae": ours["ridge", "s1"]}, "ridge": {"mae": ours["constant", "s1"]}}
     }
     said = paper_words(against(turned))
-    assert "0 of our values are within a tenth of the 2" in said[1]
-    assert "best here on 0 of 1 targets" in said[2]
-    assert "prints no numbers" in paper_words(against({}))[1]
-    assert paper_words(loaded) == []
+    assert "best here on 0 of 1 target." in said[0]
+    assert "0 of our 2 values are within 10 %" in said[1]
+    assert paper_words(against({})) == paper_words(loaded) == []
 
 
 def test_values_sort_by_their_number_and_never_by_their_text() -> None:
@@ -177,7 +213,7 @@ def test_the_page_in_a_browser(opened: Any, folder: Path) -> None:
     visit(opened, write_page(folder, folder / "other.html"))
     assert opened.get_log("browser") == []
     heads = [h.text for h in opened.find_elements("css selector", "section > h2")]
-    assert heads == ["Answer", "Tables", "Figures", "Cost"]
+    assert heads == ["Answer", "Figures", "Tables", "How it was done"]
     column = opened.find_elements("css selector", "thead button")[1]
     column.click()
     column.click()

@@ -50,7 +50,7 @@ WIDE, NARROW, PANEL = 760.0, 320.0, 300.0
 
 
 SMALLEST, LARGEST = 2.5, 40.0
-"""Sides of cells."""
+"""Sides of cells; a map alone on a desk has larger ones."""
 
 
 def classes(place: int) -> str:
@@ -69,11 +69,11 @@ def draw(panel: Panel, chart: Chart, width: float) -> tuple[str, float, float]:
     return _draw(panel, colors(chart), width)
 
 
-def fitting(panel: Panel, *, alone: bool) -> list[float]:
+def fitting(panel: Panel, columns: int) -> list[float]:
     """Widths in which a page draws a panel: for a desk, then for a phone if that needs its own."""
-    if alone:
+    if columns == 1:
         return [WIDE, NARROW]
-    return [1.5 * PANEL, NARROW] if isinstance(panel, Heatmap) else [PANEL]
+    return [1.5 * PANEL, NARROW] if columns == 2 or isinstance(panel, Heatmap) else [PANEL]
 
 
 @singledispatch
@@ -157,10 +157,10 @@ def _(panel: Intervals, places: dict[str, int], width: float) -> tuple[str, floa
         parts.append(tag("path", d=f"M{at:.1f} {box.y.start:.1f}V{box.y.end:.1f}", class_="rule"))
     lows, highs = finite(panel.low), finite(panel.high)
     for i, (name, value) in enumerate(zip(panel.names, finite(panel.values), strict=True)):
-        beyond = np.isfinite(value) and value > box.x.high
-        if not (beyond or box.x.shows(value)):
+        if not np.isfinite(value) or (box.x.log and value <= 0):
             continue
-        x, y = box.x(min(value, box.x.high)), box.y(i)
+        beyond = not box.x.shows(value)
+        x, y = box.x(min(max(value, box.x.low), box.x.high)), box.y(i)
         say, shape = number(float(value)), ""
         if len(lows) and len(highs) and np.isfinite([lows[i], highs[i]]).all():
             say += f" ({number(float(lows[i]))} to {number(float(highs[i]))})"
@@ -171,8 +171,10 @@ def _(panel: Intervals, places: dict[str, int], width: float) -> tuple[str, floa
             shape += tag("path", d=mark(0, box.x(other), y, 4), class_="hollow")
             say += f"; {panel.others_name or 'others'}: {number(other)}"
         if beyond:  # an arrow at the end of the axis, and the value beside it
-            shape += tag("path", d=f"M{x:.1f} {y:.1f}l-8 -5v10z", class_="mark")
-            shape += text(rounded(float(value)), x - 12, y + 4, text_anchor="end", class_="beyond")
+            side, anchor = (-1, "end") if value > box.x.high else (1, None)
+            shape += tag("path", d=f"M{x:.1f} {y:.1f}l{8 * side} -5v10z", class_="mark")
+            place = {"text_anchor": anchor, "class_": "beyond"}
+            shape += text(rounded(float(value)), x + 12 * side, y + 4, **place)
         else:
             shape += tag("path", d=mark(0, x, y, 4), class_="mark")
         own = "s1" if name == panel.highlight else "s0"
@@ -282,7 +284,7 @@ def _(chart: Heatmap, places: dict[str, int], width: float) -> tuple[str, float,
     left += 16 if chart.row_label else 0
     wide = [max(map(text_width, (head, *texts))) + 14 for head, texts in chart.side]
     side = (width - left - sum(wide) - 12) / max(1, len(chart.columns))
-    side = max(SMALLEST, min(LARGEST, side))
+    side = max(SMALLEST, min(max(LARGEST, width / 12), side))
     slanted, room = room_below(chart.columns, side + 2, longest)
     top = 24.0 if chart.title or wide else 8.0
     grid_w, grid_h = side * len(chart.columns), side * len(chart.rows)

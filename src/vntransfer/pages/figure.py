@@ -2,6 +2,7 @@
 
 import re
 from html import escape
+from math import ceil
 
 from vntransfer.pages.alt_text import MOST_CELLS, MOST_ROWS, numbers, summary
 from vntransfer.pages.charts import Bars, Chart, Heatmap, Histogram, Panel, Panels, Scatter, Series
@@ -9,6 +10,9 @@ from vntransfer.pages.draw import NARROW, classes, color_bar, draw, fitting
 from vntransfer.pages.layout import colors, panels
 from vntransfer.pages.svg import mark, tag
 from vntransfer.pages.table import html_table
+
+COLUMNS = 3
+"""Panels beside each other on a desk, at most; two where that leaves fewer gaps."""
 
 
 def file_name(title: str) -> str:
@@ -22,9 +26,11 @@ def figure(chart: Chart, title: str, caption: str, anchor: str) -> str:
     What is wider than a phone is drawn twice, and the style of the page shows one of the two.
     """
     shown = panels(chart)
+    row = chart.columns if isinstance(chart, Panels) and chart.columns else len(shown)
+    columns = ceil(row / ceil(row / COLUMNS))
     alone, drawn = len(shown) == 1, []
     for i, panel in enumerate(shown):
-        views = [draw(panel, chart, width) for width in fitting(panel, alone=alone)]
+        views = [draw(panel, chart, width) for width in fitting(panel, columns)]
         if views[0][1] <= NARROW:
             views = views[:1]
         label = f"{title}. {summary(chart if alone else panel)}"
@@ -44,11 +50,11 @@ def figure(chart: Chart, title: str, caption: str, anchor: str) -> str:
         ]
         kind = "panel map" if isinstance(panel, Heatmap) else "panel"
         drawn.append(f'<div class="{kind}">{"".join(svgs)}</div>')
-        if isinstance(chart, Panels) and chart.columns and (i + 1) % chart.columns == 0:
+        if (i + 1) % row == 0:
             drawn.append('<div class="break"></div>')
-    flows = any(isinstance(panel, Heatmap) for panel in shown) or getattr(chart, "columns", None)
-    kind = "plot alone" if alone else "plot" if flows else "plot even"
-    plot = f'<div class="{kind}">{"".join(drawn)}</div>'
+    maps = any(isinstance(panel, Heatmap) for panel in shown)
+    kind = "alone" if alone else "maps" if maps else "pairs" if columns == 2 else "threes"
+    plot = f'<div class="plot {kind}">{"".join(drawn)}</div>'
     body = f'<div class="drawn">{_legend(chart, shown)}{plot}</div>'
     note = f"<figcaption>{escape(caption)}</figcaption>" if caption else ""
     save = "".join(

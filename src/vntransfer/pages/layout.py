@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -98,7 +99,10 @@ def extent(panel: Panel, name: str) -> tuple[float, float] | None:
 
 def _along(panel: Panel, name: str) -> Iterator[Numbers | None]:
     if isinstance(panel, Intervals):
-        yield from (panel.values, panel.low, panel.high, [panel.reference], panel.others)
+        core = _core(panel)
+        for ends in (panel.values, panel.low, panel.high):
+            yield finite(ends)[core] if ends is not None else None
+        yield from ([panel.reference], panel.others)
         return
     if isinstance(panel, Heatmap):
         return
@@ -110,6 +114,34 @@ def _along(panel: Panel, name: str) -> Iterator[Numbers | None]:
             yield from (series.low, series.high)
     if isinstance(panel, Bars | Histogram) and name == "y" and not panel.y.log:
         yield [0.0]
+
+
+def _core(panel: Intervals) -> NDArray[np.bool_]:
+    """Return which values set the ends of the axis: not the few that would squeeze the rest.
+
+    Up to a quarter of the values lie beyond the axis if the gap to the others is more than twice
+    as wide as all that the axis shows without them.
+    """
+    values = finite(panel.values)
+    fixed = finite([panel.x.low, panel.x.high, panel.reference])
+    lows, highs = (
+        np.where(np.isfinite(own := finite(given)), own, values) if given is not None else values
+        for given in (panel.low, panel.high)
+    )
+    core = np.isfinite(values)
+    left = max(1, core.sum() // 4)
+    for side, near in ((1, lows), (-1, highs)):
+        order = sorted(np.flatnonzero(core), key=lambda i: -side * values[i])
+        best, beyond = 2.0, order[:0]
+        for n in range(1, min(left, len(order) - 2) + 1):
+            rest = np.concatenate([lows[order[n:]], highs[order[n:]], fixed])
+            gap = np.nanmin(side * near[order[:n]]) - np.nanmax(side * rest)
+            shown = np.nanmax(rest) - np.nanmin(rest)
+            if shown > 0 and gap / shown > best:
+                best, beyond = gap / shown, order[:n]
+        core[beyond] = False
+        left -= len(beyond)
+    return core
 
 
 def colors(chart: Chart) -> dict[str, int]:
@@ -188,14 +220,25 @@ def _x_axis(
         for place, name in list(enumerate(axis.names))[::step]:
             parts.append(name_below(name, x(place), bottom, slanted=slanted, longest=longest))
         return parts
-    for tick in x.ticks(max(2, int((x.end - x.start) // 55))):
-        if axis.whole and tick % 1:
-            continue
+    for tick, label in _readable_ticks(axis, x):
         at = x(tick)
         parts.append(tag("path", d=f"M{at:.1f} {bottom:.1f}V{top:.1f}", class_="grid"))
-        label = tick_text(tick, log=axis.log)
         parts.append(text(label, at, bottom + 14, text_anchor="middle"))
     return parts
+
+
+def _readable_ticks(axis: Axis, x: Scale) -> list[tuple[float, str]]:
+    """As many ticks with their labels as stand side by side, at most about eight."""
+    found: list[tuple[float, str]] = []
+    for n in range(8, 0, -1):
+        places = [tick for tick in x.ticks(n) if not (axis.whole and tick % 1)]
+        found = [(tick, tick_text(tick, log=axis.log)) for tick in places]
+        gaps = [x(b) - x(a) for a, b in pairwise(places)]
+        if max((text_width(label) for _, label in found), default=0.0) + 12 <= min(
+            gaps, default=1e9
+        ):
+            break
+    return found
 
 
 def _y_axis(axis: Axis, y: Scale, x: Scale, names: list[str]) -> list[str]:

@@ -156,18 +156,13 @@ def _error_figures(part: Section, outcome: TargetOutcome) -> None:
         return
     means, spreads = np.array([outcome.expected(name) for name in methods]).T
     spreads = np.nan_to_num(spreads)
-    others = [m + s for name, m, s in zip(methods, means, spreads, strict=True) if name != CONSTANT]
-    least = min(m - s for m, s in zip(means, spreads, strict=True))
-    most = max([o for o in others if np.isfinite(o)], default=np.nan)
-    # the constant must not squeeze the others: beyond the axis it is an arrow with its number
-    cut = most + 0.4 * (most - least) if means.max() > most + (most - least) else None
     part.figure(
         Intervals(
             [title(name) for name in methods],
             means,
             means - spreads,
             means + spreads,
-            x=Axis(what, high=cut),
+            x=Axis(what),
             highlight=title(outcome.method),
         ),
         "Compared with other methods",

@@ -7,9 +7,9 @@ from statistics import geometric_mean
 
 import numpy as np
 
-from vntransfer.pages import Axis, Heatmap, Intervals, Panels
+from vntransfer.pages import Axis, Heatmap, Panels
 from vntransfer_lab.experiments.adaptation_weights import weight_figures, weight_table
-from vntransfer_lab.reports.drawings import Drawing, ends, standard
+from vntransfer_lab.reports.drawings import Drawing, by_method, standard
 from vntransfer_lab.reports.report import (
     Group,
     Report,
@@ -18,6 +18,7 @@ from vntransfer_lab.reports.report import (
     label_of,
     mean_over_targets,
     value_table,
+    value_tables,
 )
 from vntransfer_lab.reports.statistics import Estimate
 from vntransfer_lab.reports.tables import Number, NumberPair, ReportTable, Value
@@ -33,14 +34,15 @@ def tables(loaded: Report) -> list[ReportTable]:
     found = [summary_table(loaded)] if len(loaded.chosen) > 1 else []
     if loaded.preset.baseline:
         found.append(relative_table(loaded))
-    for data in loaded.preset.data:
-        found.append(value_table(loaded, data))
+    for data, table in zip(loaded.preset.data, value_tables(loaded), strict=True):
+        found.append(table)
         numbers = loaded.preset.paper.get("values", {}).get(data, {}).values()
         if any("mae_raw" in metrics for row in numbers for metrics in row.values()):
-            found.append(value_table(loaded, data, "mae_raw"))
+            found.append(replace(value_table(loaded, data, "mae_raw"), detail=table.detail))
     if loaded.preset.baseline:
         found += comparison_tables(loaded)
-    return found + [t for t in (choice_table(loaded), weight_table(loaded)) if t.rows]
+    more = [choice_table(loaded), weight_table(loaded)]
+    return found + [replace(table, detail=True) for table in more if table.rows]
 
 
 def summary(loaded: Report) -> dict[str, dict[Group, Estimate]]:
@@ -212,7 +214,8 @@ def figures(loaded: Report) -> Iterator[Drawing]:
     else:
         yield from standard(loaded)
     for group in loaded.chosen:
-        yield from weight_figures(loaded, group)
+        for drawing in weight_figures(loaded, group):
+            yield replace(drawing, detail=len(loaded.chosen) > 1)
 
 
 ENSEMBLE = "source_only_5"
@@ -276,15 +279,5 @@ def error_panels(means: Mapping[str, Mapping[Group, Estimate]], baseline: str) -
     charts = []
     for group in dict.fromkeys(group for by_group in means.values() for group in by_group):
         found = {method: by[group] for method, by in means.items() if group in by}
-        charts.append(
-            Intervals(
-                list(found),
-                [e.mean for e in found.values()],
-                **ends(list(found.values())),
-                x=Axis("error"),
-                title=label_of(*group),
-                reference=found[baseline].mean if baseline in found else None,
-                highlight=baseline,
-            )
-        )
+        charts.append(by_method(found, baseline=baseline, x=Axis("error"), title=label_of(*group)))
     return Panels(charts, share=False)

@@ -8,9 +8,9 @@ from itertools import chain, product
 import numpy as np
 from numpy.typing import NDArray
 
-from vntransfer.pages import Axis, Intervals, Lines, Panels, Series
+from vntransfer.pages import Axis, Lines, Panels, Series
 from vntransfer_lab.reports.costs import MEGABYTE
-from vntransfer_lab.reports.drawings import Drawing, ends, spread, standard
+from vntransfer_lab.reports.drawings import Drawing, by_method, spread, standard
 from vntransfer_lab.reports.report import (
     Condition,
     Group,
@@ -47,11 +47,13 @@ MOST_TASKS = 7
 def tables(loaded: Report) -> list[ReportTable]:
     """One table per stream, the mean over streams, and what the preset is about besides."""
     if sweeps(loaded):
-        made = [_sweep_table(loaded, *pair) for pair in _pairs(loaded)]
+        sweep = [_sweep_table(loaded, *pair) for pair in _pairs(loaded)]
+        made = [replace(table, detail=True) for table in sweep]
         made.append(_sensitivity_table(loaded))
     else:
-        made = [_stream_table(loaded, data, condition) for data, condition in loaded.chosen]
-        if len(loaded.chosen) > 1:
+        several = len(loaded.chosen) > 1
+        made = [replace(_stream_table(loaded, *group), detail=several) for group in loaded.chosen]
+        if several:
             made.append(_mean_table(loaded))
         if (ends := _ends_table(loaded)).rows:
             made.append(ends)
@@ -271,13 +273,15 @@ def figures(loaded: Report) -> Iterator[Drawing]:
     if sweeps(loaded):
         yield _sweep(loaded)
         return
-    yield from standard(loaded)
     if any(loaded.preset.paper.get("values", {}).values()):
         yield _beside_the_paper(loaded)
+    else:
+        yield from standard(loaded)
     if drawing := _against_bytes(loaded):
         yield drawing
     for group in loaded.chosen:
-        yield from _by_task(loaded, group)
+        for drawing in _by_task(loaded, group):
+            yield replace(drawing, detail=len(loaded.chosen) > 1)
 
 
 def _beside_the_paper(loaded: Report) -> Drawing:
@@ -287,13 +291,11 @@ def _beside_the_paper(loaded: Report) -> Drawing:
         paper = loaded.preset.paper["values"].get(data, {}).get(data, {})
         found = {m: estimate(v) for m, v in seeds_of(loaded, data, condition, "ra").items()}
         charts.append(
-            Intervals(
-                list(found),
-                [own.mean for own in found.values()],
-                **ends(list(found.values())),
+            by_method(
+                found,
+                baseline=loaded.preset.baseline,
                 x=Axis("RA, %"),
                 title=label_of(data, condition),
-                highlight=loaded.preset.baseline,
                 others=[paper.get(m, {}).get("ra") for m in found],
                 others_name="paper",
             )

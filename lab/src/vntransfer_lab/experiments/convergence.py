@@ -18,6 +18,7 @@ from vntransfer.pages import MUTED, Axis, Lines, Panels, Series
 from vntransfer.storage.files import fingerprint
 from vntransfer_lab.errors import PresetError
 from vntransfer_lab.reports.drawings import Drawing
+from vntransfer_lab.reports.names import method_name
 from vntransfer_lab.reports.report import Report
 from vntransfer_lab.reports.statistics import Estimate
 from vntransfer_lab.reports.tables import Number, ReportTable, Value
@@ -214,7 +215,7 @@ def figures(loaded: Report) -> Iterator[Drawing]:
             for f, errors in found.items()
         ]
         series += _reference(list(found.values()))
-        title = f"{method.replace('_', ' ')}, d = {d}"
+        title = f"{method_name(method)}, d = {d}"
         charts.append(Lines(series, Axis("n", log=True), Axis("error", log=True), title=title))
     caption = "Root mean square error over seeds against the number of samples n; dotted: n^-1/2."
     chart = Panels(charts, share=False, columns=len(dimensions))

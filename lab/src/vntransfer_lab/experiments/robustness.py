@@ -27,7 +27,7 @@ from vntransfer.pages import Axis, Lines, Panels
 from vntransfer.storage.files import fingerprint
 from vntransfer_lab.errors import PresetError
 from vntransfer_lab.reports.drawings import Drawing, spread
-from vntransfer_lab.reports.report import Condition, Group, Report, value_table
+from vntransfer_lab.reports.report import Condition, Group, Report, value_tables
 from vntransfer_lab.reports.statistics import difference, verdict
 from vntransfer_lab.reports.tables import NumberPair, ReportTable, Value, Verdict
 from vntransfer_lab.runner.cells import Cell
@@ -157,7 +157,7 @@ def _run(cell: Cell, checkpoint: object) -> CellSteps:
 
 def tables(loaded: Report) -> list[ReportTable]:
     """Return the count per reading first, then the values of each data set."""
-    return [_reading_table(loaded), *(value_table(loaded, d) for d in loaded.preset.data)]
+    return [_reading_table(loaded), *value_tables(loaded)]
 
 
 def _reading_table(loaded: Report) -> ReportTable:

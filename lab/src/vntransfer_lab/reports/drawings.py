@@ -7,7 +7,7 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
 
-from vntransfer.pages import Axis, Chart, Lines, Panels, Series
+from vntransfer.pages import Axis, Chart, Intervals, Panels, Series
 from vntransfer.pages.picture import write_picture
 from vntransfer.storage.places import PICTURES, check_file
 from vntransfer_lab.reports.report import Report, label_of, load_report
@@ -23,6 +23,7 @@ class Drawing:
     title: str
     chart: Chart
     caption: str = ""
+    detail: bool = False  # a page shows it folded, below the others
 
 
 def ends(values: Sequence[Estimate]) -> dict[str, Any]:
@@ -42,27 +43,40 @@ def spread(
     return Series(name, [x + shift for x in found], means, **ends(list(found.values())), **options)
 
 
+def by_method(found: Mapping[str, Estimate], *, baseline: str = "", **options: Any) -> Intervals:
+    """One row per method: its mean ± standard error, a dotted line at the baseline's."""
+    return Intervals(
+        list(found),
+        [own.mean for own in found.values()],
+        **ends(list(found.values())),
+        reference=found[baseline].mean if baseline in found else None,
+        highlight=baseline,
+        **options,
+    )
+
+
 def standard(loaded: Report) -> Iterator[Drawing]:
-    """One panel per data set and condition: targets along x, one mark per method."""
+    """One panel per target, data set and condition, with one row per method."""
     panels = []
-    for group in loaded.chosen:
-        values = loaded.values(*group)
+    for data, condition in loaded.chosen:
+        values = loaded.values(data, condition)
         targets = list(dict.fromkeys(t for method in values for t in values[method]))
-        methods = [method for method in loaded.preset.methods if method in values]
-        series = []
-        for index, method in enumerate(methods):
-            points = {
-                float(place): list(values[method][target].values())
-                for place, target in enumerate(targets)
-                if target in values[method]
+        for target in targets:
+            found = {
+                method: estimate(list(values[method][target].values()))
+                for method in loaded.preset.methods
+                if target in values.get(method, {})
             }
-            shift = 0.7 * ((index + 0.5) / len(methods) - 0.5)
-            series.append(spread(method, points, shift=shift, dash="none"))
-        y = Axis(loaded.kind.metric, low=0)
-        panels.append(Lines(series, Axis(names=targets), y, title=label_of(*group)))
-    direction = "higher" if loaded.kind.higher_is_better else "lower"
-    caption = f"{loaded.kind.metric}, {direction} is better; mean ± standard error over seeds."
-    yield Drawing("values", "Values per target", Panels(panels, share=False), caption)
+            several = len(targets) > 1
+            name = f"{data}, {target}" if several and len(loaded.preset.data) > 1 else target
+            title = label_of(name if several else data, condition)
+            x = Axis(loaded.kind.metric)
+            panels.append(by_method(found, baseline=loaded.preset.baseline, x=x, title=title))
+    direction = "Higher" if loaded.kind.higher_is_better else "Lower"
+    caption = f"Mean ± standard error over seeds. {direction} is better."
+    caption += " Dotted: the baseline." if loaded.preset.baseline else ""
+    title = f"{loaded.kind.metric} at each target"
+    yield Drawing("values", title, Panels(panels, share=False), caption)
 
 
 def drawings_of(loaded: Report) -> list[Drawing]:

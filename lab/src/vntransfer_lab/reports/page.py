@@ -1,16 +1,19 @@
-"""The page of a report: verdicts first, then tables, figures and costs; all in one file."""
+"""The page of a report: the answer, figures, tables, how it was done; all in one file."""
 
 import json
 import shlex
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from vntransfer.display import counted
 from vntransfer.pages import Page, Section, TableCell
 from vntransfer.pages.table import Value as Shown
 from vntransfer.storage.places import PAGES, check_file
 from vntransfer_lab.reports.costs import cost_table
 from vntransfer_lab.reports.drawings import drawings_of
+from vntransfer_lab.reports.names import Names
 from vntransfer_lab.reports.report import Report, against_baseline, label_of, load_report
 from vntransfer_lab.reports.statistics import VERDICTS, estimate
 from vntransfer_lab.reports.tables import Number, ReportTable, Value, Verdict, sort_key, text
@@ -19,8 +22,8 @@ from vntransfer_lab.runner.provenance import read_provenance, versions
 from vntransfer_lab.runner.selection import RULES
 
 PAGE_NAME = "report.html"
-MOST_FAILURES = 100
-"""Failed cells that are listed."""
+MOST_FAILURES, MOST_WARNINGS, MOST_NAMES = 100, 5, 15
+"""Failed cells and warnings that are listed, and names up to which their table is unfolded."""
 
 Tally = dict[str, dict[str, list[str]]]  # method -> verdict -> data sets
 
@@ -52,61 +55,107 @@ def make_page(loaded: Report, invocations: Sequence[Mapping[str, Any]], command:
 
     ``invocations`` and ``command`` say what made the run and the page, for its foot.
     """
-    preset = loaded.preset
-    page = Page(preset.title, question(loaded), footer(loaded, invocations, command))
-    _summarize(loaded, page.section("Answer"))
-    _add_failures(loaded, page)
-    part = page.section("Tables")
-    # what stands in the summary
-    claims = [remark.text for remark in loaded.remarks() if remark.kind == "paper"]
-    for table in loaded.tables():
-        _add_table(part, table, claims)
-    if drawings := drawings_of(loaded):
+    names = Names(loaded)
+    found = tally(loaded)
+    foot = footer(loaded, invocations, command)
+    page = Page(loaded.preset.title, lead(loaded, names, found), foot)
+    _summarize(loaded, names, found, page.section("Answer"))
+    if drawings := sorted(drawings_of(loaded), key=lambda own: own.detail):
         part = page.section("Figures")
-        for drawing in drawings:
-            part.figure(drawing.chart, drawing.title, drawing.caption)
-    if (costs := cost_table(loaded)).rows:
-        _add_table(page.section("Cost"), costs)
+        for drawing in map(names.inside, drawings):
+            title = _headline(drawing.title)
+            part.figure(drawing.chart, title, drawing.caption, fold=drawing.detail)
+    part = page.section("Tables")
+    for table in sorted(loaded.tables(), key=lambda own: own.detail):
+        _add_table(part, table, loaded, names)
+    _add_failures(loaded, names, page)
+    _explain(loaded, names, page.section("How it was done"))
     return page
 
 
-def question(loaded: Report) -> str:
-    """Ask what the run answers."""
-    preset, summary = loaded.preset, loaded.kind.summary
-    if claim := preset.paper.get("claim"):
-        return f"Does this claim of the paper hold: {claim}? Experiment: {summary}."
-    if preset.baseline:
-        return f"Which methods are better than {preset.baseline}, and where? Experiment: {summary}."
-    return f"How do {len(preset.methods)} methods compare? Experiment: {summary}."
-
-
-def _summarize(loaded: Report, part: Section) -> None:
+def lead(loaded: Report, names: Names, found: Tally) -> str:
+    """Ask what the run answers, and answer in a sentence or two."""
     preset = loaded.preset
-    counts = {
-        status: sum(record.status == status for record in loaded.records)
-        for status in ("done", "failed", "pending")
-    }
-    total = len(loaded.records)
+    if claim := preset.paper.get("claim"):
+        said = [f"Does this claim of the paper hold: {claim}?", *paper_words(loaded)]
+    elif found:
+        said = [f"Which methods are better than the baseline, {names(preset.baseline)}?"]
+    else:
+        said = [f"How do {len(preset.methods)} methods compare?"]
+    return " ".join(filter(None, [*said, _counts(found), _leader(loaded, names)]))
+
+
+def _counts(found: Tally) -> str:
+    """Say how many methods are better or worse than the baseline."""
+    if not found:
+        return ""
+    better, worse = (
+        sum(bool(own[verdict]) and not own[other] for own in found.values())
+        for verdict, other in (("better", "worse"), ("worse", "better"))
+    )
+    return (
+        f"Of {counted(len(found), 'method')}, {better} improved on the baseline somewhere without "
+        f"being worse anywhere; {worse} only did worse."
+    )
+
+
+def _leader(loaded: Report, names: Names) -> str:
+    """Name the method with the best mean rank over data sets and targets."""
+    sign = -1 if loaded.kind.higher_is_better else 1
+    places: list[dict[str, float]] = []
+    for group in loaded.chosen:
+        values = loaded.values(*group)
+        for target in dict.fromkeys(t for by_target in values.values() for t in by_target):
+            means = {m: by[target] for m, by in values.items() if target in by and m != "oracle"}
+            places.append({m: sign * estimate([*own.values()]).mean for m, own in means.items()})
+    everywhere = [m for m in loaded.preset.methods if places and all(m in own for own in places)]
+    if len(everywhere) < 2:
+        return ""
+    ranks = {m: sum(sum(v < own[m] for v in own.values()) for own in places) for m in everywhere}
+    best = min(ranks, key=ranks.__getitem__)
+    return f"Best mean rank over {counted(len(places), 'target')}: {names(best)}."
+
+
+def _summarize(loaded: Report, names: Names, found: Tally, part: Section) -> None:
+    preset = loaded.preset
+    counts = Counter(record.status for record in loaded.records)
     targets = len({(record.data, record.target) for record in loaded.records})
-    for kind, sentence in sentences(tally(loaded), preset.baseline):
+    for kind, sentence in sentences({names(method): own for method, own in found.items()}):
         part.note(sentence, kind=kind)
     if not preset.baseline:
-        part.note("No baseline is named: nothing is tested here, the tables compare.")
-    if words := paper_words(loaded):
-        part.note(" ".join(words), head="Paper")
-    for remark in loaded.remarks():
-        if remark.kind != "paper":
-            part.note(remark.text, kind=remark.kind, head="")
+        part.note("The run names no baseline, so nothing is tested.")
+    warnings = [remark.text for remark in loaded.remarks() if remark.kind == "warning"]
+    for said in warnings[:MOST_WARNINGS]:
+        part.note(f"{names(said)}.", kind="warning", head="")
+    if (more := len(warnings) - MOST_WARNINGS) > 0:
+        part.text(f"and {counted(more, 'more warning')}")
     part.facts(
         [
-            ("Cells done", str(counts["done"]), f"of {total}"),
-            ("Failed", str(counts["failed"]), ""),
-            ("Pending", str(counts["pending"]), ""),
+            ("Cells", f"{counts['done']:,}", f"of {len(loaded.records):,} done"),
             ("Methods", str(len(preset.methods)), ""),
-            ("Data sets", str(len(preset.data)), f"{targets} target{'s' * (targets > 1)}"),
+            ("Data sets", str(len(preset.data)), counted(targets, "target")),
             ("Seeds", str(len(preset.seeds)), ""),
         ]
     )
+
+
+def _explain(loaded: Report, names: Names, part: Section) -> None:
+    """Say how the run was made, what it cost, and what its methods are called in the preset."""
+    preset = loaded.preset
+    part.text(f"Experiment: {loaded.kind.summary}.")
+    part.text(*(f"{_headline(names(r.text))}." for r in loaded.remarks() if r.kind == "neutral"))
+    if (costs := cost_table(loaded)).rows:
+        _add_table(part, costs, loaded, names)
+    rows = [[names(name), name] for name in (*preset.methods, *preset.data) if names(name) != name]
+    if rows:
+        part.table(["on this page", "in the preset"], rows, "Names", fold=len(rows) > MOST_NAMES)
+
+
+def _headline(text: str) -> str:
+    """Begin with a capital letter, unless it is a name such as that of a data set."""
+    first, _, rest = text.partition(" ")
+    word = first.removesuffix(":")
+    return text[:1].upper() + text[1:] if rest and word.isalpha() and word.islower() else text
 
 
 def tally(loaded: Report) -> Tally:
@@ -123,13 +172,13 @@ def tally(loaded: Report) -> Tally:
     return found
 
 
-def sentences(found: Tally, baseline: str) -> list[tuple[str, str]]:
+def sentences(found: Tally) -> list[tuple[str, str]]:
     """Kind of note and sentence about the methods, those that gain first.
 
     A page opens notes of the kinds "good" and "bad" with "Better" and "Worse".
     """
-    gains: list[str] = []
-    losses: list[str] = []
+    gains: dict[str, int] = {}
+    losses: dict[str, int] = {}
     mixed: list[str] = []
     even: list[str] = []
     few: list[str] = []
@@ -139,25 +188,26 @@ def sentences(found: Tally, baseline: str) -> list[tuple[str, str]]:
         if better and worse:
             mixed.append(f"{method} (better {better}, worse {worse} of {total})")
         elif better:
-            gains.append(f"{method} ({better} of {total} data sets)")
+            gains[f"{method} ({better} of {total})"] = better
         elif worse:
-            losses.append(f"{method} ({worse} of {total} data sets)")
+            losses[f"{method} ({worse} of {total})"] = worse
         elif own["no difference"]:
             even.append(method)
         else:
             few.append(method)
+    first = [sorted(own, key=own.__getitem__, reverse=True) for own in (gains, losses)]
     said = [
-        ("good", f"than {baseline}, and nowhere worse: {{}}.", gains),
-        ("bad", f"than {baseline}, and nowhere better: {{}}.", losses),
-        ("neutral", f"Better than {baseline} on some data and worse on other: {{}}.", mixed),
-        ("neutral", f"No significant difference to {baseline}: {{}}.", even),
-        ("warning", f"Too few runs for a test against {baseline}: {{}}.", few),
+        ("good", "than the baseline on some data sets, and nowhere worse: {}.", first[0]),
+        ("bad", "than the baseline on some data sets, and nowhere better: {}.", first[1]),
+        ("neutral", "Better than the baseline on some data sets and worse on others: {}.", mixed),
+        ("neutral", "No significant difference from the baseline: {}.", even),
+        ("warning", "Too few runs for a test against the baseline: {}.", few),
     ]
     return [(kind, text.format(", ".join(named))) for kind, text, named in said if named]
 
 
 def paper_words(loaded: Report) -> list[str]:
-    """Sentences about the paper's claim, and its numbers beside ours, target by target."""
+    """Compare the numbers that the paper prints with ours, target by target."""
     paper, metric = loaded.preset.paper, loaded.kind.metric
     best = max if loaded.kind.higher_is_better else min
     pairs: list[tuple[float, float]] = []
@@ -177,30 +227,34 @@ def paper_words(loaded: Report) -> list[str]:
             if len(ours) > 1:
                 winners = [best(ours, key=values.__getitem__) for values in (ours, theirs)]
                 same_best.append(winners[0] == winners[1])
-    said = [f"Claim: {paper['claim']}."] if paper.get("claim") else []
+    said = []
+    if same_best:
+        said.append(
+            f"The method that is best in the paper is best here on {sum(same_best)} of "
+            f"{counted(len(same_best), 'target')}."
+        )
     if pairs:
         close = sum(abs(a - b) < 0.1 * abs(b) for a, b in pairs)
         source = paper.get("source", "its tables")
         said.append(
-            f"{close} of our values are within a tenth of the {len(pairs)} that the paper prints "
+            f"{close} of our {counted(len(pairs), 'value')} are within 10 % of the paper's "
             f"({source})."
-        )
-    elif said:
-        said.append("The paper prints no numbers that can be set beside ours here.")
-    if same_best:
-        said.append(
-            f"The method that is best in the paper is best here on {sum(same_best)} of "
-            f"{len(same_best)} targets."
         )
     return said
 
 
-def _add_failures(loaded: Report, page: Page) -> None:
+def _add_failures(loaded: Report, names: Names, page: Page) -> None:
     failed = [record for record in loaded.records if record.status == "failed"]
     if not failed:
         return
     rows: list[list[Shown]] = [
-        [r.data, r.target, r.method, r.seed, (r.error or "").splitlines()[0] if r.error else ""]
+        [
+            names(r.data),
+            r.target,
+            names(r.method),
+            r.seed,
+            (r.error or "").splitlines()[0] if r.error else "",
+        ]
         for r in failed[:MOST_FAILURES]
     ]
     more = len(failed) - MOST_FAILURES
@@ -218,9 +272,15 @@ def cell(value: Value) -> Shown:
     return TableCell(text(value), sort_key(value), tone)
 
 
-def _add_table(part: Section, table: ReportTable, known: Sequence[str] = ()) -> None:
-    rows = [[cell(value) for value in row] for row in table.rows]
-    part.table(table.header, rows, table.title, [note for note in table.notes if note not in known])
+def _add_table(part: Section, table: ReportTable, loaded: Report, names: Names) -> None:
+    """Add the columns that hold anything; what the page says elsewhere is no note."""
+    said = {remark.text for remark in loaded.remarks()}
+    notes = [names(note) for note in table.notes if note not in said]
+    rows = [[cell(names.inside(value)) for value in row] for row in table.rows]
+    kept = [i for i in range(len(table.header)) if any(row[i] not in (None, "") for row in rows)]
+    header = [names(table.header[i]) for i in kept or range(len(table.header))]
+    shown = [[row[i] for i in kept] for row in rows]
+    part.table(header, shown, _headline(names(table.title)), notes, fold=table.detail)
 
 
 def footer(

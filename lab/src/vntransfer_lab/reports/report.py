@@ -3,7 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from pkgutil import resolve_name
@@ -234,10 +234,16 @@ def report(
 
 def standard(loaded: Report) -> list[ReportTable]:
     """One table of values per data set, then the comparison with the baseline."""
-    tables = [value_table(loaded, data) for data in loaded.preset.data]
+    tables = value_tables(loaded)
     if loaded.preset.baseline:
         tables += comparison_tables(loaded)
     return tables
+
+
+def value_tables(loaded: Report) -> list[ReportTable]:
+    """One table of values per data set; of several, a page shows them as details."""
+    data = loaded.preset.data
+    return [replace(value_table(loaded, own), detail=len(data) > 1) for own in data]
 
 
 def condition_text(condition: Condition) -> str:

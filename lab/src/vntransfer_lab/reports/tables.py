@@ -61,6 +61,7 @@ class ReportTable:
     rows: list[list[Value]]
     notes: list[str] = field(default_factory=list)
     of: str = ""
+    detail: bool = False  # a page shows it folded, below the others
 
     @property
     def full_title(self) -> str:
