@@ -12,15 +12,19 @@ import argparse
 from pathlib import Path
 
 import numpy as np
+from sklearn.base import clone
 
 from sets import domains, drawn
-from vntransfer import stack
-from vntransfer.adaptation.candidates import CANDIDATES
+from vntransfer import PooledRegressor, WeightedSourceRegressor, stack
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "benchmarks" / "few_labels.md"
 SETS = ["bike", "parkinsons", "protein"]
 LABELS = (0, 5, 20)
-LEARNERS = ("ridge", "ridge, sharpness 3", "boosting")
+LEARNERS = {
+    "ridge": PooledRegressor("ridge"),
+    "ridge, sharpness 3": WeightedSourceRegressor("ridge", sharpness=3.0),
+    "boosting": PooledRegressor("boosting", random_state=0),
+}
 ALONE = "ridge, labeled rows alone"
 Errors = dict[tuple[str, int], float]
 
@@ -34,11 +38,11 @@ def measure(name: str, target: str, most: int, draw: int) -> Errors:
     for n in LABELS:
         sources = {**others, f"{target} (labeled)": (x[:n], y[:n])} if n else others
         X, r, domain = stack(sources, target=x[rest])
-        for method in LEARNERS:
-            model = CANDIDATES[method](random_state=0).fit(X, r, domain)
+        for method, learner in LEARNERS.items():
+            model = clone(learner).fit(X, r, domain)
             out[method, n] = float(np.abs(model.predict(x[rest]) - y[rest]).mean())
         if n:
-            own = CANDIDATES["ridge"](random_state=0).fit(x[:n], y[:n])
+            own = PooledRegressor("ridge").fit(x[:n], y[:n])
             out[ALONE, n] = float(np.abs(own.predict(x[rest]) - y[rest]).mean())
     print(name, target, draw, {k: round(v, 3) for k, v in out.items()}, flush=True)
     return out

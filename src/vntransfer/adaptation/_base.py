@@ -24,7 +24,7 @@ from vntransfer.adaptation._scaler import Scaler
 from vntransfer.adaptation._selection import EFFORT, select
 from vntransfer.adaptation._training_loop import EpochCounter, Schedule, Training
 from vntransfer.adaptation.network_predictor import shares_for
-from vntransfer.checks import fraction, number, whole
+from vntransfer.checks import fraction, is_sparse, number, whole
 from vntransfer.domains import Name
 from vntransfer.errors import ArgumentError, DataWarning
 from vntransfer.networks import Activation, Net
@@ -203,7 +203,7 @@ class DomainRegressor(SavableNetwork, RegressorMixin, TransferEstimator):  # typ
         elif hasattr(self, "selection_"):
             del self.selection_
 
-    def _checkpoints(self, table: FitRows, seed: int) -> Checkpoints | None:
+    def _checkpoints(self, rows: FitRows, seed: int) -> Checkpoints | None:
         """Make the file of each stage of training, if there is a folder for them."""
         if self.checkpoint is None:
             return None
@@ -212,8 +212,9 @@ class DomainRegressor(SavableNetwork, RegressorMixin, TransferEstimator):  # typ
                 f"random_state: expected a whole number together with checkpoint, to identify the "
                 f"fit, got {self.random_state!r}"
             )
-        named = {**table.groups.sources, **table.groups.targets}
-        arrays = *table.inputs(), table.y, table.weights, *named.values()
+        named, x = {**rows.groups.sources, **rows.groups.targets}, rows.x
+        inputs = (x.shape, x.data, x.indices, x.indptr) if is_sparse(x) else (x,)
+        arrays = *inputs, rows.y, rows.weights, *named.values()
         return checkpoint_files(self, seed, list(named), *arrays)
 
     def _check_options(self, rows: int = 2) -> None:

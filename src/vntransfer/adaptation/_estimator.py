@@ -5,7 +5,6 @@ from types import UnionType
 from typing import Any, ClassVar, Literal, Self, Union, get_args, get_origin
 
 import numpy as np
-import scipy.sparse
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d, validate_data
@@ -31,11 +30,6 @@ class FitRows:
     y: NDArray[Any]  # (n,) or (n, m); a source's in rows of targets
     groups: Groups
     weights: Floats | None = None  # (n,), one for targets; None: all alike
-
-    def inputs(self) -> tuple[Any, ...]:
-        """Give what the inputs are made of, of sparse ones shape and arrays."""
-        x = self.x
-        return (x.shape, x.data, x.indices, x.indptr) if scipy.sparse.issparse(x) else (x,)
 
 
 class TransferEstimator(BaseEstimator):  # type: ignore[misc]

@@ -20,7 +20,7 @@ from vntransfer.adaptation._estimator import (
     refuse_huge_inputs,
 )
 from vntransfer.adaptation._records import COMMON
-from vntransfer.adaptation._saving import bad_options, common_record, restore_common
+from vntransfer.adaptation._saving import common_record, restored_common
 from vntransfer.adaptation._scaler import dense
 from vntransfer.adaptation.divergence_weights import sharpen
 from vntransfer.checks import number, one_of
@@ -300,10 +300,7 @@ class MomentLearner(Savable, TransferEstimator):
     ) -> Self:
         record, arrays = saved.record, saved.arrays
         check_record("record", record, SAVED)
-        with bad_options(given):
-            model = cls(**record["options"])
-            model._check_options()
-
+        model: Self = restored_common(cls, record, given)
         p, count = record["n_features"], record["count"]
         m = arrays["source0/mean"].size - p - count
 
@@ -325,7 +322,6 @@ class MomentLearner(Savable, TransferEstimator):
             name: moments(f"source{i}", p + count + m) for i, name in enumerate(record["sources"])
         }
         model._target = moments("target", p + count) if "target/mean" in arrays else None
-        restore_common(model, record)
         model._restore(saved)
         try:
             return model._solve()

@@ -33,8 +33,13 @@ def common_record(model: Any, left_out: Sequence[str] = ()) -> dict[str, Any]:
     }
 
 
-def restore_common(model: Any, record: Mapping[str, Any]) -> None:
-    """Bring what `common_record` gave, apart from options, to an estimator."""
+def restored_common(
+    kind: type[Any], record: Mapping[str, Any], given: Mapping[str, Any], **options: Any
+) -> Any:
+    """Make an estimator of what `common_record` gave; ``given`` are options of the caller."""
+    with bad_options(given):
+        model = kind(**{**record["options"], **options, **given})
+        model._check_options()
     n, names = record["n_features"], record["feature_names"]
     if n < 1 or (names is not None and len(names) != n):
         raise DataError(f"record.n_features: {n} does not fit feature_names {names!r:.60}")
@@ -42,6 +47,7 @@ def restore_common(model: Any, record: Mapping[str, Any]) -> None:
     if names is not None:
         model.feature_names_in_ = np.array(record["feature_names"], dtype=object)
     model.source_weights_ = record["source_weights"]
+    return model
 
 
 class SavableNetwork(Savable):
@@ -77,10 +83,8 @@ class SavableNetwork(Savable):
         cls, saved: SavedModel, parts: Mapping[str, Any], given: Mapping[str, Any]
     ) -> Self:
         record, values = saved.record, NetworkValues.read(saved, given)
-        with bad_options(given):
-            options = {k: v for k, v in record["options"].items() if k not in REMOVED}
-            model: Any = cls(**{**_tuples(options), **given})
-            model._check_options()
+        options = {k: v for k, v in record["options"].items() if k not in REMOVED}
+        model = restored_common(cls, {**record, "options": _tuples(options)}, given)
         _check_arrays(model, saved)
         offset = torch.from_numpy(values.offset)
         # modules may draw initial parameters
@@ -101,7 +105,6 @@ class SavableNetwork(Savable):
             limits = torch.from_numpy(values.limits[0]), torch.from_numpy(values.limits[1])
         chosen = record["selection"]
         selection = None if chosen is None else Selection(**_tuples(checked_choice(chosen)))
-        restore_common(model, record)
         scalers = values.x_scaler, values.y_scaler
         model._publish(State(*scalers, limits, record["one_column"], ensemble, selection))
         values.check(model)

@@ -18,7 +18,7 @@ from vntransfer.adaptation._records import (
     check_parts,
     checked_choice,
 )
-from vntransfer.adaptation._saving import bad_options, common_record, restore_common
+from vntransfer.adaptation._saving import common_record, restored_common
 from vntransfer.adaptation._selection import LEAST, Choice, held_out_sources, tested_rows
 from vntransfer.adaptation.blend import (
     Bounds,
@@ -30,12 +30,12 @@ from vntransfer.adaptation.blend import (
     find_stretch,
 )
 from vntransfer.adaptation.candidates import (
+    ALIGN,
     ANCHORS,
     DENSE,
     LOGISTIC,
     SPARSE,
     Tried,
-    adapts,
     attempt,
 )
 from vntransfer.adaptation.linear_learners import MOST_VALUES
@@ -242,7 +242,7 @@ class AutoTransferRegressor(Savable, RegressorMixin, TransferEstimator):  # type
         return tuple(
             name
             for name in every
-            if not (few and adapts(name)) and (name != LOGISTIC or values <= MOST_VALUES)
+            if not (few and name == ALIGN) and (name != LOGISTIC or values <= MOST_VALUES)
         )
 
     def _select(self, names: tuple[str, ...], tried: Tried, rows: FitRows) -> _Chosen:
@@ -314,10 +314,7 @@ class AutoTransferRegressor(Savable, RegressorMixin, TransferEstimator):  # type
     ) -> Self:
         record = saved.record
         check_record("record", record, COMMON)
-        with bad_options({}):
-            model = cls(**record["options"])
-            model._check_options()
-        restore_common(model, record)
+        model: Self = restored_common(cls, record, {})
         chosen = checked_choice(record["selection"])
         check_parts(parts, model.n_features_in_, chosen["shares"])
         known = {each.name for each in fields(AutoSelection)}

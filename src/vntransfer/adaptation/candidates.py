@@ -25,7 +25,6 @@ from vntransfer.adaptation.alignment import MomentAlignmentRegressor
 from vntransfer.adaptation.guarded_choice import guard
 from vntransfer.adaptation.pooled import PooledRegressor
 from vntransfer.adaptation.source_only import SourceOnlyRegressor
-from vntransfer.adaptation.weighted import WeightedSourceRegressor
 from vntransfer.checks import one_of
 from vntransfer.domains import Groups, Rows
 from vntransfer.errors import NumericalWarning
@@ -38,7 +37,6 @@ Make = Callable[..., Any]
 ALIGN = "align"
 LOGISTIC = "logistic"
 DEEPER = "deeper networks"
-SHARP = (1.0, 3.0)
 
 CANDIDATES: dict[str, Make] = {
     SAFE: partial(SourceOnlyRegressor, members=5),
@@ -56,11 +54,6 @@ CANDIDATES: dict[str, Make] = {
     "ridge": partial(PooledRegressor, "ridge"),
     LOGISTIC: partial(PooledRegressor, LOGISTIC),
     "constant": partial(PooledRegressor, "constant"),
-    **{
-        f"{learner}, sharpness {a:g}": partial(WeightedSourceRegressor, learner, sharpness=a)
-        for learner in ("ridge", "boosting")
-        for a in SHARP
-    },
     ALIGN: MomentAlignmentRegressor,
 }
 """Candidates of `AutoTransferRegressor` by name.
@@ -81,17 +74,6 @@ ALL = "all models"
 """What all parts of a fit are together."""
 ADAPTED = 10
 """Times an epoch of a plain ensemble that one of alignment takes, held-out sources included."""
-
-
-def adapts(name: str) -> bool:
-    """Whether a candidate weights or aligns sources: with one source it is like the plain one.
-
-    Examples
-    --------
-    >>> [name for name in CANDIDATES if adapts(name)][:2]
-    ['ridge, sharpness 1', 'ridge, sharpness 3']
-    """
-    return name == ALIGN or "sharpness" in name
 
 
 @dataclass(frozen=True)
@@ -207,7 +189,7 @@ def _sizes(names: Sequence[str], makers: Mapping[str, Make], folds: int) -> dict
     for name in names:
         model = makers[name]()
         if isinstance(model, DomainRegressor):
-            sizes[f"fit {name}"] = model.epochs * (ADAPTED if adapts(name) else 1)
+            sizes[f"fit {name}"] = model.epochs * (ADAPTED if name == ALIGN else 1)
         if folds > 1 and not (name == ALIGN or (name == SAFE and ALIGN in names)):
             network = isinstance(model, SourceOnlyRegressor)
             sizes[f"hold out sources, {name}"] = 0.5 * model.epochs if network else folds

@@ -13,7 +13,7 @@ from vntransfer.adaptation._estimator import need_target, one_per_row, refuse_hu
 from vntransfer.adaptation._scaler import Scaler
 from vntransfer.checks import number, one_of, whole
 from vntransfer.divergences import DIVERGENCES, pairwise
-from vntransfer.domains import Groups, Rows, Target, group
+from vntransfer.domains import Groups, Name, Rows, Target, group
 from vntransfer.errors import ArgumentError, DomainError
 from vntransfer.moments import Moments
 
@@ -38,7 +38,7 @@ def source_weights(
     divergence: str = "jeffreys",
     prior: Prior = "rows",
     labeled: Any = None,
-) -> dict[Any, Any]:
+) -> dict[Name, float]:
     """Weight sources by their closeness to the target, without any labels.
 
     With z the 20 leading principal components of the standardized inputs, on one common scale, M_i
@@ -62,8 +62,7 @@ def source_weights(
     sample_domain
         Domain of each row: integers (0 and above are sources, below 0 targets) or names.
     target
-        With names: the target, or a list of them; "target" if not given. Each of several is
-        compared with the sources as if it were the only one.
+        With names: the target; "target" if not given.
     sharpness
         a.
     divergence
@@ -77,7 +76,7 @@ def source_weights(
     Returns
     -------
     dict
-        Source -> weight; they sum to one. With several targets: target -> such a dict.
+        Source -> weight; they sum to one.
 
     Examples
     --------
@@ -89,26 +88,7 @@ def source_weights(
     """
     X = check_array(X, accept_sparse="csr", dtype=np.float64)
     refuse_huge_inputs(X)
-    groups = group(sample_domain, X.shape[0], target=target, several=True)
-    if len(groups.targets) > 1:
-        ids, known = np.asarray(sample_domain), None
-        if labeled is not None:
-            every = np.concatenate(list(groups.targets.values()))
-            known = _given_rows(labeled, every, X.shape[0])
-        found = {}
-        for name, rows in groups.targets.items():
-            own = np.sort(np.concatenate((groups.source_rows, rows)))
-            found[name] = source_weights(
-                X[own],
-                None if y is None else one_per_row(y, X.shape[0])[own],
-                ids[own],
-                target=name if isinstance(name, str) else None,
-                sharpness=sharpness,
-                divergence=divergence,
-                prior=prior,
-                labeled=None if known is None else np.isin(own, known),
-            )
-        return found
+    groups = group(sample_domain, X.shape[0], target=target)
     if len(groups.sources) == 1:
         return dict.fromkeys(groups.sources, 1.0)
     a = number("sharpness", sharpness)
@@ -219,19 +199,14 @@ def _labeled(labeled: Any, groups: Groups, divergence: str, n: int) -> Rows:
             f"divergence: {divergence!r} compares responses and needs rows of the target whose y "
             f"is known: labeled=..., as indices or a mask"
         )
-    return _given_rows(labeled, groups.target, n)
-
-
-def _given_rows(labeled: Any, target: Rows, n: int) -> Rows:
-    """Give the indices of rows of a target, or several, named by indices or by a mask."""
     given = np.asarray(labeled)
     if given.dtype == bool and given.shape != (n,):
         raise DomainError(f"labeled: expected a mask of {n} rows, got shape {given.shape}")
     rows = np.flatnonzero(given) if given.dtype == bool else given.astype(np.intp).ravel()
-    if len(rows) == 0 or not np.isin(rows, target).all():
+    if len(rows) == 0 or not np.isin(rows, groups.target).all():
         raise DomainError(
             f"labeled: expected at least one row, all of them the target's; got {len(rows)}, of "
-            f"which {int((~np.isin(rows, target)).sum())} are not"
+            f"which {int((~np.isin(rows, groups.target)).sum())} are not"
         )
     return np.asarray(rows)
 

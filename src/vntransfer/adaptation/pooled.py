@@ -12,7 +12,7 @@ from sklearn.utils import get_tags
 from vntransfer.adaptation._estimator import FitRows, TransferEstimator
 from vntransfer.adaptation._learners import fit_weighted, learner
 from vntransfer.adaptation._records import COMMON
-from vntransfer.adaptation._saving import bad_options, common_record, restore_common
+from vntransfer.adaptation._saving import bad_options, common_record, restored_common
 from vntransfer.errors import DataError
 from vntransfer.progress import Progress
 from vntransfer.storage.folder import Savable
@@ -75,12 +75,10 @@ class SourceLearner(Savable, TransferEstimator):
         if fitted is None:
             fitted = read_skops(saved.files["estimator.skops"])
         asked = clone(fitted) if record["own_estimator"] else record["estimator"]
+        model: Any = restored_common(cls, record, {}, estimator=asked)
         with bad_options({}):
-            model: Any = cls(**record["options"], estimator=asked)
-            model._check_options()
             model._learner()
         model.estimator_ = fitted
-        restore_common(model, record)
         n = model.n_features_in_
         fine = n <= MOST and getattr(fitted, "n_features_in_", n) == n
         if fine and not record["own_estimator"]:  # those of others may refuse zeros

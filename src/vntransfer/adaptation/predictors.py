@@ -6,7 +6,7 @@ rounding. scikit-learn is imported only for a user's own estimator, LightGBM for
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -104,19 +104,14 @@ class Predictor:
     n_features_in_: int
     function: Callable[[Any], NDArray[Any]]
 
+    @classmethod
+    def _restored(cls, saved: SavedModel, parts: Parts, given: Parts) -> "Predictor":
+        return READERS[saved.kind](saved, parts)
+
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict responses of dense or sparse rows."""
         found: NDArray[Any] = finite_predictions(np.asarray(self.function(X)), "the model")
         return found
-
-
-class _Reader(NamedTuple):
-    """Makes a predictor of what an estimator saved, in place of the estimator's class."""
-
-    read: Callable[[SavedModel, Parts], Predictor]
-
-    def _restored(self, saved: SavedModel, parts: Parts, given: Parts) -> Predictor:
-        return self.read(saved, parts)
 
 
 def closed_form(saved: SavedModel, parts: Parts) -> Predictor:
@@ -183,15 +178,18 @@ def average(saved: SavedModel, parts: Parts) -> Predictor:
     return Predictor(n, blended)
 
 
+READERS: dict[str, Callable[[SavedModel, Parts], Predictor]] = {
+    "AutoTransferRegressor": average,
+    "BoostedTrees": trees,
+    "ClosedFormRegressor": closed_form,
+    "PooledRegressor": learner,
+    "WeightedSourceRegressor": learner,
+}
 PREDICTORS: dict[str, Any] = {
-    "AutoTransferRegressor": _Reader(average),
-    "BoostedTrees": _Reader(trees),
-    "ClosedFormRegressor": _Reader(closed_form),
+    **dict.fromkeys(READERS, Predictor),
     "LogisticLearner": LogisticPredictor,
     "MedianLearner": LinearPredictor,
-    "PooledRegressor": _Reader(learner),
     "ScaledRidge": LinearPredictor,
-    "WeightedSourceRegressor": _Reader(learner),
 }
 """Kind of an estimator -> what predicts in its place; those that are not here are networks."""
 

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,60 +36,41 @@ CHUNK = 4096
 """Rows that are predicted at once."""
 
 
-class _Tree(NamedTuple):
-    """A tree; leaf j is child -1 - j. The output of a leaf is c + Σ_i b_i x_i over its columns."""
-
-    column: NDArray[np.int64]  # of each inner node
-    threshold: NDArray[np.float64]
-    children: NDArray[np.int64]  # (2, inner nodes): where x <= threshold, and elsewhere
-    constant: NDArray[np.float64]  # c of each leaf
-    counts: NDArray[np.int64]  # number of columns of each leaf
-    used: NDArray[np.int64]  # columns of all leaves
-    coefficient: NDArray[np.float64]  # b of all leaves
-
-
 class Forest(NamedTuple):
     """Trees with constant or linear leaves, as arrays over all of them; their outputs add up.
 
-    A leaf is a node that is its own child, so that a walk of as many steps as the deepest tree has
-    ends in the leaf of every row and tree.
+    The output of a leaf is c + Σ_i b_i x_i over its columns. A leaf is a node that is its own
+    child, so that a walk of as many steps as the deepest tree has ends in the leaf of every row and
+    tree. The inner nodes of a tree come before its leaves.
     """
 
     column: NDArray[np.int64]  # of each node of all trees
     threshold: NDArray[np.float64]
-    children: NDArray[np.int64]  # (2, nodes)
-    constant: NDArray[np.float64]
+    children: NDArray[np.int64]  # (2, nodes): where x <= threshold, and elsewhere
+    constant: NDArray[np.float64]  # c
     used: NDArray[np.int64]  # (nodes, most columns of a leaf)
-    coefficient: NDArray[np.float64]  # the same, zeros after the last column of a leaf
+    coefficient: NDArray[np.float64]  # b, the same shape, zeros after the last column of a leaf
     roots: NDArray[np.int64]
 
     @classmethod
-    def join(cls, trees: Sequence[_Tree]) -> "Forest":
-        """Join trees; the inner nodes of each come before its leaves."""
-        sizes = [len(own.column) + len(own.constant) for own in trees]
+    def join(cls, trees: Sequence["Forest"]) -> "Forest":
+        """Make one of several."""
+        sizes = [len(own.column) for own in trees]
         roots = np.concatenate(([0], np.cumsum(sizes)[:-1]))
-        total, most = sum(sizes), max(int(own.counts.max(initial=0)) for own in trees)
-        made = cls(
-            np.zeros(total, dtype=np.int64),
-            np.zeros(total),
-            np.tile(np.arange(total), (2, 1)),
-            np.zeros(total),
-            np.zeros((total, most), dtype=np.int64),
-            np.zeros((total, most)),
+        most = max(own.used.shape[1] for own in trees)
+
+        def wide(a: NDArray[Any]) -> NDArray[Any]:
+            return np.pad(a, ((0, 0), (0, most - a.shape[1])))
+
+        return cls(
+            np.concatenate([own.column for own in trees]),
+            np.concatenate([own.threshold for own in trees]),
+            np.hstack([root + own.children for root, own in zip(roots, trees, strict=True)]),
+            np.concatenate([own.constant for own in trees]),
+            np.concatenate([wide(own.used) for own in trees]),
+            np.concatenate([wide(own.coefficient) for own in trees]),
             roots,
         )
-        for own, root in zip(trees, roots.tolist(), strict=True):
-            leaf = root + len(own.column)
-            end = leaf + len(own.constant)
-            made.column[root:leaf], made.threshold[root:leaf] = own.column, own.threshold
-            made.children[:, root:leaf] = np.where(
-                own.children >= 0, root + own.children, leaf - 1 - own.children
-            )
-            made.constant[leaf:end] = own.constant
-            filled = np.arange(most) < own.counts[:, None]
-            made.used[leaf:end][filled] = own.used
-            made.coefficient[leaf:end][filled] = own.coefficient
-        return made
 
     def predict(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
         """Add up the outputs (n,) of all trees for rows (n, p) without gaps."""
@@ -145,14 +126,14 @@ def _values(block: str) -> dict[str, str]:
     return found
 
 
-def _read_tree(tree: dict[str, str], number: int, n_features: int) -> _Tree:
+def _read_tree(tree: dict[str, str], number: int, n_features: int) -> Forest:
     leaves = int(tree["num_leaves"])
     linear = tree["is_linear"] == "1"
     if not 1 <= leaves <= MOST_LEAVES or tree["Tree"] != str(number) or tree["num_cat"] != "0":
         raise ValueError("Tree, num_leaves or num_cat")
     if tree["is_linear"] not in "01":
         raise ValueError("is_linear")
-    inner = leaves - 1
+    inner, nodes = leaves - 1, 2 * leaves - 1
     columns = _whole(tree["split_feature"], inner)
     if ((columns < 0) | (columns >= n_features)).any():
         raise ValueError("split_feature")
@@ -163,12 +144,10 @@ def _read_tree(tree: dict[str, str], number: int, n_features: int) -> _Tree:
     if not np.isin(kinds, (0, 2)).all():  # others: categories, or gaps, which rows do not have
         raise ValueError("decision_type")
     _whole(tree["internal_count"], inner)
-    children = np.stack([_whole(tree[f"{side}_child"], inner) for side in ("left", "right")])
-    nodes, own = children[children >= 0], children[children < 0]
-    reached = np.sort(np.concatenate((nodes, inner - 1 - own)))  # leaf j is written as -1 - j
-    if not np.array_equal(reached, np.arange(1, inner + leaves)[: 2 * inner]):
-        raise ValueError("left_child or right_child")
-    if (children > np.arange(inner)).sum() != len(nodes):  # children come later: no way back
+    below = np.stack([_whole(tree[f"{side}_child"], inner) for side in ("left", "right")])
+    below = np.where(below < 0, inner - 1 - below, below)  # leaf j is written as -1 - j
+    every_node_once = np.array_equal(np.sort(below, axis=None), np.arange(1, nodes))
+    if not every_node_once or (below <= np.arange(inner)).any():  # no way back
         raise ValueError("left_child or right_child")
     constants = _floats(tree["leaf_value"], leaves)
     for name in ("leaf_weight", "leaf_count"):
@@ -185,7 +164,20 @@ def _read_tree(tree: dict[str, str], number: int, n_features: int) -> _Tree:
             raise ValueError("num_features")
         if ((used < 0) | (used >= n_features)).any():
             raise ValueError("leaf_features")
-    return _Tree(columns, thresholds, children, constants, counts, used, coefficients)
+    children = np.tile(np.arange(nodes), (2, 1))
+    children[:, :inner] = below
+    own = np.arange(counts.max()) < counts[:, None]
+    columns_of_leaves, slopes = np.zeros(own.shape, dtype=np.int64), np.zeros(own.shape)
+    columns_of_leaves[own], slopes[own] = used, coefficients
+    return Forest(
+        np.pad(columns, (0, leaves)),
+        np.pad(thresholds, (0, leaves)),
+        children,
+        np.pad(constants, (inner, 0)),
+        np.pad(columns_of_leaves, ((inner, 0), (0, 0))),
+        np.pad(slopes, ((inner, 0), (0, 0))),
+        np.zeros(1, dtype=np.int64),
+    )
 
 
 def _floats(text: str, count: int, *, finite: bool = True) -> NDArray[np.float64]:

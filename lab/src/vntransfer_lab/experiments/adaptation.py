@@ -10,7 +10,7 @@ Recorded at the end: ``mae`` and ``rmse`` in standard deviations of the sources'
 ``mae_raw`` and ``rmse_raw`` in their unit, ``weight/SOURCE``, ``learned_weights`` (1 if these are
 neither equal nor the sources' shares of the rows) and, where a method chooses by itself how to
 adapt, ``share/CANDIDATE`` and ``adapted`` (1 unless the fallback has the largest share; of
-auto, if candidates that weight or align sources have more than half).
+auto, if "align" has more than half).
 With ``history`` the losses and weights of every epoch as well.
 
 For the rules ``source_validation`` and ``leave_one_source_out`` a cell first fits models that did
@@ -29,7 +29,6 @@ from pydantic import Field
 
 from vntransfer.adaptation import METHODS, RETIRED
 from vntransfer.adaptation.auto import AutoSelection
-from vntransfer.adaptation.candidates import adapts
 from vntransfer.domains import stack
 from vntransfer.step_times import StepTimes
 from vntransfer.storage.files import fingerprint
@@ -328,7 +327,7 @@ def selection_record(model: Any) -> dict[str, float]:
         taken = selection.sharpness
         shares = {f"sharpness={a:g}": float(a == taken) for a in selection.candidates}
     if isinstance(selection, AutoSelection):
-        adapted = sum(share for name, share in shares.items() if adapts(name)) > 0.5
+        adapted = shares.get("align", 0.0) > 0.5
     else:
         adapted = max(shares.values()) > next(iter(shares.values()))
     return {f"share/{name}": share for name, share in shares.items()} | {"adapted": float(adapted)}
