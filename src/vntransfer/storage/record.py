@@ -1,10 +1,10 @@
 """The saved form of a model: plain values, arrays, files and the models inside it."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, is_dataclass
 from math import isclose, isfinite
 from types import NoneType, UnionType
-from typing import Any, Literal, NewType, TypeVar, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ from vntransfer.errors import ArgumentError, DataError
 
 PAIRS = "__pairs__"
 
-Score = NewType("Score", float)
+Score = Annotated[float, "infinite or NaN"]
 """A number that may be infinite or NaN, such as an error that could not be measured."""
 
 Name = str | int | None
@@ -82,7 +82,7 @@ def check_record(at: str, value: Any, kind: Any) -> None:
             check_record(f"{at}.{key}", value[key], own)
     elif base is UnionType:
         _require(at, value, any(_fits(value, own) for own in inside), _said(kind))
-    elif base is dict:
+    elif base in (dict, Mapping):
         _require(at, value, isinstance(value, Mapping), "values by name")
         for key, item in value.items():
             check_record(f"{at}: name", key, inside[0])
@@ -101,15 +101,30 @@ def check_record(at: str, value: Any, kind: Any) -> None:
 
 
 def from_record(kind: type[Made], at: str, values: Any) -> Made:
-    """Make a dataclass of what `asdict` gave, each value checked by its annotation."""
-    types = get_type_hints(kind)
-    check_record(at, values, types)
+    """Make a dataclass of what `asdict` gave, each value checked by its annotation.
+
+    Annotations may be dataclasses, also in a tuple or or-ed with None.
+    """
+    types = get_type_hints(kind, include_extras=True)
+    check_record(at, values, dict.fromkeys(types, Any))
     _require(at, sorted(values), set(values) == set(types), f"the names {', '.join(types)}")
-    lists = {name: tuple(own) for name, own in values.items() if isinstance(own, list)}
+    made = {name: _made(own, f"{at}.{name}", values[name]) for name, own in types.items()}
     try:
-        return kind(**{**values, **lists})
+        return kind(**made)
     except ArgumentError as error:
         raise DataError(f"{at}: {error}") from None
+
+
+def _made(kind: Any, at: str, value: Any) -> Any:
+    """Make what an annotation of a dataclass describes."""
+    inside: Any = next((own for own in (kind, *get_args(kind)) if is_dataclass(own)), None)
+    if inside is not None and get_origin(kind) is tuple:
+        check_record(at, value, list[Any])
+        return tuple(from_record(inside, f"{at}[{i}]", own) for i, own in enumerate(value))
+    if inside is not None:
+        return None if value is None and inside is not kind else from_record(inside, at, value)
+    check_record(at, value, kind)
+    return tuple(value) if isinstance(value, list) else value
 
 
 def check_shares(at: str, shares: Mapping[str, float]) -> None:

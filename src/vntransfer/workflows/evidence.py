@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vntransfer.display import listed, percent, rounded, short
+from vntransfer.storage.record import Score
 from vntransfer.workflows.target_place import TargetPlace
 
 Floats = NDArray[np.float64]
@@ -73,7 +74,7 @@ class Evidence:
 
     method: str  # as asked for
     # method -> source -> mean absolute error on that source, predicted without its responses
-    errors: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    errors: Mapping[str, Mapping[str, Score]] = field(default_factory=dict)
     source_weights: Mapping[str, float] = field(default_factory=dict)  # in the final prediction
     shares: Mapping[str, float] = field(default_factory=dict)  # of candidates, if several
     source_rows: Mapping[str, int] = field(default_factory=dict)

@@ -14,7 +14,7 @@ from vntransfer.checks import names as check_names
 from vntransfer.display import listed, one_line, plus_minus, rounded, short
 from vntransfer.errors import DataError, DataWarning, PredictionError
 from vntransfer.storage.folder import Savable
-from vntransfer.storage.record import SavedModel, check_record, from_record
+from vntransfer.storage.record import SavedModel, from_record
 from vntransfer.tables.columns import Column
 from vntransfer.tables.encoder import TableEncoder
 from vntransfer.tables.frame import read_frame
@@ -24,19 +24,23 @@ from vntransfer.tables.problem import LABELED
 from vntransfer.workflows.prediction_intervals import Calibration, check_level
 from vntransfer.workflows.predictions import Answers, later_options, not_finite
 from vntransfer.workflows.predictions import Predictions as Predictions
-from vntransfer.workflows.target_outcome import OUTCOME, TargetOutcome, outcome_from_record
+from vntransfer.workflows.target_outcome import TargetOutcome
 from vntransfer.workflows.target_sketch import TargetSketch
-
-RECORD = {
-    "names": tuple[str, str],
-    "outcomes": [OUTCOME],
-    "provenance": dict[str, Any],
-    "notes": list[Any],
-}
-"""Types of what is saved."""
 
 SHOWN = 10
 """Targets that a summary names."""
+
+
+@dataclass(frozen=True)
+class TableRecord:
+    """The plain values of a saved `TableModel`."""
+
+    names: tuple[str, str]
+    schema: list[Any]
+    outcomes: tuple[TargetOutcome, ...]
+    provenance: dict[str, Any]
+    notes: tuple[Note, ...]
+    reading: ReadOptions
 
 
 @dataclass(frozen=True, eq=False)
@@ -237,56 +241,50 @@ class TableModel(Savable):
                 arrays |= {f"errors/{i}": own.errors, f"weights/{i}": own.weights}
             if name in self.sketches:
                 arrays |= self.sketches[name].arrays(f"sketch/{i}")
-        record = {
-            "names": self.names,
-            "schema": self.encoder.as_json(),
-            "outcomes": [asdict(self.outcomes[name]) for name in self.targets],
-            "provenance": self.provenance,
-            "notes": [asdict(note) for note in self.details],
-            "reading": asdict(self.read_options),
-        }
+        record = TableRecord(
+            self.names,
+            self.encoder.as_json(),
+            tuple(self.outcomes[name] for name in self.targets),
+            dict(self.provenance),
+            self.details,
+            self.read_options,
+        )
         parts = {name: model._saved() for name, model in self.estimators.items()}
-        return SavedModel(type(self).__name__, record, arrays, parts=parts)
+        return SavedModel(type(self).__name__, asdict(record), arrays, parts=parts)
 
     @classmethod
     def _restored(
         cls, saved: SavedModel, parts: Mapping[str, Any], given: Mapping[str, Any]
     ) -> Self:
-        record, arrays = saved.record, saved.arrays
-        check_record("record", record, RECORD)
-        encoder, n = TableEncoder.from_json(record["schema"]), len(record["outcomes"])
+        record, arrays = from_record(TableRecord, "record", saved.record), saved.arrays
+        encoder = TableEncoder.from_json(record.schema)
         for name, part in parts.items():
             if part.n_features_in_ != len(encoder.names):
                 raise DataError(
                     f"record.schema: {len(encoder.names)} columns of numbers, and the estimator of "
                     f"{name!r} takes {part.n_features_in_}"
                 )
-        if not parts or [own["target"] for own in record["outcomes"]] != list(parts):
-            raise DataError(f"record.outcomes: expected those of {list(parts)!r:.80}, got {n}")
-        for i, own in enumerate(record["outcomes"]):
-            known = [arrays.get(f"{what}/{i}", np.zeros(0)) for what in ("errors", "weights")]
-            sizes = {value.size if np.isfinite(value).all() else -1 for value in known}
-            if len(sizes) > 1 or min(sizes) < bool(own["evidence"]["errors"]):
-                raise DataError(f"arrays: errors/{i}, of held-out sources, are missing or unfit")
-        outcomes = zip(parts, record["outcomes"], strict=True)
-        sketches = {n: TargetSketch.from_arrays(f"sketch/{i}", arrays) for i, n in enumerate(parts)}
+        outcomes = {own.target: own for own in record.outcomes}
+        if not parts or [own.target for own in record.outcomes] != list(parts):
+            raise DataError(f"record.outcomes: expected those of {list(parts)!r:.80}")
+        calibrations, sketches = {}, {}
+        for i, (name, own) in enumerate(outcomes.items()):
+            if f"errors/{i}" in arrays:
+                calibrations[name] = Calibration(arrays[f"errors/{i}"], arrays[f"weights/{i}"])
+            elif own.errors:
+                raise DataError(f"arrays: errors/{i}, of held-out sources, are missing")
+            if (sketch := TargetSketch.from_arrays(f"sketch/{i}", arrays)) is not None:
+                sketches[name] = sketch
         return cls(
             encoder,
-            tuple(record["names"]),
+            record.names,
             parts,
-            {name: outcome_from_record(own) for name, own in outcomes},
-            {
-                name: Calibration(arrays[f"errors/{i}"], arrays[f"weights/{i}"])
-                for i, name in enumerate(parts)
-                if f"errors/{i}" in arrays
-            },
-            dict(record["provenance"]),
-            tuple(
-                from_record(Note, f"record.notes[{i}]", own)
-                for i, own in enumerate(record["notes"])
-            ),
-            from_record(ReadOptions, "record.reading", record["reading"]),
-            {name: own for name, own in sketches.items() if own is not None},
+            outcomes,
+            calibrations,
+            record.provenance,
+            record.notes,
+            record.reading,
+            sketches,
         )
 
     def summary(self) -> str:

@@ -2,40 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
 from vntransfer.display import counted, listed, one_line, plus_minus, rounded, short
-from vntransfer.errors import DataError
-from vntransfer.storage.record import Score, check_record
 from vntransfer.tables.problem import LABELED
 from vntransfer.workflows.evidence import Evidence
 from vntransfer.workflows.response_transform import ResponseTransform
-from vntransfer.workflows.target_place import TargetPlace
-
-EVIDENCE = {
-    "method": str,
-    "errors": dict[str, dict[str, Score]],
-    "source_weights": dict[str, float],
-    "shares": dict[str, float],
-    "source_rows": dict[str, int],
-    "resemblance": dict[str, float],
-    "place": dict[str, Any] | None,
-}
-PLACE = {
-    **dict.fromkeys(("distance", "noise", "outside", "typical_cover", "disagreement"), float),
-    **dict.fromkeys(("distances", "ratios", "covered"), dict[str, float]),
-}
-TRANSFORM = {"kind": str, "low": float, "high": float, "reason": str}
-OUTCOME = {
-    "target": str,
-    "rows": int,
-    "reason": str,
-    "evidence": EVIDENCE,
-    "transform": TRANSFORM,
-}
-"""Types of what is saved."""
 
 
 @dataclass(frozen=True)
@@ -133,23 +106,3 @@ class TargetOutcome:
             f"TargetOutcome for {short(self.target)}: {self.expected_text()} "
             f"({short(self.method)}, {counted(len(self.source_weights), 'source')})"
         )
-
-
-def outcome_from_record(own: Mapping[str, Any]) -> TargetOutcome:
-    """Make an outcome of its plain values, whose types were checked."""
-    evidence, transform = own["evidence"], own["transform"]
-    at = f"record.outcomes: {own['target']!r:.40}"
-    if transform["kind"] not in ("none", "log") or transform["low"] > transform["high"]:
-        raise DataError(f"{at}: expected a transform 'none' or 'log', got {transform!r:.60}")
-    if evidence["errors"] and evidence["method"] not in evidence["errors"]:
-        raise DataError(f"{at}: expected errors of {evidence['method']!r:.40} among those held out")
-    for what in ("source_rows", "resemblance"):
-        if min(evidence[what].values(), default=0) < 0:
-            raise DataError(f"{at}: {what}: expected numbers of at least 0")
-    place = evidence["place"]
-    if place is not None:
-        check_record(f"{at}: place", place, PLACE)
-        place = TargetPlace(**{key: place[key] for key in PLACE})
-    numbers = Evidence(**{**{key: evidence[key] for key in EVIDENCE}, "place": place})
-    scale = ResponseTransform(**{key: transform[key] for key in TRANSFORM})
-    return TargetOutcome(own["target"], own["rows"], own["reason"], numbers, scale)
