@@ -34,8 +34,8 @@ from vntransfer.continual import (
     train,
 )
 from vntransfer.continual._base import tensors_of
-from vntransfer.continual.method_state import MethodState
 from vntransfer.errors import ArgumentError, DataError, DivergedError
+from vntransfer.workflows.task_network import MethodState
 
 every_method = pytest.mark.parametrize("name", METHODS)
 by_gradients = pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_what_is_kept_is_declared(name: str) -> None:
     if method.stored_samples == 0 and name != "rsp":  # which says what it keeps per task
         assert len(set(sizes[1:])) == 1
     network = sum(p.nbytes for p in method.parameters)
-    kept = sum(t.nbytes for t in MethodState.of(method).tensors.values())  # of a checkpoint
+    kept = sum(t.nbytes for t in MethodState.of(method).arrays.values())  # of a checkpoint
     assert max(network, kept) <= method.bytes_kept <= network + kept
 
 

@@ -8,7 +8,6 @@ import torch
 
 from helpers.towns import towns
 from vntransfer import learn_tasks, load
-from vntransfer.workflows.task_network import TaskNetwork
 
 
 @pytest.mark.parametrize("method", ["sgd", "covp", "closed_form", "closed_form_covp"])
@@ -25,4 +24,3 @@ def test_numpy_and_torch_give_the_same(method: str, response: str, tmp_path: Pat
             expected = one.net(torch.from_numpy(X).to(like)).double().numpy()
         scale = np.abs(expected).max()
         np.testing.assert_allclose(one.network(X), expected, rtol=1e-5, atol=1e-5 * scale)
-    assert TaskNetwork.of(model.net, 3).sizes == model.network.sizes

@@ -1,12 +1,12 @@
 """State of methods and their parts, as checkpoints and saved models contain it."""
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
-from vntransfer.errors import ArgumentError, DataError
+from vntransfer.errors import ArgumentError
 
 
 class Stateful:
@@ -56,36 +56,6 @@ class Stateful:
 
     def restored(self) -> None:
         """Rebuild what the state does not hold; it keeps tuples as lists."""
-
-
-class MethodState(NamedTuple):
-    """Copy of the state of a method: its structure, fit for JSON, and its tensors by name.
-
-    Examples
-    --------
-    >>> from vntransfer.continual import EWC
-    >>> method_state = MethodState.of(EWC(torch.nn.Linear(2, 1)))
-    >>> method_state.restore(EWC(torch.nn.Linear(2, 1)))
-    """
-
-    structure: Any
-    tensors: Mapping[str, Tensor]
-
-    @classmethod
-    def of(cls, method: Stateful) -> "MethodState":
-        """Copy the state of a method."""
-        tensors: dict[str, Tensor] = {}
-        return cls(flatten(method.state(), tensors), tensors)
-
-    def restore(self, method: Stateful) -> None:
-        """Load the state into a method with the same options."""
-        copies = {name: tensor.clone() for name, tensor in self.tensors.items()}
-        try:
-            method.load_state(unflatten(self.structure, copies))
-        except (ArgumentError, LookupError, TypeError, ValueError, AttributeError) as error:
-            raise DataError(
-                f"state: does not fit {type(method).__name__} ({error}); learn the model again"
-            ) from error
 
 
 def flatten(tree: Any, tensors: dict[str, Tensor], path: str = "") -> Any:

@@ -206,33 +206,32 @@ def read_places(frame: Frame, domain: str) -> NDArray[Any]:
     return places
 
 
-def read_responses(frame: Frame, response: str, unread: NDArray[np.bool_] | None = None) -> Floats:
+def read_responses(
+    frame: Frame,
+    response: str,
+    unread: NDArray[np.bool_] | None = None,
+    otherwise: str = "code classes as 0 and 1, or leave the cell empty where it is unknown",
+) -> Floats:
     """Give the response of each row as a number, NaN where it is not known.
 
-    Rows of ``unread`` may have anything there, which counts as infinity.
+    Rows of ``unread`` may have anything there, which counts as infinity. ``otherwise`` says what to
+    do about a cell that is not nearly a number.
     """
     column = frame.columns[response].without_marks()
     y = column.numbers()
-    bad = np.isinf(y) if unread is None else np.isinf(y) & ~unread
-    if bad.any():
+    read = y if unread is None else np.where(unread, np.nan, y)
+    if (bad := np.isinf(read)).any():
         i = int(bad.argmax())
         cell = column.take([i]).texts()[0]
-        how = "code classes as 0 and 1, or leave the cell empty where it is unknown"
         raise DataError(
             f"{frame.name}: row {frame.rows[i]}, column {response!r}: {cell[:40]!r} is not a "
-            f"finite number; the response must be one "
-            f"({remedy(cell, frame.options, how)})"
+            f"finite number; the response must be one ({remedy(cell, frame.options, otherwise)})"
         )
-    refuse_huge(frame, response, y if unread is None else np.where(unread, np.nan, y))
-    return y
-
-
-def refuse_huge(frame: Frame, response: str, y: Floats) -> None:
-    """Raise if a response is too large to compute with."""
-    if at := first_huge(y):
+    if at := first_huge(read):
         raise DataError(
             f"{frame.name}: row {frame.rows[at[0]]}, column {response!r} is {y[at]:g}; {HUGE}"
         )
+    return y
 
 
 def _check_targets(frame: Frame, places: NDArray[Any], targets: Sequence[str]) -> None:

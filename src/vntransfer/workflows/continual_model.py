@@ -12,13 +12,13 @@ from vntransfer.checks import Names
 from vntransfer.display import counted, data_frame, one_line, rounded, short
 from vntransfer.errors import ArgumentError, DataError
 from vntransfer.storage.folder import Savable
-from vntransfer.storage.record import SavedModel, check_record, from_record
+from vntransfer.storage.record import SavedModel, from_record
 from vntransfer.tables.columns import Column
 from vntransfer.tables.encoder import TableEncoder
 from vntransfer.tables.frame import read_frame
 from vntransfer.tables.options import DEFAULTS, ReadOptions
 from vntransfer.workflows.predictions import Answers, later_options, not_finite
-from vntransfer.workflows.task_network import KeptState, TaskNetwork
+from vntransfer.workflows.task_network import MethodState, TaskNetwork
 
 if TYPE_CHECKING:
     from torch import nn
@@ -26,17 +26,30 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 ARRAYS = ("center", "scale", "matrix", "initial")
-PLAIN = ("classes", "task", "response", "unit", "names", "method", "notes", "random_state", "added")
-"""Attributes that are saved as arrays and as plain values."""
+"""Attributes that are saved as arrays."""
 
-RECORD = {
-    "sizes": list[int],
-    "unit": tuple[float, float],
-    **dict.fromkeys(("features", "random_state"), int),
-    **dict.fromkeys(("task", "response", "method"), str),
-    **dict.fromkeys(("classes", "names", "notes", "added"), list[str]),
-}
-"""Types of what is saved."""
+PLAIN = ("classes", "task", "response", "unit", "names", "method", "notes", "random_state", "added")
+"""Attributes that are saved as they are."""
+
+
+@dataclass(frozen=True)
+class TaskRecord:
+    """The plain values of a saved `ContinualModel`."""
+
+    schema: list[Any]
+    reading: ReadOptions
+    sizes: tuple[int, ...]
+    features: int
+    classes: tuple[str, ...]
+    task: str
+    response: str
+    unit: tuple[float, float]
+    names: tuple[str, ...]
+    method: str
+    notes: tuple[str, ...]
+    random_state: int
+    added: tuple[str, ...]
+    state: dict[str, Any] | None = None  # absent if the method cannot continue
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +101,7 @@ class ContinualModel(Savable):
     method: str
     notes: tuple[str, ...] = ()
     read_options: ReadOptions = DEFAULTS
-    method_state: KeptState | None = None
+    method_state: MethodState | None = None
     random_state: int = 0
     added: tuple[str, ...] = ()
 
@@ -218,68 +231,51 @@ class ContinualModel(Savable):
     def _saved(self) -> SavedModel:
         arrays = {f"net/{name}": own for name, own in self.network.arrays.items()}
         arrays |= {name: np.ascontiguousarray(getattr(self, name)) for name in ARRAYS}
-        record = {
-            "schema": self.encoder.as_json(),
-            "reading": asdict(self.read_options),
-            "sizes": self.network.sizes,
-            "features": self.network.features,
+        record = TaskRecord(
+            self.encoder.as_json(),
+            self.read_options,
+            self.network.sizes,
+            self.network.features,
             **{name: getattr(self, name) for name in PLAIN},
-        }
+        )
+        plain = {name: value for name, value in asdict(record).items() if name != "state"}
         if self.method_state is not None:
-            record["state"] = self.method_state.structure
+            plain["state"] = self.method_state.structure
             arrays |= {f"state{name}": own for name, own in self.method_state.arrays.items()}
-        return SavedModel(type(self).__name__, record, arrays)
+        return SavedModel(type(self).__name__, plain, arrays)
 
     @classmethod
     def _restored(
         cls, saved: SavedModel, parts: Mapping[str, Any], given: Mapping[str, Any]
     ) -> Self:
-        record, arrays = saved.record, saved.arrays
-        check_record("record", record, RECORD)
-        encoder, sizes = TableEncoder.from_json(record["schema"]), record["sizes"]
-        tasks, shapes = len(record["names"]), {name: arrays[name].shape for name in ARRAYS}
-        expected = dict(
-            zip(ARRAYS, (*[(len(encoder.names),)] * 2, (tasks, tasks), (tasks,)), strict=True)
-        )
-        if shapes != expected or sizes[0] != len(encoder.names):
-            raise DataError(
-                f"record: schema, names and sizes do not fit the arrays (expected {expected}, got "
-                f"{shapes})"
-            )
-        if sizes[-1] != max(1, len(set(record["classes"]))):
-            raise DataError(f"record.classes: expected {sizes[-1]} different names")
-        features, seed = record["features"], record["random_state"]
+        record = from_record(TaskRecord, "record", {"state": None, **saved.record})
+        encoder, arrays = TableEncoder.from_json(record.schema), saved.arrays
+        p, tasks, outputs = len(encoder.names), len(record.names), max(1, len({*record.classes}))
+        shapes = {name: arrays[name].shape for name in ARRAYS}
+        if shapes != dict(zip(ARRAYS, ((p,), (p,), (tasks, tasks), (tasks,)), strict=True)):
+            raise DataError(f"record: schema and names do not fit the arrays (got {shapes})")
+        sizes, features, seed = record.sizes, record.features, record.random_state
         if features < 0 or seed < 0:
             raise DataError(
                 f"record.features, random_state: expected numbers from 0 on, got {features}, {seed}"
             )
-        known = {size for value in arrays.values() for size in value.shape}
-        if not {*sizes} <= known or (features and features + sizes[0] not in known):
-            raise DataError(
-                f"record.sizes, features: {sizes!r:.60}, {features} do not fit the arrays"
-            )
         own = {k.removeprefix("net/"): v for k, v in arrays.items() if k.startswith("net/")}
-        network = TaskNetwork(tuple(sizes), features, seed, own)
-        if network(np.zeros((1, sizes[0]))).shape != (1, sizes[-1]):
-            raise DataError(f"record.sizes: {sizes!r:.60} do not fit the arrays")
-        mean, spread = map(float, record["unit"])
-        every = [mean, spread, *(value.sum() for value in arrays.values())]
-        if not np.isfinite(every).all() or spread <= 0 or (arrays["scale"] <= 0).any():
-            raise DataError("record.unit, arrays: numbers that are not finite, or scales of 0")
-        others: dict[str, Any] = {name: arrays[name] for name in ARRAYS}
-        others |= {name: record[name] for name in ("task", "response", "method")}
-        others |= {name: tuple(record[name]) for name in ("classes", "names", "notes", "added")}
-        if "state" in record:
-            check_record("record.state", record["state"], dict[str, Any])
-            kept = {k.removeprefix("state"): v for k, v in arrays.items() if k.startswith("state/")}
-            others["method_state"] = KeptState(record["state"], kept)
+        network = TaskNetwork(sizes, features, seed, own)
+        known = {size for value in own.values() for size in value.shape} | {p}
+        fits = {*sizes, features + p if features else p} <= known and sizes[0] == p
+        if not fits or network(np.zeros((1, p))).shape != (1, outputs):
+            raise DataError(f"record.sizes, classes: {sizes!r:.60} do not fit the arrays")
+        if record.unit[1] <= 0:
+            raise DataError(f"record.unit: expected a positive scale, got {record.unit[1]:g}")
+        kept = {k.removeprefix("state"): v for k, v in arrays.items() if k.startswith("state/")}
+        same: dict[str, Any] = {name: getattr(record, name) for name in PLAIN}
+        same |= {name: arrays[name] for name in ARRAYS}
         return cls(
             encoder=encoder,
-            read_options=from_record(ReadOptions, "record.reading", record["reading"]),
+            read_options=record.reading,
             network=network,
-            unit=(mean, spread),
-            random_state=seed,
-            **others,
+            method_state=None if record.state is None else MethodState(record.state, kept),
+            **same,
         )
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from contextlib import suppress
-from itertools import chain
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -21,12 +20,18 @@ from vntransfer.tables.columns import MISSING
 from vntransfer.tables.encoder import TableEncoder
 from vntransfer.tables.options import ReadOptions
 from vntransfer.tables.problem import TableColumns, read_places
-from vntransfer.workflows.continual_model import ContinualModel as ContinualModel
-from vntransfer.workflows.continual_model import scaled as scaled
-from vntransfer.workflows.continual_networks import make_learner, make_network, sizes_for
-from vntransfer.workflows.task_network import KeptState, TaskNetwork
+from vntransfer.workflows.continual_model import ContinualModel, scaled
+from vntransfer.workflows.task_network import (
+    MethodState,
+    TaskNetwork,
+    arrays_of,
+    make_learner,
+    make_network,
+    sizes_for,
+)
 from vntransfer.workflows.task_responses import Kind, kind_of, labeled_rows, natural, read_labels
 
+Floats = NDArray[np.float64]
 Order = Literal["appearance", "sorted"]
 
 LEAST = 8
@@ -141,29 +146,25 @@ def learn_tasks(
         for name in classes
         if name in MISSING
     )
-    target = torch.from_numpy(y).long() if classes else torch.from_numpy((y - unit[0]) / unit[1])
-    inputs = torch.from_numpy(X)
+    inputs, target = as_tensors(X, y, classes, unit)
     tasks = [Task(inputs[a], target[a], inputs[b], target[b]) for a, b in parts]
     training = TaskTraining(sizes, max(1, len(classes)), lr, batch_size, epochs, random_state)
     if method == "auto":
-        method, note = _choose(tasks, parts, training, held_out, report)
+        method, note = _choose(tasks, training, held_out, report)
         notes += (note,)
     done = _learned(method, tasks, training, report)
-    matrix, initial = done.matrix, done.initial
-    if not classes:
-        matrix, initial = np.sqrt(matrix) * unit[1], np.sqrt(initial) * unit[1]
     return ContinualModel(
         encoder,
         center,
         scale,
-        TaskNetwork.of(done.network, random_state),
+        done.network,
         classes,
         task,
         response,
         unit,
         names,
-        matrix,
-        initial,
+        in_units(done.matrix, classes, unit),
+        in_units(done.initial, classes, unit),
         method,
         notes,
         frame.options,
@@ -186,67 +187,86 @@ class TaskTraining(NamedTuple):
 class LearnedTasks(NamedTuple):
     """A network that has learned tasks, their scores after each, and before any."""
 
-    network: nn.Module
-    matrix: NDArray[np.float64]
-    initial: NDArray[np.float64]
+    network: TaskNetwork
+    matrix: Floats
+    initial: Floats
     # None: the method cannot continue from the saved network
-    method_state: KeptState | None
+    method_state: MethodState | None
 
 
 def _learned(
     method: str, tasks: Sequence[Task], training: TaskTraining, report: Progress
 ) -> LearnedTasks:
     """Learn tasks by a method."""
-    columns, total = tasks[0].x.shape[1], len(tasks)
+    total, seed = len(tasks), training.random_state
+    columns = tasks[0].x.shape[1]
     sizes, features = sizes_for(method, columns, training.hidden, training.outputs)
-    net = make_network(sizes, features, training.random_state)
-    dtype = next(net.parameters()).dtype
-    tasks = [_in_precision(own, dtype) for own in tasks]
+    net = make_network(sizes, features, seed)
+    tasks = [in_precision(own, net) for own in tasks]
     initial = np.array([score(net, own) for own in tasks])
     learner = make_learner(method, net)
     steps = (training.batch_size, training.epochs) if learner.by_gradients else (ROWS, 1)
-    try:
-        matrix = accuracy_matrix(
-            net,
-            tasks,
-            learner,
-            lr=training.lr,
-            batch_size=steps[0],
-            epochs=steps[1],
-            random_state=training.random_state,
-            callback=lambda i, _: report(f"{method}: tasks", i + 1, total),
-        )
-    except DivergedError:
-        matrix = np.full((total, total), np.nan)
+    matrix = learn_in_turn(
+        learner,
+        tasks,
+        lr=training.lr,
+        batch_size=steps[0],
+        epochs=steps[1],
+        random_state=seed,
+        callback=lambda i, _: report(f"{method}: tasks", i + 1, total),
+    )
     plain = type(learner).close is ContinualMethod.close
-    method_state = KeptState.of(learner) if plain else None
+    method_state = MethodState.of(learner) if plain else None
     learner.close()  # the network is saved with plain parameters
-    if not (np.isfinite(matrix).all() and _finite(net, tasks)):
-        raise DataError(
-            f"lr: training with {method} diverged at {training.lr:g}; use a smaller one"
-        )
-    return LearnedTasks(net.eval(), matrix, initial, method_state)
+    return LearnedTasks(
+        TaskNetwork(sizes, features, seed, arrays_of(net)), matrix, initial, method_state
+    )
 
 
-def _in_precision(task: Task, dtype: torch.dtype) -> Task:
+def as_tensors(
+    X: Floats, y: NDArray[Any], classes: Sequence[str], unit: tuple[float, float]
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Make tensors of standardized rows and of their responses, in standard deviations."""
+    target = torch.from_numpy(y).long() if classes else torch.from_numpy((y - unit[0]) / unit[1])
+    return torch.from_numpy(X), target
+
+
+def in_units(scores: Floats, classes: Sequence[str], unit: tuple[float, float]) -> Floats:
+    """Turn mean squared errors into root mean squared ones in the user's units."""
+    return scores if classes else np.sqrt(scores) * unit[1]
+
+
+def in_precision(task: Task, net: nn.Module) -> Task:
+    """Give the task in the precision of a network."""
+    dtype = next(net.parameters()).dtype
     y, y_test = (own.to(dtype) if own.is_floating_point() else own for own in (task.y, task.y_test))
     return Task(task.x.to(dtype), y, task.x_test.to(dtype), y_test)
 
 
+def learn_in_turn(
+    learner: ContinualMethod, tasks: Sequence[Task], *, lr: float, **options: Any
+) -> Floats:
+    """Give the accuracy matrix of tasks that a method learns; divergence is an error."""
+    net = learner.model
+    with suppress(DivergedError):
+        matrix = accuracy_matrix(net, tasks, learner, lr=lr, **options)
+        with torch.no_grad():  # argmax of NaN would be a class
+            outputs = [net(own.x_test) for own in tasks]
+        if all(bool(value.isfinite().all()) for value in (*net.parameters(), *outputs)):
+            return matrix
+    raise DataError(f"lr: training with {learner.id} diverged at {lr:g}; use a smaller one")
+
+
 def _choose(
-    tasks: Sequence[Task],
-    parts: Sequence[tuple[NDArray[np.intp], NDArray[np.intp]]],
-    training: TaskTraining,
-    held_out: float,
-    report: Progress,
+    tasks: Sequence[Task], training: TaskTraining, held_out: float, report: Progress
 ) -> tuple[str, str]:
     """Choose the method whose final scores are best on rows held out of the training rows.
 
     The rows of the reported scores are not used.
     """
     inner = []
-    for own, (train, _) in zip(tasks, parts, strict=True):
-        n = min(max(1, round(held_out * len(train))), len(train) - 1)
+    for own in tasks:
+        n = min(max(1, round(held_out * len(own))), len(own) - 1)
         inner.append(Task(own.x[n:], own.y[n:], own.x[:n], own.y[:n]))
     found: dict[str, float] = {}
     classes = not tasks[0].y.is_floating_point()
@@ -278,13 +298,6 @@ def _sizes(hidden: Any) -> list[int]:
     if not isinstance(hidden, Sequence | np.ndarray) or isinstance(hidden, str):
         raise ArgumentError(f"hidden: expected sizes of layers, such as (64, 64), got {hidden!r}")
     return [whole("hidden", size, minimum=1) for size in hidden]
-
-
-@torch.no_grad()
-def _finite(net: nn.Module, tasks: Sequence[Task]) -> bool:
-    """Whether a network and its outputs are finite; argmax of NaN would be a class."""
-    outputs = (net(own.x_test) for own in tasks)
-    return all(bool(value.isfinite().all()) for value in chain(net.parameters(), outputs))
 
 
 def _split(

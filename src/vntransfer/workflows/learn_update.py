@@ -1,7 +1,6 @@
 """Let a model of `learn_tasks` learn later rows and tasks."""
 
 from collections.abc import Sequence
-from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 
@@ -11,19 +10,24 @@ from numpy.typing import NDArray
 from torch import nn
 
 from vntransfer.checks import instance
-from vntransfer.continual import ClosedForm, Task, train
-from vntransfer.continual.random_features import RandomFeatureNet
+from vntransfer.continual import ClosedForm, Task, score
 from vntransfer.display import counted, rounded
-from vntransfer.errors import ArgumentError, DataError, DivergedError
+from vntransfer.errors import ArgumentError, DataError
 from vntransfer.tables.columns import Frame
 from vntransfer.tables.files import need
 from vntransfer.tables.frame import read_frame
 from vntransfer.tables.options import ReadOptions
 from vntransfer.tables.problem import read_places
 from vntransfer.workflows.continual_model import ContinualModel, scaled
-from vntransfer.workflows.continual_networks import make_learner, make_network
+from vntransfer.workflows.learn import as_tensors, in_precision, in_units, learn_in_turn
 from vntransfer.workflows.predictions import later_options
-from vntransfer.workflows.task_network import KeptState, TaskNetwork
+from vntransfer.workflows.task_network import (
+    MethodState,
+    TaskNetwork,
+    arrays_of,
+    make_learner,
+    make_network,
+)
 from vntransfer.workflows.task_responses import Kind, as_classes, labeled_rows, read_labels
 
 
@@ -77,33 +81,34 @@ def update_tasks(
     y, classes = _responses(model, frame)
     cells = {name: frame.columns[name] for name in model.encoder.needed}
     X = scaled(model.encoder.encode(cells, frame.rows).X, model.center, model.scale)
-    net = make_network_like(model, len(classes))
+    own, new = model.network, classes[len(model.classes) :]
+    sizes = (*own.sizes[:-1], max(1, len(classes)))
+    net = make_network(sizes, own.features, own.random_state) if new else own.module().train()
     learner = make_learner(model.method, net)
     model.method_state.restore(learner)
-    if len(classes) > len(model.classes):
-        _extend(learner, len(classes) - len(model.classes))
-    dtype = next(net.parameters()).dtype
-    inputs = torch.from_numpy(X).to(dtype)
-    target = (
-        torch.from_numpy(y) if classes else torch.from_numpy((y - model.unit[0]) / model.unit[1])
-    )
+    if new:
+        _extend(learner, len(new))
+    inputs, target = as_tensors(X, y, classes, model.unit)
     names = list(dict.fromkeys(places.tolist()))
     for name in names:
-        own = torch.from_numpy(places == name)
-        task = Task(inputs[own], target[own] if classes else target[own].to(dtype))
-        rows = f"{counted(len(task), 'row')} of task {name!r}"
-        error = _scored(model, inputs[own], y[own.numpy()], classes)
-        notes.append(f"update: {rows}; {model.metric} before learning them: {rounded(error)}")
-        _learn(learner, task, lr=lr, batch_size=batch_size, epochs=epochs)
-    if new := classes[len(model.classes) :]:
+        rows = torch.from_numpy(places == name)
+        task = in_precision(Task(*(inputs[rows], target[rows]) * 2), net)
+        error = in_units(np.array(score(model.net, task)), classes, model.unit)
+        notes.append(
+            f"update: {counted(len(task), 'row')} of task {name!r}; {model.metric} before learning "
+            f"them: {rounded(float(error))}"
+        )
+        steps = (batch_size, epochs) if learner.by_gradients else (len(task), 1)
+        learn_in_turn(learner, [task], lr=lr, batch_size=steps[0], epochs=steps[1])
+    if new:
         notes.append(f"update: new classes {', '.join(map(repr, new))}")
     known = {*model.names, *model.added}
     return replace(
         model,
-        network=TaskNetwork.of(net.eval(), model.random_state),
+        network=TaskNetwork(sizes, own.features, own.random_state, arrays_of(net.eval())),
         classes=tuple(classes),
         notes=(*model.notes, *notes),
-        method_state=KeptState.of(learner),
+        method_state=MethodState.of(learner),
         added=(*model.added, *(name for name in names if name not in known)),
     )
 
@@ -144,43 +149,9 @@ def _responses(model: ContinualModel, frame: Frame) -> tuple[NDArray[Any], Seque
     return np.array([place[text] for text in texts]), classes
 
 
-def make_network_like(model: ContinualModel, classes: int) -> nn.Module:
-    """Copy the network of a model; for more classes, create one whose weights are set later."""
-    net = model.net
-    if not isinstance(net, RandomFeatureNet) or classes <= len(model.classes):
-        return deepcopy(net).train()
-    random = net.random
-    return make_network(
-        [random.width - random.features, classes], random.features, model.random_state
-    )
-
-
 def _extend(learner: Any, new: int) -> None:
     """Add responses to the moments of a closed form: indicators that were zero for all rows."""
     solver = learner.solver
     moments = solver.moments()
     solver.mean = nn.functional.pad(moments.mean, (0, new))
     solver.scatter = nn.functional.pad(moments.scatter, (0, new, 0, new))
-
-
-def _scored(
-    model: ContinualModel, x: torch.Tensor, y: NDArray[Any], classes: Sequence[str]
-) -> float:
-    """Accuracy, or root mean squared error, of a model on rows that it has not learned."""
-    with torch.no_grad():
-        output = model.net(x).double().numpy()
-    if classes:
-        return float((output.argmax(1) == y).mean())
-    return float(np.sqrt(np.square(output[:, 0] * model.unit[1] + model.unit[0] - y).mean()))
-
-
-def _learn(learner: Any, task: Task, *, lr: float, batch_size: int, epochs: int) -> None:
-    """Learn one task."""
-    if not learner.by_gradients:
-        batch_size, epochs = len(task), 1
-    learner.before_task()
-    try:
-        train(learner.model, task, learner, lr=lr, batch_size=batch_size, epochs=epochs)
-        learner.after_task()
-    except DivergedError as error:
-        raise DataError(f"lr: training diverged at {lr:g}; use a smaller one") from error

@@ -1,6 +1,6 @@
 """Responses of tasks: classes or numbers, and rows without one."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from vntransfer.errors import DataError
 from vntransfer.tables.columns import Column, Frame
-from vntransfer.tables.problem import read_places, refuse_huge
-from vntransfer.tables.schema import almost_number, remedy
+from vntransfer.tables.problem import read_places, read_responses
+from vntransfer.tables.schema import almost_number
 
 Kind = Literal["auto", "regression", "classification"]
 
@@ -59,27 +59,16 @@ def labeled_rows(
 
 def read_labels(frame: Frame, response: str, kind: Kind) -> tuple[NDArray[Any], tuple[str, ...]]:
     """Responses, and names of classes if they are classes."""
-    column = frame.columns[response]
     if kind == "regression":
-        values = column.without_marks().numbers()
-        bad = ~np.isfinite(values)
-        if bad.any():
-            i = int(bad.argmax())
-            cell = column.take([i]).texts()[0]
-            raise DataError(
-                f"{frame.name}: row {frame.rows[i]}, column {response!r}: {cell[:40]!r} is not a "
-                f"finite number; {remedy(cell, frame.options)}, or ask for classification"
-            )
-        refuse_huge(frame, response, values)
-        return values, ()
-    texts = column.texts()
+        return read_responses(frame, response, otherwise="ask for classification"), ()
+    texts = frame.columns[response].texts()
     classes = tuple(sorted(set(texts.tolist()), key=natural))
     if not 2 <= len(classes) <= 1000:
         raise DataError(
             f"{frame.name}: column {response!r} has {len(classes)} different "
             f"values; expected 2 to 1000 classes"
         )
-    place: Mapping[str, int] = {name: i for i, name in enumerate(classes)}
+    place = {name: i for i, name in enumerate(classes)}
     return np.array([place[text] for text in texts]), classes
 
 
