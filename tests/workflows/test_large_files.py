@@ -202,8 +202,8 @@ def test_wrong_requests_are_named(tmp_path: Path) -> None:
         adapt(table().to_pydict(), **ROLES, method="closed_form", engine="local")
     with pytest.raises(ArgumentError, match="engine: expected one of local, dask"):
         adapt(path, **ROLES, method="closed_form", engine="spark")  # type: ignore[arg-type]
-    with pytest.raises(ArgumentError, match="workers: needs engine 'dask'"):
-        adapt(path, **ROLES, method="closed_form", workers=2)
+    with pytest.raises(ArgumentError, match="scheduler: needs engine 'dask'"):
+        adapt(path, **ROLES, method="closed_form", scheduler="tcp://here")
     with pytest.raises(DomainError, match=r"target: .* has no place 'nw'"):
         adapt(path, **{**ROLES, "target": "nw"}, method="closed_form", engine="local")
 

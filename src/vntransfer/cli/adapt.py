@@ -90,9 +90,6 @@ def command(
             "--engine", help="Read files in blocks (closed_form only): 'local' or 'dask'."
         ),
     ] = None,
-    workers: Annotated[
-        int | None, typer.Option("--workers", min=1, help="Worker processes for --engine dask.")
-    ] = None,
     scheduler: Scheduler = None,
     *,
     read_options: "ReadOptions",
@@ -107,7 +104,7 @@ def command(
         from vntransfer.tables.files import expand
         from vntransfer.tables.problem import TableColumns
         from vntransfer.workflows.adapt import adapt_table
-        from vntransfer.workflows.adapt_settings import COMPARED, AdaptSettings, Streaming
+        from vntransfer.workflows.adapt_settings import COMPARED, AdaptSettings
 
         settings = AdaptSettings(
             TableColumns(domain, response, split(features), drop or (), category or ()),
@@ -119,7 +116,8 @@ def command(
             random_state=seed,
             max_rows=max_rows,
             n_jobs=jobs,
-            streaming=Streaming(engine, workers, scheduler),  # type: ignore[arg-type]
+            engine=engine,  # type: ignore[arg-type]
+            scheduler=scheduler,
         )
         if out is not None:
             check_file("out", out, PAGES, expand(files), save, overwrite=overwrite)

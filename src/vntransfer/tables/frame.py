@@ -48,8 +48,8 @@ def read_frame(
     options = checked(options)
     if isinstance(data, Frame):
         return data
-    if isinstance(data, Mapping) or hasattr(data, "columns"):
-        return _in_memory(data, columns, options)
+    if in_memory(data):
+        return _from_memory(data, columns, options)
     parts = list[Frame]()
     for file in expand(data, "data"):
         with open_table(file, options, hashed=True) as table:
@@ -58,6 +58,11 @@ def read_frame(
             part = _part(table, wanted, chunks(table, wanted))
             parts.append(replace(part, sha256={file.name: table.sha256()}))
     return joined(parts)
+
+
+def in_memory(data: Any) -> bool:
+    """Whether a table is in memory, not in files."""
+    return isinstance(data, Frame | Mapping) or hasattr(data, "columns")
 
 
 def read_some(
@@ -155,6 +160,13 @@ def _rows(frame: Frame, rows: NDArray[np.intp]) -> Frame:
     return replace(frame, columns=columns, rows=np.asarray(frame.rows)[rows].tolist())
 
 
+def row_names(parts: Sequence[Frame]) -> list[int | str]:
+    """Numbers of all rows, with the names of their files if there are several."""
+    if len(parts) == 1:
+        return [*parts[0].rows]
+    return [f"{row} of {part.name}" for part in parts for row in part.rows]
+
+
 def joined(parts: Sequence[Frame]) -> Frame:
     """Put the rows of several files together; all are read as the last one was."""
     first, full = parts[0], [part for part in parts if len(part)]
@@ -192,7 +204,7 @@ def _picked(columns: Sequence[str] | Pick | None, table: str, every: list[str]) 
     return list(columns(table, every) if callable(columns) else columns)
 
 
-def _in_memory(data: Any, columns: Sequence[str] | Pick | None, options: ReadOptions) -> Frame:
+def _from_memory(data: Any, columns: Sequence[str] | Pick | None, options: ReadOptions) -> Frame:
     keys = list(data if isinstance(data, Mapping) else data.columns)
     names = [str(key) for key in keys]
     need("table", names, ())

@@ -1,7 +1,8 @@
 """The roles of a table's rows: sources with a response, targets without."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from vntransfer.checks import HUGE, first_huge, instance, meant, texts
 from vntransfer.errors import ArgumentError, DataError, DomainError
 from vntransfer.tables.columns import Column, Frame
 from vntransfer.tables.encoder import Findings, TableEncoder
-from vntransfer.tables.files import need
+from vntransfer.tables.files import expand, need, open_table
 from vntransfer.tables.frame import read_frame
 from vntransfer.tables.notes import Note
 from vntransfer.tables.options import ReadOptions
@@ -63,6 +64,12 @@ class TableColumns:
         if not names:
             raise DataError(f"{table}: no column is left as a feature; it has {', '.join(every)}")
         return list(dict.fromkeys(names))
+
+    def find(self, data: Any, options: ReadOptions | None) -> tuple[list[Path], list[str]]:
+        """Name the files of a table, and the columns to predict from."""
+        files = expand(data, "data")
+        with open_table(files[0], options) as first:
+            return files, self.choose(str(files[0]), first.names)
 
     def read(self, data: Any, options: ReadOptions | None = None) -> tuple[Frame, list[str]]:
         """Read a table but for the columns that are not used; name those to predict from."""
@@ -128,7 +135,7 @@ def read_problem(
     domain, response = columns.domain, columns.response
     frame, names = columns.read(data, options)
     places = read_places(frame, domain)
-    _check_targets(frame, places, targets)
+    check_targets(frame.name, dict.fromkeys(places.tolist()), targets)
     aimed = np.isin(places, targets)
     y = read_responses(frame, response, unread=None if use_target_labels else aimed)
     known = ~np.isnan(y)
@@ -137,10 +144,7 @@ def read_problem(
         own = aimed & known
         for name in targets:
             if not (aimed & ~known & (places == name)).any():
-                raise DomainError(
-                    f"target: all rows of {name!r} have a response, so none are left to predict; "
-                    f"omit --use-target-labels to treat them as unknown"
-                )
+                raise none_left(name)
         if own.any():
             said = f"{int(own.sum())} labeled rows of targets serve as sources"
             notes.append(Note("rows", said))
@@ -158,7 +162,9 @@ def read_problem(
         notes.append(Note("rows", said))
     notes += [Note("rows", text) for text in _left_out(places, aimed, known)]
     labeled = known & ~aimed
-    _check_labeled(frame, response, y, labeled, places)
+    need_labels(frame.name, response, int(labeled.sum()))
+    if np.ptp(y[labeled]) == 0:
+        raise constant(frame.name, response, y[labeled][0])
     cells, numbers = {name: frame.columns[name] for name in names}, np.asarray(frame.rows)
 
     def taken(rows: NDArray[np.bool_]) -> dict[str, Column]:
@@ -234,17 +240,41 @@ def read_responses(
     return y
 
 
-def _check_targets(frame: Frame, places: NDArray[Any], targets: Sequence[str]) -> None:
-    every = list(dict.fromkeys(places.tolist()))
+def check_targets(table: str, places: Collection[str], targets: Sequence[str]) -> None:
+    """Raise unless all targets are among the places of a table, and not its only place."""
     for name in targets:
-        if name not in every:
-            hint = meant(name, every) or f"; there are {', '.join(every[:20])}"
-            raise DomainError(f"target: {frame.name} has no place {name!r}{hint}")
-    if len(every) < 2:
+        if name not in places:
+            hint = meant(name, places) or f"; there are {', '.join([*places][:20])}"
+            raise DomainError(f"target: {table} has no place {name!r}{hint}")
+    if len(places) < 2:
         raise DomainError(
-            f"domain: {frame.name} has one place, {every[0]!r}; at least two are needed, one of "
-            f"them with a response"
+            f"domain: {table} has one place, {next(iter(places))!r}; at least two are needed, one "
+            f"of them with a response"
         )
+
+
+def none_left(target: str) -> DomainError:
+    """Say that a target has no row without a response."""
+    return DomainError(
+        f"target: all rows of {target!r} have a response, so none are left to predict; omit "
+        f"--use-target-labels to treat them as unknown"
+    )
+
+
+def need_labels(table: str, response: str, n: int) -> None:
+    """Raise unless there are enough rows of sources with a response."""
+    if n < LEAST:
+        raise DataError(
+            f"{table}: {n} rows of sources have a response in {response!r}; at least {LEAST} "
+            f"are needed (is the target the place without responses?)"
+        )
+
+
+def constant(table: str, response: str, value: float) -> DataError:
+    """Say that all labeled rows have the same response."""
+    return DataError(
+        f"{table}: column {response!r} is {value:g} in all labeled rows; there is nothing to learn"
+    )
 
 
 def _left_out(places: NDArray[Any], aimed: NDArray[Any], known: NDArray[Any]) -> list[str]:
@@ -255,19 +285,3 @@ def _left_out(places: NDArray[Any], aimed: NDArray[Any], known: NDArray[Any]) ->
         why = "(not a target)" if gone == all_of else ""
         notes.append(f"{gone} of {all_of} rows of {name!r} have no response {why}".rstrip())
     return [f"{note}: ignored" for note in notes]
-
-
-def _check_labeled(
-    frame: Frame, response: str, y: Floats, labeled: NDArray[Any], places: NDArray[Any]
-) -> None:
-    n = int(labeled.sum())
-    if n < LEAST:
-        raise DataError(
-            f"{frame.name}: {n} rows of sources have a response in {response!r}; at least {LEAST} "
-            f"are needed (is the target the place without responses?)"
-        )
-    if np.ptp(y[labeled]) == 0:
-        raise DataError(
-            f"{frame.name}: column {response!r} is {y[labeled][0]:g} in all labeled rows; there "
-            f"is nothing to learn"
-        )

@@ -15,7 +15,7 @@ from vntransfer.tables.encoder import TableEncoder
 from vntransfer.tables.notes import Note, grouped, warning_line
 from vntransfer.tables.options import ReadOptions
 from vntransfer.tables.problem import Problem, TableColumns, read_problem
-from vntransfer.workflows.adapt_settings import COMPARED, MAX_ROWS, AdaptSettings, Streaming
+from vntransfer.workflows.adapt_settings import COMPARED, MAX_ROWS, AdaptSettings
 from vntransfer.workflows.adapt_streamed import adapt_streamed
 from vntransfer.workflows.response_transform import Asked
 from vntransfer.workflows.table_model import TableModel
@@ -41,7 +41,6 @@ def adapt(
     n_jobs: int | None = None,
     read_options: ReadOptions | None = None,
     engine: Literal["local", "dask"] | None = None,
-    workers: int | None = None,
     scheduler: str | None = None,
     progress: Progress | None = None,
 ) -> TableModel:
@@ -84,8 +83,8 @@ def adapt(
     engine
         For method "closed_form": read files of any size in blocks, in this process ("local") or
         on the workers of a cluster ("dask"). Nothing is compared then.
-    workers, scheduler
-        For engine "dask": number of processes on this machine, or the address of a cluster.
+    scheduler
+        For engine "dask": address of a cluster; None starts one on this machine.
     progress
         Called with a description, the number done and the total while models are fitted.
 
@@ -115,7 +114,8 @@ def adapt(
         random_state,
         max_rows,
         n_jobs,
-        Streaming(engine, workers, scheduler),
+        engine,
+        scheduler,
     )
     return adapt_table(data, settings, options=read_options, progress=progress, announce=_warn)
 
@@ -129,7 +129,7 @@ def adapt_table(
     announce: Callable[[TableEncoder, Sequence[Note]], None],
 ) -> TableModel:
     """Read a table and fit a model; what was read is announced as soon as it is known."""
-    if settings.streaming.applies(data, settings.method):
+    if settings.in_blocks(data):
         model = adapt_streamed(data, settings, options=options, progress=progress)
         announce(model.encoder, model.details)
         return model

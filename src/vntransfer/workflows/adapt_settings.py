@@ -9,8 +9,8 @@ from vntransfer.adaptation.candidates import maker
 from vntransfer.checks import instance, one_of, texts, whole
 from vntransfer.checks import names as check_names
 from vntransfer.errors import ArgumentError
-from vntransfer.tables import Frame
 from vntransfer.tables.files import expand
+from vntransfer.tables.frame import in_memory
 from vntransfer.tables.problem import LEAST, TableColumns
 from vntransfer.workflows.evidence import REFERENCE
 from vntransfer.workflows.response_transform import Asked
@@ -29,51 +29,15 @@ LARGE = 2**28
 
 
 @dataclass(frozen=True)
-class Streaming:
-    """Where files are read; None as the engine: here, and in blocks only if they are large.
+class AdaptSettings:
+    """Arguments of `adapt`, which explains them.
 
     Examples
     --------
-    >>> Streaming(None, workers=2)
+    >>> AdaptSettings(TableColumns("town", "price"), ["new"], scheduler="tcp://head:8786")
     Traceback (most recent call last):
-    vntransfer.errors.ArgumentError: workers: needs engine 'dask', got engine None
+    vntransfer.errors.ArgumentError: scheduler: needs engine 'dask', got engine None
     """
-
-    engine: Literal["local", "dask"] | None = None
-    workers: int | None = None
-    scheduler: str | None = None
-
-    def __post_init__(self) -> None:
-        if self.engine is not None:
-            one_of("engine", self.engine, ("local", "dask"))
-        if self.workers is not None:
-            whole("workers", self.workers, minimum=1)
-        instance("scheduler", self.scheduler, str | None, "a text or None")
-        for option in ("workers", "scheduler"):
-            if getattr(self, option) is not None and self.engine != "dask":
-                raise ArgumentError(f"{option}: needs engine 'dask', got engine {self.engine!r}")
-        if self.workers is not None and self.scheduler is not None:
-            raise ArgumentError("workers: the cluster at scheduler has its own; omit one of them")
-
-    def applies(self, data: Any, method: str) -> bool:
-        """Whether a table is read in blocks: because that was asked for, or it is large."""
-        in_memory = isinstance(data, Frame) or hasattr(data, "columns") or hasattr(data, "keys")
-        asked = self.engine is not None
-        if asked and method != STREAMED:
-            raise ArgumentError(
-                f"engine: only method {STREAMED!r} reads rows in blocks, got {method!r}; "
-                f"omit the engine or use that method"
-            )
-        if asked and in_memory:
-            raise ArgumentError("engine: the table is in memory; omit the engine")
-        if asked or in_memory or method != STREAMED:
-            return asked
-        return sum(file.stat().st_size for file in expand(data, "data")) > LARGE
-
-
-@dataclass(frozen=True)
-class AdaptSettings:
-    """Arguments of `adapt`, which explains them."""
 
     columns: TableColumns
     targets: Sequence[str]
@@ -85,7 +49,8 @@ class AdaptSettings:
     random_state: int = 0
     max_rows: int = MAX_ROWS
     n_jobs: int | None = None
-    streaming: Streaming = Streaming()
+    engine: Literal["local", "dask"] | None = None
+    scheduler: str | None = None
 
     def __post_init__(self) -> None:
         def put(name: str, value: Any) -> None:
@@ -106,3 +71,23 @@ class AdaptSettings:
                 maker(name, option)
         one_of("transform", self.transform, Asked)
         put("targets", check_names("target", self.targets))
+        instance("scheduler", self.scheduler, str | None, "a text or None")
+        if self.scheduler is not None and self.engine != "dask":
+            raise ArgumentError(f"scheduler: needs engine 'dask', got engine {self.engine!r}")
+        if self.engine is not None:
+            one_of("engine", self.engine, ("local", "dask"))
+            if self.method != STREAMED:
+                raise ArgumentError(
+                    f"engine: only method {STREAMED!r} reads rows in blocks, got {self.method!r}; "
+                    f"omit the engine or use that method"
+                )
+
+    def in_blocks(self, data: Any) -> bool:
+        """Whether a table is read in blocks: because that was asked for, or it is large."""
+        if in_memory(data):
+            if self.engine is not None:
+                raise ArgumentError("engine: the table is in memory; omit the engine")
+            return False
+        if self.engine is not None or self.method != STREAMED:
+            return self.engine is not None
+        return sum(file.stat().st_size for file in expand(data, "data")) > LARGE

@@ -8,18 +8,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vntransfer.adaptation.closed_form import ClosedFormRegressor
-from vntransfer.checks import meant
-from vntransfer.errors import ArgumentError, DataError, DomainError
+from vntransfer.errors import ArgumentError
 from vntransfer.moments import Moments
 from vntransfer.progress import Progress, reporter
 from vntransfer.random_features import RandomFeatures
 from vntransfer.tables import Frame, ReadOptions, TableColumns, TableEncoder
 from vntransfer.tables.columns import Column
-from vntransfer.tables.files import expand, open_table
-from vntransfer.tables.frame import joined, read_fixed
+from vntransfer.tables.frame import joined, read_fixed, row_names
 from vntransfer.tables.notes import Note
 from vntransfer.tables.options import checked
-from vntransfer.tables.problem import LABELED, LEAST, read_places, read_responses
+from vntransfer.tables.problem import (
+    LABELED,
+    check_targets,
+    constant,
+    need_labels,
+    none_left,
+    read_places,
+    read_responses,
+)
 from vntransfer.tables.repeated_rows import repeat_notes
 from vntransfer.tables.usable import Labeled, fit_usable
 from vntransfer.workflows.adapt_settings import STREAMED, AdaptSettings
@@ -56,12 +62,9 @@ def adapt_streamed(
             "transform: 'log' is not available for files that are read in blocks; omit it, "
             "or add a column of logarithms to the files"
         )
-    columns, targets = settings.columns, settings.targets
-    use_target_labels, random_state = settings.use_target_labels, settings.random_state
-    files = expand(data, "data")
-    with open_table(files[0], options) as first:
-        names = columns.choose(str(files[0]), first.names)
-    unread = () if use_target_labels else tuple(targets)
+    columns, targets, random_state = settings.columns, settings.targets, settings.random_state
+    files, names = columns.find(data, options)
+    unread = () if settings.use_target_labels else tuple(targets)
     wanted = [*names, columns.domain, columns.response]
 
     def labeled(frame: Frame) -> NDArray[np.bool_]:
@@ -71,22 +74,15 @@ def adapt_streamed(
 
     look = max(2000, min(LOOK, CELLS // len(names)))
     frames, complete = read_fixed(files, wanted, checked(options), look, labeled)
-    if sum(map(len, frames)) < LEAST:
-        raise DataError(
-            f"{files[0]}: {sum(map(len, frames))} rows of sources have a response in "
-            f"{columns.response!r}; at least {LEAST} are needed (is the target the place without "
-            f"responses?)"
-        )
+    need_labels(str(files[0]), columns.response, sum(map(len, frames)))
     seen = joined(frames)
-    cells = {name: seen.columns[name] for name in names}
-    several = len(files) > 1
     y, places = read_responses(seen, columns.response), read_places(seen, columns.domain)
     usable = fit_usable(
         Labeled(
-            cells,
+            {name: seen.columns[name] for name in names},
             y,
             places,
-            [f"{row} of {own.name}" if several else row for own in frames for row in own.rows],
+            row_names(frames),
             "labeled rows" + ("" if complete else " of the sample"),
         ),
         _targets_ahead(files, columns, names, seen.options, targets, labeled),
@@ -95,15 +91,24 @@ def adapt_streamed(
     )
     encoder, X = usable.encoder, usable.X
     features = RandomFeatures.standardizing(X, ClosedFormRegressor.n_features, random_state)
-    into = MomentStream(features, tuple(targets), use_target_labels)
     plan = ReadingPlan(
-        columns.domain, columns.response, encoder, seen.options, random_state, into, unread
+        columns.domain,
+        columns.response,
+        encoder,
+        seen.options,
+        random_state,
+        MomentStream(features, tuple(targets), settings.use_target_labels),
+        unread,
     )
-    own = settings.streaming
-    cluster = (own.scheduler, own.workers) if own.engine == "dask" else None
-    made = read_files(plan, files, cluster=cluster, report=reporter(progress))
+    made = read_files(
+        plan,
+        files,
+        engine=settings.engine,
+        scheduler=settings.scheduler,
+        report=reporter(progress),
+    )
     made.flush()
-    _check(made, files[0], columns, targets)
+    _check(made, str(files[0]), columns.response)
     looked = "all labeled rows" if complete else f"{len(seen):,} labeled rows"
     notes = [
         *(Note("reading", text) for text in dict.fromkeys(seen.notes)),
@@ -141,34 +146,18 @@ def _targets_ahead(
     }
 
 
-def _check(made: MomentStream, file: Path, columns: TableColumns, targets: Sequence[str]) -> None:
+def _check(made: MomentStream, table: str, response: str) -> None:
     """Raise unless there is something to learn and something to predict."""
-    places = {*made.domains, *made.unlabeled}
-    for name in targets:
-        if name in made.targets:
-            continue
-        if made.use_target_labels and name + LABELED in made.domains:
-            raise DomainError(
-                f"target: all rows of {name!r} have a response, so none are left to predict; "
-                f"omit --use-target-labels to treat them as unknown"
-            )
-        hint = meant(name, places) or f"; there are {', '.join(sorted(places)[:20])}"
-        raise DomainError(f"target: {file} has no place {name!r}{hint}")
-    spread = sum(own.moments.scatter[-1, -1].item() for own in _full(made.domains))
-    means = {own.moments.mean[-1].item() for own in _full(made.domains)}
-    if spread == 0 and len(means) == 1:
-        raise DataError(
-            f"{file}: column {columns.response!r} is {means.pop():g} in all labeled rows; there is "
-            f"nothing to learn"
-        )
-
-
-class _Full(PlaceMoments):
-    moments: Any
-
-
-def _full(places: Mapping[str, PlaceMoments]) -> list[_Full]:
-    return list(places.values())  # type: ignore[arg-type]  # flushed, and none is without rows
+    labeled = [name for name in made.aimed if name + LABELED in made.domains]
+    places = {*made.domains, *made.unlabeled, *made.targets}
+    check_targets(table, [*sorted(places), *labeled], made.aimed)
+    for name in labeled:
+        if name not in made.targets:
+            raise none_left(name)
+    every = [own.moments for own in made.domains.values() if own.moments is not None]
+    means = {own.mean[-1].item() for own in every}
+    if len(means) == 1 and not any(own.scatter[-1, -1] for own in every):
+        raise constant(table, response, means.pop())
 
 
 def _notes(made: MomentStream, files: Sequence[Path], looked: str) -> list[Note]:

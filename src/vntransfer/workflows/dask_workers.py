@@ -18,7 +18,6 @@ def over_workers(
     parts: list[FilePart],
     scheduler: str | None,
     *,
-    workers: int | None = None,
     report: Progress = silent,
 ) -> Into:
     """Summarize parts on workers and merge them here, in their order: same numbers, any engine.
@@ -31,8 +30,6 @@ def over_workers(
         What to read, and where; the workers must reach the files by the same paths.
     scheduler
         Address of the cluster; None starts one on this machine.
-    workers
-        Processes of the cluster on this machine; None: one per core.
     report
         Called with "parts", how many are merged, and how many there are.
     """
@@ -42,27 +39,23 @@ def over_workers(
         raise ArgumentError(
             "engine: 'dask' needs dask.distributed: run `pip install 'vntransfer[cluster]'`"
         ) from error
-    if scheduler is None:
-        with ExitStack() as opened:
+    with ExitStack() as opened:
+        if scheduler is None:
             with _signals_wait():
-                cluster = opened.enter_context(
-                    LocalCluster(
-                        n_workers=workers,
-                        threads_per_worker=1,
-                        dashboard_address="127.0.0.1:0",
-                        silence_logs=logging.CRITICAL,
-                    )
+                cluster = LocalCluster(
+                    threads_per_worker=1,
+                    dashboard_address="127.0.0.1:0",
+                    silence_logs=logging.CRITICAL,
                 )
-                client = opened.enter_context(Client(cluster))
-            return _gather(client, plan, parts, report)
-    try:
-        client = Client(scheduler, timeout=20)
-    except OSError as error:
-        raise ArgumentError(
-            f"scheduler: no cluster answers at {scheduler!r} ({error}); start one with "
-            f"`dask scheduler` and `dask worker`"
-        ) from error
-    with client:
+                client = opened.enter_context(Client(opened.enter_context(cluster)))
+        else:
+            try:
+                client = opened.enter_context(Client(scheduler, timeout=20))
+            except OSError as error:
+                raise ArgumentError(
+                    f"scheduler: no cluster answers at {scheduler!r} ({error}); start one with "
+                    f"`dask scheduler` and `dask worker`"
+                ) from error
         return _gather(client, plan, parts, report)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -99,21 +99,21 @@ def read_files(
     plan: ReadingPlan[Into],
     files: Sequence[Path],
     *,
-    cluster: "tuple[str | None, int | None] | None" = None,
+    engine: Literal["local", "dask"] | None = None,
+    scheduler: str | None = None,
     held: Mapping[Path, Frame] | None = None,
     report: Progress = silent,
 ) -> Into:
-    """Read files once, part by part, here or on a cluster (its address, and its processes).
+    """Read files once, part by part, here or on the workers of a Dask cluster.
 
     Rows of files that are ``held`` are not read again. The rows that there are in all are estimated
     from those that have passed.
     """
     parts = cut(files)
-    if cluster is not None:
+    if engine == "dask":
         from vntransfer.workflows.dask_workers import over_workers
 
-        scheduler, workers = cluster
-        return over_workers(plan, parts, scheduler, workers=workers, report=report)
+        return over_workers(plan, parts, scheduler, report=report)
     made, passed = plan.into.empty(), 0
 
     def moved(before: int, done: int, rows: int, share: float) -> None:
