@@ -50,7 +50,7 @@ DAYS = np.datetime64("2020-01-01") + np.arange(160) % 40 * 18
 UNUSABLE: dict[str, tuple[str, Any]] = {
     "all cells empty": ("empty", at_new(1.08 * PRICE, np.nan)),
     "nearly all cells empty": ("empty", np.where(NEW & (np.arange(160) != 130), np.nan, SIZE**2)),
-    "marks for nothing": ("empty", np.where(NEW, "NA", np.round(SIZE, 1).astype(str))),
+    "marks for nothing": ("empty", np.where(NEW, "n/a", np.round(SIZE, 1).astype(str))),
     "one value no source has": ("constant", at_new(1.08 * PRICE, 0.0)),
     "one value in range": ("constant", at_new(rng.normal(size=160), 0.123)),
     "other categories": ("unseen", np.where(NEW, "x", rng.choice(["a", "b"], 160))),
@@ -108,6 +108,8 @@ def test_dates_outside_of_the_sources_lose_what_cannot_help() -> None:
     assert "day: years" not in found.encoder.names
     assert {"day: season sin", "day: weekday cos"} <= set(found.encoder.names)
     assert note_on(found, "day").kind == "dates"
+    assert note_on(found, "day").warning
+    assert "does not include changes of the response over time" in note_on(found, "day").text
     both = np.where(TOWN == "C", later.max(), later)
     names = problem(table(day=both), ("new", "C")).encoder.names
     assert "day: years" not in names
@@ -173,6 +175,58 @@ def test_what_determines_the_response_stays_with_a_warning_if_the_target_has_it(
     classes = np.where(NEW, np.nan, (SIZE > 100).astype(float))
     told = {**table(price=classes), "label": np.where(SIZE > 100, "dear", "cheap")}
     assert note_on(problem(told), "label").kind == "determines"
+
+
+def test_a_noisy_leak_is_named() -> None:
+    full = np.where(NEW, 3 * SIZE, PRICE)
+    leak = full + np.random.default_rng(8).normal(0, 6, 160)
+    note = note_on(problem(table(leak=leak)), "leak")
+    assert (note.kind, note.done, note.warning) == ("close", "kept", False)
+    assert "--drop leak" in note.text
+
+
+def test_a_column_with_more_gaps_at_the_target_is_named() -> None:
+    gaps = np.where(NEW & (np.arange(160) % 2 == 0), np.nan, SIZE + rng.normal(0, 20, 160))
+    few = np.where(np.arange(160) % 10 == 0, np.nan, SIZE + rng.normal(0, 20, 160))
+    texts = np.where(NEW & (np.arange(160) % 2 == 0), "", KIND)
+    for cells in (gaps, texts):
+        found = problem(table(odd=cells))
+        note = note_on(found, "odd")
+        assert (note.kind, note.done, note.share, note.warning) == ("gaps", "kept", 0.5, True)
+        assert "odd" in found.encoder.needed
+        assert note_on(problem(table(odd=cells), features=["size", "odd"]), "odd").kind == "gaps"
+    assert not [own for own in problem(table(odd=few)).notes if own.column]
+
+
+@pytest.mark.parametrize("mark", [-999, 9999.0, -99])
+def test_numbers_that_may_mark_missing_values_are_named(mark: float) -> None:
+    at = np.arange(160) % 20 == 0
+    odd = np.where(at, mark, rng.uniform(0, 20, 160))
+    note = note_on(problem(table(odd=odd)), "odd")
+    assert (note.kind, note.share, note.warning) == ("marker", 0.05, True)
+    assert f"is {mark:g} in 8 of 160 rows" in note.text
+    response = np.where(NEW, np.nan, np.where(at, mark, rng.uniform(0, 20, 160)))
+    assert note_on(problem(table(price=response)), "price").kind == "marker"
+    honest = np.where(at, 99.0, rng.uniform(0, 98, 160))
+    assert not [own for own in problem(table(odd=honest)).notes if own.column]
+
+
+def test_sources_whose_response_does_not_vary_are_named() -> None:
+    note = note_on(problem(table(price=np.where(TOWN == "B", 7.0, PRICE))), "price")
+    assert (note.kind, note.share, note.warning) == ("flat", 1 / 3, True)
+    assert "B (7)" in note.text
+
+
+def test_cells_of_another_format_are_quoted_with_a_remedy() -> None:
+    for cell, remedy in (("1,200", "--thousands"), ("12 kg", "--unit 'kg'")):
+        cells = np.where(NEW, cell, np.round(SIZE, 1).astype(str))
+        note = note_on(problem(table(odd=cells)), "odd")
+        assert note.kind == "type"
+        assert repr(cell) in note.text
+        assert remedy in note.text
+    prices = ["" if np.isnan(own) else f"{own:.0f} EUR" for own in PRICE]
+    with pytest.raises(DataError, match=r"'\d+ EUR' is not .*declare its unit with --unit 'EUR'"):
+        problem(table(price=prices))
 
 
 def test_good_honest_predictors_do_not_determine_the_response() -> None:

@@ -9,13 +9,16 @@ from numpy.typing import NDArray
 from vntransfer.tables.columns import MISSING, Column
 from vntransfer.tables.encoder import read_values
 from vntransfer.tables.notes import NoteKind
-from vntransfer.tables.schema import PERIODS, Field
+from vntransfer.tables.schema import PERIODS, Field, remedy
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.intp]
 
 NEARLY_ALL = 0.95
 """Share of the target's cells that counts as nearly all."""
+
+GAPS = 0.2
+"""Share of cells by which a target may be emptier than the sources without a warning."""
 
 SELDOM = 0.01
 """Smallest share of source rows with a value for it to count as known."""
@@ -49,16 +52,22 @@ def check_target(
     ``at_sources`` are the values of the sources' rows, NaN where empty (of categories, any
     numbers that are equal where the categories are), ``places`` the sources they are of.
     """
+    gaps = float(np.isnan(at_sources).mean())
     if field.kind == "category":
-        return _category(field, cells, float(np.isnan(at_sources).mean()), there)
+        return _category(field, cells, gaps, there)
     values = read_values(field, cells)
     full = values[~np.isnan(values)]
-    if found := _empty(len(values), len(full), float(np.isnan(at_sources).mean()), there):
+    if found := _empty(len(values), len(full), gaps, there):
         return found
     unfit = float(np.isinf(full).mean())
     if unfit > 0.5:
         what = {"number": "numbers", "boolean": "yes or no", "date": "dates"}[field.kind]
-        why = f"{unfit:.0%} of its cells {there} are not {what}, but those at the sources are"
+        cell = cells.take([int(np.isinf(values).argmax())]).texts()[0]
+        how = f"; {remedy(cell, cells.options)}" if field.kind == "number" else ""
+        why = (
+            f"{unfit:.0%} of its cells {there}, such as {cell[:40]!r}, are not {what}, but those "
+            f"at the sources are{how}"
+        )
         return Finding("type", why, unfit)
     if unfit:
         return None  # the encoder names the cell
@@ -66,7 +75,8 @@ def check_target(
         return _dates(field, full, at_sources, there)
     if len(full) >= FEW and np.ptp(full) == 0:
         return _constant(field, float(full[0]), at_sources, places, there)
-    return _codes(full, at_sources, there) if field.kind == "number" else None
+    found = _codes(full, at_sources, there) if field.kind == "number" else None
+    return found or _gaps(field, len(values), len(full), gaps, there)
 
 
 def _codes(values: Floats, at_sources: Floats, there: str) -> Finding | None:
@@ -97,6 +107,18 @@ def _empty(n: int, filled: int, at_sources: float, there: str) -> Finding | None
     return None
 
 
+def _gaps(field: Field, n: int, filled: int, at_sources: float, there: str) -> Finding | None:
+    share = 1 - filled / n
+    if share - at_sources <= GAPS:
+        return None
+    why = (
+        f"empty in {share:.0%} of the rows {there}, but in {at_sources:.0%} at the sources. The "
+        f"expected error does not include the cost of these gaps; fill them, or remove the column "
+        f"with --drop {field.name!r}"
+    )
+    return Finding("gaps", why, share, drop=False)
+
+
 def _category(field: Field, cells: Column, gaps: float, there: str) -> Finding | None:
     codes, texts = cells.coded()
     counts = Counter(dict(zip(texts, np.bincount(codes, minlength=len(texts)), strict=True)))
@@ -115,7 +137,7 @@ def _category(field: Field, cells: Column, gaps: float, there: str) -> Finding |
     if filled >= FEW and len(filled_with) == 1 and not new:
         why = f"{filled_with[0][:40]!r} in all rows {there} and at some sources"
         return Finding("constant", why, 1.0, drop=False)
-    return None
+    return _gaps(field, len(codes), int(filled), gaps, there)
 
 
 def _constant(
@@ -149,7 +171,11 @@ def _dates(field: Field, t: Floats, at_sources: Floats, there: str) -> Finding:
     why = f"its dates {there}, from {first} to {last}, are outside the range of the sources"
     if not parts:
         return Finding("dates", why, 1.0)
-    return Finding("dates", f"{why}; only {', '.join(parts)} used", 1.0, drop=False, parts=parts)
+    why = (
+        f"{why}; only {', '.join(parts)} used. The expected error does not include changes of the "
+        f"response over time"
+    )
+    return Finding("dates", why, 1.0, drop=False, parts=parts)
 
 
 def _covered(t: Floats, known: Floats, period: float, near: float) -> float:

@@ -16,7 +16,7 @@ from vntransfer.tables.options import DEFAULTS, ReadOptions
 
 Stored = Literal["text", "number", "boolean", "date"]
 
-MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "?", "-")
+MISSING = ("", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "null", "NULL", "None", "?", "-")
 """What stands for nothing among numbers, booleans and dates; among texts only "" does."""
 
 ISO = re.compile(r"\d{4}-\d{2}-\d{2}([T ]|$)")

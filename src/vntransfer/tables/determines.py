@@ -25,8 +25,8 @@ ROUGH = 0.15
 """Mean step of the response's rank along a column, relative to random order, above which a column
 is skipped."""
 
-NEARLY = 0.01
-"""r(c) below which a column nearly determines the response."""
+NEARLY, CLOSE = 0.01, 0.1
+"""r(c) below which a column nearly determines the response, and predicts it closely."""
 
 
 def sample(places: Codes, rows: int = ROWS) -> Codes:

@@ -221,10 +221,11 @@ def _values(own: Field, column: Column, rows: Sequence[int | str]) -> tuple[list
         i = int(bad.argmax())
         cell = column.take([i]).texts()[0]
         expected = {"boolean": "yes or no", "date": "a date such as 2024-03-31"}
+        how = "correct it, or empty the cell if the value is unknown"
         raise DataError(
             f"row {rows[i]}, column {own.name!r}: {cell[:40]!r} is not "
-            f"{expected.get(own.kind, 'a number')}, which the column held in training; "
-            f"{remedy(cell, column.options) if own.kind == 'number' else 'fix it'}"
+            f"{expected.get(own.kind, 'a number')}, unlike the training rows; "
+            f"{remedy(cell, column.options, how) if own.kind == 'number' else how}"
         )
     if (huge := np.abs(values) > LARGEST).any():
         i = int(huge.argmax())

@@ -15,6 +15,10 @@ NoteKind = Literal[
     "id",
     "dates",  # outside of the sources' dates
     "determines",  # the response, nearly
+    "close",  # predicts the response alone, not quite as well
+    "gaps",  # more cells are empty at a target than at the sources
+    "marker",  # a number that may mark missing values
+    "flat",  # responses that do not vary at a source
     "repeats",  # rows that repeat others
     "unusual",  # cells of the target that differ from those of the sources
     "rows",  # which rows are used
@@ -25,6 +29,8 @@ Done = Literal["", "kept", "dropped"]
 DROPPED = "dropped"
 MANY = 0.05
 """Share of repeated rows above which they are no accident."""
+CHECK = ("gaps", "dates", "marker", "flat")
+"""Kinds of notes to check even if the column stays."""
 GROUPS: Mapping[str, tuple[str, str]] = {
     DROPPED: ("column dropped", "columns dropped"),
     "determines": (
@@ -70,7 +76,7 @@ class Note:
         if self.kind == "repeats":
             return self.share >= MANY
         harmless = self.kind in ("id", "unvaried")  # once dropped
-        return self.group in (DROPPED, "determines") and not harmless
+        return self.kind in CHECK or (self.group in (DROPPED, "determines") and not harmless)
 
 
 def grouped(notes: Iterable[Note]) -> dict[str, list[Note]]:

@@ -15,6 +15,7 @@ from vntransfer.tables.encoder import Findings, TableEncoder
 from vntransfer.tables.files import expand, need, open_table
 from vntransfer.tables.frame import read_frame
 from vntransfer.tables.notes import Note
+from vntransfer.tables.odd_values import response_notes
 from vntransfer.tables.options import ReadOptions
 from vntransfer.tables.repeated_rows import repeat_notes
 from vntransfer.tables.schema import remedy
@@ -183,6 +184,7 @@ def read_problem(
         X[aimed], findings = encoder.encode(taken(aimed), numbers[aimed].tolist())
     notes += [
         *usable.notes,
+        *response_notes(response, y[labeled], places[labeled]),
         *repeat_notes(usable.X, y[labeled], places[labeled], X[aimed]),
         *(Note("unusual", f"target: {line}") for line in findings.lines()),
     ]

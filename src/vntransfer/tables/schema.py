@@ -25,7 +25,7 @@ FEW = 20
 
 _DATE = re.compile(r"\d{1,4}[./-]\d{1,2}[./-]\d{1,4}")
 _CODE = re.compile(r"0\d+")
-_DIGITS = "+-0123456789., "
+_UNIT = re.compile(r"[-+]?\d[\d.,]*\s*([^\s\d.,+-][^\d]{0,9})")
 _ALMOST = re.compile(
     r"[-+]?(\d*[.,]\d+|\d{1,3}(,\d{3})+(\.\d+)?|\d{1,3}(\.\d{3})+,\d+|\d[\d.,]*\s?[%$€£¥]"
     r"|[$€£¥]\s?[-+]?\d[\d.,]*)"
@@ -82,11 +82,24 @@ def almost_number(text: str) -> bool:
 def remedy(cell: str, options: ReadOptions, otherwise: str = "fix it") -> str:
     """Say what to do about a cell that is not read as a number, but may be one to people."""
     if not almost_number(cell):
-        return otherwise
+        unit = unit_of(cell)
+        return f"declare its unit with --unit {unit!r} (ReadOptions)" if unit else otherwise
     how = "write numbers as 1234.5, without commas and %"
     if options.decimal == ",":
         how = "numbers are read with a decimal comma: write them so"
     return f"{how}, or declare their format with --decimal, --thousands or --unit (ReadOptions)"
+
+
+def unit_of(text: str) -> str:
+    """Give what stands behind a number, or "".
+
+    Examples
+    --------
+    >>> [unit_of(text) for text in ("9.5 EUR", "9.5", "person 1", "2 of 3", "2020-01-01")]
+    ['EUR', '', '', '', '']
+    """
+    found = _UNIT.fullmatch(text)
+    return found[1] if found else ""
 
 
 PERIODS = {"season": 365.2425, "weekday": 7.0, "hour": 1.0}
@@ -252,9 +265,7 @@ def _categories(name: str, column: Column, wanted: bool) -> Field:
     hint = ""
     if _DATE.match(first) and not ISO.match(first):
         hint = f" ({first[:20]!r} looks like a date: write dates as 2024-03-31)"
-    elif (unit := first.lstrip(_DIGITS)) not in ("", first) and all(
-        text.lstrip(_DIGITS) == unit for text in counts
-    ):
+    elif (unit := unit_of(first)) and all(unit_of(text) == unit for text in counts):
         hint = f" ({first[:20]!r} looks like a number: name its unit with --unit)"
     if len(counts) > max(FEW, n / 2) and not wanted:
         note = f"{len(counts)} different texts in {n} rows: an id or prose{hint}"

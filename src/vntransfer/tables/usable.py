@@ -12,10 +12,11 @@ from vntransfer.errors import DataError
 from vntransfer.repeats import Keys, row_keys
 from vntransfer.tables.at_target import Finding, check_target, with_parts
 from vntransfer.tables.columns import Column
-from vntransfer.tables.determines import NEARLY, held_out_ratio, sample
-from vntransfer.tables.encoder import TableEncoder
+from vntransfer.tables.determines import CLOSE, NEARLY, held_out_ratio, sample
+from vntransfer.tables.encoder import TableEncoder, read_values
 from vntransfer.tables.identifiers import UNIQUE, identifier, may_identify
 from vntransfer.tables.notes import Note
+from vntransfer.tables.odd_values import marker_note
 from vntransfer.tables.schema import FEW, Field, TooManyTextsError
 
 Floats = NDArray[np.float64]
@@ -79,6 +80,7 @@ def fit_usable(
     check.at_targets()
     check.identifiers()
     check.determining()
+    check.markers()
     return Usable(check.encoder, check.X, tuple(check.notes))
 
 
@@ -236,25 +238,37 @@ class _Check:
         return self.y[self.looked], self.places[self.looked]
 
     def determining(self) -> None:
-        """Note columns that nearly determine the response; drop those with gaps at a target."""
+        """Note columns that (nearly) determine the response; drop them if a target lacks some."""
         for own, at in self._fields():
             name, values = own.name, self._values(own, at, self.looked)
             category = own.kind == "category"
-            if held_out_ratio(values, *self._responses(), category=category) >= NEARLY:
+            ratio = held_out_ratio(values, *self._responses(), category=category)
+            if ratio >= CLOSE:
                 continue
             lack = {
                 target: float(cells[name].without_marks().empty().mean() - np.isnan(values).mean())
                 for target, cells in self.targets.items()
             }
             short = [target for target, share in lack.items() if share > EMPTIER]
-            said = "it nearly determines the response on held-out sources"
-            if short and name not in self.wanted:
+            leak, said = ratio < NEARLY, "it nearly determines the response on held-out sources"
+            if leak and short and name not in self.wanted:
                 share = max(lack.values())
                 why = f"{said}, and is empty in {share:.0%} of the rows {_at(short)}"
                 self._dropped(name, "determines", why, share)
-            else:
-                self._kept(name, "determines", f"{said}. {UNLESS} --drop {name}", 1.0)
+                continue
+            if not leak:
+                said = f"alone, it predicts held-out sources with {ratio:.0%} of a constant's error"
+            kind = "determines" if leak else "close"
+            self._kept(name, kind, f"{said}. {UNLESS} --drop {name}", 1.0)
         self._shrink()
+
+    def markers(self) -> None:
+        """Note numbers that may mark missing values, at the sources or a target."""
+        for own, at in self._fields():
+            if own.kind == "number":
+                there = [read_values(own, cells[own.name]) for cells in self.targets.values()]
+                found = marker_note(own.name, np.concatenate([self._values(own, at), *there]))
+                self.notes += [found] if found else []
 
 
 def _fit(

@@ -16,6 +16,7 @@ from vntransfer.tables import Frame, ReadOptions, TableColumns, TableEncoder
 from vntransfer.tables.columns import Column
 from vntransfer.tables.frame import joined, read_fixed, row_names
 from vntransfer.tables.notes import Note
+from vntransfer.tables.odd_values import response_notes
 from vntransfer.tables.options import checked
 from vntransfer.tables.problem import (
     LABELED,
@@ -114,6 +115,7 @@ def adapt_streamed(
         *(Note("reading", text) for text in dict.fromkeys(seen.notes)),
         *_notes(made, files, looked),
         *usable.notes,
+        *response_notes(columns.response, y, places),
         *repeat_notes(X, y, places, X[:0]),
     ]
     return _model(made, encoder, columns, notes, files, seen.options)
