@@ -1,6 +1,6 @@
-"""Fill the tables of docs/paper-and-us.md: the paper's numbers beside our archived results.
+"""Fill the tables of docs/paper-and-us.md and its appendix: the paper's numbers beside ours.
 
-The page names a table between two comments, ``<!-- paper "table 1" -->`` and ``<!-- end -->``.
+A page names a table between two comments, ``<!-- paper "table 1" -->`` and ``<!-- end -->``.
 Numbers come from a preset (the paper's) or an archive in lab/results (ours); runs without an
 archive are marked.
 """
@@ -12,11 +12,12 @@ from statistics import fmean
 
 from vntransfer_lab.reports.report import Report, load_report
 from vntransfer_lab.reports.statistics import estimate
-from vntransfer_lab.reports.tables import Number, ReportTable, Value, render
+from vntransfer_lab.reports.tables import Number, ReportTable, Value, render, text
 from vntransfer_lab.runner.preset import read_preset
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "paper-and-us.md"
+APPENDIX = ROOT / "docs" / "experiments" / "paper-tables.md"
 PLACE = re.compile(r'(?P<head><!-- paper "(?P<name>[^"]+)" -->\n).*?(?P<tail><!-- end -->)', re.S)
 STREAMS = ("mnistP", "mnistR", "fashionP", "notmnistP")
 MISSING = "not run yet"
@@ -70,7 +71,7 @@ def error_rows(paper: Means, ours: Means | None) -> list[list[Value]]:
     """Give a row for each method of the paper, then for those that it does not have."""
     rows: list[list[Value]] = []
     own = ours or {}
-    more = [m for m in ("source_only", "align", "boosting", "ridge") if m in own]
+    more = [m for m in ("source_only", "align", "coral", "boosting", "ridge") if m in own]
     for method in (*RIVALS, *more):
         if method not in paper and method not in own:
             continue
@@ -103,14 +104,33 @@ def error_table(preset: str, name: str, metric: str = "mae") -> str:
     )
 
 
-def retained(name: str, stream: str, methods: Sequence[str]) -> dict[str, Value]:
-    """Give the RA of methods on a stream of an archive, or that they diverged."""
+def target_table(preset: str, name: str, metric: str = "mae") -> str:
+    """Give the errors of the paper's methods on every target: the paper's and ours."""
+    paper, loaded = paper_values(preset), archive(name)
+    ours = {} if loaded is None else our_values(loaded, metric)
+
+    def said(values: Means, method: str, target: str) -> str:
+        value = values.get(method, {}).get(target)
+        return "-" if value is None else text(value)
+
+    methods = [m for m in RIVALS if m in paper]
+    rows: list[list[Value]] = [
+        [t, *(f"{said(paper, m, t)}; {said(ours, m, t)}" for m in methods)]
+        for t in paper["mdd_paper"]
+    ]
+    return markdown(["target", *methods], rows)
+
+
+def final_values(
+    name: str, stream: str, methods: Sequence[str], metric: str = "ra"
+) -> dict[str, Value]:
+    """Give a metric of methods on a stream of an archive, or that they diverged."""
     loaded = archive(name)
     if loaded is None:
         return dict.fromkeys(methods, MISSING)
     found: dict[str, Value] = {}
     group = next(group for group in loaded.chosen if group[0] == stream)
-    values = loaded.values(*group)
+    values = loaded.values(*group, metric)
     for method in methods:
         lost = loaded.diverged[group].get((method, stream))
         seeds = values.get(method, {}).get(stream)
@@ -124,6 +144,7 @@ def _one(value: float | None) -> Value:
 
 
 PRINTED = {
+    "sgd": "sgd",
     "agem": "agem",
     "mer": "mer",
     "rewc": "rewc_published",
@@ -136,16 +157,17 @@ OURS = ("covp", "closed_form")
 """Methods of ours beside them."""
 
 
-def table_3() -> str:
-    """RA of the paper's methods on every stream: at the printed settings, and the paper's."""
+def table_3(metric: str = "ra") -> str:
+    """Compare the paper's methods on every stream at the printed settings with the paper."""
     paper = read_preset("table3")[1]["paper"]["values"]
-    found = {s: retained("table3-published", s, list(PRINTED.values())) for s in STREAMS}
+    names = list(PRINTED.values())
+    found = {s: final_values("table3-published", s, names, metric) for s in STREAMS}
     rows: list[list[Value]] = []
     for method, name in PRINTED.items():
         row: list[Value] = [method]
         for stream in STREAMS:
-            known = paper[stream][stream][method.partition(",")[0]]["ra"]
-            row += [found[stream][name], _one(known)]
+            known = paper[stream][stream].get(method.partition(",")[0], {})
+            row += [found[stream][name], _one(known.get(metric))]
         rows.append(row)
     return markdown(["method", *(word for s in STREAMS for word in (s, "paper"))], rows)
 
@@ -153,7 +175,7 @@ def table_3() -> str:
 def table_3_searched() -> str:
     """RA of the same methods and of ours, with searches at full length."""
     methods = [*(m for m in PRINTED if "," not in m), *OURS]
-    found = {s: retained("table3-full", s, methods) for s in STREAMS}
+    found = {s: final_values("table3-full", s, methods) for s in STREAMS}
     rows: list[list[Value]] = [[m, *(found[s][m] for s in STREAMS)] for m in methods]
     return markdown(["method", *STREAMS], rows)
 
@@ -168,8 +190,8 @@ def table_8() -> str:
         published = [f"rsp_published_{k}_groups" for k in counts]
         known = [_one(paper[stream][stream][name]) for name in names]
         at, ours = (
-            retained("groups-published", stream, published),
-            retained("groups", stream, names),
+            final_values("groups-published", stream, published),
+            final_values("groups", stream, names),
         )
         rows.append([stream, "the paper's", *known])
         rows.append(["", "ours at its learning rates", *(at[name] for name in published)])
@@ -185,7 +207,7 @@ def table_9() -> str:
     ((data, condition),) = loaded.chosen
     found = {metric: loaded.values(data, condition, metric) for metric in ("ra", "la")}
     rows: list[list[Value]] = []
-    for method in ("agem", "mer", "ewc", "rewc", "rsp", "sgd", "covp_input", "closed_form"):
+    for method in ("agem", "mer", "ewc", "rewc", "rsp", "sgd", "covp", "covp_input", "closed_form"):
         known: Mapping[str, float] = values.get(method, {})
         ours = [estimate(list(found[m][method][data].values())) for m in ("ra", "la")]
         rows.append([method, _one(known.get("ra")), _one(known.get("la")), *ours])
@@ -218,17 +240,23 @@ TABLES = {
     "table 1": lambda: error_table("amazon", "amazon7i"),
     "table 2": lambda: error_table("trancos", "trancos"),
     "table 3": table_3,
+    "table 3, LA": lambda: table_3("la"),
+    "table 3, BT": lambda: table_3("bt"),
     "table 3, searched": table_3_searched,
     "table 6": lambda: error_table("yearpredictionmsd", "yearpred-small", "mae_raw"),
     "table 7": lambda: error_table("ct_slices", "ct_slices"),
     "table 8": table_8,
     "table 9": table_9,
     "weights": weights,
+    "table 1, targets": lambda: target_table("amazon", "amazon7i"),
+    "table 2, targets": lambda: target_table("trancos", "trancos"),
+    "table 6, targets": lambda: target_table("yearpredictionmsd", "yearpred-small", "mae_raw"),
+    "table 7, targets": lambda: target_table("ct_slices", "ct_slices"),
 }
 
 
 def fill(page: str) -> str:
-    """Return the text of the page with its tables up to date."""
+    """Return the text of a page with its tables up to date."""
 
     def table(place: re.Match[str]) -> str:
         return f"{place['head']}\n{TABLES[place['name']]()}\n\n{place['tail']}"
@@ -237,8 +265,9 @@ def fill(page: str) -> str:
 
 
 if __name__ == "__main__":
-    before = PAGE.read_text(encoding="utf-8")
-    after = fill(before)
-    if after != before:
-        PAGE.write_text(after, encoding="utf-8")
-        print(f"wrote docs/{PAGE.name}")
+    for file in (PAGE, APPENDIX):
+        before = file.read_text(encoding="utf-8")
+        after = fill(before)
+        if after != before:
+            file.write_text(after, encoding="utf-8")
+            print(f"wrote {file.relative_to(ROOT)}")

@@ -17,6 +17,7 @@ from vntransfer import (
     discrepancy,
     jeffreys,
     max_discrepancy,
+    response_divergence,
 )
 from vntransfer.theory import TanhHypothesis
 
@@ -56,6 +57,16 @@ def test_is_its_definition(seed: int, ridge: float) -> None:
     answer = discrepancy(s.numpy(), t.numpy(), first, second, ridge=ridge)
     assert isinstance(answer, np.ndarray)
     assert float(answer) == pytest.approx(want, abs=1e-12)
+
+
+@pytest.mark.parametrize("scale", [1.5, 3, 10])
+def test_one_ridge_shows_more_of_a_difference_in_scale(scale: float) -> None:
+    x = normal(200, 3, seed=0)
+    separate = [
+        float(response_divergence(z, first(z), second(z), sqrt=True)) for z in (x, scale * x)
+    ]
+    common = float(discrepancy(x, scale * x, first, second))
+    assert common > 1.01 * abs(separate[0] - separate[1])
 
 
 def test_is_differentiable_in_the_features() -> None:

@@ -281,39 +281,6 @@ def test_some_seeds_that_diverge_hide_the_mean_of_the_others(tmp_path: Path) -> 
     assert note == "sgd on mnistP: diverged (1 of 3 seeds); ra of the others 51.5 ± 0.5"
 
 
-def test_printed_settings_are_those_of_the_supplement() -> None:
-    """Section 7.2: the value that the paper found for a stream, among the values it tried."""
-    preset, grids = (check(read_preset(n)[1], n) for n in ("table3-published", "table3-grids"))
-    lr = {m: {s: preset.per_data[s][m]["lr"] for s in preset.data} for m in preset.methods}
-    assert lr["ewc_squared_mean"] == lr["rsp_published"] == lr["rsp_published_cut"] == lr["sgd"]
-    assert lr["ewc_squared_mean"]["notmnistP"] == [0.003]
-    for stream, strength in (("mnistP", 9), ("mnistR", 3), ("fashionP", 9), ("notmnistP", 1)):
-        own = preset.per_data[stream]
-        assert own["rsp_published_cut"]["strength"] == [strength]
-        assert min(9, own["ewc_squared_mean"]["strength"][0]) == strength
-    halves = {s: 2 * preset.per_data[s]["rewc_published"]["strength"][0] for s in preset.data}
-    assert halves == {"mnistP": 30, "mnistR": 30, "fashionP": 1000, "notmnistP": 10_000}
-    for stream, methods in preset.per_data.items():
-        for method, own in methods.items():
-            for key, value in own.items():
-                listed = grids.methods.get(method, {}).get(key)
-                assert not isinstance(listed, list) or set(value) <= set(listed), (stream, method)
-    for cell in cells("table3-published", seeds=1, settings=TINY_STREAM):
-        assert cell.hyper == preset.per_data[cell.data][cell.method]
-
-
-def test_values_of_the_paper_are_the_same_in_both_presets() -> None:
-    names = {"ewc_squared_mean": "ewc", "rewc_published": "rewc", "agem": "agem", "mer": "mer"}
-    names |= {"rsp_published": "rsp", "rsp_published_cut": "rsp"}
-    values, again = (read_preset(n)[1]["paper"]["values"] for n in ("table3", "table3-published"))
-    for stream, rows in again.items():
-        assert rows[stream] == {m: values[stream][stream][name] for m, name in names.items()}
-    groups, printed = (read_preset(n)[1]["paper"]["values"] for n in ("groups", "groups-published"))
-    for stream, rows in printed.items():
-        old = {name.replace("_published", ""): value for name, value in rows[stream].items()}
-        assert old == groups[stream][stream]
-
-
 def _never(trial: Cell) -> float:
     raise AssertionError(f"{trial.label} was given")
 

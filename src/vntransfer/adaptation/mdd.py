@@ -96,10 +96,16 @@ class MDDRegressor(DivergenceRegressor):
     all four from one forward pass as in Algorithm 1, and w by plain gradient steps. (Adam leaves w
     nearly uniform: the gradients of all weights have the same sign, Adam makes them equally large,
     and the normalization cancels a common step.) D is one equation for K weights, so a large weight
-    need not mean a related source. There are two differences from Algorithm 1 as printed: w_i
-    enters the first term once, not squared, and weights are projected onto the simplex, because
-    dividing by the L1 norm can leave negative ones. Prefer `MomentAlignmentRegressor`, which aligns
-    without an adversary, unless you compare with the paper.
+    need not mean a related source. Prefer `MomentAlignmentRegressor`, which aligns without an
+    adversary, unless you compare with the paper.
+
+    As printed, training collapses on some data. The defaults differ from Algorithm 1 in the
+    following; in brackets is what it has: weights are projected onto the simplex, because dividing
+    by the L1 norm can leave negative ones (``weight_update="l1"``); the adversary is anchored
+    (``anchor=0``); μ is .1 and rises slowly (``trade_off=1``, ``warm_up=0``); and e_i is ``loss``
+    (``first_term="jeffreys"``, or "rmse" by the paper's footnote). w_i enters the first term once,
+    as in Eq. 8. Algorithm 1 squares it, which with equal weights is the same as a ``trade_off`` K
+    times as high. It has no ``ridge``; batches with fewer rows than features need one.
 
     Parameters
     ----------
@@ -120,11 +126,11 @@ class MDDRegressor(DivergenceRegressor):
     ridge_per
         What ``ridge`` is relative to: the mean feature variance of "all" domains of a batch, or of
         each "domain" by itself, which was the rule up to 0.1. D subtracts distances of different
-        domains, so these must be the same function of the covariances. With a separate ridge for
-        each, two domains whose covariances differ by a factor would be measured in different units,
-        and D would hardly show the difference in scale. `discrepancy` has the same rule.
+        domains, so these must be the same function of the covariances. A ridge for each domain
+        grows with the domain's scale, and D shows less of a difference in scale. `discrepancy` has
+        the same rule.
 
-    All further options are those of `DivergenceRegressor`; the paper has a ``trade_off`` of 1.
+    All further options are those of `DivergenceRegressor`.
 
     Examples
     --------

@@ -53,6 +53,8 @@ VARIANTS: dict[str, ContinualVariant] = {
     "ewc_squared_mean": ContinualVariant(
         "ewc", {"strength": 100.0}, {"fisher": "squared_mean", "update": "explicit"}, "fisher"
     ),
+    # the mean of squared gradients instead, as the paper's text has it
+    "ewc_explicit": ContinualVariant("ewc", {"strength": 100.0}, {"update": "explicit"}, "fisher"),
     "rewc": ContinualVariant("rewc", {"strength": 10.0}, memory="fisher"),
     # with the rotation, the memory and the steps of its public code
     "rewc_published": ContinualVariant(
@@ -68,6 +70,7 @@ VARIANTS: dict[str, ContinualVariant] = {
     # explicit steps, and on the first layer the Fisher information of the code below the paper's
     "rsp_published": ContinualVariant("rsp", _RSP, _PUBLISHED, "fisher"),
     "rsp_published_cut": ContinualVariant("rsp", _RSP, _PUBLISHED, "fisher"),
+    "rsp_explicit": ContinualVariant("rsp", _RSP, {"update": "explicit"}, "fisher"),
     "rsp_constant": ContinualVariant("rsp", _RSP, {"relatedness": "constant"}, "fisher"),
     "rsp_reversed": ContinualVariant("rsp", _RSP, {"relatedness": "reversed"}, "fisher"),
     "rsp_random": ContinualVariant("rsp", _RSP, {"grouping": "random"}, "fisher"),
