@@ -151,6 +151,8 @@ PRINTED = {
     "ewc": "ewc_squared_mean",
     "rsp": "rsp_published",
     "rsp, EWC's strength cut at 9": "rsp_published_cut",
+    "ewc, Fisher as in the text": "ewc_explicit",
+    "rsp, Fisher as in the text": "rsp_explicit",
 }
 """Methods of Table 3 by their names in `table3-published`."""
 OURS = ("covp", "closed_form")
@@ -219,9 +221,10 @@ def weights() -> str:
     """Describe the weights on the synthetic domains, for every setting."""
     rows: list[list[Value]] = []
     runs = (
-        ("synthetic-published", "mdd_published", "MDD", "the paper's"),
-        ("synthetic-paper", "mdd_paper", "MDD, plain steps on the weights", "both"),
-        ("synthetic", "mdd_paper", "MDD, our network and strength", "ours"),
+        ("synthetic-published", "mdd_published", "MDD, Adam on the weights", "the paper's"),
+        ("synthetic-published", "mdd_printed", "MDD, plain steps on the weights", "both"),
+        ("synthetic-paper", "mdd_paper", "MDD, plain steps, anchored", "both"),
+        ("synthetic", "mdd_paper", "MDD, anchored, our network and strength", "ours"),
         ("synthetic", "align", "moment alignment", "ours"),
         ("synthetic", "ahd_msda_adam", "AHD-MSDA, Adam on the weights", "both"),
         ("synthetic", "ahd_msda", "AHD-MSDA, plain steps on the weights", "ours"),

@@ -90,6 +90,22 @@ SAID = [
     ),
     (
         "docs/claims-evidence.md",
+        "table3-published; mnistP; rsp_explicit; LA; 1",
+        "table3-published; fashionP; rsp_explicit; LA; 1",
+    ),
+    (
+        "docs/claims-evidence.md",
+        "table3-published vs ewc_explicit; difference to ewc_explicit; mnistR/rsp_explicit; "
+        "difference; 1",
+        "table3-published vs ewc_explicit; difference to ewc_explicit; notmnistP/rsp_explicit; "
+        "difference; 1",
+    ),
+    (
+        "docs/claims-evidence.md",
+        "table3-published; RA; rsp_explicit; notmnistP; 1",
+    ),
+    (
+        "docs/claims-evidence.md",
         "amazon7i vs mdd_paper; difference to mdd_paper; amazon7i/mdan_max; p; 2",
         "amazon7i vs mdd_paper; difference to mdd_paper; amazon7i/ahd_msda; p; 2",
         "adaptation; amazon7i; mean; mdd_paper; 3",
