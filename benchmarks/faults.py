@@ -12,7 +12,6 @@ import argparse
 import csv
 import random
 import signal
-import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -20,6 +19,8 @@ import time
 from pathlib import Path
 
 from vntransfer_lab import export, report
+from vntransfer_lab.runner.store import Store
+from vntransfer_lab.runner.store_file import UnplannedError
 
 VNT = [sys.executable, "-c", "from vntransfer.cli import main; main()"]
 RUN = ["smoke", "--seeds", "2", "--targets", "s1,s2,s3", "--jobs", "2"]
@@ -50,23 +51,12 @@ def children(pid: int) -> list[int]:
 
 
 def finished_cells(folder: Path) -> int:
-    """Finished cells in the store as the killed runner left it, after an integrity check."""
-    path = folder / "store.sqlite"
-    if not path.exists():
-        return 0
-    connection = sqlite3.connect(path)
+    """Finished cells in the store as the killed runner left it; it is checked when it is opened."""
     try:
-        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-        if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'cells'").fetchone():
-            return 0
-        half = connection.execute(
-            "SELECT count(*) FROM metrics JOIN cells ON id = cell WHERE status != 'done'"
-        ).fetchone()[0]
-        assert half == 0, f"{half} metric rows of unfinished cells"
-        query = "SELECT count(*) FROM cells WHERE status = 'done'"
-        return int(connection.execute(query).fetchone()[0])
-    finally:
-        connection.close()
+        with Store(folder) as store:
+            return store.counts().get("done", 0)
+    except UnplannedError:
+        return 0
 
 
 def gone(pids: list[int], seconds: float = 10.0) -> bool:

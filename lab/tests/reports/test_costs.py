@@ -1,18 +1,15 @@
-"""Costs: steps are counted where they are made, memory is a cell's own, results know of neither."""
+"""Costs: steps are counted where they are made, and results do not know of them."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from lab_helpers.runs import cells, changed, done
 from vntransfer.step_times import StepTimes
 from vntransfer_lab import export, pack, report, results, run
-from vntransfer_lab.reports.costs import cost_table, memory, step_seconds
+from vntransfer_lab.reports.costs import cost_table, step_seconds
 from vntransfer_lab.reports.report import load_report
-from vntransfer_lab.runner import metering
 from vntransfer_lab.runner.cells import expand
 from vntransfer_lab.runner.packed import CELLS_NAME
 from vntransfer_lab.runner.preset import check, override, read_preset
@@ -21,14 +18,6 @@ from vntransfer_lab.runner.store import Store, read_records
 from vntransfer_lab.runner.workers import compute
 
 SMALL = {"n_train": 50, "n_test": 50}
-
-
-def linux_tells_peaks() -> bool:
-    try:
-        Path("/proc/self/clear_refs").write_text("5")
-    except OSError:
-        return False
-    return True
 
 
 def test_the_first_step_of_a_loop_is_not_timed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,33 +51,6 @@ def test_every_kind_counts_its_steps(
     assert (found.cost.step_seconds is not None) == (timed > 0)
 
 
-@pytest.mark.skipif(not linux_tells_peaks(), reason="the system does not reset the largest size")
-def test_memory_is_what_a_cell_adds_after_the_first() -> None:
-    cell = replace(cells("smoke")[0], data="of this test alone")
-    with metering.metered(cell) as cost:
-        first = cost(StepTimes())
-    with metering.metered(cell) as cost:
-        np.ones(8_000_000)  # 64 MB, gone at once
-        large = cost(StepTimes())
-    with metering.metered(cell) as cost:
-        small = cost(StepTimes())
-    assert first.memory is None
-    assert large.memory is not None
-    assert small.memory is not None
-    assert large.memory > 60e6 > small.memory
-
-
-def test_a_system_that_does_not_tell_gives_no_memory(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    cell = cells("smoke")[0]
-    compute(cell)
-    for name in ("_REFERENCES", "_STATUS"):
-        with monkeypatch.context() as context:
-            context.setattr(metering, name, tmp_path / "absent" / "file")
-            assert compute(cell).cost == Cost(0, None, None)
-
-
 def test_a_failed_cell_has_no_cost(troubled: Path) -> None:
     (cell, *_) = expand(check(override(read_preset(troubled)[1], methods=["raises"]), "troubled"))
     assert compute(cell).cost is None
@@ -115,7 +77,7 @@ def costs(folder: Path) -> list[Cost | None]:
 def test_costs_come_back_and_stay_out_of_results(folder: Path, tmp_path: Path) -> None:
     found = load_report(folder)
     assert [record.cost for record in found.records] == [COSTS[r.method] for r in found.records]
-    assert [list(step_seconds(found)["ewc"].values()), list(memory(found))] == [[1, 1], ["sgd"]]
+    assert list(step_seconds(found)["ewc"].values()) == [1, 1]
     export(folder, tmp_path / "rows.csv")
     header = (tmp_path / "rows.csv").read_text().splitlines()[0]
     for names in (header.split(","), results(folder).columns):
@@ -137,7 +99,6 @@ def test_the_table_compares_steps_with_plain_training(folder: Path) -> None:
     table = cost_table(found)
     place = table.header.index("steps relative to sgd")
     assert [row[place] for row in table.rows] == pytest.approx([1.0, 2.0, None])
-    assert [row[table.header.index("memory (MB)")] for row in table.rows] == [3.0, None, None]
 
 
 def test_packed_results_carry_costs(folder: Path, tmp_path: Path) -> None:

@@ -184,9 +184,7 @@ def report(
     ] = None,
     figures: Annotated[Path | None, typer.Option(help="Folder for the figures as SVG.")] = None,
     overwrite: Overwrite = False,
-    times: Annotated[
-        bool, typer.Option("--times", help="Add time and memory of the cells.")
-    ] = False,
+    times: Annotated[bool, typer.Option("--times", help="Add the time of the cells.")] = False,
     baseline: Annotated[
         str, typer.Option(help="Method to compare with. Default: as in the preset.")
     ] = "",

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from vntransfer.checks import whole
-from vntransfer.errors import DataError
+from vntransfer.errors import DataError, damage_named
+from vntransfer.tables.numbers import number_blocks
 from vntransfer_lab.data.archives import arrays, read_members
 from vntransfer_lab.data.base import Domains, Provenance
 from vntransfer_lab.data.derived import remembered
@@ -239,24 +240,18 @@ def _delve(features: tuple[str, ...], response: str) -> Table:
             parts = [(path.name, path.read_bytes())]
         else:
             parts = sorted(read_members(path, lambda name: name.endswith((".data", ".test"))))
-        tables = [_parse(content, f"{path}: {name}", n_columns) for name, content in parts]
+        tables = list[NDArray[np.float64]]()
+        for name, content in parts:
+            lines = (line.replace(b",", b" ").split() for line in content.splitlines())
+            commas = b"\n".join(b",".join(line) for line in lines if line)
+            with damage_named(f"{path}: {name}", "file of numbers"):
+                tables += number_blocks(io.BytesIO(commas), n_columns)
         if not tables:
             raise DataError(f"{path}: holds no .data file; fetch it again")
         rows = np.concatenate(tables)
         return Rows(rows[:, :-1], rows[:, -1], ("whole (.data and .test), raw units",))
 
     return Table(read, features, response, k=1)
-
-
-def _parse(content: bytes, where: str, n_columns: int) -> NDArray[np.float64]:
-    try:
-        text = content.decode("ascii").replace(",", " ")
-        rows = np.loadtxt(io.StringIO(text), ndmin=2)
-    except ValueError as error:
-        raise DataError(f"{where} is not a table of numbers ({error})") from error
-    if rows.shape[1] != n_columns:
-        raise DataError(f"{where}: {rows.shape[1]} columns, expected {n_columns}; fetch it again")
-    return rows
 
 
 def _uci(

@@ -38,8 +38,7 @@ from vntransfer_lab.experiments.continual_methods import (
     options,
 )
 from vntransfer_lab.runner.cells import Cell
-from vntransfer_lab.runner.kinds import CellSteps, Kind
-from vntransfer_lab.runner.metering import TimedRun
+from vntransfer_lab.runner.kinds import CellSteps, Kind, TimedRun
 from vntransfer_lab.runner.schema import Natural, Positive, Settings
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""What methods cost: time of a training step and of a whole cell, and memory."""
+"""What methods cost: time of a training step and of a whole cell."""
 
 from collections.abc import Callable
 from statistics import geometric_mean
@@ -25,16 +25,6 @@ def step_seconds(loaded: Report) -> Places:
     return _places(loaded, lambda r: (r.cost and r.cost.step_seconds) or None)
 
 
-def memory(loaded: Report) -> Places:
-    """Megabytes by which a cell made its worker grow at most."""
-
-    def megabytes(record: Record) -> float | None:
-        cost = record.cost
-        return None if cost is None or cost.memory is None else cost.memory / MEGABYTE
-
-    return _places(loaded, megabytes)
-
-
 def _places(loaded: Report, value: Callable[[Record], float | None]) -> Places:
     found: dict[str, dict[tuple[Any, ...], list[float]]] = {m: {} for m in loaded.preset.methods}
     for record in loaded.records:
@@ -55,7 +45,7 @@ def cost_table(loaded: Report) -> ReportTable:
 
     Steps are compared at the same data, target, seed and condition: geometric mean of the ratios.
     """
-    steps, grown = step_seconds(loaded), memory(loaded)
+    steps = step_seconds(loaded)
     rival = next((m for m in (*PLAIN, loaded.preset.baseline) if m in steps), "")
     base = steps.get(rival, {})
     rows: list[list[Value]] = []
@@ -65,20 +55,16 @@ def cost_table(loaded: Report) -> ReportTable:
             places = steps.get(method, {})
             times = [1e3 * value for value in places.values()]
             ratios = [value / base[place] for place, value in places.items() if base.get(place)]
-            sizes = list(grown.get(method, {}).values())
             row: list[Value] = [method, len(own), estimate(times) if times else None]
             row.append(geometric_mean(ratios) if ratios else None)
-            row.append(float(np.median(sizes)) if sizes else None)
             rows.append([*row, estimate(own), sum(own)])
-    names = ["method", "cells", "ms per step", f"steps relative to {rival}", "memory (MB)"]
+    names = ["method", "cells", "ms per step", f"steps relative to {rival}"]
     names += ["seconds per cell", "seconds in all"]
     known = [any(row[i] is not None for row in rows) for i in range(len(names))]
-    kept = [i for i in range(len(names)) if known[i] or i not in (2, 3, 4)]
+    kept = [i for i in range(len(names)) if known[i] or i not in (2, 3)]
     notes = ["seconds are wall-clock time of the workers; costs differ from run to run"]
     if steps:
         notes.append("a step is timed in processor time, without reading, scoring and waiting")
-    if grown:
-        notes.append("memory: median of what a cell added to its worker, at its largest")
     shown = [[row[i] for i in kept] for row in rows]
     return ReportTable(
         "cost per method", [names[i] for i in kept], shown, notes, loaded.preset.title

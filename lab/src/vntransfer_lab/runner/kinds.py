@@ -4,10 +4,10 @@ A kind says which settings and methods a preset may name, how one cell is comput
 results are shown; everything else (presets, cells, store, parallel runs, statistics) is shared.
 """
 
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from vntransfer.checks import one_of
 from vntransfer.step_times import StepTimes
@@ -20,6 +20,18 @@ if TYPE_CHECKING:
 
 CellSteps = Generator[tuple[int, Mapping[str, float]], None, StepTimes]
 """What a cell that trains yields, and at the end returns."""
+
+
+class TimedRun:
+    """What a generator yields; afterwards ``step_times`` is what it returned."""
+
+    def __init__(self, steps: Iterable[Any]) -> None:
+        self._steps: Any = steps
+        self.step_times = StepTimes()
+
+    def __iter__(self) -> Iterator[Any]:
+        self.step_times = (yield from self._steps) or StepTimes()
+
 
 # kind -> the module that holds it as KIND
 KINDS = {

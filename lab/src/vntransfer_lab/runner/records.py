@@ -21,7 +21,7 @@ class Cost:
 
     steps: int = 0  # training steps that were timed
     step_seconds: float | None = None  # processor time of one of them
-    memory: int | None = None  # bytes by which the worker grew at most
+    memory: int | None = None  # bytes by which the worker grew; in results of earlier versions
 
 
 @dataclass(frozen=True)

@@ -20,11 +20,11 @@ from pathlib import Path
 from typing import Any, Self
 
 from vntransfer.errors import DataError, DivergedError
+from vntransfer.step_times import StepTimes
 from vntransfer_lab.runner.cells import Cell
 from vntransfer_lab.runner.checkpoints import CellCheckpoint
-from vntransfer_lab.runner.kinds import load_kind
-from vntransfer_lab.runner.metering import TimedRun, metered
-from vntransfer_lab.runner.records import DIVERGED, CellOutcome
+from vntransfer_lab.runner.kinds import TimedRun, load_kind
+from vntransfer_lab.runner.records import DIVERGED, CellOutcome, Cost
 
 # More workers use more cores; more threads per worker only get into each other's way, and the
 # order of sums (so the last digits) would depend on their number.
@@ -194,9 +194,9 @@ def compute(cell: Cell, checkpoints: Path | None = None) -> CellOutcome:
     others.
     """
     rows: list[tuple[int, str, float]] = []
-    error = trace = ""
+    error, trace, cost = "", "", None
     kept = CellCheckpoint(checkpoints, cell.key)
-    with metered(cell) as cost, warnings.catch_warnings(record=True) as caught:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("default")
         try:
             kind = load_kind(cell.experiment)
@@ -204,14 +204,18 @@ def compute(cell: Cell, checkpoints: Path | None = None) -> CellOutcome:
             for step, values in run:
                 rows += [(int(step), name, float(value)) for name, value in values.items()]
             _check_rows(rows, kind.metric)
+            cost = _cost(run.step_times)
         except DivergedError:
             rows = [(max((step for step, _, _ in rows), default=0), DIVERGED, 1.0)]
         except Exception as reason:
             rows, error = [], f"{type(reason).__name__}: {reason}"
             trace = traceback.format_exc()
     messages = sorted({f"{item.category.__name__}: {item.message}" for item in caught})
-    spent = None if error else cost(run.step_times)
-    return CellOutcome(rows, kept.seconds(), error, trace, messages, spent)
+    return CellOutcome(rows, kept.seconds(), error, trace, messages, cost)
+
+
+def _cost(times: StepTimes) -> Cost:
+    return Cost(times.timed, times.seconds / times.timed if times.timed else None)
 
 
 def _check_rows(rows: list[tuple[int, str, float]], metric: str) -> None:
