@@ -10,7 +10,6 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,12 +17,14 @@ import scipy.sparse
 import torch
 
 from measure import (
+    DOCS,
     growth_picture,
     lifted_peak,
     live_peak,
     profile_table,
     resident,
     side_by_side,
+    write_sections,
 )
 from vntransfer import SourceOnlyRegressor, response_divergence, stack
 from vntransfer.adaptation import METHODS
@@ -35,8 +36,6 @@ from vntransfer.adaptation._objective import (
     source_errors,
 )
 from vntransfer.networks import Net
-
-DOCS = Path(__file__).resolve().parent.parent / "docs" / "benchmarks"
 
 
 class Shape(NamedTuple):
@@ -279,10 +278,7 @@ def main() -> None:
         "and one member. Ratios are measured side by side in one run and are the best of several "
         "rounds. Milliseconds come from a shared machine and are only a rough guide.",
     ]
-    for title, lines in sections.items():
-        head += ["", f"## {title}", "", *lines]
-    DOCS.mkdir(parents=True, exist_ok=True)
-    (DOCS / "adaptation.md").write_text("\n".join(head) + "\n", encoding="utf-8")
+    write_sections("adaptation.md", head, sections)
 
 
 if __name__ == "__main__":

@@ -9,20 +9,18 @@ their content.
 """
 
 import sys
-import time
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
 
+from measure import shortest
 from vntransfer.continual import METHODS, ContinualMethod, Task, accuracy_matrix, dense, train
 from vntransfer.continual import default_loss as loss_of
 from vntransfer.continual._fisher import diagonal_fisher
 
 STEPS = 100
-ROUNDS = 25
 CONSTANT = ("ewc", "rsp", "l2", "si")
 
 
@@ -52,17 +50,6 @@ def at_task(name: str, number: int, n: int = 60) -> ContinualMethod:
     return method
 
 
-def best(actions: dict[str, Callable[[], object]], rounds: int = ROUNDS) -> dict[str, float]:
-    """Shortest processor time of each action, taking turns."""
-    found = dict.fromkeys(actions, float("inf"))
-    for _ in range(rounds):
-        for name, action in actions.items():
-            begin = time.process_time()
-            action()
-            found[name] = min(found[name], time.process_time() - begin)
-    return found
-
-
 def show(what: str, ratio: float, bound: str) -> None:
     print(f"{what:<58} {ratio:6.2f} x   ({bound})", flush=True)
 
@@ -72,7 +59,7 @@ def growth() -> None:
     block = task(STEPS, seed=99)
     for name in CONSTANT:
         early, late = at_task(name, 2), at_task(name, 50)
-        times = best(
+        times = shortest(
             {
                 "early": partial(train, early.model, block, early),
                 "late": partial(train, late.model, block, late),
@@ -85,7 +72,7 @@ def steps() -> None:
     """A step of each method against plain descent, in the third task."""
     block = task(STEPS, seed=99)
     methods = {name: at_task(name, 3) for name in METHODS}
-    times = best({n: partial(train, m.model, block, m) for n, m in methods.items()})
+    times = shortest({n: partial(train, m.model, block, m) for n, m in methods.items()})
     print(f"a step of plain descent: {times['sgd'] / STEPS * 1e6:.0f} microseconds")
     bounds = {"rsp": "<= 2.5", "covp": "<= 1.5"}
     for name in methods:
@@ -101,7 +88,7 @@ def stream() -> None:
         method = make(name)
         accuracy_matrix(method.model, tasks, method)
 
-    times = best({name: partial(whole, name) for name in ("sgd", "rsp")}, rounds=2)
+    times = shortest({name: partial(whole, name) for name in ("sgd", "rsp")}, rounds=2)
     print(f"stream of 10 x 1000 with sgd and evaluation: {times['sgd']:.1f} s")
     show("the same with rsp / with sgd", times["rsp"] / times["sgd"], "<= 3")
 
@@ -117,7 +104,7 @@ def fisher() -> None:
             parts = torch.autograd.grad(loss, method.parameters)
             torch._foreach_addcmul_(total, parts, parts)
 
-    times = best({"loop": loop, "func": lambda: diagonal_fisher(method.model, data.x, data.y)})
+    times = shortest({"loop": loop, "func": lambda: diagonal_fisher(method.model, data.x, data.y)})
     show("Fisher information, loop / torch.func", times["loop"] / times["func"], ">= 2.5")
 
 

@@ -9,15 +9,20 @@ import platform
 import subprocess
 import sys
 from collections.abc import Callable
-from pathlib import Path
 
 import torch
 from torch import Tensor
 
-from measure import growth_picture, lifted_peak, profile_table, side_by_side
+from measure import (
+    DOCS,
+    growth_picture,
+    lifted_peak,
+    profile_table,
+    side_by_side,
+    write_sections,
+)
 from vntransfer import conditional_von_neumann, pairwise, response_divergence
 
-DOCS = Path(__file__).resolve().parent.parent / "docs" / "benchmarks"
 DOMAINS = 7
 SAMPLES, FEATURES = (32, 100, 300, 1000), (8, 32, 100, 500)
 HEADLINE = ((300, 500, 8.0), (300, 1000, 50.0))
@@ -230,10 +235,7 @@ def main() -> None:
         "Milliseconds come from a shared machine and are only a rough guide. Errors are relative "
         "to the exact method in float64.",
     ]
-    for title, lines in sections.items():
-        head += ["", f"## {title}", "", *lines]
-    DOCS.mkdir(parents=True, exist_ok=True)
-    (DOCS / "core.md").write_text("\n".join(head) + "\n", encoding="utf-8")
+    write_sections("core.md", head, sections)
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from torch.utils._pytree import tree_leaves
 from vntransfer.pages import Axis, Lines, Panels, Series
 from vntransfer.pages.picture import write_picture
 
+DOCS = Path(__file__).resolve().parent.parent / "docs" / "benchmarks"
 Curves = Mapping[str, Sequence[tuple[int, float]]]
 
 
@@ -31,6 +32,26 @@ def side_by_side(
             best[k] = min(best[k], time.perf_counter() - begin)
         rounds += 1
     return best
+
+
+def shortest(runs: Mapping[str, Callable[[], object]], rounds: int = 25) -> dict[str, float]:
+    """Shortest processor time of each, taking turns."""
+    found = dict.fromkeys(runs, float("inf"))
+    for _ in range(rounds):
+        for name, run in runs.items():
+            begin = time.process_time()
+            run()
+            found[name] = min(found[name], time.process_time() - begin)
+    return found
+
+
+def write_sections(name: str, head: Sequence[str], sections: Mapping[str, Sequence[str]]) -> None:
+    """Write a page of docs/benchmarks: its head, then lines by title."""
+    lines = [*head]
+    for title, own in sections.items():
+        lines += ["", f"## {title}", "", *own]
+    DOCS.mkdir(parents=True, exist_ok=True)
+    (DOCS / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 def resident(field: str) -> int:

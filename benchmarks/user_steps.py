@@ -6,8 +6,6 @@ in one process, the shortest of several rounds.
 python benchmarks/user_steps.py
 """
 
-import time
-from collections.abc import Callable, Mapping
 from functools import partial
 
 import torch
@@ -16,25 +14,13 @@ from torch import Tensor
 from adaptation import AMAZON, FIXED, TABLE, training, world
 from continual import STEPS, at_task, task
 from core import plain, sample, step
+from measure import shortest
 from vntransfer import SourceOnlyRegressor, response_divergence
 from vntransfer.adaptation import METHODS
 from vntransfer.continual import train
 
 Row = tuple[str, float]
 SMALL_RIDGE = 1e-5
-
-
-def shortest(runs: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, float]:
-    """Shortest processor time of each call, taking turns."""
-    found = dict.fromkeys(runs, float("inf"))
-    for run in runs.values():
-        run()
-    for _ in range(rounds):
-        for name, run in runs.items():
-            begin = time.process_time()
-            run()
-            found[name] = min(found[name], time.process_time() - begin)
-    return found
 
 
 def adaptation_steps() -> list[Row]:
