@@ -12,8 +12,11 @@ from vntransfer.storage.record import Name, check_record, check_shares
 GIVEN = ("extractor", "head")
 """Options that are code: a model that has them is loaded with them."""
 
-REMOVED = ("patience", "validation_fraction", "warm_start")
-"""Options of networks in models of 0.1.0, which only mattered for training."""
+REMOVED = (
+    *("patience", "validation_fraction", "warm_start", "absolute", "adversary_steps"),
+    *("components", "ridge"),
+)
+"""Options that models can have been saved with, and that only mattered for training."""
 
 COMMON = {
     "options": dict[str, Any],

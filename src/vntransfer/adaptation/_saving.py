@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import fields
 from typing import Any, Self
 
 import numpy as np
@@ -38,7 +39,9 @@ def restored_common(
 ) -> Any:
     """Make an estimator of what `common_record` gave; ``given`` are options of the caller."""
     with bad_options(given):
-        model = kind(**{**record["options"], **options, **given})
+        known = {field.name for field in fields(kind)}
+        kept = {k: v for k, v in record["options"].items() if k in known or k not in REMOVED}
+        model = kind(**{**kept, **options, **given})
         model._check_options()
     n, names = record["n_features"], record["feature_names"]
     if n < 1 or (names is not None and len(names) != n):
@@ -83,8 +86,7 @@ class SavableNetwork(Savable):
         cls, saved: SavedModel, parts: Mapping[str, Any], given: Mapping[str, Any]
     ) -> Self:
         record, values = saved.record, NetworkValues.read(saved, given)
-        options = {k: v for k, v in record["options"].items() if k not in REMOVED}
-        model = restored_common(cls, {**record, "options": _tuples(options)}, given)
+        model = restored_common(cls, {**record, "options": _tuples(record["options"])}, given)
         _check_arrays(model, saved)
         offset = torch.from_numpy(values.offset)
         # modules may draw initial parameters

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_array
 
 from vntransfer.adaptation._estimator import need_target, one_per_row, refuse_huge_inputs
 from vntransfer.adaptation._scaler import Scaler
-from vntransfer.checks import number, one_of, whole
+from vntransfer.checks import number, one_of
 from vntransfer.divergences import DIVERGENCES, pairwise
 from vntransfer.domains import Groups, Name, Rows, Target, group
 from vntransfer.errors import ArgumentError, DomainError
@@ -20,6 +20,9 @@ from vntransfer.moments import Moments
 Matrix = Literal["second", "covariance"]
 Prior = Literal["rows", "equal"]
 Table = NDArray[np.float64]
+
+RIDGE = 0.01
+"""Added to the diagonals of all matrices, relative to their mean diagonal entry."""
 
 NOISE = 1e-7
 """Differences between divergences below this (absolute or relative) are rounding."""
@@ -128,14 +131,12 @@ def divergence_table(
     divergence: str = "jeffreys",
     moments: Matrix = "second",
     components: int = 20,
-    ridge: float = 0.01,
     labeled: Any = None,
 ) -> Table:
     """Divergences between all sources and, in the last row and column, the target if any.
 
     They compare second moments of [1, z], which see means and covariances, or covariances of z, the
-    leading principal components; the ridge is relative to the mean diagonal entry of all matrices.
-    Other arguments are those of `source_weights`.
+    leading principal components. Other arguments are those of `source_weights`.
     """
     one_of("divergence", divergence, DIVERGENCES)
     one_of("moments", moments, Matrix)
@@ -158,7 +159,7 @@ def divergence_table(
             f"{[len(rows) for rows in domains]}; use moments='second'"
         )
     M = torch.stack([_matrix(v[rows], moments) for rows in domains])
-    epsilon = number("ridge", ridge) * float(M.diagonal(dim1=1, dim2=2).mean())
+    epsilon = RIDGE * float(M.diagonal(dim1=1, dim2=2).mean())
     ready = M + epsilon * torch.eye(M.shape[-1]).to(M)
     return np.asarray(pairwise(ready, divergence=divergence, n_response=n_response))
 
@@ -175,7 +176,6 @@ def embed(X: Any, components: int) -> NDArray[np.float64]:
 
     A common factor, not whitening: directions in which the inputs hardly vary count little.
     """
-    whole("components", components, minimum=1)
     n, p = X.shape
     scaler = Scaler.fit(X)
     if scipy.sparse.issparse(X):

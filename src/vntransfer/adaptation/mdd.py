@@ -9,7 +9,6 @@ from torch import Tensor
 
 from vntransfer.adaptation._objective import (
     EVERYTHING,
-    NETWORK,
     AdversarialAlignment,
     Batch,
     Step,
@@ -23,8 +22,6 @@ from vntransfer.divergences import DIVERGENCES, response_divergence
 from vntransfer.moments import covariance
 from vntransfer.networks import Net
 
-Absolute = Literal["aggregated", "per_source"]
-Adversary = Literal["simultaneous", "alternating"]
 Update = Literal["simplex", "clamp", "l1", "adam"]
 RidgePer = Literal["all", "domain"]
 
@@ -35,7 +32,7 @@ class MatrixDiscrepancy(AdversarialAlignment):
     adam_then = "l1"
 
     def forward(self, net: Net, batch: Batch) -> Iterator[Step]:
-        """Give the one step of a batch, or two if the adversary moves first."""
+        """Give the one step of a batch."""
         m = self.method
         ramp = min(1.0, (self.done + 1) / max(m.warm_up, 1))
         z = batch.features(net)
@@ -45,18 +42,12 @@ class MatrixDiscrepancy(AdversarialAlignment):
         if m.anchor:
             guess = self.adversary(z[:, :-1].detach())
             anchor = m.anchor * dot(self.weights, source_errors("rmse", batch, guess))
-        if m.adversary_steps == "alternating":
-            still, fixed = z.detach(), frozen(net.head)
-            gap, _ = self.gap(self.roots(batch, still, fixed(still), self.adversary(still)))
-            yield ("adversary",), anchor - self.trade_off * ramp * gap
-            roots = self.roots(batch, z, h(z), frozen(self.adversary)(z))
-            blocks, anchor = NETWORK, 0.0
-        else:
-            roots = self.roots(batch, z, h(z), climbing(self.adversary)(z))
-            blocks = EVERYTHING
-        gap, self.slope = self.gap(roots)
+        roots = self.roots(batch, z, h(z), climbing(self.adversary)(z))
+        signed = roots[:, -1] - dot(self.weights, roots[:, :-1])
+        gap = signed.abs()
+        self.slope = -signed.detach().sign()[:, None] * roots[:, :-1].detach()
         self.note(loss=error, discrepancy=gap)
-        yield blocks, error + self.trade_off * ramp * gap + anchor
+        yield EVERYTHING, error + self.trade_off * ramp * gap + anchor
 
     def roots(self, batch: Batch, z: Tensor, a: Tensor, b: Tensor) -> Tensor:
         """√J, or a metric, between cov[z, a] and cov[z, b] of two predictions: (M, K + 1)."""
@@ -73,15 +64,6 @@ class MatrixDiscrepancy(AdversarialAlignment):
         X, Y = (covariance(z.double(), c.double()) + eye for c in (a, b))
         out: Tensor = DIVERGENCES[m.divergence].function(X, Y)
         return out.to(z)
-
-    def gap(self, roots: Tensor) -> tuple[Tensor, Tensor]:
-        """Discrepancy D (M,) and its gradient with respect to w (M, K)."""
-        own, target = roots[:, :-1], roots[:, -1:]
-        if self.method.absolute == "per_source":
-            apart = (target - own).abs()
-            return dot(self.weights, apart), apart.detach()
-        signed = target[:, 0] - dot(self.weights, own)
-        return signed.abs(), -signed.detach().sign()[:, None] * own.detach()
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -116,10 +98,6 @@ class MDDRegressor(DivergenceRegressor):
         then "l1".
     predictor_sees_discrepancy
         Whether h descends D as well (Eq. 8) or only the first term (Algorithm 1).
-    absolute
-        D of the "aggregated" sources, or the sum of w_i |√J_t - √J_i|, each "per_source".
-    adversary_steps
-        "simultaneous" with all others, or "alternating": a step of its own before them.
     anchor
         Strength with which the adversary is also fitted to the sources' responses, which keeps it
         from diverging; the paper has 0.
@@ -146,8 +124,6 @@ class MDDRegressor(DivergenceRegressor):
 
     weight_update: Update = "simplex"
     predictor_sees_discrepancy: bool = False
-    absolute: Absolute = "aggregated"
-    adversary_steps: Adversary = "simultaneous"
     anchor: float = 1.0
     ridge_per: RidgePer = "all"
 

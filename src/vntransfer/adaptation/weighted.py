@@ -54,8 +54,6 @@ class _WeightedSource(SourceLearner):
     sharpness: float | Literal["auto"] = "auto"
     divergence: str = "jeffreys"
     moments: Matrix = "second"
-    components: int = 20
-    ridge: float = 0.01
     prior: Prior = "rows"
     n_jobs: int | None = None
     random_state: Any = None
@@ -77,12 +75,7 @@ class _WeightedSource(SourceLearner):
                     f"from the target; choose another, or call source_weights with labeled="
                 )
             table = divergence_table(
-                rows.x,
-                groups,
-                divergence=self.divergence,
-                moments=self.moments,
-                components=self.components,
-                ridge=self.ridge,
+                rows.x, groups, divergence=self.divergence, moments=self.moments
             )
         mass = masses(groups, self.prior, own)
         self.selection_ = self._select(rows, table, mass)
@@ -189,10 +182,9 @@ class WeightedSourceRegressor(RegressorMixin, _WeightedSource):  # type: ignore[
         labels from the target are used; costs 3 fits per source.
     divergence, prior
         See `source_weights`.
-    moments, components, ridge
+    moments
         "second": second moments of [1, z], which include means and covariances, or "covariance"
-        of z; the largest number of principal components z; the ridge relative to the mean diagonal
-        entry of the matrices.
+        of z.
     n_jobs
         Held-out sources tried at once (joblib).
     random_state
@@ -248,7 +240,7 @@ class WeightedSourceClassifier(ClassifierMixin, _WeightedSource):  # type: ignor
     estimator
         Any scikit-learn classifier whose ``fit`` takes ``sample_weight`` (also as the last step of
         a pipeline or inside a search); None: logistic regression on scaled columns.
-    sharpness, divergence, moments, components, ridge, prior, n_jobs
+    sharpness, divergence, moments, prior, n_jobs
         See `WeightedSourceRegressor`.
     random_state
         Not used by the default estimator.

@@ -6,14 +6,23 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field
 
-from vntransfer.adaptation import METHODS
+from vntransfer.adaptation import (
+    METHODS,
+    DomainRegressor,
+    MDDRegressor,
+    WeightedSourceRegressor,
+)
 from vntransfer_lab.runner.schema import Settings, words
 
 NONE = "none"
 """How a preset says that an estimator chooses a number by itself: TOML has no word for None."""
 
-REMOVED: Settings = {"warm_start": False, "validation_fraction": 0.1}
-"""Options that networks had when archived results were made; they are part of the cells' names."""
+REMOVED: dict[type, Settings] = {
+    DomainRegressor: {"warm_start": False, "validation_fraction": 0.1},
+    MDDRegressor: {"absolute": "aggregated", "adversary_steps": "simultaneous"},
+    WeightedSourceRegressor: {"components": 20, "ridge": 0.01},
+}
+"""Options that estimators had when archived results were made; they name the cells."""
 
 
 def options_of(method: str) -> dict[str, tuple[Any, Any]]:
@@ -24,9 +33,9 @@ def options_of(method: str) -> dict[str, tuple[Any, Any]]:
     """
     model = METHODS[method].make(**late(method))
     hints = signature(type(model)).parameters
-    found: dict[str, tuple[Any, Any]] = {}
-    if METHODS[method].neural:
-        found = {name: (Literal[(value,)], value) for name, value in REMOVED.items()}
+    found: dict[str, tuple[Any, Any]] = {
+        name: (Literal[(value,)], value) for name, value in _removed(method).items()
+    }
     for name, value in model.get_params(deep=False).items():
         if name == "random_state":  # the cell's seed
             continue
@@ -48,8 +57,16 @@ def options_of(method: str) -> dict[str, tuple[Any, Any]]:
 
 def make(method: str, options: Settings) -> Any:
     """Make the estimator of a method with the options that a cell has."""
-    known = {name: value for name, value in options.items() if name not in REMOVED}
+    removed = _removed(method)
+    known = {name: value for name, value in options.items() if name not in removed}
     return METHODS[method].make(**late(method) | known)
+
+
+def _removed(method: str) -> Settings:
+    """Return options that archived results have and the estimator no longer has."""
+    estimator = METHODS[method].estimator
+    every = (own.items() for kind, own in REMOVED.items() if issubclass(estimator, kind))
+    return dict(item for own in every for item in own)
 
 
 def _words(annotation: Any) -> tuple[str, ...]:

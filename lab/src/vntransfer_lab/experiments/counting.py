@@ -29,7 +29,7 @@ from vntransfer.storage.pacing import Paced
 from vntransfer_lab.data import Domains, load
 from vntransfer_lab.errors import PresetError
 from vntransfer_lab.experiments.adaptation import epoch_record
-from vntransfer_lab.experiments.adaptation_options import NONE, REMOVED, late, make, options_of
+from vntransfer_lab.experiments.adaptation_options import NONE, late, make, options_of
 from vntransfer_lab.experiments.density_maps import DensityCounter, Pictures, train_counter
 from vntransfer_lab.reports.drawings import Drawing, standard
 from vntransfer_lab.reports.report import Report, comparison_tables, value_table
@@ -54,7 +54,8 @@ UNUSED = (
     "members",
     "average",
     "bounded",
-    *REMOVED,
+    "warm_start",
+    "validation_fraction",
 )
 """Options of the estimators that have no effect on an hourglass."""
 
