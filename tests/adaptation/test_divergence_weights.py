@@ -186,7 +186,7 @@ def test_table_is_symmetric_with_the_target_last() -> None:
         ({"divergence": "conditional_von_neumann", "labeled": [0]}, "labeled: expected"),
         (
             {"divergence": "conditional_log_det", "labeled": np.arange(239) >= 230},
-            r"labeled: expected a mask of 240 rows, got shape \(239,\)",
+            r"^labeled: .*240.*\(239,\)",
         ),
         (
             {"divergence": "conditional_log_det", "labeled": [230], "y": np.zeros(9)},

@@ -91,7 +91,7 @@ def test_figures_of_a_table_have_names_that_files_can_have(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("rest", "error", "message"),
     [
-        ("", PresetError, "data: a table is named FILE:domain=COLUMN,response=COLUMN"),
+        ("", PresetError, "^data: .*domain=COLUMN,response=COLUMN"),
         (":domain=town", PresetError, "response ''"),
         (":domain=town,response=price,k=3", PresetError, "and 'k'"),
         (":domain=city,response=price", DataError, "has no column 'city'"),

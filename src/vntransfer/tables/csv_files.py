@@ -54,12 +54,15 @@ class _Watched(io.RawIOBase):
 
 
 class _Utf8(io.RawIOBase):
-    """The text of a file as UTF-8; ``doubtful`` if it has quotes that Arrow reads too kindly."""
+    """The text of a file as UTF-8.
+
+    ``doubtful`` if it has quotes other than around whole cells: Arrow reads them too kindly, so
+    that Python's strict reader has to agree.
+    """
 
     def __init__(self, source: Any) -> None:
         self.source = source
         self.quotes, self.doubtful = 0, False
-        self.wrong_end = self.open_field = re.compile(b"(?!)")
         self.pending = self.unfinished = b""
         while len(self.pending) < SAMPLE or not re.search(b"[\r\n]", self.pending[-SAMPLE:]):
             piece = source.read(SAMPLE)
@@ -69,11 +72,7 @@ class _Utf8(io.RawIOBase):
         self.sample = self.pending
 
     def expect(self, delimiter: str) -> None:
-        """Watch for closing quotes that are followed by something else than a delimiter."""
-        end = re.escape(delimiter.encode())
-        field = rb'(?:^|[%b\r\n])"[^"]*+(?:""[^"]*+)*+' % end
-        self.wrong_end = re.compile(field + rb'"[^%b\r\n"]' % end)
-        self.open_field = re.compile(field + rb'"?\Z')
+        """Watch for quotes that neither begin nor end a cell."""
         self.ends_cell = np.zeros(256, dtype=bool)
         self.ends_cell[list(b"\r\n" + delimiter.encode())] = True
 
@@ -88,10 +87,7 @@ class _Utf8(io.RawIOBase):
         self.quotes += piece.count(b'"')
         if not self.doubtful and b'"' in (seen := self.unfinished + piece):
             rest = self._open_cell(seen)
-            if rest is None:
-                self.doubtful = self.wrong_end.search(seen) is not None
-                found = self.open_field.search(seen)
-                rest = found.start() if found else len(seen)
+            self.doubtful = rest is None
             self.unfinished = seen[rest:]  # a field may continue in the next piece
         if not piece:
             self.doubtful = self.doubtful or self.quotes % 2 == 1
@@ -101,7 +97,7 @@ class _Utf8(io.RawIOBase):
     def _open_cell(self, seen: bytes) -> int | None:
         """Find where a quoted cell begins that continues after these bytes, or else their end.
 
-        None if quotes are not only the first and last bytes of cells: a slower search must decide.
+        None if quotes are not only the first and last bytes of cells.
         """
         values = np.frombuffer(seen, np.uint8)
         at = np.flatnonzero(values == ord('"'))

@@ -77,9 +77,9 @@ def _conclude(summary: "RunSummary") -> None:
 @app.command("list")
 def list_presets() -> None:
     """List the presets that come with the package."""
-    from vntransfer_lab.runner.preset import shipped
+    from vntransfer_lab.runner.preset import titles
 
-    presets = shipped()
+    presets = titles()
     width = max(map(len, presets))
     for name, title in presets.items():
         typer.echo(f"{name:<{width}}  {title}")

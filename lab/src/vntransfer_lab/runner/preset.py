@@ -101,14 +101,18 @@ class Preset:
         return cls(**{name: value for name, value in stored.items() if name != "search"})
 
 
-def shipped() -> dict[str, str]:
-    """Names and titles of the presets that come with the package."""
-    folder = resources.files("vntransfer_lab") / "presets"
-    files = sorted(f.name for f in folder.iterdir() if f.name.endswith(".toml"))
-    return {
-        name.removesuffix(".toml"): tomllib.loads((folder / name).read_text("utf-8"))["title"]
-        for name in files
-    }
+_SHIPPED = resources.files("vntransfer_lab") / "presets"
+
+
+def shipped() -> list[str]:
+    """Names of the presets that come with the package."""
+    files = [file.name for file in _SHIPPED.iterdir()]
+    return sorted(name.removesuffix(".toml") for name in files if name.endswith(".toml"))
+
+
+def titles() -> dict[str, str]:
+    """Names and titles of these presets."""
+    return {name: read_preset(name)[1]["title"] for name in shipped()}
 
 
 def load_preset(name: str | Path, **changes: Any) -> Preset:
@@ -131,7 +135,7 @@ def read_preset(name: str | Path) -> tuple[str, dict[str, Any]]:
             raise PresetError(f"preset {str(path)!r}: cannot be read ({error})") from None
     else:
         one_of("preset (or a file that ends in .toml)", called, shipped(), error=PresetError)
-        text = (resources.files("vntransfer_lab") / "presets" / f"{name}.toml").read_text("utf-8")
+        text = (_SHIPPED / f"{name}.toml").read_text("utf-8")
     try:
         raw = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
