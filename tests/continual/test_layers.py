@@ -102,7 +102,10 @@ def test_the_tape_records_training_passes_alone() -> None:
 
 @pytest.mark.parametrize("rule", ["observed", "squared_mean"])
 @pytest.mark.parametrize("kind", ["dense", "convolutional"])
-def test_squared_gradients_are_those_of_torch_func(kind: str, rule: LayerFisher) -> None:
+def test_squared_gradients_are_those_of_torch_func(
+    kind: str, rule: LayerFisher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("vntransfer.continual._layers.CHUNK", 7)
     model: nn.Module
     if kind == "dense":
         task, model, options = classes()[0], net(), {}
@@ -111,7 +114,7 @@ def test_squared_gradients_are_those_of_torch_func(kind: str, rule: LayerFisher)
         model, options = cnn(), {"criterion": heads}
     criterion = options.get("criterion", nn.functional.cross_entropy)
     layers = find_layers(model)
-    ours = layer_fisher(model, layers, task.x, task.y, criterion, kind=rule, chunk=7)
+    ours = layer_fisher(model, layers, task.x, task.y, criterion, kind=rule)
     names = [name for name, _ in model.named_parameters()]
     found = diagonal_fisher(model, task.x, task.y, kind=rule, **options)
     theirs = dict(zip(names, found, strict=True))

@@ -104,7 +104,7 @@ def diagonal_fisher(
             for p, g in zip(leaves.values(), mean, strict=True)
         ]
     chunk = max(1, min(CHUNK, NUMBERS // max(1, sum(p.numel() for p in trained.values()))))
-    per_sample = _PerSample(grad(loss))
+    per_sample = _per_sample(grad(loss))
     total = {name: torch.zeros_like(p) for name, p in trained.items()}
     with evaluation(model), torch.no_grad():
         for first in range(0, len(x), chunk):
@@ -119,21 +119,18 @@ def diagonal_fisher(
     return [value / len(x) for value in total.values()]
 
 
-class _PerSample:
+def _per_sample(gradient: Callable[..., dict[str, Tensor]]) -> Callable[..., dict[str, Tensor]]:
     """Gradients of the loss of each sample: all at once or, if that fails, one by one."""
+    at_once = vmap(gradient, in_dims=(None, 0, 0))
 
-    def __init__(self, gradient: Callable[..., dict[str, Tensor]]) -> None:
-        self.gradient = gradient
-        self.at_once: Callable[..., dict[str, Tensor]] | None = vmap(gradient, in_dims=(None, 0, 0))
+    def gradients_of(trained: dict[str, Tensor], x: Tensor, y: Tensor) -> dict[str, Tensor]:
+        try:
+            return at_once(trained, x, y)
+        except RuntimeError:
+            found = [gradient(trained, *pair) for pair in zip(x, y, strict=True)]
+            return {name: torch.stack([one[name] for one in found]) for name in trained}
 
-    def __call__(self, trained: dict[str, Tensor], x: Tensor, y: Tensor) -> dict[str, Tensor]:
-        if self.at_once is not None:
-            try:
-                return self.at_once(trained, x, y)
-            except RuntimeError:
-                self.at_once = None
-        found = [self.gradient(trained, *pair) for pair in zip(x, y, strict=True)]
-        return {name: torch.stack([one[name] for one in found]) for name in trained}
+    return gradients_of
 
 
 @torch.no_grad()

@@ -23,6 +23,9 @@ STORED = {"double": torch.float64, "single": torch.float32, "half": torch.float1
 RIDGE = 0.03
 """λ by default."""
 
+CHUNK = 1000
+"""Rows whose moments are added at once; they wait within a task and are dropped at its end."""
+
 LEAST_HALF = 0.01
 """Smallest λ for moments in half precision; a smaller one would amplify their rounding."""
 

@@ -5,7 +5,7 @@ meets rows a (n, p) of inputs with a one appended. The rows of a convolution are
 (n, outputs) are the slopes of the loss at the layer's output, the gradient is d'a.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Literal
 
@@ -14,12 +14,15 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils.hooks import RemovableHandle
 
-from vntransfer.continual._base import gradients
+from vntransfer.continual._base import Criterion, gradients
 from vntransfer.continual.networks import MultiHead
 from vntransfer.errors import ArgumentError
 
 KINDS = (nn.Linear, nn.Conv2d)
 LayerFisher = Literal["observed", "squared_mean"]
+
+CHUNK = 128
+"""Samples whose inputs and slopes are held at once."""
 
 
 class Layer:
@@ -31,10 +34,9 @@ class Layer:
         self.weight: Tensor = module.weight
         bias = module.bias
         self.bias: Tensor | None = bias if bias is not None and bias.requires_grad else None
-        self.has_bias = self.bias is not None
         self.units = len(self.weight)
         self.inputs = self.weight[0].numel()
-        self.width = self.inputs + self.has_bias
+        self.width = self.inputs + (self.bias is not None)
 
     def patches(self, x: Tensor) -> Tensor:
         """Return the inputs (n, p) of a batch, without the one; patches of a convolution."""
@@ -53,7 +55,7 @@ class Layer:
     def rows(self, x: Tensor) -> Tensor:
         """Return the inputs (n, p) of a batch, with the one of the bias."""
         patches = self.patches(x)
-        return functional.pad(patches, (0, 1), value=1.0) if self.has_bias else patches
+        return patches if self.bias is None else functional.pad(patches, (0, 1), value=1.0)
 
     def slopes(self, d: Tensor) -> Tensor:
         """Slopes at the output of a batch as rows (n, outputs)."""
@@ -105,18 +107,16 @@ class Layer:
     def add_gradient(self, d: Tensor | None, a: Tensor) -> None:
         """Add d'a (outputs, p), or a itself if d is None, to the gradients of weight and bias."""
         weight, *biases = gradients(self.parameters())
-        flat = weight if weight.ndim == 2 else weight.view(self.units, self.inputs)
-        inputs = a[:, : self.inputs] if biases else a
+        flat, inputs = weight.view(self.units, self.inputs), a[:, : self.inputs]
         if d is None:
             flat += inputs
         else:
-            columns = d.mT
-            flat.addmm_(columns, inputs)
+            flat.addmm_(d.mT, inputs)
         for bias in biases:
             if d is None:
                 bias += a[:, -1]
             else:
-                bias.addmv_(columns, a[:, -1])
+                bias.addmv_(d.mT, a[:, -1])
 
     def __repr__(self) -> str:
         return f"<Layer {self.name}: {self.inputs} -> {self.units}>"
@@ -235,9 +235,7 @@ class Tape:
 
     def __init__(self, layers: Sequence[Layer]) -> None:
         self.active = False
-        self.modules = [layer.module for layer in layers]
-        self._dtypes = [layer.weight.dtype for layer in layers]
-        self._plain = True  # whether all passes were in the precision of the weights
+        self.layers = list(layers)
         # inputs of every pass, and the slopes that its backward pass brings
         self._seen: list[list[tuple[Tensor, list[Tensor]]]] = [[] for _ in layers]
         self.handles = [
@@ -248,8 +246,6 @@ class Tape:
     def _forward(self, k: int, module: nn.Module, inputs: tuple[Tensor, ...], out: Tensor) -> None:
         if self.active and out.requires_grad:
             slopes: list[Tensor] = []
-            if out.dtype is not self._dtypes[k]:  # mixed precision
-                self._plain = False
             self._seen[k].append((inputs[0].detach(), slopes))
             out.register_hook(slopes.append)  # itself, for its speed: it returns None as it must
 
@@ -267,54 +263,50 @@ class Tape:
         """Record the coming pass."""
         self.active = True
 
-    def add(self, passes: Mapping[nn.Module, tuple[Tensor, Tensor]]) -> None:
-        """Record (inputs, slopes) by module, of a pass that did without the hooks."""
+    def add(self, k: int, x: Tensor, d: Tensor) -> None:
+        """Record inputs and slopes of layer k, of a pass that did without the hooks."""
         if self.active:
-            for seen, module in zip(self._seen, self.modules, strict=True):
-                x, d = passes[module]
-                seen.append((x, [d]))
+            self._seen[k].append((x, [d]))
 
     def take(self) -> list[list[tuple[Tensor, Tensor]]]:
         """Stop, and return for each layer (inputs, slopes) of every pass since `start`.
 
-        They have the precision of its weight.
+        They have the precision of its weight, also where the passes had another (autocast).
         """
         self.active = False
         seen, self._seen = self._seen, [[] for _ in self._seen]
-        if self._plain:
-            return [[(x, d) for x, slopes in passes for d in slopes] for passes in seen]
         return [
-            [(x.to(dtype), d.to(dtype)) for x, slopes in passes for d in slopes]
-            for passes, dtype in zip(seen, self._dtypes, strict=True)
+            [(x.to(k.weight.dtype), d.to(k.weight.dtype)) for x, slopes in passes for d in slopes]
+            for k, passes in zip(self.layers, seen, strict=True)
         ]
 
 
 @torch.no_grad()
 def layer_inputs(model: nn.Module, layers: Sequence[Layer], x: Tensor) -> list[Tensor]:
     """Return the inputs of each layer for inputs x of the network."""
-    seen: dict[int, list[Tensor]] = {k: [] for k in range(len(layers))}
+    seen: list[list[Tensor]] = [[] for _ in layers]
 
-    def record(k: int, module: nn.Module, inputs: tuple[Tensor, ...]) -> None:
-        seen[k].append(inputs[0])
+    def record(into: list[Tensor], module: nn.Module, inputs: tuple[Tensor, ...]) -> None:
+        into.append(inputs[0])
 
     handles = [
-        layer.module.register_forward_pre_hook(partial(record, k)) for k, layer in enumerate(layers)
+        layer.module.register_forward_pre_hook(partial(record, into))
+        for layer, into in zip(layers, seen, strict=True)
     ]
     try:
         model(x)
     finally:
         for handle in handles:
             handle.remove()
-    refuse_silent([layer.name for k, layer in enumerate(layers) if not seen[k]])
-    return [torch.cat(inputs) for inputs in seen.values()]
+    refuse_silent([layer for layer, inputs in zip(layers, seen, strict=True) if not inputs])
+    return [torch.cat(inputs) for inputs in seen]
 
 
-def refuse_silent(names: Sequence[str]) -> None:
+def refuse_silent(layers: Sequence[Layer]) -> None:
     """Raise an error for layers that took no part in a forward pass, if there are any."""
-    if names:
-        raise ArgumentError(
-            f"layers: {', '.join(names)} took no part in the forward pass; omit them"
-        )
+    if layers:
+        names = ", ".join(layer.name for layer in layers)
+        raise ArgumentError(f"layers: {names} took no part in the forward pass; omit them")
 
 
 def sample_slopes(
@@ -322,21 +314,15 @@ def sample_slopes(
     layers: Sequence[Layer],
     x: Tensor,
     y: Tensor,
-    criterion: Callable[[Tensor, Tensor], Tensor],
-    *,
-    chunk: int = 128,
+    criterion: Criterion,
 ) -> Iterator[tuple[int, Tensor, Tensor]]:
-    """Yield (index of a layer, its inputs, slopes of each sample's loss), chunk by chunk.
-
-    The criterion is a mean over a batch's samples.
-    """
+    """Yield (index of a layer, its inputs, slopes of each sample's loss), chunk by chunk."""
     weights = [layer.weight for layer in layers if layer.weight.requires_grad]
     if not weights:
         return
     tape = Tape(layers)
     try:
-        for first in range(0, len(x), chunk):
-            part, labels = x[first : first + chunk], y[first : first + chunk]
+        for part, labels in zip(x.split(CHUNK), y.split(CHUNK), strict=True):
             tape.start()
             with torch.enable_grad():
                 loss = len(part) * criterion(model(part), labels)
@@ -353,17 +339,16 @@ def layer_fisher(
     layers: Sequence[Layer],
     x: Tensor,
     y: Tensor,
-    criterion: Callable[[Tensor, Tensor], Tensor],
+    criterion: Criterion,
     *,
     kind: LayerFisher = "observed",
-    chunk: int = 128,
 ) -> list[Tensor]:
     """Mean over samples of the squared gradients (outputs, p) of layers, without a copy per sample.
 
     For "squared_mean", the square of the mean gradient: see `diagonal_fisher`.
     """
     total = [layer.weight.detach().new_zeros(layer.units, layer.width) for layer in layers]
-    for k, inputs, d in sample_slopes(model, layers, x, y, criterion, chunk=chunk):
+    for k, inputs, d in sample_slopes(model, layers, x, y, criterion):
         layer, n = layers[k], len(inputs)
         a, slopes = layer.rows(inputs), layer.slopes(d)
         if kind == "squared_mean":

@@ -25,10 +25,6 @@ class Full(NamedTuple):
         """Rows a (n, p) times Q."""
         return a @ self.Q
 
-    def damped(self, change: Tensor) -> Tensor:
-        """Rows (n, p) times P."""
-        return change + self.times(change)
-
 
 class LowRank(NamedTuple):
     """A change of inputs (n, p): V diag(e) V' + tail I, V of few columns."""
@@ -40,10 +36,6 @@ class LowRank(NamedTuple):
     def times(self, a: Tensor) -> Tensor:
         """Rows a (n, p) times the matrix."""
         return torch.addmm(self.tail * a, (a @ self.V) * self.e, self.V.mT)
-
-    def damped(self, change: Tensor) -> Tensor:
-        """Rows (n, p) times P."""
-        return change + self.times(change)
 
 
 class TwoSided(NamedTuple):
@@ -134,7 +126,13 @@ class Projected(ContinualMethod):
 
     def damp(self, layer: int, change: Tensor) -> Tensor:
         """Return the damped change (outputs, p) of a layer, given by its index."""
-        return self.Q[layer].damped(change) if self.Q[layer] else change
+        match self.Q[layer]:
+            case None:
+                return change
+            case TwoSided() as both:
+                return both.damped(change)
+            case one_sided:
+                return change + one_sided.times(change)
 
 
 class SecondMoments(Stateful):

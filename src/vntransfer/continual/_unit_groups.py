@@ -217,7 +217,7 @@ class Owned(Stateful):
         for of_groups, labels, layer in zip(r, self.labels, self.layers, strict=True):
             units = of_groups[:, labels]
             yield 1, units.repeat_interleave(layer.weight.shape[1] // units.shape[1], 1)
-            if layer.has_bias:
+            if layer.bias is not None:
                 yield None, of_groups.mean(1, keepdim=True)
 
     def _weigh(self, k: int, axis: int | None, c: Tensor) -> tuple[Tensor, Tensor]:

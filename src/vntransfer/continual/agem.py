@@ -81,14 +81,9 @@ class AGEM(ContinualMethod):
         x, y = self.past
         trained = [p for p in self.parameters if p.requires_grad]
         loss = self.criterion(self.model(x), y)
-        found = iter(torch.autograd.grad(loss, trained, allow_unused=True))
-        parts = [next(found) if p.requires_grad else None for p in self.parameters]
-        return torch.cat(
-            [
-                torch.zeros_like(p).flatten() if g is None else g.flatten()
-                for p, g in zip(self.parameters, parts, strict=True)
-            ]
-        )
+        found = iter(torch.autograd.grad(loss, trained, materialize_grads=True))
+        parts = (next(found) if p.requires_grad else torch.zeros_like(p) for p in self.parameters)
+        return torch.cat([part.flatten() for part in parts])
 
     def after_task(self) -> None:
         """Close the memory of the task."""

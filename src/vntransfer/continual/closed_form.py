@@ -9,13 +9,10 @@ from torch import Tensor, nn
 from vntransfer.checks import whole
 from vntransfer.continual._base import ContinualMethod, Criterion
 from vntransfer.continual._fisher import evaluation
-from vntransfer.continual._last_layer import RIDGE, LastLayer, Precision
+from vntransfer.continual._last_layer import CHUNK, RIDGE, LastLayer, Precision
 from vntransfer.continual.random_features import RandomFeatureNet
 from vntransfer.continual.training import Task, train
 from vntransfer.errors import ArgumentError
-
-CHUNK = 1000
-"""Rows whose moments are added at once; they wait within a task and are dropped at its end."""
 
 
 class ClosedForm(ContinualMethod):

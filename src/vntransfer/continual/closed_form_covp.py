@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from vntransfer.continual._base import Criterion
-from vntransfer.continual._last_layer import RIDGE, LastLayer, Precision
+from vntransfer.continual._last_layer import CHUNK, RIDGE, LastLayer, Precision
 from vntransfer.continual._layers import find_layers
 from vntransfer.continual.covp import CovarianceProjection
 from vntransfer.continual.random_features import JoinedNet
@@ -104,12 +104,13 @@ class ClosedFormProjection(CovarianceProjection):
     def after_task(self) -> None:
         """End the task of the covariance projection, then solve for the last layer."""
         super().after_task()
-        for x, y in self._rows_in_chunks():
+        waiting, self.waiting_rows = self.waiting_rows, []
+        x_and_y = (torch.cat(parts).split(CHUNK) for parts in zip(*waiting, strict=True))
+        for x, y in zip(*x_and_y, strict=True):  # many rows at once: single ones would be slow
             z = [self.solver.inputs(x)]
             if isinstance(self.model, JoinedNet):
                 z.append(self.model.random(x))
             self.solver.add(torch.cat(z, 1), y)
-        self.waiting_rows = []
         self.trained_heads = [p.detach().clone() for p in self._head_parameters()]
         if isinstance(self.model, JoinedNet):
             self.solver.solve(self.model.extra)
@@ -117,10 +118,3 @@ class ClosedFormProjection(CovarianceProjection):
         else:
             self.solver.solve()
         self.solver.pack()
-
-    def _rows_in_chunks(self, size: int = 1000) -> list[tuple[Tensor, Tensor]]:
-        """Rows of the task, many at once: single ones would be slow."""
-        if not self.waiting_rows:
-            return []
-        x, y = (torch.cat(parts) for parts in zip(*self.waiting_rows, strict=True))
-        return list(zip(x.split(size), y.split(size), strict=True))

@@ -121,11 +121,10 @@ def backward(
     if len(x) != 1 or criterion not in CROSS_ENTROPIES or torch.is_autocast_enabled("cpu"):
         return None
     layers = _dense_layers(model, {handle.id for handle in tape.handles})
-    if not layers or not set(tape.modules) <= set(layers) or not fits(layers, x, y):
+    taped = {layer.module: k for k, layer in enumerate(tape.layers)}
+    if not layers or not set(taped) <= set(layers) or not fits(layers, x, y):
         return None
-    if any(
-        p.grad is not None for layer in layers for p in layer._parameters.values() if p is not None
-    ):
+    if any(p.grad is not None for layer in layers for p in layer.parameters()):
         return None
     inputs: list[Tensor] = []
     h = x
@@ -138,15 +137,14 @@ def backward(
     label = int(y)
     slopes[0, label] = -1
     d = torch._log_softmax_backward_data(slopes, outputs, 1, outputs.dtype)
-    passes: dict[nn.Module, tuple[Tensor, Tensor]] = {}
     for layer, h in zip(reversed(layers), reversed(inputs), strict=True):
-        passes[layer] = h, d
+        if layer in taped:
+            tape.add(taped[layer], h, d)
         layer.weight.grad = d.mT * h
         if layer.bias is not None:
             layer.bias.grad = d[0].clone()
         if h is not x:
             d = (d @ layer.weight).masked_fill_(h <= 0, 0)
-    tape.add(passes)
     return -outputs[0, label]
 
 

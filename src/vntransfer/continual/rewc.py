@@ -203,8 +203,8 @@ class REWC(Penalized):
             ):
                 a, d = (_channels(self.layers[k].module, own) for own in (inputs, slopes))
                 L[k], M[k] = L[k] + a.mT @ a, M[k] + d.mT @ d
-        silent = [k for k, m in enumerate(M) if isinstance(m, float)]
-        refuse_silent([self.layers[k].name for k in silent if self.layers[k].trained])
+        silent = (k for k, m in zip(self.layers, M, strict=True) if isinstance(m, float))
+        refuse_silent([layer for layer in silent if layer.trained])
         turns = []
         for k, layer in enumerate(self.layers):
             if not layer.trained:

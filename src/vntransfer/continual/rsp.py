@@ -224,7 +224,7 @@ class RSP(Penalized):
         Y = _joined(self._responses)
         self._responses, self.n_response = [], Y.shape[1]
         for k, (junction, passes) in enumerate(zip(self.junctions, self.tape.take(), strict=True)):
-            refuse_silent([] if passes else [junction.after.name])
+            refuse_silent([] if passes else [junction.after])
             z = _joined([junction.activations(x) for x, _ in passes])
             if len(z) != len(Y):
                 raise ArgumentError(

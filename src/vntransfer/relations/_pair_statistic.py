@@ -134,7 +134,6 @@ class RelationPair:
         return float(self._statistic([self._of(s.g, s.y @ s.y) for s in self.samples])[0])
 
     def _of(self, g: Matrix, yy: Any) -> Responses:
-        """One response, given by Φ'y and y'y."""
         d = len(self.M) // 2
         return Responses(g[:d, None], (self.M @ g)[:, None], np.array([yy]))
 
@@ -154,7 +153,8 @@ class RelationPair:
             np.vstack((s.X.T, self.M @ s.Phi.T, (s.Phi @ theta)[None])).astype(np.float32)
             for s in self.samples
         ]
-        for size in _sizes(n_resamples):
+        for done in range(0, n_resamples, _BLOCK):
+            size = min(_BLOCK, n_resamples - done)
             drawn = []
             for own, mean, rows in zip(residuals, fitted, maps, strict=True):
                 E = _signed(own, size, rng)
@@ -243,11 +243,6 @@ def _signed(residuals: NDArray[np.float32], size: int, rng: np.random.Generator)
     signs = np.unpackbits(bits)[: n * size].reshape(n, size)
     half = residuals[:, None]
     return signs * (2 * half) - half
-
-
-def _sizes(n_resamples: int) -> Iterator[int]:
-    for done in range(0, n_resamples, _BLOCK):
-        yield min(_BLOCK, n_resamples - done)
 
 
 ENOUGH = 50

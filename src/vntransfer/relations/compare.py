@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from functools import reduce
-from itertools import combinations
+from math import comb
 from typing import Any
 
 import numpy as np
@@ -40,19 +40,18 @@ def compare(
     """
     names, response = list(made.domains), settings.response or "y"
     known = _check(made, settings.domain or "domain", response)
-    inputs = [own.features() for _, own in made.domains.items()]
+    inputs = [own.features() for own in made.domains.values()]
     joint = [made.domains[name].joint for name in known]
     unit, varies = _units(inputs, joint, response)
-    both = np.append(varies, True)
-    conditional = settings.divergence
-    features = [own.columns(varies) for own in inputs]
-    bare = _measure(features, unit[:-1][varies], of_features(conditional), settings.ridge)
-    columns = [own.columns(both) for own in joint]
-    whole = _measure(columns, unit[both], conditional, settings.ridge)
+    features = [own.columns(varies[:-1]) for own in inputs]
+    columns, unit = [own.columns(varies) for own in joint], unit[varies]
+    divergence = settings.divergence
+    bare = _measure(features, unit[:-1], of_features(divergence), settings.ridge)
+    whole = _measure(columns, unit, divergence, settings.ridge)
     drawn = bootstrap(
         columns,
-        unit[both],
-        conditional,
+        unit,
+        divergence,
         ridge=settings.ridge,
         n_resamples=settings.n_bootstrap,
         rng=np.random.default_rng([settings.random_state, 1]),
@@ -60,7 +59,7 @@ def compare(
     ends = interval(whole, drawn, settings.level)
     at, K = [names.index(name) for name in known], len(names)
     tested = [name for name in known if made.domains[name].labeled >= LEAST]
-    pairs = len(list(combinations(tested, 2)))
+    pairs = comb(len(tested), 2)
     planned = planned_pairs(pairs, settings.n_resamples)
     n_resamples = settings.n_resamples or resamples_for(planned)
     raw = corrected = statistics = np.full((K, K), np.nan)
@@ -69,7 +68,7 @@ def compare(
             {name: made.domains[name].reservoir.pair() for name in tested},
             n_resamples=n_resamples,
             n_pairs=planned,
-            divergence=conditional,
+            divergence=divergence,
             ridge=settings.ridge,
             random_state=settings.random_state,
             progress=progress,
@@ -85,9 +84,9 @@ def compare(
     if constant:
         said.append(f"{counted(constant, 'constant column')} ignored")
     said += _notes_on_tests(made, known, tested, planned, n_resamples)
-    if not conditional.startswith("conditional_"):
+    if not divergence.startswith("conditional_"):
         said.append(
-            f"{conditional} compares the joint distribution of features and response; use "
+            f"{divergence} compares the joint distribution of features and response; use "
             f"conditional_von_neumann to compare the response given the features"
         )
     return Relation(
@@ -162,7 +161,7 @@ def _about(names: Sequence[str], said: str) -> str:
 def _units(
     inputs: list[MomentBlocks], joint: list[MomentBlocks], response: str
 ) -> tuple[Matrix, Any]:
-    """Return standard deviations over all rows, response last, and which features vary."""
+    """Return standard deviations over all rows, response last, and which columns vary."""
     features, whole = (
         reduce(Totals.merge, (own.total() for own in blocks if len(own)))
         for blocks in (inputs, joint)
@@ -176,7 +175,7 @@ def _units(
         raise DataError(
             f"column {response!r}: is {whole.mean[-1]:g} in all rows; give a response that varies"
         )
-    return np.sqrt(np.append(variances[0], variances[1][-1])), varies
+    return np.sqrt(np.append(variances[0], variances[1][-1])), np.append(varies, True)
 
 
 def _spread(values: Matrix, kept: list[int], size: int) -> Matrix:
@@ -230,7 +229,7 @@ def _notes_on_tests(
         f"tested with {MOST:,} random rows each": [name for name in tested if rows[name] > MOST],
     }
     notes = [_about(names, said) for said, names in kinds.items() if names]
-    pairs = len(list(combinations(tested, 2)))
+    pairs = comb(len(tested), 2)
     if planned < pairs:
         notes.append(
             f"{planned:,} of {pairs:,} pairs are tested: each place with those whose features are "

@@ -1,10 +1,10 @@
 """The result of `relate`, with methods for the usual questions."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import combinations
 from pathlib import Path
-from typing import Any, NamedTuple, overload
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -147,16 +147,12 @@ class Relation(PairTests):
 
     def at(self, name: str | float) -> int:
         """Position of a place."""
-        written, *_ = check_names("target", name)
-        if written not in self.names:
-            raise DomainError(f"target: no place {written!r}; known: {', '.join(self.names)}")
+        written, *more = check_names("target", name)
+        if more or written not in self.names:
+            raise DomainError(f"target: no place {name!r}; known: {', '.join(self.names)}")
         return self.names.index(written)
 
-    @overload
-    def ranking(self, target: str | float) -> list[Neighbor]: ...  # type: ignore[overload-overlap]
-    @overload
-    def ranking(self, target: Sequence[str | float]) -> dict[str, list[Neighbor]]: ...
-    def ranking(self, target: Any) -> Any:
+    def ranking(self, target: str | float) -> list[Neighbor]:
         """Places with responses, the one closest to ``target`` first.
 
         They are ordered by the statistic of the test; places with too few rows for the test come
@@ -166,17 +162,10 @@ class Relation(PairTests):
         Parameters
         ----------
         target
-            Name of a place; a list of names gives a mapping from each to its ranking.
+            Name of a place.
         """
-        asked = check_names("target", target)
-        if not isinstance(target, str | int | float | np.generic):
-            return {name: self._ranking(name) for name in asked}
-        return self._ranking(asked[0])
-
-    def _ranking(self, target: str) -> list[Neighbor]:
-        i = self.at(target)
-        known = target in self.labeled
-        others = [self.names.index(name) for name in self.labeled if name != target]
+        i, labeled = self.at(target), [self.at(name) for name in self.labeled]
+        known = i in labeled
 
         def order(j: int) -> tuple[bool, float, float]:
             if not known:
@@ -187,7 +176,8 @@ class Relation(PairTests):
         matrices = self._matrices
         return [
             Neighbor(self.names[j], *(float(matrices[key][i, j]) for key in Neighbor._fields[1:]))
-            for j in sorted(others, key=order)
+            for j in sorted(labeled, key=order)
+            if j != i
         ]
 
     def linkage(self) -> Matrix:
@@ -238,10 +228,9 @@ class Relation(PairTests):
         known = self.labeled
         count = whole("n_groups", n_groups, minimum=1, maximum=len(known))
         label = fcluster(self.linkage(), count, "maxclust")
-        members = (
+        return [
             [n for n, k in zip(known, label, strict=True) if k == g] for g in sorted(set(label))
-        )
-        return [own for own in members if own]
+        ]
 
     def mark(self, one: str, other: str) -> str:
         """Verdict on a pair: "≠" different, "·" no significant difference, "?" not tested.
@@ -287,7 +276,7 @@ class Relation(PairTests):
         unknown = [name for name in self.names if name not in self.labeled]
         lines = [short(text, 300) for text in verdict(self)]
         for name in [*unknown, *self.labeled][:SHOWN]:
-            near = self._ranking(name)
+            near = self.ranking(name)
             known = name in self.labeled
             shown = [
                 f"{short(own.name)} ({rounded(own.statistic if known else own.features_alone)}"
@@ -314,7 +303,7 @@ class Relation(PairTests):
         for name in self.names[:MOST]:
             labeled, bare = self.rows[name]
             known = name in self.labeled
-            near = next(iter(self._ranking(name)), None)
+            near = next(iter(self.ranking(name)), None)
             others = [b if a == name else a for a, b in far if name in (a, b)]
             cells = ["", ""]
             if near is not None:

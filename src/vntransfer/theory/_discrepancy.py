@@ -113,7 +113,7 @@ class DomainMixture:
     """A weighted mixture of sample sets; a single domain is a mixture of one."""
 
     parts: tuple[Tensor, ...]
-    weights: tuple[float, ...]
+    weights: tuple[float, ...] = (1.0,)
 
     def distance(
         self, left: Sequence[Tensor], right: Sequence[Tensor], distance: Distance, ridge: float
@@ -168,7 +168,7 @@ def discrepancy(
     """
     (s, t), back = two_domains(source, target)
     distance, offset = distance_of(divergence), one_ridge(ridge, (s, t))
-    values = [DomainMixture((x,), (1.0,)).between(h, h_prime, distance, offset) for x in (s, t)]
+    values = [DomainMixture((x,)).between(h, h_prime, distance, offset) for x in (s, t)]
     return back((values[0] - values[1]).abs())
 
 
@@ -297,7 +297,7 @@ def max_discrepancy(
     """
     (s, t), _ = two_domains(source, target)
     offset, distance = one_ridge(ridge, (s, t)), distance_of(divergence)
-    sides = DomainMixture((s,), (1.0,)), DomainMixture((t,), (1.0,))
+    sides = DomainMixture((s,)), DomainMixture((t,))
     return maximize(sides, h, distance, offset, ascent or Ascent())
 
 

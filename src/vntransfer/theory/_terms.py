@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -131,33 +131,26 @@ def bound_terms(
     features, responses, t, y_t = _check(sources, target, target_response)
     share, ascent = _normalize(weights, len(features)), ascent or Ascent()
     offset, distance = one_ridge(ridge, (*features, t)), distance_of(divergence)
-    mixture, whole = DomainMixture(tuple(features), share), DomainMixture((t,), (1.0,))
+    mixture, whole = DomainMixture(tuple(features), share), DomainMixture((t,))
 
     def error(domain: DomainMixture, g: Hypothesis, labels: Sequence[Tensor]) -> Tensor:
         predicted = [evaluate("h", g, x) for x in domain.parts]
         return domain.distance(predicted, labels, distance, offset)
 
     source_terms = tuple(
-        float(error(DomainMixture((x,), (1.0,)), h, [y]))
-        for x, y in zip(features, responses, strict=True)
+        float(error(DomainMixture((x,)), h, [y])) for x, y in zip(features, responses, strict=True)
     )
-    joint = None
-    if y_t is not None:
-        labels = [y_t]
+    gap = maximize((whole, mixture), h, distance, offset, ascent).value
+    known = BoundTerms(source_terms, share, float(error(mixture, h, responses)), gap, None, None)
+    if y_t is None:
+        return known
 
-        def both(modules: Sequence[nn.Module]) -> Tensor:
-            return error(whole, modules[0], labels) + error(mixture, modules[0], responses)
+    def both(modules: Sequence[nn.Module]) -> Tensor:
+        return error(whole, modules[0], [y_t]) + error(mixture, modules[0], responses)
 
-        samples = torch.cat((*features, t)).detach()
-        joint = min(run[0] for run in ascent.search(both, 1, samples))
-    return BoundTerms(
-        source_terms,
-        share,
-        float(error(mixture, h, responses)),
-        maximize((whole, mixture), h, distance, offset, ascent).value,
-        joint,
-        float(error(whole, h, [y_t])) if y_t is not None else None,
-    )
+    runs = ascent.search(both, 1, torch.cat((*features, t)).detach())
+    target_term = float(error(whole, h, [y_t]))
+    return replace(known, joint_fit=min(run[0] for run in runs), target_term=target_term)
 
 
 def _check(
