@@ -21,7 +21,13 @@ from measure import (
     side_by_side,
     write_sections,
 )
-from vntransfer import conditional_von_neumann, pairwise, response_divergence
+from vntransfer import (
+    conditional_von_neumann,
+    covariance,
+    jeffreys,
+    pairwise,
+    response_divergence,
+)
 
 DOMAINS = 7
 SAMPLES, FEATURES = (32, 100, 300, 1000), (8, 32, 100, 500)
@@ -76,7 +82,12 @@ def value_and_gradients(
 
 
 def exact(*arrays: Tensor) -> Tensor:
-    return response_divergence(*arrays, method="exact")
+    """J of full covariances in float64."""
+    x, *responses = (array.double() for array in arrays)
+    ridge = 1e-3 * covariance(x.detach()).diagonal(dim1=-2, dim2=-1).mean(-1)[..., None, None]
+    joint = (covariance(x, y) for y in responses)
+    sigma, rho = (matrix + ridge * torch.eye(matrix.shape[-1]).to(matrix) for matrix in joint)
+    return jeffreys(sigma, rho)
 
 
 def errors(arrays: tuple[Tensor, ...], truth: list[Tensor]) -> tuple[float, float]:

@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from torch import Tensor
 
+from vntransfer import covariance, jeffreys
+
 EPS = float(np.finfo(float).eps)
 
 seeds = st.integers(0, 2**32 - 1)
@@ -58,3 +60,11 @@ def responses(
 def condition(matrix: Tensor) -> float:
     values = torch.linalg.eigvalsh(matrix)
     return float(values[-1] / values[0])
+
+
+def exact_divergence(x: Tensor, a: Tensor, b: Tensor, ridge: float | str = "auto") -> Tensor:
+    """`response_divergence` from decompositions of the full covariances, in float64."""
+    x, a, b = x.double(), a.double(), b.double()
+    if isinstance(ridge, str):
+        ridge = 1e-3 * float(covariance(x.detach()).diagonal().mean())
+    return jeffreys(covariance(x, a, ridge=ridge), covariance(x, b, ridge=ridge))

@@ -10,14 +10,11 @@ from vntransfer.arrays import Array, check_finite, from_numpy, take
 from vntransfer.bordered import bordered_jeffreys
 from vntransfer.centered_samples import NotFiniteError
 from vntransfer.checks import number, one_of
-from vntransfer.divergences._matrix import jeffreys
 from vntransfer.errors import ArgumentError
 from vntransfer.linalg import safe_sqrt
-from vntransfer.moments import covariance, join
-from vntransfer.ridge import auto_ridge
 from vntransfer.single_precision import TooFewDigitsError
 
-Method = Literal["auto", "features", "gram", "exact"]
+Method = Literal["auto", "features", "gram"]
 
 
 def response_divergence(
@@ -50,8 +47,7 @@ def response_divergence(
         per sample set and not differentiated. With N ≤ d the covariances are singular without it
         and J depends on it.
     method
-        "features" or "gram" decompose d x d or N x N, "auto" takes the smaller, "exact" forms both
-        full covariances and decomposes them in float64 (slow, for checks).
+        "features" or "gram" decompose d x d or N x N, "auto" takes the smaller.
 
     Returns
     -------
@@ -84,12 +80,8 @@ def response_divergence(
         raise ArgumentError(f"ridge: expected {len(flat[0])} numbers, got {len(fixed)}")
     n, d = flat[0].shape[-2:]
     try:
-        if method == "exact":
-            value = _exact(*flat, fixed).to(flat[0].dtype)
-        elif method == "auto":
-            value = bordered_jeffreys(*flat, ridge=fixed, side="gram" if n <= d else "features")
-        else:
-            value = bordered_jeffreys(*flat, ridge=fixed, side=method)
+        side = method if method != "auto" else "gram" if n <= d else "features"
+        value = bordered_jeffreys(*flat, ridge=fixed, side=side)
         if fixed is not None and not bool(value.detach().isfinite().all()):
             raise OverflowError
     except NotFiniteError:
@@ -132,23 +124,3 @@ def _check_shapes(features: Tensor, a: Tensor, b: Tensor) -> tuple[Tensor, Tenso
     n, d = features.shape[-2:]
     width = a.shape[-1] if columns else 1
     return features.reshape(-1, n, d), a.reshape(-1, n, width), b.reshape(-1, n, width)
-
-
-def _exact(z: Tensor, a: Tensor, b: Tensor, ridge: float | Tensor | None) -> Tensor:
-    """Decompose full covariances in float64 instead."""
-    z, a, b = z.double(), a.double(), b.double()
-    with torch.no_grad():
-        spread, *response = (y.var(-2) for y in (z, a, b, a - b))
-        response_sum = torch.cat(response, -1).sum(-1)
-        if not bool((spread.sum(-1) + response_sum).isfinite().all()):
-            raise NotFiniteError
-        if ridge is None:
-            mean_square = z.mean(-2).square().mean(-1)
-            offset = auto_ridge(spread.mean(-1), response_sum, mean_square)
-        else:
-            # with its dtype from the start: a Python number would pass through float32
-            offset = torch.as_tensor(ridge, dtype=spread.dtype, device=spread.device)
-            offset = offset.expand(spread.shape[:1])
-    eye = torch.eye(z.shape[-1] + a.shape[-1], dtype=torch.float64, device=z.device)
-    sigma, rho = (covariance(join(z, y)) + offset[:, None, None] * eye for y in (a, b))
-    return jeffreys(sigma, rho)
