@@ -38,7 +38,8 @@ def mlp_layers(arrays: Mapping[str, Array]) -> list[ArrayLayer]:
     Trained scales of inputs are multiplied into the first weights. Parameters of other networks are
     an error (KeyError).
     """
-    names = [f"extractor.{3 * i}" for i in range(_count(arrays))] + ["head"]
+    hidden = sum(name.startswith("extractor.") and name.endswith(".weight") for name in arrays)
+    names = [f"extractor.{3 * i}" for i in range(hidden)] + ["head"]
     layers = [ArrayLayer(arrays[f"{name}.weight"], arrays[f"{name}.bias"]) for name in names]
     theta = "extractor.0.theta"
     if theta in arrays:
@@ -47,10 +48,6 @@ def mlp_layers(arrays: Mapping[str, Array]) -> list[ArrayLayer]:
     if len(arrays) != 2 * len(names) + (theta in arrays):
         raise KeyError(f"parameters of another network: {sorted(arrays)!r:.80}")
     return layers
-
-
-def _count(arrays: Mapping[str, Array]) -> int:
-    return sum(name.startswith("extractor.") and name.endswith(".weight") for name in arrays)
 
 
 def forward(layers: Sequence[ArrayLayer], activation: str, x: Array) -> Array:

@@ -6,7 +6,7 @@ instead: for B = f(A), A = V diag(λ) V', the derivative in direction H is V (Γ
 the divided differences Γ_ij = (f(λ_i) - f(λ_j)) / (λ_i - λ_j), Γ_ii = f'(λ_i).
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -15,12 +15,11 @@ from vntransfer.arrays import Array, take
 from vntransfer.errors import ArgumentError, NotPositiveDefiniteError, VnError
 
 
-class Spectrum:
+class Spectrum(NamedTuple):
     """Eigenvalues (..., n), ascending, and eigenvectors (..., n, n) of SPD matrices, in float64."""
 
-    def __init__(self, values: Tensor, vectors: Tensor) -> None:
-        self.values = values
-        self.vectors = vectors
+    values: Tensor
+    vectors: Tensor
 
     def apply(self, values: Tensor) -> Tensor:
         """Matrices with the same eigenvectors and the given eigenvalues."""

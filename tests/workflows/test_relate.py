@@ -240,13 +240,6 @@ def test_the_answer_comes_first(found: Relation) -> None:
     assert any(line.startswith("Closest to new by features alone") for line in more)
 
 
-def test_plot_draws_every_labeled_place(found: Relation) -> None:
-    pytest.importorskip("matplotlib").use("Agg")
-    axes = found.plot()
-    assert [t.get_text() for t in axes.get_yticklabels()] == found.order[:3]
-    assert sum(text.get_text() == "≠" for text in axes.texts) == 2 * len(found.different())
-
-
 def test_rankings_and_groups_agree_with_the_test(tmp_path: Path) -> None:
     # Wider inputs move the divergence of north and east beyond that of north and south.
     rng = np.random.default_rng(0)

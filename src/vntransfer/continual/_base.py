@@ -295,19 +295,14 @@ class ContinualMethod(Stateful):
 
     def options(self) -> dict[str, Any]:
         """Options that a checkpoint must agree with."""
-        parts = {
-            f"{part}.{name}": value
-            for part, own in vars(self).items()
-            for name, value in (own.options() if isinstance(own, Stateful) else {}).items()
-        }
-        found = super().options() | parts
-        found |= {
-            name: value
-            for name, value in vars(self).items()
-            if (value is None or isinstance(value, str | bool | int | float))
-            and not name.startswith("_")
-            and name not in ("optimizer", "scaler", *self.names_of_state())
-        }
+        found, hidden = super().options(), {"optimizer", "scaler", *self.names_of_state()}
+        for name, value in vars(self).items():
+            if isinstance(value, Stateful):
+                found |= {f"{name}.{option}": own for option, own in value.options().items()}
+            elif name.startswith("_") or name in hidden:
+                continue
+            elif value is None or isinstance(value, str | bool | int | float):
+                found[name] = value
         layers = [layer.name for layer in getattr(self, "layers", [])]
         return found | ({"layers": layers} if layers else {})
 

@@ -73,6 +73,10 @@ class Layer:
         """Whether a backward pass left a gradient."""
         return any(p.grad is not None for p in self.parameters())
 
+    def zeros(self, n: int) -> Tensor:
+        """Make a matrix (n, n) of zeros, of the type of the weight."""
+        return self.weight.detach().new_zeros(n, n)
+
     def parameters(self) -> list[Tensor]:
         """Return weight and bias, if there is one."""
         return [self.weight] if self.bias is None else [self.weight, self.bias]

@@ -70,7 +70,7 @@ class Quadratic(Stateful):
 
     def changed(self) -> None:
         """Reset caches; call this after changing the precisions from outside."""
-        self._factors: tuple[object, list[Tensor]] | None = None
+        self._factors: tuple[list[float], list[Tensor]] | None = None
         self.active = self.strength > 0 and any(bool(r.any()) for r in self.precisions)
 
     @torch.no_grad()
@@ -118,12 +118,11 @@ class Quadratic(Stateful):
     @torch.no_grad()
     def pull(self, rate: float | list[float]) -> None:
         """Make the proximal step; factors are cached until a rate or R changes."""
-        key = tuple(rate) if isinstance(rate, list) else rate
-        if self._factors is None or self._factors[0] != key:
-            rates = rate if isinstance(rate, list) else [rate] * len(self.precisions)
+        rates = rate if isinstance(rate, list) else [rate] * len(self.precisions)
+        if self._factors is None or self._factors[0] != rates:
             pulls = torch._foreach_mul(self.precisions, [2 * self.strength * r for r in rates])
             torch._foreach_div_(pulls, torch._foreach_add(pulls, 1.0))
-            self._factors = (key, list(pulls))
+            self._factors = (rates, list(pulls))
         torch._foreach_lerp_(self.parameters, self.anchors, self._factors[1])
 
     def restored(self) -> None:

@@ -154,20 +154,19 @@ class CovarianceProjection(Projected):
         criterion: Criterion | None = None,
     ) -> None:
         super().__init__(model, layers, criterion=criterion)
-        self.sides: Sides = one_of("sides", sides, ("both", "input"))
+        self.sides: Sides = one_of("sides", sides, Sides)
         self.every = whole("every", every, minimum=1)
-        self.filter: Filter = one_of("filter", filter, ("inverse", "exponential"))
+        self.filter: Filter = one_of("filter", filter, Filter)
         usual = STRENGTHS[self.sides, self.filter]
         self.strength = number("strength", usual if strength is None else strength)
         self.on = self.strength > 0
         self.rank = None if rank is None else whole("rank", rank, minimum=1)
         self.open_share = fraction("open_share", open_share)
         self.decay = fraction("decay", decay)
-        self.directions = one_of("directions", directions, ("all", "diagonal", "random"))
-        self.history = one_of("history", history, ("all", "first", "last"))
-        like = [layer.weight.detach().double() for layer in self.layers]
-        self.S = [w.new_zeros(k.width, k.width) for k, w in zip(self.layers, like, strict=True)]
-        self.T = [w.new_zeros(k.units, k.units) for k, w in zip(self.layers, like, strict=True)]
+        self.directions = one_of("directions", directions, Directions)
+        self.history = one_of("history", history, History)
+        self.S = [layer.zeros(layer.width).double() for layer in self.layers]
+        self.T = [layer.zeros(layer.units).double() for layer in self.layers]
         self.weights = [0.0] * len(self.layers)  # that the sum T has
         self.scale: list[float] = [0.0] * len(self.layers)
         self.moments = SecondMoments(self.layers, centered=centered)
@@ -236,8 +235,7 @@ class CovarianceProjection(Projected):
         if self.on and self.sides == "both":
             rate = self.rate()
             for k, place in enumerate(self._weights_at):
-                own = rate if isinstance(rate, float) else rate[place]
-                self.times[k] += self._share * own
+                self.times[k] += self._share * (rate if isinstance(rate, float) else rate[place])
         if self.blocks:
             self.since += 1
             if self.since >= self.every:
@@ -277,10 +275,7 @@ class CovarianceProjection(Projected):
         super().after_task()
         if self.since:
             self._settle()
-        found = [
-            (self.moments.take(k), self.slopes.take(k) if self.sides == "both" else None)
-            for k in range(len(self.layers))
-        ]
+        found = [(self.moments.take(k), self.slopes.take(k)) for k in range(len(self.layers))]
         for layer, factors in zip(self.layers, found, strict=True):
             kept = [factor for factor in factors if factor is not None]
             refuse_infinite(f"inputs or slopes of layer {layer.name!r}", *kept)

@@ -70,9 +70,7 @@ class GPM(Projected):
         self.threshold = fraction("threshold", threshold)
         self.on = self.threshold > 0
         self.pending = Pending(samples, "samples")
-        self.bases = [
-            layer.weight.detach().new_zeros(layer.width, layer.width) for layer in self.layers
-        ]
+        self.bases = [layer.zeros(layer.width) for layer in self.layers]
         self.used = [0] * len(self.layers)
 
     def observe(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:

@@ -22,8 +22,8 @@ def kronecker_factors(
     given labels. In a convolution a and d are taken at every position: A sums over positions, G
     is a mean over them (Grosse and Martens 2016).
     """
-    A = [layer.weight.detach().new_zeros(layer.width, layer.width) for layer in layers]
-    G = [layer.weight.detach().new_zeros(layer.units, layer.units) for layer in layers]
+    A = [layer.zeros(layer.width) for layer in layers]
+    G = [layer.zeros(layer.units) for layer in layers]
     positions = [1] * len(layers)
     for k, inputs, slopes in sample_slopes(model, layers, x, y, criterion):
         a, d = layers[k].rows(inputs), layers[k].slopes(slopes)
@@ -115,12 +115,8 @@ class KFAC(ContinualMethod):
         self.pending = Pending(fisher_samples)
         self.generator = seeded(random_state)
         self.layers = find_layers(model, layers)
-        weights = [layer.weight.detach() for layer in self.layers]
-        self.A = [
-            w.new_zeros(layer.width, layer.width)
-            for layer, w in zip(self.layers, weights, strict=True)
-        ]
-        self.G = [w.new_zeros(len(w), len(w)) for w in weights]
+        self.A = [layer.zeros(layer.width) for layer in self.layers]
+        self.G = [layer.zeros(layer.units) for layer in self.layers]
         self.anchors = [layer.matrix() for layer in self.layers]
         self.spectra: list[Spectra] = []
         self.since = 0

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -10,10 +11,11 @@ from vntransfer.checks import whole
 from vntransfer.errors import ArgumentError
 
 
-def _xavier(layer: nn.Linear | nn.Conv2d, generator: torch.Generator) -> nn.Module:
+def _xavier(kind: Any, *sizes: int, generator: torch.Generator, **options: Any) -> nn.Module:
+    """Make a layer with Xavier-uniform weights and zero biases."""
+    layer = nn.utils.skip_init(kind, *sizes, **options)
     nn.init.xavier_uniform_(layer.weight, generator=generator)
-    if layer.bias is not None:
-        nn.init.zeros_(layer.bias)
+    nn.init.zeros_(layer.bias)
     return layer
 
 
@@ -38,9 +40,8 @@ def dense(sizes: Sequence[int], *, generator: torch.Generator) -> nn.Sequential:
             f"sizes: expected at least the sizes of inputs and outputs, got {sizes}"
         )
     layers: list[nn.Module] = []
-    for n_in, n_out in pairwise(whole("sizes", size, minimum=1) for size in sizes):
-        layer = nn.utils.skip_init(nn.Linear, n_in, n_out)
-        layers += [_xavier(layer, generator), nn.ReLU()]
+    for pair in pairwise(whole("sizes", size, minimum=1) for size in sizes):
+        layers += [_xavier(nn.Linear, *pair, generator=generator), nn.ReLU()]
     return nn.Sequential(*layers[:-1])
 
 
@@ -76,8 +77,8 @@ class MultiHead(nn.Module):
         if not sizes:
             raise ArgumentError("heads: empty; give the number of classes of each task")
         self.body = body
-        made = (nn.utils.skip_init(nn.Linear, width, n) for n in sizes)
-        self.heads = nn.ModuleList([_xavier(head, generator) for head in made])
+        made = (_xavier(nn.Linear, width, n, generator=generator) for n in sizes)
+        self.heads = nn.ModuleList(made)
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the outputs (N, all classes)."""
@@ -118,12 +119,12 @@ def character_cnn(
     layers: list[nn.Module] = []
     side, before = whole("size", size, minimum=16), 1
     for _ in range(4):
-        conv = nn.utils.skip_init(nn.Conv2d, before, channels, 3, padding=1)
-        layers += [_xavier(conv, generator), nn.ReLU(), nn.MaxPool2d(2)]
+        conv = _xavier(nn.Conv2d, before, channels, 3, padding=1, generator=generator)
+        layers += [conv, nn.ReLU(), nn.MaxPool2d(2)]
         side, before = side // 2, channels
     layers.append(nn.Flatten())
     width = channels * side * side
     for _ in range(2):
-        layers += [_xavier(nn.utils.skip_init(nn.Linear, width, hidden), generator), nn.ReLU()]
+        layers += [_xavier(nn.Linear, width, hidden, generator=generator), nn.ReLU()]
         width = hidden
     return MultiHead(nn.Sequential(*layers), hidden, heads, generator=generator)

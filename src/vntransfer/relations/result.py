@@ -11,7 +11,7 @@ import numpy as np
 from vntransfer.checks import names as check_names
 from vntransfer.checks import whole
 from vntransfer.display import counted, data_frame, listed, one_line, rounded, short
-from vntransfer.errors import ArgumentError, DomainError
+from vntransfer.errors import DomainError
 from vntransfer.relations._smoother import Matrix
 
 LEVEL = 0.05
@@ -312,38 +312,6 @@ class Relation(PairTests):
             rows.append((short(name, 60), f"{labeled + bare:,}", *cells, listed(others, 5)))
         header = ("place", "rows", "closest place", "difference", "different from")
         return fragment([short(text, 300) for text in verdict(self)], header, rows, len(self.names))
-
-    def plot(self, *, axes: Any = None) -> Any:
-        """Draw the heat map in clustered order with matplotlib, and return the axes.
-
-        Parameters
-        ----------
-        axes
-            Matplotlib axes to draw on (default: new ones).
-        """
-        from vntransfer.pages.palette import on, shades
-
-        try:
-            import matplotlib.pyplot as plt
-            from matplotlib.colors import ListedColormap
-        except ImportError as error:
-            raise ArgumentError(
-                "plot: needs matplotlib. Run `pip install 'vntransfer[plots]'`."
-            ) from error
-        order = [name for name in self.order if name in self.labeled]
-        at = [self.at(name) for name in order]
-        axes = plt.subplots()[1] if axes is None else axes
-        colors = shades("light")
-        values = self.statistics[np.ix_(at, at)]
-        shown = axes.imshow(values, cmap=ListedColormap(colors), vmin=0, vmax=color_end(values))
-        axes.set_xticks(range(len(order)), order, rotation=90)
-        axes.set_yticks(range(len(order)), order)
-        for i, j in np.argwhere(self.p_values[np.ix_(at, at)] <= LEVEL):
-            level = int(min(1.0, shown.norm(values[i, j])) * (len(colors) - 1))
-            axes.text(j, i, "≠", ha="center", va="center", color=on(colors[level]))
-        axes.figure.colorbar(shown, label=STATISTIC)
-        axes.set_title("≠: different relation at 5 %")
-        return axes
 
     def to_page(
         self,
