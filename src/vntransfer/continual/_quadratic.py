@@ -15,6 +15,7 @@ from torch import Tensor
 
 from vntransfer.checks import number, one_of
 from vntransfer.continual._base import ContinualMethod, gradients
+from vntransfer.continual._fisher import Fisher, diagonal_fisher
 from vntransfer.continual.method_state import Stateful
 from vntransfer.errors import ArgumentError
 
@@ -134,6 +135,19 @@ class Penalized(ContinualMethod):
     """A method that protects earlier tasks by a `Quadratic`, its attribute ``quadratic``."""
 
     quadratic: Quadratic
+    generator: torch.Generator  # of drawn labels
+
+    def fisher_of(self, x: Tensor, y: Tensor, kind: Fisher) -> list[Tensor]:
+        """Diagonal Fisher information of all parameters from samples, see `diagonal_fisher`."""
+        return diagonal_fisher(
+            self.model,
+            x,
+            y,
+            kind=kind,
+            criterion=self.criterion,
+            generator=self.generator,
+            names=self.names,
+        )
 
     def before_task(self) -> None:
         """Begin a task; raise if the network has parameters that the penalty does not know."""

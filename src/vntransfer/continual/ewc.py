@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from vntransfer.checks import one_of
 from vntransfer.continual._base import Criterion, seeded
-from vntransfer.continual._fisher import Fisher, diagonal_fisher
+from vntransfer.continual._fisher import Fisher
 from vntransfer.continual._memory import Pending
 from vntransfer.continual._quadratic import Form, Penalized, Quadratic, Update
 
@@ -83,17 +83,8 @@ class EWC(Penalized):
     def after_task(self) -> None:
         """Estimate the Fisher information and drop the samples."""
         super().after_task()
-        x, y = self.pending.take()
-        F = diagonal_fisher(
-            self.model,
-            x,
-            y,
-            kind=self.fisher,
-            criterion=self.criterion,
-            generator=self.generator,
-            names=self.names,
-        )
+        F = self.fisher_of(*self.pending.take(), self.fisher)
         if self.form == "separate":
             self.quadratic.add(F)
-            return
-        self.quadratic.replace(torch._foreach_add(self.quadratic.precisions, F))
+        else:
+            self.quadratic.replace(torch._foreach_add(self.quadratic.precisions, F))

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from vntransfer.checks import one_of
 from vntransfer.continual._base import Criterion, refuse_infinite, seeded
-from vntransfer.continual._fisher import diagonal_fisher, evaluation, sample_labels
+from vntransfer.continual._fisher import evaluation, sample_labels
 from vntransfer.continual._layers import (
     Layer,
     find_layers,
@@ -151,7 +151,7 @@ class REWC(Penalized):
             return
         x, y = self.pending.take()
         old, F_old = list(self.turns), self.quadratic.precisions
-        self._unrotate([layer.trained for layer in self.layers])
+        self._unrotate([layer for layer in self.layers if layer.trained])
         new = self._find_turns(x, y)
         if self.form == "online" and self.tasks_done > 1:
             F_old = self._carry(F_old, old, new)
@@ -159,27 +159,18 @@ class REWC(Penalized):
             if layer.trained:
                 _transform(layer, own.U1, own.U2)
         self.turns = list(new)
-        F = diagonal_fisher(
-            self.model,
-            x,
-            y,
-            kind="sampled",
-            criterion=self.criterion,
-            generator=self.generator,
-            names=self.names,
-        )
+        F = self.fisher_of(x, y, "sampled")
         if self.form == "online":
-            F = [a + b for a, b in zip(F, F_old, strict=True)]
+            F = list(torch._foreach_add(F, F_old))
         self.quadratic.replace(F)
 
     def unrotate(self) -> None:
         """Restore the plain parameters of the network; the penalty no longer applies to them."""
-        self._unrotate([True for _ in self.layers])
+        self._unrotate(self.layers)
 
-    def _unrotate(self, chosen: list[bool]) -> None:
-        """Restore the plain parameters of the chosen layers."""
+    def _unrotate(self, chosen: list[Layer]) -> None:
         for k, (layer, own) in enumerate(zip(self.layers, self.turns, strict=True)):
-            if chosen[k] and own is not None:
+            if layer in chosen and own is not None:
                 _transform(layer, own.U1.mT, own.U2.mT)
                 self.turns[k] = None
 
@@ -206,17 +197,17 @@ class REWC(Penalized):
         silent = (k for k, m in zip(self.layers, M, strict=True) if isinstance(m, float))
         refuse_silent([layer for layer in silent if layer.trained])
         turns = []
-        for k, layer in enumerate(self.layers):
-            if not layer.trained:
+        for layer, own, *both in zip(self.layers, self.turns, L, M, strict=True):
+            if layer.trained:
+                found = [torch.as_tensor(m).double() for m in both]
+                refuse_infinite(f"inputs or slopes of layer {layer.name!r}", *found)
+                U1, U2 = (torch.linalg.eigh(m)[1] for m in found)
+                pair = U1, U2.mT if self.rotation == "published" else U2
+                own = Turn(*(U.to(layer.weight.detach()).contiguous() for U in pair))
+            elif own is None:
                 channels = layer.weight.shape[1], layer.units
-                plain = Turn(*(torch.eye(n).to(layer.weight.detach()) for n in channels))
-                turns.append(self.turns[k] or plain)
-                continue
-            both = [torch.as_tensor(m).double() for m in (L[k], M[k])]
-            refuse_infinite(f"inputs or slopes of layer {layer.name!r}", *both)
-            U1, U2 = (torch.linalg.eigh(m)[1] for m in both)
-            out = U2.mT if self.rotation == "published" else U2
-            turns.append(Turn(*(U.to(layer.weight.detach()).contiguous() for U in (U1, out))))
+                own = Turn(*(torch.eye(n).to(layer.weight.detach()) for n in channels))
+            turns.append(own)
         return turns
 
     def _carry(self, F: list[Tensor], old: list[Turn | None], new: list[Turn]) -> list[Tensor]:

@@ -64,8 +64,9 @@ def compare(
     n_resamples = settings.n_resamples or resamples_for(planned)
     raw = corrected = statistics = np.full((K, K), np.nan)
     if pairs:
+        samples = {name: made.domains[name].reservoir.rows for name in tested}
         result = relation_test(
-            {name: made.domains[name].reservoir.pair() for name in tested},
+            {name: (Z[:, :-1], Z[:, -1]) for name, Z in samples.items()},
             n_resamples=n_resamples,
             n_pairs=planned,
             divergence=divergence,

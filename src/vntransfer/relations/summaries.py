@@ -177,11 +177,6 @@ class RowReservoir:
         """The sample (at most ``capacity``, D), in random order."""
         return self._best()[1]
 
-    def pair(self) -> tuple[Matrix, Matrix]:
-        """Return the sample as features and responses."""
-        rows = self.rows
-        return rows[:, :-1], rows[:, -1]
-
     def _hold(self, keys: Matrix, rows: Matrix) -> None:
         self.pieces = [*self.pieces, (keys, rows)]
         if sum(len(own) for own, _ in self.pieces) > 2 * self.capacity:
