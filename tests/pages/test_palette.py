@@ -59,7 +59,7 @@ def test_text_is_readable(theme: str) -> None:
 
 @both
 def test_numbers_are_readable_in_every_cell(theme: str) -> None:
-    for color in palette.shades(theme):
+    for color in palette.shades(theme) + palette.shades(theme, diverging=True):
         assert palette.contrast(color, palette.on(color)) >= 4.5
 
 
@@ -69,6 +69,18 @@ def test_more_is_further_from_the_ground_for_every_eye(theme: str, vision: str) 
     ground = seen(palette.GROUND[theme], vision)[0]
     q = [abs(seen(color, vision)[0] - ground) for color in palette.shades(theme)]
     assert (np.diff(q) > 0).all()
+
+
+@both
+@pytest.mark.parametrize("vision", VISION)
+def test_signs_differ_for_every_eye(theme: str, vision: str) -> None:
+    found = [seen(color, vision) for color in palette.shades(theme, diverging=True)]
+    ground, middle = seen(palette.GROUND[theme], vision)[0], palette.LEVELS // 2
+    far = [abs(color[0] - ground) for color in found]
+    assert (np.diff(far[: middle + 1]) < 0).all()
+    assert (np.diff(far[middle:]) > 0).all()
+    for step in range(middle // 2, middle + 1):  # the outer halves: opposite signs
+        assert np.linalg.norm(found[middle - step] - found[middle + step]) > 0.08
 
 
 def test_both_themes_define_the_same_variables() -> None:

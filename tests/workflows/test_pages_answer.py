@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from vntransfer import adapt, learn_tasks
-from vntransfer.workflows.adapt_page import PANELS, make_page
+from vntransfer.workflows.adapt_figures import PANELS
+from vntransfer.workflows.adapt_page import make_page
 from vntransfer.workflows.learn_page import make_page as learn_page
 
 
@@ -57,5 +58,21 @@ def test_forgetting_is_averaged_over_the_same_tasks() -> None:
     assert curve[0] == pytest.approx(np.diag(model.matrix)[:3].mean())
     assert curve[2] == pytest.approx(np.diag(model.matrix, -2).mean())
     html = learn_page({"sgd": model}, "sgd").html()
+    assert "How it was done" in html
     assert "After learning 5 tasks in turn, one network" in html
     assert "Mean over the same 3 tasks at every step" in html
+
+
+def test_the_page_of_several_targets_opens_with_all_of_them() -> None:
+    data = table(4)
+    hidden = np.isin(data["town"], ["new", "town 3"])
+    data["price"] = np.where(hidden, np.nan, data["price"])
+    data["a"] = np.where(data["town"] == "new", data["a"] + 40, data["a"])
+    targets = ["town 3", "new"]
+    options = {"domain": "town", "response": "price", "method": "ridge", "compare": ()}
+    html = make_page(adapt(data, target=targets, **options)).html()
+    (lead,) = re.findall(r'<p class="lead">(.*?)</p>', html)
+    assert lead.startswith("Predictions of price for 2 places should be off by ")
+    assert lead.endswith("new resembles no source: errors there may be much larger.")
+    assert html.index("Expected error at each target") < html.index("Error on each held-out source")
+    assert html.index("How it was done</h2>") > html.rindex("<figure")

@@ -15,17 +15,9 @@ from hypothesis import strategies as st
 from helpers.browser import chromium, resize, visit
 from lab_helpers.large import DATA, METHODS, SEEDS, TARGETS, large_report
 from vntransfer_lab import run
+from vntransfer_lab.reports.answers import lead, paper_words, sentences, tally
 from vntransfer_lab.reports.names import Names, data_names
-from vntransfer_lab.reports.page import (
-    cell,
-    footer,
-    lead,
-    make_page,
-    paper_words,
-    sentences,
-    tally,
-    write_page,
-)
+from vntransfer_lab.reports.page import cell, footer, make_page, write_page
 from vntransfer_lab.reports.report import Report, load_report
 from vntransfer_lab.reports.statistics import Estimate
 from vntransfer_lab.reports.tables import PROBABILITY, SIGNED, Number, NumberPair, Value, Verdict

@@ -135,7 +135,10 @@ class Intervals:
 
 @dataclass(frozen=True)
 class Heatmap:
-    """A matrix shown in colors; None or NaN leaves a cell empty."""
+    """A matrix shown in colors; None or NaN leaves a cell empty.
+
+    Colors that end at -a and a have one hue for each sign.
+    """
 
     rows: Sequence[str]
     columns: Sequence[str]
@@ -175,6 +178,12 @@ class Heatmap:
         low = min(0.0, low) if self.low is None else self.low
         high = high if self.high is None else self.high
         return low, high if high > low else low + 1.0
+
+    @property
+    def diverging(self) -> bool:
+        """Whether zero is in the middle of the colors."""
+        low, high = self.limits
+        return low == -high
 
 
 Panel = Lines | Bars | Scatter | Histogram | Intervals | Heatmap

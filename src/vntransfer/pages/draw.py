@@ -279,7 +279,7 @@ def short(value: float, largest: float) -> str:
 
 @_draw.register
 def _(chart: Heatmap, places: dict[str, int], width: float) -> tuple[str, float, float]:
-    longest = min(LONGEST, 0.3 * width)
+    longest = min(LONGEST, 0.34 * width)
     left = min(max(map(text_width, chart.rows), default=0.0), longest) + 8
     left += 16 if chart.row_label else 0
     wide = [max(map(text_width, (head, *texts))) + 14 for head, texts in chart.side]
@@ -326,6 +326,7 @@ def _cells(chart: Heatmap, left: float, top: float, side: float) -> list[str]:
     size, n = coordinate(side - gap), chart.values.shape
     area = {"width": side * n[1] - gap, "height": side * n[0] - gap}
     parts = [] if known.all() else [tag("rect", x=left, y=top, class_="empty", **area)]
+    hue = "d" if chart.diverging else "q"
     shapes: dict[int, list[str]] = {}
     inks = []
     for i, j in np.argwhere(known):
@@ -335,10 +336,10 @@ def _cells(chart: Heatmap, left: float, top: float, side: float) -> list[str]:
         ink = short(float(chart.values[i, j]), largest) if written else ""
         if ink := ink + (chart.mark if marks[i, j] else ""):
             inks.append(
-                text(ink, x + (side - gap) / 2, y + side / 2 + 3.5, class_=f"q{own} sign",
+                text(ink, x + (side - gap) / 2, y + side / 2 + 3.5, class_=f"{hue}{own} sign",
                      text_anchor="middle", font_size=None if side >= 12 else side)
             )  # fmt: skip
-    parts += [tag("path", d="".join(own), class_=f"q{k}") for k, own in sorted(shapes.items())]
+    parts += [tag("path", d="".join(own), class_=f"{hue}{k}") for k, own in sorted(shapes.items())]
     values = [" ".join(number(float(v)) for v in row) for row in chart.values]
     return [
         tag(
@@ -360,10 +361,13 @@ def color_bar(chart: Heatmap) -> tuple[str, float, float]:
     ends = [rounded(end, 2).replace("-", "−") for end in (low, high)]
     ends[1] = f"≥ {ends[1]}" if beyond else ends[1]
     margin = max(map(text_width, ends)) + 6
+    hue = "d" if chart.diverging else "q"
     wide = 132.0
     parts = [text(ends[0], margin - 5, 11, text_anchor="end")]
     for i in range(LEVELS):
         x = margin + wide * i / LEVELS
-        parts.append(tag("rect", x=x, y=2, width=wide / LEVELS + 0.4, height=10, class_=f"q{i}"))
+        parts.append(
+            tag("rect", x=x, y=2, width=wide / LEVELS + 0.4, height=10, class_=f"{hue}{i}")
+        )
     parts.append(text(ends[1], margin + wide + 5, 11))
     return "".join(parts), 2 * margin + wide, 14

@@ -186,9 +186,13 @@ def frame(panel: Panel, width: float, height: float, x: Axis, y: Axis) -> PanelF
     top = 24.0 if panel.title else 10.0
     longest = min(LONGEST, 0.36 * width)
     names = [fitted(name, min(LONGEST, 0.5 * width)) for name in y.names]
-    trial = Scale(y_low, y_high, 0, 1, y.log)
-    labels = names or [tick_text(t, log=y.log) for t in ([] if y.hidden else trial.ticks())]
-    left = max(map(text_width, labels), default=0.0) + _GAP + 2 + (18 if y.label else 0)
+    labels: list[tuple[float, str]] = list(enumerate(names))
+    if not (names or y.hidden):
+        trial = Scale(y_low, y_high, 0, 1, y.log)
+        places = trial.ticks(max(2, int((height - top - 38) // 36)))
+        labels = [(tick, tick_text(tick, log=y.log)) for tick in places]
+    widest = max((text_width(label) for _, label in labels), default=0.0)
+    left = widest + _GAP + 2 + (18 if y.label else 0)
     right = 12.0
     if not (x.names or x.hidden):  # the last number is centered on its tick
         last = Scale(x_low, x_high, 0, 1, x.log).ticks()[-1]
@@ -200,7 +204,7 @@ def frame(panel: Panel, width: float, height: float, x: Axis, y: Axis) -> PanelF
     y_scale = Scale(y_low, y_high, height - below, top, y.log)
     parts = [heading(panel.title, left, width)]
     parts += _x_axis(x, x_scale, y_scale, slanted, height, longest)
-    parts += _y_axis(y, y_scale, x_scale, names)
+    parts += _y_axis(y, y_scale, x_scale, labels)
     return PanelFrame(width, height, x_scale, y_scale, "".join(parts))
 
 
@@ -223,7 +227,7 @@ def _x_axis(
     for tick, label in _readable_ticks(axis, x):
         at = x(tick)
         parts.append(tag("path", d=f"M{at:.1f} {bottom:.1f}V{top:.1f}", class_="grid"))
-        parts.append(text(label, at, bottom + 14, text_anchor="middle"))
+        parts.append(text(label, at, bottom + 16, text_anchor="middle"))
     return parts
 
 
@@ -241,16 +245,12 @@ def _readable_ticks(axis: Axis, x: Scale) -> list[tuple[float, str]]:
     return found
 
 
-def _y_axis(axis: Axis, y: Scale, x: Scale, names: list[str]) -> list[str]:
+def _y_axis(axis: Axis, y: Scale, x: Scale, labels: list[tuple[float, str]]) -> list[str]:
     parts = []
     if axis.label:
         parts.append(upright(axis.label, (y.start + y.end) / 2))
-    if axis.hidden:
-        return parts
-    places = list(range(len(names))) if names else y.ticks(max(2, int((y.start - y.end) // 36)))
-    for i, tick in enumerate(places):
+    for tick, label in labels:
         at = y(tick)
         parts.append(tag("path", d=f"M{x.start:.1f} {at:.1f}H{x.end:.1f}", class_="grid"))
-        label = names[i] if names else tick_text(tick, log=axis.log)
         parts.append(text(label, x.start - _GAP, at + 4, text_anchor="end"))
     return parts

@@ -1,7 +1,8 @@
 """Colors of both themes: readable on their ground, distinct for the color-blind.
 
 Charts name colors by class (``s0`` to ``s6`` for series, ``q0`` to ``q32`` for the scale of heat
-maps); this module gives the classes their values, once per theme, as CSS variables.
+maps, ``d0`` to ``d32`` for one around zero); this module gives the classes their values, once per
+theme, as CSS variables.
 """
 
 from collections.abc import Mapping, Sequence
@@ -59,6 +60,12 @@ _SEQUENTIAL = {
     "dark": ("#20262d", "#1f4f7a", "#3f8fca", "#cfe8fb"),
 }
 
+# Two hues that the color-blind distinguish, both from near the ground: the middle is nothing.
+_DIVERGING = {
+    "light": ("#0b3c6b", "#3f86bd", "#a9cbe6", "#f4f5f7", "#f1c7a2", "#cf7a33", "#703204"),
+    "dark": ("#cfe8fb", "#3f8fca", "#1f4f7a", "#22272d", "#74431c", "#d08745", "#ffe2c6"),
+}
+
 # linear RGB -> cone responses -> OKLab (Björn Ottosson's matrices)
 _CONES = np.array(
     [
@@ -114,9 +121,9 @@ def _luminance(color: str) -> float:
     return float(linear(color) @ (0.2126, 0.7152, 0.0722))
 
 
-def shades(theme: str) -> list[str]:
-    """Colors of the scale of a theme, from little to much."""
-    return mix(_SEQUENTIAL[theme])
+def shades(theme: str, *, diverging: bool = False) -> list[str]:
+    """Colors of the scale of a theme, from little to much, or from less than nothing to more."""
+    return mix((_DIVERGING if diverging else _SEQUENTIAL)[theme])
 
 
 def on(color: str) -> str:
@@ -128,8 +135,9 @@ def variables(theme: str) -> dict[str, str]:
     """CSS variables of a theme: colors of charts, then those of pages."""
     found = {"--ground": GROUND[theme], "--ink": INK[theme]}
     found |= {f"--s{i}": color for i, color in enumerate(SERIES[theme])}
-    for level, color in enumerate(shades(theme)):
-        found |= {f"--q{level}": color, f"--qt{level}": on(color)}
+    for scale, diverging in (("q", False), ("d", True)):
+        for level, color in enumerate(shades(theme, diverging=diverging)):
+            found |= {f"--{scale}{level}": color, f"--{scale}t{level}": on(color)}
     return found | PAGE[theme]
 
 
@@ -142,7 +150,8 @@ def classes() -> str:
     """CSS rules that give the classes of series and shades their variables."""
     rules = [f".s{i}{{--c:var(--s{i})}}" for i in range(len(SERIES["light"]))]
     rules += [
-        f"rect.q{level},path.q{level}{{fill:var(--q{level})}}text.q{level}{{fill:var(--qt{level})}}"
-        for level in range(LEVELS)
+        f"rect.{k}{i},path.{k}{i}{{fill:var(--{k}{i})}}text.{k}{i}{{fill:var(--{k}t{i})}}"
+        for k in "qd"
+        for i in range(LEVELS)
     ]
     return "".join(rules)

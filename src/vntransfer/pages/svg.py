@@ -118,7 +118,7 @@ def name_below(name: str, x: float, foot: float, *, slanted: bool, longest: floa
     """Name below a place of an axis; slanted where names are wider than their places."""
     shown = fitted(name, longest)
     if not slanted:
-        return text(shown, x, foot + 14, text_anchor="middle")
+        return text(shown, x, foot + 16, text_anchor="middle")
     turn = f"rotate(-45 {x + 3:.1f} {foot + 11:.1f})"
     return text(shown, x + 3, foot + 11, text_anchor="end", transform=turn)
 
@@ -127,7 +127,7 @@ def room_below(names: Sequence[str], place: float, longest: float) -> tuple[bool
     """Return whether names must be slanted to fit side by side, and the room they take."""
     widest = max(map(text_width, names), default=0.0)
     slanted = widest > place - 4
-    return slanted, 14 + 0.72 * min(widest, longest) if slanted else 18.0
+    return slanted, 14 + 0.72 * min(widest, longest) if slanted else 20.0
 
 
 def every(n: int, step: float) -> int:

@@ -21,6 +21,15 @@ MANY, NEAREST = 50, 10
 ROWS, COLUMNS = 25, 200
 """Rows from which on a table is folded, and columns of the table that are listed."""
 
+SETTINGS = {
+    "columns": "encoded columns",
+    "level": "confidence level",
+    "n_bootstrap": "bootstrap resamples",
+    "n_resamples": "resamples of the test",
+    "random_state": "seed",
+}
+"""Names of settings in words; others have their own."""
+
 VERDICTS = {
     "≠": ("different", "bad"),
     "·": ("no significant difference", "neutral"),
@@ -38,7 +47,7 @@ def make_page(found: Relation, title: str) -> Page:
         lead=answer,
         footer={
             "made by": f"vntransfer {__version__}, vnt relate",
-            "settings": ", ".join(f"{key} {value}" for key, value in own.items()),
+            "settings": ", ".join(f"{SETTINGS.get(k, k)} {v}" for k, v in own.items()),
         },
     )
     part = page.section("Result").text(*reasons)

@@ -21,6 +21,12 @@ def verdict(found: Relation) -> Iterator[str]:
     response, far = short(found.settings["response"]), found.different()
     checked = f"The level is {100 * LEVEL:g} %, corrected for {counted(tested, 'tested pair')}."
     if not far:
+        if tested > LEVEL * ((n := found.settings["n_resamples"]) + 1):
+            yield (
+                f"The test could not find any difference between places: {n:,} resamples are too "
+                f"few for {tested:,} pairs; use at least {round(tested / LEVEL) - 1:,}."
+            )
+            return
         yield (
             f"No significant difference between places in how {response} depends on the features "
             f"({counted(tested, 'tested pair')})."
@@ -43,6 +49,7 @@ def verdict(found: Relation) -> Iterator[str]:
 def explanation(found: Relation) -> list[str]:
     """Explain the numbers to a reader who has never heard of a divergence."""
     own = found.settings
+    divergence = own["divergence"].replace("_", " ").replace("neumann", "Neumann")
     return [
         "Columns are scaled to variance 1 over all rows, so units do not matter, and constants "
         "added to a column change nothing. For each pair of places, one flexible relation is "
@@ -53,7 +60,7 @@ def explanation(found: Relation) -> list[str]:
         f"{own['n_resamples']:,} resamples per pair and is corrected for the number of pairs "
         "(Holm). A large p-value proves nothing: with few rows, or features that hardly overlap, "
         f"the test cannot find a difference. {NOISE}",
-        f"The divergence ({own['divergence'].replace('_', ' ')}) compares the covariance matrices "
+        f"The divergence ({divergence}) compares the covariance matrices "
         "of two places. It also grows if only the features differ, so it proves nothing alone. Its "
         f"{100 * own['level']:g} % interval shows how precisely the rows determine it; rows are "
         "treated as independent. It describes the linear part of the dependence.",

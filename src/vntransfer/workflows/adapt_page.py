@@ -3,52 +3,30 @@
 import numpy as np
 
 from vntransfer._version import __version__
-from vntransfer.display import counted, percent, plus_minus, rounded, short
-from vntransfer.pages import (
-    MUTED,
-    Axis,
-    Intervals,
-    Page,
-    Panels,
-    Scatter,
-    Section,
-    Series,
-    TableCell,
-    histogram,
-)
+from vntransfer.display import counted, listed, percent, plus_minus, rounded, short
+from vntransfer.pages import Page, Section, TableCell
 from vntransfer.pages.table import Value, aligned
 from vntransfer.tables.notes import grouped, heading
+from vntransfer.workflows.adapt_figures import error_figures, sketch_figures, title, weight_figure
 from vntransfer.workflows.evidence import CONSTANT, WILD
 from vntransfer.workflows.table_model import TableModel
 from vntransfer.workflows.target_outcome import TargetOutcome
-from vntransfer.workflows.target_sketch import TargetSketch
 
 LISTED, NOTES, LED = 200, 20, 3
 """Columns, notes of a kind, and targets at the head of the page; more are counted."""
 
-ROWS, PANELS, DOTS = 25, 6, 24
-"""Rows from which on a table is folded, panels of held-out sources, and sources of a chart."""
+ROWS = 25
+"""Rows from which on a table is folded."""
 
 LEVELS = (0.5, 0.8, 0.9, 0.95)
-
-TITLES = {
-    "auto": "this model",
-    "source_only": "plain ensemble of networks",
-    "linear_trees": "boosted linear trees",
-    "ridge": "ridge regression",
-    "boosting": "boosted trees",
-    "closed_form": "ridge on random features",
-    "align": "alignment of moments",
-    CONSTANT: "one constant (median)",
-}
-"""What methods are called on the page; others by their own name."""
 
 
 def make_page(model: TableModel) -> Page:
     """Show the answer, errors on held-out sources, weights and columns as an HTML page."""
+    outcomes = [*model.outcomes.values()]
     page = Page(
-        f"{model.names[1]} for {', '.join(model.targets)}",
-        lead=" ".join(verdict(model, own) for own in [*model.outcomes.values()][:LED]),
+        f"{model.names[1]} for {listed(model.targets, LED, 60)}",
+        lead=overview(model) if len(outcomes) > 1 else verdict(model, outcomes[0]),
         footer={
             "made by": f"vntransfer {__version__}",
             "method": str(model.provenance.get("method", "")),
@@ -56,7 +34,9 @@ def make_page(model: TableModel) -> Page:
             **{f"sha256 of {k}": v for k, v in model.provenance.get("files", {}).items()},
         },
     )
-    for outcome in model.outcomes.values():
+    if len(outcomes) > 1:
+        _targets(page.section("All targets"), model)
+    for outcome in outcomes:
         _target(page, model, outcome)
     part = page.section("Columns")
     for name, notes in grouped(model.details).items():
@@ -70,7 +50,48 @@ def make_page(model: TableModel) -> Page:
     part.table(head, columns[:LISTED], "Column handling", fold=len(columns) > ROWS)
     if len(columns) > LISTED:
         part.note(f"and {len(columns) - LISTED:,} more columns")
+    part = page.section("How it was done")
+    if any(outcome.errors for outcome in outcomes):
+        part.text(
+            "Each source is held out once: it is predicted from the others, and its own responses "
+            "are used only to measure the error. A held-out source counts by its resemblance to "
+            f"the target and its rows; an error above {WILD:g} times the typical one counts as "
+            "that."
+        )
+    used = {outcome.target: outcome.labels_used() for outcome in outcomes}
+    several = len(set(used.values())) > 1
+    part.text(
+        *([f"{k}: {v}" for k, v in used.items()] if several else dict.fromkeys(used.values()))
+    )
     return page
+
+
+def overview(model: TableModel) -> str:
+    """Answer for several targets in a sentence or two."""
+    outcomes = [*model.outcomes.values()]
+    means = [own.expected()[0] for own in outcomes]
+    known = [mean for mean in means if np.isfinite(mean)]
+    if not known:
+        return f"The errors at all {len(outcomes)} targets are unknown."
+    ends = dict.fromkeys(rounded(end, 2) for end in (min(known), max(known)))
+    said = f"Predictions of {short(model.names[1])} for {len(outcomes)} places should be off by "
+    said += f"{' to '.join(ends)} on average."
+    if far := [own.target for own in outcomes if own.evidence.unlike]:
+        verb = "resembles" if len(far) == 1 else "resemble"
+        said += f" {listed(far)} {verb} no source: errors there may be much larger."
+    return said
+
+
+def _targets(part: Section, model: TableModel) -> None:
+    rows: list[list[Value]] = []
+    for own in model.outcomes.values():
+        mean, spread = own.expected()
+        error = TableCell(plus_minus(mean, spread), mean) if np.isfinite(mean) else "unknown"
+        reach = model.reach(own.target) if own.errors else ""
+        care = "resembles no source" if own.evidence.unlike else ""
+        rows.append([own.target, own.rows, error, reach, TableCell(care, tone="warning")])
+    head = ("target", "rows", "expected error", "90 % interval", "take care")
+    part.table(head, rows, "Expected error at each target", fold=len(rows) > ROWS)
 
 
 def verdict(model: TableModel, outcome: TargetOutcome) -> str:
@@ -88,11 +109,6 @@ def verdict(model: TableModel, outcome: TargetOutcome) -> str:
     constant = outcome.expected(CONSTANT)[0]
     than = f"; one constant for all rows would be off by {rounded(constant, 2)}"
     return " ".join([*first, f"{said} on average{than if np.isfinite(constant) else ''}."])
-
-
-def title(method: str) -> str:
-    """Name a method in words."""
-    return TITLES.get(method, method.replace("_", " "))
 
 
 def _target(page: Page, model: TableModel, outcome: TargetOutcome) -> None:
@@ -115,154 +131,14 @@ def _target(page: Page, model: TableModel, outcome: TargetOutcome) -> None:
             f"predicted from the others. Errors range from {rounded(own[best])} ({short(best)}) to "
             f"{rounded(own[worst])} ({short(worst)})."
         )
-    for sentence in filter(None, (outcome.reason, outcome.transform.reason)):
-        part.text(sentence)
+    part.text(*filter(None, (outcome.reason, outcome.transform.reason, evidence.weighting())))
     if outcome.errors:
-        _error_figures(part, outcome)
+        error_figures(part, outcome)
     if (sketch := model.sketches.get(outcome.target)) is not None:
-        _sketch_figures(part, model, outcome, sketch)
-    _weights(part, outcome)
+        sketch_figures(part, model, outcome, sketch)
+    weight_figure(part, outcome)
     if outcome.errors:
         _tables(part, model, outcome)
-    part.text(
-        "Each source is held out once: it is predicted from the others, and its own responses "
-        "are used only to measure the error. A held-out source counts by its resemblance to the "
-        f"target and its rows; an error above {WILD:g} times the typical one counts as that.",
-        outcome.labels_used(),
-    )
-
-
-def _error_figures(part: Section, outcome: TargetOutcome) -> None:
-    """Draw the error on each held-out source, and that of each method."""
-    own = outcome.errors[outcome.method]
-    order, what = sorted(own, key=lambda name: own[name]), "mean absolute error"
-    note = "Dotted: the expected error at the target."
-    if len(order) > DOTS:
-        half = DOTS // 2
-        note += f" Of {len(order)} sources, the {half} smallest and {half} largest errors."
-        order = [*order[:half], *order[-half:]]
-    part.figure(
-        Intervals(
-            order,
-            [own[name] for name in order],
-            x=Axis(what, low=0.0),
-            reference=outcome.expected()[0],
-        ),
-        "Error on each held-out source",
-        note,
-    )
-    methods = outcome.evidence.ranked()
-    if len(methods) < 2:
-        return
-    means, spreads = np.array([outcome.expected(name) for name in methods]).T
-    spreads = np.nan_to_num(spreads)
-    part.figure(
-        Intervals(
-            [title(name) for name in methods],
-            means,
-            means - spreads,
-            means + spreads,
-            x=Axis(what),
-            highlight=title(outcome.method),
-        ),
-        "Compared with other methods",
-        f"Weighted mean over held-out sources ± standard error; lower is better."
-        f"{_average(outcome)}",
-    )
-
-
-def _average(outcome: TargetOutcome) -> str:
-    """Say why an average is used although one of its parts has a lower error."""
-    own = outcome.expected()[0]
-    used = [name for name, share in outcome.shares.items() if share > 0]
-    if len(used) < 2 or all(outcome.expected(name)[0] >= own for name in used):
-        return ""
-    return " The best of several looks better than it is, so this model remains an average of them."
-
-
-def _sketch_figures(
-    part: Section, model: TableModel, outcome: TargetOutcome, sketch: TargetSketch
-) -> None:
-    """Draw predictions beside responses, where the target lies, and what is predicted."""
-    response = model.names[1]
-    if len(sketch.held_out):
-        _held_out(part, outcome, sketch, response)
-    places, points = sketch.inputs[:, 0], sketch.inputs[:, 1:]
-    series = [
-        Series(name, points[own, 0], points[own, 1], color=color)
-        for name, own, color in (
-            ("sources", places >= 0, MUTED),
-            (short(outcome.target, 60), places < 0, 1),
-        )
-    ]
-    overlap = sketch.overlap()
-    said = "" if np.isnan(overlap) else f"{percent(overlap)} of its rows lie among the sources'. "
-    first, second = (percent(share) for share in sketch.shares[0])
-    part.figure(
-        Scatter(
-            series,
-            Axis(f"first principal component ({first} of the variance)"),
-            Axis(f"second ({second})"),
-        ),
-        f"Where {outcome.target} lies",
-        f"{said}One dot per row of a sample, by its feature columns.",
-    )
-    known, predicted = sketch.distributions.T
-    if np.isfinite(predicted).all():
-        part.figure(
-            histogram(
-                {
-                    "responses of sources": known,
-                    f"predicted for {short(outcome.target)}": predicted,
-                },
-                bins=20,
-                x=Axis(response),
-                y=Axis("share of rows", low=0.0),
-            ),
-            "Distribution of the predictions",
-        )
-
-
-def _held_out(part: Section, outcome: TargetOutcome, sketch: TargetSketch, response: str) -> None:
-    """One panel per held-out source, those that count most and the worst one first."""
-    names, counts = list(outcome.source_weights), outcome.evidence.counts()
-    own = outcome.errors[outcome.method]
-    worst = max(own, key=lambda name: own[name])
-    order = sorted(own, key=lambda name: (name != worst, -counts.get(name, 0.0)))
-    low, high = (float(end(sketch.held_out[:, 1:])) for end in (np.min, np.max))
-    texts = (f"actual {short(response)}", "predicted")
-    x, y = (Axis(text, low=low, high=high) for text in texts)
-    panels = []
-    for name in order[: PANELS + DOTS]:
-        rows = sketch.held_out[sketch.held_out[:, 0] == names.index(name)]
-        label = f"{name}: error {rounded(own[name])}"
-        dots = Series("row", rows[:, 1], rows[:, 2])
-        panels.append(Scatter([dots], x, y, label, diagonal=True))
-    part.figure(
-        Panels(panels[:PANELS]),
-        "Predicted and actual on held-out sources",
-        "Dots on the line are predicted exactly. The source with the largest error comes first, "
-        "then those that count most.",
-    )
-    if rest := panels[PANELS:]:
-        left = len(own) - PANELS
-        more = f"{len(rest)} of {left}" if len(rest) < left else f"{left}"
-        part.figure(Panels(rest), f"{more} further held-out sources", fold=True)
-
-
-def _weights(part: Section, outcome: TargetOutcome) -> None:
-    """Draw what each source counts; where no weights are learned, a sentence says so."""
-    if said := outcome.evidence.weighting():
-        part.text(said)
-        return
-    weights = sorted(outcome.source_weights.items(), key=lambda pair: -pair[1])
-    more = f" The {DOTS} largest of {len(weights)}." if len(weights) > DOTS else ""
-    names, values = zip(*weights[:DOTS], strict=True)
-    part.figure(
-        Intervals(names, values, x=Axis("weight", low=0.0)),
-        "Weights of the sources",
-        f"How much each source counts in the prediction; the sum is 1.{more}",
-    )
 
 
 def _tables(part: Section, model: TableModel, outcome: TargetOutcome) -> None:
@@ -294,7 +170,12 @@ def _tables(part: Section, model: TableModel, outcome: TargetOutcome) -> None:
         counted_as = None if known is None else TableCell(percent(known), known)
         each.append([name, *errors, counted_as, TableCell(percent(weight), weight)])
     part.table(
-        ("held-out source", *map(title, methods), "counts in expected error", "weight"),
+        (
+            "held-out source",
+            *map(title, methods),
+            "counts in expected error",
+            "weight in the prediction",
+        ),
         each,
         "Error on each source",
         fold=len(each) > ROWS,

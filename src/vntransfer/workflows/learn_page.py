@@ -1,6 +1,6 @@
 """What was learned and forgotten, as a page."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from itertools import islice
 
 from vntransfer._version import __version__
@@ -39,6 +39,7 @@ def make_page(models: Mapping[str, ContinualModel], method: str) -> Page:
         footer={"made by": f"vntransfer {__version__}", "method": method},
     )
     part = page.section("What is kept")
+    part.text(f"The network learned by {title(method)}.", *_compared(models, method))
     curve, tasks = own.curve(), len(own.names)
     part.figure(
         Lines(
@@ -84,7 +85,29 @@ def make_page(models: Mapping[str, ContinualModel], method: str) -> Page:
     listed = own.encoder.summary()
     head = ("column", "kind", "treatment")
     part.table(head, listed, "Column handling", fold=len(listed) > ROWS)
+    page.section("How it was done").text(
+        "Tasks are learned one after another; rows of earlier tasks are not read again. A share of "
+        "the rows of each task is held out: no method learns from them, and all scores are "
+        "measured on them, for every task after every task."
+    )
     return page
+
+
+def _compared(models: Mapping[str, ContinualModel], method: str) -> Iterator[str]:
+    """Say what the other methods reach and forget."""
+    for name, other in models.items():
+        if name != method:
+            said = _reached(other)
+            yield f"In comparison, {title(name)} ends with {said[0]} and {said[1]}."
+
+
+def _reached(own: ContinualModel) -> tuple[str, str]:
+    """Return the final score and what was forgotten, in words."""
+    end, lost = own.scores()["RA"], own.forgetting()
+    error = percent(end) if own.classes else rounded(end)
+    much = f"{rounded(100 * lost, 2)} points" if own.classes else rounded(lost, 2)
+    kept = f"forgot {much} per task" if lost > 0 else "forgot nothing on average"
+    return f"{'an' if own.classes else 'a'} {own.metric} of {error}", kept
 
 
 def title(method: str) -> str:
@@ -94,13 +117,9 @@ def title(method: str) -> str:
 
 def verdict(own: ContinualModel) -> str:
     """Say in a sentence how well the tasks are solved in the end and what was forgotten."""
-    end, lost = own.scores()["RA"], own.forgetting()
-    error = percent(end) if own.classes else rounded(end)
-    much = f"{rounded(100 * lost, 2)} points" if own.classes else rounded(lost, 2)
-    kept = f"forgot {much} per task" if lost > 0 else "forgot nothing on average"
-    metric = f"an {own.metric}" if own.classes else f"a {own.metric}"
+    reached, kept = _reached(own)
     return (
         f"After learning {counted(len(own.names), 'task')} in turn, one network predicts "
-        f"{short(own.response)} with {metric} of {error} (mean over held-out rows of all tasks) "
+        f"{short(own.response)} with {reached} (mean over held-out rows of all tasks) "
         f"and {kept}."
     )

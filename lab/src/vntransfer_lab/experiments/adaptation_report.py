@@ -267,9 +267,9 @@ def ratio_map(loaded: Report) -> Iterator[Drawing]:
     )
     caption = (
         f"100 log(error / error of {rival}), mean over targets and seeds: about the difference in "
-        f"percent, pale is better. Colors end at ± {CLIP:g}. Dots: significant after Holm's "
-        "correction over the data sets. Beside it the geometric mean over data sets, the largest "
-        "ratio of a data set, and the mean rank."
+        f"percent; blue is better, orange is worse. Colors end at ± {CLIP:g}. Dots: significant "
+        "after Holm's correction over the data sets. Beside it the geometric mean over data sets, "
+        "the largest ratio of a data set, and the mean rank."
     )
     yield Drawing("ratios", "Errors relative to the plain ensemble", chart, caption)
 

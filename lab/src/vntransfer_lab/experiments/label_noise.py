@@ -132,5 +132,6 @@ KIND = Kind(
     targets=lambda data, settings: [data],
     fingerprint=lambda data, settings: fingerprint(*_pictures(data)),
     run=_run,
+    words={"jeffreys": "√J"},
     figures="vntransfer_lab.experiments.label_noise:figures",
 )

@@ -276,5 +276,6 @@ KIND = Kind(
     run=_run,
     canonical=_canonical,
     tables="vntransfer_lab.experiments.robustness:tables",
+    words={"jeffreys": "√J"},
     figures="vntransfer_lab.experiments.robustness:figures",
 )

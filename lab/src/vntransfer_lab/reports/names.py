@@ -15,8 +15,8 @@ WORDS = {
     "auto": "default method",
     "boosting": "boosted trees",
     "catboost": "CatBoost",
-    "closed_form": "ridge on random features",
-    "closed_form_covp": "ridge on random features and projected training",
+    "closed_form": "random features",
+    "closed_form_covp": "random features, projected",
     "conditional_von_neumann": "conditional von Neumann",
     "constant": "one constant",
     "coral": "CORAL",
@@ -107,7 +107,8 @@ class Names:
 
     def __init__(self, loaded: Report) -> None:
         data = data_names(loaded.preset.data)
-        self.words = METRICS | {m: method_name(m) for m in loaded.preset.methods} | data
+        methods = {m: method_name(m) for m in loaded.preset.methods} | dict(loaded.kind.words)
+        self.words = METRICS | methods | data
         for group, condition in loaded.chosen:
             targets = {target for _, target, _ in loaded.chosen[group, condition]}
             for name in (group, *targets, "mean") if condition else ():

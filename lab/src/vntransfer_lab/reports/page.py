@@ -11,11 +11,11 @@ from vntransfer.display import counted
 from vntransfer.pages import Page, Section, TableCell
 from vntransfer.pages.table import Value as Shown
 from vntransfer.storage.places import PAGES, check_file
+from vntransfer_lab.reports.answers import Tally, lead, sentences, tally
 from vntransfer_lab.reports.costs import cost_table
 from vntransfer_lab.reports.drawings import drawings_of
 from vntransfer_lab.reports.names import Names
-from vntransfer_lab.reports.report import Report, against_baseline, label_of, load_report
-from vntransfer_lab.reports.statistics import VERDICTS, estimate
+from vntransfer_lab.reports.report import Report, load_report
 from vntransfer_lab.reports.tables import Number, ReportTable, Value, Verdict, sort_key, text
 from vntransfer_lab.reports.view import EVERYTHING, View
 from vntransfer_lab.runner.provenance import read_provenance, versions
@@ -24,8 +24,6 @@ from vntransfer_lab.runner.selection import RULES
 PAGE_NAME = "report.html"
 MOST_FAILURES, MOST_WARNINGS, MOST_NAMES = 100, 5, 15
 """Failed cells and warnings that are listed, and names up to which their table is unfolded."""
-
-Tally = dict[str, dict[str, list[str]]]  # method -> verdict -> data sets
 
 _TONES = {"better": "good", "worse": "bad"}
 
@@ -73,49 +71,6 @@ def make_page(loaded: Report, invocations: Sequence[Mapping[str, Any]], command:
     return page
 
 
-def lead(loaded: Report, names: Names, found: Tally) -> str:
-    """Ask what the run answers, and answer in a sentence or two."""
-    preset = loaded.preset
-    if claim := preset.paper.get("claim"):
-        said = [f"Does this claim of the paper hold: {claim}?", *paper_words(loaded)]
-    elif found:
-        said = [f"Which methods are better than the baseline, {names(preset.baseline)}?"]
-    else:
-        said = [f"How do {len(preset.methods)} methods compare?"]
-    return " ".join(filter(None, [*said, _counts(found), _leader(loaded, names)]))
-
-
-def _counts(found: Tally) -> str:
-    """Say how many methods are better or worse than the baseline."""
-    if not found:
-        return ""
-    better, worse = (
-        sum(bool(own[verdict]) and not own[other] for own in found.values())
-        for verdict, other in (("better", "worse"), ("worse", "better"))
-    )
-    return (
-        f"Of {counted(len(found), 'method')}, {better} improved on the baseline somewhere without "
-        f"being worse anywhere; {worse} only did worse."
-    )
-
-
-def _leader(loaded: Report, names: Names) -> str:
-    """Name the method with the best mean rank over data sets and targets."""
-    sign = -1 if loaded.kind.higher_is_better else 1
-    places: list[dict[str, float]] = []
-    for group in loaded.chosen:
-        values = loaded.values(*group)
-        for target in dict.fromkeys(t for by_target in values.values() for t in by_target):
-            means = {m: by[target] for m, by in values.items() if target in by and m != "oracle"}
-            places.append({m: sign * estimate([*own.values()]).mean for m, own in means.items()})
-    everywhere = [m for m in loaded.preset.methods if places and all(m in own for own in places)]
-    if len(everywhere) < 2:
-        return ""
-    ranks = {m: sum(sum(v < own[m] for v in own.values()) for own in places) for m in everywhere}
-    best = min(ranks, key=ranks.__getitem__)
-    return f"Best mean rank over {counted(len(places), 'target')}: {names(best)}."
-
-
 def _summarize(loaded: Report, names: Names, found: Tally, part: Section) -> None:
     preset = loaded.preset
     counts = Counter(record.status for record in loaded.records)
@@ -156,91 +111,6 @@ def _headline(text: str) -> str:
     first, _, rest = text.partition(" ")
     word = first.removesuffix(":")
     return text[:1].upper() + text[1:] if rest and word.isalpha() and word.islower() else text
-
-
-def tally(loaded: Report) -> Tally:
-    """Verdicts of all methods but the baseline, by data set; empty without a baseline."""
-    baseline = loaded.preset.baseline
-    found: Tally = {}
-    for method in loaded.preset.methods if baseline else ():
-        if method != baseline:
-            own: dict[str, list[str]] = {verdict: [] for verdict in VERDICTS}
-            for group, (_, _, verdict) in against_baseline(loaded, method).items():
-                own[verdict].append(label_of(*group))
-            if any(own.values()):
-                found[method] = own
-    return found
-
-
-def sentences(found: Tally) -> list[tuple[str, str]]:
-    """Kind of note and sentence about the methods, those that gain first.
-
-    A page opens notes of the kinds "good" and "bad" with "Better" and "Worse".
-    """
-    gains: dict[str, int] = {}
-    losses: dict[str, int] = {}
-    mixed: list[str] = []
-    even: list[str] = []
-    few: list[str] = []
-    for method, own in found.items():
-        better, worse = len(own["better"]), len(own["worse"])
-        total = sum(map(len, own.values()))
-        if better and worse:
-            mixed.append(f"{method} (better {better}, worse {worse} of {total})")
-        elif better:
-            gains[f"{method} ({better} of {total})"] = better
-        elif worse:
-            losses[f"{method} ({worse} of {total})"] = worse
-        elif own["no difference"]:
-            even.append(method)
-        else:
-            few.append(method)
-    first = [sorted(own, key=own.__getitem__, reverse=True) for own in (gains, losses)]
-    said = [
-        ("good", "than the baseline on some data sets, and nowhere worse: {}.", first[0]),
-        ("bad", "than the baseline on some data sets, and nowhere better: {}.", first[1]),
-        ("neutral", "Better than the baseline on some data sets and worse on others: {}.", mixed),
-        ("neutral", "No significant difference from the baseline: {}.", even),
-        ("warning", "Too few runs for a test against the baseline: {}.", few),
-    ]
-    return [(kind, text.format(", ".join(named))) for kind, text, named in said if named]
-
-
-def paper_words(loaded: Report) -> list[str]:
-    """Compare the numbers that the paper prints with ours, target by target."""
-    paper, metric = loaded.preset.paper, loaded.kind.metric
-    best = max if loaded.kind.higher_is_better else min
-    pairs: list[tuple[float, float]] = []
-    same_best: list[bool] = []
-    for data, condition in loaded.chosen:
-        for target, methods in paper.get("values", {}).get(data, {}).items():
-            printed = {name for values in methods.values() for name in values}
-            name = metric if metric in printed else f"{metric}_raw"
-            theirs = {m: values[name] for m, values in methods.items() if name in values}
-            found = loaded.values(data, condition, name) if theirs else {}
-            ours = {
-                m: estimate(list(found[m][target].values())).mean
-                for m in theirs
-                if target in found.get(m, {})
-            }
-            pairs += [(ours[m], theirs[m]) for m in ours]
-            if len(ours) > 1:
-                winners = [best(ours, key=values.__getitem__) for values in (ours, theirs)]
-                same_best.append(winners[0] == winners[1])
-    said = []
-    if same_best:
-        said.append(
-            f"The method that is best in the paper is best here on {sum(same_best)} of "
-            f"{counted(len(same_best), 'target')}."
-        )
-    if pairs:
-        close = sum(abs(a - b) < 0.1 * abs(b) for a, b in pairs)
-        source = paper.get("source", "its tables")
-        said.append(
-            f"{close} of our {counted(len(pairs), 'value')} are within 10 % of the paper's "
-            f"({source})."
-        )
-    return said
 
 
 def _add_failures(loaded: Report, names: Names, page: Page) -> None:

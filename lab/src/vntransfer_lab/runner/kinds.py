@@ -93,6 +93,8 @@ class Kind:
     # cells that come before a cell and that no table shows: each is computed once for all that
     # name it, and its metric is ``given`` to them
     first: "Callable[[Cell], Sequence[Cell]]" = lambda cell: ()
+    # method -> its name on pages, where `vntransfer_lab.reports.names` has none or another one
+    words: Mapping[str, str] = field(default_factory=dict)
     retired: Mapping[str, str] = field(default_factory=dict)  # old method -> what to use instead
 
     def version_of(self, method: str) -> str:
