@@ -152,7 +152,7 @@ def test_mistakes_are_named() -> None:
         Heatmap(["a", "b"], ["x", "y"], [[1.0, 2.0]])
     with pytest.raises(ArgumentError, match="side: 'rank' has 1 texts for 2 rows"):
         Heatmap(["a", "b"], ["x", "y"], np.eye(2), side=[("rank", ["1"])])
-    with pytest.raises(ArgumentError, match="dash 'wavy'; known: none, solid"):
+    with pytest.raises(ArgumentError, match="dash: expected one of none, solid"):
         Series("a", [], [], dash="wavy")
 
 

@@ -63,7 +63,7 @@ _SEQUENTIAL = {
 # Two hues that the color-blind distinguish, both from near the ground: the middle is nothing.
 _DIVERGING = {
     "light": ("#0b3c6b", "#3f86bd", "#a9cbe6", "#f4f5f7", "#f1c7a2", "#cf7a33", "#703204"),
-    "dark": ("#cfe8fb", "#3f8fca", "#1f4f7a", "#22272d", "#74431c", "#d08745", "#ffe2c6"),
+    "dark": ("#8cc8f5", "#3f8fca", "#1f4f7a", "#22272d", "#74431c", "#d08745", "#fac48c"),
 }
 
 # linear RGB -> cone responses -> OKLab (Björn Ottosson's matrices)
