@@ -101,7 +101,7 @@ def size(preset: dict[str, Any]) -> str:
         if preset["data"] == ["omniglot"]:
             rows += " per character"
     elif "pictures" in settings:
-        rows = f"{settings['pictures']} pictures of each domain"
+        rows = f"{settings['pictures']} images of each domain"
     elif "sizes" in settings:
         rows = f"{said(settings['sizes'])} rows"
     elif "n_train" in settings:

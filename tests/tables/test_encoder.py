@@ -38,7 +38,7 @@ def test_kinds_are_found_and_nothing_is_dropped_silently() -> None:
         "sold": "date",
         "kind": "category",
         "code": "category",
-        "same": "left out",
+        "same": "dropped",
     }
     notes = {name: note for name, _, note in encoder.summary()}
     assert (
@@ -120,14 +120,14 @@ def test_ids_and_row_numbers_are_left_out_unless_asked_for() -> None:
     }
     encoder = TableEncoder.fit(columns)
     notes = {name: note for name, _, note in encoder.summary()}
-    left_out = {"id": "left out", "row": "left out", "size": "left out"}
+    left_out = {"id": "dropped", "row": "dropped", "size": "dropped"}
     assert kinds(encoder) == left_out | {"day": "category", "x": "number"}
     assert notes["id"].endswith("an id or prose")
     assert "--unit" in notes["size"]
     assert "looks like a date" in notes["day"]
     asked = TableEncoder.fit(columns, wanted=["id", "row"], category=["x"])
     wanted = {"id": "category", "row": "number", "x": "category"}
-    assert kinds(asked) == wanted | {"day": "category", "size": "left out"}
+    assert kinds(asked) == wanted | {"day": "category", "size": "dropped"}
 
 
 def test_files_and_frames_in_memory_are_read_alike(tmp_path: Path) -> None:

@@ -31,6 +31,28 @@ SAID = [
         "closed-form-long; mnistP; closed_form_covp; RA; 0",
     ),
     (
+        "docs/continual.md",
+        "streams; RA; covp; mean; 1",
+        "streams; RA; covp; kept (MB); 1",
+        "closed-form-long; mnistP; covp; RA; 1",
+    ),
+    (
+        "docs/continual.md",
+        "streams; RA; closed_form; mean; 1",
+        "streams; RA; closed_form; kept (MB); 1",
+        "closed-form-long; mnistP; closed_form; RA; 1",
+    ),
+    (
+        "docs/continual.md",
+        "streams; RA; closed_form_half; mean; 1",
+        "closed-form-long; mnistP; closed_form_half; RA; 1",
+    ),
+    (
+        "docs/continual.md",
+        "streams; RA; closed_form_covp; mean; 1",
+        "closed-form-long; mnistP; closed_form_covp; RA; 1",
+    ),
+    (
         "docs/continual-methods.md",
         "streams; RA; covp; mean; 1",
         "streams; RA; kfac; mean; 1",

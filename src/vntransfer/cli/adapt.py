@@ -159,7 +159,8 @@ def show(outcome: "TargetOutcome", model: "TableModel", screen: Any) -> None:
     if outcome.evidence.weighting():
         screen.print(outcome.weights_text())
     counts, rows, even = outcome.evidence.counts(), [], bool(outcome.evidence.weighting())
-    for name, weight in sorted(outcome.source_weights.items(), key=lambda pair: -pair[1]):
+    by_weight = sorted(outcome.source_weights.items(), key=lambda pair: -pair[1])
+    for name, weight in outcome.source_weights.items() if even else by_weight:
         own = outcome.errors.get(outcome.method, {}).get(name)
         error = ("-", "-") if own is None else (rounded(own), percent(counts[name]))
         rows.append((name, *([] if even else [percent(weight)]), *error))

@@ -51,7 +51,7 @@ def command(
     compare: Annotated[
         str, typer.Option(help="Comma-separated methods to compare with; '' for none.")
     ] = "sgd",
-    epochs: Annotated[int, typer.Option(min=1, help="Passes over each task.")] = 1,
+    epochs: Annotated[int, typer.Option(min=1, metavar="N", help="Passes over each task.")] = 1,
     kind: Annotated[
         str, typer.Option(help="regression, classification, or auto (classes if text).")
     ] = "auto",
@@ -60,7 +60,7 @@ def command(
     ] = "appearance",
     held_out: Annotated[float, typer.Option(help="Share of each task's rows to hold out.")] = 0.25,
     lr: Annotated[float, typer.Option(help="Learning rate.")] = 0.01,
-    batch_size: Annotated[int, typer.Option(min=1, help="Rows per step.")] = 4,
+    batch_size: Annotated[int, typer.Option(min=1, metavar="N", help="Rows per step.")] = 4,
     features: Features = None,
     drop: Drop = None,
     category: Category = None,

@@ -52,7 +52,7 @@ def command(
         typer.Option("--target", help="Place to rank the others for. Repeatable. Default: all."),
     ] = None,
     divergence: Annotated[
-        str, typer.Option("--divergence", help="Divergence, an id of `DIVERGENCES`.")
+        str, typer.Option("--divergence", help="Divergence, such as jeffreys; see the docs.")
     ] = "conditional_von_neumann",
     resamples: Annotated[
         int | None,
@@ -131,7 +131,7 @@ def show(found: "Relation", console: Any, targets: Sequence[str], *, verbose: bo
         console.print(Text(f"for {name}: {_ranked(found, name)}"))
     if not targets and len(found.names) > RANKED:
         console.print(f"{len(found.names) - RANKED} more places: use --target NAME or --out PAGE")
-    plain = ("number", "left out")
+    plain = ("number", "dropped")
     unusual = any(kind not in plain or "missing" in what for _, kind, what in found.treatment)
     if unusual:
         print_columns(console, found.treatment)

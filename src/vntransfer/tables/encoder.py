@@ -112,7 +112,7 @@ class TableEncoder:
         n = len(next(iter(columns.values()))) if columns else 0
         numbers = range(2, n + 2) if rows is None else rows
         fields = tuple(
-            Field(name, "left out", note=left_out[name])
+            Field(name, "dropped", note=left_out[name])
             if left_out and name in left_out
             else describe(
                 name,
@@ -130,7 +130,7 @@ class TableEncoder:
         """Leave columns out, with the reason."""
         return type(self)(
             tuple(
-                Field(own.name, "left out", note=reasons[own.name]) if own.name in reasons else own
+                Field(own.name, "dropped", note=reasons[own.name]) if own.name in reasons else own
                 for own in self.fields
             )
         )._checked()
@@ -149,7 +149,7 @@ class TableEncoder:
     @property
     def needed(self) -> list[str]:
         """Columns of the table that are read."""
-        return [own.name for own in self.fields if own.kind != "left out"]
+        return [own.name for own in self.fields if own.kind != "dropped"]
 
     def compare(self, names: Sequence[str], roles: Sequence[str]) -> list[str]:
         """Give notes on the columns of a later table: those that are not used, another order.
@@ -177,7 +177,7 @@ class TableEncoder:
         blocks: list[Floats] = []
         found = Findings(n)
         for own in self.fields:
-            if own.kind == "left out":
+            if own.kind == "dropped":
                 continue
             if own.kind == "category":
                 made, unusual = _categories(own, columns[own.name])

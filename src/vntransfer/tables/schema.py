@@ -12,7 +12,7 @@ from vntransfer.errors import DataError
 from vntransfer.tables.columns import ISO, NUMERIC_DATE, Column
 from vntransfer.tables.options import ReadOptions
 
-Kind = Literal["number", "boolean", "date", "category", "left out"]
+Kind = Literal["number", "boolean", "date", "category", "dropped"]
 
 KEPT = 30
 """Categories with a column of their own, the most frequent ones; the others share one."""
@@ -53,7 +53,7 @@ class Field:
     categories: tuple[str, ...] = ()  # those with a column of their own, by frequency
     others: tuple[str, ...] = ()  # those that share a column
     parts: tuple[str, ...] = ()  # columns made of dates
-    note: str = ""  # what was done, in words; of a column that is left out, why
+    note: str = ""  # what was done, in words; of a dropped column, why
     day_first: bool = False  # how dates such as 01/02/2020 were read
 
     def outputs(self) -> list[str]:
@@ -64,7 +64,7 @@ class Field:
         elif self.kind == "date":
             out = [f"{self.name}: {part}" for part in self.parts]
         else:
-            out = [self.name] if self.kind != "left out" and self.low < self.high else []
+            out = [self.name] if self.kind != "dropped" and self.low < self.high else []
         return [*out, f"{self.name} is missing"] if self.missing else out
 
 
@@ -129,7 +129,7 @@ def describe(
 ) -> Field:
     """Find out what a column holds, given the numbers of its rows in the file.
 
-    If it is ``wanted`` by name, it is left out only if it is constant. It can be said to hold
+    If it is ``wanted`` by name, it is dropped only if it is constant. It can be said to hold
     categories whatever it looks like. ``called`` names the rows in messages.
     """
     marked = column.without_marks()
@@ -232,10 +232,10 @@ def _numbers(name: str, values: NDArray[np.float64], boolean: bool, wanted: bool
     if boolean:
         fill = float(seen.mean() > 0.5)
     if low == high and not gaps:
-        return Field(name, "left out", note=f"constant, {low:g} everywhere")
+        return Field(name, "dropped", note=f"constant, {low:g} everywhere")
     counts = len(seen) > FEW and not gaps and high - low < 3 * len(seen)
     if counts and not wanted and (seen % 1 == 0).all() and (np.diff(seen) > 0).all():
-        return Field(name, "left out", note="row numbers; name it in features to use it")
+        return Field(name, "dropped", note="row numbers; name it in features to use it")
     what = "yes or no as 1 or 0" if boolean else f"number from {low:g} to {high:g}"
     filled = f"; {gaps} missing filled with {fill:g} and marked in a column" if gaps else ""
     kind: Kind = "boolean" if boolean else "number"
@@ -249,7 +249,7 @@ def _dates(name: str, t: NDArray[np.float64], order: _DateOrder = ISO_DATES) -> 
     parts = tuple(part for part, own in zip(ALL_PARTS, varies, strict=True) if own)
     first, last = (np.datetime64(int(v), "D") for v in (seen.min(), seen.max()))
     if not parts and not gaps:
-        return Field(name, "left out", note=f"constant, {first} everywhere")
+        return Field(name, "dropped", note=f"constant, {first} everywhere")
     filled = "; missing ones filled with the median and marked in a column" if gaps else ""
     note = f"date from {first} to {last}, as {', '.join(parts)}{filled}{order.note}"
     fill, low, high = float(np.median(seen)), float(seen.min()), float(seen.max())
@@ -269,7 +269,7 @@ def _categories(name: str, column: Column, wanted: bool) -> Field:
         hint = f" ({first[:20]!r} looks like a number: name its unit with --unit)"
     if len(counts) > max(FEW, n / 2) and not wanted:
         note = f"{len(counts)} different texts in {n} rows: an id or prose{hint}"
-        return Field(name, "left out", note=note)
+        return Field(name, "dropped", note=note)
     if len(counts) > MANY and not wanted:
         raise TooManyTextsError(
             f"column {name!r}: {len(counts)} different texts, such as {first[:40]!r}{hint}; more "
@@ -279,7 +279,7 @@ def _categories(name: str, column: Column, wanted: bool) -> Field:
             len(counts),
         )
     if len(counts) == 1 and not gaps:
-        return Field(name, "left out", note=f"constant, {first[:40]!r} everywhere")
+        return Field(name, "dropped", note=f"constant, {first[:40]!r} everywhere")
     order = sorted(counts, key=lambda text: (-counts[text], text))
     kept, others = tuple(order[:KEPT]), tuple(order[KEPT:])
     note = f"{len(order)} categories, one column each"

@@ -102,7 +102,7 @@ class _Check:
         self._empty(labeled)
         self.encoder = _fit(labeled, self.reasons, wanted, category)
         for own in self.encoder.fields:
-            if own.kind == "left out" and own.name not in self.reasons:
+            if own.kind == "dropped" and own.name not in self.reasons:
                 same = np.ptp(labeled.cells[own.name].comparable()) == 0
                 self._dropped(own.name, "unvaried" if same else "id", own.note, 1.0)
         self.X = self.encoder.encode(labeled.cells, labeled.rows).X

@@ -86,9 +86,9 @@ def read_table(
     notes = [
         *seen.notes,
         *(
-            f"{name!r}: left out, {why}"
+            f"{name!r} is dropped: {why}"
             for name, kind, why in encoder.summary()
-            if kind == "left out"
+            if kind == "dropped"
         ),
         *(f"{n:,} x {note}" for note, n in made.notes.items()),
     ]

@@ -63,7 +63,7 @@ class ReadingPlan(Generic[Into]):
     @property
     def plain(self) -> bool:
         """Whether all features are numbers that are used as they are."""
-        used = [own for own in self.encoder.fields if own.kind != "left out"]
+        used = [own for own in self.encoder.fields if own.kind != "dropped"]
         return all(own.kind == "number" and not own.missing and own.low < own.high for own in used)
 
 

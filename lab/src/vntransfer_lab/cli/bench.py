@@ -309,7 +309,7 @@ def verify(
     bad = sum(one.differs(share) for one in found)
     typer.echo(
         f"{len(found) - bad} of {len(found)} cells agree, {same} of them to the last digit; {bad} "
-        f"differ by more than {share:g} and more than the spread of the seeds"
+        f"differ by more than {100 * share:g} % and three standard deviations over seeds"
     )
     if bad:
         raise typer.Exit(FAILED)

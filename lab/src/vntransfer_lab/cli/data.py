@@ -30,7 +30,7 @@ Parameters = Annotated[
     list[str] | None,
     typer.Option("--set", "-s", help="Parameter of the set, such as seed=1. Repeatable."),
 ]
-Name = Annotated[str, typer.Argument(help="Name from `vnt data list`.")]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="Name from `vnt data list`.")]
 
 
 @app.command("list")
@@ -112,7 +112,9 @@ def _about(entry: "Entry", seen: "Status", folder: Path | None) -> Iterator[str]
 
 @app.command()
 def fetch(
-    names: Annotated[list[str] | None, typer.Argument(help="Names from `vnt data list`.")] = None,
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="NAME...", help="Names from `vnt data list`.")
+    ] = None,
     everything: Annotated[bool, typer.Option("--all", help="Download all sets.")] = False,
     folder: Annotated[
         Path | None,

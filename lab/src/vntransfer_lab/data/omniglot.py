@@ -97,7 +97,7 @@ def load_omniglot(
     n_train
         Training drawings per character; the rest of the 20 are test.
     size
-        Side of the pictures in pixels; 105 is the original, smaller ones are averages.
+        Side of the images in pixels; 105 is the original, smaller ones are averages.
     held_out
         The last alphabets instead, at most half of all: other tasks, to choose hyper-parameters on.
     seed

@@ -102,7 +102,7 @@ def load_stream(
         Rotations cover 0 to this many degrees.
     held_out
         Take test rows from the last sixth of the training part, and training rows from the rest,
-        to choose hyper-parameters without test pictures.
+        to choose hyper-parameters without test images.
 
     Returns
     -------

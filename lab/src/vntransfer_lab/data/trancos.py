@@ -223,7 +223,7 @@ def load_trancos(
     files
         Found files.
     size
-        (height, width) of pictures, masks and densities; None: that of the file.
+        (height, width) of images, masks and densities; None: that of the file.
     progress
         Called with "trancos masks" or "trancos counts", pictures done and total.
 
