@@ -1,6 +1,6 @@
 """A fitted ensemble: which member serves which target with which share, and how it is trained."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -105,10 +105,15 @@ def fit_ensemble(
             )
         )
     members = [train_members(model, data, plan, run) for plan in plans]
+    targets: list[Name | None] = list(groups.targets) or [None]
+    shares = {
+        target: np.concatenate([plan.shares_for(j, len(targets)) for plan in plans])
+        for j, target in enumerate(targets)
+    }
     return Ensemble(
         join_members([one.net for one in members]),
         torch.cat([one.offset for one in members]),
-        _shares(plans, groups, k),
+        {target: torch.from_numpy(own) for target, own in shares.items()},
         named_weights(model, groups, plans[-1], members[-1].weights.numpy()),
         [_named(record, model, groups, plans[-1]) for record in members[-1].history],
         sum((one.step_times for one in members), StepTimes()),
@@ -125,21 +130,6 @@ def _chosen(selection: Selection) -> list[tuple[Mapping[str, Any], float]]:
     ]
 
 
-def _shares(plans: Sequence[TrainingPlan], groups: Groups, k: int) -> dict[Name | None, Tensor]:
-    """Shares of all members for each target."""
-    targets: list[Name | None] = list(groups.targets) or [None]
-    shares: dict[Name | None, Tensor] = {}
-    for j, target in enumerate(targets):
-        parts = [
-            plan.shares * len(targets) * (plan.order[:, -1] == k + j)
-            if plan.adapts
-            else plan.shares
-            for plan in plans
-        ]
-        shares[target] = torch.from_numpy(np.concatenate(parts))
-    return shares
-
-
 def named_weights(
     model: "DomainRegressor", groups: Groups, plan: TrainingPlan, weights: NDArray[Any]
 ) -> dict[Any, Any]:
@@ -149,15 +139,15 @@ def named_weights(
     sources weights them by their rows.
     """
     sizes = np.array([len(rows) for rows in groups.sources.values()], dtype=float)
-    out: dict[Any, dict[Name, float]] = {}
     targets: list[Name | None] = list(groups.targets) or [None]
+    out: dict[Any, dict[Name, float]] = {}
     for j, target in enumerate(targets):
         if model._merges():
             w = sizes / sizes.sum()
         elif not plan.adapts:
             w = np.full(len(sizes), 1 / len(sizes))
         else:
-            own = plan.shares * len(targets) * (plan.order[:, -1] == len(sizes) + j)
+            own = plan.shares_for(j, len(targets))
             w = own @ weights + (1 - own.sum()) / len(sizes)
         out[target] = dict(zip(groups.sources, w.tolist(), strict=True))
     return out if len(out) > 1 else out[targets[0]]

@@ -57,6 +57,12 @@ class TrainingPlan:
         """K."""
         return self.order.shape[1] - self.adapts
 
+    def shares_for(self, target: int, targets: int) -> NDArray[np.float64]:
+        """Shares of the members (M,) in predictions for one of the targets."""
+        if not self.adapts:
+            return self.shares
+        return self.shares * targets * (self.order[:, -1] == self.n_sources + target)
+
     @property
     def sources(self) -> list[int]:
         """Domains that are a source to some member."""

@@ -22,10 +22,9 @@ from vntransfer.adaptation._estimator import (
 from vntransfer.adaptation._records import COMMON
 from vntransfer.adaptation._saving import common_record, restored_common
 from vntransfer.adaptation._scaler import dense
-from vntransfer.adaptation.divergence_weights import sharpen
+from vntransfer.adaptation.divergence_weights import divergences_between, sharpen
 from vntransfer.checks import number, one_of
 from vntransfer.closed_form import RidgeFit, choose_ridge, feature_moments, fit_ridge
-from vntransfer.divergences import pairwise
 from vntransfer.domains import Name, Target, group
 from vntransfer.errors import ArgumentError, DataError, DomainError
 from vntransfer.moments import Moments
@@ -268,10 +267,7 @@ class MomentLearner(Savable, TransferEstimator):
             inner = own.scatter[:p, :p] / own.count + torch.outer(mean, mean)
             first = torch.cat((torch.ones(1).to(mean), mean))
             matrices.append(torch.cat((first[None], torch.cat((mean[:, None], inner), 1))))
-        M = torch.stack(matrices)
-        epsilon = 0.01 * float(M.diagonal(dim1=1, dim2=2).mean())
-        table = pairwise(M + epsilon * torch.eye(p + 1).to(M), divergence="jeffreys")
-        return np.asarray(table)[:-1, -1]
+        return divergences_between(matrices)[:-1, -1]
 
     def _saved(self) -> SavedModel:
         record = common_record(self)

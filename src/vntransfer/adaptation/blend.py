@@ -25,21 +25,10 @@ FACTORS = (1.15, 1.3, 1.5, 1.75, 2.0, 2.5, 3.0)
 
 
 def blend_weights(predictions: Sequence[Floats], truth: Sequence[Floats], anchor: Floats) -> Floats:
-    """Weights (C,) of candidates: two fifths fixed, three fifths from held-out sources.
+    """Weights (C,) of candidates by the formula of `AutoTransferRegressor`, with errors on sources.
 
-    With e_v(w) the mean absolute error on held-out source v of the average with weights w, b_v the
-    smallest error of a candidate there (at least .25 of the median of these over v), and s_v the
-    mean absolute deviation of the responses of v from their median::
-
-        r_v    = min(1, s_v / mean of s over all held-out sources)
-        w      = argmin over the simplex of Σ_v r_v e_v(w) / b_v
-        result = .4 anchor + .6 w,
-
-    w by mirror descent from equal weights. No candidate is a reference: errors are measured by the
-    smallest on the same source. A source whose responses hardly vary cannot tell a good candidate
-    from one that predicts a constant, so it hardly counts. Held-out sources cannot say how a
-    candidate behaves at a target unlike all of them; therefore the anchor, which is fixed
-    beforehand, always has a part of the weight.
+    Mirror descent from equal weights finds w. The errors of a source count at least .25 of the
+    median over sources.
 
     Parameters
     ----------

@@ -1,5 +1,6 @@
 """Source weights from matrix divergences between each source and the target."""
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -158,7 +159,15 @@ def divergence_table(
             f"sample_domain: a covariance needs two rows of every domain, got "
             f"{[len(rows) for rows in domains]}; use moments='second'"
         )
-    M = torch.stack([_matrix(v[rows], moments) for rows in domains])
+    matrices = [_matrix(v[rows], moments) for rows in domains]
+    return divergences_between(matrices, divergence, n_response)
+
+
+def divergences_between(
+    matrices: Sequence[torch.Tensor], divergence: str = "jeffreys", n_response: int = 1
+) -> Table:
+    """Divergences between all matrices, with a ridge relative to their mean diagonal entry."""
+    M = torch.stack(tuple(matrices))
     epsilon = RIDGE * float(M.diagonal(dim1=1, dim2=2).mean())
     ready = M + epsilon * torch.eye(M.shape[-1]).to(M)
     return np.asarray(pairwise(ready, divergence=divergence, n_response=n_response))

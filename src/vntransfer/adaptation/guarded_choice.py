@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vntransfer.checks import number
 from vntransfer.display import one_line
 from vntransfer.domains import Name
 from vntransfer.errors import ArgumentError
@@ -16,6 +15,9 @@ Floats = NDArray[np.float64]
 FLOOR = 1e-6
 """Smallest error that counts, relative to the largest one on the same held-out source."""
 
+TEMPERATURE = 0.02
+"""Difference of two scores at which the weights differ by a factor e."""
+
 
 @dataclass(frozen=True)
 class Guarded:
@@ -23,8 +25,7 @@ class Guarded:
 
     scores: Floats  # v_c = mean of r_c + its standard error, (C,); 0 for the fallback
     ratios: Floats  # r = log(error of c / error of the fallback), (V, C)
-    standard_errors: Floats  # of the mean of r_c, (C,); infinite with one held-out source
-    shares: Floats  # softmax(-v / temperature), (C,): weights of an average of the candidates
+    shares: Floats  # softmax(-v / .02), (C,): weights of an average of the candidates
     best: int  # candidate with the lowest score
 
 
@@ -42,16 +43,16 @@ class SharpnessSelection:
         return one_line(f"SharpnessSelection: sharpness {self.sharpness:g}, {self.reason}")
 
 
-def guard(errors: Any, *, temperature: float = 0.02) -> Guarded:
+def guard(errors: Any) -> Guarded:
     """Score candidates by their errors (V, C) on held-out sources; the first is the fallback.
 
     With r_c = log(error_c / error_0) on each held-out source, the score v_c is the mean of r_c plus
     its standard error, and v_0 = 0: a candidate must beat the fallback by more than a standard
     error. With a single held-out source the fallback is chosen. A candidate that failed anywhere
     (NaN or infinite) is never chosen; the fallback must not fail. Zero errors count as 1e-6 of the
-    largest one in their row. Two weights differ by a factor e per ``temperature`` in v.
+    largest one in their row. Two weights differ by a factor e per .02 in v.
     """
-    e, t = np.array(errors, dtype=np.float64), number("temperature", temperature, exclusive=True)
+    e = np.array(errors, dtype=np.float64)
     if not np.isfinite(e[:, 0]).all():
         raise ArgumentError(
             f"errors: the fallback's (column 0) must be finite, got {e[:, 0].tolist()}"
@@ -69,5 +70,5 @@ def guard(errors: Any, *, temperature: float = 0.02) -> Guarded:
     errs[0] = 0.0
     ratios[:, failed] = np.inf
     scores = ratios.mean(0) + errs
-    shares = np.exp(-(scores - scores.min()) / t)
-    return Guarded(scores, ratios, errs, shares / shares.sum(), int(scores.argmin()))
+    shares = np.exp(-(scores - scores.min()) / TEMPERATURE)
+    return Guarded(scores, ratios, shares / shares.sum(), int(scores.argmin()))
