@@ -1,5 +1,6 @@
 """The experiment ``adaptation``: rows, hidden responses, comparisons, presets."""
 
+import json
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
@@ -9,6 +10,7 @@ from types import SimpleNamespace
 from typing import Any, Self
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 from sklearn.base import BaseEstimator, RegressorMixin
 
@@ -28,6 +30,7 @@ from vntransfer_lab.runner.workers import compute
 
 SMALL = {"data": "synthetic", "rows": 40, "common.epochs": 1}
 RIVALS = ("constant", "source_only", "source_only_5", "weighted_boosting", "catboost", "oracle")
+ARCHIVED = Path(__file__).parents[2] / "results" / "mdd-ablation" / "cells.parquet"
 VARIED = {name for name in adaptation.VARIANTS if name not in RIVALS}
 
 
@@ -52,6 +55,15 @@ def test_every_method_of_the_registry_takes_part_with_its_defaults() -> None:
         made = adaptation._make(name, whole[name], 7, None).get_params()
         assert made == METHODS[name].make(**late(name)).get_params() | {"random_state": 7}
         assert "random_state" not in kind.methods[name].options.model_fields
+
+
+@pytest.mark.skipif(not ARCHIVED.exists(), reason="archived results are not in the distribution")
+def test_archived_cells_keep_their_names_though_options_were_removed() -> None:
+    cells = pq.read_table(ARCHIVED, columns=["method", "hyper"]).to_pylist()
+    for method, hyper in {(cell["method"], cell["hyper"]) for cell in cells}:
+        own, given = load_kind("adaptation").methods[method], json.loads(hyper)
+        named = own.named(dict(own.options(**given)))
+        assert json.loads(json.dumps(named)) == given
 
 
 def test_catboost_sees_the_sources_alone(monkeypatch: pytest.MonkeyPatch) -> None:

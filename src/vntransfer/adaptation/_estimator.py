@@ -201,9 +201,14 @@ def _refuse_unknown(own: NDArray[Any], groups: Groups) -> None:
 def refuse_huge_inputs(X: Any, estimator: Any = None) -> None:
     """Raise if a value of a matrix is too large to compute with."""
     if at := first_huge(X):
-        names = getattr(estimator, "feature_names_in_", None)
-        column = at[1] if names is None else repr(str(names[at[1]]))
+        column = column_name(estimator, at[1])
         raise ArgumentError(f"X: row {at[0]}, column {column} is {X[at]:g}; {HUGE}")
+
+
+def column_name(estimator: Any, column: int) -> str:
+    """Name of a column in quotes, or its number if columns have no names."""
+    names = getattr(estimator, "feature_names_in_", None)
+    return str(column) if names is None else repr(str(names[column]))
 
 
 def one_per_row(y: Any, n: int) -> NDArray[Any]:

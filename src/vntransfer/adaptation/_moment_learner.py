@@ -15,6 +15,7 @@ from vntransfer.adaptation._estimator import (
     MATRIX,
     FitRows,
     TransferEstimator,
+    column_name,
     read_responses,
     read_weights,
     refuse_huge_inputs,
@@ -113,10 +114,8 @@ class MomentLearner(Savable, TransferEstimator):
             )
         both = copy.copy(self)
         both._join(other)
-        if self._target is not None and other._target is not None:
-            both._target = self._target.merge(other._target)
-        else:
-            both._target = self._target or other._target
+        if other._target is not None:
+            both._target = added(self._target, other._target)
         return both._solve()
 
     def without(self, source: Name) -> Self:
@@ -227,13 +226,11 @@ class MomentLearner(Savable, TransferEstimator):
         center, still = self._features.center, self._features.scale == 0
         changed = still & (np.abs(x - center) > 1e-9 * np.abs(center)).any(0)  # a mean is rounded
         if changed.any():
-            column = int(changed.argmax())
-            names = getattr(self, "feature_names_in_", None)
-            said = column if names is None else repr(str(names[column]))
+            first = int(changed.argmax())
+            column, value = column_name(self, first), center[first]
             raise ArgumentError(
-                f"X: column {said} was constant ({center[column]:g}) in the first "
-                f"rows, which fix the scales, and now has other values. Fit first to rows in which "
-                f"it varies"
+                f"X: column {column} was constant ({value:g}) in the first rows, which fix the "
+                f"scales, and now has other values. Fit first to rows in which it varies"
             )
 
     def _shares(self) -> Floats:
