@@ -13,8 +13,7 @@ from collections.abc import Mapping
 from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
-from functools import lru_cache, partial
-from itertools import count
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Self
 
@@ -47,8 +46,6 @@ class Cluster(Engine):
         super().__init__()
         self._most, self._limit, self._address = most, jobs, scheduler
         self._checkpoints = checkpoints
-        self._numbers = count()
-        self._tasks: dict[Future[CellOutcome], Any] = {}
         self._own: Any = None
         self._workers = 0
         self._alive = self._asked = time.monotonic()
@@ -66,6 +63,7 @@ class Cluster(Engine):
             address = self._own.scheduler_address
         try:
             self._client = Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
+            self._executor = self._client.get_executor(pure=False)
         except (OSError, ValueError) as error:
             self._stop()
             raise ClusterError(
@@ -81,7 +79,7 @@ class Cluster(Engine):
     def __exit__(self, kind: type[BaseException] | None, *exception: object) -> None:
         if kind is not None:
             with suppress(Exception):  # a scheduler that is lost cannot be told
-                self._client.cancel(list(self._tasks.values()), force=True)
+                self._executor.shutdown(wait=False)
             self._kill()
         with suppress(Exception):
             self._client.close(timeout=2)
@@ -95,18 +93,24 @@ class Cluster(Engine):
         return max(1, min(self._limit or self._workers, self._workers))
 
     def _start(self, cell: Cell) -> "Future[CellOutcome]":
-        outcome: Future[CellOutcome] = Future()
-        task = self._client.submit(
-            compute_there,
-            cell,
-            versions(),
-            self._checkpoints,
-            key=f"{cell.key}-{next(self._numbers)}",
-            pure=False,
-        )
-        self._tasks[outcome] = task  # dask forgets a task without references
-        task.add_done_callback(partial(self._pass_on, outcome))
-        return outcome
+        future: Future[CellOutcome]
+        future = self._executor.submit(compute_there, cell, versions(), self._checkpoints)
+        return future
+
+    def _outcome(self, future: "Future[CellOutcome]") -> CellOutcome | BrokenProcessPool:
+        from distributed import KilledWorker
+
+        if future.cancelled():
+            raise self._lost("its tasks were cancelled")
+        error = future.exception()
+        if error is None:
+            return future.result()
+        if isinstance(error, KilledWorker):
+            return BrokenProcessPool(str(error))
+        if isinstance(error, ClusterError):
+            raise error
+        reason = f"{type(error).__name__}: {error}"
+        raise ClusterError(f"a worker could not start a cell ({reason}); {_KEPT}") from None
 
     def _check(self) -> None:
         """Raise when the scheduler or all workers are gone."""
@@ -139,26 +143,6 @@ class Cluster(Engine):
                     f"worker {worker}: has {threads} threads: start it with --nthreads 1"
                 )
         self._check()
-
-    def _pass_on(self, outcome: "Future[CellOutcome]", task: Any) -> None:
-        """Turn the result of a task into a future of the standard library."""
-        from distributed import KilledWorker
-
-        try:
-            if task.status == "cancelled":
-                raise self._lost("its tasks were cancelled")
-            outcome.set_result(task.result())
-        except KilledWorker as error:
-            outcome.set_exception(BrokenProcessPool(str(error)))
-        except ClusterError as error:
-            outcome.set_exception(error)
-        except Exception as error:
-            reason = f"{type(error).__name__}: {error}"
-            outcome.set_exception(
-                ClusterError(f"a worker could not start a cell ({reason}); {_KEPT}")
-            )
-        finally:
-            self._tasks.pop(outcome, None)
 
     def _lost(self, reason: object) -> ClusterError:
         address = self._client.scheduler.address if self._client.scheduler else self._address

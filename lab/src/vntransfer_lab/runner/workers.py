@@ -67,9 +67,7 @@ class Engine(ABC):
         if not ended:
             self._check()
         for future in ended:
-            cell = self._running.pop(future)
-            died = future.exception()
-            yield cell, died if isinstance(died, BrokenProcessPool) else future.result()
+            yield self._running.pop(future), self._outcome(future)
 
     def __enter__(self) -> Self:
         return self
@@ -81,6 +79,11 @@ class Engine(ABC):
     @abstractmethod
     def _start(self, cell: Cell) -> "Future[CellOutcome]":
         """Hand a cell to a worker; `BrokenProcessPool` in the future: the worker died."""
+
+    def _outcome(self, future: "Future[CellOutcome]") -> CellOutcome | BrokenProcessPool:
+        """Give what a cell came to, or that its worker died."""
+        died = future.exception()
+        return died if isinstance(died, BrokenProcessPool) else future.result()
 
     def _check(self) -> None:  # noqa: B027 - most engines have nothing to check
         """Raise when no cell can be computed any more; asked every few seconds."""
