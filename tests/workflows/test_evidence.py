@@ -73,14 +73,18 @@ def test_every_sentence_follows_from_the_numbers(known: Evidence) -> None:
     if not known.errors:
         assert set(said) == {"one source"}
         return
+    place = known.place
+    far = place is not None and place.distance > FAR * max(*place.distances.values(), place.noise)
+    assert ("unlike" in said) == ("optimistic" in said) == far
+    if known.few_rows:  # nothing that was measured on held-out sources is concluded from
+        assert set(said) - {"unlike", "optimistic"} == {"few rows"}
+        return
     mean, constant = known.expected()[0], known.expected(CONSTANT)[0]
     assert ("constant" in said) == (known.method != CONSTANT and mean >= constant)
     if "constant" in said:
         assert rounded(mean) in said["constant"]
         assert rounded(constant) in said["constant"]
-    place = known.place
-    far = place is not None and place.distance > FAR * max(*place.distances.values(), place.noise)
-    assert ("unlike" in said) == ("optimistic" in said) == far
+        assert ("better than" in said["constant"]) == (mean > 1.2 * constant)
     narrow = place is not None and place.typical_cover - place.disagreement / 2 < LEAST_COVERED
     assert ("narrow" in said) == narrow
     if "better" in said:
@@ -201,6 +205,41 @@ def test_a_candidate_that_failed_is_never_recommended() -> None:
     assert np.isinf(known.expected(REFERENCE)[0])
     assert known.better() is None
     assert known.ranked() == ["ridge", REFERENCE, CONSTANT]
+
+
+def test_a_source_that_few_rows_predict_does_not_count() -> None:
+    errors = {
+        "ridge": {"tiny": 0.3, "large": 9.0, "other": 0.4},
+        CONSTANT: dict.fromkeys(("tiny", "large", "other"), 2.0),
+    }
+    rows = {"tiny": 3, "large": 50_000, "other": 4}
+    known = Evidence("ridge", errors, {}, {}, rows)
+    assert known.few_rows
+    assert [own.code for own in known.findings()] == ["few rows"]
+    enough = Evidence("ridge", errors, {}, {}, {**rows, "other": 400})
+    assert not enough.few_rows
+    assert known.counts()["large"] < 0.6 < enough.counts()["large"] + enough.counts()["other"]
+    many = {str(i): 10 for i in range(60)}
+    assert not Evidence("ridge", {"ridge": dict.fromkeys(many, 1.0)}, {}, {}, many).few_rows
+
+
+def test_a_target_that_is_a_part_of_a_source_resembles_it() -> None:
+    rng = np.random.default_rng(0)
+    rows = [np.arange(i * 100, i * 100 + 100) for i in range(4)]
+    X = np.column_stack((rng.normal(size=(400, 2)), rng.integers(0, 3, 400)))
+    groups = Groups(dict(zip("abc", rows[:3], strict=True)), {"new": rows[3]})
+    gaps = {name: rng.normal(size=100) for name in "abc"}
+    errors = dict.fromkeys("abc", 0.8)
+
+    def unlike(X: np.ndarray) -> bool:
+        return measure_place(X, groups, gaps, errors).place.unlike
+
+    part, far, wide = X.copy(), X.copy(), X.copy()
+    part[rows[3], 2] = 1.0  # one value that the sources have
+    part[rows[3], 0] *= 0.01
+    far[rows[3], 0] += 10
+    wide[rows[3], 0] *= 10
+    assert [unlike(own) for own in (X, part, far, wide)] == [False, False, True, True]
 
 
 def test_a_source_of_three_rows_does_not_decide_the_coverage() -> None:

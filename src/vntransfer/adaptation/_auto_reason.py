@@ -31,7 +31,8 @@ def reason_of(names: Sequence[str], weights: Floats, found: Blend) -> str:
         return f"{said} On held-out sources no other candidate lowers its error."
     apart, spread = 100 * np.expm1(found.ratio), 100 * np.expm1(found.standard_error)
     side = "below" if apart < 0 else "above"
-    gain = plus_minus(abs(apart), spread)
+    if (gain := plus_minus(abs(apart), spread)) == "0":
+        return f"{said} On held-out sources its error equals that of {reference}."
     return f"{said} On held-out sources its error is {gain} % {side} {reference}."
 
 

@@ -166,8 +166,9 @@ class DomainRegressor(SavableNetwork, RegressorMixin, TransferEstimator):  # typ
         x_scaler = Scaler.fit(rows.x, within=rows.x[drawn] if self.clip_inputs else None)
         for name, places in groups.targets.items():
             if (share := x_scaler.outside(rows.x[places])) > OUTSIDE:
+                whose = "the target" if len(groups.targets) == 1 else f"target {name!r}"
                 warnings.warn(
-                    f"X: {share:.0%} of the values of target {name!r} are outside the range "
+                    f"X: {share:.0%} of the values of {whose} are outside the range "
                     f"of the sources and are clipped to it",
                     DataWarning,
                     stacklevel=3,

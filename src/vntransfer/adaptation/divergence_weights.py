@@ -28,6 +28,9 @@ RIDGE = 0.01
 NOISE = 1e-7
 """Differences between divergences below this (absolute or relative) are rounding."""
 
+COMPONENTS = 20
+"""Leading principal components that are compared by default."""
+
 WIDE = 2000
 """Columns up to which components are found from the full covariance of the inputs."""
 
@@ -131,7 +134,7 @@ def divergence_table(
     *,
     divergence: str = "jeffreys",
     moments: Matrix = "second",
-    components: int = 20,
+    components: int = COMPONENTS,
     labeled: Any = None,
 ) -> Table:
     """Divergences between all sources and, in the last row and column, the target if any.
@@ -152,25 +155,38 @@ def divergence_table(
         raise ArgumentError(
             f"labeled: {divergence!r} does not use labels; choose a conditional divergence"
         )
-    if moments == "second":
-        v = np.hstack((np.ones((len(v), 1)), v))
-    elif min(map(len, domains)) < 2:
+    if moments == "covariance" and min(map(len, domains)) < 2:
         raise DomainError(
             f"sample_domain: a covariance needs two rows of every domain, got "
             f"{[len(rows) for rows in domains]}; use moments='second'"
         )
-    matrices = [_matrix(v[rows], moments) for rows in domains]
-    return divergences_between(matrices, divergence, n_response)
+    return divergences_between(_matrices(v, domains, moments), divergence, n_response)
 
 
 def divergences_between(
     matrices: Sequence[torch.Tensor], divergence: str = "jeffreys", n_response: int = 1
 ) -> Table:
     """Divergences between all matrices, with a ridge relative to their mean diagonal entry."""
+    return np.asarray(pairwise(_ridged(matrices), divergence=divergence, n_response=n_response))
+
+
+def input_moments(X: Any, groups: Groups) -> Table:
+    """Give the matrices that `divergence_table` compares by default, (domains, d, d)."""
+    domains = [*groups.sources.values(), *groups.targets.values()]
+    return _ridged(_matrices(embed(X, COMPONENTS), domains, "second")).numpy()
+
+
+def _ridged(matrices: Sequence[torch.Tensor]) -> torch.Tensor:
     M = torch.stack(tuple(matrices))
-    epsilon = RIDGE * float(M.diagonal(dim1=1, dim2=2).mean())
-    ready = M + epsilon * torch.eye(M.shape[-1]).to(M)
-    return np.asarray(pairwise(ready, divergence=divergence, n_response=n_response))
+    return M + RIDGE * float(M.diagonal(dim1=1, dim2=2).mean()) * torch.eye(M.shape[-1]).to(M)
+
+
+def _matrices(
+    v: NDArray[np.float64], domains: Sequence[Rows], moments: Matrix
+) -> list[torch.Tensor]:
+    if moments == "second":
+        v = np.hstack((np.ones((len(v), 1)), v))
+    return [_matrix(v[rows], moments) for rows in domains]
 
 
 def _matrix(v: NDArray[np.float64], moments: Matrix) -> torch.Tensor:

@@ -24,7 +24,13 @@ CONSTANT = "constant"
 """The median of the other sources."""
 
 SMALL = 30
-"""Rows with which a held-out source counts half as much as a large one."""
+"""Rows with which a held-out source, or the rest, counts half as much as a large one."""
+
+SUPPORT = 0.5
+"""Sum over sources of n/(n + 30) m/(m + 30) below which the expected error says little."""
+
+CLEARLY = 1.2
+"""Times the error of a constant above which the model is called worse."""
 
 WILD = 3.0
 """Errors above so many times the typical one count as this; their sources are named."""
@@ -60,9 +66,10 @@ class Comparison(NamedTuple):
 class Evidence:
     """Errors on held-out sources, what each source counts, and where the target lies.
 
-    Held-out source v counts in proportion to r_v n_v / (n_v + 30), with r_v its resemblance to the
-    target and n_v its rows. The expected error is the mean of min(e_v, 3 m) by these weights, with
-    e_v the errors and m their weighted median: one wild source cannot decide it.
+    Held-out source v counts in proportion to r_v n_v / (n_v + 30) m_v / (m_v + 30), with r_v its
+    resemblance to the target, n_v its rows and m_v those of the other sources. The expected error
+    is the mean of min(e_v, 3 m) by these weights, with e_v the errors and m their weighted median:
+    one wild source cannot decide it.
 
     Examples
     --------
@@ -160,6 +167,11 @@ class Evidence:
         """Whether the target resembles no source."""
         return self.place is not None and self.place.unlike
 
+    @property
+    def few_rows(self) -> bool:
+        """Whether each held-out source, or the rest that predicts it, has few rows."""
+        return bool(self.source_rows) and sum(_supports(self.source_rows).values()) < SUPPORT
+
     def no_better_than_constant(self) -> bool:
         """Whether a constant is expected to predict the target as well."""
         if self.method == CONSTANT or CONSTANT not in self.errors:
@@ -196,18 +208,29 @@ def findings(evidence: Evidence) -> tuple[Caution, ...]:
         )
     out = []
     mean = evidence.expected()[0]
+    if evidence.few_rows:
+        return (
+            Caution(
+                "few rows",
+                "The expected error and the intervals say little: each held-out source, or the "
+                "rest that predicts it, has only a few rows.",
+                first=True,
+            ),
+            *_unlike(evidence.place),
+        )
     if evidence.no_better_than_constant():
         constant = evidence.expected(CONSTANT)[0]
+        how = "better than" if mean > CLEARLY * constant else "as well as"
         out.append(
             Caution(
                 "constant",
-                f"A constant predicts held-out sources as well as the model does (error "
-                f"{rounded(constant)} against {rounded(mean)}): what is learned at some places "
-                f"does not carry over to others.",
+                f"A constant predicts held-out sources {how} the model does (error "
+                f"{rounded(constant)} against {rounded(mean)}): by mean absolute error, the model "
+                f"gains nothing at a new place.",
                 first=True,
             )
         )
-    out += _place(evidence)
+    out += [*_unlike(evidence.place), *_narrow(evidence.place)]
     if wild := evidence.wild():
         shown = [f"{short(name)} ({rounded(error)})" for name, error in wild.items()]
         several = len(wild) > 1
@@ -217,7 +240,8 @@ def findings(evidence: Evidence) -> tuple[Caution, ...]:
                 f"The error on {listed(shown, 5, 50)} is more than {WILD:g} times that on a "
                 f"typical held-out source; {'they count' if several else 'it counts'} only as "
                 f"{WILD:g} times it in the expected error, and a target like "
-                f"{'them' if several else 'it'} would be predicted as badly.",
+                f"{'them' if several else 'it'} would be predicted as badly. Check the responses "
+                f"there, for example their units.",
             )
         )
     counts = evidence.counts()
@@ -243,29 +267,30 @@ def findings(evidence: Evidence) -> tuple[Caution, ...]:
     return tuple(out)
 
 
-def _place(evidence: Evidence) -> list[Caution]:
-    place, out = evidence.place, []
-    if place is None:
+def _unlike(place: TargetPlace | None) -> list[Caution]:
+    if place is None or not place.unlike:
         return []
-    if place.unlike:
-        out = [
-            Caution("unlike", f"The target resembles no source: {place.why()}.", first=True),
-            Caution("optimistic", place.optimism()),
-        ]
-    if place.narrow:
-        low, high = min(place.covered.values()), max(place.covered.values())
-        said = (
-            f"Intervals of 90 % are probably too narrow and may cover only about "
-            f"{percent(place.coverage)}. On held-out sources they covered {percent(low)} to "
-            f"{percent(high)}"
+    return [
+        Caution("unlike", f"The target resembles no source: {place.why()}.", first=True),
+        Caution("optimistic", place.optimism()),
+    ]
+
+
+def _narrow(place: TargetPlace | None) -> list[Caution]:
+    if place is None or not place.narrow:
+        return []
+    low, high = min(place.covered.values()), max(place.covered.values())
+    said = (
+        f"Intervals of 90 % are probably too narrow and may cover only about "
+        f"{percent(place.coverage)}. On held-out sources they covered {percent(low)} to "
+        f"{percent(high)}"
+    )
+    if place.disagreement > UNUSUAL_SHARE:
+        said += (
+            f", and on {percent(place.disagreement)} of the target's rows models disagree "
+            f"more than they did on almost all held-out rows"
         )
-        if place.disagreement > UNUSUAL_SHARE:
-            said += (
-                f", and on {percent(place.disagreement)} of the target's rows models disagree "
-                f"more than they did on almost all held-out rows"
-            )
-        out.append(Caution("narrow", f"{said}."))
-    return out
+    return [Caution("narrow", f"{said}.")]
 
 
 def held_out_weights(
@@ -275,17 +300,21 @@ def held_out_weights(
 
     Examples
     --------
-    >>> held_out_weights({"a": 0, "b": 0}, {}, {"a": 50_000, "b": 3})["b"] < 0.1
+    >>> held_out_weights({"a": 0, "b": 0, "c": 0}, {}, {"a": 50_000, "b": 3, "c": 500})["b"] < 0.1
     True
     """
-    known = dict.fromkeys(sources, 1.0)
-    for name in known:
-        n = rows.get(name)
-        known[name] = resemblance.get(name, 1.0) * (1.0 if n is None else n / (n + SMALL))
+    support = _supports(rows)
+    known = {name: resemblance.get(name, 1.0) * support.get(name, 1.0) for name in sources}
     total = sum(known.values())
     if not total > 0:
         return dict.fromkeys(known, 1 / max(len(known), 1))
     return {name: value / total for name, value in known.items()}
+
+
+def _supports(rows: Mapping[str, int]) -> dict[str, float]:
+    """n/(n + 30) m/(m + 30) for the n rows of each source and the m rows of the others."""
+    total = sum(rows.values())
+    return {name: n / (n + SMALL) * (total - n) / (total - n + SMALL) for name, n in rows.items()}
 
 
 def _median(values: Floats, weights: Floats) -> float:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vntransfer.adaptation.candidates import FitRows, attempt
-from vntransfer.adaptation.divergence_weights import divergence_table, sharpen
+from vntransfer.adaptation.divergence_weights import divergence_table, input_moments, sharpen
 from vntransfer.domains import Groups, Rows
 from vntransfer.workflows.evidence import held_out_weights
 from vntransfer.workflows.prediction_intervals import Calibration, Disagreement
@@ -22,6 +22,9 @@ LEARNERS, OF_MANY = ("closed_form", "boosting", "ridge"), ("ridge", "boosting", 
 
 MANY = 20
 """Sources from which on the cheapest learner comes first."""
+
+PARTS = 10
+"""Random parts of the nearest source that are compared with its rest."""
 
 ROWS, LEAST, TOTAL = 1000, 50, 20_000
 """Rows of a place that they see at most, evenly spaced; fewer (but 50) if there are many places."""
@@ -132,8 +135,11 @@ def measure_place(
     scale of the intervals, ``errors`` mean absolute ones in the user's units.
     """
     some = PlacesSample.of(X, groups)
-    table = divergence_table(some.X, some.groups)
+    table, moments = divergence_table(some.X, some.groups), input_moments(some.X, some.groups)
     names, target = list(some.rows), len(some.rows)
+    apart = table.copy()
+    np.fill_diagonal(apart, np.inf)
+    reach = [beyond(moments[i], moments[own[:target].argmin()]) for i, own in enumerate(apart)]
     near = _resemblance(table[:target, target])
     known = [v for v, name in enumerate(names) if name in errors]
     rows = {name: len(own) for name, own in gaps.items()}  # a few rows say little
@@ -151,14 +157,10 @@ def measure_place(
     sizes = held_out_weights(errors, {}, rows)
     w = np.array([near[v] * sizes[names[v]] for v in known])
     place = TargetPlace(
-        float(table[:target, target].min()),
-        _noise(some, int(table[:target, target].argmin())),
+        reach[target],
+        _noise(some, int(table[target, :target].argmin())),
         _outside(some),
-        {
-            name: float(np.delete(table[v, :target], v).min())
-            for v, name in enumerate(names)
-            if target > 1
-        },
+        dict(zip(names, reach, strict=False)) if target > 1 else {},
         ratios,
         covered,
         float(w @ [covered[names[v]] for v in known] / w.sum()) if covered else LEVEL,
@@ -173,15 +175,40 @@ def _resemblance(distances: Floats) -> Floats:
     return np.asarray(weights / weights.max())
 
 
+def beyond(place: Floats, source: Floats) -> float:
+    """How far a place reaches beyond a source, given their second moments.
+
+    Σ ½(λ + 1/λ) - 1 over the eigenvalues λ > 1 of source⁻¹ place: the Jeffreys divergence, but for
+    the directions in which the place varies less. A model that has learned the source does not
+    extrapolate there.
+
+    Examples
+    --------
+    >>> beyond(np.diag([4.0, 1.0]), np.eye(2)), beyond(np.diag([0.01, 1.0]), np.eye(2))
+    (1.125, 0.0)
+    """
+    from scipy.linalg import eigvalsh  # only here: it is slow to import
+
+    own = np.maximum(eigvalsh(place, source), 1.0)
+    return float(((own + 1 / own) / 2 - 1).sum())
+
+
 def _noise(some: PlacesSample, nearest: int) -> float:
-    """Distance of a part of the nearest source, of the target's size, from its rest."""
+    """Largest distance of random parts of the nearest source, of the target's size, from its rest.
+
+    If that takes more than half of the source, it is scaled from halves: noise falls with 1/rows.
+    """
     rows = list(some.groups.sources.values())[nearest]
     size = min(len(some.target_rows), len(rows) // 2)
     if size < 1:
         return 0.0
-    mixed = np.random.default_rng(0).permutation(rows)
-    parts = Groups({0: np.sort(mixed[size:])}, {-1: np.sort(mixed[:size])})
-    return float(divergence_table(some.X, parts)[0, 1])
+    rng, found = np.random.default_rng(0), []
+    for _ in range(PARTS):
+        mixed = rng.permutation(rows)
+        parts = Groups({0: np.sort(mixed[size:])}, {-1: np.sort(mixed[:size])})
+        source, part = input_moments(some.X, parts)
+        found.append(beyond(part, source))
+    return max(found) * size / len(some.target_rows)
 
 
 def _outside(some: PlacesSample) -> float:

@@ -26,9 +26,9 @@ LEAST_COVERED = 0.82
 class TargetPlace:
     """How far the target is from the sources, compared with each source from the others.
 
-    The distance of a place is the Jeffreys divergence of its inputs from the nearest source, see
+    The distance of a place is how far its inputs reach `beyond` the nearest source by
     `source_weights`. The target resembles no source if it is twice as far away as any held-out
-    source is (and as a part of the nearest source of the target's size is from the rest of it).
+    source is (and as parts of the nearest source of the target's size are from the rest of it).
 
     The coverage to expect of intervals of 90 % is the coverage on held-out sources by errors on the
     others, weighted by resemblance, less half the share of the target's rows where the model and
@@ -36,7 +36,7 @@ class TargetPlace:
     """
 
     distance: float  # of the target from its nearest source
-    noise: float  # distance of a part of that source from its rest
+    noise: float  # largest distance of a random part of that source from its rest
     outside: float  # share of the target's rows with a value outside the sources' range
     # source -> the same, when it was held out
     distances: Mapping[str, float] = field(default_factory=dict)
@@ -77,7 +77,10 @@ class TargetPlace:
         known = max([*self.distances.values(), self.noise])
         ratio = self.distance / known if known > 0 else np.inf
         times = f"more than {MANY}" if ratio > MANY else rounded(ratio, 2)
-        said = f"its inputs are {times} times as far from the nearest source as any held-out source"
+        said = (
+            f"its inputs reach {times} times as far beyond the nearest source as those of any "
+            f"held-out source"
+        )
         if self.outside > 0.05:
             said += (
                 f", and {percent(self.outside)} of its rows have values outside the sources' range"
@@ -90,13 +93,13 @@ class TargetPlace:
         if not (names := self.alike()):
             return (
                 f"{both} may be optimistic; by how much is unknown, because no held-out source was "
-                f"so far from the others."
+                f"so far beyond the others."
             )
         ratio = float(np.exp(np.mean(np.log([max(self.ratios[name], 1e-9) for name in names]))))
         cover = float(np.mean([self.covered[name] for name in names]))
         off = ratio > 1 or cover < LEVEL
         return (
             f"{both} {'are' if off else 'may be'} optimistic: for {listed(names)}, which lay as "
-            f"far from the other sources, the actual error was {rounded(ratio, 2)} times the "
+            f"far beyond the other sources, the actual error was {rounded(ratio, 2)} times the "
             f"expected one and intervals of 90 % covered {percent(cover)}."
         )
