@@ -96,7 +96,8 @@ def test_explicit_and_proximal_agree_for_small_steps(kind: type) -> None:
     ends = []
     for update in ("proximal", "explicit"):
         model = net(dtype=torch.float64)
-        method = kind(model, strength=0.5, update=update)
+        method = kind(model, strength=0.5)
+        method.quadratic.update = update
         learn(method, classes(3, dtype=torch.float64), lr=1e-4)
         ends.append(flat(model))
     start = flat(net(dtype=torch.float64))

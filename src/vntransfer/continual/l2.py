@@ -7,7 +7,7 @@ from torch import nn
 
 from vntransfer.continual._base import ContinualMethod, Criterion
 from vntransfer.continual._layers import watch_order
-from vntransfer.continual._quadratic import Penalized, Quadratic, Update
+from vntransfer.continual._quadratic import Penalized, Quadratic
 
 
 def upper(method: ContinualMethod) -> list[bool]:
@@ -39,8 +39,6 @@ class L2Anchor(Penalized):
         See `ContinualMethod`.
     strength
         λ.
-    update
-        "proximal" or "explicit" steps: see `vntransfer.continual.Quadratic`.
 
     Examples
     --------
@@ -60,13 +58,12 @@ class L2Anchor(Penalized):
         model: nn.Module,
         strength: float = 1.0,
         *,
-        update: Update = "proximal",
         criterion: Criterion | None = None,
     ) -> None:
         super().__init__(model, criterion=criterion)
         self.chosen = upper(self)
         self.own = [p for p, mine in zip(self.parameters, self.chosen, strict=True) if mine]
-        self.quadratic = Quadratic(self.own, strength, update)
+        self.quadratic = Quadratic(self.own, strength)
         self.start: list[torch.Tensor] = []
         self.counts = [0] * len(self.own)
 

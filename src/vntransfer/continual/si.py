@@ -5,9 +5,11 @@ from typing import ClassVar
 import torch
 from torch import nn
 
-from vntransfer.checks import number
 from vntransfer.continual._base import Criterion
-from vntransfer.continual._quadratic import Penalized, Quadratic, Update
+from vntransfer.continual._quadratic import Penalized, Quadratic
+
+DAMPING = 0.1
+"""ξ."""
 
 
 class SI(Penalized):
@@ -18,7 +20,7 @@ class SI(Penalized):
 
         ω_i = -Σ g_i Δ_i,   Ω_i += max(ω_i, 0) / ((θ_i - θ_i at the task's begin)² + ξ)
 
-    and the penalty λ Σ_i Ω_i (θ_i - a_i)² around the latest parameters a.
+    with ξ = 0.1, and the penalty λ Σ_i Ω_i (θ_i - a_i)² around the latest parameters a.
 
     Parameters
     ----------
@@ -26,10 +28,6 @@ class SI(Penalized):
         See `ContinualMethod`.
     strength
         λ.
-    damping
-        ξ.
-    update
-        "proximal" or "explicit" steps: see `vntransfer.continual.Quadratic`.
 
     Examples
     --------
@@ -51,13 +49,10 @@ class SI(Penalized):
         model: nn.Module,
         strength: float = 0.1,
         *,
-        damping: float = 0.1,
-        update: Update = "proximal",
         criterion: Criterion | None = None,
     ) -> None:
         super().__init__(model, criterion=criterion)
-        self.damping = number("damping", damping, exclusive=True)
-        self.quadratic = Quadratic(self.parameters, strength, update)
+        self.quadratic = Quadratic(self.parameters, strength)
         self.path = [torch.zeros_like(p, requires_grad=False) for p in self.parameters]
         self.start: list[torch.Tensor] = []
         self._before = [torch.zeros_like(p, requires_grad=False) for p in self.parameters]
@@ -94,7 +89,7 @@ class SI(Penalized):
         """Turn the path integral into importance."""
         super().after_task()
         importance = [
-            R + w.clamp(min=0) / ((p - start).square() + self.damping)
+            R + w.clamp(min=0) / ((p - start).square() + DAMPING)
             for R, w, p, start in zip(
                 self.quadratic.precisions, self.path, self.parameters, self.start, strict=True
             )

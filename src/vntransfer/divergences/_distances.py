@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from vntransfer.arrays import Array
-from vntransfer.divergences._matrix import Pair, RelativeSpectrum, directions, pair
+from vntransfer.divergences._matrix import RelativeSpectrum, directions, pair
 from vntransfer.linalg import log_of, once, safe_sqrt, spectrum
 
 
@@ -49,7 +49,7 @@ class _AffineInvariant(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, sigma: Tensor, rho: Tensor, eps: float) -> Tensor:
-        relative = RelativeSpectrum(Pair(sigma, rho, eps, lambda value: value))
+        relative = RelativeSpectrum(sigma, rho, eps)
         distance = relative.sum(lambda _, log_mu: log_mu.square()).sqrt()
         halves = relative.above, relative.above_vectors, relative.below, relative.below_vectors
         ctx.save_for_backward(sigma, rho, distance, *halves)

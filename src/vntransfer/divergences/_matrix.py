@@ -7,8 +7,7 @@ eigenvalues.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -19,23 +18,13 @@ from vntransfer.errors import ArgumentError
 from vntransfer.linalg import Spectrum, once, safe_sqrt, spectrum
 
 
-@dataclass(frozen=True)
-class Pair:
+class Pair(NamedTuple):
     """Two stacks of matrices, checked, broadcast and in float64, and the conversion back."""
 
     sigma: Tensor
     rho: Tensor
     eps: float
     back: Callable[[Tensor], Any]
-
-    def swapped(self) -> Self:
-        """Exchange the roles."""
-        return replace(self, sigma=self.rho, rho=self.sigma)
-
-    def features(self, n_response: int) -> Self:
-        """Take the feature blocks of joint matrices."""
-        sigma, rho = (features_of(matrix, n_response) for matrix in (self.sigma, self.rho))
-        return replace(self, sigma=sigma, rho=rho)
 
 
 def pair(sigma: Any, rho: Any) -> Pair:
@@ -181,9 +170,9 @@ def conditional_von_neumann(
     1.0986
     """
     both = pair(sigma, rho)
-    blocks = both.features(n_response)
+    sigma_x, rho_x = (features_of(matrix, n_response) for matrix in (both.sigma, both.rho))
     joint = directions(both.sigma, both.rho, both.eps)
-    features = directions(blocks.sigma, blocks.rho, both.eps)
+    features = directions(sigma_x, rho_x, both.eps)
     there, reverse = ((j - f).clamp_min(0) for j, f in zip(joint, features, strict=True))
     return both.back((there + reverse) / 2 if symmetric else there)
 
@@ -195,10 +184,10 @@ class RelativeSpectrum:
     a single decomposition.
     """
 
-    def __init__(self, both: Pair) -> None:
-        spectrum(both.sigma, "sigma", both.eps), spectrum(both.rho, "rho", both.eps)
-        self.above, self.above_vectors = self._half(both.sigma, both.rho)
-        self.below, self.below_vectors = self._half(both.rho, both.sigma)
+    def __init__(self, sigma: Tensor, rho: Tensor, eps: float) -> None:
+        spectrum(sigma, "sigma", eps), spectrum(rho, "rho", eps)
+        self.above, self.above_vectors = self._half(sigma, rho)
+        self.below, self.below_vectors = self._half(rho, sigma)
 
     @staticmethod
     def _half(sigma: Tensor, rho: Tensor) -> tuple[Tensor, Tensor]:
@@ -226,7 +215,7 @@ class _LogDet(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, sigma: Tensor, rho: Tensor, eps: float) -> Tensor:
         ctx.save_for_backward(sigma, rho)
-        relative = RelativeSpectrum(Pair(sigma, rho, eps, lambda value: value))
+        relative = RelativeSpectrum(sigma, rho, eps)
         return relative.sum(lambda mu, log_mu: torch.expm1(log_mu) - log_mu)
 
     @staticmethod
@@ -252,11 +241,7 @@ def log_det(sigma: Array, rho: Array) -> Array:
     0.3069
     """
     both = pair(sigma, rho)
-    return both.back(_log_det(both))
-
-
-def _log_det(both: Pair) -> Tensor:
-    return _LogDet.apply(both.sigma, both.rho, both.eps)
+    return both.back(_LogDet.apply(both.sigma, both.rho, both.eps))
 
 
 def conditional_log_det(
@@ -278,8 +263,10 @@ def conditional_log_det(
     """
     both = pair(sigma, rho)
 
-    def one_way(pair_: Pair) -> Tensor:
-        return (_log_det(pair_) - _log_det(pair_.features(n_response))).clamp_min(0)
+    def one_way(s: Tensor, r: Tensor) -> Tensor:
+        joint = _LogDet.apply(s, r, both.eps)
+        features = _LogDet.apply(features_of(s, n_response), features_of(r, n_response), both.eps)
+        return (joint - features).clamp_min(0)
 
-    there = one_way(both)
-    return both.back((there + one_way(both.swapped())) / 2 if symmetric else there)
+    there = one_way(both.sigma, both.rho)
+    return both.back((there + one_way(both.rho, both.sigma)) / 2 if symmetric else there)
