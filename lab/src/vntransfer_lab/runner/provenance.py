@@ -113,7 +113,7 @@ def read_provenance(folder: str | Path) -> dict[str, Any]:
         the preset), ``engine``, ``jobs``, ``reused`` (cells from other folders), ``versions``,
         ``revision`` (commit of a working copy, a plus if it was changed), ``machine``, ``began``
         and ``ended`` (UTC, ISO 8601; None: still running, or killed) and ``how`` it ended. Empty
-        for stores of versions that recorded nothing.
+        for packed results of versions that recorded nothing.
 
     Examples
     --------
