@@ -159,6 +159,11 @@ SAID = [
     (
         "docs/claims-evidence.md",
         "rsp-ablation; difference to rsp; notmnistP/rsp_constant; 95 % interval; 1",
+        *(
+            "groups-published vs rsp_published_20_groups; difference to rsp_published_20_groups; "
+            f"{stream}/rsp_published_constant; difference; 1"
+            for stream in ("mnistP", "mnistR", "fashionP", "notmnistP")
+        ),
     ),
     (
         "docs/claims-evidence.md",

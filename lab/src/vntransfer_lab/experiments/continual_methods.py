@@ -72,6 +72,9 @@ VARIANTS: dict[str, ContinualVariant] = {
     "rsp_published_cut": ContinualVariant("rsp", _RSP, _PUBLISHED, "fisher"),
     "rsp_explicit": ContinualVariant("rsp", _RSP, {"update": "explicit"}, "fisher"),
     "rsp_constant": ContinualVariant("rsp", _RSP, {"relatedness": "constant"}, "fisher"),
+    "rsp_published_constant": ContinualVariant(
+        "rsp", _RSP, {**_PUBLISHED, "relatedness": "constant"}, "fisher"
+    ),
     "rsp_reversed": ContinualVariant("rsp", _RSP, {"relatedness": "reversed"}, "fisher"),
     "rsp_random": ContinualVariant("rsp", _RSP, {"grouping": "random"}, "fisher"),
     "rsp_index": ContinualVariant("rsp", _RSP, {"response": "index"}, "fisher"),
