@@ -47,7 +47,8 @@ def relation(name: str, n: int = 3) -> Relation:
     D = np.abs(np.subtract.outer(np.arange(n), np.arange(n))).astype(float)
     p = np.where(D > 1, 0.01, 0.6)
     ends = Interval(D / 2, 2 * D)
-    settings = {"divergence": "conditional_von_neumann", "level": 0.95, "response": name}
+    settings = {"divergence": "conditional_von_neumann", "level": 0.95, "n_resamples": 999}
+    settings["response"] = name
     rows = {own: (20, 1) if i else (0, 30) for i, own in enumerate(names)}
     p[0] = p[:, 0] = np.nan
     return Relation(names, rows, D, ends, D + 1, p, p / 2, D, settings)

@@ -22,7 +22,7 @@ from vntransfer.adaptation.blend import middle_average
 from vntransfer.adaptation.candidates import CANDIDATES, DENSE
 from vntransfer.errors import ArgumentError, DataError, NumericalWarning
 
-CHEAP = ["boosting", "ridge", "ridge, sharpness 3"]
+CHEAP = ["boosting", "ridge", "weighted"]
 
 
 def world(relation: Any, n: int = 80) -> tuple[Any, Any, Any, Any]:

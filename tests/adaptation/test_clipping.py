@@ -57,7 +57,7 @@ def test_without_clipping_it_does() -> None:
 
 def test_it_is_told_of() -> None:
     X, y, domain, _ = world(5.0)
-    with pytest.warns(DataWarning, match="33% of the values of target"):
+    with pytest.warns(DataWarning, match="33% of the values of the target"):
         SourceOnlyRegressor(**SHORT).fit(X, y, domain)
 
 

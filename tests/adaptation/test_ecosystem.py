@@ -57,7 +57,7 @@ def sharp(method: str) -> Any:
     """A learner without epochs, made to depend on its domains."""
     options: dict[str, Any] = {"weighted": {"sharpness": 1.0}}.get(method, {})
     if method == "auto":
-        options = {"candidates": ["boosting", "ridge, sharpness 3"], "random_state": 0}
+        options = {"candidates": ["boosting", "ridge"], "random_state": 0}
     return METHODS[method].make(**options)
 
 

@@ -86,15 +86,15 @@ def test_the_command_ends_with_3_where_something_differs(packed: Path, tmp_path:
             packed,
             more,
             0,
-            "2 of 2 cells agree, 2 of them to the last digit; 0 differ by more than 0.03",
+            "2 of 2 cells agree, 2 of them to the last digit; 0 differ by more than 3 %",
         ),
         (
             wrong,
             more,
             3,
-            "0 of 2 cells agree, 0 of them to the last digit; 2 differ by more than 0.03",
+            "0 of 2 cells agree, 0 of them to the last digit; 2 differ by more than 3 %",
         ),
-        (wrong, (*more, "--tolerance", "0.3"), 0, "0 differ by more than 0.3"),
+        (wrong, (*more, "--tolerance", "0.3"), 0, "0 differ by more than 30 %"),
     ):
         told = CliRunner().invoke(app, ["bench", "verify", str(folder), *options])
         assert told.exit_code == code
