@@ -1,34 +1,56 @@
-"""Ratios of training steps and of the divergence kernel: importable, for `benchmarks/user.py`.
+"""Ratios of training steps and of the divergence kernel, for the table of `benchmarks/user.py`.
 
-Each function returns rows of (work, ratio). Ratios compare processor time of calls that take turns
-in one process, the shortest of several rounds.
+Ratios compare processor time of calls that take turns in one process, the shortest of several
+rounds. ``rows(before, after)`` measures two checkouts, each in a process of its own. Alone:
 
-python benchmarks/user_steps.py
+    python benchmarks/user_steps.py      # this version
+
+torch is imported where it is used: processes that `user.py` starts would inherit its memory.
 """
 
+import argparse
+import json
+import tempfile
+from collections.abc import Iterator
 from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
 
-import torch
-from torch import Tensor
+from user_rows import Row, run
 
-from adaptation import AMAZON, FIXED, TABLE, training, world
-from continual import STEPS, at_task, task
-from core import plain, sample, step
-from measure import shortest
-from vntransfer import SourceOnlyRegressor, response_divergence
-from vntransfer.adaptation import METHODS
-from vntransfer.continual import train
-
-Row = tuple[str, float]
+HERE = Path(__file__).resolve()
 SMALL_RIDGE = 1e-5
 
 
-def adaptation_steps() -> list[Row]:
+class Goal(NamedTuple):
+    """What a ratio was said to be before, what it is to be, and the work in words."""
+
+    stated: float
+    aim: float
+    work: str
+    more_is_better: bool = False
+
+
+GOALS = {
+    "align": Goal(2.0, 1.5, "a step of `align` / a plain step, table shape"),
+    "mdd": Goal(4.1, 2.5, "an adversarial step of `mdd_paper` / a plain step, Amazon shape"),
+    "500": Goal(3.5, 8, "`eigh` / `response_divergence`, 7 x 300 x 500, ridge 1e-5", True),
+    "1000": Goal(16, 50, "`eigh` / `response_divergence`, 7 x 300 x 1000, ridge 1e-5", True),
+    "rsp": Goal(1.2, 1.1, "a step of `rsp` at task 50 / at task 2"),
+    "covp": Goal(1.9, 1.5, "a step of `covp` / a plain step"),
+}
+
+
+def adaptation_steps() -> Iterator[tuple[str, float]]:
     """Steps that adapt against plain ones: aligned at a table's shape, MDD at Amazon's."""
-    rows = []
-    for title, method, shape, rounds in (
-        ("an aligned step / plain step, table shape", "align", TABLE, 15),
-        ("an adversarial MDD step / plain step, Amazon shape", "mdd_paper", AMAZON, 5),
+    from adaptation import AMAZON, FIXED, TABLE, training, world
+    from measure import shortest
+    from vntransfer import SourceOnlyRegressor
+    from vntransfer.adaptation import METHODS
+
+    for name, method, shape, rounds in (
+        ("align", "align", TABLE, 15),
+        ("mdd", "mdd_paper", AMAZON, 5),
     ):
         data = world(shape)
         runs = {
@@ -36,18 +58,20 @@ def adaptation_steps() -> list[Row]:
             "own": training(METHODS[method].make, shape, data, **FIXED[method]),
         }
         times = shortest(runs, rounds)
-        rows.append((title, times["own"] / times["plain"]))
-    return rows
+        yield name, times["own"] / times["plain"]
 
 
-def small_ridge() -> list[Row]:
+def small_ridge() -> Iterator[tuple[str, float]]:
     """`response_divergence` with a small absolute ridge against plain `eigh`."""
+    import torch
 
-    def ours(*arrays: Tensor) -> Tensor:
-        out: Tensor = response_divergence(*arrays, ridge=SMALL_RIDGE)
-        return out
+    from core import plain, sample, step
+    from measure import shortest
+    from vntransfer import response_divergence
 
-    rows = []
+    def ours(*arrays: Any) -> Any:
+        return response_divergence(*arrays, ridge=SMALL_RIDGE)
+
     for d in (500, 1000):
         arrays = sample(300, d, torch.float32)
         runs = {
@@ -55,13 +79,15 @@ def small_ridge() -> list[Row]:
             "ours": step(ours, arrays),
         }
         times = shortest(runs, 4)
-        title = f"plain eigh / response_divergence, 7 x 300 x {d}, ridge {SMALL_RIDGE:g}"
-        rows.append((title, times["plain"] / times["ours"]))
-    return rows
+        yield str(d), times["plain"] / times["ours"]
 
 
-def continual_steps() -> list[Row]:
+def continual_steps() -> Iterator[tuple[str, float]]:
     """RSP late in a stream against early, and covp against plain descent."""
+    from continual import STEPS, at_task, task
+    from measure import shortest
+    from vntransfer.continual import train
+
     block = task(STEPS, seed=99)
     methods = {
         "rsp 2": at_task("rsp", 2),
@@ -70,18 +96,41 @@ def continual_steps() -> list[Row]:
         "sgd": at_task("sgd", 3),
     }
     times = shortest({n: partial(train, m.model, block, m) for n, m in methods.items()}, 15)
-    return [
-        ("rsp: a step at task 50 / at task 2", times["rsp 50"] / times["rsp 2"]),
-        ("covp: a step / plain step", times["covp"] / times["sgd"]),
-    ]
+    yield "rsp", times["rsp 50"] / times["rsp 2"]
+    yield "covp", times["covp"] / times["sgd"]
 
 
-def rows() -> list[Row]:
-    """All of them."""
-    return [*adaptation_steps(), *small_ridge(), *continual_steps()]
+def ratios() -> Iterator[tuple[str, float]]:
+    """All of them, of the package that is imported, with one thread."""
+    import torch
+
+    torch.set_num_threads(1)
+    yield from adaptation_steps()
+    yield from small_ridge()
+    yield from continual_steps()
+
+
+def rows(before: Path, after: Path) -> Iterator[Row]:
+    """Measure two checkouts."""
+    found = []
+    with tempfile.TemporaryDirectory() as folder:
+        for tree in (before, after):
+            out = Path(folder) / "ratios"
+            run(tree, [HERE, "--out", out])
+            found.append(json.loads(out.read_text(encoding="utf-8")))
+    old, new = found
+    for name, goal in GOALS.items():
+        work, stated, aim, more = goal.work, goal.stated, goal.aim, goal.more_is_better
+        yield Row(work, old[name], new[name], "x", stated, aim, more_is_better=more)
 
 
 if __name__ == "__main__":
-    torch.set_num_threads(1)
-    for work, ratio in rows():
-        print(f"{work:<70} {ratio:6.2f} x", flush=True)
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    measured = {}
+    for name, ratio in ratios():
+        measured[name] = ratio
+        print(f"{GOALS[name].work:<70} {ratio:6.2f} x", flush=True)
+    if given.out:
+        given.out.write_text(json.dumps(measured), encoding="utf-8")

@@ -29,9 +29,11 @@ def first_huge(values: Any, largest: float = LARGEST) -> tuple[int, ...] | None:
     (1, 1)
     """
     stored = np.asarray(getattr(values, "data", values) if hasattr(values, "indptr") else values)
-    if np.isnan(stored).all() or max(np.nanmax(stored), -np.nanmin(stored)) <= largest:
+    if np.isnan(stored).all():
         return None
-    at = int((np.abs(stored) > largest).ravel().argmax())
+    if max(float(np.nanmax(stored)), -float(np.nanmin(stored))) <= largest:
+        return None
+    at = int((np.abs(stored.astype(np.float64)) > largest).ravel().argmax())
     if hasattr(values, "indptr"):
         row = int(np.searchsorted(values.indptr, at, side="right")) - 1
         return row, int(values.indices[at])

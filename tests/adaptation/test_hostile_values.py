@@ -1,5 +1,6 @@
 """Values that no model can be fitted to, in every estimator: huge ones, unknown ones."""
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -67,6 +68,14 @@ def test_a_single_outlier_leaves_predictions_finite(method: str, dtype: Any) -> 
     X[5, 1] = 1e99 if dtype is np.float64 else 1e38
     y = np.where(np.arange(len(y)) == 7, 1e99, y)
     assert np.isfinite(short(method).fit(X, y, domain).predict(X)).all()
+
+
+@every_estimator
+def test_single_precision_raises_no_warning_of_numpy(method: str) -> None:
+    X, y, domain = easy(20)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        short(method).fit(X.astype(np.float32), y.astype(np.float32), domain).predict(X)
 
 
 @every_estimator
