@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from vntransfer.pages import (
     Axis,
-    Bars,
     Chart,
     Heatmap,
     Lines,
@@ -166,8 +165,9 @@ def camera_chart(loaded: Domains) -> Panels:
     distances = tree.distances[np.ix_(order, order)]
     cameras = Heatmap(cameras_in_order, cameras_in_order, distances, label, numbers=False)
     names = list(loaded)
-    sizes = Series("pictures", range(len(names)), [len(y) for _, y in loaded.values()])
-    charts: list[Any] = [cameras, Bars(names, [sizes], Axis("pictures", low=0))]
+    counts = [len(y) for _, y in loaded.values()]
+    sizes = Series("pictures", range(len(names)), counts, dash="none")
+    charts: list[Any] = [cameras, Lines([sizes], Axis(names=names), Axis("pictures", low=0))]
     for name, (_, y) in loaded.items():
         density = area_resize(np.mean(np.asarray(loaded.extras["density"][name]), axis=0), 9, 12)
         rows, columns = ([str(i + 1) for i in range(n)] for n in density.shape)

@@ -21,7 +21,6 @@ sys.path.insert(0, str(ROOT / "lab" / "tests"))
 from lab_helpers.docs_code import blocks, run  # noqa: E402
 from vntransfer.pages import (  # noqa: E402
     Axis,
-    Bars,
     Chart,
     Heatmap,
     Lines,
@@ -36,19 +35,21 @@ IMAGES = ROOT / "docs" / "img" / "gallery"
 Names = dict[str, Any]
 
 
-def bars(values: Mapping[str, Sequence[float]], series: Sequence[str], label: str) -> Bars:
-    """Return bars side by side: name -> one value per series."""
+def dots(values: Mapping[str, Sequence[float]], series: Sequence[str], label: str) -> Lines:
+    """Return dots above names: name -> one value per series."""
     columns = zip(*values.values(), strict=True)
     named = zip(series, columns, strict=True)
-    drawn = [Series(name, range(len(values)), list(column)) for name, column in named]
-    return Bars(list(values), drawn, Axis(label, low=0))
+    drawn = [Series(name, range(len(values)), list(column), dash="none") for name, column in named]
+    return Lines(drawn, Axis(names=list(values)), Axis(label, low=0))
 
 
 def prices(names: Names) -> Chart:
     """Predicted against actual prices."""
-    dots = [Series("block in San Diego", names["price"][names["new"]], names["found"].value)]
+    blocks_there = [
+        Series("block in San Diego", names["price"][names["new"]], names["found"].value)
+    ]
     axes = Axis("actual price, thousand dollars"), Axis("predicted price")
-    return Scatter(dots, *axes, diagonal=True)
+    return Scatter(blocks_there, *axes, diagonal=True)
 
 
 def alike(names: Names) -> Chart:
@@ -64,12 +65,12 @@ def alike(names: Names) -> Chart:
 def bikes(names: Names) -> Chart:
     """Draw the error of each method."""
     errors = {name: [value] for name, value in names["bike_errors"].items()}
-    return bars(errors, ["summer"], "mean absolute error of log rentals")
+    return dots(errors, ["summer"], "mean absolute error of log rentals")
 
 
 def patients(names: Names) -> Chart:
     """Draw expected and actual errors, and those of a constant."""
-    return bars(
+    return dots(
         names["outcomes"], ["expected", "actual", "constant"], "mean absolute error, points"
     )
 
@@ -86,14 +87,14 @@ def diabetes(names: Names) -> Chart:
     """Weights of the age groups, and the error by sharpness."""
     weights, errors = names["diabetes_weights"], names["diabetes_errors"]
     by_age = {age: [own[age] for own in weights.values()] for age in names["ages"]}
-    left = bars(by_age, [f"sharpness {s:g}" for s in weights], "weight")
+    left = dots(by_age, [f"sharpness {s:g}" for s in weights], "weight")
     by_sharpness = {f"sharpness {s:g}": [error] for s, error in errors.items()}
-    return Panels([left, bars(by_sharpness, ["60 and above"], "mean absolute error")], share=False)
+    return Panels([left, dots(by_sharpness, ["60 and above"], "mean absolute error")], share=False)
 
 
 def proteins(names: Names) -> Chart:
     """Errors with and without a group's own rows."""
-    return bars(
+    return dots(
         names["protein_errors"], ["with its own rows", "without them"], "mean absolute error"
     )
 
@@ -110,7 +111,7 @@ def digits(names: Names) -> Chart:
 def classes(names: Names) -> Chart:
     """Accuracy on all classes so far."""
     accuracy = {f"{n} digits": [value] for n, value in names["accuracy"].items()}
-    return bars(accuracy, ["closed form"], "accuracy on all digits so far")
+    return dots(accuracy, ["closed form"], "accuracy on all digits so far")
 
 
 def saltby(names: Names) -> Chart:

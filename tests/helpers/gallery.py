@@ -7,7 +7,6 @@ import numpy as np
 from vntransfer.pages import (
     MUTED,
     Axis,
-    Bars,
     Heatmap,
     Intervals,
     Lines,
@@ -42,7 +41,7 @@ def charts(name: str = "") -> dict[str, Any]:
     return {
         "lines": Lines([*curves(9), reference], axis("epoch"), axis("loss"), title=f"t{name}"),
         "log": Lines(curves(2), axis("n", log=True), axis("error", log=True)),
-        "bars": Bars(names, curves_at(curves(2), 6), axis("weight")),
+        "dots": Lines(curves_at(curves(2), 6), Axis(names=names), axis("weight")),
         "scatter": Scatter(curves(3), axis("true"), axis("guess"), diagonal=True),
         "histogram": histogram({n: rng.random(50) for n in names[:2]}, x=axis("y"), bins=5),
         "intervals": Intervals(

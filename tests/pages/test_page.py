@@ -19,7 +19,6 @@ from helpers.imports import HEAVY, loaded_after
 from vntransfer.errors import ArgumentError
 from vntransfer.pages import (
     Axis,
-    Bars,
     Heatmap,
     Intervals,
     Lines,
@@ -160,7 +159,7 @@ def test_mistakes_are_named() -> None:
 def test_every_chart_is_drawn_said_and_tabulated(name: str) -> None:
     chart = charts(HOSTILE)[name]
     for panel in panels(chart):
-        content, width, height = draw(panel, chart, 480)
+        content, width, height = draw(panel, colors(chart), 480)
         root = ET.fromstring(f"<svg>{content}</svg>")
         assert "NaN" not in content
         assert "nan" not in content.replace("&", "")
@@ -178,7 +177,7 @@ def test_every_chart_is_drawn_said_and_tabulated(name: str) -> None:
 
 def test_marks_stand_where_their_values_say() -> None:
     chart = Lines([Series("a", [0, 5, 10], [1.0, None, 3.0], [0.5, None, 2.5], [1.5, None, 3.5])])
-    content, width, height = draw(chart, chart, 480)
+    content, width, height = draw(chart, colors(chart), 480)
     root = ET.fromstring(f"<svg>{content}</svg>")
     (group,) = (g for g in root.iter("g") if "data-p" in g.attrib)
     (x1, y1), (x2, y2) = (map(float, p.split(",")) for p in group.attrib["data-p"].split(" "))
@@ -192,7 +191,7 @@ def test_marks_stand_where_their_values_say() -> None:
 
 def test_values_of_others_are_hollow_marks_within_the_axis() -> None:
     chart = Intervals(["a", "b"], [1.0, 2.0], others=[9.0, None], others_name="paper")
-    content, _, _ = draw(chart, chart, 480)
+    content, _, _ = draw(chart, colors(chart), 480)
     root = ET.fromstring(f"<svg>{content}</svg>")
     assert [p.attrib["class"] for p in root.iter("path")].count("hollow") == 1
     assert [g.attrib["data-v"] for g in root.iter("g") if "data-v" in g.attrib] == [
@@ -209,8 +208,8 @@ def test_texts_beside_a_map_follow_its_rows() -> None:
     chart = Heatmap(
         names, names, np.eye(3), mark="•", marks=np.eye(3) > 0, side=[("rank", ["1", "2", "3"])]
     )
-    content, width, _ = draw(chart, chart, 480)
-    assert width > draw(plain, plain, 480)[1]
+    content, width, _ = draw(chart, colors(chart), 480)
+    assert width > draw(plain, colors(plain), 480)[1]
     assert content.count("•") == 3
     assert "rank" in content
     header, rows = numbers(chart)
@@ -220,7 +219,7 @@ def test_texts_beside_a_map_follow_its_rows() -> None:
 
 def test_log_axes_leave_out_what_has_no_logarithm() -> None:
     chart = Lines([Series("a", [1, 10, 100], [0.0, 0.1, 0.01])], Axis(log=True), Axis(log=True))
-    content, _, _ = draw(chart, chart, 480)
+    content, _, _ = draw(chart, colors(chart), 480)
     assert 'data-x="10|100"' in content
     assert extent(chart, "y") == (0.01, 0.1)
 
@@ -260,7 +259,7 @@ def test_ticks_lie_between_the_ends(low: float, high: float, log: bool) -> None:
 def test_numbers_and_names_are_short() -> None:
     values = (0.123456, 12345.6, 1e-7, 2.0, None)
     assert [number(value) for value in values] == ["0.1235", "12346", "1e-07", "2", ""]
-    assert value_text(Series("a", [1], [2.0], low=[1.5], high=[2.5]), 0) == "2 (1.5 to 2.5)"
+    assert value_text(2.0, (1.5, 2.5)) == "2 (1.5 to 2.5)"
     assert [short(0.1234, 0.9), short(12.34, 99), short(3.21, 5), short(-0.5, 1)] == [
         ".12", "12", "3.2", "−.50",
     ]  # fmt: skip
@@ -282,7 +281,7 @@ def test_fragments_are_escaped_and_say_how_much_they_show() -> None:
 def test_empty_charts_are_drawn_too() -> None:
     page = Page("t")
     part = page.section("s")
-    part.figure(Lines([]), "no lines").figure(Bars([], []), "no bars")
+    part.figure(Lines([]), "no lines")
     part.figure(Heatmap([], [], []), "no map").table(["a"], [])
     part.figure(Lines([Series("a", [1], [np.nan])]), "nothing")
     Reader(page.html())
@@ -311,7 +310,7 @@ def test_outliers_do_not_squeeze_the_other_intervals(near: list[float], n: int, 
     low, high = extent(chart, "x") or (0.0, 0.0)
     if np.ptp(near) > 0:
         assert (low, high) == (min(near), max(near))
-    drawn = draw(chart, chart, 480)[0]
+    drawn = draw(chart, colors(chart), 480)[0]
     assert drawn.count("beyond") == (len(far) if np.ptp(near) > 0 else 0)
     assert all(f"m{i}" in drawn for i in range(len(values)))  # every row can be pointed at
 
@@ -333,7 +332,7 @@ def test_panels_leave_few_gaps(n: int, most: int | None, kind: str) -> None:
 def test_ticks_stand_apart() -> None:
     for width in (120, 300, 760):
         chart = Lines([Series("a", [0, 12345.678], [0, 1])], x=Axis("x"))
-        drawn = draw(chart, chart, width)[0]
+        drawn = draw(chart, colors(chart), width)[0]
         places = [
             (float(x), len(label))
             for x, label in re.findall(r'<text x="([\d.]+)"[^>]*middle">([^<]+)</text>', drawn)

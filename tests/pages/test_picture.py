@@ -39,7 +39,8 @@ def test_names_are_escaped_and_stand_in_the_legend() -> None:
 def test_a_legend_has_the_marks_of_the_first_panel() -> None:
     names = ("a", "b")
     dots = Scatter([Series(name, [0, 1], [1, 2]) for name in names], Axis(), Axis())
-    steps = Histogram([0, 1, 2], [Series(name, [0.5, 1.5], [1, 2], marks=False) for name in names])
+    middles = [Series(name, [0.5, 1.5], [1, 2], marks=False) for name in names]
+    steps = Histogram(middles, edges=[0, 1, 2])
     markup = picture(Panels([dots, steps], share=False), "both")
     assert markup.count('class="mark"') == len(names)
 

@@ -8,37 +8,17 @@
 True
 """
 
-from vntransfer.pages.charts import (
-    MUTED,
-    Axis,
-    Bars,
-    Chart,
-    Heatmap,
-    Histogram,
-    Intervals,
-    Lines,
-    Panels,
-    Scatter,
-    Series,
-    histogram,
-)
-from vntransfer.pages.document import Page, Section
-from vntransfer.pages.table import TableCell
-
-__all__ = [
-    "MUTED",
-    "Axis",
-    "Bars",
-    "Chart",
-    "Heatmap",
-    "Histogram",
-    "Intervals",
-    "Lines",
-    "Page",
-    "Panels",
-    "Scatter",
-    "Section",
-    "Series",
-    "TableCell",
-    "histogram",
-]
+from vntransfer.pages.charts import MUTED as MUTED
+from vntransfer.pages.charts import Axis as Axis
+from vntransfer.pages.charts import Chart as Chart
+from vntransfer.pages.charts import Heatmap as Heatmap
+from vntransfer.pages.charts import Histogram as Histogram
+from vntransfer.pages.charts import Intervals as Intervals
+from vntransfer.pages.charts import Lines as Lines
+from vntransfer.pages.charts import Panels as Panels
+from vntransfer.pages.charts import Scatter as Scatter
+from vntransfer.pages.charts import Series as Series
+from vntransfer.pages.charts import histogram as histogram
+from vntransfer.pages.document import Page as Page
+from vntransfer.pages.document import Section as Section
+from vntransfer.pages.table import TableCell as TableCell

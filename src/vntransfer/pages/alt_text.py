@@ -5,7 +5,6 @@ from functools import singledispatch
 import numpy as np
 
 from vntransfer.pages.charts import (
-    Bars,
     Chart,
     Heatmap,
     Histogram,
@@ -14,7 +13,7 @@ from vntransfer.pages.charts import (
     Panel,
     Scatter,
 )
-from vntransfer.pages.draw import place_text, value_text
+from vntransfer.pages.draw import interval, place_text, value_text
 from vntransfer.pages.layout import finite, panels
 from vntransfer.pages.scales import number
 
@@ -42,7 +41,7 @@ def _range(values: np.ndarray) -> str:
     return f"{number(float(known.min()))} to {number(float(known.max()))}"
 
 
-_WORDS = {Lines: "lines", Bars: "bars", Scatter: "points", Histogram: "histograms"}
+_WORDS = {Lines: "lines", Scatter: "points", Histogram: "histograms"}
 
 
 def _summary(panel: Panel) -> str:
@@ -105,10 +104,8 @@ def _(panel: Intervals) -> Numbers:
     return header + ([] if panel.others is None else [panel.others_name or "others"]), rows
 
 
-@numbers.register(Lines)
-@numbers.register(Bars)
-@numbers.register(Histogram)
-def _(panel: Lines | Bars | Histogram) -> Numbers:
+@numbers.register
+def _(panel: Lines) -> Numbers:
     """One row per x, one column per series."""
     kept = [s for s in panel.series if not s.thin] or list(panel.series)
     table: dict[float, dict[int, str]] = {}
@@ -116,7 +113,7 @@ def _(panel: Lines | Bars | Histogram) -> Numbers:
         for k, x in enumerate(finite(s.x)):
             # names have whole places, around which marks may be shifted apart
             place = float(round(x)) if panel.x.names else float(x)
-            table.setdefault(place, {})[column] = value_text(s, k)
+            table.setdefault(place, {})[column] = value_text(s.y[k], interval(s, k))
     rows = [
         [place_text(panel.x, x), *(table[x].get(column, "") for column in range(len(kept)))]
         for x in sorted(table)

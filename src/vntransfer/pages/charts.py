@@ -81,40 +81,17 @@ class Lines:
 
 
 @dataclass(frozen=True)
-class Bars:
-    """Bars side by side: x of a series are places in ``names``."""
-
-    names: Sequence[str]
-    series: Sequence[Series]
-    y: Axis = field(default_factory=Axis)
-    title: str = ""
-
-    @property
-    def x(self) -> Axis:
-        """Axis of the names."""
-        return Axis(names=self.names)
-
-
-@dataclass(frozen=True)
-class Scatter:
+class Scatter(Lines):
     """Points in a plane; ``diagonal`` draws the line x = y."""
 
-    series: Sequence[Series]
-    x: Axis = field(default_factory=Axis)
-    y: Axis = field(default_factory=Axis)
-    title: str = ""
     diagonal: bool = False
 
 
 @dataclass(frozen=True)
-class Histogram:
+class Histogram(Lines):
     """Heights between edges; the x of a series are the middles of the bins (see `histogram`)."""
 
-    edges: Numbers
-    series: Sequence[Series]
-    x: Axis = field(default_factory=Axis)
-    y: Axis = field(default_factory=Axis)
-    title: str = ""
+    edges: Numbers = field(kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -186,7 +163,7 @@ class Heatmap:
         return low == -high
 
 
-Panel = Lines | Bars | Scatter | Histogram | Intervals | Heatmap
+Panel = Lines | Intervals | Heatmap
 
 
 @dataclass(frozen=True)
@@ -212,4 +189,4 @@ def histogram(
         Series(name, middles, np.histogram(sample, edges)[0] / max(1, len(sample)), marks=False)
         for name, sample in groups.items()
     ]
-    return Histogram(edges, series, **options)
+    return Histogram(series, edges=edges, **options)

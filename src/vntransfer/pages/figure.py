@@ -5,10 +5,10 @@ from html import escape
 from math import ceil
 
 from vntransfer.pages.alt_text import MOST_CELLS, MOST_ROWS, numbers, summary
-from vntransfer.pages.charts import Bars, Chart, Heatmap, Histogram, Panel, Panels, Scatter, Series
+from vntransfer.pages.charts import Chart, Heatmap, Histogram, Panel, Panels, Scatter, Series
 from vntransfer.pages.draw import NARROW, classes, color_bar, draw, fitting
 from vntransfer.pages.layout import colors, panels
-from vntransfer.pages.svg import mark, tag
+from vntransfer.pages.svg import mark, shape, tag
 from vntransfer.pages.table import html_table
 
 COLUMNS = 3
@@ -28,9 +28,9 @@ def figure(chart: Chart, title: str, caption: str, anchor: str) -> str:
     shown = panels(chart)
     row = chart.columns if isinstance(chart, Panels) and chart.columns else len(shown)
     columns = ceil(row / ceil(row / COLUMNS))
-    alone, drawn = len(shown) == 1, []
+    alone, places, drawn = len(shown) == 1, colors(chart), []
     for i, panel in enumerate(shown):
-        views = [draw(panel, chart, width) for width in fitting(panel, columns)]
+        views = [draw(panel, places, width) for width in fitting(panel, columns)]
         if views[0][1] <= NARROW:
             views = views[:1]
         label = f"{title}. {summary(chart if alone else panel)}"
@@ -55,7 +55,7 @@ def figure(chart: Chart, title: str, caption: str, anchor: str) -> str:
     maps = any(isinstance(panel, Heatmap) for panel in shown)
     kind = "alone" if alone else "maps" if maps else "pairs" if columns == 2 else "threes"
     plot = f'<div class="plot {kind}">{"".join(drawn)}</div>'
-    body = f'<div class="drawn">{_legend(chart, shown)}{plot}</div>'
+    body = f'<div class="drawn">{_legend(places, shown)}{plot}</div>'
     note = f"<figcaption>{escape(caption)}</figcaption>" if caption else ""
     save = "".join(
         f'<button type="button" data-as="{form}" aria-label="Save {escape(title)} as '
@@ -79,20 +79,19 @@ def common_scale(shown: list[Panel]) -> Heatmap | None:
     return maps[0] if len(scales) == 1 else None
 
 
-def legend_entries(chart: Chart, shown: list[Panel]) -> list[tuple[str, str, int]]:
+def legend_entries(places: dict[str, int], shown: list[Panel]) -> list[tuple[str, str, int]]:
     """Name, swatch and its width of every series; none where there is a single one."""
-    places = colors(chart)
     every = [s for panel in shown for s in getattr(panel, "series", ()) if not s.thin]
     known = {s.name: s for s in reversed(every)}  # as the first panel draws them
     names = [name for name in places if name in known]
     if len(names) < 2:
         return []
-    solid, points = isinstance(shown[0], Bars | Histogram), isinstance(shown[0], Scatter)
+    solid, points = isinstance(shown[0], Histogram), isinstance(shown[0], Scatter)
     wide = 14 if solid else 24
     return [(name, _swatch(known[name], places[name], solid, points), wide) for name in names]
 
 
-def _legend(chart: Chart, shown: list[Panel]) -> str:
+def _legend(places: dict[str, int], shown: list[Panel]) -> str:
     legend = ""
     if scale := common_scale(shown):
         content, width, height = color_bar(scale)
@@ -105,7 +104,7 @@ def _legend(chart: Chart, shown: list[Panel]) -> str:
         f'<button type="button" aria-pressed="false" data-n="{escape(name)}">'
         + tag("svg", swatch, width=wide, height=12, viewBox=f"0 0 {wide} 12", aria_hidden="true")
         + f'<span class="word">{escape(name)}</span></button>'
-        for name, swatch, wide in legend_entries(chart, shown)
+        for name, swatch, wide in legend_entries(places, shown)
     ]
     if entries:
         legend += f'<div class="legend" role="group" aria-label="Series">{"".join(entries)}</div>'
@@ -118,9 +117,9 @@ def _swatch(series: Series, place: int, solid: bool, points: bool) -> str:
     else:
         content = ""
         if series.dash != "none" and not points:
-            content = tag("path", d="M1 6H23", class_=f"line {series.dash}".strip())
+            content = shape("M1 6H23", f"line {series.dash}".strip())
         if series.marks and (place >= 0 or points):
-            content += tag("path", d=mark(place, 12, 6), class_="mark")
+            content += shape(mark(place, 12, 6), "mark")
     return tag("g", content, class_=classes(place))
 
 

@@ -3,14 +3,13 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from vntransfer.pages import svg
 from vntransfer.pages.charts import (
     Axis,
-    Bars,
     Chart,
     Heatmap,
     Histogram,
@@ -20,18 +19,6 @@ from vntransfer.pages.charts import (
     Panels,
 )
 from vntransfer.pages.scales import Scale, padded, tick_text
-from vntransfer.pages.svg import (
-    LONGEST,
-    every,
-    fitted,
-    heading,
-    name_below,
-    room_below,
-    tag,
-    text,
-    text_width,
-    upright,
-)
 
 
 def panels(chart: Chart) -> list[Panel]:
@@ -66,15 +53,11 @@ def _with_common_ends(found: list[Panel], name: str) -> list[Panel]:
     wide_low, wide_high = padded(low, high, log=axes[0].log)
     low = wide_low if all(axis.low is None for axis in axes) else low
     high = wide_high if all(axis.high is None for axis in axes) else high
+    changed = {id(panel): replace(getattr(panel, name), low=low, high=high) for panel, _ in known}
     return [
-        _with_ends(panel, name, low, high) if any(panel is own for own, _ in known) else panel
+        replace(panel, **{name: changed[id(panel)]}) if id(panel) in changed else panel
         for panel in found
     ]
-
-
-def _with_ends(panel: Panel, name: str, low: float, high: float) -> Panel:
-    changes: dict[str, Any] = {name: replace(getattr(panel, name), low=low, high=high)}
-    return replace(panel, **changes)
 
 
 def finite(values: Numbers | None) -> NDArray[np.float64]:
@@ -112,7 +95,7 @@ def _along(panel: Panel, name: str) -> Iterator[Numbers | None]:
         yield getattr(series, name)
         if name == "y":
             yield from (series.low, series.high)
-    if isinstance(panel, Bars | Histogram) and name == "y" and not panel.y.log:
+    if isinstance(panel, Histogram) and name == "y" and not panel.y.log:
         yield [0.0]
 
 
@@ -159,10 +142,8 @@ _GAP = 6.0
 
 @dataclass(frozen=True)
 class PanelFrame:
-    """A panel's size, its scales, and the markup of its axes."""
+    """The scales of a panel and the markup of its axes."""
 
-    width: float
-    height: float
     x: Scale
     y: Scale
     markup: str
@@ -184,28 +165,28 @@ def frame(panel: Panel, width: float, height: float, x: Axis, y: Axis) -> PanelF
     y_low, y_high = ends(panel, "y") if not y.names else (len(y.names) - 0.5, -0.5)
     x_low, x_high = ends(panel, "x")
     top = 24.0 if panel.title else 10.0
-    longest = min(LONGEST, 0.36 * width)
-    names = [fitted(name, min(LONGEST, 0.5 * width)) for name in y.names]
+    longest = min(svg.LONGEST, 0.36 * width)
+    names = [svg.fitted(name, min(svg.LONGEST, 0.5 * width)) for name in y.names]
     labels: list[tuple[float, str]] = list(enumerate(names))
     if not (names or y.hidden):
         trial = Scale(y_low, y_high, 0, 1, y.log)
         places = trial.ticks(max(2, int((height - top - 38) // 36)))
         labels = [(tick, tick_text(tick, log=y.log)) for tick in places]
-    widest = max((text_width(label) for _, label in labels), default=0.0)
+    widest = max((svg.text_width(label) for _, label in labels), default=0.0)
     left = widest + _GAP + 2 + (18 if y.label else 0)
     right = 12.0
     if not (x.names or x.hidden):  # the last number is centered on its tick
         last = Scale(x_low, x_high, 0, 1, x.log).ticks()[-1]
-        right = max(right, text_width(tick_text(last, log=x.log)) / 2 + 2)
+        right = max(right, svg.text_width(tick_text(last, log=x.log)) / 2 + 2)
     step = (width - left - right) / max(1, len(x.names))
-    slanted, room = room_below(x.names, step, longest)
+    slanted, room = svg.room_below(x.names, step, longest)
     below = (4.0 if x.hidden else room) + (18 if x.label else 4)
     x_scale = Scale(x_low, x_high, left, width - right, x.log)
     y_scale = Scale(y_low, y_high, height - below, top, y.log)
-    parts = [heading(panel.title, left, width)]
+    parts = [svg.heading(panel.title, left, width)]
     parts += _x_axis(x, x_scale, y_scale, slanted, height, longest)
     parts += _y_axis(y, y_scale, x_scale, labels)
-    return PanelFrame(width, height, x_scale, y_scale, "".join(parts))
+    return PanelFrame(x_scale, y_scale, "".join(parts))
 
 
 def _x_axis(
@@ -213,21 +194,19 @@ def _x_axis(
 ) -> list[str]:
     bottom, top = y.start, y.end
     line = f"M{x.start:.1f} {bottom:.1f}H{x.end:.1f}"
-    parts = [] if axis.hidden else [tag("path", d=line, class_="axis")]
-    if axis.label:
-        middle = (x.start + x.end) / 2
-        parts.append(text(axis.label, middle, height - 4, class_="label", text_anchor="middle"))
+    name = svg.label(axis.label, (x.start + x.end) / 2, height - 4)
     if axis.hidden:
-        return parts
+        return [name]
+    parts = [svg.shape(line, "axis"), name]
     if axis.names:
-        step = every(len(axis.names), abs(x(1) - x(0)))
-        for place, name in list(enumerate(axis.names))[::step]:
-            parts.append(name_below(name, x(place), bottom, slanted=slanted, longest=longest))
+        step = svg.every(len(axis.names), abs(x(1) - x(0)))
+        for place, own in list(enumerate(axis.names))[::step]:
+            parts.append(svg.name_below(own, x(place), bottom, slanted=slanted, longest=longest))
         return parts
     for tick, label in _readable_ticks(axis, x):
         at = x(tick)
-        parts.append(tag("path", d=f"M{at:.1f} {bottom:.1f}V{top:.1f}", class_="grid"))
-        parts.append(text(label, at, bottom + 16, text_anchor="middle"))
+        parts.append(svg.shape(f"M{at:.1f} {bottom:.1f}V{top:.1f}", "grid"))
+        parts.append(svg.text(label, at, bottom + 16, text_anchor="middle"))
     return parts
 
 
@@ -238,7 +217,7 @@ def _readable_ticks(axis: Axis, x: Scale) -> list[tuple[float, str]]:
         places = [tick for tick in x.ticks(n) if not (axis.whole and tick % 1)]
         found = [(tick, tick_text(tick, log=axis.log)) for tick in places]
         gaps = [x(b) - x(a) for a, b in pairwise(places)]
-        if max((text_width(label) for _, label in found), default=0.0) + 12 <= min(
+        if max((svg.text_width(label) for _, label in found), default=0.0) + 12 <= min(
             gaps, default=1e9
         ):
             break
@@ -246,11 +225,9 @@ def _readable_ticks(axis: Axis, x: Scale) -> list[tuple[float, str]]:
 
 
 def _y_axis(axis: Axis, y: Scale, x: Scale, labels: list[tuple[float, str]]) -> list[str]:
-    parts = []
-    if axis.label:
-        parts.append(upright(axis.label, (y.start + y.end) / 2))
+    parts = [svg.upright(axis.label, (y.start + y.end) / 2)]
     for tick, label in labels:
         at = y(tick)
-        parts.append(tag("path", d=f"M{x.start:.1f} {at:.1f}H{x.end:.1f}", class_="grid"))
-        parts.append(text(label, x.start - _GAP, at + 4, text_anchor="end"))
+        parts.append(svg.shape(f"M{x.start:.1f} {at:.1f}H{x.end:.1f}", "grid"))
+        parts.append(svg.text(label, x.start - _GAP, at + 4, text_anchor="end"))
     return parts

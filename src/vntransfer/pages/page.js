@@ -77,13 +77,8 @@
         found.push({ x: box.x + side / 2, y: box.y + side / 2, text: `${rows[i]}, ${columns[j]}: ${value}`, box });
       }));
     }
-    for (const shape of all("[data-t]", svg)) found.push(inside(shape, shape.dataset.t));
     spots.set(svg, found);
     return found;
-  };
-  const inside = (shape, text) => {
-    const box = shape.getBBox();
-    return { x: box.x + box.width / 2, y: box.y + Math.min(box.height / 2, 12), text, box };
   };
   const place = (svg, spot) => {
     const matrix = svg.getScreenCTM();

@@ -10,7 +10,7 @@ from vntransfer.pages.charts import Chart, Heatmap, Panel, Panels
 from vntransfer.pages.document import resource
 from vntransfer.pages.draw import PANEL, color_bar, draw
 from vntransfer.pages.figure import common_scale, legend_entries
-from vntransfer.pages.layout import panels
+from vntransfer.pages.layout import colors, panels
 from vntransfer.pages.svg import coordinate, tag, text, text_width
 from vntransfer.storage.files import atomic_write
 from vntransfer.storage.places import GENERATOR, PICTURES, check_file
@@ -25,8 +25,8 @@ _SPOKEN = re.compile(r' data-[a-z]+="[^"]*"')  # what only the script of a page 
 def picture(chart: Chart, title: str) -> str:
     """SVG of a chart, named by ``title`` for screen readers: panels in rows below one legend."""
     shown = panels(chart)
-    alone = len(shown) == 1
-    drawn = [draw(panel, chart, _width(panel, alone=alone)) for panel in shown]
+    alone, places = len(shown) == 1, colors(chart)
+    drawn = [draw(panel, places, _width(panel, alone=alone)) for panel in shown]
     rows: list[list[tuple[str, float, float]]] = [[]]
     most = chart.columns if isinstance(chart, Panels) else None
     for one in drawn:
@@ -36,7 +36,7 @@ def picture(chart: Chart, title: str) -> str:
             rows.append([])
         rows[-1].append(one)
     wide = max(sum(width + _GAP for _, width, _ in row) - _GAP for row in rows)
-    parts, top, reach = _legend(chart, wide)
+    parts, top, reach = _legend(places, shown, wide)
     wide = max(wide, reach)
     for row in rows:
         left = _RIM
@@ -76,9 +76,10 @@ def _at(left: float, top: float, content: str) -> str:
     return tag("g", content, transform=f"translate({coordinate(left)} {coordinate(top)})")
 
 
-def _legend(chart: Chart, wide: float) -> tuple[list[str], float, float]:
+def _legend(
+    places: dict[str, int], shown: list[Panel], wide: float
+) -> tuple[list[str], float, float]:
     """Scale of the heat maps and names of the series in lines, where they end below and right."""
-    shown = panels(chart)
     parts, left, top, reach = [], _RIM, _RIM, 0.0
     if scale := common_scale(shown):
         bar, reach, height = color_bar(scale)
@@ -87,7 +88,7 @@ def _legend(chart: Chart, wide: float) -> tuple[list[str], float, float]:
             left += text_width(scale.label) + 8
         parts.append(_at(left, top, bar))
         left, top, reach = _RIM, top + height + 10, reach + left - _RIM
-    entries = legend_entries(chart, shown)
+    entries = legend_entries(places, shown)
     for name, swatch, space in entries:
         room = space + 5 + text_width(name, 11.5)
         if left > _RIM and left + room > _RIM + wide:

@@ -68,6 +68,10 @@ class Scale:
         share = (turn(value) - turn(self.low)) / (turn(self.high) - turn(self.low))
         return self.start + share * (self.end - self.start)
 
+    def within(self, value: float) -> float:
+        """Place of a number, or the nearer end if it lies outside."""
+        return self(min(max(value, self.low), self.high))
+
     def shows(self, value: float | None) -> bool:
         """Whether a number has a place between the ends."""
         if value is None or not math.isfinite(value) or (self.log and value <= 0):

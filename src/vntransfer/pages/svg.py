@@ -34,6 +34,11 @@ def tag(name: str, content: str = "", /, **attributes: str | float | None) -> st
     return f"<{head}>{content}</{name}>" if content else f"<{head}/>"
 
 
+def shape(commands: str, kind: str) -> str:
+    """Path whose class says what it is."""
+    return tag("path", d=commands, class_=kind)
+
+
 def text(content: str, x: float, y: float, **attributes: str | float | None) -> str:
     """Text of a user at a place."""
     return tag("text", escape(content) or " ", x=x, y=y, **attributes)
@@ -101,6 +106,12 @@ def mark(shape: int, x: float, y: float, r: float = 3.2) -> str:
     return path([(x + r * dx, y + r * dy) for dx, dy in corners[shape]]) + "Z"
 
 
+def label(content: str, x: float, y: float, **attributes: str) -> str:
+    """Label of an axis around a place; nothing if it is empty."""
+    words = {"class_": "label", "text_anchor": "middle", **attributes}
+    return text(content, x, y, **words) if content else ""
+
+
 def heading(content: str, left: float, width: float) -> str:
     """Title of a panel, moved to the left as far as it must and shortened if that is not enough."""
     bold = 14.0  # of which 12.5 px bold are as wide
@@ -109,9 +120,8 @@ def heading(content: str, left: float, width: float) -> str:
 
 
 def upright(content: str, middle: float) -> str:
-    """Label along the left side, read from below."""
-    turn = f"rotate(-90 11 {middle:.1f})"
-    return text(content, 11, middle, class_="label", text_anchor="middle", transform=turn)
+    """Label along the left side, read from below; nothing if it is empty."""
+    return label(content, 11, middle, transform=f"rotate(-90 11 {middle:.1f})")
 
 
 def name_below(name: str, x: float, foot: float, *, slanted: bool, longest: float) -> str:

@@ -1,7 +1,7 @@
 """Whether a column learned from the sources can be used at a target."""
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -185,8 +185,3 @@ def _covered(t: Floats, known: Floats, period: float, near: float) -> float:
     at = np.searchsorted(circle, t % period).clip(1, len(circle) - 1)
     gap = np.minimum(circle[at] - t % period, t % period - circle[at - 1])
     return float((np.abs(gap) <= near).mean())
-
-
-def with_parts(field: Field, parts: tuple[str, ...], why: str) -> Field:
-    """Keep some parts of a date."""
-    return replace(field, parts=parts, note=f"{field.note}; {why}")

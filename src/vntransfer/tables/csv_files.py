@@ -33,32 +33,31 @@ _ESCAPED = re.compile("[\udc80-\udcff]")
 """Bytes that are not text, as ``surrogateescape`` hands them on."""
 
 
-class _Watched(io.RawIOBase):
+class _Watched:
     """A stream that shows every piece that is read to a function."""
+
+    closed = False
 
     def __init__(self, stream: Any, watch: Callable[[bytes], None]) -> None:
         self.stream, self.watch = stream, watch
 
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        piece = self.stream.read(len(buffer))
+    def read(self, size: int) -> bytes:
+        piece: bytes = self.stream.read(size)
         self.watch(piece)
-        buffer[: len(piece)] = piece
-        return len(piece)
+        return piece
 
     def close(self) -> None:
         self.stream.close()
-        super().close()
 
 
-class _Utf8(io.RawIOBase):
+class _Utf8:
     """The text of a file as UTF-8.
 
     ``doubtful`` if it has quotes other than around whole cells: Arrow reads them too kindly, so
     that Python's strict reader has to agree.
     """
+
+    closed = False
 
     def __init__(self, source: Any) -> None:
         self.source = source
@@ -76,14 +75,11 @@ class _Utf8(io.RawIOBase):
         self.ends_cell = np.zeros(256, dtype=bool)
         self.ends_cell[list(b"\r\n" + delimiter.encode())] = True
 
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
+    def read(self, size: int) -> bytes:
         data = self.pending
-        while len(data) < len(buffer) and (more := self.source.read(len(buffer) - len(data))):
+        while len(data) < size and (more := self.source.read(size - len(data))):
             data += more
-        piece, self.pending = data[: len(buffer)], data[len(buffer) :]
+        piece, self.pending = data[:size], data[size:]
         self.quotes += piece.count(b'"')
         if not self.doubtful and b'"' in (seen := self.unfinished + piece):
             rest = self._open_cell(seen)
@@ -91,8 +87,7 @@ class _Utf8(io.RawIOBase):
             self.unfinished = seen[rest:]  # a field may continue in the next piece
         if not piece:
             self.doubtful = self.doubtful or self.quotes % 2 == 1
-        buffer[: len(piece)] = piece
-        return len(piece)
+        return piece
 
     def _open_cell(self, seen: bytes) -> int | None:
         """Find where a quoted cell begins that continues after these bytes, or else their end.

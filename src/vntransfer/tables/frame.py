@@ -136,20 +136,19 @@ def _stretches(
         before += size
         with open_table(file, options) as table:
             assert isinstance(table, ParquetFile)
-            first, pieces = table.first_rows(), list[Frame]()
-            for group, (low, high) in enumerate(pairwise(first)):
-                own = [(max(a, low), min(b, high)) for a, b in wanted if a < high and b > low]
-                if not own:
-                    continue
-                need(file, table.names, columns)
-                for numbers, batch in table.batches(columns, 10_000, [group]):
-                    at = np.asarray(numbers)
-                    inside = np.any([(at >= a) & (at < b) for a, b in own], axis=0)
-                    if inside.any():
-                        piece = _rows(table.frame(numbers, batch), np.flatnonzero(inside))
-                        pieces.append(_rows(piece, np.flatnonzero(keep(piece))))
-                    if numbers.stop >= own[-1][1]:
-                        break
+            need(file, table.names, columns)
+            groups = [
+                group
+                for group, (low, high) in enumerate(pairwise(table.first_rows()))
+                if any(a < high and b > low for a, b in wanted)
+            ]
+            pieces = list[Frame]()
+            for numbers, batch in table.batches(columns, 10_000, groups):
+                at = np.asarray(numbers)
+                inside = np.any([(at >= a) & (at < b) for a, b in wanted], axis=0)
+                if inside.any():
+                    piece = _rows(table.frame(numbers, batch), np.flatnonzero(inside))
+                    pieces.append(_rows(piece, np.flatnonzero(keep(piece))))
             found.append(_part(table, columns, pieces))
     return found
 

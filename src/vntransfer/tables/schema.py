@@ -2,8 +2,8 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple, NoReturn
+from dataclasses import dataclass
+from typing import Any, Literal, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -174,42 +174,31 @@ def _typed(name: str, marked: Column, rows: Any, wanted: bool) -> Field | None:
     if np.isfinite(flags[full]).all():
         return _numbers(name, flags, True, False)
     if any(ISO.match(text) or NUMERIC_DATE.fullmatch(text) for text in names):
-        order = _date_order(names, marked.options.day_first)
-        when = marked.days(day_first=order.day_first)
+        day_first, how = _date_order(names, marked.options.day_first)
+        when = marked.days(day_first=day_first)
         fine = np.isfinite(when[full])
         if fine.all():
-            return _dates(name, when, order)
+            return _dates(name, when, day_first, how)
         if fine.mean() >= 0.5:
             _refuse(name, marked, rows, full, fine, "a date such as 2024-03-31")
     return None
 
 
-class _DateOrder(NamedTuple):
-    """How dates such as 01/02/2020 are read, and a sentence on it."""
-
-    day_first: bool = False
-    note: str = ""
-
-
-ISO_DATES = _DateOrder()
-
-
-def _date_order(texts: Sequence[str], asked: bool | None) -> _DateOrder:
-    """Decide by the dates of a column, unless it is said, whether the day comes first."""
+def _date_order(texts: Sequence[str], asked: bool | None) -> tuple[bool, str]:
+    """Decide by the dates of a column, unless it is said, whether the day comes first; say so."""
     found = [match for text in texts if (match := NUMERIC_DATE.fullmatch(text))]
     if not found:
-        return ISO_DATES
+        return False, ""
     first, second = ([int(match[k]) for match in found] for k in (1, 3))
     votes = sum(part > 12 for part in first), sum(part > 12 for part in second)
     if asked is not None or any(votes):
         day_first = votes[0] > votes[1] if asked is None else asked
-        return _DateOrder(day_first, f"; read {'day' if day_first else 'month'} first")
+        return day_first, f"; read {'day' if day_first else 'month'} first"
     day_first = found[0][2] == "."
-    return _DateOrder(
-        day_first,
+    return day_first, (
         f"; {found[0].string!r} could be read either way and is read "
         f"{'day' if day_first else 'month'} first (override with "
-        f"--{'month' if day_first else 'day'}-first)",
+        f"--{'month' if day_first else 'day'}-first)"
     )
 
 
@@ -242,7 +231,7 @@ def _numbers(name: str, values: NDArray[np.float64], boolean: bool, wanted: bool
     return Field(name, kind, fill, low, high, bool(gaps), note=what + filled)
 
 
-def _dates(name: str, t: NDArray[np.float64], order: _DateOrder = ISO_DATES) -> Field:
+def _dates(name: str, t: NDArray[np.float64], day_first: bool = False, how: str = "") -> Field:
     seen = t[~np.isnan(t)]
     gaps = len(t) - len(seen)
     varies = np.ptp(np.array(date_parts(seen, ALL_PARTS)), axis=1) > 1e-6
@@ -251,10 +240,18 @@ def _dates(name: str, t: NDArray[np.float64], order: _DateOrder = ISO_DATES) -> 
     if not parts and not gaps:
         return Field(name, "dropped", note=f"constant, {first} everywhere")
     filled = "; missing ones filled with the median and marked in a column" if gaps else ""
-    note = f"date from {first} to {last}, as {', '.join(parts)}{filled}{order.note}"
-    fill, low, high = float(np.median(seen)), float(seen.min()), float(seen.max())
-    made = Field(name, "date", fill, low, high, bool(gaps), parts=parts, note=note)
-    return replace(made, day_first=order.day_first)
+    note = f"date from {first} to {last}, as {', '.join(parts)}{filled}{how}"
+    return Field(
+        name,
+        "date",
+        float(np.median(seen)),
+        float(seen.min()),
+        float(seen.max()),
+        bool(gaps),
+        parts=parts,
+        note=note,
+        day_first=day_first,
+    )
 
 
 def _categories(name: str, column: Column, wanted: bool) -> Field:

@@ -1,7 +1,7 @@
 """Find the columns that can be used at the targets, before anything is trained on them."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from vntransfer.display import listed
 from vntransfer.errors import DataError
 from vntransfer.repeats import Keys, row_keys
-from vntransfer.tables.at_target import Finding, check_target, with_parts
+from vntransfer.tables.at_target import Finding, check_target
 from vntransfer.tables.columns import Column
 from vntransfer.tables.determines import CLOSE, NEARLY, held_out_ratio, sample
 from vntransfer.tables.encoder import TableEncoder, read_values
@@ -190,7 +190,7 @@ class _Check:
                     f"--features (features=)"
                 )
             if each and own.name not in self.wanted:
-                parts[own.name] = with_parts(own, left, why)
+                parts[own.name] = replace(own, parts=left, note=f"{own.note}; {why}")
             self._kept(own.name, worst.kind, why, worst.share)
         self._shrink(parts)
 
