@@ -26,11 +26,41 @@ VISION = {
         [0.004733, 0.691367, 0.303900],
     ],
 }
+# linear RGB -> cone responses -> OKLab (Björn Ottosson's matrices), where equal steps look equal
+CONES = np.array(
+    [
+        [0.4122214708, 0.5363325363, 0.0514459929],
+        [0.2119034982, 0.6806995451, 0.1073969566],
+        [0.0883024619, 0.2817188376, 0.6299787005],
+    ]
+)
+LAB = np.array(
+    [
+        [0.2104542553, 0.7936177850, -0.0040720468],
+        [1.9779984951, -2.4285922050, 0.4505937099],
+        [0.0259040371, 0.7827717662, -0.8086757660],
+    ]
+)
 both = pytest.mark.parametrize("theme", ["light", "dark"])
 
 
+def oklab(rgb: np.ndarray) -> np.ndarray:
+    return LAB @ np.cbrt(CONES @ rgb)
+
+
 def seen(color: str, vision: str) -> np.ndarray:
-    return palette.oklab(np.clip(np.asarray(VISION[vision]) @ palette.linear(color), 0, 1))
+    return oklab(np.clip(np.asarray(VISION[vision]) @ palette.linear(color), 0, 1))
+
+
+@both
+@pytest.mark.parametrize(("diverging", "bends"), [(False, 2), (True, 5)])
+def test_scales_have_even_steps_but_for_a_few_bends(
+    theme: str, diverging: bool, bends: int
+) -> None:
+    found = [oklab(palette.linear(color)) for color in palette.shades(theme, diverging=diverging)]
+    assert len(found) == palette.LEVELS
+    turns = np.linalg.norm(np.diff(found, 2, axis=0), axis=1)
+    assert (turns > 0.01).sum() <= 2 * bends  # elsewhere colors are rounded to 8 bits
 
 
 @both

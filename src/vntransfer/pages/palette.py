@@ -5,7 +5,7 @@ maps, ``d0`` to ``d32`` for one around zero); this module gives the classes thei
 theme, as CSS variables.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,62 +53,40 @@ PAGE = {
 }
 """Further CSS variables of pages: text, lines and notes."""
 
-# A single hue from near the ground to far from it; one scale runs from light to dark, the other
-# from dark to light, so that "more" is always what stands out.
 _SEQUENTIAL = {
-    "light": ("#f2f6fa", "#a9cbe6", "#3f86bd", "#0b3c6b"),
-    "dark": ("#20262d", "#1f4f7a", "#3f8fca", "#cfe8fb"),
+    "light": (
+        "f2f6fa ebf2f8 e4eef6 ddeaf5 d7e6f3 d0e2f1 c9deef c2daed bbd6eb b4d2e9 aecee7 "
+        "a6c9e5 9cc2e1 93bcdd 89b5d9 7fafd6 75a8d2 6ca2ce 629bca 5895c6 4d8fc2 4388be "
+        "3c81b8 377ab0 3273a8 2d6ca0 286598 235e91 1e5789 1a5081 15497a 104372 0b3c6b"
+    ),
+    "dark": (
+        "20262d 212a34 212e3b 223142 223549 223950 223d57 22415e 214566 21486d 204c75 "
+        "20517c 235784 265c8b 296292 2c689a 2f6ea1 3274a9 357ab0 3880b8 3b87c0 3e8dc7 "
+        "4995cd 589dd2 66a5d7 73aedb 81b6e0 8ebee5 9bc7e9 a8cfee b5d7f2 c2e0f7 cfe8fb"
+    ),
 }
+"""A single hue from near the ground to far from it, evenly spaced in OKLab between four colors; one
+scale runs from light to dark, the other from dark to light: "more" is always what stands out."""
 
-# Two hues that the color-blind distinguish, both from near the ground: the middle is nothing.
 _DIVERGING = {
-    "light": ("#0b3c6b", "#3f86bd", "#a9cbe6", "#f4f5f7", "#f1c7a2", "#cf7a33", "#703204"),
-    "dark": ("#8cc8f5", "#3f8fca", "#1f4f7a", "#22272d", "#74431c", "#d08745", "#fac48c"),
+    "light": (
+        "0b3c6b 15497a 1e5789 286598 3273a8 3c81b8 4d8fc2 629bca 75a8d2 89b5d9 9cc2e1 "
+        "aecee7 bcd6ea caddee d8e5f1 e6edf4 f4f5f7 f4ece7 f3e4d7 f3dbc7 f2d3b7 f1caa7 "
+        "edbd95 e7af81 e1a16e da9259 d48443 c97530 b66727 a4591f 934c16 813f0d 703204"
+    ),
+    "dark": (
+        "8cc8f5 7ebded 70b2e5 62a8dd 539dd5 4493cd 3b87c0 357ab0 2f6ea1 296292 235784 "
+        "204c75 224566 233d57 233649 232e3b 22272d 312d2c 40322b 503828 5f3d24 6f411f "
+        "7f4b21 905728 a16430 b27138 c47e40 d38b4a db9657 e3a165 eaad72 f2b87f fac48c"
+    ),
 }
-
-# linear RGB -> cone responses -> OKLab (Björn Ottosson's matrices)
-_CONES = np.array(
-    [
-        [0.4122214708, 0.5363325363, 0.0514459929],
-        [0.2119034982, 0.6806995451, 0.1073969566],
-        [0.0883024619, 0.2817188376, 0.6299787005],
-    ]
-)
-_LAB = np.array(
-    [
-        [0.2104542553, 0.7936177850, -0.0040720468],
-        [1.9779984951, -2.4285922050, 0.4505937099],
-        [0.0259040371, 0.7827717662, -0.8086757660],
-    ]
-)
-
-_Array = NDArray[np.float64]
+"""Two hues that the color-blind distinguish, both from near the ground: the middle is nothing."""
 
 
-def linear(color: str) -> _Array:
+def linear(color: str) -> NDArray[np.float64]:
     """Linear red, green and blue of ``#rrggbb``."""
     parts = np.array([int(color[i : i + 2], 16) for i in (1, 3, 5)]) / 255
     return np.asarray(np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4))
-
-
-def _hexadecimal(rgb: _Array) -> str:
-    rgb = rgb.clip(0, 1)
-    parts = np.where(rgb <= 0.0031308, 12.92 * rgb, 1.055 * rgb ** (1 / 2.4) - 0.055)
-    return "#" + "".join(f"{round(255 * float(part)):02x}" for part in parts)
-
-
-def oklab(rgb: _Array) -> _Array:
-    """OKLab of linear RGB: a space in which equal steps look equal."""
-    return np.asarray(_LAB @ np.cbrt(_CONES @ rgb))
-
-
-def mix(stops: Sequence[str], n: int = LEVELS) -> list[str]:
-    """Colors between stops, evenly spaced in OKLab."""
-    labs = np.array([oklab(linear(stop)) for stop in stops])
-    places = np.linspace(0, len(stops) - 1, n)
-    channels = [np.interp(places, np.arange(len(stops)), channel) for channel in labs.T]
-    inverse, cones = np.linalg.inv(_LAB), np.linalg.inv(_CONES)
-    return [_hexadecimal(cones @ (inverse @ lab) ** 3) for lab in np.transpose(channels)]
 
 
 def contrast(a: str, b: str) -> float:
@@ -123,7 +101,8 @@ def _luminance(color: str) -> float:
 
 def shades(theme: str, *, diverging: bool = False) -> list[str]:
     """Colors of the scale of a theme, from little to much, or from less than nothing to more."""
-    return mix((_DIVERGING if diverging else _SEQUENTIAL)[theme])
+    scale = (_DIVERGING if diverging else _SEQUENTIAL)[theme]
+    return [f"#{color}" for color in scale.split()]
 
 
 def on(color: str) -> str:

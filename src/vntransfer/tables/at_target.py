@@ -1,6 +1,5 @@
 """Whether a column learned from the sources can be used at a target."""
 
-from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
@@ -120,15 +119,14 @@ def _gaps(field: Field, n: int, filled: int, at_sources: float, there: str) -> F
 
 
 def _category(field: Field, cells: Column, gaps: float, there: str) -> Finding | None:
-    codes, texts = cells.coded()
-    counts = Counter(dict(zip(texts, np.bincount(codes, minlength=len(texts)), strict=True)))
+    counts, n = cells.counts(), len(cells)
     known = {*field.categories, *field.others}
-    blank = sum(n for text, n in counts.items() if text in MISSING and text not in known)
-    filled = len(codes) - blank
-    if found := _empty(len(codes), int(filled), gaps, there):
+    blank = sum(counts[text] for text in counts if text in MISSING and text not in known)
+    filled = n - blank
+    if found := _empty(n, filled, gaps, there):
         return found
-    new = {text: n for text, n in counts.items() if text not in known and text not in MISSING}
-    share = float(sum(new.values()) / filled)
+    new = {text: k for text, k in counts.items() if text not in known and text not in MISSING}
+    share = sum(new.values()) / filled
     if share >= NEARLY_ALL:
         first = max(new, key=new.__getitem__)
         why = f"{share:.0%} of its values {there}, such as {first[:40]!r}, occur at no source"
@@ -137,7 +135,7 @@ def _category(field: Field, cells: Column, gaps: float, there: str) -> Finding |
     if filled >= FEW and len(filled_with) == 1 and not new:
         why = f"{filled_with[0][:40]!r} in all rows {there} and at some sources"
         return Finding("constant", why, 1.0, drop=False)
-    return _gaps(field, len(codes), int(filled), gaps, there)
+    return _gaps(field, n, filled, gaps, there)
 
 
 def _constant(

@@ -56,13 +56,9 @@ class Column:
         types, kind = pyarrow.types, self.values.type
         if types.is_large_string(kind):
             return "text"
-        return (
-            "boolean"
-            if types.is_boolean(kind)
-            else "date"
-            if types.is_timestamp(kind)
-            else "number"
-        )
+        if types.is_boolean(kind):
+            return "boolean"
+        return "date" if types.is_timestamp(kind) else "number"
 
     def empty(self) -> NDArray[np.bool_]:
         """Where nothing is written."""
@@ -137,6 +133,11 @@ class Column:
         own = self.values if self.stored == "text" else Column.of_texts(self.texts()).values
         found = own.dictionary_encode()
         return found.indices.to_numpy().astype(np.intp), found.dictionary.to_pylist()
+
+    def counts(self) -> dict[str, int]:
+        """As texts: how often each occurs, in the order they appear."""
+        codes, texts = self.coded()
+        return dict(zip(texts, np.bincount(codes, minlength=len(texts)).tolist(), strict=True))
 
     def comparable(self) -> NDArray[Any]:
         """As numbers that are equal where cells are."""

@@ -15,9 +15,8 @@ from vntransfer.tables.encoder import Findings, TableEncoder
 from vntransfer.tables.files import expand, need, open_table
 from vntransfer.tables.frame import read_frame
 from vntransfer.tables.notes import Note
-from vntransfer.tables.odd_values import response_notes
 from vntransfer.tables.options import ReadOptions
-from vntransfer.tables.repeated_rows import repeat_notes
+from vntransfer.tables.row_notes import repeat_notes, response_notes
 from vntransfer.tables.schema import remedy
 from vntransfer.tables.usable import Labeled, fit_usable
 

@@ -255,9 +255,8 @@ def _dates(name: str, t: NDArray[np.float64], day_first: bool = False, how: str 
 
 
 def _categories(name: str, column: Column, wanted: bool) -> Field:
-    codes, texts = column.coded()
-    counts = dict(zip(texts, np.bincount(codes, minlength=len(texts)).tolist(), strict=True))
-    n, gaps = len(codes), counts.pop("", 0)
+    counts = column.counts()
+    n, gaps = len(column), counts.pop("", 0)
     first = next(iter(counts))
     hint = ""
     if _DATE.match(first) and not ISO.match(first):

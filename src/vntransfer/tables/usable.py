@@ -16,7 +16,7 @@ from vntransfer.tables.determines import CLOSE, NEARLY, held_out_ratio, sample
 from vntransfer.tables.encoder import TableEncoder, read_values
 from vntransfer.tables.identifiers import UNIQUE, identifier, may_identify
 from vntransfer.tables.notes import Note
-from vntransfer.tables.odd_values import marker_note
+from vntransfer.tables.row_notes import marker_note
 from vntransfer.tables.schema import FEW, Field, TooManyTextsError
 
 Floats = NDArray[np.float64]

@@ -16,7 +16,6 @@ from vntransfer.tables import Frame, ReadOptions, TableColumns, TableEncoder
 from vntransfer.tables.columns import Column
 from vntransfer.tables.frame import joined, read_fixed, row_names
 from vntransfer.tables.notes import Note
-from vntransfer.tables.odd_values import response_notes
 from vntransfer.tables.options import checked
 from vntransfer.tables.problem import (
     LABELED,
@@ -27,7 +26,7 @@ from vntransfer.tables.problem import (
     read_places,
     read_responses,
 )
-from vntransfer.tables.repeated_rows import repeat_notes
+from vntransfer.tables.row_notes import repeat_notes, response_notes
 from vntransfer.tables.usable import Labeled, fit_usable
 from vntransfer.workflows.adapt_settings import STREAMED, AdaptSettings
 from vntransfer.workflows.evidence import CONSTANT, Evidence

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from vntransfer.errors import DataError, damage_named
-from vntransfer.tables.numbers import number_blocks
+from vntransfer.tables.csv_files import number_blocks
 from vntransfer_lab.data.archives import archive_stem, members
 from vntransfer_lab.data.derived import remembered
 

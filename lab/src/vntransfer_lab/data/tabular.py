@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from vntransfer.checks import whole
 from vntransfer.errors import DataError, damage_named
-from vntransfer.tables.numbers import number_blocks
+from vntransfer.tables.csv_files import number_blocks
 from vntransfer_lab.data.archives import arrays, read_members
 from vntransfer_lab.data.base import Domains, Provenance
 from vntransfer_lab.data.derived import remembered

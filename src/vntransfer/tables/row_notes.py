@@ -1,4 +1,4 @@
-"""Numbers that may not be measurements: marks of missing values, and responses that never vary."""
+"""Notes on rows: marks of missing values, responses that never vary, repeated rows."""
 
 import re
 from typing import Any
@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vntransfer.display import listed
+from vntransfer.repeats import repeated, row_keys
 from vntransfer.tables.notes import Note
 
 Floats = NDArray[np.float64]
@@ -17,6 +18,10 @@ LEAST, APART = 3, 3.0
 
 FEW = 5
 """Rows of a source below which its responses may be equal by chance."""
+
+TELLING = 0.9
+"""Smallest share of different rows with different features for which equal rows are copies; with a
+few yes/no columns rows are equal by chance."""
 
 
 def marker_note(name: str, values: Floats) -> Note | None:
@@ -69,3 +74,48 @@ def response_notes(name: str, y: Floats, places: NDArray[Any]) -> list[Note]:
         )
         notes.append(Note("flat", said, name, share))
     return notes
+
+
+def repeat_notes(X: Floats, y: Floats, places: NDArray[Any], targets: Floats) -> list[Note]:
+    """Give notes on repeated rows of sources (features X, responses y) and targets.
+
+    Rows are equal if all used columns and the response are; with a target, the columns alone.
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).normal(size=(20, 2))
+    >>> places = np.repeat(["A", "B", "A"], [10, 10, 20])
+    >>> twice = np.vstack((X, X))
+    >>> [note.text[:45] for note in repeat_notes(twice, twice[:, 0], places, X[:5])]
+    ['10 of 40 rows of sources repeat another row o', '50% of the different rows occur at two or mor', "5 of 5 rows of targets equal a source's row i"]
+    """  # noqa: E501
+    features = row_keys(X)
+    rows = row_keys(features.astype(np.float64), y)
+    code = np.unique(places.astype(str), return_inverse=True)[1].astype(np.float64)
+    own = repeated(row_keys(rows.astype(np.float64), code))
+    found, many = list[tuple[str, float]](), int(own.sum())
+    if many:
+        found.append(
+            (
+                f"{many:,} of {len(y):,} rows of sources repeat another row of their source; equal "
+                f"rows stay on one side of every split",
+                many / len(y),
+            )
+        )
+    different = len(np.unique(rows))
+    if len(np.unique(features)) >= TELLING * different:
+        shared = len(y) - many - different  # rows of a source that another source has, too
+        copied = int(np.isin(row_keys(targets), features).sum()) if len(targets) else 0
+        if shared:
+            share = min(shared / different, 1.0)
+            said = "occur at two or more sources; errors on held-out sources are too optimistic"
+            found.append((f"{share:.0%} of the different rows {said}", share))
+        if copied:
+            found.append(
+                (
+                    f"{copied:,} of {len(targets):,} rows of targets equal a source's row in all "
+                    f"columns; if these are the same cases, their responses are known",
+                    copied / len(targets),
+                )
+            )
+    return [Note("repeats", text, share=share) for text, share in found]
