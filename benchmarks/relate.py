@@ -314,7 +314,7 @@ def read_only(path: Path) -> dict[str, Any]:
 
 def relate_file(path: Path) -> dict[str, Any]:
     from vntransfer.workflows import relate as _relate
-    from vntransfer.workflows.relate_tables import read_table
+    from vntransfer.workflows.relate import read_table
 
     times: dict[str, Any] = {}
 

@@ -6,8 +6,11 @@ from numbers import Integral
 from typing import Any, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
 from vntransfer.errors import ArgumentError, PredictionError
+
+Floats = NDArray[np.float64]
 
 Names = str | float | Sequence[str | float]
 """One name, or several; numbers are names as well."""

@@ -19,7 +19,7 @@ from vntransfer.relations._matrices import Totals, divergences
 from vntransfer.relations.summaries import BLOCKS, MomentBlocks, RowReservoir, Summaries
 from vntransfer.tables.files import ahead
 from vntransfer.tables.options import DEFAULTS
-from vntransfer.workflows.relate_tables import read_table
+from vntransfer.workflows.relate import read_table
 from vntransfer.workflows.streaming import (
     FilePart,
     ReadingPlan,

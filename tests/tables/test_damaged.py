@@ -20,7 +20,7 @@ from vntransfer.tables import read_frame
 from vntransfer.tables.files import parquet_rows
 from vntransfer.tables.frame import read_some
 from vntransfer.tables.options import DEFAULTS
-from vntransfer.workflows.relate_tables import read_table
+from vntransfer.workflows.relate import read_table
 
 ROWS = 60
 rng = np.random.default_rng(0)

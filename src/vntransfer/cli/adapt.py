@@ -5,29 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vntransfer.cli.common import (
-    Category,
-    Domain,
-    Drop,
-    Features,
-    Files,
-    Out,
-    Overwrite,
-    Response,
-    Save,
-    Scheduler,
-    Seed,
-    Verbose,
-    console,
-    plain_errors,
-    print_columns,
-    print_notes,
-    print_outputs,
-    progress,
-    split,
-    table,
-    with_read_options,
-)
+from vntransfer.cli import common
 
 if TYPE_CHECKING:
     from vntransfer.tables.encoder import TableEncoder
@@ -37,60 +15,50 @@ if TYPE_CHECKING:
     from vntransfer.workflows.target_outcome import TargetOutcome
 
 
-@with_read_options
+@common.reads_tables
 def command(
-    files: Files,
-    domain: Domain,
-    response: Response,
-    target: Annotated[
-        list[str], typer.Option("--target", help="Place to predict for. Repeatable.")
-    ],
+    files: common.Files,
+    domain: common.Domain,
+    response: common.Response,
+    target: Annotated[list[str], typer.Option(help="Place to predict for. Repeatable.")],
     method: Annotated[
         str,
         typer.Option(
             help="auto, ridge, boosting, weighted, source_only, align, ...; see the docs."
         ),
     ] = "auto",
-    features: Features = None,
-    drop: Drop = None,
-    category: Category = None,
+    features: common.Features = None,
+    drop: common.Drop = None,
+    category: common.Category = None,
     use_target_labels: Annotated[
         bool,
         typer.Option(
             "--use-target-labels", help="Use labeled rows of the target as one more source."
         ),
     ] = False,
-    save: Save = None,
-    out: Out = None,
-    overwrite: Overwrite = False,
+    save: common.Save = None,
+    out: common.Out = None,
+    overwrite: common.Overwrite = False,
     compare: Annotated[
         bool, typer.Option("--compare/--no-compare", help="Also evaluate boosting and source-only.")
     ] = True,
     transform: Annotated[
         str, typer.Option(help="Scale to learn the response on: auto, log or none.")
     ] = "auto",
-    seed: Seed = 0,
+    seed: common.Seed = 0,
     max_rows: Annotated[
         int,
         typer.Option(
-            "--max-rows",
-            min=10,
-            metavar="N",
-            help="Largest number of rows of each source to learn from.",
+            min=10, metavar="N", help="Largest number of rows of each source to learn from."
         ),
     ] = 20_000,
-    jobs: Annotated[
-        int,
-        typer.Option("--jobs", min=1, metavar="N", help="Worker processes."),
-    ] = 1,
-    verbose: Verbose = False,
+    jobs: Annotated[int, typer.Option(min=1, metavar="N", help="Worker processes.")] = 1,
+    verbose: common.Verbose = False,
     engine: Annotated[
         str | None,
-        typer.Option(
-            "--engine", help="Read files in blocks (closed_form only): 'local' or 'dask'."
-        ),
+        typer.Option(help="Read files in blocks (closed_form only): 'local' or 'dask'."),
     ] = None,
-    scheduler: Scheduler = None,
+    scheduler: common.Scheduler = None,
     *,
     read_options: "ReadOptions",
 ) -> None:
@@ -99,47 +67,41 @@ def command(
     Every labeled place is held out once, to choose methods and to estimate their errors. No labels
     from the target are used.
     """
-    with plain_errors():
-        from vntransfer.storage.places import PAGES, check_file, check_place
-        from vntransfer.tables.files import expand
-        from vntransfer.tables.problem import TableColumns
-        from vntransfer.workflows.adapt import adapt_table
-        from vntransfer.workflows.adapt_settings import COMPARED, AdaptSettings
+    from vntransfer.tables.problem import TableColumns
+    from vntransfer.workflows.adapt import adapt_table
+    from vntransfer.workflows.adapt_settings import COMPARED, AdaptSettings
 
-        settings = AdaptSettings(
-            TableColumns(domain, response, split(features), drop or (), category or ()),
-            target,
-            method,
-            use_target_labels,
-            compare=COMPARED if compare else (),
-            transform=transform,  # type: ignore[arg-type]  # checked there
-            random_state=seed,
-            max_rows=max_rows,
-            n_jobs=jobs,
-            engine=engine,  # type: ignore[arg-type]
-            scheduler=scheduler,
+    settings = AdaptSettings(
+        TableColumns(domain, response, common.split(features), drop or (), category or ()),
+        target,
+        method,
+        use_target_labels,
+        compare=COMPARED if compare else (),
+        transform=transform,  # type: ignore[arg-type]  # checked there
+        random_state=seed,
+        max_rows=max_rows,
+        n_jobs=jobs,
+        engine=engine,  # type: ignore[arg-type]
+        scheduler=scheduler,
+    )
+    common.check_outputs(files, out, save, overwrite=overwrite)
+    screen = common.console()
+
+    def announce(encoder: "TableEncoder", notes: "Sequence[Note]") -> None:
+        common.print_columns(screen, encoder.summary())
+        common.print_notes(screen, notes, verbose=verbose)
+
+    with common.progress() as moved:
+        model = adapt_table(
+            files, settings, options=read_options, progress=moved, announce=announce
         )
-        if out is not None:
-            check_file("out", out, PAGES, expand(files), save, overwrite=overwrite)
-        if save is not None:
-            check_place(save)
-        screen = console()
-
-        def announce(encoder: "TableEncoder", notes: "Sequence[Note]") -> None:
-            print_columns(screen, encoder.summary())
-            print_notes(screen, notes, verbose=verbose)
-
-        with progress() as moved:
-            model = adapt_table(
-                files, settings, options=read_options, progress=moved, announce=announce
-            )
-        if save is not None:
-            model.save(save)
-        if out is not None:
-            model.to_page(out, overwrite=overwrite)
-        for outcome in model.outcomes.values():
-            show(outcome, model, screen)
-        print_outputs(screen, save, out)
+    if save is not None:
+        model.save(save)
+    if out is not None:
+        model.to_page(out, overwrite=overwrite)
+    for outcome in model.outcomes.values():
+        show(outcome, model, screen)
+    common.print_outputs(screen, save, out)
 
 
 def show(outcome: "TargetOutcome", model: "TableModel", screen: Any) -> None:
@@ -166,7 +128,7 @@ def show(outcome: "TargetOutcome", model: "TableModel", screen: Any) -> None:
         rows.append((name, *([] if even else [percent(weight)]), *error))
     weights = [] if even else ["weight"]
     head = ("source", *weights, "error when held out", "counts in expected error")
-    screen.print(table("Sources", head, rows))
+    screen.print(common.table("Sources", head, rows))
     if not outcome.errors:
         return
     lines = []
@@ -175,5 +137,5 @@ def show(outcome: "TargetOutcome", model: "TableModel", screen: Any) -> None:
         share = outcome.shares.get(name)
         lines.append((name, plus_minus(mean, spread), "-" if share is None else percent(share)))
     screen.print(
-        table("Expected error by leave-one-source-out", ("method", "error", "share"), lines)
+        common.table("Expected error by leave-one-source-out", ("method", "error", "share"), lines)
     )

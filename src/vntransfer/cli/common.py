@@ -34,28 +34,21 @@ Files = Annotated[
 File = Annotated[
     Path, typer.Argument(metavar="FILE", help="csv or parquet file; csv may be compressed (.gz).")
 ]
-Domain = Annotated[str, typer.Option("--domain", help="Column that names the place of each row.")]
-Response = Annotated[str, typer.Option("--response", help="Column to predict.")]
+Domain = Annotated[str, typer.Option(help="Column that names the place of each row.")]
+Response = Annotated[str, typer.Option(help="Column to predict.")]
 Features = Annotated[
-    str | None,
-    typer.Option("--features", help="Comma-separated feature columns. Default: all others."),
+    str | None, typer.Option(help="Comma-separated feature columns. Default: all others.")
 ]
-Drop = Annotated[list[str] | None, typer.Option("--drop", help="Column to ignore. Repeatable.")]
+Drop = Annotated[list[str] | None, typer.Option(help="Column to ignore. Repeatable.")]
 Category = Annotated[
-    list[str] | None,
-    typer.Option("--category", help="Column to treat as categories. Repeatable."),
+    list[str] | None, typer.Option(help="Column to treat as categories. Repeatable.")
 ]
-Save = Annotated[
-    Path | None, typer.Option("--save", help="Folder for the fitted model, for `vnt predict`.")
-]
+Save = Annotated[Path | None, typer.Option(help="Folder for the fitted model, for `vnt predict`.")]
 Out = Annotated[Path | None, typer.Option("--out", "-o", help="HTML page for the results.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Overwrite existing files.")]
-Seed = Annotated[
-    int, typer.Option("--seed", min=0, metavar="N", help="Random seed; fixes all results.")
-]
+Seed = Annotated[int, typer.Option(min=0, metavar="N", help="Random seed; fixes all results.")]
 Scheduler = Annotated[
-    str | None,
-    typer.Option("--scheduler", help="Address of a Dask cluster. Default: start one."),
+    str | None, typer.Option(help="Address of a Dask cluster. Default: start one.")
 ]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="List all notes on the table.")]
 
@@ -129,27 +122,19 @@ def progress(*, of_bytes: bool = False) -> Iterator["Progress | None"]:
 
     The callback is None if stderr is not a terminal.
     """
+    import rich.progress
     from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        DownloadColumn,
-        MofNCompleteColumn,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-    from rich.progress import Progress as Bars
 
     console = Console(stderr=True)
     if not console.is_terminal:  # before rich 14.3, disabled bars end in an empty line
         yield None
         return
-    bars = Bars(
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        DownloadColumn() if of_bytes else MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
+    bars = rich.progress.Progress(
+        rich.progress.TextColumn("{task.description}", markup=False),
+        rich.progress.BarColumn(),
+        rich.progress.DownloadColumn() if of_bytes else rich.progress.MofNCompleteColumn(),
+        rich.progress.TimeElapsedColumn(),
+        rich.progress.TimeRemainingColumn(),
         console=console,
     )
     tasks: dict[str, Any] = {}
@@ -223,6 +208,23 @@ def print_notes(screen: Any, notes: "Sequence[Note | str]", *, verbose: bool = F
     if not verbose and any(len(own) > SHOWN for own in groups.values()):
         counted = overview(kinds) or f"{len(plain):,} notes"
         screen.print(f"{counted}; --verbose lists all")
+
+
+def check_outputs(
+    files: Sequence[str | Path],
+    out: Path | None,
+    save: Path | None = None,
+    *,
+    overwrite: bool = False,
+) -> None:
+    """Raise unless the page, and the folder of the model, can be written."""
+    from vntransfer.storage.places import PAGES, check_file, check_place
+    from vntransfer.tables.files import expand
+
+    if out is not None:
+        check_file("out", out, PAGES, expand(files), save, overwrite=overwrite)
+    if save is not None:
+        check_place(save)
 
 
 def print_outputs(screen: Any, folder: Path | None, page: Path | None) -> None:
@@ -303,16 +305,18 @@ def _read_options(
     return ReadOptions(delimiter, decimal, thousands, encoding, day_first, tuple(unit or ()))
 
 
-def with_read_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the options for reading files to a command, which gets them as ``read_options``."""
+def reads_tables(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options for reading files to a command, which gets them as ``read_options``.
+
+    Its expected errors are printed plainly.
+    """
     added = inspect.signature(_read_options).parameters
 
     @wraps(command)
     def wrapped(**given: Any) -> None:
         chosen = {name: given.pop(name) for name in added}
         with plain_errors():
-            read_options = _read_options(**chosen)
-        command(**given, read_options=read_options)
+            command(**given, read_options=_read_options(**chosen))
 
     signature = inspect.signature(command)
     own = [p for name, p in signature.parameters.items() if name != "read_options"]

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from vntransfer.cli.common import Overwrite, Seed, console, plain_errors, progress
+from vntransfer.cli import common
 
 TARGET = "Saltby"
 """The town of the embedded table whose prices were withheld."""
@@ -15,8 +15,8 @@ def command(
     out: Annotated[Path, typer.Option(help="Folder for pages, model and predictions.")] = Path(
         "vnt-demo"
     ),
-    overwrite: Overwrite = False,
-    seed: Seed = 0,
+    overwrite: common.Overwrite = False,
+    seed: common.Seed = 0,
 ) -> None:
     """Try all commands on an embedded table of houses in seven towns.
 
@@ -25,7 +25,7 @@ def command(
     when it learns one town after another. The withheld prices are embedded as
     well, so it also compares expected and actual error.
     """
-    with plain_errors():
+    with common.plain_errors():
         from vntransfer.cli.adapt import show as show_target
         from vntransfer.cli.learn import show as show_tasks
         from vntransfer.cli.relate import show as show_relation
@@ -44,10 +44,10 @@ def command(
             check_file("out", page, PAGES, overwrite=overwrite)
         check_file("out", predicted, TABLES, overwrite=overwrite)
         check_place(folder)
-        houses, screen = example_table(), console()
+        houses, screen = example_table(), common.console()
 
         screen.rule("1. Relate: which towns behave alike?", align="left")
-        with progress() as moved:
+        with common.progress() as moved:
             relation = relate(
                 houses, domain="town", response="price", random_state=seed, progress=moved
             )
@@ -55,7 +55,7 @@ def command(
         relation.to_page(pages[0], overwrite=overwrite)
 
         screen.rule(f"2. Adapt: what do houses in {TARGET} cost?", align="left")
-        with progress() as moved:
+        with common.progress() as moved:
             model = adapt(
                 houses,
                 domain="town",
@@ -81,7 +81,7 @@ def command(
         )
 
         screen.rule("4. Learn: one network, town after town", align="left")
-        with progress() as moved:
+        with common.progress() as moved:
             models = {
                 method: learn_tasks(
                     houses,

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from vntransfer.cli.common import Overwrite, plain_errors
+from vntransfer.cli import common
 
 
 def command(
@@ -15,14 +15,14 @@ def command(
     answers: Annotated[
         bool, typer.Option("--answers", help="Copy Saltby's rows with the withheld prices instead.")
     ] = False,
-    overwrite: Overwrite = False,
+    overwrite: common.Overwrite = False,
 ) -> None:
     """Write the example table: six towns with prices, one without."""
     from vntransfer.storage.files import atomic_write
     from vntransfer.storage.places import check_file
     from vntransfer.tables.example import example_table
 
-    with plain_errors():
+    with common.plain_errors():
         check_file("FILE", file, (".csv",), overwrite=overwrite)
         with atomic_write(file) as copy:
             copy.write(example_table("answers" if answers else "houses").read_bytes())

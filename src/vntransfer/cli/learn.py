@@ -7,26 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vntransfer.cli.common import (
-    Category,
-    Drop,
-    Features,
-    File,
-    Out,
-    Overwrite,
-    Save,
-    Seed,
-    Verbose,
-    console,
-    plain_errors,
-    print_columns,
-    print_notes,
-    print_outputs,
-    progress,
-    split,
-    table,
-    with_read_options,
-)
+from vntransfer.cli import common
 from vntransfer.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -34,13 +15,11 @@ if TYPE_CHECKING:
     from vntransfer.workflows.continual_model import ContinualModel
 
 
-@with_read_options
+@common.reads_tables
 def command(
-    file: File,
-    task: Annotated[
-        str | None, typer.Option("--task", help="Column with the task of each row.")
-    ] = None,
-    response: Annotated[str | None, typer.Option("--response", help="Column to predict.")] = None,
+    file: common.File,
+    task: Annotated[str | None, typer.Option(help="Column with the task of each row.")] = None,
+    response: Annotated[str | None, typer.Option(help="Column to predict.")] = None,
     method: Annotated[
         str,
         typer.Option(
@@ -61,80 +40,73 @@ def command(
     held_out: Annotated[float, typer.Option(help="Share of each task's rows to hold out.")] = 0.25,
     lr: Annotated[float, typer.Option(help="Learning rate.")] = 0.01,
     batch_size: Annotated[int, typer.Option(min=1, metavar="N", help="Rows per step.")] = 4,
-    features: Features = None,
-    drop: Drop = None,
-    category: Category = None,
+    features: common.Features = None,
+    drop: common.Drop = None,
+    category: common.Category = None,
     update: Annotated[
         Path | None,
         typer.Option(
-            "--update",
             metavar="MODEL",
             help="Saved model to update with FILE. Replaced unless --save is given.",
         ),
     ] = None,
-    save: Save = None,
-    out: Out = None,
-    overwrite: Overwrite = False,
-    seed: Seed = 0,
-    verbose: Verbose = False,
+    save: common.Save = None,
+    out: common.Out = None,
+    overwrite: common.Overwrite = False,
+    seed: common.Seed = 0,
+    verbose: common.Verbose = False,
     *,
     read_options: "ReadOptions",
 ) -> None:
     """Learn tasks one after another, and measure forgetting."""
-    with plain_errors():
-        if update is not None:
-            given: dict[str, Any] = {"task": task, "response": response, "features": features}
-            given |= {"drop": drop, "category": category, "out": out}
-            _refuse_with_update(given)
-            steps = {"epochs": epochs, "lr": lr, "batch_size": batch_size}
-            _update(file, update, save or update, steps, read_options, verbose=verbose)
-            return
-        from vntransfer.storage.places import PAGES, check_file, check_place
-        from vntransfer.tables.files import expand
-        from vntransfer.tables.problem import TableColumns
-        from vntransfer.workflows.learn import check_options, learn_tasks
-        from vntransfer.workflows.learn_page import make_page
+    if update is not None:
+        given: dict[str, Any] = {"task": task, "response": response, "features": features}
+        given |= {"drop": drop, "category": category, "out": out}
+        _refuse_with_update(given)
+        steps = {"epochs": epochs, "lr": lr, "batch_size": batch_size}
+        _update(file, update, save or update, steps, read_options, verbose=verbose)
+        return
+    from vntransfer.tables.problem import TableColumns
+    from vntransfer.workflows.learn import check_options, learn_tasks
+    from vntransfer.workflows.learn_page import make_page
 
-        names = dict.fromkeys((method, *(split(compare) or ())))
+    names = dict.fromkeys((method, *(common.split(compare) or ())))
+    for name in names:
+        check_options(name, kind, order, held_out)
+    task, response = _named("task", task), _named("response", response)
+    common.check_outputs([file], out, save, overwrite=overwrite)
+    columns = TableColumns(task, response, common.split(features), drop or (), category or ())
+    frame, _ = columns.read(file, read_options)
+    models: dict[str, ContinualModel] = {}
+    with common.progress() as report:
         for name in names:
-            check_options(name, kind, order, held_out)
-        task, response = _named("task", task), _named("response", response)
-        if out is not None:
-            check_file("out", out, PAGES, expand(file), save, overwrite=overwrite)
-        if save is not None:
-            check_place(save)
-        columns = TableColumns(task, response, split(features), drop or (), category or ())
-        frame, _ = columns.read(file, read_options)
-        models: dict[str, ContinualModel] = {}
-        with progress() as report:
-            for name in names:
-                model = learn_tasks(
-                    frame,
-                    task=task,
-                    response=response,
-                    method=name,
-                    kind=kind,  # type: ignore[arg-type]  # checked there
-                    order=order,  # type: ignore[arg-type]
-                    epochs=epochs,
-                    features=columns.features,
-                    category=columns.category,
-                    held_out=held_out,
-                    lr=lr,
-                    batch_size=batch_size,
-                    random_state=seed,
-                    progress=report,
-                )
-                models.setdefault(model.method, model)
-        own = next(iter(models.values()))
-        if save is not None:
-            own.save(save)
-        if out is not None:
-            make_page(models, own.method).write(out, overwrite=overwrite)
-        screen = console()
-        print_columns(screen, own.encoder.summary())
-        print_notes(screen, own.notes, verbose=verbose)
-        show(models, own.method, screen)
-        print_outputs(screen, save, out)
+            model = learn_tasks(
+                frame,
+                task=task,
+                response=response,
+                method=name,
+                kind=kind,  # type: ignore[arg-type]  # checked there
+                order=order,  # type: ignore[arg-type]
+                epochs=epochs,
+                features=columns.features,
+                category=columns.category,
+                held_out=held_out,
+                lr=lr,
+                batch_size=batch_size,
+                random_state=seed,
+                progress=report,
+            )
+            models.setdefault(model.method, model)
+    own = next(iter(models.values()))
+    if save is not None:
+        own.save(save)
+    if out is not None:
+        make_page(models, own.method).write(out, overwrite=overwrite)
+    screen = common.console()
+    common.print_columns(screen, own.encoder.summary())
+    common.print_notes(screen, own.notes, verbose=verbose)
+    show(models, own.method, screen)
+    common.print_outputs(screen, save, out)
 
 
 def _named(what: str, column: str | None) -> str:
@@ -163,17 +135,16 @@ def _update(
     verbose: bool,
 ) -> None:
     """Add rows to a saved model, and print how well it predicted them."""
-    from vntransfer.storage.places import check_place
     from vntransfer.workflows.learn_update import update_tasks
     from vntransfer.workflows.load import load
 
-    check_place(save)
+    common.check_outputs([file], None, save)
     model = load(folder)
     updated = update_tasks(model, file, read_options=read_options, **steps)
     updated.save(save)
-    screen = console()
-    print_notes(screen, updated.notes[len(model.notes) :], verbose=verbose)
-    print_outputs(screen, save, None)
+    screen = common.console()
+    common.print_notes(screen, updated.notes[len(model.notes) :], verbose=verbose)
+    common.print_outputs(screen, save, None)
 
 
 def _texts(values: "list[float]") -> list[str]:
@@ -188,11 +159,11 @@ def show(models: "dict[str, ContinualModel]", method: str, screen: Any) -> None:
     own = models[method]
     head = (f"after \\ on ({own.metric})", *own.names)
     rows = zip(own.names, *map(_texts, own.matrix.T.tolist()), strict=True)
-    screen.print(table(f"{method}: held-out rows of each task", head, rows))
+    screen.print(common.table(f"{method}: held-out rows of each task", head, rows))
     lags = [str(lag) for lag in range(len(own.curve()))]
     curves = [(name, *_texts(one.curve().tolist())) for name, one in models.items()]
     screen.print(
-        table(
+        common.table(
             f"Forgetting: {own.metric} of the first half of the tasks, by number of later tasks",
             ("method", *lags),
             curves,
@@ -201,7 +172,7 @@ def show(models: "dict[str, ContinualModel]", method: str, screen: Any) -> None:
     keys = ("RA", "LA", "BT", "FT")
     every = iter(_texts([one.scores()[key] for one in models.values() for key in keys]))
     lines = [(name, *islice(every, len(keys))) for name in models]
-    screen.print(table("After all tasks", ("method", *keys), lines))
+    screen.print(common.table("After all tasks", ("method", *keys), lines))
     sign = "below" if own.classes else "above"
     screen.print(
         f"RA: mean {own.metric} on all tasks at the end; LA: on each just after it was learned; "

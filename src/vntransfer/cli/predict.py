@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vntransfer.cli.common import File, Overwrite, plain_errors, progress, with_read_options
+from vntransfer.cli import common
 
 if TYPE_CHECKING:
     from vntransfer.tables.options import ReadOptions
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 _ENDING = re.compile(r"\.(csv|parquet|pq)(\.(gz|bz2|zst))?$", re.IGNORECASE)
 
 
-@with_read_options
+@common.reads_tables
 def command(
     folder: Annotated[
         Path, typer.Argument(metavar="DIR", help="Model saved by `vnt adapt` or `vnt learn`.")
     ],
-    file: File,
+    file: common.File,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -38,7 +38,7 @@ def command(
         bool,
         typer.Option("--escape-formulas", help="Make text such as =1+1 harmless in spreadsheets."),
     ] = False,
-    overwrite: Overwrite = False,
+    overwrite: common.Overwrite = False,
     *,
     read_options: "ReadOptions",
 ) -> None:
@@ -46,28 +46,27 @@ def command(
 
     Columns are matched by name.
     """
-    with plain_errors():
-        from vntransfer.storage.places import TABLES, check_file
-        from vntransfer.tables.files import expand
-        from vntransfer.workflows.load import load_predictor
-        from vntransfer.workflows.predict import WriteOptions, predict_file
+    from vntransfer.storage.places import TABLES, check_file
+    from vntransfer.tables.files import expand
+    from vntransfer.workflows.load import load_predictor
+    from vntransfer.workflows.predict import WriteOptions, predict_file
 
-        place = out or file.with_name(f"{_ENDING.sub('', file.name)}.predicted.csv")
-        check_file("out", place, TABLES, expand(file), overwrite=overwrite)
-        model = load_predictor(folder)
-        with progress() as report:
-            done = predict_file(
-                model,
-                file,
-                place,
-                target=target or None,
-                level=level,
-                read_options=read_options,
-                write_options=WriteOptions(not only, escape_formulas, overwrite),
-                progress=report,
-            )
-        for note in (*done.notes, *done.findings.lines()):
-            typer.echo(f"note: {note}")
-        if done.labeled:
-            typer.echo(done.comparison(level))
-        typer.echo(f"{done.rows} rows: {place}")
+    place = out or file.with_name(f"{_ENDING.sub('', file.name)}.predicted.csv")
+    check_file("out", place, TABLES, expand(file), overwrite=overwrite)
+    model = load_predictor(folder)
+    with common.progress() as report:
+        done = predict_file(
+            model,
+            file,
+            place,
+            target=target or None,
+            level=level,
+            read_options=read_options,
+            write_options=WriteOptions(not only, escape_formulas, overwrite),
+            progress=report,
+        )
+    for note in (*done.notes, *done.findings.lines()):
+        typer.echo(f"note: {note}")
+    if done.labeled:
+        typer.echo(done.comparison(level))
+    typer.echo(f"{done.rows} rows: {place}")

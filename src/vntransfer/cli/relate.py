@@ -5,26 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vntransfer.cli.common import (
-    Category,
-    Domain,
-    Drop,
-    Features,
-    Files,
-    Out,
-    Overwrite,
-    Scheduler,
-    Seed,
-    Verbose,
-    console,
-    plain_errors,
-    print_columns,
-    print_notes,
-    progress,
-    split,
-    table,
-    with_read_options,
-)
+from vntransfer.cli import common
 
 if TYPE_CHECKING:
     from vntransfer.relations import Relation
@@ -37,40 +18,35 @@ NEAREST, RANKED = 10, 20
 """Number of sources in a ranking, and of places that get one by default."""
 
 
-@with_read_options
+@common.reads_tables
 def command(
-    files: Files,
-    domain: Domain,
-    response: Annotated[
-        str, typer.Option("--response", help="Column that depends on the features.")
-    ],
-    features: Features = None,
-    drop: Drop = None,
-    category: Category = None,
+    files: common.Files,
+    domain: common.Domain,
+    response: Annotated[str, typer.Option(help="Column that depends on the features.")],
+    features: common.Features = None,
+    drop: common.Drop = None,
+    category: common.Category = None,
     target: Annotated[
         list[str] | None,
-        typer.Option("--target", help="Place to rank the others for. Repeatable. Default: all."),
+        typer.Option(help="Place to rank the others for. Repeatable. Default: all."),
     ] = None,
     divergence: Annotated[
-        str, typer.Option("--divergence", help="Divergence, such as jeffreys; see the docs.")
+        str, typer.Option(help="Divergence, such as jeffreys; see the docs.")
     ] = "conditional_von_neumann",
     resamples: Annotated[
         int | None,
         typer.Option(
-            "--resamples",
-            min=19,
-            metavar="N",
-            help="Resamples per pair. Default: depends on the number of pairs.",
+            min=19, metavar="N", help="Resamples per pair. Default: depends on the number of pairs."
         ),
     ] = None,
-    out: Out = None,
-    overwrite: Overwrite = False,
-    seed: Seed = 0,
-    verbose: Verbose = False,
+    out: common.Out = None,
+    overwrite: common.Overwrite = False,
+    seed: common.Seed = 0,
+    verbose: common.Verbose = False,
     engine: Annotated[
-        str, typer.Option("--engine", help="'local', or 'dask' to read files on workers.")
+        str, typer.Option(help="'local', or 'dask' to read files on workers.")
     ] = "local",
-    scheduler: Scheduler = None,
+    scheduler: common.Scheduler = None,
     *,
     read_options: "ReadOptions",
 ) -> None:
@@ -80,36 +56,32 @@ def command(
     The table is read in pieces and may be larger than memory. A place without any response is
     compared by its features alone.
     """
-    with plain_errors():
-        from vntransfer.storage.places import PAGES, check_file
-        from vntransfer.tables.files import expand
-        from vntransfer.workflows.relate import relate
+    from vntransfer.workflows.relate import relate
 
-        if out is not None:
-            check_file("out", out, PAGES, expand(files), overwrite=overwrite)
-        with progress() as report:
-            found = relate(
-                files,
-                domain=domain,
-                response=response,
-                features=split(features),
-                drop=drop or (),
-                category=category or (),
-                divergence=divergence,
-                n_resamples=resamples,
-                read_options=read_options,
-                random_state=seed,
-                engine=engine,  # type: ignore[arg-type]
-                scheduler=scheduler,
-                progress=report,
-            )
-        for name in target or ():
-            found.at(name)
-        if out is not None:
-            found.to_page(out, overwrite=overwrite)
-        show(found, console(), target or (), verbose=verbose)
-        if out is not None:
-            typer.echo(f"\npage: {out}")
+    common.check_outputs(files, out, overwrite=overwrite)
+    with common.progress() as report:
+        found = relate(
+            files,
+            domain=domain,
+            response=response,
+            features=common.split(features),
+            drop=drop or (),
+            category=category or (),
+            divergence=divergence,
+            n_resamples=resamples,
+            read_options=read_options,
+            random_state=seed,
+            engine=engine,  # type: ignore[arg-type]
+            scheduler=scheduler,
+            progress=report,
+        )
+    for name in target or ():
+        found.at(name)
+    if out is not None:
+        found.to_page(out, overwrite=overwrite)
+    show(found, common.console(), target or (), verbose=verbose)
+    if out is not None:
+        typer.echo(f"\npage: {out}")
 
 
 def show(found: "Relation", console: Any, targets: Sequence[str], *, verbose: bool = False) -> None:
@@ -134,8 +106,8 @@ def show(found: "Relation", console: Any, targets: Sequence[str], *, verbose: bo
     plain = ("number", "dropped")
     unusual = any(kind not in plain or "missing" in what for _, kind, what in found.treatment)
     if unusual:
-        print_columns(console, found.treatment)
-    print_notes(console, found.notes, verbose=verbose)
+        common.print_columns(console, found.treatment)
+    common.print_notes(console, found.notes, verbose=verbose)
 
 
 def _matrix(found: "Relation", order: list[str]) -> Any:
@@ -151,7 +123,7 @@ def _matrix(found: "Relation", order: list[str]) -> Any:
             for other in order
         ]
         rows.append([one, *cells])
-    return table(STATISTIC, ["", *order], rows)
+    return common.table(STATISTIC, ["", *order], rows)
 
 
 def _ranked(found: "Relation", target: str) -> str:

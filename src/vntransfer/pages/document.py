@@ -17,7 +17,7 @@ from vntransfer.storage.files import atomic_write
 from vntransfer.storage.places import GENERATOR, PAGES, check_file
 
 LONG = 25
-"""Rows from which on a table scrolls in its own box."""
+"""Rows from which on a table is folded, and scrolls in its own box."""
 
 
 @dataclass
@@ -64,12 +64,12 @@ class Section:
         caption: str = "",
         notes: Sequence[str] = (),
         *,
-        fold: bool = False,
+        fold: bool | None = None,
     ) -> "Section":
         """Add a table that sorts by value when a heading is clicked, with notes below it.
 
         Rows have one value per column: texts, numbers, None for nothing, or `TableCell`. A reader
-        unfolds it if ``fold``.
+        unfolds it if ``fold``; None: if it has more than `LONG` rows.
         """
         anchor = f"{self.anchor}-{len(self.entries) + 1}"
         if caption:
@@ -82,7 +82,7 @@ class Section:
             f"{html_table(header, rows, label=name, sorts=True)}</div>"
             + (f'<ul class="notes">{listed}</ul>' if listed else "")
         )
-        if fold:
+        if len(rows) > LONG if fold is None else fold:
             content = _folded(f"{len(rows):,} rows", content)
         title = f"<h3>{escape(caption)}</h3>" if caption else ""
         self.parts.append(f'<div class="table" id="{anchor}">{title}{content}</div>')

@@ -18,8 +18,8 @@ NUMBERS = 15
 MANY, NEAREST = 50, 10
 """Places beyond which the table of pairs has tested ones alone, and sources of a ranking."""
 
-ROWS, COLUMNS = 25, 200
-"""Rows from which on a table is folded, and columns of the table that are listed."""
+COLUMNS = 200
+"""Columns of the table that are listed."""
 
 SETTINGS = {
     "columns": "encoded columns",
@@ -109,7 +109,6 @@ def _rankings(found: Relation, page: Page) -> None:
             "In brackets the difference: the statistic of the test, or the divergence of the "
             "features where a place has no responses. ≠ marks places found different."
         ],
-        fold=len(rows) > ROWS,
     )
 
 
@@ -146,7 +145,6 @@ def _pairs(found: Relation, page: Page) -> None:
             "difference: statistic of the test. divergence: grows also if only the inputs differ. "
             "p-values are corrected for the number of pairs."
         ],
-        fold=len(rows) > ROWS,
     )
 
 
@@ -158,10 +156,10 @@ def _places(found: Relation, page: Page) -> None:
     part = page.section("Places and columns")
     rows: list[list[Value]] = [[name, *found.rows[name]] for name in found.names]
     head = ["place", "rows with a response", "without"]
-    part.table(head, rows, "Places", fold=len(rows) > ROWS)
+    part.table(head, rows, "Places")
     if listed := found.treatment[:COLUMNS]:
         head = ["column", "kind", "treatment"]
-        part.table(head, listed, "Columns", fold=len(listed) > ROWS)
+        part.table(head, listed, "Columns")
         if more := len(found.treatment) - len(listed):
             part.text(f"and {counted(more, 'more column')}")
     for note in found.notes:

@@ -3,6 +3,7 @@
 Everything here merges: summaries of parts of a table, made anywhere, give those of the whole.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
@@ -281,14 +282,14 @@ class Summaries:
 
     n_features: int  # components, where they stand for the columns
     domains: dict[str, DomainSummary] = field(default_factory=dict)
-    notes: dict[str, int] = field(default_factory=dict)
+    notes: Counter[str] = field(default_factory=Counter)
     reduction: Reduction | None = None
     features_only: bool = False  # only the names of the domains are kept, and ``total``
     total: Totals | None = None  # of the features of all domains
 
     def empty(self) -> "Summaries":
         """Start again without rows."""
-        return replace(self, domains={}, notes={}, total=None)
+        return replace(self, domains={}, notes=Counter(), total=None)
 
     def add(
         self,
@@ -329,7 +330,6 @@ class Summaries:
                 self.domains[name].merge(own)
             else:
                 self.domains[name] = own
-        for note, n in other.notes.items():
-            self.notes[note] = self.notes.get(note, 0) + n
+        self.notes.update(other.notes)
         if other.total is not None:
             self.total = other.total if self.total is None else self.total.merge(other.total)

@@ -15,9 +15,6 @@ from vntransfer.workflows.target_outcome import TargetOutcome
 LISTED, NOTES, LED = 200, 20, 3
 """Columns, notes of a kind, and targets at the head of the page; more are counted."""
 
-ROWS = 25
-"""Rows from which on a table is folded."""
-
 LEVELS = (0.5, 0.8, 0.9, 0.95)
 
 
@@ -47,7 +44,7 @@ def make_page(model: TableModel) -> Page:
             part.text(f"and {len(notes) - NOTES:,} more")
     columns = model.encoder.summary()
     head = ("column", "kind", "treatment")
-    part.table(head, columns[:LISTED], "Column handling", fold=len(columns) > ROWS)
+    part.table(head, columns[:LISTED], "Column handling")
     if len(columns) > LISTED:
         part.note(f"and {len(columns) - LISTED:,} more columns")
     part = page.section("How it was done")
@@ -91,7 +88,7 @@ def _targets(part: Section, model: TableModel) -> None:
         care = "resembles no source" if own.evidence.unlike else ""
         rows.append([own.target, own.rows, error, reach, TableCell(care, tone="warning")])
     head = ("target", "rows", "expected error", "90 % interval", "take care")
-    part.table(head, rows, "Expected error at each target", fold=len(rows) > ROWS)
+    part.table(head, rows, "Expected error at each target")
 
 
 def verdict(model: TableModel, outcome: TargetOutcome) -> str:
@@ -178,7 +175,6 @@ def _tables(part: Section, model: TableModel, outcome: TargetOutcome) -> None:
         ),
         each,
         "Error on each source",
-        fold=len(each) > ROWS,
     )
     part.table(
         ("level", "reach"),

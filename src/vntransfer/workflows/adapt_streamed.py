@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vntransfer.adaptation.closed_form import ClosedFormRegressor
+from vntransfer.checks import Floats
 from vntransfer.errors import ArgumentError
 from vntransfer.moments import Moments
 from vntransfer.progress import Progress, reporter
@@ -32,14 +33,9 @@ from vntransfer.workflows.adapt_settings import STREAMED, AdaptSettings
 from vntransfer.workflows.evidence import CONSTANT, Evidence
 from vntransfer.workflows.moment_stream import MomentStream, PlaceMoments
 from vntransfer.workflows.prediction_intervals import KEPT, Calibration
-from vntransfer.workflows.streaming import ReadingPlan, read_files
+from vntransfer.workflows.streaming import ReadingPlan, look, read_files
 from vntransfer.workflows.table_model import TableModel
 from vntransfer.workflows.target_outcome import TargetOutcome
-
-Floats = NDArray[np.float64]
-
-LOOK, CELLS = 200_000, 2_000_000
-"""Labeled rows, and cells, from which kinds, categories and scales of the columns are taken."""
 
 AHEAD = 2000
 """Rows of targets by which columns are checked for being usable there."""
@@ -72,8 +68,7 @@ def adapt_streamed(
         y = read_responses(frame, columns.response, aimed)
         return ~np.isnan(y) & ~aimed
 
-    look = max(2000, min(LOOK, CELLS // len(names)))
-    frames, complete = read_fixed(files, wanted, checked(options), look, labeled)
+    frames, complete = read_fixed(files, wanted, checked(options), look(len(names)), labeled)
     need_labels(str(files[0]), columns.response, sum(map(len, frames)))
     seen = joined(frames)
     y, places = read_responses(seen, columns.response), read_places(seen, columns.domain)
@@ -195,25 +190,30 @@ def _model(
     files: Sequence[Path],
     options: ReadOptions,
 ) -> TableModel:
+    sources = made.domains
     moments: dict[int | str, Moments] = {
-        name: own.moments for name, own in made.domains.items() if own.moments is not None
+        name: own.moments for name, own in sources.items() if own.moments is not None
     }
-    estimators, outcomes, calibrations = {}, {}, {}
-    held_out, rows = None, {source: own.rows for source, own in made.domains.items()}
-    for name in made.aimed:
-        model = ClosedFormRegressor.from_moments(made.features, moments, made.targets[name].moments)
-        held_out = held_out or _held_out(model, made.domains)  # the same for every target
+    models = {
+        name: ClosedFormRegressor.from_moments(made.features, moments, made.targets[name].moments)
+        for name in made.aimed
+    }
+    counts = {name: own.sample.counts for name, own in sources.items()}
+    rows = {name: own.rows for name, own in sources.items()}
+    gaps = _held_out(models[made.aimed[0]], sources)  # the same for every target
+    errors = {}
+    if gaps:
+        own_errors = {
+            name: float(np.average(np.abs(gap), weights=counts[name])) for name, gap in gaps.items()
+        }
+        errors = {STREAMED: own_errors, CONSTANT: _constant_errors(sources)}
+    outcomes, calibrations = {}, {}
+    for name, model in models.items():
         weights = {str(source): own for source, own in model.source_weights_.items()}
-        errors, calibration = _judged(held_out, made.domains, weights)
-        estimators[name] = model
-        if calibration is not None:
-            calibrations[name] = calibration
-        outcomes[name] = TargetOutcome(
-            name,
-            made.targets[name].rows,
-            "",
-            Evidence(STREAMED, errors, weights, source_rows=rows),
-        )
+        numbers = Evidence(STREAMED, errors, weights, source_rows=rows)
+        outcomes[name] = TargetOutcome(name, made.targets[name].rows, "", numbers)
+        if gaps:
+            calibrations[name] = Calibration.from_errors(gaps, weights, counts)
     provenance = {
         "method": STREAMED,
         "random_state": made.features.seed,
@@ -222,7 +222,7 @@ def _model(
     }
     names = (columns.domain, columns.response)
     return TableModel(
-        encoder, names, estimators, outcomes, calibrations, provenance, tuple(notes), options
+        encoder, names, models, outcomes, calibrations, provenance, tuple(notes), options
     )
 
 
@@ -238,28 +238,18 @@ def _held_out(model: ClosedFormRegressor, sources: Mapping[str, PlaceMoments]) -
     return found
 
 
-def _judged(
-    held_out: Mapping[str, Floats],
-    sources: Mapping[str, PlaceMoments],
-    weights: Mapping[str, float],
-) -> tuple[dict[str, dict[str, float]], Calibration | None]:
-    """Mean absolute errors of the method and of a constant, and intervals."""
-    if not held_out:
-        return {}, None
-    counts = {name: own.sample.counts for name, own in sources.items()}
-    own_errors = {
-        name: float(np.average(np.abs(gaps), weights=counts[name]))
-        for name, gaps in held_out.items()
-    }
-    constant = {}
-    for name in held_out:
-        rest = [(other, own) for other, own in sources.items() if other != name]
-        y = np.concatenate([own.sample.rows[:, -1] for _, own in rest])  # type: ignore[index]
-        w = np.concatenate([counts[n] * (own.rows / counts[n].sum()) for n, own in rest])
+def _constant_errors(sources: Mapping[str, PlaceMoments]) -> dict[str, float]:
+    """Mean absolute errors of the other sources' median on the sampled rows of each source."""
+    found = {}
+    for name, mine in sources.items():
+        rest = [own for other, own in sources.items() if other != name]
+        y = np.concatenate([own.sample.rows[:, -1] for own in rest])  # type: ignore[index]
+        w = np.concatenate(
+            [own.sample.counts * (own.rows / own.sample.counts.sum()) for own in rest]
+        )
         order = np.argsort(y, kind="stable")
         at = np.searchsorted(np.cumsum(w[order]), w.sum() / 2)
-        mine = sources[name].sample.rows
-        assert mine is not None
-        constant[name] = float(np.average(np.abs(mine[:, -1] - y[order][at]), weights=counts[name]))
-    calibration = Calibration.from_errors(held_out, weights, counts)
-    return {STREAMED: own_errors, CONSTANT: constant}, calibration
+        assert mine.sample.rows is not None
+        gaps = np.abs(mine.sample.rows[:, -1] - y[order][at])
+        found[name] = float(np.average(gaps, weights=mine.sample.counts))
+    return found

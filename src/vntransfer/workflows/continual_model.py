@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from vntransfer.checks import Names
+from vntransfer.checks import Floats, Names
 from vntransfer.display import counted, data_frame, one_line, rounded, short
 from vntransfer.errors import ArgumentError, DataError
 from vntransfer.storage.folder import Savable
@@ -23,7 +23,6 @@ from vntransfer.workflows.task_network import MethodState, TaskNetwork
 if TYPE_CHECKING:
     from torch import nn
 
-Floats = NDArray[np.float64]
 
 ARRAYS = ("center", "scale", "matrix", "initial")
 """Attributes that are saved as arrays."""

@@ -4,18 +4,16 @@ Pages, summaries and commands show these numbers and these sentences and nothing
 warning can contradict another one, or a number beside it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from vntransfer.checks import Floats
 from vntransfer.display import listed, percent, rounded, short
 from vntransfer.storage.record import Score
 from vntransfer.workflows.target_place import TargetPlace
-
-Floats = NDArray[np.float64]
 
 REFERENCE = "source_only"
 """What every method is compared with: a plain ensemble of networks."""
@@ -101,33 +99,32 @@ class Evidence:
 
     def expected(self, method: str | None = None) -> tuple[float, float]:
         """Give the expected error and its standard error; NaN if no source was held out."""
-        values, weights = self._limited(method)
-        return _mean(values, weights)
+        return _mean(*self._limited(method))
 
     def _limited(self, method: str | None) -> tuple[Floats, Floats]:
-        weights = self.counts(method)
-        own = self.errors.get(method or self.method, {})
-        w = np.array([weights[name] for name in own])
-        e = np.array([own[name] for name in own], dtype=np.float64)
+        e, w = self._errors_and_counts(method)
         if not len(e) or not np.isfinite(e).all():  # a candidate that failed stays out of reach
             return e, w
         return np.minimum(e, WILD * _median(e, w)), w
 
-    def bounds(self, method: str | None = None) -> tuple[float, float]:
+    def _errors_and_counts(self, method: str | None = None) -> tuple[Floats, Floats]:
+        own, weights = self.errors.get(method or self.method, {}), self.counts(method)
+        return np.array([*own.values()], dtype=np.float64), np.array(
+            [weights[name] for name in own]
+        )
+
+    def bounds(self) -> tuple[float, float]:
         """Smallest and largest error on a held-out source."""
-        own = self.errors.get(method or self.method, {})
+        own = self.errors.get(self.method, {})
         return (min(own.values()), max(own.values())) if own else (np.nan, np.nan)
 
     def wild(self) -> dict[str, float]:
         """Name sources whose error is above three times the typical one, the largest first."""
-        own, weights = self.errors.get(self.method, {}), self.counts()
-        if not own:
+        if not (own := self.errors.get(self.method, {})):
             return {}
-        e, w = np.array(list(own.values())), np.array([weights[name] for name in own])
-        limit = WILD * _median(e, w)
-        return dict(
-            sorted(((n, v) for n, v in own.items() if v > limit), key=lambda pair: -pair[1])
-        )
+        limit = WILD * _median(*self._errors_and_counts())
+        over = [name for name in own if own[name] > limit]
+        return {name: own[name] for name in sorted(over, key=lambda name: -own[name])}
 
     def ranked(self) -> list[str]:
         """Methods by their expected error: the one asked for first, the constant last."""
@@ -192,93 +189,79 @@ class Evidence:
 
     def findings(self) -> tuple[Caution, ...]:
         """Return the cautions, the most important first."""
-        return findings(self)
+        return tuple(_findings(self))
 
 
-def findings(evidence: Evidence) -> tuple[Caution, ...]:
+def _findings(evidence: Evidence) -> Iterator[Caution]:
     """Turn numbers into sentences; the same numbers give the same sentences."""
     if not evidence.errors:
-        return (
-            Caution(
-                "one source",
-                "The error at the target is unknown and there are no intervals: "
-                "leave-one-source-out needs at least two sources.",
-                first=True,
-            ),
+        yield Caution(
+            "one source",
+            "The error at the target is unknown and there are no intervals: "
+            "leave-one-source-out needs at least two sources.",
+            first=True,
         )
-    out = []
-    mean = evidence.expected()[0]
+        return
     if evidence.few_rows:
-        return (
-            Caution(
-                "few rows",
-                "The expected error and the intervals say little: each held-out source, or the "
-                "rest that predicts it, has only a few rows.",
-                first=True,
-            ),
-            *_unlike(evidence.place),
+        yield Caution(
+            "few rows",
+            "The expected error and the intervals say little: each held-out source, or the "
+            "rest that predicts it, has only a few rows.",
+            first=True,
         )
+        yield from _unlike(evidence.place)
+        return
+    mean = evidence.expected()[0]
     if evidence.no_better_than_constant():
         constant = evidence.expected(CONSTANT)[0]
         how = "better than" if mean > CLEARLY * constant else "as well as"
-        out.append(
-            Caution(
-                "constant",
-                f"A constant predicts held-out sources {how} the model does (error "
-                f"{rounded(constant)} against {rounded(mean)}): by mean absolute error, the model "
-                f"gains nothing at a new place.",
-                first=True,
-            )
+        yield Caution(
+            "constant",
+            f"A constant predicts held-out sources {how} the model does (error "
+            f"{rounded(constant)} against {rounded(mean)}): by mean absolute error, the model "
+            f"gains nothing at a new place.",
+            first=True,
         )
-    out += [*_unlike(evidence.place), *_narrow(evidence.place)]
+    yield from _unlike(evidence.place)
+    yield from _narrow(evidence.place)
     if wild := evidence.wild():
         shown = [f"{short(name)} ({rounded(error)})" for name, error in wild.items()]
         several = len(wild) > 1
-        out.append(
-            Caution(
-                "wild",
-                f"The error on {listed(shown, 5, 50)} is more than {WILD:g} times that on a "
-                f"typical held-out source; {'they count' if several else 'it counts'} only as "
-                f"{WILD:g} times it in the expected error, and a target like "
-                f"{'them' if several else 'it'} would be predicted as badly. Check the responses "
-                f"there, for example their units.",
-            )
+        yield Caution(
+            "wild",
+            f"The error on {listed(shown, 5, 50)} is more than {WILD:g} times that on a "
+            f"typical held-out source; {'they count' if several else 'it counts'} only as "
+            f"{WILD:g} times it in the expected error, and a target like "
+            f"{'them' if several else 'it'} would be predicted as badly. Check the responses "
+            f"there, for example their units.",
         )
     counts = evidence.counts()
     most = max(counts, key=lambda name: counts[name])
     if len(counts) > 2 and counts[most] > 0.75:
-        out.append(
-            Caution(
-                "one counts",
-                f"The expected error depends mostly on one source: {short(most)} counts for "
-                f"{percent(counts[most])}, because it resembles the target most or the others "
-                f"have few rows.",
-            )
+        yield Caution(
+            "one counts",
+            f"The expected error depends mostly on one source: {short(most)} counts for "
+            f"{percent(counts[most])}, because it resembles the target most or the others "
+            f"have few rows.",
         )
     if (better := evidence.better()) is not None:
         lower = rounded(evidence.expected(better)[0])
-        out.append(
-            Caution(
-                "better",
-                f"{short(better)} has a lower error on held-out sources ({lower} against "
-                f"{rounded(mean)}): --method {short(better)} is the safer choice.",
-            )
+        yield Caution(
+            "better",
+            f"{short(better)} has a lower error on held-out sources ({lower} against "
+            f"{rounded(mean)}): --method {short(better)} is the safer choice.",
         )
-    return tuple(out)
 
 
-def _unlike(place: TargetPlace | None) -> list[Caution]:
-    if place is None or not place.unlike:
-        return []
-    return [
-        Caution("unlike", f"The target resembles no source: {place.why()}.", first=True),
-        Caution("optimistic", place.optimism()),
-    ]
+def _unlike(place: TargetPlace | None) -> Iterator[Caution]:
+    if place is not None and place.unlike:
+        yield Caution("unlike", f"The target resembles no source: {place.why()}.", first=True)
+        yield Caution("optimistic", place.optimism())
 
 
-def _narrow(place: TargetPlace | None) -> list[Caution]:
+def _narrow(place: TargetPlace | None) -> Iterator[Caution]:
     if place is None or not place.narrow:
-        return []
+        return
     low, high = min(place.covered.values()), max(place.covered.values())
     said = (
         f"Intervals of 90 % are probably too narrow and may cover only about "
@@ -290,7 +273,7 @@ def _narrow(place: TargetPlace | None) -> list[Caution]:
             f", and on {percent(place.disagreement)} of the target's rows models disagree "
             f"more than they did on almost all held-out rows"
         )
-    return [Caution("narrow", f"{said}.")]
+    yield Caution("narrow", f"{said}.")
 
 
 def held_out_weights(

@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from vntransfer.checks import fraction, instance, one_of, whole
+from vntransfer.checks import Floats, fraction, instance, one_of, whole
 from vntransfer.continual import METHODS, ContinualMethod, Task, accuracy_matrix
 from vntransfer.continual.metrics import score
 from vntransfer.display import rounded
@@ -31,7 +31,6 @@ from vntransfer.workflows.task_network import (
 )
 from vntransfer.workflows.task_responses import Kind, kind_of, labeled_rows, natural, read_labels
 
-Floats = NDArray[np.float64]
 Order = Literal["appearance", "sorted"]
 
 LEAST = 8

@@ -10,8 +10,8 @@ from vntransfer.pages.table import Value, aligned
 from vntransfer.relations.result import color_end
 from vntransfer.workflows.continual_model import ContinualModel
 
-ROWS, NOTES = 25, 20
-"""Rows from which on a table is folded, and notes that are shown; more are counted."""
+NOTES = 20
+"""Notes that are shown; more are counted."""
 
 SCORES = {
     "RA": "after all tasks (RA)",
@@ -84,7 +84,7 @@ def make_page(models: Mapping[str, ContinualModel], method: str) -> Page:
         part.text(f"and {len(own.notes) - NOTES:,} more notes")
     listed = own.encoder.summary()
     head = ("column", "kind", "treatment")
-    part.table(head, listed, "Column handling", fold=len(listed) > ROWS)
+    part.table(head, listed, "Column handling")
     page.section("How it was done").text(
         "Tasks are learned one after another; rows of earlier tasks are not read again. A share of "
         "the rows of each task is held out: no method learns from them, and all scores are "

@@ -6,16 +6,14 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from vntransfer.adaptation.candidates import FitRows, attempt
 from vntransfer.adaptation.divergence_weights import divergence_table, input_moments, sharpen
+from vntransfer.checks import Floats
 from vntransfer.domains import Groups, Rows
 from vntransfer.workflows.evidence import held_out_weights
 from vntransfer.workflows.prediction_intervals import Calibration, Disagreement
 from vntransfer.workflows.target_place import LEVEL, TargetPlace
-
-Floats = NDArray[np.float64]
 
 LEARNERS, OF_MANY = ("closed_form", "boosting", "ridge"), ("ridge", "boosting", "closed_form")
 """The first two are used that are not the method itself: a smooth function, and trees."""

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from vntransfer.checks import Floats
 from vntransfer.closed_form import BLOCK, feature_moments
 from vntransfer.errors import DataError
 from vntransfer.moments import Moments
@@ -15,8 +16,6 @@ from vntransfer.random_features import RandomFeatures
 from vntransfer.row_sample import RowSample
 from vntransfer.tables.problem import LABELED
 from vntransfer.workflows.prediction_intervals import KEPT
-
-Floats = NDArray[np.float64]
 
 BYTES = 2**29
 """Memory of the moments of all places together."""
@@ -84,7 +83,7 @@ class MomentStream:
     use_target_labels: bool = False
     domains: dict[str, PlaceMoments] = field(default_factory=dict)  # sources
     targets: dict[str, PlaceMoments] = field(default_factory=dict)
-    notes: dict[str, int] = field(default_factory=dict)
+    notes: Counter[str] = field(default_factory=Counter)
     unlabeled: Counter[str] = field(default_factory=Counter)  # rows of other places left out
     not_read: int = 0  # responses of targets that are not used
 
@@ -149,7 +148,6 @@ class MomentStream:
         for mine, others in ((self.domains, other.domains), (self.targets, other.targets)):
             for name, own in others.items():
                 self._place(mine, name).merge(own)
-        for note, n in other.notes.items():
-            self.notes[note] = self.notes.get(note, 0) + n
+        self.notes.update(other.notes)
         self.unlabeled += other.unlabeled
         self.not_read += other.not_read

@@ -2,7 +2,7 @@
 
 import csv
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import astuple, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -230,19 +230,43 @@ def _written(chunk: Frame, shown: list[str], found: Mapping[str, NDArray[Any]]) 
 def _writer(
     out: str | Path | None, names: list[str], options: ReadOptions, escape: bool
 ) -> Iterator[Write]:
+    """Give a function that writes columns to a file."""
     if out is None:
         yield lambda columns: None
-        return
-    out = Path(out)
-    if out.suffix.lower() == ".csv":
+    elif (out := Path(out)).suffix.lower() == ".csv":
         with atomic_write(out, "w") as text:
             writer = csv.writer(text, delimiter=options.delimiter or ",", lineterminator="\n")
             writer.writerow(_escaped(Column.of_texts(names)) if escape else names)
             decimal = options.decimal or "."
             yield lambda columns: writer.writerows(_cells(columns, decimal, escape))
     else:
-        with atomic_write(out) as binary, _Parquet(binary, names) as parquet:
-            yield parquet.write
+        with atomic_write(out) as binary, _parquet_writer(binary, names) as write:
+            yield write
+
+
+@contextmanager
+def _parquet_writer(file: Any, names: list[str]) -> Iterator[Write]:
+    """Give a function that writes columns as row groups; the first ones decide the types."""
+    import pyarrow
+    import pyarrow.parquet
+
+    def array(own: Any) -> Any:
+        if not isinstance(own, Column):
+            return pyarrow.array(own, from_pandas=True)
+        if own.original is None:  # texts of a csv file
+            return pyarrow.array(own.texts(), pyarrow.string(), mask=own.empty())
+        return own.original
+
+    writer: Any = None
+
+    def write(columns: Sequence[Any]) -> None:
+        nonlocal writer
+        table = pyarrow.Table.from_arrays([*map(array, columns)], names=names)
+        writer = writer or opened.enter_context(pyarrow.parquet.ParquetWriter(file, table.schema))
+        writer.write_table(table)
+
+    with ExitStack() as opened:
+        yield write
 
 
 def _cells(columns: Any, decimal: str, escape: bool) -> Iterator[tuple[str, ...]]:
@@ -269,35 +293,3 @@ def _escaped(column: Column) -> list[str]:
     """
     cells = zip(column.texts(), np.isinf(column.numbers()), strict=True)
     return [f"'{text}" if odd and text.startswith(FORMULA) else text for text, odd in cells]
-
-
-class _Parquet:
-    """Writes columns as row groups; the first ones decide the types."""
-
-    def __init__(self, file: Any, names: list[str]) -> None:
-        self.file, self.names = file, names
-        self.writer: Any = None
-
-    def __enter__(self) -> "_Parquet":
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        if self.writer is not None:
-            self.writer.close()
-
-    def write(self, columns: Sequence[Any]) -> None:
-        import pyarrow
-        import pyarrow.parquet
-
-        arrays = []
-        for own in columns:
-            if not isinstance(own, Column):
-                arrays.append(pyarrow.array(own, from_pandas=True))
-            elif own.original is None:  # texts of a csv file
-                arrays.append(pyarrow.array(own.texts(), pyarrow.string(), mask=own.empty()))
-            else:
-                arrays.append(own.original)
-        table = pyarrow.Table.from_arrays(arrays, names=self.names)
-        if self.writer is None:
-            self.writer = pyarrow.parquet.ParquetWriter(self.file, table.schema)
-        self.writer.write_table(table)

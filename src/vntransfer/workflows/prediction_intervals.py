@@ -18,13 +18,10 @@ from dataclasses import dataclass
 from typing import NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from vntransfer.checks import number
+from vntransfer.checks import Floats, number
 from vntransfer.display import counted, one_line, rounded
 from vntransfer.errors import ArgumentError
-
-Floats = NDArray[np.float64]
 
 KEPT = 2000
 """Errors of a source that are kept at most, evenly spaced quantiles of all."""

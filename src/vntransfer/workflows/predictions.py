@@ -1,18 +1,17 @@
 """Predicted responses of a table, with their intervals."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from vntransfer.checks import Floats
 from vntransfer.display import counted, data_frame, one_line, rounded
 from vntransfer.errors import DataError
 from vntransfer.tables.encoder import Findings
 from vntransfer.tables.options import ReadOptions, checked
-
-Floats = NDArray[np.float64]
 
 
 class Answers(NamedTuple):
@@ -78,36 +77,31 @@ class Predictions:
         """Say in words what is predicted, and how wide the intervals are."""
         if not len(self.value):
             return "No rows."
-        low, middle, high = map(rounded, np.quantile(self.value, (0.0, 0.5, 1.0)).tolist())
-        lines = [
+        low, middle, high, half = self._rounded()
+        reach = (
+            f"Intervals reach ± {half} around a typical prediction."
+            if half
+            else "There are no intervals: no source could be held out to measure errors."
+        )
+        return (
             f"The median prediction is {middle}; predictions range from {low} to {high} "
-            f"({counted(len(self.value), 'row')})."
-        ]
-        half = self._half_width()
-        if np.isnan(half):
-            lines.append("There are no intervals: no source could be held out to measure errors.")
-        else:
-            lines.append(f"Intervals reach ± {rounded(half)} around a typical prediction.")
-        return "\n".join(lines)
+            f"({counted(len(self.value), 'row')}).\n{reach}"
+        )
 
-    def _half_width(self) -> float:
-        """Median half width of the intervals."""
+    def _rounded(self) -> tuple[str, str, str, str]:
+        """Smallest, median and largest prediction, and the median half width, "" if unknown."""
+        low, middle, high = map(rounded, np.quantile(self.value, (0.0, 0.5, 1.0)).tolist())
         half = (self.high - self.low) / 2
-        return float(np.median(half[np.isfinite(half)])) if np.isfinite(half).any() else np.nan
+        known = half[np.isfinite(half)]
+        return low, middle, high, rounded(float(np.median(known))) if len(known) else ""
 
     def __repr__(self) -> str:
-        return one_line(f"Predictions of {', '.join(self._facts())}")
-
-    def _facts(self) -> Iterator[str]:
-        rows = counted(len(self.value), "row")
-        if not len(self.value):
-            yield rows
-            return
-        low, middle, high = map(rounded, np.quantile(self.value, (0.0, 0.5, 1.0)).tolist())
-        yield f"{rows}: median {middle}"
-        yield f"from {low} to {high}"
-        half = self._half_width()
-        yield "no intervals" if np.isnan(half) else f"interval ± {rounded(half)}"
+        said = f"Predictions of {counted(len(self.value), 'row')}"
+        if len(self.value):
+            low, middle, high, half = self._rounded()
+            reach = f"interval ± {half}" if half else "no intervals"
+            said += f": median {middle}, from {low} to {high}, {reach}"
+        return one_line(said)
 
     def _repr_html_(self) -> str:
         from vntransfer.pages.table import MOST, fragment

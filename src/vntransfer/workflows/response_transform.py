@@ -4,12 +4,11 @@ from dataclasses import dataclass
 from typing import Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from vntransfer.checks import Floats
 from vntransfer.display import percent, rounded, short
 from vntransfer.errors import ArgumentError
 
-Floats = NDArray[np.float64]
 Kind = Literal["log", "none"]
 Asked = Literal["auto", "log", "none"]
 

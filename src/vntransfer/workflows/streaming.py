@@ -22,6 +22,9 @@ from vntransfer.tables.problem import read_places, read_responses
 if TYPE_CHECKING:  # it needs torch
     from vntransfer.workflows.moment_stream import MomentStream
 
+LOOK, CELLS = 200_000, 2_000_000
+"""Rows, and cells, from which kinds, categories and scales of the columns are taken."""
+
 ROWS, STEP = 65_536, 4_000_000
 """Rows, and cells, per step."""
 
@@ -65,6 +68,11 @@ class ReadingPlan(Generic[Into]):
         """Whether all features are numbers that are used as they are."""
         used = [own for own in self.encoder.fields if own.kind != "dropped"]
         return all(own.kind == "number" and not own.missing and own.low < own.high for own in used)
+
+
+def look(columns: int) -> int:
+    """Rows from which kinds, categories and scales of so many columns are taken."""
+    return max(2000, min(LOOK, CELLS // columns))
 
 
 @dataclass(frozen=True)
@@ -241,13 +249,10 @@ def add_frame(made: Into, plan: ReadingPlan[Into], frame: Frame, rng: np.random.
     except DataError as error:
         raise DataError(f"{frame.name}: {error}") from None
     for name, n in findings.filled.items():
-        _count(made, f"{name!r}: missing values, filled with the median of the others", n)
+        made.notes[f"{name!r}: missing values, filled with the median of the others"] += n
     for name, counts in findings.unseen.items():
-        _count(
-            made,
-            f"{name!r}: rows with rare categories, encoded as none of the known ones",
-            counts.total(),
-        )
+        rare = "rows with rare categories, encoded as none of the known ones"
+        made.notes[f"{name!r}: {rare}"] += counts.total()
     order = {name: k for k, name in enumerate(dict.fromkeys(places.tolist()))}
     codes = np.array([order[name] for name in places.tolist()], dtype=np.intp)
     _into(made, plan, codes, list(order), np.vstack((X.T, y)), rng)
@@ -267,7 +272,3 @@ def _into(
             f"If so, group them"
         )
     made.add(codes, names, Z, rng)
-
-
-def _count(made: "Summaries | MomentStream", note: str, n: int) -> None:
-    made.notes[note] = made.notes.get(note, 0) + n

@@ -195,15 +195,10 @@ class TableModel(Savable):
                 value = np.asarray(self.estimators[name].predict(X[own]), dtype=np.float64)
             except PredictionError as error:
                 raise not_finite(rows[own[error.row]]) from error
-            half = np.nan
-            if name in self.calibrations:
-                half = self.calibrations[name].half_width(level)
-            scale = self.outcomes[name].transform
-            made[:, own] = (
-                scale.undo(value),
-                scale.shifted(value, -half),
-                scale.shifted(value, half),
-            )
+            scale, known = self.outcomes[name].transform, name in self.calibrations
+            half = self.calibrations[name].half_width(level) if known else np.nan
+            made[0, own] = scale.undo(value)
+            made[1:, own] = scale.shifted(value, -half), scale.shifted(value, half)
         return Answers(dict(zip(self.gives, made, strict=True)), findings)
 
     def _split(
@@ -291,31 +286,22 @@ class TableModel(Savable):
         """Describe what to expect: in full for a single target, or in one line per target."""
         first, *more = self.outcomes.values()
         if more:
-            lines = self.answers_in_words(SHOWN)
-            left = len(self.outcomes) - len(lines)
-            lines += [f"{left} more targets: see outcomes."] if left else []
+            lines = []
+            for own in [first, *more][:SHOWN]:
+                answer = own.answer(self.names[1])
+                lead = f"{short(own.target, 60)}: " if len(answer) > 1 else ""
+                lines.append(lead + " ".join(answer))
+            if left := len(self.outcomes) - len(lines):
+                lines.append(f"{left} more targets: see outcomes.")
             return "\n".join([*lines, *self._warnings()])
-        lines = first.summary(unit=self.names[1]).splitlines()
-        if reach := self.reach(first.target):
-            at = next((i for i, line in enumerate(lines) if line.startswith("Expected")), 0)
-            lines.insert(at + 1, f"90 % of held-out rows lie within {reach} of their prediction.")
-        return "\n".join([*lines, *self._warnings()])
+        said = first.summary(unit=self.names[1], reach=self.reach(first.target))
+        return "\n".join([said, *self._warnings()])
 
     def _warnings(self) -> list[str]:
         """Lines on columns that were dropped, or may be leaks, and on repeated rows."""
         return [
             f"Warning: {short(warning_line(name, own), 400)}."
             for name, own in grouped(note for note in self.details if note.warning).items()
-        ]
-
-    def answers_in_words(self, most: int) -> list[str]:
-        """Return one line per target with the answer, and its name if there are several."""
-        several = len(self.outcomes) > 1
-        return [
-            f"{short(own.target, 60)}: {text}" if several and len(answer) > 1 else text
-            for own in [*self.outcomes.values()][:most]
-            for answer in [own.answer(self.names[1])]
-            for text in [" ".join(answer)]
         ]
 
     def reach(self, target: str, level: float = 0.9) -> str:

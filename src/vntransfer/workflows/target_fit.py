@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from vntransfer.adaptation import AutoTransferRegressor
 from vntransfer.adaptation.candidates import FitRows, attempt
+from vntransfer.checks import Floats
 from vntransfer.display import short
 from vntransfer.domains import Groups, group
 from vntransfer.progress import Progress
@@ -20,8 +20,6 @@ from vntransfer.workflows.prediction_intervals import Calibration
 from vntransfer.workflows.response_transform import Kind, ResponseTransform, shape_hint
 from vntransfer.workflows.target_outcome import TargetOutcome
 from vntransfer.workflows.target_sketch import TargetSketch
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

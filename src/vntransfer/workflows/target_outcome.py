@@ -89,11 +89,12 @@ class TargetOutcome:
         shown = [f"{short(name)} {100 * weight:.0f} %" for name, weight in weights]
         return f"Weights of the sources: {listed(shown, 5, 40)}."
 
-    def summary(self, *, unit: str = "") -> str:
-        """Describe the expected error (in units of the response), its reason and the sources."""
+    def summary(self, *, unit: str = "", reach: str = "") -> str:
+        """Describe the expected error, how far intervals reach, the method and the sources."""
         reason = short(self.reason, 300).rstrip(".")
         lines = [
             *self.answer(unit),
+            *([f"90 % of held-out rows lie within {reach} of their prediction."] if reach else []),
             f"Method: {self.method}" + (f" ({reason})." if reason else "."),
             self.weights_text(),
             self.labels_used(),

@@ -7,10 +7,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from vntransfer.checks import Floats
 from vntransfer.domains import Groups, Rows
 from vntransfer.errors import DataError, PredictionError
-
-Floats = NDArray[np.float64]
 
 HELD_OUT, PER_SOURCE = 2400, 80
 """Held-out rows that are kept in all, and of each source."""

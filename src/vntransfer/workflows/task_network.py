@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vntransfer.array_networks import ArrayLayer, forward
+from vntransfer.checks import Floats
 from vntransfer.errors import ArgumentError, DataError
 from vntransfer.random_features import RandomFeatures
 
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 
     from vntransfer.continual import ContinualMethod
 
-Floats = NDArray[np.float64]
 
 CLOSED, FEATURES = ("closed_form", "closed_form_covp"), 256
 """Closed forms, and their number of random features."""
