@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from vntransfer.errors import ArgumentError, PredictionError
 
 Floats = NDArray[np.float64]
+"""Numbers as they are computed with."""
 
 Names = str | float | Sequence[str | float]
 """One name, or several; numbers are names as well."""

@@ -19,14 +19,12 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
+from vntransfer.checks import Floats
 from vntransfer.errors import ArgumentError
 from vntransfer.moments import Moments
 from vntransfer.random_features import RandomFeatures
-
-Floats = NDArray[np.float64]
 
 RIDGES = tuple(10.0**power for power in range(-6, 3))
 """Ridges to choose from, relative to the mean diagonal entry of S_zz."""

@@ -4,11 +4,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from vntransfer.checks import Floats
 from vntransfer.repeats import Keys, row_keys
-
-Floats = NDArray[np.float64]
 
 
 @dataclass

@@ -9,12 +9,10 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d, validate_data
 
-from vntransfer.checks import HUGE, finite_predictions, first_huge, number, one_of, whole
+from vntransfer.checks import HUGE, Floats, finite_predictions, first_huge, number, one_of, whole
 from vntransfer.domains import Groups, Target, group
 from vntransfer.errors import ArgumentError, DomainError
 from vntransfer.progress import Progress
-
-Floats = NDArray[np.float64]
 
 MATRIX: dict[str, Any] = {"accept_sparse": "csr", "dtype": (np.float64, np.float32)}
 

@@ -24,7 +24,7 @@ from vntransfer.adaptation._records import COMMON
 from vntransfer.adaptation._saving import common_record, restored_common
 from vntransfer.adaptation._scaler import dense
 from vntransfer.adaptation.divergence_weights import divergences_between, sharpen
-from vntransfer.checks import number, one_of
+from vntransfer.checks import Floats, number, one_of
 from vntransfer.closed_form import RidgeFit, choose_ridge, feature_moments, fit_ridge
 from vntransfer.domains import Name, Target, group
 from vntransfer.errors import ArgumentError, DataError, DomainError
@@ -34,8 +34,6 @@ from vntransfer.random_features import RandomFeatures
 from vntransfer.storage.folder import Savable
 from vntransfer.storage.record import Name as SavedName
 from vntransfer.storage.record import SavedModel, check_record
-
-Floats = NDArray[np.float64]
 
 MOMENTS = ("count", "square_count", "mean", "scatter")
 

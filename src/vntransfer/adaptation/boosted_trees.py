@@ -6,17 +6,15 @@ from typing import Any, Self
 import lightgbm
 import numpy as np
 import scipy.sparse
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from vntransfer.adaptation.tree_text import END, FILE, TREES_RECORD, read_trees
+from vntransfer.checks import Floats
 from vntransfer.errors import DataError
 from vntransfer.storage.folder import Savable
 from vntransfer.storage.record import SavedModel, check_record
-
-Floats = NDArray[np.float64]
 
 TREES = 100
 

@@ -4,13 +4,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from vntransfer.checks import Floats
 from vntransfer.display import one_line
 from vntransfer.domains import Name
 from vntransfer.errors import ArgumentError
-
-Floats = NDArray[np.float64]
 
 FLOOR = 1e-6
 """Smallest error that counts, relative to the largest one on the same held-out source."""

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.dummy import DummyRegressor
 from sklearn.linear_model import LogisticRegression, RidgeCV
@@ -12,12 +11,10 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 from vntransfer.adaptation.predictors import LinearPredictor, LogisticPredictor
-from vntransfer.checks import is_sparse
+from vntransfer.checks import Floats, is_sparse
 from vntransfer.errors import DataError
 from vntransfer.storage.folder import Savable
 from vntransfer.storage.record import SavedModel
-
-Floats = NDArray[np.float64]
 
 RIDGES = np.logspace(-2, 5, 15)
 MOST_VALUES = 20

@@ -15,12 +15,11 @@ from vntransfer.adaptation._records import COMMON, bounds_of, check_parts, check
 from vntransfer.adaptation._scaler import dense
 from vntransfer.adaptation.network_predictor import NetworkPredictor
 from vntransfer.adaptation.tree_text import FILE, TREES_RECORD, read_trees
-from vntransfer.checks import finite_predictions, is_sparse
+from vntransfer.checks import Floats, finite_predictions, is_sparse
 from vntransfer.errors import DataError
 from vntransfer.random_features import RandomFeatures
 from vntransfer.storage.record import SavedModel, check_record
 
-Floats = NDArray[np.float64]
 Parts = Mapping[str, Any]
 
 MANY = 50_000

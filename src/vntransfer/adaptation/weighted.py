@@ -26,6 +26,7 @@ from vntransfer.adaptation.divergence_weights import (
 from vntransfer.adaptation.guarded_choice import SharpnessSelection, guard
 from vntransfer.adaptation.pooled import SourceLearner
 from vntransfer.adaptation.source_only import SourceOnlyRegressor
+from vntransfer.checks import Floats
 from vntransfer.divergences import DIVERGENCES
 from vntransfer.domains import Rows
 from vntransfer.errors import ArgumentError
@@ -43,8 +44,6 @@ CHOSEN = {
     "errors": list[list[Score]],
 }
 """Types of what is saved of a selection."""
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(eq=False, repr=False)

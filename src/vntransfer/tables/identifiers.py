@@ -6,10 +6,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from vntransfer.checks import Floats
 from vntransfer.repeats import Keys
 from vntransfer.tables.schema import FEW
 
-Floats = NDArray[np.float64]
 Codes = NDArray[np.intp]
 
 UNIQUE = 0.99

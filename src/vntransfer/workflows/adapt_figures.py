@@ -3,16 +3,7 @@
 import numpy as np
 
 from vntransfer.display import percent, rounded, short
-from vntransfer.pages import (
-    MUTED,
-    Axis,
-    Intervals,
-    Panels,
-    Scatter,
-    Section,
-    Series,
-    histogram,
-)
+from vntransfer.pages import MUTED, Axis, Intervals, Panels, Scatter, Section, Series, histogram
 from vntransfer.workflows.evidence import CONSTANT
 from vntransfer.workflows.table_model import TableModel
 from vntransfer.workflows.target_outcome import TargetOutcome
