@@ -95,7 +95,7 @@ def gallery(name: str = "") -> Page:
     header = [f"method{name}", "error", "n", "verdict"]
     part.table(header, rows, f"Table{name}", [f"a note{name}"])
     wide: list[list[Any]] = [[f"row {i}{name}", *np.linspace(0, i, 30)] for i in range(30)]
-    part.table(["name", *(f"column {j}" for j in range(30))], wide, f"Wide{name}")
+    part.table(["name", *(f"column {j}" for j in range(30))], wide, f"Wide{name}", fold=False)
     part.table(header, rows, f"Folded{name}", fold=True)
     part = page.section(f"Charts{name}")
     for title, chart in charts(name).items():

@@ -169,12 +169,6 @@ class Evidence:
         """Whether each held-out source, or the rest that predicts it, has few rows."""
         return bool(self.source_rows) and sum(_supports(self.source_rows).values()) < SUPPORT
 
-    def no_better_than_constant(self) -> bool:
-        """Whether a constant is expected to predict the target as well."""
-        if self.method == CONSTANT or CONSTANT not in self.errors:
-            return False
-        return self.expected()[0] >= self.expected(CONSTANT)[0]
-
     def weighting(self) -> str:
         """Describe how sources count in the prediction if no weights are learned, or return ""."""
         own = np.array(list(self.source_weights.values()))
@@ -211,9 +205,8 @@ def _findings(evidence: Evidence) -> Iterator[Caution]:
         )
         yield from _unlike(evidence.place)
         return
-    mean = evidence.expected()[0]
-    if evidence.no_better_than_constant():
-        constant = evidence.expected(CONSTANT)[0]
+    mean, constant = evidence.expected()[0], evidence.expected(CONSTANT)[0]
+    if evidence.method != CONSTANT and mean >= constant:
         how = "better than" if mean > CLEARLY * constant else "as well as"
         yield Caution(
             "constant",
