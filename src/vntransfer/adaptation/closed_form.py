@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 
-from vntransfer.adaptation._moment_learner import Floats, MomentLearner
+from vntransfer.adaptation._moment_learner import MomentLearner
+from vntransfer.checks import Floats
 from vntransfer.domains import Name
 from vntransfer.errors import ArgumentError, DataError
 from vntransfer.moments import Moments

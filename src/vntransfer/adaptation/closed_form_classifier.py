@@ -12,7 +12,8 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 
 from vntransfer.adaptation._calibration import PlattScaling
-from vntransfer.adaptation._moment_learner import Floats, MomentLearner
+from vntransfer.adaptation._moment_learner import MomentLearner
+from vntransfer.checks import Floats
 from vntransfer.closed_form import fit_ridge, leave_one_out, without
 from vntransfer.domains import Name, Target
 from vntransfer.errors import ArgumentError, DataError
