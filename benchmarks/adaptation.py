@@ -109,7 +109,7 @@ def divergence(shape: Shape, data: tuple[Any, ...]) -> Callable[[], None]:
     model = training(METHODS["mdd_paper"].make, shape, data, trade_off=1.0)()
     x = np.stack(
         [
-            model._state.x_scaler.transform(data[0][data[2] == name][: shape.batch])
+            model._values.x_scaler.transform(data[0][data[2] == name][: shape.batch])
             for name in np.unique(data[2])
         ]
     )

@@ -31,7 +31,7 @@ AUTO += ["dare_gram"]
 def test_members_differ_and_their_mean_is_predicted() -> None:
     X, y, domain = easy()
     model = SourceOnlyRegressor(members=3, bounded=False, **SHORT).fit(X, y, domain)
-    state = model._state
+    state = model._values
     scaled = torch.from_numpy(state.x_scaler.transform(X))[None]
     with torch.no_grad():
         every = model.net_(scaled)[:, 0, :, 0].double().numpy()

@@ -15,7 +15,7 @@ from sklearn.utils import check_random_state
 from vntransfer._version import __version__
 from vntransfer.adaptation._checkpoint import Checkpoint
 from vntransfer.adaptation._data import Data, predict
-from vntransfer.adaptation._ensemble import Fitted, State, fit_ensemble
+from vntransfer.adaptation._ensemble import Fitted, fit_ensemble
 from vntransfer.adaptation._estimator import FitRows, TransferEstimator
 from vntransfer.adaptation._member_training import Checkpoints, FitRun
 from vntransfer.adaptation._objective import Error, Objective, Setup, SourceLoss
@@ -23,7 +23,7 @@ from vntransfer.adaptation._saving import SavableNetwork
 from vntransfer.adaptation._scaler import Scaler
 from vntransfer.adaptation._selection import EFFORT, select
 from vntransfer.adaptation._training_loop import EpochCounter, Schedule, Training
-from vntransfer.adaptation.network_predictor import shares_for
+from vntransfer.adaptation.network_predictor import NetworkValues, shares_for
 from vntransfer.checks import fraction, is_sparse, number, whole
 from vntransfer.domains import Name
 from vntransfer.errors import ArgumentError, DataWarning
@@ -177,7 +177,7 @@ class DomainRegressor(SavableNetwork, RegressorMixin, TransferEstimator):  # typ
         y_scaler = Scaler.fit(y[own], kept)
         scaled = torch.from_numpy(((y - y_scaler.mean) / y_scaler.scale).astype(np.float32))
         used = scaled[torch.from_numpy(drawn)]
-        limits = (used.amin(0), used.amax(0)) if self.bounded else None
+        limits = (used.amin(0).numpy(), used.amax(0).numpy()) if self.bounded else None
         data = Data(
             rows.x, x_scaler, scaled, weights=rows.weights, limits=limits, device=self.device
         )
@@ -186,23 +186,18 @@ class DomainRegressor(SavableNetwork, RegressorMixin, TransferEstimator):  # typ
         run = FitRun(seed, EpochCounter(progress, total), self._checkpoints(rows, seed))
         selection, seen = select(self, data, groups, run) if chooses else (None, None)
         ensemble = fit_ensemble(self, data, groups, run, selection)
-        made = x_scaler, y_scaler, limits, rows.y.ndim == 1, ensemble, selection
-        self._publish(State(*made, Fitted(data, groups, seen)))
-        self.step_times_ = ensemble.step_times
+        members = ensemble.shares, ensemble.offset
+        self._values = NetworkValues(x_scaler, y_scaler, limits, *members, rows.y.ndim == 1)
+        self._fitted = Fitted(data, groups, seen)
+        self.net_, self.history_ = ensemble.net, ensemble.history
+        self.source_weights_, self.step_times_ = ensemble.source_weights, ensemble.step_times
         if seen is not None:
             self.step_times_ += seen.step_times
-        return self
-
-    def _publish(self, state: State) -> None:
-        """Publish the result of a fit."""
-        self._state = state
-        self.net_ = state.ensemble.net
-        self.history_ = state.ensemble.history
-        self.source_weights_ = state.ensemble.source_weights
-        if state.selection is not None:
-            self.selection_ = state.selection
+        if selection is not None:
+            self.selection_ = selection
         elif hasattr(self, "selection_"):
             del self.selection_
+        return self
 
     def _checkpoints(self, rows: FitRows, seed: int) -> Checkpoints | None:
         """Make the file of each stage of training, if there is a folder for them."""
@@ -256,13 +251,13 @@ class DomainRegressor(SavableNetwork, RegressorMixin, TransferEstimator):  # typ
             Target that the rows belong to, if the model has several.
         """
         X = self._new_rows(X)
-        state = self._state
-        data = Data(X, state.x_scaler, torch.zeros(0, 0), limits=state.limits, device=self.device)
-        shares = shares_for(state.ensemble.shares, target)
-        every = predict(self.net_, data, np.arange(X.shape[0])) + state.ensemble.offset
+        own = self._values
+        data = Data(X, own.x_scaler, torch.zeros(0, 0), limits=own.limits, device=self.device)
+        shares = torch.from_numpy(shares_for(own.shares, target))
+        every = predict(self.net_, data, np.arange(X.shape[0])) + torch.from_numpy(own.offset)
         scaled = torch.einsum("m,mnc->nc", shares.double(), data.bound(every).double()).numpy()
-        out = self._finite(np.asarray(scaled * state.y_scaler.scale + state.y_scaler.mean))
-        return out[:, 0] if state.one_column else out
+        out = self._finite(np.asarray(scaled * own.y_scaler.scale + own.y_scaler.mean))
+        return out[:, 0] if own.one_column else out
 
 
 def _drawing_weights(rows: FitRows) -> NDArray[np.float64] | None:

@@ -42,7 +42,7 @@ class Data:
         y: Tensor,
         *,
         weights: NDArray[np.float64] | None = None,
-        limits: tuple[Tensor, Tensor] | None = None,
+        limits: tuple[NDArray[Any], NDArray[Any]] | None = None,
         device: str = "cpu",
     ) -> None:
         self.sparse = scipy.sparse.issparse(x)
@@ -73,7 +73,7 @@ class Data:
 
     def bound(self, scaled: Tensor) -> Tensor:
         """Keep predictions within their limits."""
-        return scaled if self.limits is None else scaled.clamp(*self.limits)
+        return scaled if self.limits is None else scaled.clamp(*map(torch.from_numpy, self.limits))
 
     def mass(self, rows: Rows) -> Tensor:
         """Weights of rows, (n,)."""

@@ -1,17 +1,15 @@
 """A fitted ensemble: which member serves which target with which share, and how it is trained."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from vntransfer.adaptation._data import Data
 from vntransfer.adaptation._member_training import FitRun, TrainingPlan, train_members
-from vntransfer.adaptation._scaler import Scaler
 from vntransfer.adaptation._selection import SAFE, HeldOutCandidates, Selection
 from vntransfer.adaptation._training_loop import Record
 from vntransfer.domains import Groups, Name
@@ -27,11 +25,11 @@ class Ensemble:
     """Members, side by side in one network."""
 
     net: Net
-    offset: Tensor  # mean residuals (M, 1, m), added to scaled predictions
-    shares: Mapping[Name | None, Tensor]  # target -> shares (M,) in its predictions; None: any
+    offset: NDArray[np.float32]  # mean residuals (M, 1, m), added to scaled predictions
+    shares: Mapping[Name | None, NDArray[np.float64]]  # target -> shares (M,); None: any target
     source_weights: dict[Any, Any]  # by source; with several targets by target and source
     history: list[Record]
-    step_times: StepTimes = field(default_factory=StepTimes)  # not saved
+    step_times: StepTimes
 
 
 @dataclass(frozen=True)
@@ -41,19 +39,6 @@ class Fitted:
     data: Data
     groups: Groups
     held_out: HeldOutCandidates | None  # what the selection saw
-
-
-@dataclass(frozen=True)
-class State:
-    """The result of a fit."""
-
-    x_scaler: Scaler
-    y_scaler: Scaler
-    limits: tuple[Tensor, Tensor] | None
-    one_column: bool
-    ensemble: Ensemble
-    selection: Selection | None
-    fitted: Fitted | None = None  # None after loading
 
 
 def fit_ensemble(
@@ -112,8 +97,8 @@ def fit_ensemble(
     }
     return Ensemble(
         join_members([one.net for one in members]),
-        torch.cat([one.offset for one in members]),
-        {target: torch.from_numpy(own) for target, own in shares.items()},
+        torch.cat([one.offset for one in members]).numpy(),
+        shares,
         named_weights(model, groups, plans[-1], members[-1].weights.numpy()),
         [_named(record, model, groups, plans[-1]) for record in members[-1].history],
         sum((one.step_times for one in members), StepTimes()),

@@ -9,12 +9,12 @@ import numpy as np
 import torch
 from sklearn.utils.validation import check_is_fitted
 
-from vntransfer.adaptation._ensemble import Ensemble, State
 from vntransfer.adaptation._member_training import build
 from vntransfer.adaptation._records import GIVEN, REMOVED, checked_choice
 from vntransfer.adaptation._selection import Selection
-from vntransfer.adaptation.network_predictor import SCALER, NetworkValues
+from vntransfer.adaptation.network_predictor import NetworkValues, parameters_of
 from vntransfer.errors import ArgumentError, DataError, DomainError
+from vntransfer.networks import Net
 from vntransfer.storage.folder import Savable
 from vntransfer.storage.record import SavedModel
 
@@ -56,30 +56,24 @@ def restored_common(
 class SavableNetwork(Savable):
     """A network of the common training loop; rows of its sources are not saved."""
 
-    _state: State
+    _values: NetworkValues
+    net_: Net
+    history_: list[dict[str, Any]]
 
     def _saved(self) -> SavedModel:
         record = common_record(self, ("checkpoint", *GIVEN))
         record["options"]["device"] = str(record["options"]["device"])
-        state, ensemble = self._state, self._state.ensemble
-        targets = list(ensemble.shares)
-        tensors = {f"net/{name}": value for name, value in ensemble.net.state_dict().items()}
-        tensors |= {f"shares/{i}": ensemble.shares[name] for i, name in enumerate(targets)}
-        tensors["offset"] = ensemble.offset
-        if state.limits is not None:
-            tensors["low"], tensors["high"] = state.limits
-        arrays = {k: v.detach().cpu().contiguous().numpy() for k, v in tensors.items()}
-        for name, scaler in (("x", state.x_scaler), ("y", state.y_scaler)):
-            own = {f"{name}/{part}": getattr(scaler, part) for part in SCALER}
-            arrays |= {part: value for part, value in own.items() if value is not None}
+        selection = getattr(self, "selection_", None)
         record |= {
             "given": [name for name in GIVEN if getattr(self, name) is not None],
-            "one_column": state.one_column,
-            "targets": targets,
-            "history": ensemble.history,
-            "selection": None if state.selection is None else vars(state.selection),
+            "one_column": self._values.one_column,
+            "targets": list(self._values.shares),
+            "history": self.history_,
+            "selection": None if selection is None else vars(selection),
         }
-        return SavedModel(type(self).__name__, record, arrays)
+        parameters = self.net_.state_dict().items()
+        arrays = {f"net/{name}": value.numpy(force=True) for name, value in parameters}
+        return SavedModel(type(self).__name__, record, arrays | self._values.arrays())
 
     @classmethod
     def _restored(
@@ -88,27 +82,16 @@ class SavableNetwork(Savable):
         record, values = saved.record, NetworkValues.read(saved, given)
         model = restored_common(cls, {**record, "options": _tuples(record["options"])}, given)
         _check_arrays(model, saved)
-        offset = torch.from_numpy(values.offset)
+        members, _, responses = values.offset.shape
         # modules may draw initial parameters
         with bad_options(given), torch.random.fork_rng(devices=[]):
-            net = build(
-                model, record["n_features"], offset.shape[-1], len(offset), torch.Generator()
-            )
-        net.load_state_dict({name: torch.from_numpy(own) for name, own in values.net.items()})
-        ensemble = Ensemble(
-            net.to(model.device).eval(),
-            offset,
-            {name: torch.from_numpy(own) for name, own in values.shares.items()},
-            record["source_weights"],
-            record["history"],
-        )
-        limits = None
-        if values.limits is not None:
-            limits = torch.from_numpy(values.limits[0]), torch.from_numpy(values.limits[1])
-        chosen = record["selection"]
-        selection = None if chosen is None else Selection(**_tuples(checked_choice(chosen)))
-        scalers = values.x_scaler, values.y_scaler
-        model._publish(State(*scalers, limits, record["one_column"], ensemble, selection))
+            net = build(model, record["n_features"], responses, members, torch.Generator())
+        parameters = parameters_of(saved).items()
+        net.load_state_dict({name: torch.from_numpy(own) for name, own in parameters})
+        model.net_, model.history_ = net.to(model.device).eval(), record["history"]
+        if (chosen := record["selection"]) is not None:
+            model.selection_ = Selection(**_tuples(checked_choice(chosen)))
+        model._values = values
         values.check(model)
         return model
 

@@ -243,7 +243,7 @@ def _held_out_by_networks(
     model: Any, seed: int, members: int | None, progress: Progress
 ) -> tuple[Floats, StepTimes]:
     """Predict rows of each source (n,) by networks that have not seen it; and their steps."""
-    fitted, scaler = model._state.fitted, model._state.y_scaler
+    fitted, scaler = model._fitted, model._values.y_scaler
     run = FitRun(seed, EpochCounter(progress, math.ceil(EFFORT * model.epochs)))
     seen = held_out_candidates(
         model, fitted.data, fitted.groups, run, members=members or model.members
@@ -257,7 +257,7 @@ def _held_out_by_networks(
 
 def _held_out_by_alignment(model: Any, y: Floats) -> dict[str, Floats]:
     """Collect what source-only and alignment predicted on held-out sources."""
-    seen, scaler = model._state.fitted.held_out, model._state.y_scaler
+    seen, scaler = model._fitted.held_out, model._values.y_scaler
     raw = [own[:, :, 0] * scaler.scale[0] + scaler.mean[0] for own in seen.predictions]
     pairs = list(zip(seen.rows, raw, strict=True))
     errors = np.array([np.abs(own - y[rows]).mean(1) for rows, own in pairs])

@@ -25,14 +25,14 @@ CHUNK = 4096
 
 
 class NetworkValues(NamedTuple):
-    """The arrays of a saved network."""
+    """What turns outputs of networks into predictions: scales, limits, offsets and shares."""
 
     x_scaler: Scaler
     y_scaler: Scaler
     limits: tuple[NDArray[Any], NDArray[Any]] | None  # lowest and highest scaled response, (m,)
-    shares: Mapping[Name, Floats]  # target -> shares (M,) of the members
-    offset: NDArray[Any]  # (M, 1, m), added to scaled predictions
-    net: Mapping[str, NDArray[Any]]  # parameters by name
+    shares: Mapping[Name, Floats]  # target -> shares (M,) of the members; None: any target
+    offset: NDArray[Any]  # mean residuals (M, 1, m), added to scaled predictions
+    one_column: bool  # whether responses are (n,)
 
     @classmethod
     def read(cls, saved: SavedModel, given: Mapping[str, Any]) -> Self:
@@ -52,14 +52,31 @@ class NetworkValues(NamedTuple):
             (arrays["low"], arrays["high"]) if "low" in arrays else None,
             {name: arrays[f"shares/{i}"] for i, name in enumerate(targets)},
             arrays["offset"],
-            {k.removeprefix("net/"): v for k, v in arrays.items() if k.startswith("net/")},
+            saved.record["one_column"],
         )
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Give the arrays that `read` reads, by name."""
+        found = {f"shares/{i}": own for i, own in enumerate(self.shares.values())}
+        found["offset"] = self.offset
+        if self.limits is not None:
+            found["low"], found["high"] = self.limits
+        for name, scaler in (("x", self.x_scaler), ("y", self.y_scaler)):
+            own = {f"{name}/{part}": getattr(scaler, part) for part in SCALER}
+            found |= {part: value for part, value in own.items() if value is not None}
+        return found
 
     def check(self, model: Any) -> None:
         """Raise unless a model of these arrays predicts a row of means for every target."""
         for target in self.shares:
             if not np.isfinite(model.predict(self.x_scaler.mean[None], target)).all():
                 raise DataError(f"arrays: predictions for target {target!r} are not finite")
+
+
+def parameters_of(saved: SavedModel) -> dict[str, NDArray[Any]]:
+    """Parameters of a saved network by name."""
+    named = saved.arrays.items()
+    return {name.removeprefix("net/"): own for name, own in named if name.startswith("net/")}
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +90,6 @@ class NetworkPredictor:
     values: NetworkValues
     layers: Sequence[ArrayLayer]
     activation: str
-    one_column: bool
 
     @property
     def n_features_in_(self) -> int:
@@ -88,7 +104,7 @@ class NetworkPredictor:
         activation = one_of(
             "record.options.activation", record["options"]["activation"], FUNCTIONS, error=DataError
         )
-        model = cls(values, mlp_layers(values.net), activation, record["one_column"])
+        model = cls(values, mlp_layers(parameters_of(saved)), activation)
         if (n := record["n_features"]) != model.n_features_in_:
             raise DataError(
                 f"record.n_features: expected {model.n_features_in_} as the arrays have, got {n}"
@@ -109,7 +125,7 @@ class NetworkPredictor:
             pieces.append(np.tensordot(shares, every.astype(np.float64), 1))
         found = np.concatenate(pieces) * own.y_scaler.scale + own.y_scaler.mean
         finite_predictions(found, "the model")
-        return found[:, 0] if self.one_column else found
+        return found[:, 0] if own.one_column else found
 
 
 def shares_for(shares: Mapping[Name, Share], target: Name | Sequence[Name]) -> Share:
