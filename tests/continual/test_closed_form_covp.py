@@ -10,6 +10,7 @@ from torch import Tensor
 
 from helpers.tiny import classes, cnn, learn, make_steps, net, pictures, responses, values
 from vntransfer.continual import (
+    ClosedForm,
     ClosedFormProjection,
     CovarianceProjection,
     JoinedNet,
@@ -91,6 +92,20 @@ def test_several_heads_and_numbers() -> None:
     before = score(regression, responses()[0])
     learn(ClosedFormProjection(regression), responses())
     assert np.mean([score(regression, task) for task in responses()]) < before
+
+
+def test_the_closed_form_alone_uses_the_random_features_as_well() -> None:
+    task = classes(1, dtype=torch.float64)[0]
+    model = joined()
+    before = state_of(model.network)
+    method = ClosedForm(model, ridge=0.1).learn(task)
+    assert len(method.solver.mean) == 9 + 30 + 3
+    assert all(
+        torch.equal(a, b) for a, b in zip(before[:-2], state_of(model.network), strict=False)
+    )
+    other = joined()
+    method = ClosedFormProjection(other, strength=0.0, ridge=0.1).learn(task, lr=1e-30)
+    torch.testing.assert_close(model(task.x), other(task.x))
 
 
 def test_rows_are_kept_within_a_task_only() -> None:

@@ -33,7 +33,7 @@ from vntransfer.continual import (
     score,
     train,
 )
-from vntransfer.continual._base import tensors_of
+from vntransfer.continual.method_state import tensors_of
 from vntransfer.errors import ArgumentError, DataError, DivergedError
 from vntransfer.workflows.task_network import MethodState
 

@@ -3,16 +3,19 @@
 import inspect
 from collections.abc import Callable, Sequence
 from functools import wraps
-from typing import Any, ClassVar, ParamSpec
+from typing import TYPE_CHECKING, Any, ClassVar, ParamSpec, Self
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from vntransfer.checks import whole
-from vntransfer.continual.method_state import Stateful
+from vntransfer.continual.method_state import Stateful, tensors_of
 from vntransfer.display import short
 from vntransfer.errors import ArgumentError, DivergedError
+
+if TYPE_CHECKING:
+    from vntransfer.continual.training import Task
 
 Given = ParamSpec("Given")
 Criterion = Callable[[Tensor, Tensor], Tensor]
@@ -157,7 +160,6 @@ class ContinualMethod(Stateful):
     off: ClassVar[dict[str, Any]] = {"strength": 0.0}
     whole_step: ClassVar[bool] = False  # True: loops must call `step`, not the hooks
     by_gradients: ClassVar[bool] = True  # False: learning rate, epochs and loss do not matter
-    own_network: ClassVar[bool] = False  # True: creates a network itself, from ``classes``
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -258,6 +260,15 @@ class ContinualMethod(Stateful):
         self.in_task = False
         self.tasks_done += 1
 
+    def learn(self, task: "Task", **options: Any) -> Self:
+        """Learn a task in one call, with options of `train`; return the method."""
+        from vntransfer.continual.training import train  # which needs this module
+
+        self.before_task()
+        train(self.model, task, self, **options)
+        self.after_task()
+        return self
+
     def step(
         self, x: Tensor, y: Tensor, criterion: Criterion, optimizer: torch.optim.Optimizer
     ) -> Tensor:
@@ -331,18 +342,21 @@ class ContinualMethod(Stateful):
                 f"after_step: {type(self).__name__} needs the learning rate; call "
                 f"method.use(optimizer) once before the loop"
             )
-        groups = self.optimizer.param_groups
-        rates = [_effective(group) for group in groups]
+        groups = [(group["params"], _effective(group)) for group in self.optimizer.param_groups]
+        rates = {rate for _, rate in groups}
         trained = self._all_trained and all(p.requires_grad for p in self.parameters)
-        if trained and len(set(rates)) == 1:
-            return rates[0]
-        own = {
-            id(p): rate
-            for group, rate in zip(groups, rates, strict=True)
-            for p in group["params"]
-            if p.requires_grad
-        }
+        if trained and len(rates) == 1:
+            return rates.pop()
+        own = {id(p): rate for params, rate in groups for p in params if p.requires_grad}
         return [own.get(id(p), 0.0) for p in self.parameters]
+
+    def rates(self, parameters: Sequence[Tensor]) -> list[float]:
+        """Learning rate of each of some parameters, see `rate`."""
+        rate = self.rate()
+        if isinstance(rate, float):
+            return [rate] * len(parameters)
+        places = self.places()
+        return [rate[places[id(p)]] for p in parameters]
 
 
 def _effective(group: dict[str, Any]) -> float:
@@ -364,17 +378,6 @@ def refuse_infinite(what: str, *tensors: Tensor) -> None:
         raise DivergedError(
             f"{what} are not finite: training has diverged; start again with a lower learning rate"
         )
-
-
-def tensors_of(tree: Any) -> list[Tensor]:
-    """All tensors of a state."""
-    if isinstance(tree, Tensor):
-        return [tree]
-    if isinstance(tree, dict):
-        tree = list(tree.values())
-    if not isinstance(tree, list | tuple):
-        return []
-    return [tensor for part in tree for tensor in tensors_of(part)]
 
 
 def gradients(parameters: Sequence[Tensor]) -> list[Tensor]:

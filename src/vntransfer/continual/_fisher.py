@@ -1,6 +1,6 @@
 """Diagonal Fisher information by per-sample gradients."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Literal
 
@@ -104,33 +104,23 @@ def diagonal_fisher(
             for p, g in zip(leaves.values(), mean, strict=True)
         ]
     chunk = max(1, min(CHUNK, NUMBERS // max(1, sum(p.numel() for p in trained.values()))))
-    per_sample = _per_sample(grad(loss))
+    one_by_one = grad(loss)
+    at_once = vmap(one_by_one, in_dims=(None, 0, 0))
     total = {name: torch.zeros_like(p) for name, p in trained.items()}
     with evaluation(model), torch.no_grad():
-        for first in range(0, len(x), chunk):
-            part = x[first : first + chunk]
-            labels = y[first : first + chunk]
+        for part, labels in zip(x.split(chunk), y.split(chunk), strict=True):
             if kind == "sampled":
                 labels = sample_labels(model, part, labels, nll, generator)
-            for name, g in per_sample(trained, part, labels).items():
+            try:
+                found = at_once(trained, part, labels)
+            except RuntimeError:  # not a network for vmap
+                ones = [one_by_one(trained, *pair) for pair in zip(part, labels, strict=True)]
+                found = {name: torch.stack([own[name] for own in ones]) for name in trained}
+            for name, g in found.items():
                 # one pass over memory per sample: half the time of squares and their sum
                 for one in g.unbind():
                     total[name].addcmul_(one, one)
     return [value / len(x) for value in total.values()]
-
-
-def _per_sample(gradient: Callable[..., dict[str, Tensor]]) -> Callable[..., dict[str, Tensor]]:
-    """Gradients of the loss of each sample: all at once or, if that fails, one by one."""
-    at_once = vmap(gradient, in_dims=(None, 0, 0))
-
-    def gradients_of(trained: dict[str, Tensor], x: Tensor, y: Tensor) -> dict[str, Tensor]:
-        try:
-            return at_once(trained, x, y)
-        except RuntimeError:
-            found = [gradient(trained, *pair) for pair in zip(x, y, strict=True)]
-            return {name: torch.stack([one[name] for one in found]) for name in trained}
-
-    return gradients_of
 
 
 @torch.no_grad()

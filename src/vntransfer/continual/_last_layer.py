@@ -1,6 +1,6 @@
 """The last layer of a network, solved by ridge regression on the moments of all rows so far."""
 
-from typing import ClassVar, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -9,9 +9,10 @@ from torch.nn import functional
 from vntransfer.checks import number, one_of
 from vntransfer.closed_form import choose_ridge, fit_ridge
 from vntransfer.continual._base import predictions
-from vntransfer.continual._fisher import evaluation
+from vntransfer.continual._layers import evaluated_inputs
 from vntransfer.continual.method_state import Stateful
-from vntransfer.continual.networks import MultiHead
+from vntransfer.continual.networks import last_layers
+from vntransfer.continual.random_features import JoinedNet
 from vntransfer.errors import ArgumentError
 from vntransfer.moments import Moments
 
@@ -33,18 +34,19 @@ LEAST_HALF = 0.01
 class LastLayer(Stateful):
     """Moments of [z, Y], z the inputs of the last layer, and the solution computed from them.
 
-    Between tasks the upper triangle of the scatter is kept: in "half" precision as correlations
-    and scales, otherwise directly.
+    In a `JoinedNet` z has the random features as well. Between tasks the upper triangle of the
+    scatter is kept: in "half" precision as correlations and scales, otherwise directly.
     """
 
-    saved: ClassVar[tuple[str, ...]] = ("count", "mean", "scatter", "scales", "numbers")
-    fixed: ClassVar[tuple[str, ...]] = ("ridge", "precision")
+    saved = ("count", "mean", "scatter", "scales", "numbers")
+    fixed = ("ridge", "precision")
 
     def __init__(
         self, model: nn.Module, ridge: float | Literal["auto"], precision: Precision
     ) -> None:
-        self.model = model
-        self.heads = last_layers(model)
+        self.joined = model if isinstance(model, JoinedNet) else None
+        self.network = model.network if isinstance(model, JoinedNet) else model
+        self.heads = last_layers(self.network)
         self.precision: Precision = one_of("precision", precision, STORED)
         self.ridge = ridge if ridge == "auto" else number("ridge", ridge)
         if precision == "half" and (self.ridge == "auto" or float(self.ridge) < LEAST_HALF):
@@ -85,27 +87,20 @@ class LastLayer(Stateful):
             )
         return functional.one_hot(y, self.outputs)
 
-    @torch.no_grad()
     def inputs(self, x: Tensor) -> Tensor:
-        """Return the inputs (N, q) of the last layer for inputs x of the network."""
-        seen: list[Tensor] = []
-        handle = self.heads[0].register_forward_pre_hook(lambda _, args: seen.append(args[0]))
-        try:
-            with evaluation(self.model):
-                output = self.model(x)
-        finally:
-            handle.remove()
+        """Return z (N, q) for inputs x of the network."""
+        (seen,), output = evaluated_inputs(self.network, self.heads[:1], x)
         if not seen or output.shape[1:] != (self.outputs,):
             raise ArgumentError(
                 f"model: its last linear layer has {self.outputs} outputs, but the outputs of the "
                 f"network have shape {tuple(output.shape)}; end the network with that layer"
             )
-        return seen[0]
+        return seen[0] if self.joined is None else torch.cat((seen[0], self.joined.random(x)), 1)
 
     @torch.no_grad()
-    def add(self, z: Tensor, y: Tensor) -> None:
+    def add(self, x: Tensor, y: Tensor) -> None:
         """Add the moments of rows."""
-        own = Moments.from_samples(z.double(), self._responses(y).double())
+        own = Moments.from_samples(self.inputs(x).double(), self._responses(y).double())
         before = self.moments()
         kept = own if before is None else before.merge(own)
         self.count, self.mean, self.scatter = kept.count, kept.mean, kept.scatter
@@ -136,11 +131,8 @@ class LastLayer(Stateful):
         self.scatter = scatter[upper].to(STORED[self.precision])
 
     @torch.no_grad()
-    def solve(self, extra: Tensor | None = None) -> None:
-        """Write the solution into the last layer.
-
-        The coefficients of features beyond its inputs go to ``extra`` (m, features).
-        """
+    def solve(self) -> None:
+        """Write the solution into the network."""
         moments = self.moments()
         if moments is None:
             raise ArgumentError("after_task: the task had no rows; call observe or step with some")
@@ -158,15 +150,7 @@ class LastLayer(Stateful):
                 head.weight.copy_(fit.coefficients[:q, own].T)
             if head.bias is not None and head.bias.requires_grad:
                 head.bias.copy_(fit.intercept[own])
-            if extra is not None:
-                extra[own] = fit.coefficients[q:, own].T.to(extra)
-
-
-def last_layers(model: nn.Module) -> list[nn.Linear]:
-    """Heads of a network with several, or its last linear layer."""
-    if isinstance(model, MultiHead):
-        return [head for head in model.heads if isinstance(head, nn.Linear)]
-    linear = [module for module in model.modules() if isinstance(module, nn.Linear)]
-    if not linear:
-        raise ArgumentError("model: no linear layer to solve; end the network with torch.nn.Linear")
-    return linear[-1:]
+            if self.joined is not None:
+                self.joined.extra[own] = fit.coefficients[q:, own].T.to(self.joined.extra)
+        if self.joined is not None:
+            self.joined.joined.fill_(True)

@@ -15,6 +15,7 @@ from torch.nn import functional
 from torch.utils.hooks import RemovableHandle
 
 from vntransfer.continual._base import Criterion, gradients
+from vntransfer.continual._fisher import evaluation
 from vntransfer.continual.networks import MultiHead
 from vntransfer.errors import ArgumentError
 
@@ -81,11 +82,6 @@ class Layer:
         """Return weight and bias, if there is one."""
         return [self.weight] if self.bias is None else [self.weight, self.bias]
 
-    def join(self, weight: Tensor, bias: Tensor | None) -> Tensor:
-        """Put tensors of the shapes of weight and bias into one matrix (outputs, p)."""
-        flat = weight.flatten(1)
-        return flat if bias is None else torch.cat((flat, bias.unsqueeze(1)), 1)
-
     def split(self, matrix: Tensor) -> list[Tensor]:
         """Return a matrix (outputs, p) in the shapes of `parameters`."""
         weight = matrix[:, : self.inputs].reshape(self.weight.shape)
@@ -93,8 +89,7 @@ class Layer:
 
     def matrix(self) -> Tensor:
         """Copy weight and bias into one matrix (outputs, p)."""
-        bias = None if self.bias is None else self.bias.detach()
-        return self.join(self.weight.detach().clone(), bias)
+        return _one_matrix([p.detach() for p in self.parameters()])
 
     @torch.no_grad()
     def set_matrix(self, value: Tensor) -> None:
@@ -104,26 +99,27 @@ class Layer:
                 p.copy_(part)
 
     def gradient(self) -> Tensor:
-        """Return the gradients of weight and bias as one matrix (outputs, p)."""
-        weight, *bias = gradients(self.parameters())
-        return self.join(weight, bias[0] if bias else None)
+        """Copy the gradients of weight and bias into one matrix (outputs, p)."""
+        return _one_matrix(gradients(self.parameters()))
 
     def add_gradient(self, d: Tensor | None, a: Tensor) -> None:
         """Add d'a (outputs, p), or a itself if d is None, to the gradients of weight and bias."""
-        weight, *biases = gradients(self.parameters())
-        flat, inputs = weight.view(self.units, self.inputs), a[:, : self.inputs]
+        weight, *biases = own = gradients(self.parameters())
         if d is None:
-            flat += inputs
-        else:
-            flat.addmm_(d.mT, inputs)
+            torch._foreach_add_(own, self.split(a))
+            return
+        weight.view(self.units, self.inputs).addmm_(d.mT, a[:, : self.inputs])
         for bias in biases:
-            if d is None:
-                bias += a[:, -1]
-            else:
-                bias.addmv_(d.mT, a[:, -1])
+            bias.addmv_(d.mT, a[:, -1])
 
     def __repr__(self) -> str:
         return f"<Layer {self.name}: {self.inputs} -> {self.units}>"
+
+
+def _one_matrix(parts: list[Tensor]) -> Tensor:
+    """Copy a weight (outputs, ...) and a bias, if there is one, side by side."""
+    weight, *bias = parts
+    return torch.cat([weight.flatten(1), *(b.unsqueeze(1) for b in bias)], 1)
 
 
 def find_layers(model: nn.Module, names: Sequence[str] | None = None) -> list[Layer]:
@@ -135,7 +131,7 @@ def find_layers(model: nn.Module, names: Sequence[str] | None = None) -> list[La
     """
     modules = dict(model.named_modules())
     if names is None:
-        heads = list(model.heads) if isinstance(model, MultiHead) else []
+        heads = [head for m in modules.values() if isinstance(m, MultiHead) for head in m.heads]
         chosen = [
             name
             for name, module in modules.items()
@@ -286,22 +282,30 @@ class Tape:
 
 
 @torch.no_grad()
-def layer_inputs(model: nn.Module, layers: Sequence[Layer], x: Tensor) -> list[Tensor]:
-    """Return the inputs of each layer for inputs x of the network."""
-    seen: list[list[Tensor]] = [[] for _ in layers]
+def evaluated_inputs(
+    model: nn.Module, modules: Sequence[nn.Module], x: Tensor
+) -> tuple[list[list[Tensor]], Tensor]:
+    """Evaluate a network; return the inputs of modules, one of each call, and the outputs."""
+    seen: list[list[Tensor]] = [[] for _ in modules]
 
     def record(into: list[Tensor], module: nn.Module, inputs: tuple[Tensor, ...]) -> None:
         into.append(inputs[0])
 
     handles = [
-        layer.module.register_forward_pre_hook(partial(record, into))
-        for layer, into in zip(layers, seen, strict=True)
+        module.register_forward_pre_hook(partial(record, into))
+        for module, into in zip(modules, seen, strict=True)
     ]
     try:
-        model(x)
+        with evaluation(model):
+            return seen, model(x)
     finally:
         for handle in handles:
             handle.remove()
+
+
+def layer_inputs(model: nn.Module, layers: Sequence[Layer], x: Tensor) -> list[Tensor]:
+    """Return the inputs of each layer for inputs x of the network."""
+    seen, _ = evaluated_inputs(model, [layer.module for layer in layers], x)
     refuse_silent([layer for layer, inputs in zip(layers, seen, strict=True) if not inputs])
     return [torch.cat(inputs) for inputs in seen]
 

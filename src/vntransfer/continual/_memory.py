@@ -1,7 +1,5 @@
 """Memories of samples: until a task ends, or uniform over the whole stream."""
 
-from typing import ClassVar
-
 import torch
 from torch import Tensor, nn
 
@@ -17,8 +15,8 @@ class Pending(Stateful):
     Without a limit all observed samples are kept; ``name`` is the method's name for this option.
     """
 
-    saved: ClassVar[tuple[str, ...]] = ("x", "y")
-    fixed: ClassVar[tuple[str, ...]] = ("limit",)
+    saved = ("x", "y")
+    fixed = ("limit",)
 
     def __init__(self, limit: int | None, name: str = "fisher_samples") -> None:
         self.limit = None if limit is None else whole(name, limit, minimum=1)
@@ -56,8 +54,8 @@ class Pending(Stateful):
 class SampleReservoir(Stateful):
     """Uniform sample of the stream: each of n samples is in it with probability size / n."""
 
-    saved: ClassVar[tuple[str, ...]] = ("seen", "fields", "generator")
-    fixed: ClassVar[tuple[str, ...]] = ("size",)
+    saved = ("seen", "fields", "generator")
+    fixed = ("size",)
 
     def __init__(self, size: int, generator: torch.Generator) -> None:
         self.size = whole("memory", size)
@@ -108,7 +106,7 @@ class SampleReservoir(Stateful):
 class Replaying(ContinualMethod):
     """A method that keeps a uniform sample of the stream and replays some of it."""
 
-    saved: ClassVar[tuple[str, ...]] = ("memory",)
+    saved = ("memory",)
 
     def __init__(
         self,

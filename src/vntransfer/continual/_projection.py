@@ -1,7 +1,7 @@
 """Gradients times a matrix P: what projection methods share."""
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -142,8 +142,8 @@ class SecondMoments(Stateful):
     slopes at the layers' outputs, without a one.
     """
 
-    saved: ClassVar[tuple[str, ...]] = ("waiting", "sums", "totals", "filled", "counts")
-    fixed: ClassVar[tuple[str, ...]] = ("centered",)
+    saved = ("waiting", "sums", "totals", "filled", "counts")
+    fixed = ("centered",)
 
     def __init__(
         self, layers: Sequence[Layer], *, centered: bool = False, slopes: bool = False

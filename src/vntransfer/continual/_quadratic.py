@@ -8,7 +8,7 @@ so that neither memory nor the cost of a step grows with the number of tasks.
 """
 
 from collections.abc import Sequence
-from typing import ClassVar, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -55,8 +55,8 @@ class Quadratic(Stateful):
     tensor([1.7500])
     """
 
-    saved: ClassVar[tuple[str, ...]] = ("precisions", "anchors", "constant")
-    fixed: ClassVar[tuple[str, ...]] = ("strength", "update")
+    saved = ("precisions", "anchors", "constant")
+    fixed = ("strength", "update")
 
     def __init__(
         self, parameters: Sequence[Tensor], strength: float, update: Update = "proximal"
@@ -168,4 +168,4 @@ class Penalized(ContinualMethod):
     def after_step(self) -> None:
         """Pull, if the update is proximal."""
         if self.quadratic.active and self.quadratic.update == "proximal":
-            self.quadratic.pull(self.rate())
+            self.quadratic.pull(self.rates(self.quadratic.parameters))

@@ -1,7 +1,7 @@
 """Conditional von Neumann divergences between tasks, for all groups of a layer at once."""
 
 from functools import lru_cache
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -23,7 +23,7 @@ LONGEST = 100
 class RunningMoments(Stateful):
     """Moments of [activations, response] of the current task, for several layers."""
 
-    saved: ClassVar[tuple[str, ...]] = ("waiting", "moments")
+    saved = ("waiting", "moments")
 
     def __init__(self, n_layers: int) -> None:
         self.n_layers = n_layers

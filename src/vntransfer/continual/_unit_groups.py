@@ -15,7 +15,7 @@ starts may give quite different groups (see docs/continual-methods.md).
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -185,7 +185,7 @@ class Owned(Stateful):
     owns, has the mean weight of the groups before it. The layers form a chain.
     """
 
-    saved: ClassVar[tuple[str, ...]] = ("values",)
+    saved = ("values",)
 
     def __init__(self, layers: Sequence[Layer]) -> None:
         self.layers = list(layers[1:])
@@ -207,29 +207,20 @@ class Owned(Stateful):
 
     def collapse(self, r: list[Tensor]) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
         """Each parameter with R = Σ_A r_A and Σ_A r_A θ_A / R, for r (tasks, groups) per layer."""
-        for k, (p, (axis, c)) in enumerate(zip(self.parameters, self._weights(r), strict=True)):
-            total, weighted = self._weigh(k, axis, c)
-            R = torch.zeros_like(p) + total
+        for k, (p, c) in enumerate(zip(self.parameters, self._weights(r), strict=True)):
+            if k not in self._packed:  # slices first, so that one product serves all
+                theta = self.values[k] if p.ndim > 1 else self.values[k].unsqueeze(-1)
+                self._packed[k] = theta.movedim(2, 0).flatten(2).contiguous()
+            # torch multiplies batches of rows that lie apart in memory several times slower
+            weighted = c.mT.unsqueeze(1).contiguous() @ self._packed[k]
+            weighted = weighted.reshape(-1, len(p), *p.shape[2:]).movedim(0, 1).reshape(p.shape)
+            R = torch.zeros_like(p) + c.sum(0).reshape(-1, *[1] * (p.ndim - 2))
             yield p, R, weighted / R.clamp_min(torch.finfo(R.dtype).tiny)
 
-    def _weights(self, r: list[Tensor]) -> Iterator[tuple[int | None, Tensor]]:
-        """Weights (tasks, n) of a parameter's slices along an axis; None: one for all of it."""
+    def _weights(self, r: list[Tensor]) -> Iterator[Tensor]:
+        """Weights (tasks, n) of a weight's slices along its inputs; of a bias n is one."""
         for of_groups, labels, layer in zip(r, self.labels, self.layers, strict=True):
             units = of_groups[:, labels]
-            yield 1, units.repeat_interleave(layer.weight.shape[1] // units.shape[1], 1)
+            yield units.repeat_interleave(layer.weight.shape[1] // units.shape[1], 1)
             if layer.bias is not None:
-                yield None, of_groups.mean(1, keepdim=True)
-
-    def _weigh(self, k: int, axis: int | None, c: Tensor) -> tuple[Tensor, Tensor]:
-        """Σ_A c_A and Σ_A c_A θ_A, to be broadcast to the parameter's shape."""
-        theta = self.values[k]
-        if k not in self._packed:  # slices first, so that one product serves all
-            slices = theta.unsqueeze(0) if axis is None else theta.movedim(axis + 1, 0)
-            self._packed[k] = slices.reshape(*slices.shape[:2], -1).contiguous()
-        # torch multiplies batches of rows that lie apart in memory several times slower
-        weighted = c.mT.unsqueeze(1).contiguous() @ self._packed[k]
-        if axis is None:
-            return c.sum(), weighted.reshape(theta.shape[1:])
-        rest = [n for i, n in enumerate(theta.shape[1:]) if i != axis]
-        total = c.sum(0).reshape([-1, *[1] * (theta.ndim - 2 - axis)])
-        return total, weighted.reshape(-1, *rest).movedim(0, axis)
+                yield of_groups.mean(1, keepdim=True)

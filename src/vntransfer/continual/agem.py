@@ -36,9 +36,9 @@ class AGEM(ContinualMethod):
     0
     """
 
-    id: ClassVar[str] = "agem"
+    id = "agem"
     off: ClassVar[dict[str, Any]] = {"memory": 0}
-    saved: ClassVar[tuple[str, ...]] = ("past", "current")
+    saved = ("past", "current")
 
     def __init__(
         self,

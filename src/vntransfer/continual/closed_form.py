@@ -1,6 +1,6 @@
 """Closed form: the last layer is solved from moments of all tasks; nothing below it changes."""
 
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import torch
@@ -11,7 +11,7 @@ from vntransfer.continual._base import ContinualMethod, Criterion
 from vntransfer.continual._fisher import evaluation
 from vntransfer.continual._last_layer import CHUNK, RIDGE, LastLayer, Precision
 from vntransfer.continual.random_features import RandomFeatureNet
-from vntransfer.continual.training import Task, train
+from vntransfer.continual.training import Task
 from vntransfer.errors import ArgumentError
 
 
@@ -36,8 +36,9 @@ class ClosedForm(ContinualMethod):
     Parameters
     ----------
     model
-        A network whose last linear layer (or the heads of a `MultiHead`) is solved and whose other
-        layers stay fixed; None creates a `RandomFeatureNet`.
+        A network whose last linear layer (or the heads of a `MultiHead`) is solved, in a
+        `JoinedNet` with its random features, and whose other layers stay fixed; None creates a
+        `RandomFeatureNet`.
     ridge
         λ, relative to the mean diagonal entry of S_zz; "auto" chooses it from the moments by
         generalized cross-validation after every task, which takes about 30 times as long.
@@ -65,11 +66,10 @@ class ClosedForm(ContinualMethod):
     True
     """
 
-    id: ClassVar[str] = "closed_form"
+    id = "closed_form"
     off: ClassVar[dict[str, Any]] = {}
-    by_gradients: ClassVar[bool] = False
-    own_network: ClassVar[bool] = True
-    saved: ClassVar[tuple[str, ...]] = ("solver", "waiting")
+    by_gradients = False
+    saved = ("solver", "waiting")
 
     def __init__(
         self,
@@ -103,7 +103,7 @@ class ClosedForm(ContinualMethod):
         if self.waiting:
             x, y = (torch.cat(parts) for parts in zip(*self.waiting, strict=True))
             self.waiting = []
-            self.solver.add(self.solver.inputs(x), y)
+            self.solver.add(x, y)
 
     def step(
         self, x: Tensor, y: Tensor, criterion: Criterion, optimizer: torch.optim.Optimizer
@@ -124,12 +124,9 @@ class ClosedForm(ContinualMethod):
         self.solver.solve()
         self.solver.pack()
 
-    def learn(self, task: Task) -> "ClosedForm":
-        """Learn a task in one call; return the method."""
-        self.before_task()
-        train(self.model, task, self, batch_size=CHUNK)
-        self.after_task()
-        return self
+    def learn(self, task: Task, **options: Any) -> Self:
+        """Learn a task in one call, by default in large batches; return the method."""
+        return super().learn(task, **{"batch_size": CHUNK, **options})
 
     @torch.no_grad()
     def predict(self, x: Any, columns: slice | None = None) -> Any:

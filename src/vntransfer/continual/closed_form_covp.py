@@ -7,9 +7,7 @@ from torch import Tensor, nn
 
 from vntransfer.continual._base import Criterion
 from vntransfer.continual._last_layer import CHUNK, RIDGE, LastLayer, Precision
-from vntransfer.continual._layers import find_layers
 from vntransfer.continual.covp import CovarianceProjection
-from vntransfer.continual.random_features import JoinedNet
 
 
 class ClosedFormProjection(CovarianceProjection):
@@ -37,26 +35,19 @@ class ClosedFormProjection(CovarianceProjection):
 
     Examples
     --------
-    >>> from vntransfer.continual import JoinedNet, Task, dense, train
+    >>> from vntransfer.continual import JoinedNet, Task, dense
     >>> g = torch.Generator().manual_seed(0)
     >>> net = JoinedNet(dense([4, 8, 2], generator=g), features=20)
     >>> method = ClosedFormProjection(net)
     >>> for shift in (0.0, 1.0):
-    ...     method.before_task()
-    ...     _ = train(net, Task(torch.randn(16, 4) + shift, torch.arange(16) % 2), method)
-    ...     method.after_task()
+    ...     method = method.learn(Task(torch.randn(16, 4) + shift, torch.arange(16) % 2))
     >>> method.solver.heads[0].in_features, len(method.solver.mean)  # h; h, z and two classes
     (8, 30)
     """
 
-    id: ClassVar[str] = "closed_form_covp"
+    id = "closed_form_covp"
     off: ClassVar[dict[str, Any]] = {}
-    saved: ClassVar[tuple[str, ...]] = (
-        *CovarianceProjection.saved,
-        "solver",
-        "trained_heads",
-        "waiting_rows",
-    )
+    saved = (*CovarianceProjection.saved, "solver", "trained_heads", "waiting_rows")
 
     def __init__(
         self,
@@ -68,13 +59,8 @@ class ClosedFormProjection(CovarianceProjection):
         random_state: int = 0,
         criterion: Criterion | None = None,
     ) -> None:
-        joined = isinstance(model, JoinedNet)
-        network = model.network if isinstance(model, JoinedNet) else model
-        names = [f"network.{layer.name}" for layer in find_layers(network)] if joined else None
-        super().__init__(
-            model, strength, layers=names, random_state=random_state, criterion=criterion
-        )
-        self.solver = LastLayer(network, ridge, precision)
+        super().__init__(model, strength, random_state=random_state, criterion=criterion)
+        self.solver = LastLayer(model, ridge, precision)
         self.trained_heads: list[Tensor] = []  # weights of the next start, between tasks
         self.waiting_rows: list[list[Tensor]] = []  # of the present task
 
@@ -89,8 +75,8 @@ class ClosedFormProjection(CovarianceProjection):
             for p, trained in zip(self._head_parameters(), self.trained_heads, strict=True):
                 p.copy_(trained)
             self.trained_heads = []
-            if isinstance(self.model, JoinedNet):
-                self.model.joined.fill_(False)
+            if self.solver.joined is not None:
+                self.solver.joined.joined.fill_(False)
         super().before_task()
 
     def observe(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
@@ -107,14 +93,7 @@ class ClosedFormProjection(CovarianceProjection):
         waiting, self.waiting_rows = self.waiting_rows, []
         x_and_y = (torch.cat(parts).split(CHUNK) for parts in zip(*waiting, strict=True))
         for x, y in zip(*x_and_y, strict=True):  # many rows at once: single ones would be slow
-            z = [self.solver.inputs(x)]
-            if isinstance(self.model, JoinedNet):
-                z.append(self.model.random(x))
-            self.solver.add(torch.cat(z, 1), y)
+            self.solver.add(x, y)
         self.trained_heads = [p.detach().clone() for p in self._head_parameters()]
-        if isinstance(self.model, JoinedNet):
-            self.solver.solve(self.model.extra)
-            self.model.joined.fill_(True)
-        else:
-            self.solver.solve()
+        self.solver.solve()
         self.solver.pack()

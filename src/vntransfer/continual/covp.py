@@ -104,19 +104,17 @@ class CovarianceProjection(Projected):
 
     Examples
     --------
-    >>> from vntransfer.continual import CovarianceProjection, Task, train
+    >>> from vntransfer.continual import CovarianceProjection, Task
     >>> net = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))
     >>> method = CovarianceProjection(net)
     >>> for shift in (0.0, 1.0):
-    ...     method.before_task()
-    ...     _ = train(net, Task(torch.randn(16, 4) + shift, torch.arange(16) % 2), method)
-    ...     method.after_task()
+    ...     method = method.learn(Task(torch.randn(16, 4) + shift, torch.arange(16) % 2))
     >>> change = torch.ones(8, 5)
     >>> bool(method.damp(0, change).norm() < change.norm())
     True
     """
 
-    id: ClassVar[str] = "covp"
+    id = "covp"
     saved: ClassVar[tuple[str, ...]] = (
         "S",
         "T",
@@ -173,8 +171,6 @@ class CovarianceProjection(Projected):
         self.slopes = SecondMoments(self.layers, slopes=True)
         self.positions = [[0, 0] for _ in self.layers]  # rows, and samples that they are of
         self.times = [0.0] * len(self.layers)  # learning rates of the present task, added up
-        places = self.places()
-        self._weights_at = [places[id(layer.weight)] for layer in self.layers]
         self.blocks: list[Tensor] = []
         self.since = 0
         self.generator = seeded(random_state)
@@ -233,9 +229,8 @@ class CovarianceProjection(Projected):
     def after_step(self) -> None:
         """Damp the changes, once in ``every`` steps."""
         if self.on and self.sides == "both":
-            rate = self.rate()
-            for k, place in enumerate(self._weights_at):
-                self.times[k] += self._share * (rate if isinstance(rate, float) else rate[place])
+            for k, rate in enumerate(self.rates([layer.weight for layer in self.layers])):
+                self.times[k] += self._share * rate
         if self.blocks:
             self.since += 1
             if self.since >= self.every:
@@ -284,18 +279,16 @@ class CovarianceProjection(Projected):
                 continue
             if not self.scale[k]:
                 self.scale[k] = float(A.trace()) / layer.width or 1.0
-            if self.history == "last":
-                self.S[k].zero_(), self.T[k].zero_()
-                self.weights[k] = 0.0
             if self.history != "first" or not self.Q[k]:
+                decay = 0.0 if self.history == "last" else self.decay
                 # inputs of a convolution are summed over positions, slopes are not
                 rows, samples = self.positions[k]
                 both = self.times[k] * (rows / samples if samples else 1)
                 times = both if self.sides == "both" else 1 / self.scale[k]
-                self.S[k].mul_(self.decay).add_(A * times)
-                self.weights[k] = self.decay * self.weights[k] + self.times[k]
+                self.S[k].mul_(decay).add_(A * times)
+                self.weights[k] = decay * self.weights[k] + self.times[k]
                 if G is not None:
-                    self.T[k].mul_(self.decay).add_(G * self.times[k])
+                    self.T[k].mul_(decay).add_(G * self.times[k])
             change = self._two_sided(k) if self.sides == "both" else self._change(self.S[k])
             # The memory layout decides the last bits: a checkpoint restores plain rows.
             self.Q[k] = type(change)(*(q.to(layer.weight).contiguous() for q in change))

@@ -35,16 +35,14 @@ class DarkReplay(Replaying):
 
     Examples
     --------
-    >>> from vntransfer.continual import DarkReplay, Task, train
-    >>> model = nn.Linear(2, 2)
-    >>> method = DarkReplay(model, memory=5)
-    >>> method.before_task()
-    >>> _ = train(model, Task(torch.randn(8, 2), torch.arange(8) % 2), method)
+    >>> from vntransfer.continual import DarkReplay, Task
+    >>> method = DarkReplay(nn.Linear(2, 2), memory=5)
+    >>> method = method.learn(Task(torch.randn(8, 2), torch.arange(8) % 2))
     >>> [tuple(field.shape) for field in method.memory.fields]
     [(5, 2), (5,), (5, 2)]
     """
 
-    id: ClassVar[str] = "derpp"
+    id = "derpp"
     off: ClassVar[dict[str, Any]] = {"alpha": 0.0, "beta": 0.0}
 
     def __init__(

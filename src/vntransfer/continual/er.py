@@ -34,7 +34,7 @@ class Replay(Replaying):
     [2, 5]
     """
 
-    id: ClassVar[str] = "er"
+    id = "er"
     off: ClassVar[dict[str, Any]] = {"replay": 0}
 
     def observe(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:

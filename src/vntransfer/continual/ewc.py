@@ -1,7 +1,5 @@
 """Elastic weight consolidation."""
 
-from typing import ClassVar
-
 import torch
 from torch import Tensor, nn
 
@@ -43,18 +41,15 @@ class EWC(Penalized):
     Examples
     --------
     >>> import torch
-    >>> from vntransfer.continual import EWC, Task, train
-    >>> model = torch.nn.Linear(2, 2)
-    >>> method = EWC(model, strength=10.0)
-    >>> method.before_task()
-    >>> _ = train(model, Task(torch.eye(2), torch.tensor([0, 1])), method)
-    >>> method.after_task()
+    >>> from vntransfer.continual import EWC, Task
+    >>> method = EWC(torch.nn.Linear(2, 2), strength=10.0)
+    >>> method = method.learn(Task(torch.eye(2), torch.tensor([0, 1])))
     >>> [tuple(F.shape) for F in method.quadratic.precisions]
     [(2, 2), (2,)]
     """
 
-    id: ClassVar[str] = "ewc"
-    saved: ClassVar[tuple[str, ...]] = ("quadratic", "pending", "generator")
+    id = "ewc"
+    saved = ("quadratic", "pending", "generator")
 
     def __init__(
         self,

@@ -21,21 +21,21 @@ class Freeze(ContinualMethod):
 
     Examples
     --------
-    >>> from vntransfer.continual import Freeze, Task, train
+    >>> from vntransfer.continual import Freeze, Task
     >>> model = nn.Sequential(nn.Linear(1, 2), nn.ReLU(), nn.Linear(2, 1))
     >>> method, task = Freeze(model), Task(torch.ones(4, 1), torch.ones(4))
     >>> for _ in range(2):
     ...     before = model[2].bias.detach().clone()
-    ...     method.before_task(); _ = train(model, task, method); method.after_task()
+    ...     method = method.learn(task)
     ...     print("changed" if model[2].bias != before else "held")
     changed
     held
     """
 
-    id: ClassVar[str] = "freeze"
+    id = "freeze"
     off: ClassVar[dict[str, Any]] = {}
-    saved: ClassVar[tuple[str, ...]] = ("start", "held")
-    fixed: ClassVar[tuple[str, ...]] = ("chosen",)
+    saved = ("start", "held")
+    fixed = ("chosen",)
 
     def __init__(self, model: nn.Module, *, criterion: Criterion | None = None) -> None:
         super().__init__(model, criterion=criterion)

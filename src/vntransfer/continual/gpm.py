@@ -8,7 +8,6 @@ from torch import Tensor, nn
 
 from vntransfer.checks import fraction
 from vntransfer.continual._base import Criterion, refuse_infinite
-from vntransfer.continual._fisher import evaluation
 from vntransfer.continual._layers import layer_inputs
 from vntransfer.continual._memory import Pending
 from vntransfer.continual._projection import LowRank, Projected
@@ -43,17 +42,14 @@ class GPM(Projected):
 
     Examples
     --------
-    >>> from vntransfer.continual import GPM, Task, train
+    >>> from vntransfer.continual import GPM, Task
     >>> net = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))
-    >>> method = GPM(net, threshold=0.9)
-    >>> method.before_task()
-    >>> _ = train(net, Task(torch.eye(4), torch.arange(4) % 2), method)
-    >>> method.after_task()
+    >>> method = GPM(net, threshold=0.9).learn(Task(torch.eye(4), torch.arange(4) % 2))
     >>> method.used[0]      # of four inputs and the one
     4
     """
 
-    id: ClassVar[str] = "gpm"
+    id = "gpm"
     off: ClassVar[dict[str, float]] = {"threshold": 0.0}
     saved: ClassVar[tuple[str, ...]] = ("bases", "used", "pending")
 
@@ -86,8 +82,7 @@ class GPM(Projected):
         if not self.on:
             return
         x, _ = self.pending.take()
-        with evaluation(self.model):
-            inputs = layer_inputs(self.model, self.layers, x)
+        inputs = layer_inputs(self.model, self.layers, x)
         for k, (layer, batch) in enumerate(zip(self.layers, inputs, strict=True)):
             rows = layer.rows(batch).double()
             refuse_infinite(f"inputs of layer {layer.name!r}", rows)

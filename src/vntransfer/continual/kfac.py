@@ -1,7 +1,7 @@
 """Elastic weight consolidation with Kronecker factors."""
 
 from collections.abc import Sequence
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -77,26 +77,15 @@ class KFAC(ContinualMethod):
 
     Examples
     --------
-    >>> from vntransfer.continual import KFAC, Task, train
+    >>> from vntransfer.continual import KFAC, Task
     >>> net = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))
-    >>> method = KFAC(net, strength=10.0)
-    >>> method.before_task()
-    >>> _ = train(net, Task(torch.eye(4), torch.arange(4) % 2), method)
-    >>> method.after_task()
+    >>> method = KFAC(net, strength=10.0).learn(Task(torch.eye(4), torch.arange(4) % 2))
     >>> [tuple(A.shape) for A in method.A], [tuple(G.shape) for G in method.G]
     ([(5, 5), (9, 9)], [(8, 8), (2, 2)])
     """
 
-    id: ClassVar[str] = "kfac"
-    saved: ClassVar[tuple[str, ...]] = (
-        "A",
-        "G",
-        "spectra",
-        "anchors",
-        "pending",
-        "since",
-        "generator",
-    )
+    id = "kfac"
+    saved = ("A", "G", "spectra", "anchors", "pending", "since", "generator")
 
     def __init__(
         self,
@@ -137,11 +126,10 @@ class KFAC(ContinualMethod):
     @torch.no_grad()
     def _pull(self) -> None:
         """Minimize λ tr(GΔAΔ') + ‖W - W'‖²/2η in the eigenvectors of G and A."""
-        rate, places = self.rate(), self.places()
-        for layer, W0, (alpha, U, gamma, V) in zip(
-            self.layers, self.anchors, self.spectra, strict=True
+        rates = self.rates([layer.weight for layer in self.layers])
+        for layer, eta, W0, (alpha, U, gamma, V) in zip(
+            self.layers, rates, self.anchors, self.spectra, strict=True
         ):
-            eta = rate if isinstance(rate, float) else rate[places[id(layer.weight)]]
             gap = V.mT @ (layer.matrix() - W0) @ U
             gap /= 1 + 2 * eta * self.since * self.strength * gamma.unsqueeze(1) * alpha
             layer.set_matrix(W0 + V @ gap @ U.mT)

@@ -1,7 +1,5 @@
 """An equal pull on all parameters of the upper layers: the control for RSP and EWC."""
 
-from typing import ClassVar
-
 import torch
 from torch import nn
 
@@ -49,9 +47,9 @@ class L2Anchor(Penalized):
     [False, False, True, True]
     """
 
-    id: ClassVar[str] = "l2"
-    saved: ClassVar[tuple[str, ...]] = ("quadratic", "start", "counts")
-    fixed: ClassVar[tuple[str, ...]] = ("chosen",)
+    id = "l2"
+    saved = ("quadratic", "start", "counts")
+    fixed = ("chosen",)
 
     def __init__(
         self,
@@ -71,13 +69,6 @@ class L2Anchor(Penalized):
         """Remember where the task begins."""
         super().before_task()
         self.start = [p.detach().clone() for p in self.own]
-
-    def rate(self) -> float | list[float]:
-        """Learning rate of the parameters that are held."""
-        rate = super().rate()
-        if isinstance(rate, list):
-            rate = [r for r, mine in zip(rate, self.chosen, strict=True) if mine]
-        return rate
 
     @torch.no_grad()
     def after_task(self) -> None:

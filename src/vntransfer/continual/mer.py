@@ -42,18 +42,16 @@ class MER(Replaying):
 
     Examples
     --------
-    >>> from vntransfer.continual import MER, Task, train
-    >>> model = nn.Linear(2, 2)
-    >>> method = MER(model, beta=0.03, memory=5)
-    >>> method.before_task()
-    >>> _ = train(model, Task(torch.randn(8, 2), torch.arange(8) % 2), method, lr=0.1)
+    >>> from vntransfer.continual import MER, Task
+    >>> method = MER(nn.Linear(2, 2), beta=0.03, memory=5)
+    >>> method = method.learn(Task(torch.randn(8, 2), torch.arange(8) % 2), lr=0.1)
     >>> len(method.memory)
     5
     """
 
-    id: ClassVar[str] = "mer"
+    id = "mer"
     off: ClassVar[dict[str, Any]] = {"beta": 1.0, "memory": 0, "steps": 1}
-    whole_step: ClassVar[bool] = True
+    whole_step = True
 
     def __init__(
         self,

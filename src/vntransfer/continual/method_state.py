@@ -58,6 +58,17 @@ class Stateful:
         """Rebuild what the state does not hold; it keeps tuples as lists."""
 
 
+def tensors_of(tree: Any) -> list[Tensor]:
+    """All tensors of a state."""
+    if isinstance(tree, Tensor):
+        return [tree]
+    if isinstance(tree, dict):
+        tree = list(tree.values())
+    if not isinstance(tree, list | tuple):
+        return []
+    return [tensor for part in tree for tensor in tensors_of(part)]
+
+
 def flatten(tree: Any, tensors: dict[str, Tensor], path: str = "") -> Any:
     """Copy the tensors of a tree into a dict, and give the rest of the tree, fit for JSON."""
     if isinstance(tree, Tensor):

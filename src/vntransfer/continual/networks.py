@@ -86,6 +86,16 @@ class MultiHead(nn.Module):
         return torch.cat([head(z) for head in self.heads], -1)
 
 
+def last_layers(model: nn.Module) -> list[nn.Linear]:
+    """Heads of a network with several, or its last linear layer."""
+    if isinstance(model, MultiHead):
+        return [head for head in model.heads if isinstance(head, nn.Linear)]
+    linear = [module for module in model.modules() if isinstance(module, nn.Linear)]
+    if not linear:
+        raise ArgumentError("model: no linear layer to solve; end the network with torch.nn.Linear")
+    return linear[-1:]
+
+
 def character_cnn(
     heads: Sequence[int],
     *,

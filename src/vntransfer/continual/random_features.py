@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from vntransfer.checks import whole
-from vntransfer.continual._last_layer import last_layers
+from vntransfer.continual.networks import last_layers
 from vntransfer.errors import ArgumentError
 from vntransfer.random_features import normal_numbers
 

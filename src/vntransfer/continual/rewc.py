@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -94,8 +94,8 @@ class REWC(Penalized):
     True
     """
 
-    id: ClassVar[str] = "rewc"
-    saved: ClassVar[tuple[str, ...]] = ("quadratic", "pending", "generator", "turns")
+    id = "rewc"
+    saved = ("quadratic", "pending", "generator", "turns")
 
     def __init__(
         self,

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import ClassVar, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -112,19 +112,17 @@ class RSP(Penalized):
 
     Examples
     --------
-    >>> from vntransfer.continual import RSP, Task, train
+    >>> from vntransfer.continual import RSP, Task
     >>> net = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))
     >>> method = RSP(net, strength=1.0, groups=3)
     >>> for shift in (0.0, 1.0):
-    ...     method.before_task()
-    ...     _ = train(net, Task(torch.randn(40, 4) + shift, torch.arange(40) % 2), method)
-    ...     method.after_task()
+    ...     method = method.learn(Task(torch.randn(40, 4) + shift, torch.arange(40) % 2))
     >>> len(method.divergences[0])
     1
     """
 
-    id: ClassVar[str] = "rsp"
-    saved: ClassVar[tuple[str, ...]] = (
+    id = "rsp"
+    saved = (
         "quadratic",
         "pending",
         "generator",

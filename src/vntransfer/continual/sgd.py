@@ -16,13 +16,11 @@ class SGD(ContinualMethod):
     Examples
     --------
     >>> import torch
-    >>> from vntransfer.continual import SGD, Task, train
-    >>> model = torch.nn.Linear(2, 1)
-    >>> method = SGD(model)
-    >>> method.before_task()
-    >>> _ = train(model, Task(torch.zeros(3, 2), torch.zeros(3)), method)
-    >>> method.after_task()
+    >>> from vntransfer.continual import SGD, Task
+    >>> method = SGD(torch.nn.Linear(2, 1))
+    >>> method.learn(Task(torch.zeros(3, 2), torch.zeros(3)), lr=0.1).tasks_done
+    1
     """
 
-    id: ClassVar[str] = "sgd"
+    id = "sgd"
     off: ClassVar[dict[str, Any]] = {}

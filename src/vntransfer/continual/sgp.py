@@ -1,7 +1,6 @@
 """Scaled gradient projection."""
 
 from collections.abc import Sequence
-from typing import ClassVar
 
 from torch import Tensor, nn
 
@@ -37,18 +36,15 @@ class ScaledGPM(GPM):
     Examples
     --------
     >>> import torch
-    >>> from vntransfer.continual import ScaledGPM, Task, train
+    >>> from vntransfer.continual import ScaledGPM, Task
     >>> net = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))
-    >>> method = ScaledGPM(net, threshold=0.9)
-    >>> method.before_task()
-    >>> _ = train(net, Task(torch.eye(4), torch.arange(4) % 2), method)
-    >>> method.after_task()
+    >>> method = ScaledGPM(net, threshold=0.9).learn(Task(torch.eye(4), torch.arange(4) % 2))
     >>> [round(float(share), 2) for share in method.importance[0]]
     [1.0, 0.9, 0.9, 0.9, 0.0]
     """
 
-    id: ClassVar[str] = "sgp"
-    saved: ClassVar[tuple[str, ...]] = (*GPM.saved, "importance")
+    id = "sgp"
+    saved = (*GPM.saved, "importance")
 
     def __init__(
         self,

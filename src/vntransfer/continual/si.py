@@ -1,7 +1,5 @@
 """Synaptic intelligence."""
 
-from typing import ClassVar
-
 import torch
 from torch import nn
 
@@ -31,18 +29,15 @@ class SI(Penalized):
 
     Examples
     --------
-    >>> from vntransfer.continual import SI, Task, train
-    >>> model = nn.Linear(2, 2)
-    >>> method = SI(model, strength=0.1)
-    >>> method.before_task()
-    >>> _ = train(model, Task(torch.eye(2), torch.tensor([0, 1])), method)
-    >>> method.after_task()
+    >>> from vntransfer.continual import SI, Task
+    >>> method = SI(nn.Linear(2, 2), strength=0.1)
+    >>> method = method.learn(Task(torch.eye(2), torch.tensor([0, 1])))
     >>> bool((method.quadratic.precisions[0] >= 0).all())
     True
     """
 
-    id: ClassVar[str] = "si"
-    saved: ClassVar[tuple[str, ...]] = ("quadratic", "path", "start")
+    id = "si"
+    saved = ("quadratic", "path", "start")
 
     def __init__(
         self,
