@@ -245,21 +245,18 @@ class _Lasting:
         return getattr(self.file, name)
 
     def write(self, text: str) -> None:
-        try:
-            self.file.write(text)
-        except BrokenPipeError:
-            self._go_on()
+        self._attempt(self.file.write, text)
 
     def flush(self) -> None:
-        try:
-            self.file.flush()
-        except BrokenPipeError:
-            self._go_on()
+        self._attempt(self.file.flush)
 
-    def _go_on(self) -> None:
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, self.file.fileno())
-        os.close(nowhere)
+    def _attempt(self, do: Callable[..., Any], *given: str) -> None:
+        try:
+            do(*given)
+        except BrokenPipeError:
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, self.file.fileno())
+            os.close(nowhere)
 
 
 def console() -> Any:

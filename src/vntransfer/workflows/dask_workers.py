@@ -22,16 +22,8 @@ def over_workers(
 ) -> Into:
     """Summarize parts on workers and merge them here, in their order: same numbers, any engine.
 
-    A part whose worker dies is read again by another one.
-
-    Parameters
-    ----------
-    plan, parts
-        What to read, and where; the workers must reach the files by the same paths.
-    scheduler
-        Address of the cluster; None starts one on this machine.
-    report
-        Called with "parts", how many are merged, and how many there are.
+    The workers must reach the files by the same paths. A part whose worker dies is read again by
+    another one. Without the address of a ``scheduler``, a cluster is started on this machine.
     """
     try:
         from distributed import Client, LocalCluster

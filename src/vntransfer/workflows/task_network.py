@@ -92,24 +92,12 @@ class MethodState(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class TaskNetwork:
-    """Sizes and parameters of a network that `make_network` makes.
+    """Sizes and parameters of a network that `make_network` makes."""
 
-    Parameters
-    ----------
-    sizes
-        Sizes of inputs, hidden layers and outputs.
-    features
-        Number of random features; without hidden layers they are all there is.
-    random_state
-        Their seed.
-    arrays
-        Parameters by name.
-    """
-
-    sizes: tuple[int, ...]
-    features: int
-    random_state: int
-    arrays: Mapping[str, NDArray[Any]]
+    sizes: tuple[int, ...]  # of inputs, hidden layers and outputs
+    features: int  # number of random features; without hidden layers they are all there is
+    random_state: int  # their seed
+    arrays: Mapping[str, NDArray[Any]]  # parameters by name
 
     def module(self) -> "nn.Module":
         """Make the network with torch."""
