@@ -68,16 +68,16 @@ def make_page(found: Relation, title: str) -> Page:
 def _maps(found: Relation, page: Page) -> None:
     part, response = page.section("Maps"), found.settings["response"]
     known = [name for name in found.order if name in found.labeled]
-    at = np.ix_(*[[found.at(name) for name in known]] * 2)
+    differ = found.among(known, found.p_values) <= LEVEL
     part.figure(
-        _map(known, found.statistics[at], STATISTIC, found.p_values[at] <= LEVEL),
+        _map(known, found.among(known, found.statistics), STATISTIC, differ),
         f"How differently {response} depends on the features",
         "Statistic of the test: how far both places are from one relation fitted to both, each on "
         "its own inputs. ≠ marks pairs found different. Places that are alike stand together.",
     )
-    every = np.ix_(*[[found.at(name) for name in found.order]] * 2)
+    apart = found.among(found.order, found.features_alone)
     part.figure(
-        _map(found.order, found.features_alone[every], "divergence of the features"),
+        _map(found.order, apart, "divergence of the features"),
         "How much the features alone differ",
         "In the same order, with places without responses last.",
     )

@@ -33,8 +33,8 @@ def verdict(found: Relation) -> Iterator[str]:
         )
         yield f"{checked} This does not prove places equal: see the intervals."
         return
-    at = [found.at(name) for name in found.labeled]
-    differs = (found.p_values[np.ix_(at, at)] <= LEVEL) | np.eye(len(at), dtype=bool)
+    p = found.among(found.labeled, found.p_values)
+    differs = (p <= LEVEL) | np.eye(len(p), dtype=bool)
     alone = [name for name, row in zip(found.labeled, differs, strict=True) if row.all()]
     named = ", ".join(f"{short(one)} – {short(other)}" for one, other in far[:PAIRS])
     yield (

@@ -1,6 +1,6 @@
 """The result of `relate`, with methods for the usual questions."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from pathlib import Path
@@ -152,6 +152,11 @@ class Relation(PairTests):
             raise DomainError(f"target: no place {name!r}; known: {', '.join(self.names)}")
         return self.names.index(written)
 
+    def among(self, names: Sequence[str], matrix: Matrix) -> Matrix:
+        """Part of a matrix for some places, in their order."""
+        at = [self.at(name) for name in names]
+        return matrix[np.ix_(at, at)]
+
     def ranking(self, target: str | float) -> list[Neighbor]:
         """Places with responses, the one closest to ``target`` first.
 
@@ -191,13 +196,12 @@ class Relation(PairTests):
         from scipy.cluster.hierarchy import linkage
         from scipy.spatial.distance import squareform
 
-        kept = [self.at(name) for name in self.labeled]
-        table = self.statistics[np.ix_(kept, kept)]
+        table = self.among(self.labeled, self.statistics)
         known = table[~np.eye(len(table), dtype=bool) & np.isfinite(table)]
         if len(known):
             table = np.where(np.isfinite(table), table, known.max())
         else:
-            table = self.divergences[np.ix_(kept, kept)]
+            table = self.among(self.labeled, self.divergences)
         if len(table) < 2:
             raise DomainError("linkage: needs at least two places with responses")
         flat = squareform(table, checks=False)

@@ -1,6 +1,6 @@
 """The roles of a table's rows: sources with a response, targets without."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -92,7 +92,6 @@ class Problem:
     domain: NDArray[Any]  # place of each row, (n,)
     targets: tuple[str, ...]
     encoder: TableEncoder
-    findings: Findings  # what is unusual in the rows of the targets
     notes: tuple[Note, ...]  # on columns and rows that were left out, or are unusual
     names: tuple[str, str]  # the columns of place and response
     sha256: Mapping[str, str]  # of the files
@@ -102,12 +101,6 @@ class Problem:
     def sources(self) -> list[str]:
         """Places with a response, in their order in the table."""
         return [name for name in dict.fromkeys(self.domain.tolist()) if name not in self.targets]
-
-    def items(self) -> Iterator[tuple[str, tuple[Floats, Floats]]]:
-        """Give the sources as name, (X, y)."""
-        for name in self.sources:
-            own = self.domain == name
-            yield name, (self.X[own], self.y[own])
 
 
 def read_problem(
@@ -194,7 +187,6 @@ def read_problem(
         places[used],
         tuple(dict.fromkeys(targets)),
         encoder,
-        findings,
         tuple(notes),
         (domain, response),
         frame.sha256,
