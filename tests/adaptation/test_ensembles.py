@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from torch import nn
 
 from helpers.worlds import easy
@@ -17,7 +19,7 @@ from vntransfer.adaptation import (
     Selection,
     SourceOnlyRegressor,
 )
-from vntransfer.adaptation._objective import Batch, Setup, Step
+from vntransfer.adaptation._objective import Batch, Setup, Step, support
 from vntransfer.adaptation.coral import CovarianceAlignment
 from vntransfer.domains import stack
 from vntransfer.errors import ArgumentError, DomainError, VnError
@@ -186,6 +188,33 @@ def test_rows_of_weight_zero_are_never_drawn() -> None:
         SourceOnlyRegressor(**SHORT).fit(X, y, domain, sample_weight=(domain != "a"))
     with pytest.raises(ArgumentError, match="at least 0"):
         SourceOnlyRegressor(**SHORT).fit(X, y, domain, sample_weight=np.full(len(y), -1.0))
+
+
+@given(st.lists(st.integers(1, 10**6), min_size=1, max_size=9))
+def test_only_sources_of_few_rows_count_less(rows: list[int]) -> None:
+    found = support(torch.tensor([rows], dtype=torch.float32))[0]
+    assert float(found.mean()) == pytest.approx(1, rel=1e-5)
+    if min(rows) >= 20:
+        assert found.tolist() == [1.0] * len(rows)
+    for n, counts in zip(rows, found.tolist(), strict=True):
+        assert counts / max(found.tolist()) == pytest.approx(min(n, 20) / min(max(rows), 20))
+
+
+@pytest.mark.parametrize("method", ["source_only", "align"])
+def test_three_wrong_rows_do_not_count_as_much_as_a_source(method: str) -> None:
+    rng = np.random.default_rng(0)
+    sources = {name: rng.normal(size=(60, 2)) for name in ("a", "b")}
+    known = {name: (x, x @ [1.0, 2.0]) for name, x in sources.items()}
+    new, three = rng.normal(size=(60, 2)), rng.normal(size=(3, 2))
+    found = {}
+    for label, wrong in (("none", {}), ("three", {"c": (three, -9 * (three @ [1.0, 2.0]))})):
+        X, y, domain = stack({**known, **wrong}, target=new)
+        model = METHODS[method].make(random_state=0, members=1, bounded=False).fit(X, y, domain)
+        found[label] = np.abs(model.predict(new) - new @ [1.0, 2.0]).mean()
+        if wrong:
+            assert model.source_weights_["c"] < 0.08
+            assert sum(model.source_weights_.values()) == pytest.approx(1)
+    assert found["three"] < found["none"] + 0.5
 
 
 def test_options_of_members_are_their_own() -> None:

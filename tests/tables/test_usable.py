@@ -110,6 +110,7 @@ def test_dates_outside_of_the_sources_lose_what_cannot_help() -> None:
     assert note_on(found, "day").kind == "dates"
     assert note_on(found, "day").warning
     assert "does not include changes of the response over time" in note_on(found, "day").text
+    assert not any("'day'" in line for line in found.findings.lines())  # years are not used
     both = np.where(TOWN == "C", later.max(), later)
     names = problem(table(day=both), ("new", "C")).encoder.names
     assert "day: years" not in names
@@ -207,8 +208,18 @@ def test_numbers_that_may_mark_missing_values_are_named(mark: float) -> None:
     assert f"is {mark:g} in 8 of 160 rows" in note.text
     response = np.where(NEW, np.nan, np.where(at, mark, rng.uniform(0, 20, 160)))
     assert note_on(problem(table(price=response)), "price").kind == "marker"
+    near = np.where(at, -99, rng.uniform(0, 400, 160))
+    assert note_on(problem(table(odd=near)), "odd").kind == "marker"
     honest = np.where(at, 99.0, rng.uniform(0, 98, 160))
     assert not [own for own in problem(table(odd=honest)).notes if own.column]
+
+
+def test_categories_that_most_rows_of_the_target_have_alone_are_a_warning() -> None:
+    for share in (0.75, 0.5, 0.25):
+        new = NEW & (np.arange(160) % 4 >= 4 * (1 - share))
+        cells = np.where(new, "pump", rng.choice(["gas", "oil"], 160))
+        (note,) = [own for own in problem(table(odd=cells)).notes if "'pump'" in own.text]
+        assert (note.share, note.warning) == (share, share > 0.5)
 
 
 def test_sources_whose_response_does_not_vary_are_named() -> None:
@@ -288,7 +299,12 @@ def test_rows_that_several_places_have_are_named() -> None:
     rows = {name: np.concatenate((cells, cells[:40])) for name, cells in table().items()}
     both = problem({**rows, "town": np.concatenate((TOWN, ["B"] * 40))})
     texts = [note.text for note in both.notes if note.kind == "repeats"]
-    assert any("33% of the different rows occur at two or more sources" in text for text in texts)
+    assert any("33 % of the different rows occur at two or more sources" in text for text in texts)
+    assert any("too optimistic" in text for text in texts)
+    for some, said in ((3, ["2 % of the different rows occur at two or more sources"]), (0, [])):
+        one = {name: np.concatenate((cells, cells[:some])) for name, cells in table().items()}
+        chance = problem({**one, "town": np.concatenate((TOWN, ["B"] * some))})
+        assert [note.text for note in chance.notes if note.kind == "repeats"] == said
     copied = problem({**rows, "town": np.concatenate((TOWN, ["new"] * 40))})
     texts = [note.text for note in copied.notes if note.kind == "repeats"]
     assert any("40 of 80 rows of targets equal a source's row" in text for text in texts)

@@ -318,7 +318,7 @@ def test_a_model_says_what_to_expect(model: TableModel) -> None:
     assert repr(model) == said
     first, second, *more = model.summary().splitlines()
     assert first.startswith("Expected error at new: ")
-    assert "within ±" in second
+    assert second.startswith("90 % interval around a prediction: ± ")
     assert "No labels from the target were used." in more
 
 

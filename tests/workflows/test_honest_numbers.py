@@ -129,7 +129,9 @@ def test_a_target_that_resembles_no_source_is_said_first(tmp_path: Path) -> None
     first, second, *more = model.summary().splitlines()
     assert first.startswith("The target resembles no source")
     assert "100 % of its rows" in first
-    assert second.startswith("Expected error at new")
+    assert second.startswith("Mean absolute error on held-out sources")
+    assert second.endswith("at new it may be much larger.")
+    assert more[0].startswith("90 % interval around a prediction: ± ")
     assert any("optimistic" in line for line in more)
     lead = make_page(model).lead
     assert lead.startswith("The target resembles no source")

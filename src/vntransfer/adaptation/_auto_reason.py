@@ -37,10 +37,12 @@ def reason_of(names: Sequence[str], weights: Floats, found: Blend) -> str:
 
 
 def caution_text(names: Sequence[str], part: float) -> str:
-    """Say that the average is used in part, and why."""
+    """Say that the average is used in part, and why; "" if that part is nearly all."""
+    if round(100 * part) >= 100:
+        return ""
     reference = TITLES.get(names[0], names[0])
     return (
-        f"At the target the average differs more from {reference} than on most held-out sources, "
+        f" At the target the average differs more from {reference} than on most held-out sources, "
         f"so only {100 * part:.0f} % of the difference is used."
     )
 

@@ -47,7 +47,8 @@ class DomainRegressor(SavableNetwork, RegressorMixin, TransferEstimator):  # typ
     """What all regressors of this package share.
 
     Inputs are standardized on all rows (sources and target), responses on the rows of the sources.
-    Every batch holds equally many rows of every source and of the target. The learning rate rises
+    Every batch holds equally many rows of every source and of the target. Without
+    adaptation, a source of n < 20 rows counts n/20 as much as a larger one. The learning rate rises
     over 30 steps and falls to zero like a cosine; the model is the mean of the parameters over the
     last steps. All members of the ensemble are trained as one batched network.
 

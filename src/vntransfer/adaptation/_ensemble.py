@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from vntransfer.adaptation._data import Data
 from vntransfer.adaptation._member_training import FitRun, TrainingPlan, train_members
+from vntransfer.adaptation._objective import FEW
 from vntransfer.adaptation._selection import SAFE, HeldOutCandidates, Selection
 from vntransfer.adaptation._training_loop import Record
 from vntransfer.domains import Groups, Name
@@ -120,20 +121,22 @@ def named_weights(
 ) -> dict[Any, Any]:
     """Weights of the sources by name, the mean over members by their shares.
 
-    Members of the source-only candidate give all sources the same weight; a method that merges the
-    sources weights them by their rows.
+    Members of the source-only candidate give all sources with twenty rows or more the same weight;
+    a method that merges the sources weights them by their rows.
     """
     sizes = np.array([len(rows) for rows in groups.sources.values()], dtype=float)
+    enough = np.minimum(sizes, FEW)
+    parts = enough.sum() / enough  # the number of sources, if all have twenty rows
     targets: list[Name | None] = list(groups.targets) or [None]
     out: dict[Any, dict[Name, float]] = {}
     for j, target in enumerate(targets):
         if model._merges():
             w = sizes / sizes.sum()
         elif not plan.adapts:
-            w = np.full(len(sizes), 1 / len(sizes))
+            w = 1 / parts
         else:
             own = plan.shares_for(j, len(targets))
-            w = own @ weights + (1 - own.sum()) / len(sizes)
+            w = own @ weights + (1 - own.sum()) / parts
         out[target] = dict(zip(groups.sources, w.tolist(), strict=True))
     return out if len(out) > 1 else out[targets[0]]
 

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from vntransfer.adaptation._checkpoint import Checkpoint
 from vntransfer.adaptation._data import Data, predict
-from vntransfer.adaptation._objective import Setup, SourceLoss
+from vntransfer.adaptation._objective import Setup, SourceLoss, support
 from vntransfer.adaptation._training_loop import EpochCounter, Record, train
 from vntransfer.domains import Rows
 from vntransfer.errors import ArgumentError
@@ -98,7 +98,9 @@ def train_members(model: "DomainRegressor", data: Data, plan: TrainingPlan, run:
         net.eval()
         width = net.extractor(data.inputs(plan.domains[0][:1])[None]).shape[-1]
         mass = torch.stack([data.mass(rows).sum() for rows in plan.domains]).to(data.device)
-        rows_of = mass[torch.from_numpy(plan.order[:, : plan.n_sources]).to(data.device)]
+        order = torch.from_numpy(plan.order[:, : plan.n_sources]).to(data.device)
+        rows_of = mass[order]
+        counts = torch.tensor([float(len(rows)) for rows in plan.domains], device=data.device)
         setup = Setup(
             plan.n_sources,
             width,
@@ -106,6 +108,7 @@ def train_members(model: "DomainRegressor", data: Data, plan: TrainingPlan, run:
             generator,
             plan.options,
             (rows_of / rows_of.sum(1, keepdim=True)).float(),
+            support(counts[order]),
             data.device,
         )
         objective = model._objective(setup) if plan.adapts else SourceLoss(setup, model)

@@ -24,6 +24,9 @@ Step = tuple[tuple[Block, ...], Tensor]
 NETWORK: tuple[Block, ...] = ("extractor", "head")
 EVERYTHING: tuple[Block, ...] = ("extractor", "head", "adversary")
 
+FEW = 20
+"""Rows below which a source counts less than others where all count equally."""
+
 HUBER = 0.1
 """Where the Huber loss turns from square to absolute, in standard deviations of the response."""
 
@@ -72,6 +75,7 @@ class Setup(NamedTuple):
     generator: torch.Generator
     members: Sequence[Mapping[str, Any]] = ({},)  # changes of the options, one per member
     prior: Tensor | None = None  # shares of the rows that each source has, (M, K); None: equal ones
+    support: Tensor | None = None  # of each source by `support`, (M, K); None: one
     device: str = "cpu"
     make_head: Callable[[], nn.Module] | None = None  # for all members; None: a linear one
 
@@ -90,6 +94,16 @@ class Setup(NamedTuple):
         if self.make_head is not None:
             return self.make_head()
         return Linear(self.width, self.n_responses, self.generator, members=len(self.members))
+
+
+def support(rows: Tensor) -> Tensor:
+    """Give how much sources (M, K) with so many rows count: min(1, n/20), divided by the mean.
+
+    It is exactly one where all sources have twenty rows or more. In batches every source has
+    equally many rows; without this, a source of three rows would count as much as all others.
+    """
+    enough = rows.clamp_max(FEW)
+    return enough / enough.mean(-1, keepdim=True)
 
 
 class Objective(nn.Module):
@@ -128,11 +142,19 @@ class Objective(nn.Module):
 
 
 class SourceLoss(Objective):
-    """Mean error of the sources: what remains of every method without a target."""
+    """Mean error of the sources, by their `support`: what remains of methods without a target."""
+
+    support: Tensor
+
+    def __init__(self, setup: Setup, method: "DomainRegressor") -> None:
+        super().__init__(setup, method)
+        given = torch.ones_like(self.weights) if setup.support is None else setup.support
+        self.register_buffer("support", given.to(self.weights), persistent=False)
 
     def forward(self, net: Net, batch: Batch) -> Iterator[Step]:
         """Give the one step of a batch."""
-        loss = source_errors(self.error, batch, net.head(batch.features(net))).mean(-1)
+        errors = source_errors(self.error, batch, net.head(batch.features(net)))
+        loss = (self.support * errors).mean(-1)
         self.note(loss=loss)
         yield NETWORK, loss
 

@@ -143,6 +143,8 @@ class MomentAlignment(Alignment):
         self.aligned = chosen(array(self.trade_off) != 0)
         self.learned = chosen(array(setup.flag(method, "learn_weights")))
         self.raw = ~array(setup.flag(method, "standardize"))[:, None]
+        if setup.support is not None:
+            self.weights *= setup.support.to(self.weights)
         if self.learned is not None:
             self.weights[self.learned] = self.prior[self.learned]
 

@@ -192,9 +192,8 @@ class AutoTransferRegressor(Savable, RegressorMixin, TransferEstimator):  # type
         own = y[groups.source_rows]
         limits = float(own.min()), float(own.max())
         self.bounds_ = Bounds(limits, self._caution(names, tried, rows, limits), stretch)
-        if self.bounds_.caution < 1:
-            reason = f"{self.selection_.reason} {caution_text(names, self.bounds_.caution)}"
-            self.selection_ = replace(self.selection_, reason=reason)
+        reason = self.selection_.reason + caution_text(names, self.bounds_.caution)
+        self.selection_ = replace(self.selection_, reason=reason)
         self.source_weights_ = self._weights(groups)
         steps = (getattr(own, "step_times_", StepTimes()) for own in tried.fitted.values())
         self.step_times_ = sum(steps, tried.step_times)

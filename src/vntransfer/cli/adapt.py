@@ -106,13 +106,14 @@ def command(
 
 def show(outcome: "TargetOutcome", model: "TableModel", screen: Any) -> None:
     """Print the result for one target: the answer, what to be careful about, the numbers."""
-    from vntransfer.display import percent, plus_minus, rounded
+    from vntransfer.display import counted, percent, plus_minus, rounded
 
-    screen.print(f"\nTarget {outcome.target}: {outcome.rows} rows, method {outcome.method}")
+    rows_of = counted(outcome.rows, "row")
+    screen.print(f"\nTarget {outcome.target}: {rows_of}, method {outcome.method}")
     for sentence in outcome.answer(model.names[1]):
         screen.print(sentence, style=None if sentence.startswith("Expected") else "yellow")
     if reach := model.reach(outcome.target):
-        screen.print(f"90 % of held-out rows lie within {reach} of their prediction.")
+        screen.print(f"90 % interval around a prediction: {reach}.")
     screen.print(outcome.labels_used())
     for sentence in outcome.cautions():
         screen.print(f"Warning: {sentence}", style="yellow")

@@ -112,8 +112,8 @@ def _gaps(field: Field, n: int, filled: int, at_sources: float, there: str) -> F
         return None
     why = (
         f"empty in {share:.0%} of the rows {there}, but in {at_sources:.0%} at the sources. The "
-        f"expected error does not include the cost of these gaps; fill them, or remove the column "
-        f"with --drop {field.name!r}"
+        f"expected error and intervals do not include the cost of these gaps; fill them, or remove "
+        f"the column with --drop {field.name!r}"
     )
     return Finding("gaps", why, share, drop=False)
 

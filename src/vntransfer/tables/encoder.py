@@ -39,22 +39,25 @@ class Findings:
 
     def lines(self) -> list[str]:
         """Sentences for people to read, the worst first."""
+        return [text for text, _ in self.with_shares()]
+
+    def with_shares(self) -> list[tuple[str, float]]:
+        """Sentences, each with the share of rows whose category was never seen in training."""
         out = []
         for name, counts in self.unseen.items():
             shown = ", ".join(repr(text[:40]) for text, _ in counts.most_common(3))
             more = f" and {len(counts) - 3} more" if len(counts) > 3 else ""
-            out.append(
+            said = (
                 f"{name!r}: {counts.total()} of {self.rows} rows have categories never seen in "
                 f"training ({shown}{more})"
             )
+            out.append((said, counts.total() / self.rows))
         for name, n in self.filled.most_common():
-            out.append(
-                f"{name!r}: {n} missing values, filled as in training, where none were missing"
-            )
+            said = f"{name!r}: {n} missing values, filled as in training, where none were missing"
+            out.append((said, 0.0))
         for name, n in self.outside.most_common():
-            out.append(
-                f"{name!r}: {n} of {self.rows} values are outside the range of the training rows"
-            )
+            said = f"{name!r}: {n} of {self.rows} values are outside the range of the training rows"
+            out.append((said, 0.0))
         return out
 
 
@@ -235,7 +238,8 @@ def _values(own: Field, column: Column, rows: Sequence[int | str]) -> tuple[list
         )
     gaps = np.isnan(values)
     width = own.high - own.low
-    far = int(((values < own.low - 1e-9 * width) | (values > own.high + 1e-9 * width)).sum())
+    used = own.kind != "date" or "years" in own.parts
+    far = used * int(((values < own.low - 1e-9 * width) | (values > own.high + 1e-9 * width)).sum())
     unusual = Findings(
         filled=Counter({own.name: int(gaps.sum())} if gaps.any() and not own.missing else {}),
         outside=Counter({own.name: far} if far else {}),

@@ -29,6 +29,8 @@ Done = Literal["", "kept", "dropped"]
 DROPPED = "dropped"
 MANY = 0.05
 """Share of repeated rows above which they are no accident."""
+MOST = 0.5
+"""Share of a target's rows with categories that no source has above which there is a warning."""
 CHECK = ("gaps", "dates", "marker", "flat")
 """Kinds of notes to check even if the column stays."""
 GROUPS: Mapping[str, tuple[str, str]] = {
@@ -75,6 +77,8 @@ class Note:
         """Whether a careful person would look into it."""
         if self.kind == "repeats":
             return self.share >= MANY
+        if self.kind == "unusual":
+            return self.share > MOST
         harmless = self.kind in ("id", "unvaried")  # once dropped
         return self.kind in CHECK or (self.group in (DROPPED, "determines") and not harmless)
 

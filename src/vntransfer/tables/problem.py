@@ -178,7 +178,10 @@ def read_problem(
         *usable.notes,
         *response_notes(response, y[labeled], places[labeled]),
         *repeat_notes(usable.X, y[labeled], places[labeled], X[aimed]),
-        *(Note("unusual", f"target: {line}") for line in findings.lines()),
+        *(
+            Note("unusual", f"target: {text}", share=share)
+            for text, share in findings.with_shares()
+        ),
     ]
     used = np.flatnonzero(labeled | aimed)
     return Problem(

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vntransfer.display import listed
+from vntransfer.display import listed, percent
 from vntransfer.repeats import repeated, row_keys
-from vntransfer.tables.notes import Note
+from vntransfer.tables.notes import MANY, Note
 
 Floats = NDArray[np.float64]
 
@@ -27,6 +27,8 @@ few yes/no columns rows are equal by chance."""
 def marker_note(name: str, values: Floats) -> Note | None:
     """Give a note on a number such as -999 that lies far from all others, or None.
 
+    A negative one among numbers of at least 0 need not be far away.
+
     Examples
     --------
     >>> marker_note("age", np.array([*range(20, 60), -999, -999, -999])).text
@@ -44,7 +46,7 @@ these cells"
         if not LEAST <= many < len(full) or not _MARKER.fullmatch(f"{end:.17g}"):
             continue
         low, high = rest.min(), rest.max()
-        if min(abs(end - low), abs(end - high)) > APART * (high - low):
+        if end < 0 <= low or min(abs(end - low), abs(end - high)) > APART * (high - low):
             text = (
                 f"{name!r} is {end:g} in {many:,} of {len(values):,} rows, and {low:g} to "
                 f"{high:g} in all others; if it marks missing values, empty these cells"
@@ -87,7 +89,7 @@ def repeat_notes(X: Floats, y: Floats, places: NDArray[Any], targets: Floats) ->
     >>> places = np.repeat(["A", "B", "A"], [10, 10, 20])
     >>> twice = np.vstack((X, X))
     >>> [note.text[:45] for note in repeat_notes(twice, twice[:, 0], places, X[:5])]
-    ['10 of 40 rows of sources repeat another row o', '50% of the different rows occur at two or mor', "5 of 5 rows of targets equal a source's row i"]
+    ['10 of 40 rows of sources repeat another row o', '50 % of the different rows occur at two or mo', "5 of 5 rows of targets equal a source's row i"]
     """  # noqa: E501
     features = row_keys(X)
     rows = row_keys(features.astype(np.float64), y)
@@ -106,10 +108,12 @@ def repeat_notes(X: Floats, y: Floats, places: NDArray[Any], targets: Floats) ->
     if len(np.unique(features)) >= TELLING * different:
         shared = len(y) - many - different  # rows of a source that another source has, too
         copied = int(np.isin(row_keys(targets), features).sum()) if len(targets) else 0
-        if shared:
-            share = min(shared / different, 1.0)
-            said = "occur at two or more sources; errors on held-out sources are too optimistic"
-            found.append((f"{share:.0%} of the different rows {said}", share))
+        share = min(shared / different, 1.0)
+        if round(100 * share) > 0:
+            said = f"{percent(share)} of the different rows occur at two or more sources"
+            if share >= MANY:
+                said += "; errors on held-out sources are too optimistic"
+            found.append((said, share))
         if copied:
             found.append(
                 (

@@ -71,10 +71,16 @@ class TargetOutcome:
             return [*first, f"{counted(self.rows, 'row')} of {place} can be predicted anyway."]
         low, high = (rounded(end) for end in self.evidence.bounds())
         how = self.expected_text(unit).removeprefix("expected error ")
-        said = (
-            f"Expected error at {place}: {how} (mean absolute error on held-out sources; "
-            f"{low} to {high} over sources)."
-        )
+        if self.evidence.unlike:
+            said = (
+                f"Mean absolute error on held-out sources: {how} ({low} to {high} over sources); "
+                f"at {place} it may be much larger."
+            )
+        else:
+            said = (
+                f"Expected error at {place}: {how} (mean absolute error on held-out sources; "
+                f"{low} to {high} over sources)."
+            )
         return [*first, said]
 
     def cautions(self) -> list[str]:
@@ -94,7 +100,7 @@ class TargetOutcome:
         reason = short(self.reason, 300).rstrip(".")
         lines = [
             *self.answer(unit),
-            *([f"90 % of held-out rows lie within {reach} of their prediction."] if reach else []),
+            *([f"90 % interval around a prediction: {reach}."] if reach else []),
             f"Method: {self.method}" + (f" ({reason})." if reason else "."),
             self.weights_text(),
             self.labels_used(),
