@@ -27,6 +27,7 @@ from vntransfer.adaptation.guarded_choice import SharpnessSelection, guard
 from vntransfer.adaptation.pooled import SourceLearner
 from vntransfer.adaptation.source_only import SourceOnlyRegressor
 from vntransfer.checks import Floats
+from vntransfer.display import percent
 from vntransfer.divergences import DIVERGENCES
 from vntransfer.domains import Rows
 from vntransfer.errors import ArgumentError
@@ -128,9 +129,11 @@ class _WeightedSource(SourceLearner):
         guarded = guard(found[scored])
         v, best = guarded.scores[guarded.best], CANDIDATES[guarded.best]
         reason = (
-            f"leave-one-source-out: log ratio to pooling plus standard error {v:+.3f}"
+            f"On held-out sources the error with sharpness {best:g} is {percent(-np.expm1(v))} "
+            "below that of pooling, with a margin of one standard error."
             if guarded.best
-            else "leave-one-source-out: no sharpness beats pooling by a standard error"
+            else "Sources are pooled: on held-out sources no sharpness beats pooling by a standard "
+            "error."
         )
         held_out = tuple(names[i] for i, good in zip(heavy, scored, strict=True) if good)
         errors = tuple(map(tuple, found[scored].tolist()))

@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from html import escape
@@ -31,7 +32,7 @@ class Section:
 
     def text(self, *paragraphs: str) -> "Section":
         """Add paragraphs."""
-        self.parts += [f"<p>{escape(paragraph)}</p>" for paragraph in paragraphs]
+        self.parts += [f"<p>{_prose(paragraph)}</p>" for paragraph in paragraphs]
         return self
 
     def note(self, text: str, *, kind: str = "neutral", head: str | None = None) -> "Section":
@@ -43,7 +44,7 @@ class Section:
         one_of("kind", kind, NOTES)
         word = NOTES[kind] if head is None else head
         first = f"<b>{escape(word)}</b> " if word else ""
-        self.parts.append(f'<p class="note {kind}">{first}{escape(text)}</p>')
+        self.parts.append(f'<p class="note {kind}">{first}{_prose(text)}</p>')
         return self
 
     def facts(self, facts: Sequence[tuple[str, str, str]]) -> "Section":
@@ -151,7 +152,7 @@ class Page:
             "img-src data: blob:; base-uri 'none'; form-action 'none'"
         )
         title = escape(self.title)
-        lead = f'<p class="lead">{escape(self.lead)}</p>' if self.lead else ""
+        lead = f'<p class="lead">{_prose(self.lead)}</p>' if self.lead else ""
         return (
             '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
             f'<meta name="generator" content="{GENERATOR}">'
@@ -218,6 +219,11 @@ class Page:
 def resource(name: str) -> str:
     """Text of a file beside this module."""
     return (resources.files("vntransfer.pages") / name).read_text("utf-8")
+
+
+def _prose(text: str) -> str:
+    """Escape a text and keep numbers together with "%" and "±" where lines break."""
+    return re.sub(r" (?=%)| (?=± )|(?<=±) ", "\N{NO-BREAK SPACE}", escape(text))
 
 
 def _folded(what: str, content: str) -> str:

@@ -31,9 +31,11 @@ N_COLORS = len(SERIES["light"])
 WIDE, NARROW, PANEL = 760.0, 320.0, 300.0
 """Widths of a panel alone on a desk and on a phone, and of one of several on either."""
 
-
 SMALLEST, LARGEST = 2.5, 40.0
 """Sides of cells; a map alone on a desk has larger ones."""
+
+BESIDE_TEXT = 22.0
+"""Smallest side of cells that texts stand beside."""
 
 
 def classes(place: int) -> str:
@@ -230,7 +232,8 @@ def _(chart: Heatmap, places: dict[str, int], width: float) -> tuple[str, float,
     left += 16 if chart.row_label else 0
     wide = [max(map(svg.text_width, (head, *texts))) + 14 for head, texts in chart.side]
     side = (width - left - sum(wide) - 12) / max(1, len(chart.columns))
-    side = max(SMALLEST, min(max(LARGEST, width / 12), side))
+    smallest = BESIDE_TEXT if wide else SMALLEST  # wider than a phone: a page lets it scroll
+    side = max(smallest, min(max(LARGEST, width / 12), side))
     slanted, room = svg.room_below(chart.columns, side + 2, longest)
     top = 24.0 if chart.title or wide else 8.0
     grid_w, grid_h = side * len(chart.columns), side * len(chart.rows)
@@ -267,6 +270,8 @@ def _cells(chart: Heatmap, left: float, top: float, side: float) -> list[str]:
     largest = float(np.abs(chart.values[known]).max(initial=0.0)) or 1.0
     marks = np.zeros(known.shape, dtype=bool) if chart.marks is None else np.asarray(chart.marks)
     written = chart.numbers and side >= (34 if marks.any() else 22) and 0.1 <= largest < 1000
+    sizes = np.abs(chart.values[known & (chart.values != 0)])  # no map full of ".00"
+    written = written and len(sizes) > 0 and float(short(float(np.median(sizes)), largest)) > 0
     gap = 1.0 if side >= 12 else 0.0
     size, n = svg.coordinate(side - gap), chart.values.shape
     area = {"width": side * n[1] - gap, "height": side * n[0] - gap}

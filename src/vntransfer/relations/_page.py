@@ -12,6 +12,9 @@ from vntransfer.relations._smoother import Matrix
 from vntransfer.relations.explain import explanation, verdict
 from vntransfer.relations.result import LEVEL, STATISTIC, Neighbor, Relation, color_end
 
+CLOSEST = ("closest", "second", "third")
+"""Headings of the closest places in a ranking."""
+
 NUMBERS = 15
 """Places up to which numbers are written into a heat map."""
 
@@ -92,17 +95,18 @@ def _map(names: list[str], values: Matrix, label: str, marks: Any = None) -> Hea
 
 def _rankings(found: Relation, page: Page) -> None:
     rows: list[list[Value]] = []
+    heads = CLOSEST[: len(found.names) - 1]
     for target in found.names:
         known, near = target in found.labeled, found.ranking(target)
         far = [own.name for own in near if own.different]
-        closest = [_shown(own, known) for own in near[:3]]
+        closest = [_shown(own, known) for own in near[: len(heads)]]
         listed = ", ".join(far[:NEAREST]) + (
             f" and {len(far) - NEAREST} more" * bool(far[NEAREST:])
         )
         basis = "relation" if known else "features alone"
-        rows.append([target, *closest, *[""] * (3 - len(closest)), listed, basis])
+        rows.append([target, *closest, *[""] * (len(heads) - len(closest)), listed, basis])
     page.section("Closest places").table(
-        ["place", "closest", "second", "third", "different from", "compared by"],
+        ["place", *heads, "different from", "compared by"],
         rows,
         "Closest to each place",
         [

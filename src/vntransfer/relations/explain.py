@@ -1,5 +1,6 @@
 """Plain explanations of the numbers, for the terminal and the page."""
 
+import math
 from collections.abc import Iterator
 
 import numpy as np
@@ -27,9 +28,11 @@ def verdict(found: Relation) -> Iterator[str]:
                 f"few for {tested:,} pairs; use at least {round(tested / LEVEL) - 1:,}."
             )
             return
+        every = math.comb(len(found.labeled), 2)
+        pairs = f"{tested:,} of {every:,} pairs" if tested < every else counted(tested, "pair")
         yield (
             f"No significant difference between places in how {response} depends on the features "
-            f"({counted(tested, 'tested pair')})."
+            f"({pairs} tested)."
         )
         yield f"{checked} This does not prove places equal: see the intervals."
         return
@@ -38,12 +41,13 @@ def verdict(found: Relation) -> Iterator[str]:
     alone = [name for name, row in zip(found.labeled, differs, strict=True) if row.all()]
     named = ", ".join(f"{short(one)} – {short(other)}" for one, other in far[:PAIRS])
     yield (
-        f"{response} depends on the features differently in {len(far)} of {tested} tested pairs of "
-        f"places{f': {named}' if len(far) <= PAIRS else ''}."
+        f"In {len(far)} of {counted(tested, 'tested pair')} of places, {response} depends on the "
+        f"features differently{f': {named}' if len(far) <= PAIRS else ''}."
     )
     if alone and len(found.labeled) > 2:
         yield f"Different from every other place: {', '.join(alone)}."
-    yield f"{checked} The other pairs may also differ, but by less than the data can show."
+    others = " The other pairs may also differ, but by less than the data can show."
+    yield f"{checked}{others if len(far) < tested else ''}"
 
 
 def explanation(found: Relation) -> list[str]:

@@ -25,10 +25,18 @@ SHOWN = 8
 
 
 def color_end(values: Matrix) -> float | None:
-    """End of the colors of a map: one outlier does not pale the rest; None if all are zero."""
-    off = values[~np.eye(len(values), dtype=bool) & np.isfinite(values)]
-    end = min(off.max(), 2 * np.quantile(off, 0.8)) if len(off) else 0.0
-    return float(end) if end > 0 else None
+    """End of the colors of a map: one outlying place does not pale the rest; None if all are zero.
+
+    It is twice the 80 % quantile without the place of the largest median, at most the maximum.
+    """
+    off = np.where(np.eye(len(values), dtype=bool), np.nan, values)
+    known = [column[np.isfinite(column)] for column in off.T]
+    medians = [np.median(own) if len(own) else -np.inf for own in known]
+    rest = np.delete(np.arange(len(values)), np.argmax(medians)) if len(values) > 3 else slice(None)
+    core, every = off[rest][:, rest], off[np.isfinite(off)]
+    core = core[np.isfinite(core)]
+    ends = [2 * np.quantile(core, 0.8) if len(core) else 0.0, every.max(initial=0.0)]
+    return min((float(end) for end in ends if end > 0), default=None)
 
 
 class Neighbor(NamedTuple):

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vntransfer.checks import LARGEST, one_of
+from vntransfer.display import counted
 from vntransfer.errors import ArgumentError, DataError
 from vntransfer.storage.record import check_record, from_record
 from vntransfer.tables.columns import Column
@@ -56,8 +57,8 @@ class Findings:
             said = f"{name!r}: {n} missing values, filled as in training, where none were missing"
             out.append((said, 0.0))
         for name, n in self.outside.most_common():
-            said = f"{name!r}: {n} of {self.rows} values are outside the range of the training rows"
-            out.append((said, 0.0))
+            share = f"{n} of {counted(self.rows, 'value')}"
+            out.append((f"{name!r}: {share} outside the range of the training rows", 0.0))
         return out
 
 

@@ -1,6 +1,7 @@
 """Figures of the page of `adapt`: errors on held-out sources, where the target lies, weights."""
 
 import numpy as np
+from numpy.typing import NDArray
 
 from vntransfer.display import percent, rounded, short
 from vntransfer.pages import MUTED, Axis, Intervals, Panels, Scatter, Section, Series, histogram
@@ -12,6 +13,9 @@ from vntransfer.workflows.target_sketch import TargetSketch
 PANELS, DOTS = 6, 24
 """Panels of held-out sources, and sources of a chart; more are folded or counted."""
 
+BINS = 20
+"""Bars of a histogram."""
+
 TITLES = {
     "auto": "this model",
     "source_only": "plain ensemble",
@@ -19,6 +23,7 @@ TITLES = {
     "ridge": "ridge regression",
     "boosting": "boosted trees",
     "closed_form": "ridge on random features",
+    "weighted": "ridge with weighted sources",
     "align": "alignment of moments",
     CONSTANT: "one constant (median)",
 }
@@ -107,18 +112,28 @@ def sketch_figures(
     )
     known, predicted = sketch.distributions.T
     if np.isfinite(predicted).all():
+        low, high, log = _span(sketch.distributions, outcome)
+        edges = np.geomspace(low, high, BINS + 1) if log else np.linspace(low, high, BINS + 1)
         part.figure(
             histogram(
                 {
                     "responses of sources": known,
                     f"predicted for {short(outcome.target)}": predicted,
                 },
-                bins=20,
-                x=Axis(response),
+                bins=edges,
+                x=Axis(response, log=log),
                 y=Axis("share of rows", low=0.0),
             ),
             "Distribution of the predictions",
         )
+
+
+def _span(values: NDArray[np.float64], outcome: TargetOutcome) -> tuple[float, float, bool]:
+    """Return the ends of an axis of responses, and whether it is a log scale as in training."""
+    low, high = float(values.min()), float(values.max())
+    if high <= low:
+        low, high = low - 0.5, high + 0.5
+    return low, high, outcome.transform.kind == "log" and low > 0
 
 
 def _held_out(part: Section, outcome: TargetOutcome, sketch: TargetSketch, response: str) -> None:
@@ -127,9 +142,9 @@ def _held_out(part: Section, outcome: TargetOutcome, sketch: TargetSketch, respo
     own = outcome.errors[outcome.method]
     worst = max(own, key=lambda name: own[name])
     order = sorted(own, key=lambda name: (name != worst, -counts.get(name, 0.0)))
-    low, high = (float(end(sketch.held_out[:, 1:])) for end in (np.min, np.max))
+    low, high, log = _span(sketch.held_out[:, 1:], outcome)
     texts = (f"actual {short(response)}", "predicted")
-    x, y = (Axis(text, low=low, high=high) for text in texts)
+    x, y = (Axis(text, low=low, high=high, log=log) for text in texts)
     panels = []
     for name in order[: PANELS + DOTS]:
         rows = sketch.held_out[sketch.held_out[:, 0] == names.index(name)]
@@ -149,14 +164,14 @@ def _held_out(part: Section, outcome: TargetOutcome, sketch: TargetSketch, respo
 
 
 def weight_figure(part: Section, outcome: TargetOutcome) -> None:
-    """Draw what each source counts, unless a sentence says it."""
-    if outcome.evidence.weighting():
+    """Draw what each source counts, unless a sentence says it or there is only one."""
+    if outcome.evidence.weighting() or len(outcome.source_weights) < 2:
         return
     weights = sorted(outcome.source_weights.items(), key=lambda pair: -pair[1])
     more = f" The {DOTS} largest of {len(weights)}." if len(weights) > DOTS else ""
     names, values = zip(*weights[:DOTS], strict=True)
     part.figure(
-        Intervals(names, values, x=Axis("weight", low=0.0)),
+        Intervals(names, values, x=Axis("weight", low=0.0, high=1.05 * max(values))),
         "Weights of the sources",
         f"How much each source counts in the prediction; the sum is 1.{more}",
     )

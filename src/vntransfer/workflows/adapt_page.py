@@ -23,7 +23,7 @@ def make_page(model: TableModel) -> Page:
     outcomes = [*model.outcomes.values()]
     page = Page(
         f"{model.names[1]} for {listed(model.targets, LED, 60)}",
-        lead=overview(model) if len(outcomes) > 1 else verdict(model, outcomes[0]),
+        lead=leaks(model) + (overview(model) if len(outcomes) > 1 else verdict(model, outcomes[0])),
         footer={
             "made by": f"vntransfer {__version__}",
             "method": str(model.provenance.get("method", "")),
@@ -34,7 +34,7 @@ def make_page(model: TableModel) -> Page:
     if len(outcomes) > 1:
         _targets(page.section("All targets"), model)
     for outcome in outcomes:
-        _target(page, model, outcome)
+        _target(page, model, outcome, alone=len(outcomes) == 1)
     part = page.section("Columns")
     for name, notes in grouped(model.details).items():
         part.text(f"{heading(name, notes)}:")
@@ -63,6 +63,19 @@ def make_page(model: TableModel) -> Page:
     return page
 
 
+def leaks(model: TableModel) -> str:
+    """Name columns that spoil every number of the page if they follow from the response."""
+    notes = [note for note in model.details if note.kind == "determines" and note.done == "kept"]
+    if not notes:
+        return ""
+    verb, pronoun = ("determines", "it is") if len(notes) == 1 else ("determine", "they are")
+    response = short(model.names[1])
+    return (
+        f"{listed([note.column for note in notes], LED, 60)} nearly {verb} {response}: unless "
+        f"{pronoun} known before {response}, the numbers below are far too good. "
+    )
+
+
 def overview(model: TableModel) -> str:
     """Answer for several targets in a sentence or two."""
     outcomes = [*model.outcomes.values()]
@@ -81,13 +94,14 @@ def overview(model: TableModel) -> str:
 
 def _targets(part: Section, model: TableModel) -> None:
     rows: list[list[Value]] = []
+    careful = any(own.evidence.unlike for own in model.outcomes.values())
     for own in model.outcomes.values():
         mean, spread = own.expected()
         error = TableCell(plus_minus(mean, spread), mean) if np.isfinite(mean) else "unknown"
         reach = model.reach(own.target) if own.errors else ""
-        care = "resembles no source" if own.evidence.unlike else ""
-        rows.append([own.target, own.rows, error, reach, TableCell(care, tone="warning")])
-    head = ("target", "rows", "expected error", "90 % interval", "take care")
+        care = TableCell("resembles no source" if own.evidence.unlike else "", tone="warning")
+        rows.append([own.target, own.rows, error, reach, *[care] * careful])
+    head = ("target", "rows", "expected error", "90 % interval", *["take care"] * careful)
     part.table(head, rows, "Expected error at each target")
 
 
@@ -108,7 +122,8 @@ def verdict(model: TableModel, outcome: TargetOutcome) -> str:
     return " ".join([*first, f"{said} on average{than if np.isfinite(constant) else ''}."])
 
 
-def _target(page: Page, model: TableModel, outcome: TargetOutcome) -> None:
+def _target(page: Page, model: TableModel, outcome: TargetOutcome, *, alone: bool) -> None:
+    """Show one target; the page has already said what comes first if there is no other one."""
     part, evidence = page.section(outcome.target), outcome.evidence
     facts = [("rows to predict", f"{outcome.rows:,}", "")]
     if outcome.errors:
@@ -119,7 +134,8 @@ def _target(page: Page, model: TableModel, outcome: TargetOutcome) -> None:
         facts.append(("90 % interval", reach, "around a prediction"))
     part.facts(facts)
     for found in evidence.findings():
-        part.note(found.text, kind="warning", head="Warning")
+        if not (alone and found.first):
+            part.note(found.text, kind="warning", head="Warning")
     if outcome.errors:
         own = outcome.errors[outcome.method]
         best, worst = min(own, key=lambda s: own[s]), max(own, key=lambda s: own[s])
@@ -143,17 +159,15 @@ def _tables(part: Section, model: TableModel, outcome: TargetOutcome) -> None:
     rows: list[list[Value]] = []
     for name in methods:
         mean, spread = outcome.expected(name)
-        share = outcome.shares.get(name)
         tone = "good" if name == outcome.method else "neutral"
-        rows.append(
-            [
-                TableCell(title(name), tone=tone),
-                TableCell(plus_minus(mean, spread), mean),
-                None if share is None else TableCell(percent(share), share),
-            ]
-        )
+        row: list[Value] = [TableCell(title(name), tone=tone)]
+        row.append(TableCell(plus_minus(mean, spread), mean))
+        if outcome.shares:
+            share = outcome.shares.get(name)
+            row.append(None if share is None else TableCell(percent(share), share))
+        rows.append(row)
     part.table(
-        ("method", "expected error", "weight in this model"),
+        ("method", "expected error", *["weight in this model"] * bool(outcome.shares)),
         rows,
         "Expected error of each method",
         [f"{title(CONSTANT)}: the median of the other sources."],

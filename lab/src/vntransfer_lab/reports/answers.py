@@ -5,6 +5,8 @@ from vntransfer_lab.reports.names import Names
 from vntransfer_lab.reports.report import Report, against_baseline, label_of
 from vntransfer_lab.reports.statistics import VERDICTS, estimate
 
+CLAIMS = "The figures and tables show what we found; the docs judge every claim (docs/claims.md)."
+
 Tally = dict[str, dict[str, list[str]]]  # method -> verdict -> data sets
 
 
@@ -17,7 +19,9 @@ def lead(loaded: Report, names: Names, found: Tally) -> str:
         said = [f"Which methods are better than the baseline, {names(preset.baseline)}?"]
     else:
         said = [f"How do {len(preset.methods)} methods compare?"]
-    return " ".join(filter(None, [*said, _counts(found), _leader(loaded, names)]))
+    ranked = preset.baseline or not claim  # a claim about no baseline is not about the best method
+    leader = _leader(loaded, names) if ranked else CLAIMS
+    return " ".join(filter(None, [*said, _counts(found), leader]))
 
 
 def _counts(found: Tally) -> str:
