@@ -136,7 +136,8 @@ def sample_labels(
     Real responses are Gaussian with unit variance, or binary if the criterion is torch's binary
     cross-entropy of logits; for other losses use observed labels.
     """
-    output = model(x)
+    with evaluation(model):
+        output = model(x)
     refuse_infinite("the outputs of the network", output)
     binary = isinstance(criterion, nn.BCEWithLogitsLoss) or (
         criterion is functional.binary_cross_entropy_with_logits

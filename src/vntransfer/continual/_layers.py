@@ -324,7 +324,7 @@ def sample_slopes(
     y: Tensor,
     criterion: Criterion,
 ) -> Iterator[tuple[int, Tensor, Tensor]]:
-    """Yield (index of a layer, its inputs, slopes of each sample's loss), chunk by chunk."""
+    """Evaluate; yield (index of a layer, its inputs, slopes of each sample's loss) by chunks."""
     weights = [layer.weight for layer in layers if layer.weight.requires_grad]
     if not weights:
         return
@@ -332,7 +332,7 @@ def sample_slopes(
     try:
         for part, labels in zip(x.split(CHUNK), y.split(CHUNK), strict=True):
             tape.start()
-            with torch.enable_grad():
+            with torch.enable_grad(), evaluation(model):
                 loss = len(part) * criterion(model(part), labels)
                 torch.autograd.grad(loss, weights, allow_unused=True)
             for k, passes in enumerate(tape.take()):

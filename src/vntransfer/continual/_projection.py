@@ -158,11 +158,11 @@ class SecondMoments(Stateful):
         self.sums = [rows.new_zeros(rows.shape[1], rows.shape[1]) for rows in blank]
         self.totals = [rows.new_zeros(rows.shape[1]) for rows in blank]
         self.filled, self.counts = [0] * len(blank), [0] * len(blank)
-        self._places = self._single_rows()
+        self.restored()
 
-    def _single_rows(self) -> list[list[Tensor]]:
-        """Return the places of single rows in the buffers, without the one."""
-        return [
+    def restored(self) -> None:
+        """Find the places of single rows in the buffers, without the one."""
+        self._places = [
             list(rows[:, :width].split(1))
             for rows, width in zip(self.waiting, self._widths, strict=True)
         ]
@@ -210,7 +210,3 @@ class SecondMoments(Stateful):
         self.sums[k].zero_(), self.totals[k].zero_()
         self.counts[k] = 0
         return moment
-
-    def restored(self) -> None:
-        """Find the places of single rows in the new buffers."""
-        self._places = self._single_rows()

@@ -1,7 +1,7 @@
 """Conditional von Neumann divergences between tasks, for all groups of a layer at once."""
 
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -31,7 +31,8 @@ class RunningMoments(Stateful):
 
     def clear(self) -> None:
         """Begin a new task."""
-        self.moments: list[Moments | None] = [None] * self.n_layers
+        # count, squared count, mean and scatter
+        self.moments: list[tuple[Tensor, Tensor, Tensor, Tensor] | None] = [None] * self.n_layers
         self.waiting: list[list[Tensor]] = [[] for _ in range(self.n_layers)]
 
     def add(self, k: int, rows: Tensor) -> None:
@@ -44,28 +45,20 @@ class RunningMoments(Stateful):
     def count(self) -> int:
         """Number of samples so far."""
         known = self.moments[0]
-        return (0 if known is None else int(known.count)) + sum(map(len, self.waiting[0]))
+        return (0 if known is None else int(known[0])) + sum(map(len, self.waiting[0]))
 
     def covariances(self) -> list[Tensor]:
         """Covariance (d, d) of every layer, in float64; needs two samples."""
         for k in range(self.n_layers):
             self._merge(k)
-        return [m.covariance_tensor() for m in self.moments if m is not None]
+        return [Moments(*m).covariance_tensor() for m in self.moments if m is not None]
 
     def _merge(self, k: int) -> None:
         if self.waiting[k]:
-            new, known = Moments.from_samples(torch.cat(self.waiting[k])), self.moments[k]
-            self.moments[k] = new if known is None else known.merge(new)
+            m, known = Moments.from_samples(torch.cat(self.waiting[k])), self.moments[k]
+            m = m if known is None else Moments(*known).merge(m)
+            self.moments[k] = m.count, m.square_count, m.mean, m.scatter
             self.waiting[k] = []
-
-    def state(self) -> dict[str, Any]:
-        """Everything that a checkpoint must hold."""
-        plain = [m and [m.count, m.square_count, m.mean, m.scatter] for m in self.moments]
-        return {"waiting": self.waiting, "moments": plain}
-
-    def restored(self) -> None:
-        """Rebuild the moments from their parts."""
-        self.moments = [m and Moments(*m) for m in self.moments]  # type: ignore[misc]
 
 
 class TaskMatrices(NamedTuple):

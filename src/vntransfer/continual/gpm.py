@@ -90,7 +90,7 @@ class GPM(Projected):
             self.bases[k][:, self.used[k] : self.used[k] + new.shape[1]] = new.to(self.bases[k])
             self.used[k] += new.shape[1]
             self._weigh(k, rows)
-        self._refresh()
+        self.restored()
 
     def _weigh(self, k: int, rows: Tensor) -> None:
         """Add rows (n, p) to the statistics of layer k; nothing by default."""
@@ -102,16 +102,13 @@ class GPM(Projected):
     def _basis(self, k: int) -> Tensor:
         return self.bases[k][:, : self.used[k]]
 
-    def _refresh(self) -> None:
+    def restored(self) -> None:
+        """Make the projections from the bases."""
         self.Q = []
         for k in range(len(self.layers)):
             M = self._basis(k).contiguous()
             taken = LowRank(M, -self._removed(k), M.new_zeros(()))
             self.Q.append(taken if self.used[k] else None)
-
-    def restored(self) -> None:
-        """Restore the projections from the bases."""
-        self._refresh()
 
 
 def new_directions(R: Tensor, M: Tensor, share: float) -> Tensor:

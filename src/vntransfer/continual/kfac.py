@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from vntransfer.checks import number, whole
 from vntransfer.continual._base import ContinualMethod, Criterion, refuse_infinite, seeded
-from vntransfer.continual._fisher import evaluation, sample_labels
+from vntransfer.continual._fisher import sample_labels
 from vntransfer.continual._layers import Layer, find_layers, sample_slopes
 from vntransfer.continual._memory import Pending
 
@@ -143,9 +143,8 @@ class KFAC(ContinualMethod):
         if self.since:
             self._pull()
         x, y = self.pending.take()
-        with evaluation(self.model):
-            y = sample_labels(self.model, x, y, self.criterion, self.generator)
-            factors = kronecker_factors(self.model, self.layers, x, y, self.criterion)
+        y = sample_labels(self.model, x, y, self.criterion, self.generator)
+        factors = kronecker_factors(self.model, self.layers, x, y, self.criterion)
         for layer, both in zip(self.layers, factors, strict=True):
             refuse_infinite(f"inputs or slopes of layer {layer.name!r}", *both)
         self.spectra = []

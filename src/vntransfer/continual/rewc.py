@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from vntransfer.checks import one_of
 from vntransfer.continual._base import Criterion, refuse_infinite, seeded
-from vntransfer.continual._fisher import evaluation, sample_labels
+from vntransfer.continual._fisher import sample_labels
 from vntransfer.continual._layers import (
     Layer,
     find_layers,
@@ -187,13 +187,10 @@ class REWC(Penalized):
         """Eigenvectors of E[x'x] and E[g'g] of every layer, not rotated; a frozen one stays."""
         L: list[Tensor | float] = [0.0] * len(self.layers)
         M: list[Tensor | float] = [0.0] * len(self.layers)
-        with evaluation(self.model):
-            labels = sample_labels(self.model, x, y, self.criterion, self.generator)
-            for k, inputs, slopes in sample_slopes(
-                self.model, self.layers, x, labels, self.criterion
-            ):
-                a, d = (_channels(self.layers[k].module, own) for own in (inputs, slopes))
-                L[k], M[k] = L[k] + a.mT @ a, M[k] + d.mT @ d
+        y = sample_labels(self.model, x, y, self.criterion, self.generator)
+        for k, inputs, slopes in sample_slopes(self.model, self.layers, x, y, self.criterion):
+            a, d = (_channels(self.layers[k].module, own) for own in (inputs, slopes))
+            L[k], M[k] = L[k] + a.mT @ a, M[k] + d.mT @ d
         silent = (k for k, m in zip(self.layers, M, strict=True) if isinstance(m, float))
         refuse_silent([layer for layer in silent if layer.trained])
         turns = []

@@ -10,7 +10,6 @@ from torch.nn import functional
 
 from vntransfer.checks import number, one_of, whole
 from vntransfer.continual._base import Criterion, refuse_infinite, seeded
-from vntransfer.continual._fisher import evaluation
 from vntransfer.continual._layers import (
     LayerFisher,
     Tape,
@@ -260,9 +259,8 @@ class RSP(Penalized):
 
     def _protect_first_layer(self) -> None:
         layer = self.layers[0]
-        with evaluation(self.model):
-            samples = self.pending.take()
-            (F,) = layer_fisher(self.model, [layer], *samples, self.criterion, kind=self.fisher)
+        x, y = self.pending.take()
+        (F,) = layer_fisher(self.model, [layer], x, y, self.criterion, kind=self.fisher)
         precisions, places = [torch.zeros_like(p) for p in self.parameters], self.places()
         for p, value in zip(layer.parameters(), layer.split(F), strict=True):
             precisions[places[id(p)]] = value
