@@ -57,7 +57,7 @@ def test_without_clipping_it_does() -> None:
 
 def test_it_is_told_of() -> None:
     X, y, domain, _ = world(5.0)
-    with pytest.warns(DataWarning, match="33% of the values of the target"):
+    with pytest.warns(DataWarning, match="33 % of the values of the target"):
         SourceOnlyRegressor(**SHORT).fit(X, y, domain)
 
 
@@ -76,7 +76,7 @@ def test_rows_of_weight_zero_have_no_range() -> None:
     X[0, 2] = 5.0
     weights = np.ones(len(X))
     weights[0] = 0
-    with pytest.warns(DataWarning, match="33%"):
+    with pytest.warns(DataWarning, match="33 %"):
         SourceOnlyRegressor(**SHORT).fit(X, y, domain, sample_weight=weights)
 
 

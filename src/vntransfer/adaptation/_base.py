@@ -25,6 +25,7 @@ from vntransfer.adaptation._selection import EFFORT, select
 from vntransfer.adaptation._training_loop import EpochCounter, Schedule, Training
 from vntransfer.adaptation.network_predictor import NetworkValues, shares_for
 from vntransfer.checks import fraction, is_sparse, number, whole
+from vntransfer.display import percent
 from vntransfer.domains import Name
 from vntransfer.errors import ArgumentError, DataWarning
 from vntransfer.networks import Activation, Net
@@ -169,7 +170,7 @@ class DomainRegressor(SavableNetwork, RegressorMixin, TransferEstimator):  # typ
             if (share := x_scaler.outside(rows.x[places])) > OUTSIDE:
                 whose = "the target" if len(groups.targets) == 1 else f"target {name!r}"
                 warnings.warn(
-                    f"X: {share:.0%} of the values of {whose} are outside the range "
+                    f"{percent(share)} of the values of {whose} are outside the range "
                     f"of the sources and are clipped to it",
                     DataWarning,
                     stacklevel=3,

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from vntransfer.display import percent
 from vntransfer.tables.columns import MISSING, Column
 from vntransfer.tables.encoder import read_values
 from vntransfer.tables.notes import NoteKind
@@ -64,8 +65,8 @@ def check_target(
         cell = cells.take([int(np.isinf(values).argmax())]).texts()[0]
         how = f"; {remedy(cell, cells.options)}" if field.kind == "number" else ""
         why = (
-            f"{unfit:.0%} of its cells {there}, such as {cell[:40]!r}, are not {what}, but those "
-            f"at the sources are{how}"
+            f"{percent(unfit)} of its cells {there}, such as {cell[:40]!r}, are not {what}, "
+            f"but those at the sources are{how}"
         )
         return Finding("type", why, unfit)
     if unfit:
@@ -90,8 +91,8 @@ def _codes(values: Floats, at_sources: Floats, there: str) -> Finding | None:
     if share < NEARLY_ALL:
         return None
     why = (
-        f"{share:.0%} of its values {there}, such as {few[0]:g}, occur at no source; if they are "
-        f"codes, use --category"
+        f"{percent(share)} of its values {there}, such as {few[0]:g}, occur at no source; if they "
+        f"are codes, use --category"
     )
     return Finding("unseen", why, share, drop=False)
 
@@ -101,7 +102,8 @@ def _empty(n: int, filled: int, at_sources: float, there: str) -> Finding | None
     if not filled:
         return Finding("empty", f"empty in all {n:,} rows {there}", 1.0)
     if share >= NEARLY_ALL and at_sources <= 0.5:
-        why = f"empty in {share:.0%} of the rows {there} and in {at_sources:.0%} at the sources"
+        known = percent(at_sources)
+        why = f"empty in {percent(share)} of the rows {there} and in {known} at the sources"
         return Finding("empty", why, share)
     return None
 
@@ -111,9 +113,9 @@ def _gaps(field: Field, n: int, filled: int, at_sources: float, there: str) -> F
     if share - at_sources <= GAPS:
         return None
     why = (
-        f"empty in {share:.0%} of the rows {there}, but in {at_sources:.0%} at the sources. The "
-        f"expected error and intervals do not include the cost of these gaps; fill them, or remove "
-        f"the column with --drop {field.name!r}"
+        f"empty in {percent(share)} of the rows {there}, but in {percent(at_sources)} at the "
+        f"sources. The expected error and intervals do not include the cost of these gaps; fill "
+        f"them, or remove the column with --drop {field.name!r}"
     )
     return Finding("gaps", why, share, drop=False)
 
@@ -129,7 +131,7 @@ def _category(field: Field, cells: Column, gaps: float, there: str) -> Finding |
     share = sum(new.values()) / filled
     if share >= NEARLY_ALL:
         first = max(new, key=new.__getitem__)
-        why = f"{share:.0%} of its values {there}, such as {first[:40]!r}, occur at no source"
+        why = f"{percent(share)} of its values {there}, such as {first[:40]!r}, occur at no source"
         return Finding("unseen", why, share)
     filled_with = [text for text in counts if text in known]
     if filled >= FEW and len(filled_with) == 1 and not new:
@@ -144,7 +146,7 @@ def _constant(
     said = str(np.datetime64(int(value), "D")) if field.kind == "date" else f"{value:g}"
     known = float(np.isclose(at_sources, value, rtol=1e-12, atol=0).mean())
     if known >= SELDOM:
-        why = f"{said} in all rows {there} and in {known:.0%} of the rows of the sources"
+        why = f"{said} in all rows {there} and in {percent(known)} of the rows of the sources"
         return Finding("constant", why, 1.0, drop=False)
     own = [at_sources[(places == k) & ~np.isnan(at_sources)] for k in np.unique(places)]
     alike = sum(len(v) > 0 and np.ptp(v) == 0 for v in own)

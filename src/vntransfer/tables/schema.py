@@ -8,6 +8,7 @@ from typing import Any, Literal, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from vntransfer.display import percent
 from vntransfer.errors import DataError
 from vntransfer.tables.columns import ISO, NUMERIC_DATE, Column
 from vntransfer.tables.options import ReadOptions
@@ -281,7 +282,7 @@ def _categories(name: str, column: Column, wanted: bool) -> Field:
     note = f"{len(order)} categories, one column each"
     if others:
         share = sum(counts[text] for text in kept) / sum(counts.values())
-        note = f"the {KEPT} most frequent of {len(order)} categories ({share:.0%} of rows), "
+        note = f"the {KEPT} most frequent of {len(order)} categories ({percent(share)} of rows), "
         note += "one column each, and one for the others"
     note += f"; {gaps} missing, marked in a column{hint}" if gaps else hint
     return Field(name, "category", missing=bool(gaps), categories=kept, others=others, note=note)

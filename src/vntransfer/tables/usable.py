@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vntransfer.display import listed
+from vntransfer.display import listed, percent
 from vntransfer.errors import DataError
 from vntransfer.repeats import Keys, row_keys
 from vntransfer.tables.at_target import Finding, check_target
@@ -253,11 +253,12 @@ class _Check:
             leak, said = ratio < NEARLY, "it nearly determines the response on held-out sources"
             if leak and short and name not in self.wanted:
                 share = max(lack.values())
-                why = f"{said}, and is empty in {share:.0%} of the rows {_at(short)}"
+                why = f"{said}, and is empty in {percent(share)} of the rows {_at(short)}"
                 self._dropped(name, "determines", why, share)
                 continue
             if not leak:
-                said = f"alone, it predicts held-out sources with {ratio:.0%} of a constant's error"
+                alone = percent(ratio)
+                said = f"alone, it predicts held-out sources with {alone} of a constant's error"
             kind = "determines" if leak else "close"
             self._kept(name, kind, f"{said}. {UNLESS} --drop {name}", 1.0)
         self._shrink()
