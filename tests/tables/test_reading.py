@@ -20,8 +20,10 @@ from vntransfer import ReadOptions, adapt, load
 from vntransfer.errors import ArgumentError, DataError
 from vntransfer.tables import TableEncoder, read_frame
 from vntransfer.tables import csv_files as reader
-from vntransfer.tables.columns import Column
+from vntransfer.tables.columns import Column, Frame
 from vntransfer.tables.files import chunks, open_table
+from vntransfer.tables.frame import read_fixed
+from vntransfer.tables.options import DEFAULTS
 from vntransfer.workflows.predict import WriteOptions, predict_file
 
 RIDGE: dict[str, Any] = {
@@ -324,3 +326,26 @@ def test_numbers_with_another_mark_than_declared_are_no_categories() -> None:
 def test_options_are_checked(options: dict[str, Any], match: str) -> None:
     with pytest.raises(ArgumentError, match=match):
         ReadOptions(**options)
+
+
+@given(st.lists(st.integers(0, 4000), max_size=4), st.sampled_from([77, 1500, 5000]))
+@settings(deadline=None, max_examples=20)
+def test_sampled_rows_of_parquet_are_from_all_parts_wherever_files_are_cut(
+    tmp_path_factory: pytest.TempPathFactory, cuts: list[int], group: int
+) -> None:
+    folder, x = tmp_path_factory.mktemp("cut"), np.arange(4000)
+    ends = [0, *sorted(cuts), len(x)]
+    files = [folder / f"{k}.parquet" for k in range(len(ends) - 1)]
+    for file, low, high in zip(files, ends, ends[1:], strict=False):
+        pq.write_table(pa.table({"x": x[low:high]}), file, row_group_size=group)
+
+    def keep(own: Frame) -> np.ndarray:
+        return own.columns["x"].numbers() % 3 > 0
+
+    frames, complete = read_fixed(files, ["x"], DEFAULTS, 1600, keep)
+    assert not complete
+    found = np.concatenate([own.columns["x"].numbers() for own in frames])
+    stretches = [np.arange(k * 250, k * 250 + 100) for k in range(16)]
+    np.testing.assert_array_equal(found, [i for i in np.concatenate(stretches) if i % 3])
+    for own, low in zip(frames, ends, strict=False):
+        np.testing.assert_array_equal(own.columns["x"].numbers() - low + 2, own.rows)

@@ -5,7 +5,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import accumulate
 from os import PathLike
@@ -81,12 +81,9 @@ class ParquetFile:
             content = path.read_bytes()
             self._digest = hashlib.sha256(content).hexdigest()
             source = pyarrow.BufferReader(content)
-        with self._damage_named():
+        with damage_named(self.path, "parquet file"):
             self.file = pyarrow.parquet.ParquetFile(source, page_checksum_verification=True)
             self.names: list[str] = list(self.file.schema_arrow.names)
-
-    def _damage_named(self) -> AbstractContextManager[None]:
-        return damage_named(self.path, "parquet file")
 
     def close(self) -> None:
         """Close the file."""
@@ -109,7 +106,7 @@ class ParquetFile:
         first = self.first_rows()
         for group in range(len(first) - 1) if groups is None else groups:
             row = first[group]  # one group at a time: several at once stay in memory
-            with self._damage_named():
+            with damage_named(self.path, "parquet file"):
                 for batch in self.file.iter_batches(size, columns=[*columns], row_groups=[group]):
                     batch.validate(full=True)  # else a damaged text crashes whoever reads it
                     yield range(row, row := row + batch.num_rows), batch
@@ -119,7 +116,7 @@ class ParquetFile:
     def frame(self, rows: range, batch: Any, copied: Collection[str] = ()) -> Frame:
         """Make columns of a batch; those that are only copied may be of any type."""
         try:
-            with self._damage_named():
+            with damage_named(self.path, "parquet file"):
                 columns = {
                     name: from_arrow(name, batch.column(name), self.options, copied=name in copied)
                     for name in batch.schema.names
