@@ -296,6 +296,18 @@ def test_ids_of_repeated_rows_are_dropped_and_the_rows_counted(made: Any, fresh:
     assert note.warning
 
 
+def test_row_numbers_that_restart_at_many_places_are_dropped() -> None:
+    town = np.repeat([f"t{i}" for i in range(20)], 30)
+    random = np.random.default_rng(6)
+    size, price = random.normal(size=(2, 600))
+    numbers, doors = np.tile(np.arange(30), 20), random.integers(1, 31, 600)
+    for repeat in (1, 3):
+        columns = {"town": town, "size": size, "nr": numbers, "door": doors, "price": price}
+        found = problem({k: np.repeat(v, repeat) for k, v in columns.items()}, ("t0",))
+        assert found.encoder.needed == ["size", "door"]
+        assert note_on(found, "nr").kind == "id"
+
+
 def test_rows_that_several_places_have_are_named() -> None:
     rows = {name: np.concatenate((cells, cells[:40])) for name, cells in table().items()}
     both = problem({**rows, "town": np.concatenate((TOWN, ["B"] * 40))})

@@ -14,6 +14,9 @@ Floats = NDArray[np.float64]
 TITLES = {SAFE: "a plain ensemble of networks", "linear_trees": "boosted linear trees"}
 """What candidates are called in sentences."""
 
+SAME = 0.05
+"""Percent below which errors are called equal."""
+
 
 def counted_models(weights: Floats) -> str:
     """Say how many models have a weight."""
@@ -31,8 +34,9 @@ def reason_of(names: Sequence[str], weights: Floats, found: Blend) -> str:
         return f"{said} On held-out sources no other candidate lowers its error."
     apart, spread = 100 * np.expm1(found.ratio), 100 * np.expm1(found.standard_error)
     side = "below" if apart < 0 else "above"
-    if (gain := plus_minus(abs(apart), spread)) == "0":
+    if abs(apart) + spread < SAME:
         return f"{said} On held-out sources its error equals that of {reference}."
+    gain = plus_minus(abs(apart), spread)
     return f"{said} On held-out sources its error is {gain} % {side} {reference}."
 
 

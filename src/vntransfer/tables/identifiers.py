@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vntransfer.checks import Floats
-from vntransfer.repeats import Keys
+from vntransfer.repeats import Keys, row_keys
 from vntransfer.tables.schema import FEW
 
 Codes = NDArray[np.intp]
@@ -32,11 +32,11 @@ class Identifier(NamedTuple):
     sure: bool = True  # or it could be a measurement
 
 
-def may_identify(values: Floats) -> bool:
-    """Whether a sample of a column has whole numbers, many of which are different."""
-    if len(values) < LEAST or not (values % 1 == 0).all():
+def may_identify(values: Floats, places: Codes) -> bool:
+    """Whether a sample of a column has whole numbers, many of which differ within their place."""
+    if len(values) < LEAST or not (values % 1 == 0).all() or len(np.unique(values)) < FEW:
         return False
-    return len(np.unique(values)) >= max(FEW, 0.2 * len(values))
+    return len(np.unique(row_keys(values, places))) >= 0.2 * len(values)
 
 
 def identifier(name: str, values: Floats, places: Codes, rows: Keys) -> Identifier | None:

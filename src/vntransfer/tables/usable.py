@@ -214,7 +214,7 @@ class _Check:
             if own.kind != "number" or own.missing or own.name in named:
                 continue
             some = self._values(own, at, self.looked)
-            if not may_identify(some):
+            if not may_identify(some, self.places[self.looked]):
                 continue
             found = identifier(own.name, self._values(own, at), self.places, rows)
             if found is None:
