@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from vntransfer.continual._base import ContinualMethod, Criterion
+from vntransfer.continual._base import ContinualMethod, Criterion, refuse_infinite
 from vntransfer.continual._layers import Layer, Tape, find_layers
 from vntransfer.continual.descent import backward
 from vntransfer.continual.method_state import Stateful
@@ -149,6 +149,7 @@ class SecondMoments(Stateful):
         self, layers: Sequence[Layer], *, centered: bool = False, slopes: bool = False
     ) -> None:
         self.centered = centered
+        self._names = [layer.name for layer in layers]
         self._widths = [layer.units if slopes else layer.inputs for layer in layers]
         blank = [
             layer.weight.detach().new_ones(BUFFER, layer.units if slopes else layer.width)
@@ -207,6 +208,7 @@ class SecondMoments(Stateful):
         if self.centered:
             mean = self.totals[k].double() / n
             moment -= mean.outer(mean)
+        refuse_infinite(f"inputs or slopes of layer {self._names[k]!r}", moment)
         self.sums[k].zero_(), self.totals[k].zero_()
         self.counts[k] = 0
         return moment

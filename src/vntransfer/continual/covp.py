@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from vntransfer.checks import fraction, number, one_of, whole
-from vntransfer.continual._base import Criterion, refuse_infinite, seeded
+from vntransfer.continual._base import Criterion, seeded
 from vntransfer.continual._layers import Layer
 from vntransfer.continual._memory import SampleReservoir
 from vntransfer.continual._projection import (
@@ -271,9 +271,6 @@ class CovarianceProjection(Projected):
         if self.since:
             self._settle()
         found = [(self.moments.take(k), self.slopes.take(k)) for k in range(len(self.layers))]
-        for layer, factors in zip(self.layers, found, strict=True):
-            kept = [factor for factor in factors if factor is not None]
-            refuse_infinite(f"inputs or slopes of layer {layer.name!r}", *kept)
         for k, (layer, (A, G)) in enumerate(zip(self.layers, found, strict=True)):
             if A is None:
                 continue

@@ -23,7 +23,7 @@ class RandomMap(nn.Module):
         self.features = whole("features", features, minimum=1)
         self.columns = None if columns is None else whole("columns", columns, minimum=1)
         self.random_state = whole("random_state", random_state)
-        self._drawn: Tensor | None = None  # W' above b, as long as inputs and precision stay
+        self._drawn: Tensor | None = None  # kept as long as the precision stays
 
     @property
     def width(self) -> int:
@@ -31,21 +31,20 @@ class RandomMap(nn.Module):
         return self.features + (self.columns or 0)
 
     def _random(self, rows: Tensor) -> Tensor:
+        """W' above b, for rows (N, p)."""
         p, old = rows.shape[1], self._drawn
-        if old is not None and (old.dtype, old.device) == (rows.dtype, rows.device):
-            if len(old) == p + 1:
-                return old
-            raise ArgumentError(f"x: {p} numbers per row; earlier rows had {len(old) - 1}")
-        if self.columns not in (None, p):
-            raise ArgumentError(f"x: {p} numbers per row; expected columns={self.columns}")
-        drawn = normal_numbers(self.random_state, (p + 1) * self.features)
-        made = torch.from_numpy(drawn.reshape(p + 1, self.features))
-        if self.columns is None:
-            made[-1] *= SPREAD
-        else:
-            made[:-1] /= p**0.5
-        self._drawn = made.to(rows)
-        return self._drawn
+        known = self.columns if old is None else len(old) - 1
+        if known not in (None, p):
+            raise ArgumentError(f"x: {p} numbers per row; expected {known} (columns, earlier rows)")
+        if old is None or (old.dtype, old.device) != (rows.dtype, rows.device):
+            drawn = normal_numbers(self.random_state, (p + 1) * self.features)
+            made = torch.from_numpy(drawn.reshape(p + 1, self.features))
+            if self.columns is None:
+                made[-1] *= SPREAD
+            else:
+                made[:-1] /= p**0.5
+            old = self._drawn = made.to(rows)
+        return old
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_drawn": None}
