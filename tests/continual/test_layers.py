@@ -128,6 +128,9 @@ def test_layers_are_found_in_order_without_heads() -> None:
     assert [layer.name for layer in find_layers(net())] == ["0", "2", "4"]
     assert [layer.name for layer in find_layers(net(), ["4", "0"])] == ["4", "0"]
     assert [layer.name for layer in find_layers(cnn())] == ["body.0", "body.4"]
+    inner = [layer.name for layer in find_layers(nn.Sequential(nn.Identity(), cnn()))]
+    assert inner == ["1.body.0", "1.body.4"]
+    assert [layer.name for layer in REWC(nn.Sequential(cnn())).layers] == ["0.body.0", "0.body.4"]
 
 
 @pytest.mark.parametrize(

@@ -126,8 +126,8 @@ def find_layers(model: nn.Module, names: Sequence[str] | None = None) -> list[La
     """Dense and convolutional layers of a network, in the order in which they were added to it.
 
     Names are those of ``model.named_modules()``. None takes all, and refuses a network with
-    trainable parameters in layers of other kinds. The heads of a `MultiHead` are left out: later
-    tasks do not train them.
+    trainable parameters in layers of other kinds. The heads of a `MultiHead` are left out, also
+    where it is a part of the network: later tasks do not train them.
     """
     modules = dict(model.named_modules())
     if names is None:

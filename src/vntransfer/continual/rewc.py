@@ -117,7 +117,8 @@ class REWC(Penalized):
         self.pending = Pending(fisher_samples)
         self.generator = seeded(random_state)
         self.layers = find_layers(model, layers)
-        if layers is None and not isinstance(model, MultiHead) and len(self.layers) > 1:
+        heads = any(isinstance(module, MultiHead) for module in model.modules())
+        if layers is None and not heads and len(self.layers) > 1:
             ranks = ((layer.name, layer.module, layer is self.layers[-1]) for layer in self.layers)
             self.keep_hooks(watch_order(list(ranks)))
             self.layers = self.layers[:-1]
