@@ -255,7 +255,7 @@ def test_predictions_stay_nearer_the_reference_than_on_most_held_out_sources() -
     model = AutoTransferRegressor(names, random_state=0).fit(X, y, domain)
     part, weights = model.bounds_.caution, model._shares()
     assert 0 < part < 1
-    assert f"{100 * part:.0f} % of the difference" in model.selection_.reason
+    assert f"only {100 * part:.0f} % of its difference" in model.selection_.reason
     rows = X[domain == "target"]
     here = np.clip([own.predict(rows) for own in model.models_.values()], *model.bounds_.limits)
     held = [

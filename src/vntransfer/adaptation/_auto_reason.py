@@ -46,8 +46,8 @@ def caution_text(names: Sequence[str], part: float) -> str:
         return ""
     reference = TITLES.get(names[0], names[0])
     return (
-        f" At the target the average differs more from {reference} than on most held-out sources, "
-        f"so only {100 * part:.0f} % of the difference is used."
+        f" As a precaution it keeps only {100 * part:.0f} % of its difference from {reference}, "
+        f"which is larger at the target than on a quarter of the held-out sources."
     )
 
 

@@ -94,10 +94,10 @@ class AutoTransferRegressor(Savable, RegressorMixin, TransferEstimator):  # type
     Sources whose responses hardly vary hardly count. Predictions of each candidate stay within the
     range of its training responses. The predictions of a row are combined by a trimmed mean: they
     are sorted, a quarter of the weight is cut at either end, and the rest is averaged, so that a
-    single candidate that fails does little harm. If the average differs more from the first
-    candidate, the reference, at the target than on most held-out sources, only a part of the
-    difference is used (see `caution`), because the candidates disagree there and no gain was
-    measured.
+    single candidate that fails does little harm. The difference of the average from the first
+    candidate, the reference, is no larger at the target than its lower quartile over held-out
+    sources: only a part of a larger one is used (see `caution`), because it is a sign that the
+    candidates disagree.
 
     On dense rows the candidates are two ensembles of networks, plain and deeper ones, boosted trees
     with linear leaves and ridge regression; on sparse rows (text) both ensembles, "align", boosted

@@ -98,7 +98,7 @@ def caution(held_out: Sequence[Floats], here: Floats, weights: Floats) -> float:
 
         f = min(1, quartile_v(step_v) / step_target)
 
-    A larger step means that the candidates contradict each other, and no gain was measured there.
+    A larger step is a sign that the candidates contradict each other.
 
     Parameters
     ----------

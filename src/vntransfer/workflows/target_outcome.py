@@ -97,7 +97,7 @@ class TargetOutcome:
 
     def summary(self, *, unit: str = "", reach: str = "") -> str:
         """Describe the expected error, how far intervals reach, the method and the sources."""
-        reason = short(self.reason, 300).rstrip(".")
+        reason = short(self.reason, 400).rstrip(".")
         lines = [
             *self.answer(unit),
             *([f"90 % interval around a prediction: {reach}."] if reach else []),
