@@ -5,8 +5,6 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from statistics import geometric_mean
 
-import numpy as np
-
 from vntransfer.pages import Axis, Heatmap, Panels
 from vntransfer_lab.experiments.adaptation_weights import weight_figures, weight_table
 from vntransfer_lab.reports.drawings import Drawing, by_method, standard
@@ -49,10 +47,8 @@ def summary(loaded: Report) -> dict[str, dict[Group, Estimate]]:
     """Return each method's mean error over targets (± over seeds) where no target is missing."""
     means: dict[str, dict[Group, Estimate]] = {method: {} for method in loaded.preset.methods}
     for group in loaded.chosen:
-        values = loaded.values(*group)
-        targets = list(dict.fromkeys(t for by_target in values.values() for t in by_target))
-        for method, by_target in values.items():
-            mean = mean_over_targets(by_target, targets)
+        for method, by_target in loaded.values(*group).items():
+            mean = mean_over_targets(by_target, loaded.targets(*group))
             if mean is not None:
                 means[method][group] = mean
     return means
@@ -96,24 +92,15 @@ def summary_table(loaded: Report) -> ReportTable:
 def relative_table(loaded: Report) -> ReportTable:
     """Error relative to the baseline, target by target: where does a method help, where hurt."""
     baseline, groups = loaded.preset.baseline, list(loaded.chosen)
-    means = {
-        group: {
-            method: {target: float(np.mean(list(seeds.values()))) for target, seeds in by.items()}
-            for method, by in loaded.values(*group).items()
-        }
-        for group in groups
-    }
+    estimates = [list(loaded.estimates(*group).values()) for group in groups]
     rows: list[list[Value]] = []
     for method in loaded.preset.methods:
         if method != baseline:
             pairs = [
-                (means[group].get(method, {}), means[group].get(baseline, {})) for group in groups
+                [(own[method].mean, own[baseline].mean) for own in found if {method, baseline} <= own.keys()]
+                for found in estimates
             ]
-            found = [
-                _outcome([own[t] / rival[t] for t in own if rival.get(t, 0) > 0])
-                for own, rival in pairs
-            ]
-            rows.append([method, *found])
+            rows.append([method, *(_outcome([a / b for a, b in own if b > 0]) for own in pairs)])
     notes = [
         f"geometric mean over targets of the error divided by that of {baseline}, lower is better; "
         f"and on how many targets it was lower / higher; means over seeds",

@@ -48,7 +48,7 @@ class Weights:
 def collect(loaded: Report, data: str, condition: Condition) -> dict[str, Weights]:
     """Weights of all methods that learn them, in the order of the preset."""
     chosen = loaded.chosen[data, condition]
-    targets = list(dict.fromkeys(target for _, target, _ in chosen))
+    targets = loaded.targets(data, condition)
     found: dict[str, Weights] = {}
     for method in loaded.preset.methods:
         cells = {(t, s): cell for (m, t, s), cell in chosen.items() if m == method}

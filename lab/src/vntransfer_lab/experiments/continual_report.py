@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import chain, product
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,7 @@ from vntransfer_lab.reports.report import (
     mean_over_targets,
     value_table,
 )
-from vntransfer_lab.reports.statistics import estimate
+from vntransfer_lab.reports.statistics import Estimate, estimate
 from vntransfer_lab.reports.tables import Number, ReportTable, Value, signed
 from vntransfer_lab.runner.records import Record
 
@@ -74,27 +74,22 @@ def sweeps(loaded: Report) -> bool:
     return {"lr", "strength"} <= set(loaded.preset.grid)
 
 
-def seeds_of(
-    loaded: Report, data: str, condition: Condition, metric: str
-) -> dict[str, list[float]]:
-    """Return for each method the values of the seeds."""
-    found = loaded.values(data, condition, metric)
-    return {
-        m: [v for seeds in targets.values() for v in seeds.values()] for m, targets in found.items()
-    }
+def estimates_of(loaded: Report, group: Group, metric: str = "ra") -> dict[str, Estimate]:
+    """Method -> mean and standard error over seeds on a stream, which is its own target."""
+    return loaded.estimates(*group, metric).get(group[0], {})
 
 
 def _stream_table(loaded: Report, data: str, condition: Condition) -> ReportTable:
     preset = loaded.preset
     paper = preset.paper.get("values", {}).get(data, {}).get(data, {})
-    found = {metric: seeds_of(loaded, data, condition, metric) for metric in METRICS}
+    found = {metric: estimates_of(loaded, (data, condition), metric) for metric in METRICS}
     costs = costs_of(loaded, [(data, condition)])
     rows: list[list[Value]] = []
     for method in loaded.preset.methods:
         lost = loaded.diverged[data, condition].get((method, data))
         if method not in found["ra"] and lost is None:
             continue
-        ours = [] if lost else [estimate(found[metric][method]) for metric in METRICS]
+        ours = [] if lost else [found[metric][method] for metric in METRICS]
         row: list[Value] = [method, *([str(lost), None, None] if lost else ours)]
         if costs:
             row += costs.get(method, [None, None])
@@ -107,7 +102,7 @@ def _stream_table(loaded: Report, data: str, condition: Condition) -> ReportTabl
         rows.append([*row, _configuration(loaded, data, condition, method)])
     header = ["method", "RA", "LA", "BT", *(COSTS if costs else ())]
     header += ["paper RA", "LA", "BT", "difference of RA"] if paper else []
-    runs = sorted({len(values) for values in found["ra"].values()}) or [0]
+    runs = sorted({own.n for own in found["ra"].values()}) or [0]
     notes = [
         "percent, mean ± standard error over seeds; BT = RA - LA",
         f"seeds: {' to '.join(map(str, runs))} of {len(preset.seeds)}",
@@ -184,14 +179,14 @@ def _mean_table(loaded: Report) -> ReportTable:
     return loaded.table("RA", header, rows, notes)
 
 
-def sweep_grid(loaded: Report, data: str, method: str) -> dict[tuple[float, float], list[float]]:
-    """(lr, strength) -> RA of the seeds."""
+def sweep_grid(loaded: Report, data: str, method: str) -> dict[tuple[float, float], Estimate]:
+    """(lr, strength) -> RA."""
     found = {}
-    for group, condition in loaded.chosen:
-        place = dict(condition)
-        values = seeds_of(loaded, data, condition, "ra").get(method) if group == data else None
-        if values:
-            found[place["lr"], place["strength"]] = values
+    for group in loaded.chosen:
+        own = estimates_of(loaded, group)
+        if group[0] == data and method in own:
+            place = dict(group[1])
+            found[place["lr"], place["strength"]] = own[method]
     return found
 
 
@@ -199,21 +194,17 @@ def _sweep_table(loaded: Report, data: str, method: str) -> ReportTable:
     found = sweep_grid(loaded, data, method)
     rates, strengths = (sorted({key[i] for key in found}) for i in (0, 1))
     rows: list[list[Value]] = [
-        [Number(rate, "g"), *(_estimate(found.get((rate, s))) for s in strengths)] for rate in rates
+        [Number(rate, "g"), *(found.get((rate, s)) for s in strengths)] for rate in rates
     ]
     header = ["lr \\ strength", *(f"{s:g}" for s in strengths)]
     return ReportTable(f"RA of {method} on {data}", header, rows, of=loaded.preset.title)
-
-
-def _estimate(values: Sequence[float] | None) -> Value:
-    return estimate(values) if values else None
 
 
 def _sensitivity_table(loaded: Report) -> ReportTable:
     """How far RA falls when learning rate and strength are not the best ones."""
     rows: list[list[Value]] = []
     for data, method in _pairs(loaded):
-        means = [estimate(v).mean for v in sweep_grid(loaded, data, method).values()]
+        means = [own.mean for own in sweep_grid(loaded, data, method).values()]
         if means:
             best = max(means)
             near = sum(mean > best - NEAR for mean in means) / len(means)
@@ -257,7 +248,7 @@ def _correlation_table(loaded: Report) -> ReportTable:
                     for (name, _, _), (record, step) in loaded.chosen[data, condition].items()
                     if name == method and step in record.metrics.get(metric, {})
                 ]
-                row.append(_estimate(found))
+                row.append(estimate(found) if found else None)
             rows.append(row)
     notes = [
         "Spearman's correlation, over pairs of an earlier and a later task, between the mean "
@@ -289,7 +280,7 @@ def _beside_the_paper(loaded: Report) -> Drawing:
     charts = []
     for data, condition in loaded.chosen:
         paper = loaded.preset.paper["values"].get(data, {}).get(data, {})
-        found = {m: estimate(v) for m, v in seeds_of(loaded, data, condition, "ra").items()}
+        found = estimates_of(loaded, (data, condition))
         charts.append(
             by_method(
                 found,
@@ -311,9 +302,10 @@ def _against_bytes(loaded: Report) -> Drawing | None:
         return None
     series = []
     for method, (kept, _) in costs.items():
-        found = [seeds_of(loaded, *group, "ra").get(method, []) for group in loaded.chosen]
-        if all(found):  # a mean over some streams is not comparable with one over all
-            series.append(Series(method, [kept], [float(np.mean([*chain(*found)]))]))
+        found = [estimates_of(loaded, group).get(method) for group in loaded.chosen]
+        means = [own.mean for own in found if own is not None]
+        if len(means) == len(found):  # a mean over some streams is not comparable with one over all
+            series.append(Series(method, [kept], [float(np.mean(means))]))
     axes = Axis("bytes kept, MB", log=True), Axis("RA, %")
     caption = "Mean over streams and seeds; bytes of network and method between tasks."
     return Drawing("bytes", "Accuracy against bytes kept", Lines(series, *axes), caption)
@@ -364,7 +356,7 @@ def _sweep(loaded: Report) -> Drawing:
         found = sweep_grid(loaded, data, method)
         series = []
         for rate in sorted({lr for lr, _ in found}):
-            line = {s: values for (lr, s), values in found.items() if lr == rate}
+            line = {s: own for (lr, s), own in found.items() if lr == rate}
             series.append(spread(f"lr {rate:g}", line))
         axes = Axis("strength", log=True), Axis("RA, %")
         charts.append(Lines(series, *axes, title=f"{method} on {data}"))

@@ -20,6 +20,7 @@ from vntransfer.storage.files import fingerprint
 from vntransfer_lab.errors import PresetError
 from vntransfer_lab.reports.drawings import Drawing, spread
 from vntransfer_lab.reports.report import Report
+from vntransfer_lab.reports.statistics import Estimate
 from vntransfer_lab.runner.cells import Cell
 from vntransfer_lab.runner.kinds import CellMethod, CellSteps, Kind
 from vntransfer_lab.runner.schema import Positive, Schema
@@ -94,11 +95,11 @@ def _accuracy(scores: Any, labels: NDArray[np.int64]) -> float:
 
 def figures(loaded: Report) -> Iterator[Drawing]:
     """Accuracy against the share of wrong labels."""
-    points: dict[str, dict[float, list[float]]] = {}
+    points: dict[str, dict[float, Estimate]] = {}
     for data, condition in loaded.chosen:
         share: float = {**loaded.preset.settings, **dict(condition)}["flipped"]
-        for method, targets in loaded.values(data, condition).items():
-            points.setdefault(method, {})[share] = [v for t in targets.values() for v in t.values()]
+        for method, found in loaded.estimates(data, condition).get(data, {}).items():
+            points.setdefault(method, {})[share] = found
     series = [
         spread("√J + bias" if method == "jeffreys" else method.replace("_", " "), points[method])
         for method in loaded.preset.methods

@@ -22,13 +22,12 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from vntransfer.holm import holm
 from vntransfer.pages import Axis, Lines, Panels
 from vntransfer.storage.files import fingerprint
 from vntransfer_lab.errors import PresetError
 from vntransfer_lab.reports.drawings import Drawing, spread
 from vntransfer_lab.reports.report import Condition, Group, Report, value_tables
-from vntransfer_lab.reports.statistics import difference, verdict
+from vntransfer_lab.reports.statistics import Estimate, compared
 from vntransfer_lab.reports.tables import NumberPair, ReportTable, Value, Verdict
 from vntransfer_lab.runner.cells import Cell
 from vntransfer_lab.runner.kinds import CellMethod, CellSteps, Kind
@@ -184,19 +183,17 @@ def _reading_table(loaded: Report) -> ReportTable:
 
 def _count(loaded: Report, groups: list[Group], bias: str, rival: str) -> Value:
     """On how many data sets √J is better and worse than a rival."""
-    found = []
-    for group in groups:
-        ours, theirs = (
-            loaded.values(*group, metric).get(method, {})
-            for method, metric in zip(("jeffreys", rival), BIASES[bias], strict=True)
+    ours, theirs = BIASES[bias]
+    pairs = {
+        group: (
+            loaded.values(*group, ours).get("jeffreys", {}),
+            loaded.values(*group, theirs).get(rival, {}),
         )
-        result = difference(ours, theirs)
-        if result is not None and result.p is not None:
-            found.append((result, result.p))
-    if not found:
+        for group in groups
+    }
+    verdicts = [verdict for _, p, verdict in compared(pairs).values() if p is not None]
+    if not verdicts:
         return Verdict("too few runs")
-    corrected = holm([p for _, p in found]).tolist()
-    verdicts = [verdict(result, p) for (result, _), p in zip(found, corrected, strict=True)]
     return NumberPair(verdicts.count("better"), verdicts.count("worse"), "/")
 
 
@@ -213,15 +210,15 @@ def figures(loaded: Report) -> Iterator[Drawing]:
         readings = dict.fromkeys(key[1:3] for key in found if key[3] == response and key[4] > 0)
         charts = []
         for reading, data in product(readings, loaded.preset.data):
-            points: dict[str, dict[float, list[float]]] = {}
+            points: dict[str, dict[float, Estimate]] = {}
             for (name, on, kind, unit, strength), condition in found.items():
                 # without noise its kind does not matter
                 same = (on, kind) == reading or strength == 0
                 if name == data and unit == response and same:
                     for label, metric, method in _curves(loaded):
-                        values = loaded.values(data, condition, metric).get(method, {})
-                        for seeds in values.values():
-                            points.setdefault(label, {})[strength] = list(seeds.values())
+                        shown = loaded.estimates(data, condition, metric).get(data, {})
+                        if method in shown:
+                            points.setdefault(label, {})[strength] = shown[method]
             series = [
                 spread(label, line, dash="dashed" if "clean" in label else "solid")
                 for label, line in points.items()

@@ -3,7 +3,7 @@
 from vntransfer.display import counted
 from vntransfer_lab.reports.names import Names
 from vntransfer_lab.reports.report import Report, against_baseline, label_of
-from vntransfer_lab.reports.statistics import VERDICTS, estimate
+from vntransfer_lab.reports.statistics import VERDICTS
 
 CLAIMS = "The figures and tables show what we found; the docs judge every claim (docs/claims.md)."
 
@@ -43,10 +43,8 @@ def _leader(loaded: Report, names: Names) -> str:
     sign = -1 if loaded.kind.higher_is_better else 1
     places: list[dict[str, float]] = []
     for group in loaded.chosen:
-        values = loaded.values(*group)
-        for target in dict.fromkeys(t for by_target in values.values() for t in by_target):
-            means = {m: by[target] for m, by in values.items() if target in by and m != "oracle"}
-            places.append({m: sign * estimate([*own.values()]).mean for m, own in means.items()})
+        for found in loaded.estimates(*group).values():
+            places.append({m: sign * own.mean for m, own in found.items() if m != "oracle"})
     everywhere = [m for m in loaded.preset.methods if places and all(m in own for own in places)]
     if len(everywhere) < 2:
         return ""
@@ -120,12 +118,8 @@ def paper_words(loaded: Report) -> list[str]:
             printed = {name for values in methods.values() for name in values}
             name = metric if metric in printed else f"{metric}_raw"
             theirs = {m: values[name] for m, values in methods.items() if name in values}
-            found = loaded.values(data, condition, name) if theirs else {}
-            ours = {
-                m: estimate(list(found[m][target].values())).mean
-                for m in theirs
-                if target in found.get(m, {})
-            }
+            found = loaded.estimates(data, condition, name).get(target, {}) if theirs else {}
+            ours = {m: found[m].mean for m in theirs if m in found}
             pairs += [(ours[m], theirs[m]) for m in ours]
             if len(ours) > 1:
                 winners = [best(ours, key=values.__getitem__) for values in (ours, theirs)]

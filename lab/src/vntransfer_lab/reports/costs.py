@@ -1,6 +1,5 @@
 """What methods cost: time of a training step and of a whole cell."""
 
-from collections.abc import Callable
 from statistics import geometric_mean
 from typing import Any
 
@@ -9,7 +8,6 @@ import numpy as np
 from vntransfer_lab.reports.report import Report
 from vntransfer_lab.reports.statistics import estimate
 from vntransfer_lab.reports.tables import ReportTable, Value
-from vntransfer_lab.runner.records import Record
 
 Places = dict[str, dict[tuple[Any, ...], float]]
 """Method -> data set, target, seed and condition -> mean over its cells there."""
@@ -22,14 +20,10 @@ MEGABYTE = 1e6
 
 def step_seconds(loaded: Report) -> Places:
     """Processor time of a training step; methods that train no networks have none."""
-    return _places(loaded, lambda r: (r.cost and r.cost.step_seconds) or None)
-
-
-def _places(loaded: Report, value: Callable[[Record], float | None]) -> Places:
     found: dict[str, dict[tuple[Any, ...], list[float]]] = {m: {} for m in loaded.preset.methods}
     for record in loaded.records:
-        own = value(record)
-        if record.status == "done" and own is not None:
+        own = record.cost.step_seconds if record.cost else None
+        if record.status == "done" and own:
             condition = tuple((name, str(v)) for name, v in loaded.condition(record))
             place = record.data, record.target, record.seed, condition
             found[record.method].setdefault(place, []).append(own)
@@ -41,7 +35,7 @@ def _places(loaded: Report, value: Callable[[Record], float | None]) -> Places:
 
 
 def cost_table(loaded: Report) -> ReportTable:
-    """Costs per cell of each method; empty columns are omitted.
+    """Costs per cell of each method, those of steps where any were timed.
 
     Steps are compared at the same data, target, seed and condition: geometric mean of the ratios.
     """
@@ -55,17 +49,13 @@ def cost_table(loaded: Report) -> ReportTable:
             places = steps.get(method, {})
             times = [1e3 * value for value in places.values()]
             ratios = [value / base[place] for place, value in places.items() if base.get(place)]
-            row: list[Value] = [method, len(own), estimate(times) if times else None]
-            row.append(geometric_mean(ratios) if ratios else None)
-            rows.append([*row, estimate(own), sum(own)])
-    names = ["method", "cells", "ms per step", f"steps relative to {rival}"]
-    names += ["seconds per cell", "seconds in all"]
-    known = [any(row[i] is not None for row in rows) for i in range(len(names))]
-    kept = [i for i in range(len(names)) if known[i] or i not in (2, 3)]
+            of_steps: list[Value] = [estimate(times) if times else None] if steps else []
+            of_steps += [geometric_mean(ratios) if ratios else None] if base else []
+            rows.append([method, len(own), *of_steps, estimate(own), sum(own)])
+    names = ["ms per step"] if steps else []
+    names += [f"steps relative to {rival}"] if base else []
     notes = ["seconds are wall-clock time of the workers; costs differ from run to run"]
     if steps:
         notes.append("a step is timed in processor time, without reading, scoring and waiting")
-    shown = [[row[i] for i in kept] for row in rows]
-    return ReportTable(
-        "cost per method", [names[i] for i in kept], shown, notes, loaded.preset.title
-    )
+    header = ["method", "cells", *names, "seconds per cell", "seconds in all"]
+    return ReportTable("cost per method", header, rows, notes, loaded.preset.title)

@@ -11,7 +11,7 @@ from vntransfer.pages import Axis, Chart, Intervals, Panels, Series
 from vntransfer.pages.picture import write_picture
 from vntransfer.storage.places import PICTURES, check_file
 from vntransfer_lab.reports.report import Report, label_of, load_report
-from vntransfer_lab.reports.statistics import Estimate, estimate
+from vntransfer_lab.reports.statistics import Estimate
 from vntransfer_lab.reports.view import EVERYTHING, View
 
 
@@ -34,13 +34,10 @@ def ends(values: Sequence[Estimate]) -> dict[str, Any]:
     }
 
 
-def spread(
-    name: str, points: Mapping[float, Sequence[float]], *, shift: float = 0.0, **options: Any
-) -> Series:
-    """Mean and standard error over seeds against x: ``points[x]`` holds one value per seed."""
-    found = {x: estimate(values) for x, values in sorted(points.items())}
-    means = [e.mean for e in found.values()]
-    return Series(name, [x + shift for x in found], means, **ends(list(found.values())), **options)
+def spread(name: str, points: Mapping[float, Estimate], **options: Any) -> Series:
+    """Mean and standard error over seeds against x."""
+    places, found = zip(*sorted(points.items()), strict=True)
+    return Series(name, places, [e.mean for e in found], **ends(found), **options)
 
 
 def by_method(found: Mapping[str, Estimate], *, baseline: str = "", **options: Any) -> Intervals:
@@ -59,15 +56,9 @@ def standard(loaded: Report) -> Iterator[Drawing]:
     """One panel per target, data set and condition, with one row per method."""
     panels = []
     for data, condition in loaded.chosen:
-        values = loaded.values(data, condition)
-        targets = list(dict.fromkeys(t for method in values for t in values[method]))
-        for target in targets:
-            found = {
-                method: estimate(list(values[method][target].values()))
-                for method in loaded.preset.methods
-                if target in values.get(method, {})
-            }
-            several = len(targets) > 1
+        by_target = loaded.estimates(data, condition)
+        for target, found in by_target.items():
+            several = len(by_target) > 1
             name = f"{data}, {target}" if several and len(loaded.preset.data) > 1 else target
             title = label_of(name if several else data, condition)
             x = Axis(loaded.kind.metric)

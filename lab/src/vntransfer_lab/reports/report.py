@@ -9,14 +9,12 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any, NamedTuple
 
-from vntransfer.holm import holm
 from vntransfer_lab.reports.statistics import (
     VERDICTS,
     Difference,
     Estimate,
-    difference,
+    compared,
     estimate,
-    verdict,
 )
 from vntransfer_lab.reports.tables import (
     PROBABILITY,
@@ -125,6 +123,24 @@ class Report:
             value = record.metrics[metric or self.kind.metric][step]
             found.setdefault(method, {}).setdefault(target, {})[seed] = value
         return found
+
+    def targets(self, data: str, condition: Condition) -> list[str]:
+        """Targets at which any method has values, in the order of the plan."""
+        return list(dict.fromkeys(target for _, target, _ in self.chosen[data, condition]))
+
+    def estimates(
+        self, data: str, condition: Condition, metric: str | None = None
+    ) -> dict[str, dict[str, Estimate]]:
+        """Target -> method, in the preset's order -> mean and standard error over seeds."""
+        values = self.values(data, condition, metric)
+        return {
+            target: {
+                method: estimate(list(values[method][target].values()))
+                for method in self.preset.methods
+                if target in values.get(method, {})
+            }
+            for target in self.targets(data, condition)
+        }
 
     def remarks(self) -> list[Remark]:
         """Return what must stand under every table."""
@@ -270,16 +286,11 @@ def value_table(loaded: Report, data: str, metric: str = "") -> ReportTable:
         if group != data:
             continue
         values = loaded.values(data, condition, metric)
+        found = loaded.estimates(data, condition, metric)
         lost = loaded.diverged[group, condition]
-        seen = [(m, target) for m in methods for target in values.get(m, {})]
-        targets = list(dict.fromkeys(target for _, target in [*seen, *lost]))
+        targets = list(dict.fromkeys([*found, *(target for _, target in lost)]))
         for target in targets:
-            label = label_of(target, condition)
-            ours = {
-                method: estimate(list(values[method][target].values()))
-                for method in methods
-                if target in values.get(method, {})
-            }
+            label, ours = label_of(target, condition), found.get(target, {})
             said = {m: str(own) for (m, at), own in lost.items() if at == target}
             rows.append([label, "ours", *(ours.get(m, said.get(m)) for m in methods)])
             short += [f"{label} {m} {e.n}" for m, e in ours.items() if e.n < len(preset.seeds)]
@@ -370,20 +381,11 @@ def against_baseline(
     loaded: Report, method: str
 ) -> dict[Group, tuple[Difference, float | None, str]]:
     """Difference to the baseline per data set and condition, p corrected over them, verdict."""
-    higher = loaded.kind.higher_is_better
-    found = {}
-    for data, condition in loaded.chosen:
-        values = loaded.values(data, condition)
-        rival = values.get(loaded.preset.baseline, {})
-        result = difference(values.get(method, {}), rival, higher_is_better=higher)
-        if result is not None:
-            found[data, condition] = result
-    known = {group: d.p for group, d in found.items() if d.p is not None}
-    corrected = dict(zip(known, holm(list(known.values())).tolist(), strict=True))
-    return {
-        group: (d, p := corrected.get(group), verdict(d, p, higher_is_better=higher))
-        for group, d in found.items()
-    }
+    pairs = {}
+    for group in loaded.chosen:
+        values = loaded.values(*group)
+        pairs[group] = values.get(method, {}), values.get(loaded.preset.baseline, {})
+    return compared(pairs, higher_is_better=loaded.kind.higher_is_better)
 
 
 def _p(value: float | None) -> Value:

@@ -3,10 +3,17 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 
 from vntransfer.errors import ArgumentError
+from vntransfer.holm import holm
+
+Runs = Mapping[str, Mapping[int, float]]
+"""Target -> seed -> value."""
+
+_Key = TypeVar("_Key")
 
 LEVEL = 0.95
 VERDICTS = ("better", "worse", "no difference", "too few runs")
@@ -46,10 +53,7 @@ class Difference:
 
 
 def difference(
-    method: Mapping[str, Mapping[int, float]],
-    baseline: Mapping[str, Mapping[int, float]],
-    *,
-    higher_is_better: bool = False,
+    method: Runs, baseline: Runs, *, higher_is_better: bool = False
 ) -> Difference | None:
     r"""Compare a method with the baseline over targets and seeds, paired.
 
@@ -100,3 +104,23 @@ def verdict(found: Difference, corrected_p: float | None, *, higher_is_better: b
     if corrected_p > 1 - LEVEL:
         return "no difference"
     return "better" if (found.mean > 0) == higher_is_better else "worse"
+
+
+def compared(
+    pairs: Mapping[_Key, tuple[Runs, Runs]], *, higher_is_better: bool = False
+) -> dict[_Key, tuple[Difference, float | None, str]]:
+    """Differences of (method, baseline) pairs, p corrected over all of them (Holm), verdicts.
+
+    Pairs without common runs are left out.
+    """
+    found = {
+        key: result
+        for key, pair in pairs.items()
+        if (result := difference(*pair, higher_is_better=higher_is_better)) is not None
+    }
+    known = {key: d.p for key, d in found.items() if d.p is not None}
+    corrected = dict(zip(known, holm(list(known.values())).tolist(), strict=True))
+    return {
+        key: (d, p := corrected.get(key), verdict(d, p, higher_is_better=higher_is_better))
+        for key, d in found.items()
+    }
