@@ -97,7 +97,11 @@ def relative_table(loaded: Report) -> ReportTable:
     for method in loaded.preset.methods:
         if method != baseline:
             pairs = [
-                [(own[method].mean, own[baseline].mean) for own in found if {method, baseline} <= own.keys()]
+                [
+                    (own[method].mean, own[baseline].mean)
+                    for own in found
+                    if {method, baseline} <= own.keys()
+                ]
                 for found in estimates
             ]
             rows.append([method, *(_outcome([a / b for a, b in own if b > 0]) for own in pairs)])

@@ -75,7 +75,7 @@ def sweeps(loaded: Report) -> bool:
 
 
 def estimates_of(loaded: Report, group: Group, metric: str = "ra") -> dict[str, Estimate]:
-    """Method -> mean and standard error over seeds on a stream, which is its own target."""
+    """Return mean and standard error of each method on a stream, which is its own target."""
     return loaded.estimates(*group, metric).get(group[0], {})
 
 

@@ -5,13 +5,11 @@ when the outcome of the cell is stored.
 """
 
 import json
-import math
 import os
 import shutil
 import time
 from collections.abc import Container, Iterator
 from contextlib import contextmanager, suppress
-from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
 
@@ -29,13 +27,10 @@ SECONDS = 20.0
 def checkpoint_seconds() -> float:
     """Read how often checkpoints are written."""
     said = os.environ.get(SECONDS_VARIABLE, str(SECONDS))
-    try:
-        seconds = float(said)
-    except ValueError:
-        seconds = math.nan
-    if not seconds >= 0:
-        raise ArgumentError(f"{SECONDS_VARIABLE}: expected seconds from 0 on, got {said!r}")
-    return seconds
+    with suppress(ValueError):
+        if (seconds := float(said)) >= 0:
+            return seconds
+    raise ArgumentError(f"{SECONDS_VARIABLE}: expected seconds from 0 on, got {said!r}")
 
 
 class CellCheckpoint:
@@ -49,9 +44,10 @@ class CellCheckpoint:
         self._start, self._earlier = time.perf_counter(), 0.0
         self.place: Paced | None = None
         if folder is not None:
-            own = folder / key / _versions()
+            own = folder / key / f"vntransfer-{__version__}-torch-{version('torch')}"
             self._noted = own / "seconds.json"
-            self._earlier = _number(self._noted)
+            with suppress(OSError, ValueError, TypeError):  # the first time, or it is damaged
+                self._earlier = float(json.loads(self._noted.read_text("utf-8")))
             self.place = Paced(own, Pace(checkpoint_seconds(), self._note))
 
     def seconds(self) -> float:
@@ -61,18 +57,6 @@ class CellCheckpoint:
     def _note(self) -> None:
         with atomic_write(self._noted, "w") as file:
             json.dump(self.seconds(), file)
-
-
-@lru_cache(maxsize=1)
-def _versions() -> str:
-    return f"vntransfer-{__version__}-torch-{version('torch')}"
-
-
-def _number(file: Path) -> float:
-    try:
-        return float(json.loads(file.read_text("utf-8")))
-    except (OSError, ValueError, TypeError):
-        return 0.0
 
 
 def drop(folder: Path, key: str) -> None:

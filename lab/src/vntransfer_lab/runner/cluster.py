@@ -185,16 +185,6 @@ def _start_cluster(jobs: int) -> Any:
         )
 
 
-def differing(wanted: Mapping[str, str]) -> list[str]:
-    """Name the versions that are not those of the client."""
-    here = versions()
-    return [
-        f"has {name} {here.get(name)} instead of {version}"
-        for name, version in wanted.items()
-        if here.get(name) != version
-    ]
-
-
 @lru_cache(maxsize=256)
 def _amiss(experiment: str, data: str, settings: str, expected: str) -> list[str]:
     """Say what is wrong with a data set here, or nothing."""
@@ -211,8 +201,14 @@ def compute_there(cell: Cell, wanted: Mapping[str, str], checkpoints: Path) -> C
     from distributed import get_worker
     from threadpoolctl import threadpool_limits
 
+    here = versions()
+    lacks = [
+        f"has {name} {here.get(name)} instead of {version}"
+        for name, version in wanted.items()
+        if here.get(name) != version
+    ]
     own = (cell.experiment, cell.data, canonical_json(cell.settings), cell.data_hash)
-    lacks = differing(wanted) or _amiss(*own)
+    lacks = lacks or _amiss(*own)
     if lacks:
         address = get_worker().address
         raise ClusterError(f"worker {address}: {'; '.join(lacks)}; stop it; {_KEPT}")

@@ -33,16 +33,11 @@ class TimedRun:
         self.step_times = (yield from self._steps) or StepTimes()
 
 
-# kind -> the module that holds it as KIND
-KINDS = {
-    "adaptation": "vntransfer_lab.experiments.adaptation",
-    "continual": "vntransfer_lab.experiments.continual",
-    "convergence": "vntransfer_lab.experiments.convergence",
-    "counting": "vntransfer_lab.experiments.counting",
-    "label_noise": "vntransfer_lab.experiments.label_noise",
-    "robustness": "vntransfer_lab.experiments.robustness",
-    "smoke": "vntransfer_lab.experiments.smoke",
-}
+# each is the KIND of the module of `vntransfer_lab.experiments` with its name
+KINDS = (
+    *("adaptation", "continual", "convergence", "counting"),
+    *("label_noise", "robustness", "smoke"),
+)
 
 
 @dataclass(frozen=True)
@@ -108,7 +103,8 @@ def load_kind(name: str) -> Kind:
     if "." not in name or name.startswith("."):
         one_of("experiment", name, KINDS, error=PresetError)
     try:
-        kind = import_module(KINDS.get(name, name)).KIND
+        module = f"vntransfer_lab.experiments.{name}" if name in KINDS else name
+        kind = import_module(module).KIND
     except (ImportError, AttributeError, ValueError) as error:
         raise PresetError(f"experiment: cannot import {name!r} ({error})") from error
     if not isinstance(kind, Kind):

@@ -63,7 +63,13 @@ def pack(folder: str | Path, out: str | Path, *, overwrite: bool = False) -> int
             f"{folder}: {unfinished} of {len(records)} cells are not done; finish the run with "
             f"vnt bench retry {folder}"
         )
-    table = pa.Table.from_pylist(list(map(_row, records)), schema=_schema())
+    rows = []
+    for record in records:
+        own = record.outcome()
+        row = {name: getattr(record, name) for name in _COLUMNS} | columns(record)
+        row["metrics"] = [{"name": n, "step": step, "value": v} for step, n, v in own.rows]
+        rows.append(row | {"cost": None if own.cost is None else asdict(own.cost)})
+    table = pa.Table.from_pylist(rows, schema=_schema())
     buffer = io.BytesIO()
     pq.write_table(table, buffer, compression="zstd", compression_level=19)
     with atomic_write(Path(out, CELLS_NAME)) as file:
@@ -160,11 +166,3 @@ def _schema() -> Any:
     typed.append(("metrics", pa.list_(metric)))
     amounts = (("steps", pa.int64()), ("step_seconds", pa.float64()), ("memory", pa.int64()))
     return pa.schema([*typed, ("cost", pa.struct(amounts))])
-
-
-def _row(record: Record) -> dict[str, Any]:
-    row = {name: getattr(record, name) for name in _COLUMNS} | columns(record)
-    row["metrics"] = [
-        {"name": name, "step": step, "value": value} for step, name, value in record.outcome().rows
-    ]
-    return row | {"cost": None if record.cost is None else asdict(record.cost)}

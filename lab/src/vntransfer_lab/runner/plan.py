@@ -65,7 +65,7 @@ class RunPlan:
             outcome = store.outcome(key)
             return None if retry and outcome is not None and outcome.error else outcome
 
-        slots, self.total = _slots(preset, cells, known)
+        slots = _slots(preset, cells, known)
         places, planned = [slot.place for slot in slots], [slot.cell for slot in slots]
         keys = {cell.key for cell in store.plan(preset, planned, places=places, retry=retry)}
         self._open = [slot for slot in slots if slot.cell.key in keys]
@@ -81,15 +81,13 @@ class RunPlan:
             for key in needed - keys
             if (outcome := store.outcome(key)) is not None
         }
-        self.finished = self.total - len(self._open)
-
-    def ready(self) -> list[Cell]:
-        """Return the cells that were not started."""
-        return [slot.cell for slot in self._open]
+        self.total, self.finished = len(slots), len(slots) - len(self._open)
 
     def next(self) -> Cell | None:
         """Return a cell to start; None if there is none, or none before others end."""
-        if self._time_is_up():
+        if self._start is None:
+            self._start = self._clock()
+        if self._budget is not None and self._clock() - self._start >= self._budget:
             return None
         for i, slot in enumerate(self._open):
             if not self._given.keys() >= set(slot.first):
@@ -120,16 +118,11 @@ class RunPlan:
         steps = [(step, value) for step, name, value in outcome.rows if name == self._metric]
         return max(steps)[1] if steps else None
 
-    def _time_is_up(self) -> bool:
-        if self._start is None:
-            self._start = self._clock()
-        return self._budget is not None and self._clock() - self._start >= self._budget
-
 
 def _slots(
     preset: Preset, cells: Sequence[Cell], known: Callable[[str], CellOutcome | None]
-) -> tuple[list[_Slot], int]:
-    """Cells with their places, and the number of all cells.
+) -> list[_Slot]:
+    """Cells with their places.
 
     Cells that come first stand before the first one that names them, with places below zero.
     """
@@ -146,4 +139,4 @@ def _slots(
         slots += [*(early[key] for key in unseen), _Slot(place, cell, tuple(first))]
     for i, slot in enumerate(early.values()):
         slot.place = i - len(early)
-    return slots, len(cells) + len(early)
+    return slots

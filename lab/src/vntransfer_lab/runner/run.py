@@ -194,8 +194,8 @@ class _Run:
             plan = RunPlan(self.preset, cells, store, retry=self.retry, budget=budget)
             self._tell(plan)
             with recorded(store, detail), tidy(self.folder / FOLDER_NAME, store.pending()):
-                if todo := plan.ready():
-                    with self._engine(len(todo)) as engine:
+                if plan.left:
+                    with self._engine(plan.left) as engine:
                         self._work(plan, engine, store)
             counts = store.counts()
         left = None if budget is None else plan.left

@@ -50,8 +50,10 @@ class Snapshot:
         if self.state != "running":
             words = "dead: the runner was killed" if self.state == "dead" else "stopped"
             life = max(filter(None, (self.last, self.began)), default=None)
-            last = f", last sign of life {_moment(life)}" if life else ""
-            return f"{words}{last}; {share}; rerun the same command to resume"
+            if life:
+                sign = ", last sign of life %Y-%m-%d %H:%M:%S"
+                words += time.strftime(sign, time.localtime(life))
+            return f"{words}; {share}; rerun the same command to resume"
         parts = [f"running: {share}"]
         if self.began is not None:
             parts.append(f"for {seconds_text(self.taken - self.began)}")
@@ -99,10 +101,6 @@ def draw(seen: Snapshot) -> RenderableType:
         for label, error in seen.failures:
             parts.append(Text(f"  {label}: {error}", style="red"))
     return Group(*parts)
-
-
-def _moment(seconds: float) -> str:
-    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seconds))
 
 
 def _table(seen: Snapshot) -> RenderableType:

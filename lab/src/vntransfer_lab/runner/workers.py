@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any, Self
 
 from vntransfer.errors import DataError, DivergedError
-from vntransfer.step_times import StepTimes
 from vntransfer_lab.runner.cells import Cell
 from vntransfer_lab.runner.checkpoints import CellCheckpoint
 from vntransfer_lab.runner.kinds import TimedRun, load_kind
@@ -207,7 +206,8 @@ def compute(cell: Cell, checkpoints: Path | None = None) -> CellOutcome:
             for step, values in run:
                 rows += [(int(step), name, float(value)) for name, value in values.items()]
             _check_rows(rows, kind.metric)
-            cost = _cost(run.step_times)
+            times = run.step_times
+            cost = Cost(times.timed, times.seconds / times.timed if times.timed else None)
         except DivergedError:
             rows = [(max((step for step, _, _ in rows), default=0), DIVERGED, 1.0)]
         except Exception as reason:
@@ -215,10 +215,6 @@ def compute(cell: Cell, checkpoints: Path | None = None) -> CellOutcome:
             trace = traceback.format_exc()
     messages = sorted({f"{item.category.__name__}: {item.message}" for item in caught})
     return CellOutcome(rows, kept.seconds(), error, trace, messages, cost)
-
-
-def _cost(times: StepTimes) -> Cost:
-    return Cost(times.timed, times.seconds / times.timed if times.timed else None)
 
 
 def _check_rows(rows: list[tuple[int, str, float]], metric: str) -> None:
