@@ -24,8 +24,7 @@ from vntransfer_lab.data.archives import read_members
 from vntransfer_lab.runner.cells import expand
 from vntransfer_lab.runner.preset import load_preset
 from vntransfer_lab.runner.records import CellOutcome
-from vntransfer_lab.runner.recovery import recover
-from vntransfer_lab.runner.store import Store, read_records
+from vntransfer_lab.runner.store import Store, read_records, recover
 from vntransfer_lab.runner.store_file import STORE_NAME, UnplannedError
 
 VNT = (sys.executable, "-c", "from vntransfer.cli import main; main()")

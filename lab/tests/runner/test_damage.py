@@ -16,8 +16,7 @@ from vntransfer_lab.errors import StoreError
 from vntransfer_lab.runner.cells import expand
 from vntransfer_lab.runner.preset import load_preset
 from vntransfer_lab.runner.records import CellOutcome, Cost
-from vntransfer_lab.runner.recovery import recover
-from vntransfer_lab.runner.store import Store, read_records
+from vntransfer_lab.runner.store import Store, read_records, recover
 from vntransfer_lab.runner.store_file import STORE_NAME
 
 PRESET = load_preset("smoke", seeds=4)

@@ -249,7 +249,7 @@ def recover(
     folder: _Folder, out: Annotated[Path, typer.Option(metavar="NEW", help="New run folder.")]
 ) -> None:
     """Copy the intact cells of a damaged run folder into a new one."""
-    from vntransfer_lab.runner.recovery import recover as copy
+    from vntransfer_lab.runner.store import recover as copy
 
     typer.echo(f"copied {copy(folder, out)} cells; rerun the command of the run with --out {out}")
 

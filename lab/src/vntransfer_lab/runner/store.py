@@ -20,7 +20,7 @@ from vntransfer_lab.runner.cells import IDENTITY, Cell
 from vntransfer_lab.runner.packed import is_packed, read_packed
 from vntransfer_lab.runner.preset import Preset
 from vntransfer_lab.runner.records import JSON_COLUMNS, CellOutcome, Cost, Record, columns
-from vntransfer_lab.runner.store_file import StoreFile, UnplannedError
+from vntransfer_lab.runner.store_file import STORE_NAME, StoreFile, UnplannedError
 
 _CELL_BYTES = 40  # no row of a cell is shorter than its key
 _CELLS = "cells LEFT JOIN makers ON makers.cell = id LEFT JOIN costs ON costs.cell = id"
@@ -154,21 +154,10 @@ class Store(StoreFile):
         )
         self._seal(_PLAN)
 
-    def outcome(self, cell: str | int) -> CellOutcome | None:
-        """Return the result of a cell, by key or id; None if it is not finished."""
-        name = "key" if isinstance(cell, str) else "id"
-        query = f"""SELECT id, seconds, error, warnings, {_MADE} FROM {_CELLS}
-            WHERE {name} = ? AND status != 'pending'"""
-        for number, seconds, error, warnings, made_by, *cost in self.read(query, cell):
-            rows = self.read("SELECT step, name, value FROM metrics WHERE cell = ?", number)
-            return CellOutcome(
-                rows,
-                seconds,
-                error or "",
-                warnings=(warnings or "").splitlines(),
-                cost=_cost(cost),
-                made_by=made_by or "",
-            )
+    def outcome(self, key: str) -> CellOutcome | None:
+        """Return the result of a cell; None if it is not finished."""
+        for record in self._records("key = ? AND status != 'pending'", key):
+            return record.outcome()
         return None
 
     def intact(self) -> Iterator[tuple[Cell, CellOutcome]]:
@@ -177,15 +166,13 @@ class Store(StoreFile):
         Every id that the file has room for is asked for by itself: a damaged page takes only its
         own cells along.
         """
-        query = f"SELECT {', '.join(IDENTITY)} FROM cells WHERE id = ? AND status = 'done'"
         for number in range(1, self.path.stat().st_size // _CELL_BYTES):
             with suppress(StoreError, ValueError, TypeError):  # of a row that is damaged
-                for values in self.read(query, number):
+                for record in self._records("id = ? AND status = 'done'", number):
                     known = self.read("SELECT digest FROM digests WHERE number = ?", number)
-                    outcome = self.outcome(number)
-                    if outcome is not None and known == [(self.digest(number),)]:
-                        row = dict(zip(IDENTITY, values, strict=True))
-                        yield Cell(**row | {n: json.loads(row[n]) for n in JSON_COLUMNS}), outcome
+                    if known == [(self.digest(number),)]:
+                        identity = {name: getattr(record, name) for name in IDENTITY}
+                        yield Cell(**identity), record.outcome()
 
     def finish(self, key: str, outcome: CellOutcome) -> None:
         """Record the outcome of a cell, whole or not at all."""
@@ -239,22 +226,26 @@ class Store(StoreFile):
 
     def records(self) -> list[Record]:
         """Return the planned cells that tables show, with their metrics, in the plan's order."""
+        return self._records("place >= 0")
+
+    def _records(self, which: str, *values: object) -> list[Record]:
+        """Return the cells that meet an SQL condition, in the plan's order."""
         names = ("key", *IDENTITY, "status", "seconds", "error", "traceback", "warnings")
-        metrics: dict[int, dict[str, dict[int, float]]] = {}
-        for cell, name, step, value in self.read(
-            "SELECT cell, name, step, value FROM metrics "
-            "JOIN cells ON cells.id = cell WHERE place >= 0 ORDER BY cell, name, step"
-        ):
-            metrics.setdefault(cell, {}).setdefault(name, {})[step] = value
         wanted = ", ".join(f"cells.{name}" for name in names)
-        query = f"SELECT id, {_MADE}, {wanted} FROM {_CELLS} WHERE place >= 0 ORDER BY place"
+        query = f"SELECT id, {_MADE}, {wanted} FROM {_CELLS} WHERE {which} ORDER BY place"
+        found = self.read(query, *values)
+        metrics: dict[int, dict[str, dict[int, float]]] = {}
+        query = f"""SELECT cell, name, step, value FROM metrics JOIN cells ON id = cell
+            WHERE {which} ORDER BY cell, name, step"""
+        for cell, name, step, value in self.read(query, *values) if found else ():
+            metrics.setdefault(cell, {}).setdefault(name, {})[step] = value
         records = []
-        for cell, made_by, *values in self.read(query):
-            row: dict[str, Any] = dict(zip(names, values[3:], strict=True))
+        for cell, made_by, steps, step_seconds, memory, *own in found:
+            row: dict[str, Any] = dict(zip(names, own, strict=True))
             row.update({name: self.decode(row[name]) for name in JSON_COLUMNS})
-            found = metrics.get(cell, {})
-            cost = _cost(values[:3])
-            records.append(Record(**row, made_by=made_by or "", cost=cost, metrics=found))
+            cost = None if steps is None else Cost(steps, step_seconds, memory)
+            own_metrics = metrics.get(cell, {})
+            records.append(Record(**row, made_by=made_by or "", cost=cost, metrics=own_metrics))
         return records
 
     def groups(self) -> list[CellGroup]:
@@ -301,10 +292,6 @@ class Store(StoreFile):
         return [Invocation(*row) for row in self.read(query)]
 
 
-def _cost(columns: Sequence[Any]) -> Cost | None:
-    return None if columns[0] is None else Cost(*columns)
-
-
 def read_records(folder: str | Path) -> RunRecords:
     """Read a run folder, or a folder of packed results (`vntransfer_lab.runner.packed`)."""
     if is_packed(folder):
@@ -324,3 +311,25 @@ def read_outcomes(folder: str | Path, keys: Iterable[str]) -> dict[str, CellOutc
     with Store(folder) as store:
         found = {key: store.outcome(key) for key in keys}
     return {key: outcome for key, outcome in found.items() if outcome and not outcome.error}
+
+
+def recover(folder: str | Path, out: str | Path) -> int:
+    """Copy the finished cells of a run folder that are intact into a new one; return their number.
+
+    The new folder has no plan: the command of the run, with ``--out`` for it, computes the rest.
+    """
+    if Path(out, STORE_NAME).exists():
+        raise StoreError(f"--out: {out} holds a run already; name a new folder")
+    found, reason = list[tuple[Cell, CellOutcome]](), ""
+    try:
+        with Store(folder, verify=False) as store:
+            found.extend(store.intact())
+    except StoreError as error:
+        reason = f" ({error.__cause__ or error})"
+    if not found:
+        raise StoreError(
+            f"{folder}: no intact cell was found{reason}; start the run again in a new folder"
+        )
+    with Store(out, write=True) as new:
+        new.adopt([cell for cell, _ in found], {cell.key: outcome for cell, outcome in found})
+    return len(found)
