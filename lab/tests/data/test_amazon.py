@@ -118,7 +118,7 @@ def test_damaged_compact_files_are_named(tmp_path: Path) -> None:
 
     path = tmp_path / "file.gz"
     for content, reader, why in (
-        (b'{"domain": "books"}\n', read_compact_stars, "line 1: not a review"),
+        (b'{"domain": "books"}\n', read_compact_stars, "line 1: damaged review"),
         (b"not json\n", read_compact_stars, "line 1"),
         (b"\xff\xfe\n", read_compact_stars, "damaged file .*utf-8"),
         (b"a\tb\n", read_intervals, "columns"),

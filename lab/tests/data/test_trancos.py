@@ -141,7 +141,7 @@ def test_incomplete_archives_are_named(tmp_path: Path) -> None:
     folder(base, files)
     dots = base / "TRANCOS_v3" / "images" / "image-1-000004.txt"
     dots.write_text("12 three\n")
-    with pytest.raises(DataError, match=r"image-1-000004\.txt: expected lines"):
+    with pytest.raises(DataError, match=r"image-1-000004\.txt: damaged list"):
         domains(tmp_path)
     dots.unlink()
     with pytest.raises(DataError, match=r"no image-1-000004\.txt"):

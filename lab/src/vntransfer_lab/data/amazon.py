@@ -5,6 +5,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -205,26 +206,21 @@ def _review(body: str, domain: str, where: str) -> Review:
 
 
 def _stars(value: str, where: str) -> float:
-    try:
-        stars = float(value)
-    except ValueError:
-        stars = float("nan")
-    if not 1 <= stars <= 5:
-        raise DataError(f"{where}: rating {value!r}; expected 1 to 5 stars")
-    return stars
+    with suppress(ValueError):
+        if 1 <= (stars := float(value)) <= 5:
+            return stars
+    raise DataError(f"{where}: rating {value!r}; expected 1 to 5 stars")
 
 
 def read_compact_stars(path: Path) -> list[Review]:
     """Reviews with exact stars from lines of json: domain, rating, title, text."""
     reviews = []
     for number, line in _lines(path):
-        try:
+        with damage_named(where := f"{path}, line {number}", "review"):
             row = json.loads(line)
-            stars = _stars(str(row["rating"]), f"{path}, line {number}")
+            stars = _stars(str(row["rating"]), where)
             text = f"{row['title']}\n{row['text']}"
             reviews.append(Review(_domain_name(row["domain"]), text, stars, stars))
-        except (ValueError, KeyError, TypeError, RecursionError) as error:
-            raise DataError(f"{path}, line {number}: not a review ({error!r})") from error
     return reviews
 
 
@@ -236,13 +232,10 @@ def read_intervals(path: Path) -> list[Review]:
         raise DataError(f"{path}: columns {header!r}; expected {' '.join(INTERVAL_COLUMNS)}")
     reviews = []
     for number, line in lines:
-        cells = line.split("\t")
-        if len(cells) != len(INTERVAL_COLUMNS):
-            raise DataError(
-                f"{path}, line {number}: {len(cells)} columns; expected {len(INTERVAL_COLUMNS)}"
-            )
-        low, high = (_stars(cell, f"{path}, line {number}") for cell in cells[4:6])
-        reviews.append(Review(_domain_name(cells[0]), cells[6], low, high))
+        with damage_named(where := f"{path}, line {number}", "review"):
+            domain, _, _, _, *stars, text = line.split("\t")
+            low, high = (_stars(one, where) for one in stars)
+            reviews.append(Review(_domain_name(domain), text, low, high))
     return reviews
 
 

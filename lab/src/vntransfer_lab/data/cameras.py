@@ -16,21 +16,14 @@ def group_cameras(masks: NDArray[np.bool_]) -> NDArray[np.intp]:
     Groups are joined as long as their pictures share, on average over the pairs, at least
     1 - `THRESHOLD` of the union of their masks. A camera that is turned gives several groups.
     """
+    import pandas as pd
     from scipy.cluster.hierarchy import fcluster, linkage
     from scipy.spatial.distance import pdist
 
     if len(masks) < 2:
         return np.zeros(len(masks), dtype=np.intp)
     tree = linkage(pdist(masks.reshape(len(masks), -1), "jaccard"), "average")
-    return _by_first(fcluster(tree, THRESHOLD, "distance"))
-
-
-def _by_first(labels: NDArray[np.integer]) -> NDArray[np.intp]:
-    """Renumber groups 0, 1, ... in the order of their first member."""
-    _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
-    rank = np.empty(len(first), dtype=np.intp)
-    rank[np.argsort(first)] = np.arange(len(first))
-    return rank[inverse]
+    return pd.factorize(fcluster(tree, THRESHOLD, "distance"))[0]  # by their first pictures
 
 
 @dataclass(frozen=True)
@@ -61,11 +54,5 @@ def camera_domains(masks: NDArray[np.bool_], camera: NDArray[np.generic], k: int
     tree = linkage(squareform(distances[np.ix_(index, index)], checks=False), "ward")
     cut = fcluster(tree, k, "maxclust")[first] - 1
     pictures = np.bincount(cut, weights=sizes, minlength=k)
-    rank = np.empty(k, dtype=np.intp)
-    rank[np.argsort(-pictures, kind="stable")] = np.arange(k)
-    return Cameras(
-        names=tuple(map(str, names)),
-        sizes=sizes,
-        distances=distances,
-        domain=rank[cut],
-    )
+    rank = np.argsort(np.argsort(-pictures, kind="stable"))
+    return Cameras(tuple(map(str, names)), sizes, distances, domain=rank[cut])

@@ -34,23 +34,16 @@ def digest(path: str | Path, algorithm: str = "sha256") -> str:
     path = Path(path).resolve()
     key = hashlib.sha256(str(path).encode()).hexdigest()[:32]
     memo, stamp = _derived_home() / "hashes" / f"{key}.json", _stamp(path)
-    known = _read_memo(memo)
-    if known.get("stamp") != stamp:
+    known: Any = None
+    with suppress(OSError, ValueError):  # absent or damaged
+        known = json.loads(memo.read_text(encoding="utf-8"))
+    if not isinstance(known, dict) or known.get("stamp") != stamp:
         known = {"path": str(path), "stamp": stamp}
     if algorithm not in known:
         known[algorithm] = _hash(path, algorithm)
         with suppress(OSError), atomic_write(memo, "w") as file:  # no room to remember: no harm
             json.dump(known, file)
     return str(known[algorithm])
-
-
-def _read_memo(memo: Path) -> dict[str, object]:
-    """Return the cached hashes; empty if the cache is absent or damaged."""
-    try:
-        known = json.loads(memo.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return known if isinstance(known, dict) else {}
 
 
 def _files(path: Path) -> list[Path]:

@@ -105,12 +105,6 @@ def _check(key: str, value: Any, default: Any) -> None:
         number(key, value)
 
 
-def _read() -> dict[str, Entry]:
-    text = (package_files("vntransfer_lab.data") / "registry.toml").read_text(encoding="utf-8")
-    raw = tomllib.loads(text)
-    return {name: _entry(name, own, raw["sources"]) for name, own in raw["sets"].items()}
-
-
 def _entry(name: str, own: dict[str, Any], sources: dict[str, Any]) -> Entry:
     """Join what a set says with what its source says, and find its files."""
     folder = own.pop("source", None)
@@ -130,7 +124,8 @@ def _file(name: str, folder: str, raw: dict[str, Any]) -> RemoteFile:
     return RemoteFile(name, folder, **{**raw, **lists, "compact": compact})
 
 
-DATASETS = _read()
+_RAW = tomllib.loads((package_files("vntransfer_lab.data") / "registry.toml").read_text("utf-8"))
+DATASETS = {name: _entry(name, own, _RAW["sources"]) for name, own in _RAW["sets"].items()}
 
 
 def lookup(name: str) -> Entry:

@@ -26,12 +26,6 @@ def permutation_map(task: int, side: int, *, seed: int) -> NDArray[np.intp]:
     return np.random.default_rng((seed, task, MAPS)).permutation(side * side)
 
 
-def rotation_angle(task: int, n_tasks: int, *, max_angle: float, seed: int) -> float:
-    """Angle of one task in degrees: uniform in its own n-th part of 0 to ``max_angle``."""
-    part = max_angle / n_tasks
-    return part * (task + float(np.random.default_rng((seed, task, MAPS)).random()))
-
-
 def rotation_map(angle: float, side: int) -> NDArray[np.intp]:
     """For every pixel of the rotated picture the nearest old one, -1 outside.
 
@@ -44,12 +38,6 @@ def rotation_map(angle: float, side: int) -> NDArray[np.intp]:
     old_down = np.rint(sine * right + cosine * down + center).astype(np.intp)
     inside = (np.minimum(old_right, old_down) >= 0) & (np.maximum(old_right, old_down) < side)
     return np.where(inside, old_down * side + old_right, OUTSIDE)
-
-
-def class_parts(n_tasks: int, *, seed: int) -> NDArray[np.intp]:
-    """Classes of each task of a split stream: the ten in random order, assigned in equal parts."""
-    one_of("n_tasks", n_tasks, (1, 2, 5))
-    return np.random.default_rng((seed, CLASSES)).permutation(10).reshape(n_tasks, -1)
 
 
 def apply_map(pictures: NDArray[np.uint8], pixels: NDArray[np.intp]) -> NDArray[np.float32]:
@@ -168,7 +156,9 @@ def _permute(n_tasks: int, side: int, seed: int) -> _Tasks:
 def _rotate(n_tasks: int, side: int, max_angle: float, seed: int) -> _Tasks:
     if not 0 < max_angle <= 360:
         raise ArgumentError(f"max_angle: expected more than 0, at most 360, got {max_angle}")
-    angles = [rotation_angle(t, n_tasks, max_angle=max_angle, seed=seed) for t in range(n_tasks)]
+    # each uniform in its own n-th part
+    shares = [t + float(np.random.default_rng((seed, t, MAPS)).random()) for t in range(n_tasks)]
+    angles = [max_angle / n_tasks * share for share in shares]
     return _Tasks(
         [rotation_map(angle, side) for angle in angles],
         np.tile(np.arange(10), (n_tasks, 1)),
@@ -179,7 +169,8 @@ def _rotate(n_tasks: int, side: int, max_angle: float, seed: int) -> _Tasks:
 
 
 def _split(n_tasks: int, side: int, seed: int) -> _Tasks:
-    classes = class_parts(n_tasks, seed=seed)
+    one_of("n_tasks", n_tasks, (1, 2, 5))
+    classes = np.random.default_rng((seed, CLASSES)).permutation(10).reshape(n_tasks, -1)
     return _Tasks(
         [np.arange(side * side)] * n_tasks,
         classes,

@@ -93,9 +93,7 @@ def kmeans_domains(
     ]
     labels = np.concatenate(blocks)
     by_size = np.argsort(-np.bincount(labels, minlength=k), kind="stable")
-    rank = np.empty(k, dtype=np.intp)
-    rank[by_size] = np.arange(k)
-    return np.asarray(rank[labels], dtype=np.intp)
+    return np.argsort(by_size)[labels]
 
 
 def quantile_domains(X: NDArray[np.floating], k: int, column: int) -> NDArray[np.intp]:

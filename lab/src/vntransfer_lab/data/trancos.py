@@ -41,19 +41,7 @@ class Scenes:
     shape: tuple[int, int]
     camera: NDArray[np.intp] | None
 
-    def coarse_masks(self, progress: Progress | None) -> NDArray[np.bool_]:
-        """Masks of all pictures, small enough to compare them, (n, height, width)."""
-        return self._for_all("masks", progress, lambda i: _resize_mask(self.mask(i), COARSE))
-
-    def counts(self, shape: tuple[int, int], progress: Progress | None) -> NDArray[np.float64]:
-        """Add up the density of every picture inside its mask, at a size."""
-
-        def vehicles(i: int) -> float:
-            return masked_count(self.dots[i], _resize_mask(self.mask(i), shape))
-
-        return self._for_all("counts", progress, vehicles)
-
-    def _for_all(
+    def for_all(
         self, what: str, progress: Progress | None, make: Callable[[int], Any]
     ) -> NDArray[Any]:
         """Stack what is made of every picture; on one thread, more only hinder small products."""
@@ -124,7 +112,10 @@ def read_official(path: Path) -> Scenes:
             lacking.append(name)
         if lacking:
             raise DataError(f"{path}: has no {lacking[0]} in images; unpack or fetch it again")
-        dots.append(_parse_dots(content[f"{stem}.txt"], f"{path}: {stem}.txt"))
+        with damage_named(f"{path}: {stem}.txt", "list of lines `x y`"):
+            pairs = [row.split() for row in content[f"{stem}.txt"].decode("ascii").splitlines()]
+            own = np.array([pair for pair in pairs if pair], dtype=np.float64).reshape(-1, 2)
+        dots.append(own - 1)  # counted from 1 in the files
 
     def mask(i: int) -> NDArray[np.bool_]:
         name = f"{names[i].removesuffix('.jpg')}mask.mat"
@@ -140,15 +131,6 @@ def read_official(path: Path) -> Scenes:
         shape=FULL,
         camera=None,
     )
-
-
-def _parse_dots(content: bytes, where: str) -> NDArray[np.float64]:
-    try:
-        pairs = [[float(v) for v in row.split()] for row in content.decode("ascii").splitlines()]
-        dots = np.array([pair for pair in pairs if pair], dtype=np.float64).reshape(-1, 2)
-    except ValueError as error:
-        raise DataError(f"{where}: expected lines `x y` ({error}); fetch it again") from error
-    return dots - 1  # counted from 1 in the files
 
 
 def _gaussians(
@@ -238,7 +220,10 @@ def load_trancos(
     scenes = read_compact(path) if path.suffix == ".npz" else read_official(path)
     shape = scenes.shape if size is None else _shape(size)
     coarse = remembered(
-        "masks", path, [MEASURE_VERSION, *COARSE], lambda: scenes.coarse_masks(progress)
+        "masks",
+        path,
+        [MEASURE_VERSION, *COARSE],
+        lambda: scenes.for_all("masks", progress, lambda i: _resize_mask(scenes.mask(i), COARSE)),
     )
     if scenes.camera is not None:
         camera, how = scenes.camera, f"{len(np.unique(scenes.camera))} cameras as in the file"
@@ -265,7 +250,13 @@ def load_trancos(
         return density_map(scenes.dots[i], shape)
 
     options = [MEASURE_VERSION, *shape, SIGMA]
-    y = np.array(remembered("counts", path, options, lambda: scenes.counts(shape, progress)))
+    vehicles = remembered(
+        "counts",
+        path,
+        options,
+        lambda: scenes.for_all("counts", progress, lambda i: masked_count(scenes.dots[i], mask(i))),
+    )
+    y = np.array(vehicles)
     rows = {f"dom{d + 1}": np.flatnonzero(owner == d) for d in range(N_DOMAINS)}
     parts, images = np.array(scenes.split), np.array(scenes.names)
     built = (
