@@ -112,7 +112,11 @@ class Names:
         for group, condition in loaded.chosen:
             targets = {target for _, target, _ in loaded.chosen[group, condition]}
             for name in (group, *targets, "mean") if condition else ():
-                told = ", ".join(f"{_option(k)} {_value(v)}" for k, v in condition)
+                told = ", ".join(
+                    f"{k.removeprefix('n_').replace('_', ' ')} "
+                    + (f"{v:g}" if isinstance(v, float) else str(v))
+                    for k, v in condition
+                )
                 self.words[label_of(name, condition)] = f"{data.get(name, name)}, {told}"
                 self.words[condition_text(condition)] = told
         ids = [name for name, said in self.words.items() if name != said and name not in ENGLISH]
@@ -133,11 +137,3 @@ class Names:
             own = {field.name: getattr(thing, field.name) for field in fields(thing)}
             return replace(thing, **{name: self.inside(value) for name, value in own.items()})
         return thing
-
-
-def _option(name: str) -> str:
-    return name.removeprefix("n_").replace("_", " ")
-
-
-def _value(value: object) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)

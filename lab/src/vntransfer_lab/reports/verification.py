@@ -27,8 +27,6 @@ SPREADS = 3.0
 
 _CHANGED = "settings or domains of the data have changed since; use the version that made the run"
 
-Numbers = dict[tuple[str, int], float]
-
 
 @dataclass(frozen=True)
 class Checked:
@@ -157,12 +155,12 @@ def _compare(
     outcome = None if cell is None else found.get(cell.key)
     if outcome is None:
         outcome = CellOutcome(error="not computed" if cell else _CHANGED)
-    before, now = _numbers(record), {(name, s): v for s, name, v in outcome.rows}
-    metric = DIVERGED if DIVERGED in record.metrics else metric
-    kept = _last(before, metric)
+    before, then = record.outcome(), DIVERGED in record.metrics
+    metric = DIVERGED if then else metric
+    kept = before.last(metric)
     assert kept is not None  # a finished cell has its metric, or diverged
     own = _apart_from("seed", record)
-    alike = [_last(_numbers(one), metric) for one in records if _apart_from("seed", one) == own]
+    alike = [one.outcome().last(metric) for one in records if _apart_from("seed", one) == own]
     values = [value for value in alike if value is not None]
     remark = ""
     if cell is not None and record.data_hash != cell.data_hash:
@@ -170,32 +168,18 @@ def _compare(
             f"the data here have the hash {cell.data_hash[:40]}..., those of the run "
             f"{record.data_hash[:40]}...: packed or read differently, or other data"
         )
+    problem = outcome.error
+    if outcome.rows and then != any(name == DIVERGED for _, name, _ in outcome.rows):
+        problem = f"training diverged only {'then' if then else 'now'}"
     label = f"{record.data} {record.target} {record.method} seed {record.seed}"
     return Checked(
         label if cell is None else cell.label,
         metric,
         kept,
-        _last(now, metric),
-        sum(now.get(place) == value for place, value in before.items()),
-        len(before),
+        outcome.last(metric),
+        len(set(before.rows) & set(outcome.rows)),
+        len(before.rows),
         stdev(values) if len(values) > 1 else 0.0,
-        outcome.error or _whether_diverged(before, now),
+        problem,
         remark,
     )
-
-
-def _whether_diverged(before: Numbers, now: Numbers) -> str:
-    """Say that a cell diverged now or then, but not both times."""
-    then, today = (any(name == DIVERGED for name, _ in one) for one in (before, now))
-    if not now or then == today:
-        return ""
-    return "training diverged only now" if today else "training diverged only then"
-
-
-def _numbers(record: Record) -> Numbers:
-    return {(name, s): v for name, steps in record.metrics.items() for s, v in steps.items()}
-
-
-def _last(numbers: Numbers, metric: str) -> float | None:
-    steps = [(step, value) for (name, step), value in numbers.items() if name == metric]
-    return max(steps)[1] if steps else None

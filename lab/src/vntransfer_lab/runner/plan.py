@@ -77,7 +77,7 @@ class RunPlan:
         )
         needed = {key for slot in self._open for key in slot.first}
         self._given = {
-            key: self._result(outcome)
+            key: outcome.last(self._metric)
             for key in needed - keys
             if (outcome := store.outcome(key)) is not None
         }
@@ -100,7 +100,7 @@ class RunPlan:
     def tell(self, cell: Cell, outcome: CellOutcome) -> None:
         """Take in the result of a cell, after it is stored."""
         self.computed += 1
-        self._given[cell.key] = self._result(outcome)
+        self._given[cell.key] = outcome.last(self._metric)
 
     def state(
         self, running: Sequence[Cell] = (), ended: tuple[Cell, CellOutcome] | None = None
@@ -112,11 +112,6 @@ class RunPlan:
     def left(self) -> int:
         """Number of cells that are not finished: at the end of a run those not started."""
         return self.total - self.finished - self.computed
-
-    def _result(self, outcome: CellOutcome) -> float | None:
-        """Metric of a cell at its last step; None if it failed."""
-        steps = [(step, value) for step, name, value in outcome.rows if name == self._metric]
-        return max(steps)[1] if steps else None
 
 
 def _slots(

@@ -39,6 +39,11 @@ class CellOutcome:
     cost: Cost | None = None
     made_by: str = __version__
 
+    def last(self, metric: str) -> float | None:
+        """Return a metric at its last step; None if there is none, as in a failed cell."""
+        steps = [(step, value) for step, name, value in self.rows if name == metric]
+        return max(steps)[1] if steps else None
+
 
 @dataclass(frozen=True, kw_only=True)
 class Record(Identity):
