@@ -21,7 +21,7 @@ sources' responses, the mean over sources), and then fits on all rows.
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,47 +50,29 @@ HELD_OUT = 0.2
 """Share of each source's rows on which candidates are compared."""
 
 
-class AdaptationVariant(NamedTuple):
-    """A method of the registry with other options."""
+_PRINTED = {"trade_off": 1.0, "anchor": 0.0, "warm_up": 0}
+_ADAM = {"weight_update": "adam", "weight_rate": 0.001}
 
-    method: str
-    options: Settings
-
-
-VARIANTS = {
+# methods of the registry with other options
+VARIANTS: dict[str, tuple[str, Settings]] = {
     # the mean of five networks: what an ensemble has to beat
-    "source_only_5": AdaptationVariant(BASELINE, {"members": 5}),
-    "weighted_boosting": AdaptationVariant("weighted", {"estimator": "boosting"}),
-    # weights moved as in its public code
-    "ahd_msda_adam": AdaptationVariant("ahd_msda", {"weight_update": "adam", "weight_rate": 0.001}),
+    "source_only_5": (BASELINE, {"members": 5}),
+    "weighted_boosting": ("weighted", {"estimator": "boosting"}),
+    "ahd_msda_adam": ("ahd_msda", _ADAM),  # weights moved as in its public code
     # from the paper's recipe to ours: Eq. 8 and Algorithm 1 to the letter, then stabilized, weaker
     # (mdd_paper itself), and chosen like ours; alignment without an adversary, five such networks
-    "mdd_printed": AdaptationVariant(
-        "mdd_paper", {"trade_off": 1.0, "anchor": 0.0, "weight_update": "l1", "warm_up": 0}
-    ),
+    "mdd_printed": ("mdd_paper", {**_PRINTED, "weight_update": "l1"}),
     # and with Adam on the weights, at the one learning rate that the paper states
-    "mdd_published": AdaptationVariant(
-        "mdd_paper",
-        {
-            "trade_off": 1.0,
-            "anchor": 0.0,
-            "weight_update": "adam",
-            "weight_rate": 0.001,
-            "warm_up": 0,
-            "ridge_per": "all",
-        },
-    ),
-    "mdd_stable": AdaptationVariant("mdd_paper", {"trade_off": 1.0}),
-    "mdd_paper_auto": AdaptationVariant("mdd_paper", {"trade_off": "auto", "members": 5}),
-    "align_one": AdaptationVariant("align", {"trade_off": 1.0, "members": 1}),
-    "align_five": AdaptationVariant("align", {"trade_off": 1.0}),
-    # ours with one part changed
-    "align_weights": AdaptationVariant(
-        "align", {"trade_off": 0.0}
-    ),  # sources weighted, nothing aligned
-    "align_uniform": AdaptationVariant("align", {"learn_weights": False}),
-    "align_raw": AdaptationVariant("align", {"standardize": False}),
-    "align_metric": AdaptationVariant("align", {"divergence": "jensen_von_neumann"}),
+    "mdd_published": ("mdd_paper", {**_PRINTED, **_ADAM, "ridge_per": "all"}),
+    "mdd_stable": ("mdd_paper", {"trade_off": 1.0}),
+    "mdd_paper_auto": ("mdd_paper", {"trade_off": "auto", "members": 5}),
+    "align_one": ("align", {"trade_off": 1.0, "members": 1}),
+    "align_five": ("align", {"trade_off": 1.0}),
+    # ours with one part changed; without alignment, sources are only weighted
+    "align_weights": ("align", {"trade_off": 0.0}),
+    "align_uniform": ("align", {"learn_weights": False}),
+    "align_raw": ("align", {"standardize": False}),
+    "align_metric": ("align", {"divergence": "jensen_von_neumann"}),
 }
 
 
@@ -257,7 +239,7 @@ def _fit(cell: Cell, rows: CellRows, checkpoint: Paced | None) -> CellFit:
 
 
 def _registered(method: str) -> str:
-    return VARIANTS[method].method if method in VARIANTS else method
+    return VARIANTS[method][0] if method in VARIANTS else method
 
 
 def _catboost(cell: Cell, rows: CellRows) -> CellFit:

@@ -22,6 +22,8 @@ from vntransfer_lab.runner.cells import Cell
 from vntransfer_lab.runner.kinds import CellMethod
 from vntransfer_lab.runner.schema import Natural, Positive, Schema, Settings, resolve, schema
 
+_Memory = Literal["task", "stream", "fisher", ""]
+
 
 @dataclass(frozen=True)
 class ContinualVariant:
@@ -32,29 +34,36 @@ class ContinualVariant:
     options: Mapping[str, Any] = field(default_factory=dict)
     # what so many samples per task of the experiment mean to it: a memory per "task", one for the
     # "stream", samples for the "fisher" information, or nothing
-    memory: Literal["task", "stream", "fisher", ""] = ""
+    memory: _Memory = ""
     version: int = 1  # raised when its results change
     features: int = 2000  # of the random ones, for closed forms
     by_gradients: bool = True  # False: has no learning rate
 
 
-_RSP = {"strength": 1.0}
+def _ewc(strength: float = 10.0, memory: _Memory = "fisher", **options: Any) -> ContinualVariant:
+    return ContinualVariant("ewc", {"strength": strength}, options, memory)
+
+
+def _rsp(strength: float = 1.0, **options: Any) -> ContinualVariant:
+    return ContinualVariant("rsp", {"strength": strength}, options, "fisher")
+
+
+def _covp(strength: float = 10.0, **options: Any) -> ContinualVariant:
+    return ContinualVariant("covp", {"strength": strength}, options)
+
+
 _PUBLISHED = {"fisher": "squared_mean", "update": "explicit"}
-_COVP = {"strength": 10.0}
 _RIDGE = {"ridge": 0.03}
 
 VARIANTS: dict[str, ContinualVariant] = {
     "sgd": ContinualVariant("sgd"),
-    "ewc": ContinualVariant("ewc", {"strength": 10.0}, memory="fisher"),
-    "ewc_online": ContinualVariant("ewc", {"strength": 10.0}, {"form": "online"}, "fisher"),
-    # Fisher information on all samples of a task
-    "ewc_all": ContinualVariant("ewc", {"strength": 10.0}),
+    "ewc": _ewc(),
+    "ewc_online": _ewc(form="online"),
+    "ewc_all": _ewc(memory=""),  # Fisher information on all samples of a task
     # what the public code behind the paper's EWC does, explicit steps included
-    "ewc_squared_mean": ContinualVariant(
-        "ewc", {"strength": 100.0}, {"fisher": "squared_mean", "update": "explicit"}, "fisher"
-    ),
+    "ewc_squared_mean": _ewc(100.0, **_PUBLISHED),
     # the mean of squared gradients instead, as the paper's text has it
-    "ewc_explicit": ContinualVariant("ewc", {"strength": 100.0}, {"update": "explicit"}, "fisher"),
+    "ewc_explicit": _ewc(100.0, update="explicit"),
     "rewc": ContinualVariant("rewc", {"strength": 10.0}, memory="fisher"),
     # with the rotation, the memory and the steps of its public code
     "rewc_published": ContinualVariant(
@@ -65,33 +74,21 @@ VARIANTS: dict[str, ContinualVariant] = {
     ),
     "agem": ContinualVariant("agem", {"margin": 0.0}, memory="task"),
     "mer": ContinualVariant("mer", {"beta": 0.01}, memory="stream"),
-    "rsp": ContinualVariant("rsp", _RSP, memory="fisher"),
-    "rsp_untuned": ContinualVariant("rsp", _RSP, memory="fisher"),
+    "rsp": _rsp(),
+    "rsp_untuned": _rsp(),
     # explicit steps, and on the first layer the Fisher information of the code below the paper's
-    "rsp_published": ContinualVariant("rsp", _RSP, _PUBLISHED, "fisher"),
-    "rsp_published_cut": ContinualVariant("rsp", _RSP, _PUBLISHED, "fisher"),
-    "rsp_explicit": ContinualVariant("rsp", _RSP, {"update": "explicit"}, "fisher"),
-    "rsp_constant": ContinualVariant("rsp", _RSP, {"relatedness": "constant"}, "fisher"),
-    "rsp_published_constant": ContinualVariant(
-        "rsp", _RSP, {**_PUBLISHED, "relatedness": "constant"}, "fisher"
-    ),
-    "rsp_reversed": ContinualVariant("rsp", _RSP, {"relatedness": "reversed"}, "fisher"),
-    "rsp_random": ContinualVariant("rsp", _RSP, {"grouping": "random"}, "fisher"),
-    "rsp_index": ContinualVariant("rsp", _RSP, {"response": "index"}, "fisher"),
-    "rsp_upper": ContinualVariant("rsp", _RSP, {"first_layer": "none"}, "fisher"),
-    "rsp_over_groups": ContinualVariant(
-        "rsp", {"strength": 3.0}, {"normalize": "groups"}, "fisher"
-    ),
-    **{
-        f"rsp_{k}_groups": ContinualVariant("rsp", _RSP, {"groups": k}, "fisher")
-        for k in (5, 10, 15, 20)
-    },
-    **{
-        f"rsp_published_{k}_groups": ContinualVariant(
-            "rsp", _RSP, {**_PUBLISHED, "groups": k}, "fisher"
-        )
-        for k in (5, 10, 15, 20)
-    },
+    "rsp_published": _rsp(**_PUBLISHED),
+    "rsp_published_cut": _rsp(**_PUBLISHED),
+    "rsp_explicit": _rsp(update="explicit"),
+    "rsp_constant": _rsp(relatedness="constant"),
+    "rsp_published_constant": _rsp(**_PUBLISHED, relatedness="constant"),
+    "rsp_reversed": _rsp(relatedness="reversed"),
+    "rsp_random": _rsp(grouping="random"),
+    "rsp_index": _rsp(response="index"),
+    "rsp_upper": _rsp(first_layer="none"),
+    "rsp_over_groups": _rsp(3.0, normalize="groups"),
+    **{f"rsp_{k}_groups": _rsp(groups=k) for k in (5, 10, 15, 20)},
+    **{f"rsp_published_{k}_groups": _rsp(**_PUBLISHED, groups=k) for k in (5, 10, 15, 20)},
     # so weak that it only watches
     "rsp_watching": ContinualVariant("rsp", {}, {"strength": 1e-12}, "fisher"),
     "l2": ContinualVariant("l2", {"strength": 1.0}),
@@ -103,26 +100,26 @@ VARIANTS: dict[str, ContinualVariant] = {
     "sgp": ContinualVariant("sgp", {"threshold": 0.95, "scale": 10.0}),
     "kfac": ContinualVariant("kfac", {"strength": 10.0}),
     "kfac_ten": ContinualVariant("kfac", {"strength": 10.0}, memory="fisher"),
-    "covp": ContinualVariant("covp", _COVP),
-    "covp_input": ContinualVariant("covp", {"strength": 1.0}, {"sides": "input"}),
-    "covp_exponential": ContinualVariant("covp", {"strength": 4.0}, {"filter": "exponential"}),
+    "covp": _covp(),
+    "covp_input": _covp(1.0, sides="input"),
+    "covp_exponential": _covp(4.0, filter="exponential"),
     # with replay of ten samples per step
-    "covp_er": ContinualVariant("covp", _COVP, memory="stream", version=2),
-    "covp_rank_100": ContinualVariant("covp", _COVP, {"rank": 100}),
-    "covp_open": ContinualVariant("covp", _COVP, {"open_share": 0.01}),
-    "covp_forgetting": ContinualVariant("covp", _COVP, {"decay": 0.95}),
-    "covp_centered": ContinualVariant("covp", _COVP, {"centered": True}),
-    "covp_diagonal": ContinualVariant("covp", _COVP, {"directions": "diagonal"}),
-    "covp_random": ContinualVariant("covp", _COVP, {"directions": "random"}),
-    "covp_first": ContinualVariant("covp", _COVP, {"history": "first"}),
-    "covp_last": ContinualVariant("covp", _COVP, {"history": "last"}),
+    "covp_er": replace(_covp(), memory="stream", version=2),
+    "covp_rank_100": _covp(rank=100),
+    "covp_open": _covp(open_share=0.01),
+    "covp_forgetting": _covp(decay=0.95),
+    "covp_centered": _covp(centered=True),
+    "covp_diagonal": _covp(directions="diagonal"),
+    "covp_random": _covp(directions="random"),
+    "covp_first": _covp(history="first"),
+    "covp_last": _covp(history="last"),
     "closed_form": ContinualVariant("closed_form", _RIDGE, by_gradients=False),
     # fewer bytes than covp keeps with 784-100-100-10 units
     "closed_form_half": ContinualVariant(
         "closed_form", _RIDGE, {"precision": "half"}, features=2900, by_gradients=False
     ),
     "closed_form_covp": ContinualVariant(
-        "closed_form_covp", {**_COVP, **_RIDGE}, {"precision": "half"}
+        "closed_form_covp", {"strength": 10.0, **_RIDGE}, {"precision": "half"}
     ),
 }
 
