@@ -66,21 +66,16 @@ def _check_rows(where: str, x: Features, y: Labels) -> None:
     for letter, values in (("X", stored), ("y", y)):
         if values.dtype.kind not in "biuf":
             raise DataError(f"{where}: {letter} has type {values.dtype}; expected numbers")
-        if values.dtype.kind == "f" and isinstance(values, np.ndarray):  # not rows made on access
-            _check_finite(f"{where}: {letter}", values)
-
-
-def _check_finite(where: str, values: NDArray[Any]) -> None:
-    """Raise unless all values are finite."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(values.sum()):  # no temporary as large as the data
-            return
-    bad = np.argwhere(~np.isfinite(values))
-    if len(bad):
-        raise DataError(
-            f"{where} has {len(bad)} values that are not finite, the first at index "
-            f"{tuple(map(int, bad[0]))}; drop or impute these rows"
-        )
+        if values.dtype.kind != "f" or not isinstance(values, np.ndarray):  # made on access
+            continue
+        with np.errstate(over="ignore", invalid="ignore"):
+            if np.isfinite(values.sum()):  # no temporary as large as the data
+                continue
+        if len(bad := np.argwhere(~np.isfinite(values))):
+            raise DataError(
+                f"{where}: {letter} has {len(bad)} values that are not finite, the first at index "
+                f"{tuple(map(int, bad[0]))}; drop or impute these rows"
+            )
 
 
 @dataclass(frozen=True, eq=False)

@@ -57,7 +57,7 @@ def summary(loaded: Report) -> dict[str, dict[Group, Estimate]]:
 def summary_table(loaded: Report) -> ReportTable:
     """Mean over targets per method and data set, with ranks and tests against the baseline."""
     preset, groups, means = loaded.preset, list(loaded.chosen), summary(loaded)
-    ranks = mean_ranks(means, groups)
+    ranks, rival = mean_ranks(means, groups), means.get(preset.baseline, {})
     rows: list[list[Value]] = []
     for method, by_group in means.items():
         verdicts = (
@@ -71,7 +71,8 @@ def summary_table(loaded: Report) -> ReportTable:
             else None
             for group in groups
         ]
-        ratio = _mean_ratio(by_group, means.get(preset.baseline, {}))
+        ratios = _ratios(by_group, rival)
+        ratio = geometric_mean(ratios.values()) if ratios and len(ratios) == len(rival) else None
         counts = [list(verdicts.values()).count(word) for word in ("better", "worse")]
         won = NumberPair(counts[0], counts[1], "/") if verdicts else None
         rows.append([method, *cells, ratio, ranks.get(method), won])
@@ -126,13 +127,10 @@ def mean_ranks(
     return dict(zip(kept, map(float, ranks), strict=True))
 
 
-def _mean_ratio(
-    means: Mapping[Group, Estimate], baseline: Mapping[Group, Estimate]
-) -> float | None:
-    pairs = [(e.mean, baseline[g].mean) for g, e in means.items() if g in baseline]
-    if len(pairs) < len(baseline) or not pairs or min(map(min, pairs)) <= 0:
-        return None
-    return geometric_mean(a / b for a, b in pairs)
+def _ratios(means: Mapping[Group, Estimate], rival: Mapping[Group, Estimate]) -> dict[Group, float]:
+    """Errors relative to those of another method, where neither is zero."""
+    known = {g: (e.mean, rival[g].mean) for g, e in means.items() if g in rival}
+    return {g: own / other for g, (own, other) in known.items() if own > 0 and other > 0}
 
 
 def choice_table(loaded: Report) -> ReportTable:
@@ -230,16 +228,14 @@ def ratio_map(loaded: Report) -> Iterator[Drawing]:
     )
     values, marks, side = [], [], []
     for method in methods:
-        own = {g: e.mean / means[rival][g].mean for g, e in means[method].items()}
+        own = _ratios(means[method], means[rival])
         tests = {} if method == rival else against_baseline(against, method)
-        values.append([100 * math.log(own[g]) if own.get(g, 0) > 0 else None for g in groups])
+        values.append([100 * math.log(own[g]) if g in own else None for g in groups])
         marks.append([g in tests and tests[g][2] in ("better", "worse") for g in groups])
-        known = [ratio for ratio in own.values() if ratio > 0]
-        whole = len(known) == len(groups)
         side.append(
             [
-                f"{geometric_mean(known):.3f}" if whole else "",
-                f"{max(known):.2f}" if known else "",
+                f"{geometric_mean(own.values()):.3f}" if len(own) == len(groups) else "",
+                f"{max(own.values()):.2f}" if own else "",
                 f"{ranks[method]:.1f}" if method in ranks else "",
             ]
         )

@@ -28,6 +28,7 @@ from vntransfer.errors import DivergedError
 from vntransfer.step_times import StepTimes
 from vntransfer.storage.files import fingerprint
 from vntransfer.storage.pacing import Paced
+from vntransfer_lab.data.registry import DATASETS
 from vntransfer_lab.errors import PresetError
 from vntransfer_lab.experiments.continual_methods import (
     VARIANTS,
@@ -46,20 +47,9 @@ if TYPE_CHECKING:
 
     from vntransfer.continual import Task
 
-STREAMS = (
-    "mnistP",
-    "mnistR",
-    "mnistS",
-    "fashionP",
-    "fashionS",
-    "notmnistP",
-    "digitsP",
-    "omniglot",
-    "mnistC",
-    "fashionC",
-)
 ONE_HEAD = {"mnistC": "mnistS", "fashionC": "fashionS"}
 """Streams split by class whose tasks share one head: the task of a test picture is not known."""
+STREAMS = (*(name for name, entry in DATASETS.items() if entry.kind == "stream"), *ONE_HEAD)
 CHUNK = 5000
 """Test rows whose fixed features are held at once."""
 WATCHING = "rsp_watching"
@@ -87,7 +77,7 @@ def _files(data: str) -> str:
     return " ".join(f"{name}:{value}" for name, value in sorted(found.items()))
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=2)  # for the next cell
 def _stream(data: str, chosen: str) -> "list[Task]":
     from vntransfer.continual import as_tasks
     from vntransfer_lab.data import load
@@ -97,8 +87,6 @@ def _stream(data: str, chosen: str) -> "list[Task]":
 
 
 def _tasks(data: str, settings: Settings, seed: int) -> "list[Task]":
-    """Tasks of a stream; the last ones are kept for the next cell."""
-    one_of("data", data, STREAMS, error=PresetError)
     own = {"omniglot": ["size"], "mnistR": ["n_test", "max_angle"]}.get(data, ["n_test"])
     names = ("n_tasks", "n_train", "held_out", *own)
     chosen: dict[str, Any] = {name: settings[name] for name in names} | {"seed": seed}

@@ -52,7 +52,7 @@ def _covp(strength: float = 10.0, **options: Any) -> ContinualVariant:
     return ContinualVariant("covp", {"strength": strength}, options)
 
 
-_PUBLISHED = {"fisher": "squared_mean", "update": "explicit"}
+_PUBLISHED: Settings = {"fisher": "squared_mean", "update": "explicit"}
 _RIDGE = {"ridge": 0.03}
 
 VARIANTS: dict[str, ContinualVariant] = {

@@ -135,13 +135,6 @@ def _slope(errors: dict[int, float], seeds: int) -> Estimate:
     return Estimate(float(np.polyfit(n, e, 1)[0]), error, seeds)
 
 
-def _verdict(slope: Estimate) -> str:
-    margin = 2 * (slope.error or 0.0)
-    if slope.mean - margin > -0.5:
-        return "slower than n^-1/2"
-    return "faster than n^-1/2" if slope.mean + margin < -0.5 else "n^-1/2"
-
-
 def tables(loaded: Report) -> list[ReportTable]:
     """Return the observed rates, then Proposition 1's terms."""
     groups = _groups(loaded)
@@ -160,7 +153,11 @@ def _rate_table(loaded: Report, groups: Groups) -> ReportTable:
         true = records[0].metrics["true"][last]
         small = true < 1e-12
         row: list[Value] = [family, d, method, 0.0 if small else true, errors[last]]
-        rows.append([*row, None if small else errors[last] / true, *slopes, _verdict(slopes[1])])
+        gap, margin = slopes[1].mean + 0.5, 2 * (slopes[1].error or 0.0)
+        verdict = "n^-1/2"
+        if abs(gap) > margin:
+            verdict = f"{'slower' if gap > 0 else 'faster'} than {verdict}"
+        rows.append([*row, None if small else errors[last] / true, *slopes, verdict])
     header = ["family", "d", "divergence", "true", "error at largest n", "relative"]
     header += ["exponent", "exponent, larger n", "verdict"]
     note = (

@@ -118,13 +118,7 @@ def _add_failures(loaded: Report, names: Names, page: Page) -> None:
     if not failed:
         return
     rows: list[list[Shown]] = [
-        [
-            names(r.data),
-            r.target,
-            names(r.method),
-            r.seed,
-            (r.error or "").splitlines()[0] if r.error else "",
-        ]
+        [names(r.data), r.target, names(r.method), r.seed, str(r.error).partition("\n")[0]]
         for r in failed[:MOST_FAILURES]
     ]
     more = len(failed) - MOST_FAILURES

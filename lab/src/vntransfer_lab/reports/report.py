@@ -278,7 +278,12 @@ def value_table(loaded: Report, data: str, metric: str = "") -> ReportTable:
     ``metric`` can be another one than the experiment's, of the same direction.
     """
     preset, metric = loaded.preset, metric or loaded.kind.metric
-    paper = _paper_values(preset, data, metric)
+    printed = preset.paper.get("values", {}).get(data, {})
+    paper = {
+        target: row
+        for target, own in printed.items()
+        if (row := {m: values[metric] for m, values in own.items() if metric in values})
+    }
     methods = list(preset.methods)
     rows: list[list[Value]] = []
     short: list[str] = []
@@ -294,8 +299,15 @@ def value_table(loaded: Report, data: str, metric: str = "") -> ReportTable:
             said = {m: str(own) for (m, at), own in lost.items() if at == target}
             rows.append([label, "ours", *(ours.get(m, said.get(m)) for m in methods)])
             short += [f"{label} {m} {e.n}" for m, e in ours.items() if e.n < len(preset.seeds)]
-            if target in paper:
-                rows += _paper_rows(label, methods, ours, paper[target])
+            if theirs := paper.get(target):
+                rows.append([label, "paper", *map(theirs.get, methods)])
+                gaps: list[Value] = [
+                    Number(ours[m].mean - theirs[m], signed(ours[m].error))
+                    if m in theirs and m in ours
+                    else None
+                    for m in methods
+                ]
+                rows.append([label, "difference", *gaps])
         if len(targets) > 1:
             means = [mean_over_targets(values.get(method, {}), targets) for method in methods]
             rows.append([label_of("mean", condition), "ours", *means])
@@ -311,26 +323,6 @@ def value_table(loaded: Report, data: str, metric: str = "") -> ReportTable:
         notes.append(f"FEWER SEEDS than planned: {'; '.join(short)}")
     name = data if metric == loaded.kind.metric else f"{data}, {metric}"
     return loaded.table(name, header, rows, notes)
-
-
-def _paper_values(preset: Preset, data: str, metric: str) -> dict[str, dict[str, float]]:
-    """Target -> method -> the paper's value of a metric."""
-    found = {}
-    for target, methods in preset.paper.get("values", {}).get(data, {}).items():
-        row = {method: values[metric] for method, values in methods.items() if metric in values}
-        if row:
-            found[target] = row
-    return found
-
-
-def _paper_rows(
-    label: str, methods: list[str], ours: Mapping[str, Estimate], paper: Mapping[str, float]
-) -> list[list[Value]]:
-    gaps = [
-        Number(ours[m].mean - paper[m], signed(ours[m].error)) if m in paper and m in ours else None
-        for m in methods
-    ]
-    return [[label, "paper", *map(paper.get, methods)], [label, "difference", *gaps]]
 
 
 def mean_over_targets(

@@ -91,19 +91,6 @@ def look(folder: str | Path, *, verify: bool = True) -> Snapshot:
 
 def draw(seen: Snapshot) -> RenderableType:
     """Draw a snapshot: headline, table, latest failures."""
-    parts: list[RenderableType] = [
-        Text(seen.title, style="bold"),
-        Text(seen.headline(), style=_COLORS[seen.state]),
-        _table(seen),
-    ]
-    if seen.failures:
-        parts.append(Text("latest failures:"))
-        for label, error in seen.failures:
-            parts.append(Text(f"  {label}: {error}", style="red"))
-    return Group(*parts)
-
-
-def _table(seen: Snapshot) -> RenderableType:
     table = Table(box=None, pad_edge=False, header_style="dim")
     for name in ("data", "method"):
         table.add_column(name)
@@ -113,7 +100,16 @@ def _table(seen: Snapshot) -> RenderableType:
         counts = (group.done, group.failed, group.pending)
         each = "" if group.seconds is None else f"{group.seconds:.3g} s"
         table.add_row(group.data, group.method, *(str(n or "") for n in counts), each)
-    return table
+    parts: list[RenderableType] = [
+        Text(seen.title, style="bold"),
+        Text(seen.headline(), style=_COLORS[seen.state]),
+        table,
+    ]
+    if seen.failures:
+        parts.append(Text("latest failures:"))
+        for label, error in seen.failures:
+            parts.append(Text(f"  {label}: {error}", style="red"))
+    return Group(*parts)
 
 
 def watch(folder: str | Path, *, once: bool = False) -> None:
