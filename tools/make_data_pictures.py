@@ -29,9 +29,9 @@ from vntransfer.pages.svg import tag, text, text_width
 from vntransfer.storage.places import GENERATOR
 from vntransfer_lab.data import load
 from vntransfer_lab.data.base import Domains, TaskStream
-from vntransfer_lab.data.cameras import Cameras
 from vntransfer_lab.data.pictures import area_resize
 from vntransfer_lab.data.regression import NOISE, NoiseMixture, mixture_noise
+from vntransfer_lab.data.trancos import Cameras
 
 IMAGES = Path(__file__).resolve().parent.parent / "docs" / "data" / "img"
 MOST_DOMAINS = 14  # that are drawn: more cannot be distinguished

@@ -11,12 +11,13 @@ from hypothesis import strategies as st
 from lab_helpers.makers import folder, make_trancos, tar, trancos_files, zipped
 from vntransfer.errors import ArgumentError, DataError
 from vntransfer_lab.data import Domains, load, trancos
-from vntransfer_lab.data.cameras import (
-    camera_domains,
-    group_cameras,
-)
 from vntransfer_lab.data.pictures import LazyRows
-from vntransfer_lab.data.trancos import density_map, masked_count
+from vntransfer_lab.data.trancos import (
+    camera_domains,
+    density_map,
+    group_cameras,
+    masked_count,
+)
 
 FULL = (48, 64)
 dot = st.tuples(st.floats(0, FULL[1] - 1), st.floats(0, FULL[0] - 1))

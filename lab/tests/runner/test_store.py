@@ -170,7 +170,7 @@ def test_a_read_only_folder_can_be_reported_but_not_run_in(tmp_path: Path) -> No
     code = f"""
         import os, filelock
         from pathlib import Path
-        from vntransfer_lab.runner.running import only_writer
+        from vntransfer_lab.runner.store_file import only_writer
         from vntransfer_lab.runner.store import Store, read_records
         from vntransfer_lab.errors import StoreError
         folder = Path({str(folder)!r})

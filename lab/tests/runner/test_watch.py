@@ -18,8 +18,7 @@ from vntransfer.cli import app
 from vntransfer_lab import retry, run
 from vntransfer_lab.errors import StoreError
 from vntransfer_lab.runner.provenance import read_provenance, revision
-from vntransfer_lab.runner.running import only_writer
-from vntransfer_lab.runner.store_file import STORE_NAME
+from vntransfer_lab.runner.store_file import STORE_NAME, only_writer
 from vntransfer_lab.runner.watch import Snapshot, look
 
 VNT = [sys.executable, "-c", "from vntransfer.cli import main; main()"]

@@ -34,8 +34,7 @@ def tables(loaded: Report) -> list[ReportTable]:
         found.append(relative_table(loaded))
     for data, table in zip(loaded.preset.data, value_tables(loaded), strict=True):
         found.append(table)
-        numbers = loaded.preset.paper.get("values", {}).get(data, {}).values()
-        if any("mae_raw" in metrics for row in numbers for metrics in row.values()):
+        if loaded.preset.paper_values(data, "mae_raw"):
             found.append(replace(value_table(loaded, data, "mae_raw"), detail=table.detail))
     if loaded.preset.baseline:
         found += comparison_tables(loaded)

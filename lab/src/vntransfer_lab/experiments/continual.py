@@ -55,12 +55,16 @@ CHUNK = 5000
 WATCHING = "rsp_watching"
 
 
+def _unused(data: str) -> tuple[str, ...]:
+    """Name the settings that a stream does not have."""
+    known = {"mnistR": ("size", "channels"), "omniglot": ("n_test", "max_angle")}
+    return known.get(data, ("size", "channels", "max_angle"))
+
+
 def _canonical(data: str, settings: Settings) -> Settings:
     """Set what a stream does not have to one value."""
-    unused = {"mnistR": ("size", "channels"), "omniglot": ("n_test", "max_angle")}
-    names = unused.get(data, ("size", "channels", "max_angle"))
     fields = StreamSettings.model_fields
-    return {**settings, **{name: fields[name].default for name in names}}
+    return {**settings, **{name: fields[name].default for name in _unused(data)}}
 
 
 @lru_cache(maxsize=8)
@@ -87,8 +91,7 @@ def _stream(data: str, chosen: str) -> "list[Task]":
 
 
 def _tasks(data: str, settings: Settings, seed: int) -> "list[Task]":
-    own = {"omniglot": ["size"], "mnistR": ["n_test", "max_angle"]}.get(data, ["n_test"])
-    names = ("n_tasks", "n_train", "held_out", *own)
+    names = {"n_tasks", "n_train", "held_out", "n_test", "size", "max_angle"} - {*_unused(data)}
     chosen: dict[str, Any] = {name: settings[name] for name in names} | {"seed": seed}
     return _stream(data, json.dumps(chosen, sort_keys=True))
 

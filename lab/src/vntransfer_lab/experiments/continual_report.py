@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from vntransfer.pages import Axis, Lines, Panels, Series
 from vntransfer_lab.reports.costs import MEGABYTE
-from vntransfer_lab.reports.drawings import Drawing, by_method, spread, standard
+from vntransfer_lab.reports.drawings import Drawing, spread, standard
 from vntransfer_lab.reports.report import (
     Condition,
     Group,
@@ -81,7 +81,7 @@ def estimates_of(loaded: Report, group: Group, metric: str = "ra") -> dict[str, 
 
 def _stream_table(loaded: Report, data: str, condition: Condition) -> ReportTable:
     preset = loaded.preset
-    paper = preset.paper.get("values", {}).get(data, {}).get(data, {})
+    paper = [preset.paper_values(data, metric).get(data, {}) for metric in METRICS]
     found = {metric: estimates_of(loaded, (data, condition), metric) for metric in METRICS}
     costs = costs_of(loaded, [(data, condition)])
     rows: list[list[Value]] = []
@@ -93,20 +93,19 @@ def _stream_table(loaded: Report, data: str, condition: Condition) -> ReportTabl
         row: list[Value] = [method, *([str(lost), None, None] if lost else ours)]
         if costs:
             row += costs.get(method, [None, None])
-        if paper:
-            known = paper.get(method, {})
-            gap = known.get("ra")
-            row += [known.get(metric) for metric in METRICS]
-            compared = gap is not None and ours
-            row.append(Number(ours[0].mean - gap, signed(ours[0].error)) if compared else None)
+        if any(paper):
+            row += [known.get(method) for known in paper]
+            compared = method in paper[0] and ours
+            gap = ours[0].mean - paper[0][method] if compared else 0.0
+            row.append(Number(gap, signed(ours[0].error)) if compared else None)
         rows.append([*row, _configuration(loaded, data, condition, method)])
     header = ["method", "RA", "LA", "BT", *(COSTS if costs else ())]
-    header += ["paper RA", "LA", "BT", "difference of RA"] if paper else []
+    header += ["paper RA", "LA", "BT", "difference of RA"] if any(paper) else []
     runs = sorted({own.n for own in found["ra"].values()}) or [0]
     notes = [
         "percent, mean ± standard error over seeds; BT = RA - LA",
         f"seeds: {' to '.join(map(str, runs))} of {len(preset.seeds)}",
-        *([f"paper: {preset.paper['source']}"] if paper and "source" in preset.paper else []),
+        *([f"paper: {preset.paper['source']}"] if any(paper) and "source" in preset.paper else []),
         *([COSTS_NOTE] if costs else []),
     ]
     table = loaded.table(label_of(data, condition), [*header, "setting"], rows, notes)
@@ -264,35 +263,12 @@ def figures(loaded: Report) -> Iterator[Drawing]:
     if sweeps(loaded):
         yield _sweep(loaded)
         return
-    if any(loaded.preset.paper.get("values", {}).values()):
-        yield _beside_the_paper(loaded)
-    else:
-        yield from standard(loaded)
+    yield from standard(loaded)
     if drawing := _against_bytes(loaded):
         yield drawing
     for group in loaded.chosen:
         for drawing in _by_task(loaded, group):
             yield replace(drawing, detail=len(loaded.chosen) > 1)
-
-
-def _beside_the_paper(loaded: Report) -> Drawing:
-    """RA of every method, one panel per stream, with the paper's values as hollow marks."""
-    charts = []
-    for data, condition in loaded.chosen:
-        paper = loaded.preset.paper["values"].get(data, {}).get(data, {})
-        found = estimates_of(loaded, (data, condition))
-        charts.append(
-            by_method(
-                found,
-                baseline=loaded.preset.baseline,
-                x=Axis("RA, %"),
-                title=label_of(data, condition),
-                others=[paper.get(m, {}).get("ra") for m in found],
-                others_name="paper",
-            )
-        )
-    caption = "Retained accuracy, mean ± standard error over seeds; hollow: the paper's value."
-    return Drawing("paper", "Beside the paper's values", Panels(charts), caption)
 
 
 def _against_bytes(loaded: Report) -> Drawing | None:

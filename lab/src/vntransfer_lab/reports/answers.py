@@ -109,16 +109,14 @@ def sentences(found: Tally) -> list[tuple[str, str]]:
 
 def paper_words(loaded: Report) -> list[str]:
     """Compare the numbers that the paper prints with ours, target by target."""
-    paper, metric = loaded.preset.paper, loaded.kind.metric
+    preset, metric = loaded.preset, loaded.kind.metric
     best = max if loaded.kind.higher_is_better else min
     pairs: list[tuple[float, float]] = []
     same_best: list[bool] = []
     for data, condition in loaded.chosen:
-        for target, methods in paper.get("values", {}).get(data, {}).items():
-            printed = {name for values in methods.values() for name in values}
-            name = metric if metric in printed else f"{metric}_raw"
-            theirs = {m: values[name] for m, values in methods.items() if name in values}
-            found = loaded.estimates(data, condition, name).get(target, {}) if theirs else {}
+        name = metric if preset.paper_values(data, metric) else f"{metric}_raw"
+        for target, theirs in preset.paper_values(data, name).items():
+            found = loaded.estimates(data, condition, name).get(target, {})
             ours = {m: found[m].mean for m in theirs if m in found}
             pairs += [(ours[m], theirs[m]) for m in ours]
             if len(ours) > 1:
@@ -132,7 +130,7 @@ def paper_words(loaded: Report) -> list[str]:
         )
     if pairs:
         close = sum(abs(a - b) < 0.1 * abs(b) for a, b in pairs)
-        source = paper.get("source", "its tables")
+        source = preset.paper.get("source", "its tables")
         said.append(
             f"{close} of our {counted(len(pairs), 'value')} are within 10 % of the paper's "
             f"({source})."

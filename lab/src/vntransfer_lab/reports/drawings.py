@@ -54,20 +54,22 @@ def by_method(found: Mapping[str, Estimate], *, baseline: str = "", **options: A
 
 def standard(loaded: Report) -> Iterator[Drawing]:
     """One panel per target, data set and condition, with one row per method."""
-    panels = []
+    preset, metric, panels = loaded.preset, loaded.kind.metric, []
     for data, condition in loaded.chosen:
         by_target = loaded.estimates(data, condition)
         for target, found in by_target.items():
             several = len(by_target) > 1
-            name = f"{data}, {target}" if several and len(loaded.preset.data) > 1 else target
+            name = f"{data}, {target}" if several and len(preset.data) > 1 else target
             title = label_of(name if several else data, condition)
-            x = Axis(loaded.kind.metric)
-            panels.append(by_method(found, baseline=loaded.preset.baseline, x=x, title=title))
+            options: dict[str, Any] = {"x": Axis(metric), "title": title}
+            if theirs := preset.paper_values(data, metric).get(target):
+                options |= {"others": list(map(theirs.get, found)), "others_name": "paper"}
+            panels.append(by_method(found, baseline=preset.baseline, **options))
     direction = "Higher" if loaded.kind.higher_is_better else "Lower"
     caption = f"Mean ± standard error over seeds. {direction} is better."
-    caption += " Dotted: the baseline." if loaded.preset.baseline else ""
-    title = f"{loaded.kind.metric} at each target"
-    yield Drawing("values", title, Panels(panels, share=False), caption)
+    caption += " Dotted: the baseline." if preset.baseline else ""
+    caption += " Hollow: the paper's value." if any(p.others for p in panels) else ""
+    yield Drawing("values", f"{metric} at each target", Panels(panels, share=False), caption)
 
 
 def drawings_of(loaded: Report) -> list[Drawing]:

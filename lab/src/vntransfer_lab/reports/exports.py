@@ -1,6 +1,5 @@
 """All rows of a run folder: as a data frame, csv or parquet."""
 
-import csv
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,24 +12,22 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-def _rows(folder: str | Path) -> tuple[list[dict[str, Any]], list[str]]:
-    """All rows, and the names of their columns: metric, step and value are the last."""
-    rows = list(flat_rows(read_records(folder)[1]))
-    last = ("metric", "step", "value")
-    names = dict.fromkeys(name for row in rows for name in row if name not in last)
-    return rows, [*names, *last]
-
-
 def results(folder: str | Path) -> "pd.DataFrame":
     """Everything that a run folder holds, one row per cell, metric and step, even during a run.
 
     Columns are those of the cell (data, target, method, seed, ``settings.*``, ``hyper.*``, ...),
     then metric, step, value. Cells that failed or wait have one row with an empty metric.
     """
+    return _frame(folder)
+
+
+def _frame(folder: str | Path, **options: Any) -> "pd.DataFrame":
     import pandas as pd
 
-    rows, columns = _rows(folder)
-    return pd.DataFrame(rows, columns=columns)
+    rows = list(flat_rows(read_records(folder).records))
+    last = ("metric", "step", "value")
+    names = dict.fromkeys(name for row in rows for name in row if name not in last)
+    return pd.DataFrame(rows, columns=[*names, *last], **options)
 
 
 def export(folder: str | Path, file: str | Path, *, overwrite: bool = False) -> int:
@@ -40,17 +37,10 @@ def export(folder: str | Path, file: str | Path, *, overwrite: bool = False) -> 
     """
     path = Path(file)
     check_file("file", path, TABLES, overwrite=overwrite)
-    rows, columns = _rows(folder)
-    if path.suffix.lower() == ".csv":
-        with atomic_write(path, "w") as text:
-            writer = csv.DictWriter(text, columns, lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(rows)
-    else:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
-        table = pa.table({name: [row.get(name) for row in rows] for name in columns})
-        with atomic_write(path) as binary:
-            pq.write_table(table, binary)
-    return len(rows)
+    frame = _frame(folder, dtype=object)  # whole numbers stay whole beside empty places
+    with atomic_write(path) as binary:
+        if path.suffix.lower() == ".csv":
+            frame.to_csv(binary, index=False, lineterminator="\n")
+        else:
+            frame.to_parquet(binary, index=False)
+    return len(frame)

@@ -1,70 +1,16 @@
 """Names of methods, data sets and metrics in words, for pages; other forms keep the ids."""
 
 import re
+import tomllib
 from collections.abc import Iterable
 from dataclasses import fields, is_dataclass, replace
+from importlib.resources import files
 from typing import Any
 
 from vntransfer_lab.reports.report import Report, condition_text, label_of
 
-WORDS = {
-    "agem": "A-GEM",
-    "ahd_1s": "AHD-1S",
-    "ahd_msda": "AHD-MSDA",
-    "align": "moment alignment",
-    "auto": "default method",
-    "boosting": "boosted trees",
-    "catboost": "CatBoost",
-    "closed_form": "random features",
-    "closed_form_covp": "random features, projected",
-    "conditional_von_neumann": "conditional von Neumann",
-    "constant": "one constant",
-    "coral": "CORAL",
-    "covp": "projected training",
-    "dann": "DANN",
-    "dare_gram": "DARE-GRAM",
-    "darn": "DARN",
-    "derpp": "DER++",
-    "er": "experience replay",
-    "ewc": "EWC",
-    "gpm": "GPM",
-    "jeffreys": "Jeffreys",
-    "kfac": "K-FAC",
-    "l2": "L2",
-    "mdan_dyn": "MDAN (soft maximum)",
-    "mdan_max": "MDAN (maximum)",
-    "mdd": "MDD",
-    "mdd_paper": "MDD",
-    "mer": "MER",
-    "mse": "squared error",
-    "rewc": "R-EWC",
-    "ridge": "ridge regression",
-    "rsp": "RSP",
-    "sgd": "plain training",
-    "sgp": "SGP",
-    "si": "SI",
-    "source_only": "plain network",
-    "source_only_5": "plain ensemble",
-    "von_neumann": "von Neumann",
-    "weighted": "weighted ridge",
-    "weighted_boosting": "weighted boosted trees",
-}
-"""Methods; one with a longer id is called by its family and the rest of its id."""
-
-METRICS = {
-    "mae": "mean absolute error",
-    "mae_raw": "mean absolute error in the unit of the response",
-    "ra": "retained accuracy",
-    "rmse": "root mean squared error",
-    "game2": "GAME(2)",
-    "train_mae": "error on the training pictures",
-}
-
-ENGLISH = (
-    *("absolute", "align", "area", "auto", "boosting", "constant", "freeze", "huber", "oracle"),
-    *("ridge", "si", "squared", "weighted"),
-)
-"""Ids that can be words of a sentence: they are names only where they stand alone."""
+_KNOWN = tomllib.loads((files("vntransfer_lab.reports") / "names.toml").read_text("utf-8"))
+WORDS: dict[str, str] = _KNOWN["methods"]
 
 
 def method_name(method: str) -> str:
@@ -108,7 +54,7 @@ class Names:
     def __init__(self, loaded: Report) -> None:
         data = data_names(loaded.preset.data)
         methods = {m: method_name(m) for m in loaded.preset.methods} | dict(loaded.kind.words)
-        self.words = METRICS | methods | data
+        self.words = _KNOWN["metrics"] | methods | data
         for group, condition in loaded.chosen:
             targets = {target for _, target, _ in loaded.chosen[group, condition]}
             for name in (group, *targets, "mean") if condition else ():
@@ -119,7 +65,11 @@ class Names:
                 )
                 self.words[label_of(name, condition)] = f"{data.get(name, name)}, {told}"
                 self.words[condition_text(condition)] = told
-        ids = [name for name, said in self.words.items() if name != said and name not in ENGLISH]
+        ids = [
+            name
+            for name, said in self.words.items()
+            if name != said and name not in _KNOWN["english"]
+        ]
         listed = "|".join(map(re.escape, sorted(ids, key=len, reverse=True)))
         self.pattern = re.compile(rf"(?<![\w:=])(?:{listed})(?![\w=]|:\w)" if ids else r"(?!)")
 

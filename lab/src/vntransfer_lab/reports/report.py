@@ -278,12 +278,7 @@ def value_table(loaded: Report, data: str, metric: str = "") -> ReportTable:
     ``metric`` can be another one than the experiment's, of the same direction.
     """
     preset, metric = loaded.preset, metric or loaded.kind.metric
-    printed = preset.paper.get("values", {}).get(data, {})
-    paper = {
-        target: row
-        for target, own in printed.items()
-        if (row := {m: values[metric] for m, values in own.items() if metric in values})
-    }
+    paper = preset.paper_values(data, metric)
     methods = list(preset.methods)
     rows: list[list[Value]] = []
     short: list[str] = []

@@ -100,6 +100,14 @@ class Preset:
         """Read what `as_dict` gave; results of 0.1.0.dev0 have an empty place for a search."""
         return cls(**{name: value for name, value in stored.items() if name != "search"})
 
+    def paper_values(self, data: str, metric: str) -> dict[str, dict[str, float]]:
+        """Return target -> method -> the paper's value of a metric, where it prints one."""
+        found = {
+            target: {method: own[metric] for method, own in methods.items() if metric in own}
+            for target, methods in self.paper.get("values", {}).get(data, {}).items()
+        }
+        return {target: row for target, row in found.items() if row}
+
 
 _SHIPPED = resources.files("vntransfer_lab") / "presets"
 

@@ -19,9 +19,8 @@ from vntransfer_lab.runner.plan import RunPlan, Watcher
 from vntransfer_lab.runner.preset import Preset, load_preset
 from vntransfer_lab.runner.provenance import command_line, recorded
 from vntransfer_lab.runner.records import CellOutcome
-from vntransfer_lab.runner.running import only_writer
 from vntransfer_lab.runner.store import Store, read_outcomes, read_records
-from vntransfer_lab.runner.store_file import STORE_NAME
+from vntransfer_lab.runner.store_file import STORE_NAME, only_writer
 from vntransfer_lab.runner.workers import CHECK_SECONDS, Engine, Pool
 
 

@@ -1,9 +1,11 @@
 """The file of a store: SQLite with a write-ahead log, and clear errors when it cannot be used.
 
 Write-ahead logging during a run, every transaction forced to disk: after a kill or a power
-loss a change is there whole or not at all. It is checked when it is opened.
+loss a change is there whole or not at all. It is checked when it is opened. Who works in the folder
+holds a lock there, which the system frees when its process dies.
 """
 
+import fcntl
 import json
 import shutil
 import sqlite3
@@ -18,6 +20,8 @@ from vntransfer_lab.runner.cells import IDENTITY
 STORE_NAME = "store.sqlite"
 _APPLICATION = 0x766E7462  # "vntb"
 _FORMAT = 1
+_LOCK = "lock"
+_LOCK_SECONDS = 0.5  # whoever only looks whether it is held does so for a moment
 _UNPLANNED = "the run was stopped before its cells were planned; rerun its command"
 _TYPED = ", ".join(
     f"{name} {'INTEGER' if name == 'seed' else 'TEXT'} NOT NULL" for name in IDENTITY
@@ -73,6 +77,43 @@ def make_folder(folder: Path) -> None:
         raise StoreError(
             f"{folder}: cannot make this folder ({error.strerror}); choose another --out"
         ) from None
+
+
+@contextmanager
+def only_writer(folder: Path) -> Iterator[None]:
+    """Hold the folder's lock; the system releases it when this process dies in any way."""
+    from filelock import FileLock, Timeout
+
+    make_folder(folder)
+    lock = FileLock(folder / _LOCK)
+    try:
+        lock.acquire(timeout=_LOCK_SECONDS)
+    except Timeout:
+        raise StoreError(
+            f"{folder}: another run works in this folder; wait for it or choose another --out"
+        ) from None
+    except OSError as error:
+        raise StoreError(
+            f"{folder}: cannot be locked ({error.strerror}); choose another --out"
+        ) from None
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def is_held(folder: Path) -> bool | None:
+    """Whether a runner holds the lock; None where that cannot be found out."""
+    try:
+        with open(folder / _LOCK, "rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return None
+    return False
 
 
 @contextmanager

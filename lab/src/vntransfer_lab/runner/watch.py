@@ -11,8 +11,8 @@ from rich.table import Table
 from rich.text import Text
 
 from vntransfer_lab.runner.durations import RATE_CELLS, seconds_left, seconds_text
-from vntransfer_lab.runner.running import is_held
 from vntransfer_lab.runner.store import CellGroup, Store
+from vntransfer_lab.runner.store_file import is_held
 
 State = Literal["complete", "running", "dead", "stopped"]
 
