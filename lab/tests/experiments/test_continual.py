@@ -365,8 +365,8 @@ def test_report_with_the_papers_values(tmp_path: Path) -> None:
     assert str(rows["l2"][-1]).startswith("lr 0.0")
     assert any("selection: short_stream" in note for note in head.notes)
     names = {path.stem for path in draw(folder, tmp_path / "figures")}
-    assert names == {f"mnistP-{name}" for name in ("paper", "bytes", "tasks-mnistP")}
-    (beside,) = (own.chart for own in drawings_of(load_report(folder)) if own.name == "paper")
+    assert names == {f"mnistP-{name}" for name in ("values", "bytes", "tasks-mnistP")}
+    (beside,) = (own.chart for own in drawings_of(load_report(folder)) if own.name == "values")
     assert isinstance(beside, Panels)
     (panel,) = beside.charts
     assert isinstance(panel, Intervals)
