@@ -18,9 +18,7 @@ if TYPE_CHECKING:
 app = typer.Typer(
     help="Run experiments and report them.",
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"]},
 )
 
 _Folder = Annotated[Path, typer.Argument(metavar="DIR", help="Run folder.")]

@@ -17,9 +17,7 @@ if TYPE_CHECKING:
 app = typer.Typer(
     help="List, show and download data sets.",
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"]},
 )
 
 From = Annotated[
@@ -129,9 +127,12 @@ def fetch(
     Existing files are kept.
     """
     from vntransfer_lab.data.fetch import fetch as fetch_entry
+    from vntransfer_lab.data.registry import DATASETS, lookup
 
+    if not names and not everything:
+        raise ArgumentError("names: none given. Name a data set of `vnt data list`, or add --all.")
     problems = []
-    for entry in _chosen(names, everything):
+    for entry in [*DATASETS.values()] if everything else map(lookup, names or ()):
         if not entry.files:
             typer.echo(f"{entry.name}: embedded, nothing to download")
             continue
@@ -146,13 +147,3 @@ def fetch(
             typer.echo(f"{entry.name}: {path}")
     if problems:
         raise DataError(f"not downloaded: {', '.join(problems)}. The reasons are above.")
-
-
-def _chosen(names: list[str] | None, everything: bool) -> "list[Entry]":
-    from vntransfer_lab.data.registry import DATASETS, lookup
-
-    if everything:
-        return list(DATASETS.values())
-    if not names:
-        raise ArgumentError("names: none given. Name a data set of `vnt data list`, or add --all.")
-    return [lookup(name) for name in names]

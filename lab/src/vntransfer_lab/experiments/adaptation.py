@@ -354,7 +354,6 @@ class AdaptationSettings(Schema):
 KIND = Kind(
     name="adaptation",
     summary="methods of multi-source adaptation, each domain as the target once",
-    version=1,
     metric="mae",
     settings=AdaptationSettings,
     methods=_methods(),

@@ -342,11 +342,9 @@ class StreamSettings(SearchSettings):
 KIND = Kind(
     name="continual",
     summary="streams of tasks: retained and learning accuracy, backward transfer",
-    version=1,
     metric="ra",
     settings=StreamSettings,
     methods=options(),
-    targets=lambda data, settings: [data],
     fingerprint=lambda data, settings: _files(data),
     run=_run,
     canonical=_canonical,

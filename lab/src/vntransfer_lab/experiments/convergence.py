@@ -239,7 +239,6 @@ class ConvergenceSettings(Schema):
 KIND = Kind(
     name="convergence",
     summary="sample divergence to true divergence as n grows",
-    version=1,
     metric="error",
     settings=ConvergenceSettings,
     methods=dict.fromkeys(("von_neumann", "jeffreys", "conditional_von_neumann"), CellMethod()),

@@ -289,7 +289,6 @@ class CountingSettings(Schema):
 KIND = Kind(
     name="counting",
     summary="counts of vehicles from density maps, each domain as the target once",
-    version=1,
     metric="mae",
     settings=CountingSettings,
     methods=_methods(),

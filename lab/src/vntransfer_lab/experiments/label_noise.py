@@ -125,12 +125,10 @@ class LabelNoiseSettings(Schema):
 KIND = Kind(
     name="label_noise",
     summary="one-hot √J against cross-entropy under label noise",
-    version=1,
     metric="accuracy",
     higher_is_better=True,
     settings=LabelNoiseSettings,
     methods=dict.fromkeys(("jeffreys", "cross_entropy", "squared", "absolute"), CellMethod()),
-    targets=lambda data, settings: [data],
     fingerprint=lambda data, settings: fingerprint(*_pictures(data)),
     run=_run,
     words={"jeffreys": "√J"},

@@ -259,7 +259,6 @@ class RobustnessSettings(Schema):
 KIND = Kind(
     name="robustness",
     summary="√J with bias correction against MSE, Huber and absolute error under noise",
-    version=1,
     metric="rmse",
     settings=RobustnessSettings,
     methods={
@@ -268,7 +267,6 @@ KIND = Kind(
         "huber": CellMethod(schema(delta=(float, Field(1.0, ge=1e-6)))),
         "absolute": CellMethod(),
     },
-    targets=lambda data, settings: [data],
     fingerprint=lambda data, settings: _hash(data),
     run=_run,
     canonical=_canonical,

@@ -89,7 +89,6 @@ class SmokeSettings(Schema):
 KIND = Kind(
     name="smoke",
     summary="everyday predictors on the six synthetic domains",
-    version=1,
     metric="mae",
     settings=SmokeSettings,
     methods={

@@ -59,17 +59,18 @@ class CellMethod:
         return {k: v for k, v in hyper.items() if k not in self.late or v != self.late[k]}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Kind:
     """One kind of experiment; docs/own-experiments.md shows how to write one."""
 
     name: str
     summary: str
-    version: int  # raised when the computation common to all methods changes (see `CellMethod`)
+    version: int = 1  # raised when the computation common to all methods changes (see `CellMethod`)
     metric: str  # of the tables, one of those that ``run`` yields
     settings: type[Schema]
     methods: Mapping[str, CellMethod]
-    targets: Callable[[str, Settings], Sequence[str]]  # (data, settings) -> names, or of streams
+    # (data, settings) -> names, by default that of the data set, such as a stream
+    targets: Callable[[str, Settings], Sequence[str]] = lambda data, settings: [data]
     # (data, settings) -> hash of what a cell reads; `DataError` when the data set is absent
     fingerprint: Callable[[str, Settings], str]
     # run(cell, checkpoint) yields (step, {metric: value}), once or once per epoch; a generator can

@@ -159,8 +159,7 @@ def compute_cells(
     work = _Run(preset, folder, jobs, RunOptions(watcher=watcher))
     work.compute(cells, {"command": command_line("verify", str(folder), work.said())})
     with Store(folder) as store:
-        found = {cell.key: store.outcome(cell.key) for cell in cells}
-    return {key: outcome for key, outcome in found.items() if outcome is not None}
+        return {cell.key: own for cell in cells if (own := store.outcome(cell.key)) is not None}
 
 
 @dataclass(frozen=True)
