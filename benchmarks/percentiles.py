@@ -15,8 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from vntransfer.holm import holm
-from vntransfer_lab.reports.report import against_baseline, condition_text, load_report
-from vntransfer_lab.reports.view import View
+from vntransfer_lab.reports.report import View, against_baseline, condition_text, load_report
 
 Runs = Mapping[str, Mapping[int, float]]  # target -> seed -> value
 

@@ -183,7 +183,7 @@ def stream_picture(stream: TaskStream) -> str:
     """
     maps = None if "angles" in stream.extras else stream.extras.get("maps")
     strips = {}
-    for t, task in enumerate(stream[: _PERMUTED if maps else len(stream)]):
+    for t, task in zip(range(_PERMUTED if maps else len(stream)), stream, strict=False):
         _, first = np.unique(task.y_test, return_index=True)
         x = task.x_test[first[:_CLASSES]].reshape(len(first[:_CLASSES]), -1)
         if maps and not t:

@@ -26,9 +26,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from vntransfer_lab.reports.report import Report, load_report
+from vntransfer_lab.reports.report import Report, View, load_report
 from vntransfer_lab.reports.tables import Number, ReportTable, render, text
-from vntransfer_lab.reports.view import View
 from vntransfer_lab.runner.provenance import command_line
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -15,7 +15,7 @@ from vntransfer.tables.problem import TableColumns
 from vntransfer.workflows.adapt_settings import AdaptSettings
 from vntransfer.workflows.predict import WriteOptions
 from vntransfer_lab import run
-from vntransfer_lab.reports.view import View
+from vntransfer_lab.reports.report import View
 
 TABLE = str(example_table())
 ROLES = ["--domain", "town", "--response", "price"]

@@ -5,8 +5,8 @@ import re
 import pytest
 
 from lab_helpers.docs_code import ROOT, load_tool
+from vntransfer_lab.reports.report import View
 from vntransfer_lab.reports.tables import sort_key
-from vntransfer_lab.reports.view import View
 
 # page, and the numbers that one of its paragraphs (or rows of a table) has, in any words: result
 # (and, after "vs", the baseline of its tests); table; row; column; digits. Rows are named by their

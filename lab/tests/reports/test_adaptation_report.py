@@ -32,10 +32,9 @@ from vntransfer_lab.experiments.adaptation_weights import (
     epoch_curves,
     heat_maps,
 )
-from vntransfer_lab.reports.report import Report, load_report, value_table
+from vntransfer_lab.reports.report import Report, View, load_report, value_table
 from vntransfer_lab.reports.statistics import Estimate
 from vntransfer_lab.reports.tables import Number, NumberPair, ReportTable, render, sort_key
-from vntransfer_lab.reports.view import View
 from vntransfer_lab.runner.cells import IDENTITY, expand
 from vntransfer_lab.runner.kinds import load_kind
 from vntransfer_lab.runner.preset import check, override, read_preset

@@ -191,9 +191,9 @@ def report(
     ] = "",
 ) -> None:
     """Print the tables of a run, or write them as a page."""
+    from vntransfer_lab.reports.report import View
     from vntransfer_lab.reports.report import report as tables
     from vntransfer_lab.reports.tables import FORMATS
-    from vntransfer_lab.reports.view import View
 
     one_of("--format", form, (*FORMATS, "html"))
     view = View(baseline, split(methods) or ())

@@ -163,7 +163,11 @@ def read_official(path: Path) -> list[Review]:
     contents = read_members(path, lambda name: name.split("/")[-1] in LABELED)
     for name, content in sorted(contents):
         domain = _domain_name(name.split("/")[-2] if "/" in name else path.name)
-        reviews += parse_unprocessed(_text(content), domain, f"{path}: {name}")
+        try:
+            text = content.decode("utf-8")
+        except UnicodeDecodeError:  # of some of the official files
+            text = content.decode("latin-1")
+        reviews += parse_unprocessed(text, domain, f"{path}: {name}")
     if not reviews:
         raise DataError(
             f"{path}: holds none of {', '.join(LABELED)} in a folder per domain; give "
@@ -174,14 +178,6 @@ def read_official(path: Path) -> list[Review]:
 
 def _domain_name(folder: str) -> str:
     return folder.replace("_&_", "_")
-
-
-def _text(content: bytes) -> str:
-    """Decode as UTF-8, or Latin-1 where a file is not: some of the official ones are not."""
-    try:
-        return content.decode("utf-8")
-    except UnicodeDecodeError:
-        return content.decode("latin-1")
 
 
 def parse_unprocessed(text: str, domain: str, where: str = "text") -> list[Review]:

@@ -5,7 +5,7 @@ Its record in the registry is `vntransfer_lab.data.registry.Entry`.
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -147,18 +147,16 @@ class Domains(Mapping[str, tuple[Features, Labels]]):
         return len(self.domains)
 
     def __repr__(self) -> str:
-        return one_line(f"Domains {short(self.name)}: {self._size()}")
+        size = self.summary().removeprefix(self.name)
+        return one_line(f"Domains {short(self.name)}{size}")
 
     def summary(self) -> str:
         """One line: name, number of domains, rows, shape of a row."""
-        return f"{self.name}: {self._size()}"
-
-    def _size(self) -> str:
         rows = sum(x.shape[0] for x, _ in self.domains.values())
         shape = next(iter(self.domains.values()))[0].shape[1:]
         plural = "" if len(self) == 1 else "s"
         size = " x ".join(map(str, shape))
-        return f"{len(self)} domain{plural}, {rows} rows x {size} features"
+        return f"{self.name}: {len(self)} domain{plural}, {rows} rows x {size} features"
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,8 +187,8 @@ class TaskStream:
     --------
     >>> x, y = np.zeros((4, 9)), np.array([0, 1, 0, 1])
     >>> stream = TaskStream("toy", 3, lambda t: StreamTask(x, y, x, y, name=f"task {t}"), 2)
-    >>> len(stream), stream[-1].name, [task.name for task in stream[:2]]
-    (3, 'task 2', ['task 0', 'task 1'])
+    >>> len(stream), stream[-1].name, [task.name for task in stream]
+    (3, 'task 2', ['task 0', 'task 1', 'task 2'])
     >>> stream
     <TaskStream toy: 3 tasks, 4 + 4 rows each, 9 features, 2 classes>
     """
@@ -217,25 +215,18 @@ class TaskStream:
     def __iter__(self) -> Iterator[StreamTask]:
         return map(self.make, range(self.n_tasks))
 
-    @overload
-    def __getitem__(self, index: int) -> StreamTask: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[StreamTask]: ...
-    def __getitem__(self, index: int | slice) -> StreamTask | list[StreamTask]:
-        chosen = range(self.n_tasks)[index]
-        return self.make(chosen) if isinstance(chosen, int) else [self.make(t) for t in chosen]
+    def __getitem__(self, index: int) -> StreamTask:
+        return self.make(range(self.n_tasks)[index])
 
     def __repr__(self) -> str:
-        return one_line(f"TaskStream {short(self.name)}: {self._size()}")
+        size = self.summary().removeprefix(self.name)
+        return one_line(f"TaskStream {short(self.name)}{size}")
 
     def summary(self) -> str:
         """One line: name, number of tasks, rows and features of the first one."""
-        return f"{self.name}: {self._size()}"
-
-    def _size(self) -> str:
         first, plural = self[0], "" if len(self) == 1 else "s"
         size = " x ".join(map(str, first.x.shape[1:]))
         return (
-            f"{len(self)} task{plural}, {len(first.x)} + {len(first.x_test)} rows "
+            f"{self.name}: {len(self)} task{plural}, {len(first.x)} + {len(first.x_test)} rows "
             f"each, {size} features, {self.n_classes} classes"
         )

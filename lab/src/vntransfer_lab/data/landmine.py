@@ -21,8 +21,14 @@ def load_landmine(files: Mapping[str, Path]) -> Domains:
     from scipy.io import loadmat
 
     (path,) = files.values()
+    if path.suffix == ".mat":
+        content: bytes | None = path.read_bytes()
+    else:
+        content = next((c for _, c in read_members(path, lambda n: n.endswith(".mat"))), None)
+    if content is None:
+        raise DataError(f"{path}: holds no .mat file; fetch it again")
     with damage_named(path, ".mat file of equally many cells `feature` and `label`"):
-        box = loadmat(BytesIO(_content(path)))
+        box = loadmat(BytesIO(content))
         cells = [
             (np.asarray(x, dtype=np.float64), np.asarray(y).ravel().astype(np.float64))
             for x, y in zip(box["feature"].ravel(), box["label"].ravel(), strict=True)
@@ -39,12 +45,3 @@ def load_landmine(files: Mapping[str, Path]) -> Domains:
         ),
         extras={"terrain": dict(zip(names, kinds, strict=True))},
     )
-
-
-def _content(path: Path) -> bytes:
-    """Bytes of the .mat file itself, or of the one in the archive or folder."""
-    if path.suffix == ".mat":
-        return path.read_bytes()
-    for _, content in read_members(path, lambda name: name.endswith(".mat")):
-        return content
-    raise DataError(f"{path}: holds no .mat file; fetch it again")

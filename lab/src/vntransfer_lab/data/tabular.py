@@ -78,8 +78,8 @@ def kmeans_domains(
     """
     from sklearn.cluster import KMeans
 
-    width = X.shape[1] if columns is None else whole("columns", columns, maximum=X.shape[1])
-    whole("columns", width, minimum=1)
+    width = X.shape[1] if columns is None else columns
+    whole("columns", width, minimum=1, maximum=X.shape[1])
     whole("k", k, minimum=1, maximum=len(X))
     rng = np.random.default_rng(seed)
     rows = np.sort(rng.permutation(len(X) if n_fit is None else n_fit)[:FIT_ROWS])

@@ -18,7 +18,7 @@ not see some labeled rows of the sources, records the error there (in standard d
 sources' responses, the mean over sources), and then fits on all rows.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
@@ -185,7 +185,14 @@ def criterion(
         )
     unit = float(rows.labels.std())
     if rule == "leave_one_source_out":
-        errors = [float(np.abs(predict(o) - o.y_test).mean()) / unit for o in _virtual(rows)]
+        if len(rows.sources) < 2:
+            raise PresetError("selection: leave_one_source_out needs at least two sources")
+        errors = []
+        for name, (x, y) in rows.sources.items():  # as the target, the true one left out
+            others = {other: own for other, own in rows.sources.items() if other != name}
+            unseen = np.full(len(y), np.nan)
+            left = replace(rows, sources=others, x=x, y=unseen, x_test=x, y_test=y)
+            errors.append(float(np.abs(predict(left) - y).mean()) / unit)
         return {rule: float(np.mean(errors))}
     held = _split(rows, cell.seed)
     gap = np.abs(predict(held) - held.y_test)
@@ -195,15 +202,6 @@ def criterion(
 
 def _held(y: _Array) -> int:
     return max(1, round(HELD_OUT * len(y)))
-
-
-def _virtual(rows: CellRows) -> Iterator[CellRows]:
-    """Each source as the target once, the true target left out."""
-    if len(rows.sources) < 2:
-        raise PresetError("selection: leave_one_source_out needs at least two sources")
-    for name, (x, y) in rows.sources.items():
-        others = {other: own for other, own in rows.sources.items() if other != name}
-        yield replace(rows, sources=others, x=x, y=np.full(len(y), np.nan), x_test=x, y_test=y)
 
 
 def _split(rows: CellRows, seed: int) -> CellRows:

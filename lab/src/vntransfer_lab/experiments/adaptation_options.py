@@ -6,12 +6,7 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field
 
-from vntransfer.adaptation import (
-    METHODS,
-    DomainRegressor,
-    MDDRegressor,
-    WeightedSourceRegressor,
-)
+from vntransfer.adaptation import METHODS, DomainRegressor, MDDRegressor, WeightedSourceRegressor
 from vntransfer_lab.runner.schema import Settings, words
 
 NONE = "none"

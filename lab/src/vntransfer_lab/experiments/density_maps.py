@@ -16,13 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from vntransfer.adaptation import (
-    Batch,
-    DomainRegressor,
-    OwnNetwork,
-    TrainedNetwork,
-    train_network,
-)
+from vntransfer.adaptation import Batch, DomainRegressor, OwnNetwork, TrainedNetwork, train_network
 from vntransfer.domains import Rows
 from vntransfer.networks import Net
 from vntransfer_lab.experiments.hourglass import decoder, grid_of, hourglass, to_maps, to_patches

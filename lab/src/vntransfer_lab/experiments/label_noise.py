@@ -76,8 +76,10 @@ def _run(cell: Cell, checkpoint: object) -> CellSteps:
         fitted, predicted = net(rows).softmax(-1), net(torch.from_numpy(x[test])).softmax(-1)
     correction = JeffreysLoss()
     correction.fit_bias(fitted, given)
-    plain = _accuracy(predicted, labels[test])
-    corrected = _accuracy(correction.correct(predicted), labels[test])
+    plain, corrected = (
+        float((scores.argmax(-1).numpy() == labels[test]).mean())
+        for scores in (predicted, correction.correct(predicted))
+    )
     yield (
         settings["epochs"],
         {
@@ -87,10 +89,6 @@ def _run(cell: Cell, checkpoint: object) -> CellSteps:
         },
     )
     return times
-
-
-def _accuracy(scores: Any, labels: NDArray[np.int64]) -> float:
-    return float((scores.argmax(-1).numpy() == labels).mean())
 
 
 def figures(loaded: Report) -> Iterator[Drawing]:

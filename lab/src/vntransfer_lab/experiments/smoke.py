@@ -38,10 +38,6 @@ def _fingerprint(data: str, settings: Settings) -> str:
     return fingerprint(*(array for rows in domains.values() for array in rows))
 
 
-def _mae(y: NDArray[np.float64], predicted: NDArray[np.float64]) -> float:
-    return float(np.abs(y - predicted).mean())
-
-
 def _run(cell: Cell, checkpoint: object) -> Iterator[tuple[int, dict[str, float]]]:
     domains = _domains(cell.data, cell.settings["n_samples"])
     x_target, y_target = domains[cell.target]
@@ -50,13 +46,9 @@ def _run(cell: Cell, checkpoint: object) -> Iterator[tuple[int, dict[str, float]
     order = np.random.default_rng(cell.seed).permutation(len(y))
     held, used = np.split(order, [int(cell.settings["validation"] * len(y))])
     for step, predict in _fit(cell, x[used], y[used]):
-        yield (
-            step,
-            {
-                "mae": _mae(y_target, predict(x_target)),
-                "source_validation": _mae(y[held], predict(x[held])),
-            },
-        )
+        errors = (y_target - predict(x_target), y[held] - predict(x[held]))
+        mae, validation = (float(np.abs(error).mean()) for error in errors)
+        yield step, {"mae": mae, "source_validation": validation}
 
 
 def _fit(cell: Cell, x: NDArray[np.float64], y: NDArray[np.float64]) -> Iterator[tuple[int, Any]]:

@@ -10,9 +10,8 @@ from typing import Any
 from vntransfer.pages import Axis, Chart, Intervals, Panels, Series
 from vntransfer.pages.picture import write_picture
 from vntransfer.storage.places import PICTURES, check_file
-from vntransfer_lab.reports.report import Report, label_of, load_report
+from vntransfer_lab.reports.report import EVERYTHING, Report, View, label_of, load_report
 from vntransfer_lab.reports.statistics import Estimate
-from vntransfer_lab.reports.view import EVERYTHING, View
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 from vntransfer.storage.files import atomic_write
 from vntransfer.storage.places import TABLES, check_file
-from vntransfer_lab.runner.records import flat_rows
+from vntransfer_lab.runner.cells import IDENTITY
+from vntransfer_lab.runner.records import JSON_COLUMNS
 from vntransfer_lab.runner.store import read_records
 
 if TYPE_CHECKING:
@@ -24,10 +25,19 @@ def results(folder: str | Path) -> "pd.DataFrame":
 def _frame(folder: str | Path, **options: Any) -> "pd.DataFrame":
     import pandas as pd
 
-    rows = list(flat_rows(read_records(folder).records))
-    last = ("metric", "step", "value")
-    names = dict.fromkeys(name for row in rows for name in row if name not in last)
-    return pd.DataFrame(rows, columns=[*names, *last], **options)
+    rows, last = list[dict[str, Any]](), ("metric", "step", "value")
+    for record in read_records(folder).records:
+        names = ("key", *IDENTITY, "status", "seconds", "error", "warnings", "made_by")
+        head = {name: getattr(record, name) for name in names if name not in JSON_COLUMNS}
+        head |= {f"settings.{name}": value for name, value in record.settings.items()}
+        head |= {f"hyper.{name}": value for name, value in record.hyper.items()}
+        found: list[tuple[Any, ...]] = [
+            (name, step, v) for name, steps in record.metrics.items() for step, v in steps.items()
+        ]
+        for values in found or [(None, None, None)]:
+            rows.append(head | dict(zip(last, values, strict=True)))
+    columns = dict.fromkeys(name for row in rows for name in row if name not in last)
+    return pd.DataFrame(rows, columns=[*columns, *last], **options)
 
 
 def export(folder: str | Path, file: str | Path, *, overwrite: bool = False) -> int:

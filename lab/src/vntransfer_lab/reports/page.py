@@ -15,9 +15,8 @@ from vntransfer_lab.reports.answers import Tally, lead, sentences, tally
 from vntransfer_lab.reports.costs import cost_table
 from vntransfer_lab.reports.drawings import drawings_of
 from vntransfer_lab.reports.names import Names
-from vntransfer_lab.reports.report import Report, load_report
+from vntransfer_lab.reports.report import EVERYTHING, Report, View, load_report
 from vntransfer_lab.reports.tables import Number, ReportTable, Value, Verdict, sort_key, text
-from vntransfer_lab.reports.view import EVERYTHING, View
 from vntransfer_lab.runner.provenance import read_provenance, versions
 from vntransfer_lab.runner.selection import RULES
 

@@ -9,13 +9,8 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any, NamedTuple
 
-from vntransfer_lab.reports.statistics import (
-    VERDICTS,
-    Difference,
-    Estimate,
-    compared,
-    estimate,
-)
+from vntransfer.checks import one_of
+from vntransfer_lab.reports.statistics import VERDICTS, Difference, Estimate, compared, estimate
 from vntransfer_lab.reports.tables import (
     PROBABILITY,
     Number,
@@ -27,7 +22,6 @@ from vntransfer_lab.reports.tables import (
     signed,
     text,
 )
-from vntransfer_lab.reports.view import EVERYTHING, View
 from vntransfer_lab.runner.kinds import Kind, load_kind
 from vntransfer_lab.runner.preset import Preset
 from vntransfer_lab.runner.records import DIVERGED, Record
@@ -56,6 +50,35 @@ class Remark(NamedTuple):
 
     text: str
     kind: str = "neutral"
+
+
+@dataclass(frozen=True)
+class View:
+    """What of a run is shown: some methods beside the baseline (all by default), and which one."""
+
+    baseline: str = ""
+    methods: Sequence[str] = ()
+
+    def words(self) -> list[str]:
+        """Return the options of the command line that say the same."""
+        words = ["--baseline", self.baseline] if self.baseline else []
+        return words + (["--methods", ",".join(self.methods)] if self.methods else [])
+
+    def preset(self, preset: Preset) -> Preset:
+        """Return the preset as if it had asked for just this."""
+        named = [("baseline", self.baseline)] if self.baseline else []
+        for argument, name in (*named, *(("methods", name) for name in self.methods)):
+            one_of(argument, name, preset.methods)
+        baseline = self.baseline or preset.baseline
+        methods = {
+            name: given
+            for name, given in preset.methods.items()
+            if not self.methods or name in (*self.methods, baseline)
+        }
+        return replace(preset, methods=methods, baseline=baseline)
+
+
+EVERYTHING = View()
 
 
 @dataclass(frozen=True)
@@ -147,19 +170,18 @@ class Report:
         rule = self.preset.selection
         kind = "warning" if rule == "oracle" else "neutral"
         found = [Remark(f"selection: {rule} ({RULES[rule][1]})", kind)]
-        found += map(Remark, self._trials())
+        sizes = {m: math.prod(map(len, grid.values())) for m, grid in self.preset.grids.items()}
+        if sizes:
+            listed = ", ".join(f"{method} {count}" for method, count in sizes.items())
+            found.append(Remark(f"settings to choose from: {listed}"))
         if claim := self.preset.paper.get("claim"):
             found.append(Remark(f"paper: {claim}", "paper"))
-        counts = dict.fromkeys(("failed", "pending", "warned"), 0)
-        for record in self.records:
-            counts["warned"] += record.warnings is not None
-            if record.status in counts:
-                counts[record.status] += 1
-        total = len(self.records)
+        counts, total = Counter(record.status for record in self.records), len(self.records)
+        warned = sum(record.warnings is not None for record in self.records)
         said = [
             (counts["failed"], f"of {total} cells failed"),
             (counts["pending"], f"of {total} cells are not computed yet"),
-            (counts["warned"], "cells gave warnings (column 'warnings' of the export)"),
+            (warned, "cells gave warnings (column 'warnings' of the export)"),
         ]
         found += [Remark(f"{count} {text}", "warning") for count, text in said if count]
         found += [Remark(text, "warning") for text in self._diverged()]
@@ -205,20 +227,10 @@ class Report:
             for (method, before), count in found.items()
         ]
 
-    def _trials(self) -> list[str]:
-        """Say how many settings each method could choose from."""
-        sizes = {
-            method: math.prod(len(values) for values in grid.values())
-            for method, grid in self.preset.grids.items()
-        }
-        told = ", ".join(f"{method} {count}" for method, count in sizes.items())
-        return [f"settings to choose from: {told}"] if sizes else []
-
     def tables(self) -> list[ReportTable]:
         """Return the tables of this kind of experiment."""
-        found: Callable[[Report], list[ReportTable]] = standard
-        if self.kind.tables:
-            found = resolve_name(self.kind.tables)
+        own = self.kind.tables
+        found: Callable[[Report], list[ReportTable]] = resolve_name(own) if own else standard
         return found(self)
 
 

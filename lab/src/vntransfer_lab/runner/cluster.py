@@ -69,6 +69,7 @@ class Cluster(Engine):
             raise ClusterError(
                 f"scheduler: cannot reach {address} ({error}); start one with: dask scheduler"
             ) from None
+        self._address = address
         try:
             self._inspect()
         except BaseException as reason:
@@ -123,13 +124,13 @@ class Cluster(Engine):
             self._alive = now
         elif now - self._alive > NO_WORKER_SECONDS:
             raise ClusterError(
-                f"scheduler {self._client.scheduler.address}: no worker for "
+                f"scheduler {self._address}: no worker for "
                 f"{NO_WORKER_SECONDS} s; start some; {_KEPT}"
             )
 
     def _inspect(self) -> None:
         """Wait for the first worker, and refuse those with more than one thread."""
-        address = self._client.scheduler.address
+        address = self._address
         try:
             self._client.wait_for_workers(1, timeout=CONNECT_SECONDS)
         except TimeoutError:
@@ -145,9 +146,9 @@ class Cluster(Engine):
         self._check()
 
     def _lost(self, reason: object) -> ClusterError:
-        address = self._client.scheduler.address if self._client.scheduler else self._address
         return ClusterError(
-            f"scheduler {address}: the connection was lost ({reason}); start it again; {_KEPT}"
+            f"scheduler {self._address}: the connection was lost ({reason}); start it again; "
+            f"{_KEPT}"
         )
 
     def _kill(self) -> None:

@@ -1,19 +1,17 @@
 """What runs, how far, how long still: live on a terminal, a few lines elsewhere."""
 
+import math
 import time
-from collections import deque
 from collections.abc import Callable
-from typing import Self
+from typing import Any, Self
 
 from rich.console import Console, Group
 from rich.live import Live
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn
 from rich.text import Text
 
-from vntransfer_lab.runner.cells import Cell
-from vntransfer_lab.runner.durations import RATE_CELLS, seconds_left, seconds_text
+from vntransfer_lab.runner.durations import FEWEST_CELLS, seconds_text
 from vntransfer_lab.runner.plan import RunState
-from vntransfer_lab.runner.records import CellOutcome
 
 
 class Display:
@@ -26,21 +24,15 @@ class Display:
     def __init__(
         self, console: Console | None = None, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self._clock = clock
-        self._began = clock()
-        self._ends = deque[float](maxlen=RATE_CELLS)
         self._console = console or Console(stderr=True)
+        columns = ("{task.description}", BarColumn(), MofNCompleteColumn())
         self._progress = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("elapsed"),
-            TimeElapsedColumn(),
-            TextColumn("{task.fields[left]}"),
+            *(*columns, "elapsed", TimeElapsedColumn(), "{task.fields[left]}"),
             console=self._console,
+            get_time=clock,
+            speed_estimate_period=math.inf,  # cells can take hours
         )
         self._live = Live(console=self._console, refresh_per_second=4, transient=True)
-        self._task = self._progress.add_task("cells", total=None, left="")
         self._failed = 0
 
     def __enter__(self) -> Self:
@@ -54,40 +46,30 @@ class Display:
 
     def __call__(self, state: RunState) -> None:
         """Show how far the run is, and say at once what failed."""
-        task = self._progress.tasks[0]
-        if task.total is None:
-            self._began = self._clock()
+        if not self._progress.tasks:
+            begun: dict[str, Any] = {"completed": state.finished, "begun": state.finished}
+            self._progress.add_task("cells", total=state.total, **begun, left="")
             if state.finished:
                 self._console.print(f"{state.finished} of {state.total} cells were finished before")
+        (task,), left = self._progress.tasks, ""
         before = int(task.completed)
-        self._progress.update(self._task, total=state.total, completed=state.finished)
+        self._progress.update(task.id, completed=state.finished)
+        if state.finished - task.fields["begun"] >= FEWEST_CELLS and task.time_remaining:
+            left = f"about {seconds_text(task.time_remaining)} left"
+        self._progress.update(task.id, left=left)
         if state.ended is not None:
-            self._end(*state.ended)
+            cell, outcome = state.ended
+            if outcome.error:
+                self._failed += 1
+                self._progress.update(task.id, description=f"cells ({self._failed} failed)")
+                reason = outcome.error.splitlines()[0]
+                self._console.print(Text(f"failed: {cell.label}: {reason}", style="red"))
             tenths = [done * 10 // state.total for done in (before, state.finished)]
             if not self._console.is_terminal and tenths[0] < tenths[1]:
-                said = (f"{state.finished} of {state.total} cells", self._left())
+                said = (f"{state.finished} of {state.total} cells", left)
                 self._console.print(", ".join(filter(None, said)))
         if self._console.is_terminal:
             lines = [
                 Text(f"  {cell.label}", style="dim", overflow="ellipsis") for cell in state.running
             ]
-            self._progress.update(self._task, left=self._left())
             self._live.update(Group(self._progress, *lines))
-
-    def _end(self, cell: Cell, outcome: CellOutcome) -> None:
-        now = self._clock()
-        if not self._ends:  # the start of the workers tells nothing of the rate
-            self._began = max(self._began, now - outcome.seconds)
-        self._ends.append(now)
-        if outcome.error:
-            self._failed += 1
-            self._progress.update(self._task, description=f"cells ({self._failed} failed)")
-            reason = outcome.error.splitlines()[0]
-            self._console.print(Text(f"failed: {cell.label}: {reason}", style="red"))
-
-    def _left(self) -> str:
-        """Write the time left; empty while too few cells are finished, or none is left."""
-        task = self._progress.tasks[0]
-        unfinished = int(task.remaining or 0)
-        left = seconds_left(self._began, list(self._ends), unfinished, self._clock())
-        return f"about {seconds_text(left)} left" if unfinished and left is not None else ""

@@ -10,7 +10,7 @@ FEWEST_CELLS = 3
 """Cells that a run must finish before its rate is shown."""
 
 RATE_CELLS = 50
-"""Cells that the rate is measured over: the latest ones."""
+"""Cells that `vnt bench watch` measures the rate over: the latest ones."""
 
 _UNITS = {"d": 86400.0, "h": 3600.0, "m": 60.0, "min": 60.0, "s": 1.0}
 

@@ -1,6 +1,6 @@
 """What a cell gives: its outcome, what it cost, and the record of it that a store keeps."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -78,21 +78,3 @@ def columns(cell: Identity) -> dict[str, Any]:
     """Return the identity of a cell as columns of a table, settings as JSON."""
     row = {name: getattr(cell, name) for name in IDENTITY}
     return row | {name: canonical_json(row[name]) for name in JSON_COLUMNS}
-
-
-def flat_rows(records: Iterable[Record]) -> Iterator[dict[str, Any]]:
-    """One dictionary per metric and step, with the cell's columns before it.
-
-    Settings become columns ``settings.NAME`` and ``hyper.NAME``; a cell without metrics (failed,
-    pending) gives one row with an empty metric.
-    """
-    for record in records:
-        names = ("key", *IDENTITY, "status", "seconds", "error", "warnings", "made_by")
-        head = {name: getattr(record, name) for name in names if name not in JSON_COLUMNS}
-        head |= {f"settings.{name}": value for name, value in record.settings.items()}
-        head |= {f"hyper.{name}": value for name, value in record.hyper.items()}
-        if not record.metrics:
-            yield {**head, "metric": None, "step": None, "value": None}
-        for name, steps in record.metrics.items():
-            for step, value in steps.items():
-                yield {**head, "metric": name, "step": step, "value": value}
