@@ -108,10 +108,8 @@ def read_official(path: Path) -> Scenes:
     dots = []
     for name in names:
         stem = name.removesuffix(".jpg")
-        lacking = [f for f in (f"{stem}.txt", f"{stem}mask.mat") if f not in content]
-        if name not in content and name not in where:
-            lacking.append(name)
-        if lacking:
+        needed = (f"{stem}.txt", f"{stem}mask.mat", name)
+        if lacking := [own for own in needed if own not in content and own not in where]:
             raise DataError(f"{path}: has no {lacking[0]} in images; unpack or fetch it again")
         with damage_named(f"{path}: {stem}.txt", "list of lines `x y`"):
             pairs = [row.split() for row in content[f"{stem}.txt"].decode("ascii").splitlines()]

@@ -60,11 +60,6 @@ def _table(data: str) -> tuple[_Array, _Array]:
     return x, y
 
 
-@lru_cache(maxsize=4)
-def _hash(data: str) -> str:
-    return fingerprint(*_table(data))
-
-
 def _canonical(data: str, settings: Settings) -> Settings:
     if settings["strength"] == 0:  # without noise its kind does not matter
         return {**settings, "noise_on": "y", "spread": "std"}
@@ -267,7 +262,7 @@ KIND = Kind(
         "huber": CellMethod(schema(delta=(float, Field(1.0, ge=1e-6)))),
         "absolute": CellMethod(),
     },
-    fingerprint=lambda data, settings: _hash(data),
+    fingerprint=lambda data, settings: fingerprint(*_table(data)),
     run=_run,
     canonical=_canonical,
     tables="vntransfer_lab.experiments.robustness:tables",

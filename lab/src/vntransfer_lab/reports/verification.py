@@ -130,14 +130,12 @@ def _known(preset: Preset, drawn: Sequence[Record]) -> dict[str, Cell]:
         targets=tuple(sorted({record.target for record in drawn})),
     )
     cells = {_apart_from("data_hash", cell): cell for cell in expand(some)}
-    found = {record.key: cells.get(_apart_from("data_hash", _named(record))) for record in drawn}
-    return {key: cell for key, cell in found.items() if cell is not None}
-
-
-def _named(record: Record) -> Record:
-    """Name a record as its cell is named today: without options that were added later."""
-    method = load_kind(record.experiment).methods.get(record.method)
-    return record if method is None else replace(record, hyper=method.named(record.hyper))
+    methods, found = load_kind(preset.experiment).methods, {}
+    for record in drawn:  # as its cell is named today: without options that were added later
+        named = replace(record, hyper=methods[record.method].named(record.hyper))
+        if (cell := cells.get(_apart_from("data_hash", named))) is not None:
+            found[record.key] = cell
+    return found
 
 
 def _apart_from(name: str, one: Identity) -> str:

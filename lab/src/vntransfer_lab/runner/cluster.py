@@ -4,7 +4,6 @@ The store stays with the client; workers get cells and give outcomes. What goes 
 pickled by dask, so whoever can speak to the scheduler can run code: use clusters that you trust.
 """
 
-import json
 import logging
 import os
 import signal
@@ -13,12 +12,11 @@ from collections.abc import Mapping
 from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, Self
 
 from vntransfer_lab.errors import ClusterError
-from vntransfer_lab.runner.cells import Cell, canonical_json
+from vntransfer_lab.runner.cells import Cell
 from vntransfer_lab.runner.kinds import load_kind
 from vntransfer_lab.runner.provenance import versions
 from vntransfer_lab.runner.records import CellOutcome
@@ -186,16 +184,6 @@ def _start_cluster(jobs: int) -> Any:
         )
 
 
-@lru_cache(maxsize=256)
-def _amiss(experiment: str, data: str, settings: str, expected: str) -> list[str]:
-    """Say what is wrong with a data set here, or nothing."""
-    try:
-        found = load_kind(experiment).fingerprint(data, json.loads(settings))
-    except Exception as error:
-        return [f"cannot read {data!r} ({type(error).__name__}: {error})"]
-    return [] if found == expected else [f"has other data {data!r} than the client"]
-
-
 def compute_there(cell: Cell, wanted: Mapping[str, str], checkpoints: Path) -> CellOutcome:
     """Compute a cell on a worker that has the versions and the data of the client."""
     import torch
@@ -208,8 +196,11 @@ def compute_there(cell: Cell, wanted: Mapping[str, str], checkpoints: Path) -> C
         for name, version in wanted.items()
         if here.get(name) != version
     ]
-    own = (cell.experiment, cell.data, canonical_json(cell.settings), cell.data_hash)
-    lacks = lacks or _amiss(*own)
+    try:
+        if load_kind(cell.experiment).fingerprint(cell.data, cell.settings) != cell.data_hash:
+            lacks.append(f"has other data {cell.data!r} than the client")
+    except Exception as error:
+        lacks.append(f"cannot read {cell.data!r} ({type(error).__name__}: {error})")
     if lacks:
         address = get_worker().address
         raise ClusterError(f"worker {address}: {'; '.join(lacks)}; stop it; {_KEPT}")

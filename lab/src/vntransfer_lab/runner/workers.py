@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from multiprocessing import resource_tracker
 from pathlib import Path
@@ -149,12 +149,10 @@ def variables() -> dict[str, str]:
 @cache
 def has_wide_vectors() -> bool:
     """Whether torch would use AVX-512 here; Linux says so without an import of torch."""
-    try:
-        flags = re.search(r"^flags\s*:(.*)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
-    except OSError:
-        flags = None
-    if flags is not None:
-        return set(flags[1].split()) >= _WIDE
+    with suppress(OSError):
+        info = Path("/proc/cpuinfo").read_text()
+        if flags := re.search(r"^flags\s*:(.*)$", info, re.MULTILINE):
+            return set(flags[1].split()) >= _WIDE
     import torch
 
     return bool(torch.backends.cpu.get_cpu_capability() == "AVX512")
