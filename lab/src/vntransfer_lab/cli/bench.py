@@ -281,16 +281,15 @@ def verify(
     difference. The exit code is 3 if a metric differs by more than the
     tolerance and by more than three standard deviations over the run's seeds.
     """
+    from vntransfer_lab.reports import verification
     from vntransfer_lab.reports.report import load_report
     from vntransfer_lab.reports.tables import render
-    from vntransfer_lab.reports.verification import TOLERANCE, as_table
-    from vntransfer_lab.reports.verification import verify as compute
     from vntransfer_lab.runner.datasets import split_names
     from vntransfer_lab.runner.display import Display
 
-    share = TOLERANCE if tolerance is None else tolerance
+    share = verification.TOLERANCE if tolerance is None else tolerance
     with Display() as display:
-        found = compute(
+        found = verification.verify(
             folder,
             cells=cells,
             data=split_names(data) or None,
@@ -300,7 +299,7 @@ def verify(
             jobs=jobs,
             watcher=display,
         )
-    typer.echo(render([as_table(found)]))
+    typer.echo(render([verification.as_table(found)]))
     for remark in load_report(folder).superseded():
         typer.echo(f"not drawn: {remark}")
     same = sum(one.equal == one.numbers for one in found)

@@ -37,7 +37,7 @@ from vntransfer_lab.data import Domains
 from vntransfer_lab.errors import PresetError
 from vntransfer_lab.experiments.adaptation_options import NONE, late, make, options_of
 from vntransfer_lab.runner.cells import Cell
-from vntransfer_lab.runner.datasets import load_data, state
+from vntransfer_lab.runner.datasets import load_data
 from vntransfer_lab.runner.kinds import CellMethod, CellSteps, Kind
 from vntransfer_lab.runner.schema import Natural, Schema, Settings, schema
 from vntransfer_lab.runner.selection import RULES
@@ -77,12 +77,6 @@ VARIANTS: dict[str, tuple[str, Settings]] = {
 
 
 def _domains(data: str) -> Domains:
-    return _loaded(data, state(data))
-
-
-@lru_cache(maxsize=4)
-def _loaded(data: str, state: tuple[int, int] | None) -> Domains:
-    """Load data once; a table whose ``state`` changed is loaded again."""
     loaded = load_data(data)
     if not isinstance(loaded, Domains) or len(loaded) < 2:
         raise PresetError(f"data: adaptation needs at least two domains, got {data!r}")
@@ -96,9 +90,9 @@ def _loaded(data: str, state: tuple[int, int] | None) -> Domains:
 
 
 @lru_cache(maxsize=16)
-def _fingerprint(data: str, state: tuple[int, int] | None) -> str:
+def _fingerprint(domains: Domains) -> str:
     arrays: list[NDArray[Any]] = []
-    for x, y in _loaded(data, state).values():
+    for x, y in domains.values():
         arrays += [x.data, x.indices, x.indptr] if hasattr(x, "indptr") else [x]
         arrays.append(y)
     return fingerprint(*arrays)
@@ -356,7 +350,7 @@ KIND = Kind(
     settings=AdaptationSettings,
     methods=_methods(),
     targets=lambda data, settings: list(_domains(data).targets),
-    fingerprint=lambda data, settings: _fingerprint(data, state(data)),
+    fingerprint=lambda data, settings: _fingerprint(_domains(data)),
     run=_run,
     tables="vntransfer_lab.experiments.adaptation_report:tables",
     figures="vntransfer_lab.experiments.adaptation_report:figures",

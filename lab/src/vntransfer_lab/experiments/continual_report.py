@@ -79,6 +79,11 @@ def estimates_of(loaded: Report, group: Group, metric: str = "ra") -> dict[str, 
     return loaded.estimates(*group, metric).get(group[0], {})
 
 
+def _cells_of(loaded: Report, group: Group, method: str) -> list[tuple[Record, int]]:
+    """Return the chosen cells and steps of a method, one per seed."""
+    return [one for (name, _, _), one in loaded.chosen[group].items() if name == method]
+
+
 def _stream_table(loaded: Report, data: str, condition: Condition) -> ReportTable:
     preset = loaded.preset
     paper = [preset.paper_values(data, metric).get(data, {}) for metric in METRICS]
@@ -145,12 +150,9 @@ def _configuration(loaded: Report, data: str, condition: Condition, method: str)
         own = loaded.preset.per_data.get(data, {}).get(method, loaded.preset.methods[method])
         single = {k: v[0] for k, v in own.items() if isinstance(v, list) and len(v) == 1}
         return ", ".join(f"{k} {v:g}" for k, v in single.items())
-    prefix = "chosen/"
-    for (name, _, _), (record, step) in loaded.chosen[data, condition].items():
-        if name == method:
-            chosen = {k: v[step] for k, v in record.metrics.items() if k.startswith(prefix)}
-            return ", ".join(f"{k.removeprefix(prefix)} {v:g}" for k, v in chosen.items())
-    return ""
+    record, step = _cells_of(loaded, (data, condition), method)[0]
+    chosen = {k: v[step] for k, v in record.metrics.items() if k.startswith("chosen/")}
+    return ", ".join(f"{k.removeprefix('chosen/')} {v:g}" for k, v in chosen.items())
 
 
 def _mean_table(loaded: Report) -> ReportTable:
@@ -160,13 +162,14 @@ def _mean_table(loaded: Report) -> ReportTable:
     labels = [label_of(*group) for group in groups]
     rows: list[list[Value]] = []
     for method in loaded.preset.methods:
-        per: dict[str, dict[int, float]] = {}  # a stream has one target
+        per: dict[str, dict[int, float]] = {}
         lost: dict[str, str] = {}
         for label, group in zip(labels, groups, strict=True):
-            for seeds in loaded.values(*group).get(method, {}).values():
-                per[label] = seeds
-            for (name, _), own in loaded.diverged[group].items():
-                lost |= {label: str(own)} if name == method else {}
+            stream = group[0]  # its only target
+            if (method, stream) in loaded.diverged[group]:
+                lost[label] = str(loaded.diverged[group][method, stream])
+            elif method in (found := loaded.values(*group)):
+                per[label] = found[method][stream]
         if per or lost:
             streams: list[Value] = [
                 estimate(list(per[one].values())) if one in per else lost.get(one) for one in labels
@@ -222,15 +225,14 @@ def _final(record: Record, step: int) -> list[float]:
 def _ends_table(loaded: Report) -> ReportTable:
     """Show the final accuracy on the oldest and the newest tasks of long streams."""
     rows: list[list[Value]] = []
-    for (data, condition), found in loaded.chosen.items():
-        for method in loaded.preset.methods:
-            own = [_final(*one) for (name, _, _), one in found.items() if name == method]
-            ends = [(tasks[:END], tasks[END:-END], tasks[-END:]) for tasks in own if tasks]
-            if ends:
-                places = [[sum(part) / len(part) for part in parts if part] for parts in ends]
-                oldest, *middle, newest = (estimate(values) for values in zip(*places, strict=True))
-                label = label_of(data, condition)
-                rows.append([label, method, oldest, middle[0] if middle else None, newest])
+    for group, method in product(loaded.chosen, loaded.preset.methods):
+        own = [_final(*one) for one in _cells_of(loaded, group, method)]
+        ends = [(tasks[:END], tasks[END:-END], tasks[-END:]) for tasks in own if tasks]
+        if ends:
+            places = [[sum(part) / len(part) for part in parts if part] for parts in ends]
+            oldest, *middle, newest = (estimate(values) for values in zip(*places, strict=True))
+            between = middle[0] if middle else None
+            rows.append([label_of(*group), method, oldest, between, newest])
     header = ["data", "method", f"first {END}", "between", f"last {END}"]
     notes = ["accuracy at the end in percent, mean ± standard error over seeds"]
     return loaded.table("oldest and newest tasks", header, rows, notes)
@@ -238,17 +240,16 @@ def _ends_table(loaded: Report) -> ReportTable:
 
 def _correlation_table(loaded: Report) -> ReportTable:
     rows: list[list[Value]] = []
-    for data, condition in loaded.chosen:
-        for method in loaded.preset.methods:
-            row: list[Value] = [label_of(data, condition), method]
-            for metric in ("correlation", "correlation/next"):
-                found = [
-                    record.metrics[metric][step]
-                    for (name, _, _), (record, step) in loaded.chosen[data, condition].items()
-                    if name == method and step in record.metrics.get(metric, {})
-                ]
-                row.append(estimate(found) if found else None)
-            rows.append(row)
+    for group, method in product(loaded.chosen, loaded.preset.methods):
+        row: list[Value] = [label_of(*group), method]
+        for metric in ("correlation", "correlation/next"):
+            found = [
+                record.metrics[metric][step]
+                for record, step in _cells_of(loaded, group, method)
+                if step in record.metrics.get(metric, {})
+            ]
+            row.append(estimate(found) if found else None)
+        rows.append(row)
     notes = [
         "Spearman's correlation, over pairs of an earlier and a later task, between the mean "
         "divergence of their modules and the accuracy that the earlier one loses while the later "

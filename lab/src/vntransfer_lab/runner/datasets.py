@@ -4,6 +4,7 @@ A table of your own is named by its file: ``houses.csv:domain=town,response=pric
 with ``delimiter=;`` (or tab) and ``drop=COLUMN|COLUMN``.
 """
 
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -61,20 +62,16 @@ def _value(text: str) -> Any:
 
 
 def load_data(text: str) -> Domains | TaskStream:
-    """Load the data set that a preset names."""
-    name, parameters = parse_data(text)
-    if _is_table(name):
-        return _own_table(name, parameters)
-    return load(name, **parameters)
-
-
-def state(text: str) -> tuple[int, int] | None:
-    """Return time and size of the file of your own table, which tell changes; None otherwise."""
+    """Load the data set that a preset names, once; your own table again when its file changes."""
     file = Path(parse_data(text)[0])
-    if not _is_table(file.name) or not file.is_file():
-        return None
-    found = file.stat()
-    return found.st_mtime_ns, found.st_size
+    found = file.stat() if _is_table(file.name) and file.is_file() else None
+    return _load(text, found and (found.st_mtime_ns, found.st_size))
+
+
+@lru_cache(maxsize=4)
+def _load(text: str, state: object) -> Domains | TaskStream:
+    name, parameters = parse_data(text)
+    return _own_table(name, parameters) if _is_table(name) else load(name, **parameters)
 
 
 def _own_table(file: str, parameters: dict[str, str]) -> Domains:

@@ -102,12 +102,6 @@ class RunPlan:
         self.computed += 1
         self._given[cell.key] = outcome.last(self._metric)
 
-    def state(
-        self, running: Sequence[Cell] = (), ended: tuple[Cell, CellOutcome] | None = None
-    ) -> RunState:
-        """Tell how far the run is."""
-        return RunState(self.total, self.finished + self.computed, running, ended)
-
     @property
     def left(self) -> int:
         """Number of cells that are not finished: at the end of a run those not started."""

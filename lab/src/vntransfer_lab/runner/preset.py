@@ -7,6 +7,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, field
 from importlib import resources
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -134,20 +135,18 @@ def read_preset(name: str | Path) -> tuple[str, dict[str, Any]]:
 
     A preset that ``extends`` a shipped one has everything of it that it does not say itself.
     """
-    path = Path(name)
-    called = path.stem if path.suffix == ".toml" else str(name)
-    if path.suffix == ".toml":
-        try:
-            text = path.read_text("utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise PresetError(f"preset {str(path)!r}: cannot be read ({error})") from None
-    else:
-        one_of("preset (or a file that ends in .toml)", called, shipped(), error=PresetError)
-        text = (_SHIPPED / f"{name}.toml").read_text("utf-8")
+    file: Traversable = Path(name)
+    called = Path(name).stem
+    if Path(name).suffix != ".toml":
+        known = "preset (or a file that ends in .toml)"
+        called = one_of(known, str(name), shipped(), error=PresetError)
+        file = _SHIPPED / f"{name}.toml"
     try:
-        raw = tomllib.loads(text)
+        raw = tomllib.loads(file.read_text("utf-8"))
     except tomllib.TOMLDecodeError as error:
         raise PresetError(f"preset {str(name)!r}: not valid TOML: {error}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise PresetError(f"preset {str(name)!r}: cannot be read ({error})") from None
     if "extends" in raw:
         base = one_of(f"{called}: extends", raw.pop("extends"), shipped(), error=PresetError)
         inherited = read_preset(base)[1]

@@ -15,7 +15,7 @@ from vntransfer_lab.runner.checkpoints import FOLDER_NAME, checkpoint_seconds, d
 from vntransfer_lab.runner.durations import parse_seconds
 from vntransfer_lab.runner.kinds import load_kind
 from vntransfer_lab.runner.packed import RUN_NAME, is_packed
-from vntransfer_lab.runner.plan import RunPlan, Watcher
+from vntransfer_lab.runner.plan import RunPlan, RunState, Watcher
 from vntransfer_lab.runner.preset import Preset, load_preset
 from vntransfer_lab.runner.provenance import command_line, recorded
 from vntransfer_lab.runner.records import CellOutcome
@@ -210,7 +210,7 @@ class _Run:
 
     def _tell(self, plan: RunPlan, *now: Any) -> None:
         if self.options.watcher is not None:
-            self.options.watcher(plan.state(*now))
+            self.options.watcher(RunState(plan.total, plan.finished + plan.computed, *now))
 
     def _work(self, plan: RunPlan, engine: Engine, store: Store) -> None:
         suspects = deque[Cell]()
