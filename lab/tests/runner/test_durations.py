@@ -9,16 +9,11 @@ from rich.console import Console
 
 from lab_helpers.runs import cells
 from vntransfer.errors import ArgumentError
-from vntransfer_lab.runner.display import Display
-from vntransfer_lab.runner.durations import (
-    FEWEST_CELLS,
-    RATE_CELLS,
-    parse_seconds,
-    seconds_left,
-    seconds_text,
-)
+from vntransfer_lab.runner.display import FEWEST_CELLS, Display, seconds_text
 from vntransfer_lab.runner.plan import RunState
 from vntransfer_lab.runner.records import CellOutcome
+from vntransfer_lab.runner.run import parse_seconds
+from vntransfer_lab.runner.watch import RATE_CELLS, seconds_left
 
 
 @given(st.integers(0, 9), st.integers(0, 59), st.integers(1, 59))

@@ -225,31 +225,26 @@ def ratio_map(loaded: Report) -> Iterator[Drawing]:
         (m for m in means if means[m] and m not in UNRANKED),
         key=lambda m: ranks.get(m, math.inf),
     )
-    values, marks, side = [], [], []
-    for method in methods:
-        own = _ratios(means[method], means[rival])
-        tests = {} if method == rival else against_baseline(against, method)
-        values.append([100 * math.log(own[g]) if g in own else None for g in groups])
-        marks.append([g in tests and tests[g][2] in ("better", "worse") for g in groups])
-        side.append(
-            [
-                f"{geometric_mean(own.values()):.3f}" if len(own) == len(groups) else "",
-                f"{max(own.values()):.2f}" if own else "",
-                f"{ranks[method]:.1f}" if method in ranks else "",
-            ]
-        )
+    ratios = [_ratios(means[method], means[rival]) for method in methods]
+    tests = [{} if m == rival else against_baseline(against, m) for m in methods]
+    side = {
+        "mean ratio": [
+            f"{geometric_mean(own.values()):.3f}" if len(own) == len(groups) else ""
+            for own in ratios
+        ],
+        "worst": [f"{max(own.values()):.2f}" if own else "" for own in ratios],
+        "rank": [f"{ranks[method]:.1f}" if method in ranks else "" for method in methods],
+    }
     chart = Heatmap(
         methods,
         [label_of(*group) for group in groups],
-        values,
+        [[100 * math.log(own[g]) if g in own else None for g in groups] for own in ratios],
         label="error relative to the plain ensemble, 100 log(ratio)",
         low=-CLIP,
         high=CLIP,
-        marks=marks,
+        marks=[[g in own and own[g][2] in ("better", "worse") for g in groups] for own in tests],
         mark="•",
-        side=list(
-            zip(("mean ratio", "worst", "rank"), map(list, zip(*side, strict=True)), strict=True)
-        ),
+        side=list(side.items()),
     )
     caption = (
         f"100 log(error / error of {rival}), mean over targets and seeds: about the difference in "

@@ -95,7 +95,7 @@ def _stream_table(loaded: Report, data: str, condition: Condition) -> ReportTabl
         if method not in found["ra"] and lost is None:
             continue
         ours = [] if lost else [found[metric][method] for metric in METRICS]
-        row: list[Value] = [method, *([str(lost), None, None] if lost else ours)]
+        row: list[Value] = [method, *([lost, None, None] if lost else ours)]
         if costs:
             row += costs.get(method, [None, None])
         if any(paper):
@@ -167,7 +167,7 @@ def _mean_table(loaded: Report) -> ReportTable:
         for label, group in zip(labels, groups, strict=True):
             stream = group[0]  # its only target
             if (method, stream) in loaded.diverged[group]:
-                lost[label] = str(loaded.diverged[group][method, stream])
+                lost[label] = loaded.diverged[group][method, stream]
             elif method in (found := loaded.values(*group)):
                 per[label] = found[method][stream]
         if per or lost:

@@ -28,10 +28,8 @@ def _counts(found: Tally) -> str:
     """Say how many methods are better or worse than the baseline."""
     if not found:
         return ""
-    better, worse = (
-        sum(bool(own[verdict]) and not own[other] for own in found.values())
-        for verdict, other in (("better", "worse"), ("worse", "better"))
-    )
+    better = sum(bool(own["better"]) and not own["worse"] for own in found.values())
+    worse = sum(bool(own["worse"]) and not own["better"] for own in found.values())
     return (
         f"Of {counted(len(found), 'method')}, {better or 'none'} improved on the baseline "
         f"somewhere without being worse anywhere; {worse or 'none'} only did worse."

@@ -35,16 +35,6 @@ Place = tuple[str, str, int]  # method, target and seed
 Values = dict[str, dict[str, dict[int, float]]]
 
 
-class Diverged(NamedTuple):
-    """How many seeds of how many diverged."""
-
-    seeds: int
-    of: int
-
-    def __str__(self) -> str:
-        return f"diverged ({self.seeds} of {self.of} seeds)"
-
-
 class Remark(NamedTuple):
     """What must stand under every table; ``kind`` is paper, warning or neutral."""
 
@@ -106,15 +96,17 @@ class Report:
         return groups
 
     @cached_property
-    def diverged(self) -> dict[Group, dict[tuple[str, str], Diverged]]:
-        """(data, condition) -> (method, target) -> seeds whose training diverged, if any did."""
-        found: dict[Group, dict[tuple[str, str], Diverged]] = {}
+    def diverged(self) -> dict[Group, dict[tuple[str, str], str]]:
+        """(data, condition) -> (method, target) -> how many seeds diverged, if any did."""
+        found: dict[Group, dict[tuple[str, str], str]] = {}
         for group, places in self._finished.items():
             seeds: dict[tuple[str, str], list[bool]] = {}
             for (method, target, _), candidates in places.items():
                 seeds.setdefault((method, target), []).append(not candidates)
             found[group] = {
-                key: Diverged(sum(lost), len(lost)) for key, lost in seeds.items() if any(lost)
+                key: f"diverged ({sum(lost)} of {len(lost)} seeds)"
+                for key, lost in seeds.items()
+                if any(lost)
             }
         return found
 
@@ -303,7 +295,7 @@ def value_table(loaded: Report, data: str, metric: str = "") -> ReportTable:
         targets = list(dict.fromkeys([*found, *(target for _, target in lost)]))
         for target in targets:
             label, ours = label_of(target, condition), found.get(target, {})
-            said = {m: str(own) for (m, at), own in lost.items() if at == target}
+            said = {m: own for (m, at), own in lost.items() if at == target}
             rows.append([label, "ours", *(ours.get(m, said.get(m)) for m in methods)])
             short += [f"{label} {m} {e.n}" for m, e in ours.items() if e.n < len(preset.seeds)]
             if theirs := paper.get(target):

@@ -84,11 +84,9 @@ def _written(value: float, form: str) -> str:
         return "< 0.0001" if value < 1e-4 else f"{value:.2g}"
     if form or isinstance(value, int):
         return format(value, form)
-    return (
-        f"{value:.1e}"
-        if value and not 1e-3 <= abs(value) < 1e6
-        else f"{value:.{_decimals(value, 3)}f}"
-    )
+    if value and not 1e-3 <= abs(value) < 1e6:
+        return f"{value:.1e}"
+    return f"{value:.{_decimals(value, 3)}f}"
 
 
 def _with_error(value: float, error: float) -> str:

@@ -3,6 +3,7 @@
 import math
 import time
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any, Self
 
 from rich.console import Console, Group
@@ -10,8 +11,27 @@ from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn
 from rich.text import Text
 
-from vntransfer_lab.runner.durations import FEWEST_CELLS, seconds_text
 from vntransfer_lab.runner.plan import RunState
+
+FEWEST_CELLS = 3
+"""Cells that a run must finish before its rate is shown."""
+
+
+def seconds_text(seconds: float) -> str:
+    """Write a duration in two units at most.
+
+    >>> [seconds_text(s) for s in (0.4, 8.26, 75, 5400, 200_000)]
+    ['0.4 s', '8.3 s', '1 min 15 s', '1 h 30 min', '2 d 7 h']
+    """
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    units = (("d", 86400), ("h", 3600), ("min", 60), ("s", 1))
+    for (name, size), (small, part) in pairwise(units):
+        if whole >= size:
+            rest = f" {whole % size // part} {small}" if whole % size // part else ""
+            return f"{whole // size} {name}{rest}"
+    return f"{whole} s"
 
 
 class Display:

@@ -186,10 +186,11 @@ def override(
         changed["seeds"] = _first(raw.get("seeds"), seeds)
     elif seeds is not None:
         changed["seeds"] = list(seeds)
-    if "data" in (settings or {}) and "per_data" in changed:
-        kept = _listed_names((settings or {})["data"])
+    settings = settings or {}
+    if "data" in settings and "per_data" in changed:
+        kept = _listed_names(settings["data"])
         changed["per_data"] = {k: v for k, v in changed["per_data"].items() if k in kept}
-    for key, value in (settings or {}).items():
+    for key, value in settings.items():
         top = "." in key or key in PresetTable.model_fields
         path = key.split(".") if top else ["settings", key]
         if path[0] == "settings" and isinstance(changed.get("grid"), dict):

@@ -1,5 +1,6 @@
 """The runner: computes the cells of a preset that are not in the store yet."""
 
+import re
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,7 +13,6 @@ from vntransfer.errors import ArgumentError
 from vntransfer_lab.errors import StoreError
 from vntransfer_lab.runner.cells import Cell, expand
 from vntransfer_lab.runner.checkpoints import FOLDER_NAME, checkpoint_seconds, drop, tidy
-from vntransfer_lab.runner.durations import parse_seconds
 from vntransfer_lab.runner.kinds import load_kind
 from vntransfer_lab.runner.packed import RUN_NAME, is_packed
 from vntransfer_lab.runner.plan import RunPlan, RunState, Watcher
@@ -22,6 +22,20 @@ from vntransfer_lab.runner.records import CellOutcome
 from vntransfer_lab.runner.store import Store, read_outcomes, read_records
 from vntransfer_lab.runner.store_file import STORE_NAME, only_writer
 from vntransfer_lab.runner.workers import CHECK_SECONDS, Engine, Pool
+
+_UNITS = {"d": 86400.0, "h": 3600.0, "m": 60.0, "min": 60.0, "s": 1.0}
+
+
+def parse_seconds(text: str) -> float:
+    """Seconds of a duration such as 2h, 90m, 45s or 1h30m."""
+    parts = re.findall(r"(\d+(?:\.\d+)?)\s*(min|[dhms])", text)
+    rest = re.sub(r"(\d+(?:\.\d+)?)\s*(min|[dhms])", "", text)
+    total = sum(float(number) * _UNITS[unit] for number, unit in parts)
+    if rest.strip() or not total > 0:
+        raise ArgumentError(
+            f"budget: expected a duration such as 2h, 90m, 45s or 1h30m, got {text!r}"
+        )
+    return total
 
 
 @dataclass(frozen=True)

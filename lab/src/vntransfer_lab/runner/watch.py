@@ -1,6 +1,7 @@
 """``vnt bench watch``: a running (or dead) run, seen from another terminal."""
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -10,9 +11,12 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from vntransfer_lab.runner.durations import RATE_CELLS, seconds_left, seconds_text
+from vntransfer_lab.runner.display import FEWEST_CELLS, seconds_text
 from vntransfer_lab.runner.store import CellGroup, Store
 from vntransfer_lab.runner.store_file import is_held
+
+RATE_CELLS = 50
+"""Cells that the rate is measured over: the latest ones."""
 
 State = Literal["complete", "running", "dead", "stopped"]
 
@@ -87,6 +91,21 @@ def look(folder: str | Path, *, verify: bool = True) -> Snapshot:
         left = seconds_left(start, [end for end, _ in ends], pending, now)
     title = "" if preset is None else preset.title
     return Snapshot(title, groups, state, began, last, left, failures, now)
+
+
+def seconds_left(began: float, ends: Sequence[float], unfinished: int, now: float) -> float | None:
+    """Time for the unfinished cells at the rate of the latest `RATE_CELLS` that a run finished.
+
+    It began with the first of its cells at ``began`` and finished cells at ``ends``. None before
+    `FEWEST_CELLS` are finished.
+    """
+    if len(ends) < FEWEST_CELLS:
+        return None
+    latest, start = ends[-RATE_CELLS:], began
+    if len(latest) == RATE_CELLS:
+        start, *latest = latest
+    rate = len(latest) / (latest[-1] - start) if latest[-1] > start else None
+    return None if rate is None else max(0.0, unfinished / rate - (now - latest[-1]))
 
 
 def draw(seen: Snapshot) -> RenderableType:
