@@ -70,7 +70,13 @@ def load_amazon(
     read = {"official": read_official, "stars": read_compact_stars, "intervals": read_intervals}
     every = read[form](path)
     reviews = drop_repeats(every)
-    wanted = _wanted(reviews, sources, path)
+    present = {review.domain for review in reviews}
+    wanted = SEVEN if sources == "seven" else tuple(sorted(present))
+    if lacking := [domain for domain in wanted if domain not in present]:
+        raise DataError(
+            f"{path}: has no domain {', '.join(lacking)}; load it with sources='all' for the "
+            f"{len(present)} domains it has: {', '.join(sorted(present))}"
+        )
     reviews = [review for review in reviews if review.domain in wanted]
     X, words = tf_idf([r.text for r in reviews])
     owner = np.array([r.domain for r in reviews])
@@ -100,18 +106,6 @@ def load_amazon(
             "star_interval": {d: np.stack([low[i], high[i]], 1) for d, i in rows.items()},
         },
     )
-
-
-def _wanted(reviews: Sequence[Review], sources: str, path: Path) -> tuple[str, ...]:
-    present = {review.domain for review in reviews}
-    if sources == "all":
-        return tuple(sorted(present))
-    if lacking := [domain for domain in SEVEN if domain not in present]:
-        raise DataError(
-            f"{path}: has no domain {', '.join(lacking)}; load it with sources='all' for the "
-            f"{len(present)} domains it has: {', '.join(sorted(present))}"
-        )
-    return SEVEN
 
 
 def drop_repeats(reviews: Iterable[Review]) -> list[Review]:
@@ -187,18 +181,16 @@ def parse_unprocessed(text: str, domain: str, where: str = "text") -> list[Revie
         raise DataError(
             f"{where}: {text.count('<review>')} reviews begin but {len(bodies)} end; fetch it again"
         )
-    return [_review(body, domain, f"{where}, review {i + 1}") for i, body in enumerate(bodies)]
-
-
-def _review(body: str, domain: str, where: str) -> Review:
-    found = {name: pattern.search(body) for name, pattern in FIELD.items()}
-    rating, title, text = found["rating"], found["title"], found["review_text"]
-    if rating is None or text is None:
-        lacking = "rating" if rating is None else "review_text"
-        raise DataError(f"{where}: has no <{lacking}>; fetch it again")
-    stars = _stars(rating[1], where)
-    whole_text = text[1] if title is None else f"{title[1]}\n{text[1]}"
-    return Review(domain, whole_text, stars, stars)
+    reviews = []
+    for i, body in enumerate(bodies):
+        found = {name: match[1] for name, field in FIELD.items() if (match := field.search(body))}
+        for name in ("rating", "review_text"):
+            if name not in found:
+                raise DataError(f"{where}, review {i + 1}: has no <{name}>; fetch it again")
+        stars = _stars(found["rating"], f"{where}, review {i + 1}")
+        parts = [found[name] for name in ("title", "review_text") if name in found]
+        reviews.append(Review(domain, "\n".join(parts), stars, stars))
+    return reviews
 
 
 def _stars(value: str, where: str) -> float:

@@ -35,15 +35,6 @@ def data_home(folder: str | Path | None = None) -> Path:
     return Path(folder or os.environ.get("VNT_DATA") or user_cache() / "data").expanduser()
 
 
-def _roots(folder: str | Path | None) -> list[Path]:
-    """Folders to look into, in this order."""
-    if folder is None:
-        return list(dict.fromkeys([data_home(), user_cache() / "data"]))
-    if not data_home(folder).is_dir():
-        raise DataError(f"folder: {str(folder)!r} is not a folder; give the one with the data")
-    return [data_home(folder)]
-
-
 def _candidates(remote: RemoteFile, root: Path) -> Iterator[Found]:
     """Every place and form of a file below one root, the best first; existence unchecked."""
     unpacked = archive_stem(remote.name)
@@ -63,11 +54,14 @@ def locate(entry: Entry, folder: str | Path | None = None) -> list[Found]:
     A whole file anywhere is better than a partial one; otherwise ``folder`` or ``VNT_DATA``
     comes before the user's cache and the official form before a compact one.
     """
+    roots = dict.fromkeys([data_home(folder), *([user_cache() / "data"] if not folder else [])])
+    if entry.files and folder and not data_home(folder).is_dir():
+        raise DataError(f"folder: {str(folder)!r} is not a folder; give the one with the data")
     found = []
     for remote in entry.files:
         present = [
             item
-            for root in _roots(folder)
+            for root in roots
             for item in _candidates(remote, root)
             if item.path.exists() and not _belongs_elsewhere(item)
         ]

@@ -84,25 +84,20 @@ class Entry:
     def call(
         self, files: Mapping[str, Path], *, progress: Progress | None = None, **parameters: Any
     ) -> Domains | TaskStream:
-        """Import the loader and call it."""
+        """Import the loader and call it, with parameters of the types of their defaults."""
         loader, asked = self._loader()
         for key, value in parameters.items():
-            one_of(f"{self.name}: parameter", key, asked)
-            _check(key, value, asked[key].default)
+            default = asked[one_of(f"{self.name}: parameter", key, asked)].default
+            if isinstance(default, bool):
+                one_of(key, value, (True, False))
+            elif isinstance(default, int):
+                whole(key, value)
+            elif isinstance(default, float):
+                number(key, value)
         if "progress" in signature(loader).parameters:
             parameters["progress"] = progress
         loaded: Domains | TaskStream = loader(files, **self.fixed, **parameters)
         return loaded
-
-
-def _check(key: str, value: Any, default: Any) -> None:
-    """Raise if a value has another type than the default."""
-    if isinstance(default, bool):
-        one_of(key, value, (True, False))
-    elif isinstance(default, int):
-        whole(key, value)
-    elif isinstance(default, float):
-        number(key, value)
 
 
 def _entry(name: str, own: dict[str, Any], sources: dict[str, Any]) -> Entry:

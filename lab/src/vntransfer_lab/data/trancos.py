@@ -265,7 +265,10 @@ def load_trancos(
     """
     (path,) = files.values()
     scenes = read_compact(path) if path.suffix == ".npz" else read_official(path)
-    shape = scenes.shape if size is None else _shape(size)
+    sides = np.asarray(scenes.shape if size is None else size)
+    if sides.shape != (2,) or sides.dtype.kind not in "iu" or sides.min() < 1:
+        raise ArgumentError(f"size: expected (height, width) in pixels, got {size!r}")
+    shape = int(sides[0]), int(sides[1])
     coarse = remembered(
         "masks",
         path,
@@ -325,10 +328,3 @@ def load_trancos(
             "cameras": tree,
         },
     )
-
-
-def _shape(size: tuple[int, int]) -> tuple[int, int]:
-    sides = np.asarray(size)
-    if sides.shape != (2,) or sides.dtype.kind not in "iu" or sides.min() < 1:
-        raise ArgumentError(f"size: expected (height, width) in pixels, got {size!r}")
-    return int(sides[0]), int(sides[1])
