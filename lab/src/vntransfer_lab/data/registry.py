@@ -125,5 +125,4 @@ DATASETS = {name: _entry(name, own, _RAW["sources"]) for name, own in _RAW["sets
 
 def lookup(name: str) -> Entry:
     """Record of a data set."""
-    one_of("name", name, DATASETS)
-    return DATASETS[name]
+    return DATASETS[one_of("name", name, DATASETS)]

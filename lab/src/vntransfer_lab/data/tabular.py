@@ -2,6 +2,7 @@
 
 import io
 from collections.abc import Callable, Mapping
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -109,23 +110,6 @@ def quantile_domains(X: NDArray[np.floating], k: int, column: int) -> NDArray[np
     return np.asarray(np.searchsorted(ends, own, side="right"), dtype=np.intp)
 
 
-def _file_domains(
-    path: Path, rows: "Rows", k: int, columns: int | None, seed: int
-) -> NDArray[np.intp]:
-    """`kmeans_domains` of the features of a file; computed once, then cached."""
-    width, n_fit = rows.X.shape[1], rows.n_train
-    picked = list(range(width if columns is None else columns))
-    options = [CLUSTERING_VERSION, version("scikit-learn"), width, int(k), picked, int(seed)]
-    if n_fit is not None:
-        options.append(n_fit)
-    return remembered(
-        "clusters",
-        path,
-        options,
-        lambda: kmeans_domains(rows.X, k, columns, seed=seed, n_fit=n_fit),
-    )
-
-
 def random_groups(subjects: ArrayLike, k: int, *, seed: int) -> NDArray[np.intp]:
     """Group (0 to k - 1) of every row: whole subjects are assigned at random to k groups.
 
@@ -182,8 +166,9 @@ def load_table(
     table = TABLES[name]
     rows = table.read(path)
     k = table.k if k is None else k
+    made = partial(Domains, name, feature_names=table.features, response_name=table.response)
     if k == 1:
-        return _domains(name, {name: (rows.X, rows.y)}, rows.built)
+        return made({name: (rows.X, rows.y)}, provenance=Provenance(rows.built))
     columns = table.clustered if columns is None else columns
     extras: dict[str, Any] = {}
     if cut is not None:
@@ -196,31 +181,19 @@ def load_table(
         subjects = {f"dom{d + 1}": rows.subject[owner == d] for d in range(k)}
         extras[table.subject] = subjects
     else:
-        owner = _file_domains(path, rows, k, columns, seed)
+        width, n_fit = rows.X.shape[1], rows.n_train
+        used = list(range(width if columns is None else columns))
+        options = [CLUSTERING_VERSION, version("scikit-learn"), width, int(k), used, int(seed)]
+        options += [] if n_fit is None else [n_fit]
+        make = partial(kmeans_domains, rows.X, k, columns, seed=seed, n_fit=n_fit)
+        owner = remembered("clusters", path, options, make)  # once per file
         which = "all columns" if columns is None else f"the first {columns} columns"
         how = f"{k} domains by k-means on {which}, standardized, seed {seed}; dom1 is the largest"
     train, test = slice(None, rows.n_train), slice(rows.n_train, None)
     if rows.n_train is not None:
         extras["test"] = _split(rows.X[test], rows.y[test], owner[test], k)
     domains = _split(rows.X[train], rows.y[train], owner[train], k)
-    return _domains(name, domains, (how, *rows.built), extras)
-
-
-def _domains(
-    name: str,
-    domains: Mapping[str, tuple[NDArray[Any], NDArray[Any]]],
-    built: tuple[str, ...],
-    extras: dict[str, Any] | None = None,
-) -> Domains:
-    table = TABLES[name]
-    return Domains(
-        name,
-        domains,
-        feature_names=table.features,
-        response_name=table.response,
-        provenance=Provenance(built),
-        extras=extras or {},
-    )
+    return made(domains, provenance=Provenance((how, *rows.built)), extras=extras)
 
 
 def _delve(features: tuple[str, ...], response: str) -> Table:

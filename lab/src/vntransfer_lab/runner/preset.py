@@ -229,16 +229,13 @@ def check(raw: Mapping[str, Any], name: str) -> Preset:
         )
     return Preset(
         name=name,
-        title=table.title,
-        experiment=table.experiment,
+        **{key: getattr(table, key) for key in ("title", "experiment", "selection", "baseline")},
         data=tuple(table.data),
         methods=methods,
         seeds=tuple(table.seeds),
         targets=tuple(table.targets or ()),
         grids=grids,
         per_data=_per_data(table, kind, methods, name),
-        selection=table.selection,
-        baseline=table.baseline,
         settings=resolve(kind.settings, table.settings, name, "settings"),
         grid=listed(kind.settings, table.grid, name, "grid"),
         paper=_paper(table.paper, kind, name),
