@@ -35,7 +35,7 @@ from vntransfer.storage.files import fingerprint
 from vntransfer.storage.pacing import Paced
 from vntransfer_lab.data import Domains
 from vntransfer_lab.errors import PresetError
-from vntransfer_lab.experiments.adaptation_options import NONE, late, make, options_of
+from vntransfer_lab.experiments.adaptation_options import late, make, options_of
 from vntransfer_lab.runner.cells import Cell
 from vntransfer_lab.runner.datasets import load_data
 from vntransfer_lab.runner.kinds import CellMethod, CellSteps, Kind
@@ -266,11 +266,7 @@ def _oracle(cell: Cell, rows: CellRows, checkpoint: Paced | None) -> CellFit:
 
 
 def _make(method: str, options: Settings, seed: int, checkpoint: Paced | None) -> Any:
-    given = {
-        name: tuple(value) if isinstance(value, list) else None if value == NONE else value
-        for name, value in options.items()
-    }
-    model = make(method, given)
+    model = make(method, options)
     of_the_cell = {"random_state": seed, "checkpoint": checkpoint}
     known = model.get_params()
     return model.set_params(**{name: v for name, v in of_the_cell.items() if name in known})

@@ -53,7 +53,11 @@ def options_of(method: str) -> dict[str, tuple[Any, Any]]:
 def make(method: str, options: Settings) -> Any:
     """Make the estimator of a method with the options that a cell has."""
     removed = _removed(method)
-    known = {name: value for name, value in options.items() if name not in removed}
+    known = {
+        name: tuple(value) if isinstance(value, list) else None if value == NONE else value
+        for name, value in options.items()
+        if name not in removed
+    }
     return METHODS[method].make(**late(method) | known)
 
 

@@ -100,15 +100,7 @@ def _make(cell: Cell, hyper: Settings, tasks: "list[Task]") -> Any:
     """Network and method."""
     import torch
 
-    from vntransfer.continual import (
-        METHODS,
-        Heads,
-        JoinedNet,
-        MultiHead,
-        RandomFeatureNet,
-        character_cnn,
-        dense,
-    )
+    from vntransfer import continual
 
     settings, variant = cell.settings, VARIANTS[cell.method]
     chosen = {**variant.options, **{key: hyper[key] for key in variant.tuned}}
@@ -120,21 +112,22 @@ def _make(cell: Cell, hyper: Settings, tasks: "list[Task]") -> Any:
         chosen["replay"] = round(chosen["replay"])
     generator = torch.Generator().manual_seed(cell.seed)
     sizes = [tasks[0].x[0].numel(), *settings["hidden"]]
-    criterion: Heads | None = None
+    criterion: continual.Heads | None = None
     model: torch.nn.Module
     if tasks[0].columns is not None:
-        criterion = Heads([own.columns.stop - own.columns.start for own in tasks if own.columns])
+        heads = [own.columns.stop - own.columns.start for own in tasks if own.columns]
+        criterion = continual.Heads(heads)
     outputs = 10 if criterion is None else sum(criterion.sizes)
     random = {"features": variant.features, "random_state": cell.seed}
     if variant.id == "closed_form":
-        model = RandomFeatureNet(outputs, **random)
+        model = continual.RandomFeatureNet(outputs, **random)
     elif criterion is None:
-        model = dense([*sizes, outputs], generator=generator)
+        model = continual.dense([*sizes, outputs], generator=generator)
     elif tasks[0].x.dim() == 2:
-        body = dense(sizes, generator=generator).append(torch.nn.ReLU())
-        model = MultiHead(body, sizes[-1], criterion.sizes, generator=generator)
+        body = continual.dense(sizes, generator=generator).append(torch.nn.ReLU())
+        model = continual.MultiHead(body, sizes[-1], criterion.sizes, generator=generator)
     else:
-        model = character_cnn(
+        model = continual.character_cnn(
             criterion.sizes,
             size=settings["size"],
             channels=settings["channels"],
@@ -142,8 +135,8 @@ def _make(cell: Cell, hyper: Settings, tasks: "list[Task]") -> Any:
             generator=generator,
         )
     if variant.id == "closed_form_covp":
-        model = JoinedNet(model, **random)
-    return METHODS[variant.id](model, criterion=criterion, **chosen)
+        model = continual.JoinedNet(model, **random)
+    return continual.METHODS[variant.id](model, criterion=criterion, **chosen)
 
 
 class Learned(NamedTuple):

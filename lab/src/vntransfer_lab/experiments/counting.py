@@ -29,7 +29,7 @@ from vntransfer.storage.pacing import Paced
 from vntransfer_lab.data import Domains, load
 from vntransfer_lab.errors import PresetError
 from vntransfer_lab.experiments.adaptation import epoch_record
-from vntransfer_lab.experiments.adaptation_options import NONE, late, make, options_of
+from vntransfer_lab.experiments.adaptation_options import late, make, options_of
 from vntransfer_lab.experiments.density_maps import DensityCounter, Pictures, train_counter
 from vntransfer_lab.reports.drawings import Drawing, standard
 from vntransfer_lab.reports.report import Report, comparison_tables, value_table
@@ -213,7 +213,7 @@ def _train(
     target: Pictures | None,
     checkpoint: Paced | None,
 ) -> DensityCounter:
-    hyper = {name: None if v == NONE else v for name, v in cell.hyper.items() if name != "folds"}
+    hyper = {name: value for name, value in cell.hyper.items() if name != "folds"}
     model = make(method, hyper).set_params(checkpoint=checkpoint)
     if target is None:  # as many pictures per batch as the others have of all sources
         k = len(_domains(cell.data, _size(cell.settings))) - 1
