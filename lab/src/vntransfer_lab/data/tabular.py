@@ -185,8 +185,12 @@ def load_table(
         used = list(range(width if columns is None else columns))
         options = [CLUSTERING_VERSION, version("scikit-learn"), width, int(k), used, int(seed)]
         options += [] if n_fit is None else [n_fit]
-        make = partial(kmeans_domains, rows.X, k, columns, seed=seed, n_fit=n_fit)
-        owner = remembered("clusters", path, options, make)  # once per file
+        owner = remembered(  # found once per file
+            "clusters",
+            path,
+            options,
+            lambda: kmeans_domains(rows.X, k, columns, seed=seed, n_fit=n_fit),
+        )
         which = "all columns" if columns is None else f"the first {columns} columns"
         how = f"{k} domains by k-means on {which}, standardized, seed {seed}; dom1 is the largest"
     train, test = slice(None, rows.n_train), slice(rows.n_train, None)
