@@ -318,8 +318,8 @@ def test_merged_sources_fill_a_batch_as_several_do() -> None:
     method = make("dann")
     objective = method._objective
 
-    def spy(setup: Setup) -> Any:
-        made = objective(setup)
+    def spy(setup: Setup, adapts: bool) -> Any:
+        made = objective(setup, adapts)
         made.register_forward_pre_hook(lambda _, given: seen.append(tuple(given[1].x.shape)))
         return made
 

@@ -142,9 +142,10 @@ class DomainRegressor(SavableNetwork, RegressorMixin, TransferEstimator):  # typ
     _steps: ClassVar[type[Objective]] = SourceLoss
     _trade_offs: ClassVar[tuple[float, ...]] = ()
 
-    def _objective(self, setup: Setup) -> Objective:
-        """Make the method's objective."""
-        return self._steps(setup, self)
+    def _objective(self, setup: Setup, adapts: bool = True) -> Objective:
+        """Make the method's objective, or that of the sources alone."""
+        kind = self._steps if adapts else SourceLoss
+        return kind(setup, self).to(setup.device)
 
     def _error(self) -> Error:
         """Name the error of a source that the method minimizes."""

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from vntransfer.adaptation._checkpoint import Checkpoint
 from vntransfer.adaptation._data import Data, predict
-from vntransfer.adaptation._objective import Setup, SourceLoss, support
+from vntransfer.adaptation._objective import Setup, support
 from vntransfer.adaptation._training_loop import EpochCounter, Record, train
 from vntransfer.domains import Rows
 from vntransfer.errors import ArgumentError
@@ -111,8 +111,7 @@ def train_members(model: "DomainRegressor", data: Data, plan: TrainingPlan, run:
             support(counts[order]),
             data.device,
         )
-        objective = model._objective(setup) if plan.adapts else SourceLoss(setup, model)
-        objective.to(data.device)
+        objective = model._objective(setup, plan.adapts)
         largest = max(len(plan.domains[i]) for i in plan.sources)
         generators = {"own": generator, "torch": torch.default_generator}
         make = run.checkpoints

@@ -160,11 +160,28 @@ class SourceLoss(Objective):
 
 
 class Alignment(Objective):
-    """An objective with a ``trade_off`` (M,) between the error of the sources and another term."""
+    """An objective with a ``trade_off`` (M,) between the error of the sources and another term.
+
+    Subclasses give their ``term``, or steps of their own.
+    """
+
+    blocks = NETWORK
 
     def __init__(self, setup: Setup, method: "DomainRegressor") -> None:
         super().__init__(setup, method)
         self.trade_off = setup.option(method, "trade_off")
+
+    def term(self, z: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+        """Give the term (M,) for features (M, K + 1, B, d), and values for the history."""
+        raise NotImplementedError
+
+    def forward(self, net: Net, batch: Batch) -> Iterator[Step]:
+        """Give the one step of a batch: the mean error of the sources + μ times the term."""
+        z = batch.features(net)
+        error = source_errors(self.error, batch, net.head(z[:, :-1])).mean(-1)
+        term, seen = self.term(z)
+        self.note(loss=error, **seen)
+        yield self.blocks, error + self.trade_off * term
 
 
 class AdversarialAlignment(Alignment):

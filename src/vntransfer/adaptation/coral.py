@@ -1,32 +1,22 @@
 """Alignment of feature covariances."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
+from torch import Tensor
+
 from vntransfer.adaptation._base import DomainRegressor
-from vntransfer.adaptation._objective import (
-    NETWORK,
-    Alignment,
-    Auto,
-    Batch,
-    Step,
-    source_errors,
-)
-from vntransfer.networks import Net
+from vntransfer.adaptation._objective import Alignment, Auto
 
 
 class CovarianceAlignment(Alignment):
     """The steps of `DeepCORALRegressor`."""
 
-    def forward(self, net: Net, batch: Batch) -> Iterator[Step]:
-        """Give the one step of a batch."""
-        z = batch.features(net)
-        error = source_errors(self.error, batch, net.head(z[:, :-1])).mean(-1)
+    def term(self, z: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+        """Give the mean squared distance of covariances."""
         centered, d = z - z.mean(-2, keepdim=True), z.shape[-1]
         C = centered.mT @ centered / (z.shape[-2] - 1)
         coral = (C[:, :-1] - C[:, -1:]).square().sum((-2, -1)).mean(-1) / (4 * d**2)
-        self.note(loss=error, discrepancy=coral)
-        yield NETWORK, error + self.trade_off * coral
+        return coral, {"discrepancy": coral}
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -1,22 +1,12 @@
 """Domain-adversarial training with merged sources."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from torch import Tensor, nn
 
 from vntransfer.adaptation._base import DomainRegressor
-from vntransfer.adaptation._objective import (
-    EVERYTHING,
-    Alignment,
-    Auto,
-    Batch,
-    Setup,
-    Step,
-    reverse,
-    source_errors,
-)
-from vntransfer.networks import Linear, Net
+from vntransfer.adaptation._objective import EVERYTHING, Alignment, Auto, Setup, reverse
+from vntransfer.networks import Linear
 
 
 class DomainHeads(nn.Module):
@@ -43,17 +33,16 @@ class DomainHeads(nn.Module):
 class DomainAdversarial(Alignment):
     """The steps of `DANNRegressor`."""
 
+    blocks = EVERYTHING
+
     def __init__(self, setup: Setup, method: DomainRegressor) -> None:
         super().__init__(setup, method)
         self.heads = DomainHeads(setup)
 
-    def forward(self, net: Net, batch: Batch) -> Iterator[Step]:
-        """Give the one step of a batch."""
-        z = batch.features(net)
-        error = source_errors(self.error, batch, net.head(z[:, :-1])).mean(-1)
+    def term(self, z: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+        """Give the mean loss of the heads on reversed features."""
         domain = self.heads(reverse(z)).mean(-1)
-        self.note(loss=error, domain=domain)
-        yield EVERYTHING, error + self.trade_off * domain
+        return domain, {"domain": domain}
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

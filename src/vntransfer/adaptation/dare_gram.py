@@ -1,6 +1,5 @@
 """Alignment of inverse Gram matrices."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,16 +7,8 @@ import torch
 from torch import Tensor, nn
 
 from vntransfer.adaptation._base import DomainRegressor
-from vntransfer.adaptation._objective import (
-    NETWORK,
-    Alignment,
-    Auto,
-    Batch,
-    Step,
-    source_errors,
-)
+from vntransfer.adaptation._objective import Alignment, Auto
 from vntransfer.adaptation.darn import gram
-from vntransfer.networks import Net
 
 TINY = 1e-6
 """Eigenvalues, and gaps between them, below this share of the largest are taken as none."""
@@ -72,14 +63,11 @@ def inverse_gram_gaps(z: Tensor, share: float) -> tuple[Tensor, Tensor]:
 class InverseGramAlignment(Alignment):
     """The steps of `DAREGRAMRegressor`."""
 
-    def forward(self, net: Net, batch: Batch) -> Iterator[Step]:
-        """Give the one step of a batch."""
-        z = batch.features(net)
-        error = source_errors(self.error, batch, net.head(z[:, :-1])).mean(-1)
+    def term(self, z: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+        """Give the weighted sum of the mean differences in angle and scale."""
         angle, scale = (gap.mean(-1) for gap in inverse_gram_gaps(z, self.method.share))
-        self.note(loss=error, angle=angle, scale=scale)
         aligned = self.method.angle * angle + self.method.scale * scale
-        yield NETWORK, error + self.trade_off * aligned
+        return aligned, {"angle": angle, "scale": scale}
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from vntransfer.adaptation._base import DomainRegressor, checkpoint_files
-from vntransfer.adaptation._objective import Batch, Objective, Setup, SourceLoss
+from vntransfer.adaptation._objective import Batch, Setup
 from vntransfer.adaptation._training_loop import Record, train
 from vntransfer.checks import instance
 from vntransfer.domains import Rows, balanced
@@ -109,11 +109,9 @@ def train_network(
         device=method.device,
         make_head=own.make_head,
     )
-    objective: Objective
-    if target is not None and method._needs_target:
-        domains, objective = [*domains, target], method._objective(setup)
-    else:
-        objective = SourceLoss(setup, method)
+    aimed = [] if target is None or not method._needs_target else [target]
+    objective = method._objective(setup, bool(aimed))
+    domains += aimed
 
     def batches(skip: int) -> Iterator[Batch]:
         drawn = balanced(domains, size, random_state=random_state)
@@ -125,7 +123,7 @@ def train_network(
         checkpoint = make("own", own.net, {"own": own.generator})
     history, times = train(
         own.net,
-        objective.to(method.device),
+        objective,
         batches,
         method._training(int(max(lengths)), size, 1.0)._replace(average=0.0),
         shares=torch.ones(1),
