@@ -1,6 +1,7 @@
 """The closed-form classifier: moments of one-hot classes, probabilities from held-out sources."""
 
 import copy
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -115,6 +116,15 @@ def test_without_a_source_is_as_if_it_had_not_been_there() -> None:
     np.testing.assert_array_equal(found[~own], both.without("b").predict(X[~own]))
 
 
+def test_no_row_of_a_source_that_was_removed_is_saved(tmp_path: Path) -> None:
+    X, y, domain = world()
+    rest = ClosedFormClassifier(16).fit(X, y, domain).without("b")
+    rest.save(tmp_path)
+    again = load(tmp_path)
+    np.testing.assert_array_equal(again.predict_proba(X), rest.predict_proba(X))
+    assert {name for name, _ in rest._saved().record["kept"]} == {"a", "c"}
+
+
 @pytest.mark.parametrize("sources", [1, 3])
 @pytest.mark.parametrize("noise", [0.3, 1.5])
 def test_probabilities_are_calibrated(sources: int, noise: float) -> None:
@@ -175,7 +185,7 @@ def test_rows_kept_are_bounded() -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(3000, 2))
     model = ClosedFormClassifier(8).fit(X, X[:, 0] > 0)
-    assert [len(own.keys) for own in model._samples[0].values()] == [250, 250]
+    assert [len(own.keys) for own in model._samples.values()] == [250, 250]
     assert model.score(X, X[:, 0] > 0) > 0.95
 
 

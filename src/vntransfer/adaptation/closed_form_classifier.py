@@ -118,7 +118,7 @@ class ClosedFormClassifier(ClassifierMixin, MomentLearner):  # type: ignore[misc
         return np.asarray(self._finite(self._scaling.logits(self._scores(rows).numpy())))
 
     def _start(self, y: NDArray[Any], weights: Floats | None) -> None:
-        self._samples: dict[Name, dict[int, RowSample]] = {}
+        self._samples: dict[tuple[Name, int], RowSample] = {}
         self.classes_ = self._seen(y, weights)
         if len(self.classes_) < 2:
             raise ArgumentError(
@@ -148,10 +148,7 @@ class ClosedFormClassifier(ClassifierMixin, MomentLearner):  # type: ignore[misc
         self.moments_ = {
             name: _spread(own, columns, q + len(classes)) for name, own in self.moments_.items()
         }
-        self._samples = {
-            name: {int(at[k]): sample for k, sample in own.items()}
-            for name, own in self._samples.items()
-        }
+        self._samples = {(name, int(at[k])): own for (name, k), own in self._samples.items()}
         self.classes_ = classes
 
     def _numbers(self, y: NDArray[Any]) -> Floats:
@@ -159,13 +156,13 @@ class ClosedFormClassifier(ClassifierMixin, MomentLearner):  # type: ignore[misc
 
     def _add_source(self, name: Name, x: Floats, y: NDArray[Any], weights: Floats | None) -> None:
         super()._add_source(name, x, y, weights)
-        new: dict[int, RowSample] = {}
+        new: dict[tuple[Name, int], RowSample] = {}
         w = np.ones(len(y)) if weights is None else weights
         for k, label in enumerate(self.classes_):
             if (own := (y == label) & (w > 0)).any():
-                new[k] = RowSample(KEPT)
-                new[k].add(x[own], counts=w[own])
-        self._samples = {**self._samples, name: _merged(self._samples.get(name, {}), new)}
+                new[name, k] = RowSample(KEPT)
+                new[name, k].add(x[own], counts=w[own])
+        self._samples = _merged(self._samples, new)
 
     def _join(self, other: Self) -> None:
         classes = np.union1d(self.classes_, other.classes_)
@@ -173,11 +170,7 @@ class ClosedFormClassifier(ClassifierMixin, MomentLearner):  # type: ignore[misc
         for model in (self, other):
             model._widen(classes)
         super()._join(other)
-        names = {*self._samples, *other._samples}
-        self._samples = {
-            name: _merged(self._samples.get(name, {}), other._samples.get(name, {}))
-            for name in names
-        }
+        self._samples = _merged(self._samples, other._samples)
 
     def _solve(self) -> Self:
         super()._solve()
@@ -188,51 +181,47 @@ class ClosedFormClassifier(ClassifierMixin, MomentLearner):  # type: ignore[misc
         return self
 
     def _held_out_scores(self) -> list[tuple[Floats, NDArray[np.intp], Floats]]:
-        """Scores of the rows that were kept, their classes and weights, for each source."""
+        """Scores of the rows that were kept, their classes and weights, for each source.
+
+        The weights of a class add up to its share of the source, however many rows were kept.
+        """
         names, parts = list(self.moments_), list(self.moments_.values())
         m, rows = self._responses, sum(float(part.count) for part in parts)
         shares = [self.source_weights_[name] * rows for name in names]
         used = [i for i, share in enumerate(shares) if share > 0]
         found = []
         for i in used:
-            x, codes, weights = self._kept(names[i], parts[i])
-            z = torch.from_numpy(self._features(x))
+            own = self._kept(names[i])
+            rows_of, counts = zip(*((s.rows, s.counts) for s in own.values()), strict=True)
+            codes = np.repeat(list(own), list(map(len, counts))).astype(np.intp)
+            z = torch.from_numpy(self._features(np.concatenate(rows_of)))
             if len(used) > 1:
                 fit = fit_ridge(without(parts, shares, i), m, self.ridge_)
                 scores = z @ fit.coefficients + fit.intercept
             else:
                 y = torch.eye(m, dtype=torch.float64)[torch.from_numpy(codes)]
-                counts = torch.from_numpy(np.concatenate(self._counts(names[i])))
-                scores = leave_one_out(self._solution, parts[i], z, y, counts)
+                w = torch.from_numpy(np.concatenate(counts))
+                scores = leave_one_out(self._solution, parts[i], z, y, w)
+            mean = parts[i].mean[-m:].numpy()
+            weights = np.concatenate(
+                [mean[k] * n / n.sum() for k, n in zip(own, counts, strict=True)]
+            )
             found.append((scores.numpy(), codes, self.source_weights_[names[i]] * weights))
         return found
 
-    def _counts(self, name: Name) -> list[Floats]:
-        return [sample.counts for sample in self._samples[name].values()]
-
-    def _kept(self, name: Name, moments: Moments) -> tuple[Floats, NDArray[np.intp], Floats]:
-        """Rows that were kept of a source, their classes, and weights that add up to 1.
-
-        Those of a class add up to its share of the source, however many were kept.
-        """
-        own = self._samples[name]
-        shares = moments.mean[-len(self.classes_) :].numpy()
-        rows = [sample.rows for sample in own.values() if sample.rows is not None]
-        codes = np.repeat(list(own), [len(sample.keys) for sample in own.values()])
-        weights = [
-            shares[k] * counts / counts.sum()
-            for k, counts in zip(own, self._counts(name), strict=True)
-        ]
-        return np.concatenate(rows), codes.astype(np.intp), np.concatenate(weights)
+    def _kept(self, name: Name) -> dict[int, RowSample]:
+        """Give the samples of a source, by class."""
+        classes = (k for k in range(len(self.classes_)) if (name, k) in self._samples)
+        return {k: self._samples[name, k] for k in classes}
 
     def _own_record(self) -> dict[str, Any]:
-        kept = [[name, k] for name, own in self._samples.items() for k in own]
+        kept = [[name, k] for name in self.moments_ for k in self._kept(name)]
         kind = "object" if self.classes_.dtype == object else self.classes_.dtype.str
         return {"classes": self.classes_.tolist(), "classes_type": kind, "kept": kept}
 
     def _own_arrays(self) -> dict[str, NDArray[Any]]:
         arrays: dict[str, NDArray[Any]] = {}
-        every = (sample for own in self._samples.values() for sample in own.values())
+        every = (own for name in self.moments_ for own in self._kept(name).values())
         for i, sample in enumerate(every):
             assert sample.rows is not None
             arrays |= {f"kept{i}/rows": sample.rows, f"kept{i}/counts": sample.counts}
@@ -250,17 +239,17 @@ class ClosedFormClassifier(ClassifierMixin, MomentLearner):  # type: ignore[misc
                 raise DataError(f"record.kept[{i}]: there is no class {k} of source {name!r}")
             sample = RowSample(KEPT)
             sample.add(arrays[f"kept{i}/rows"], counts=arrays[f"kept{i}/counts"])
-            self._samples.setdefault(name, {})[k] = sample
+            self._samples[name, k] = sample
 
 
-def _merged(one: dict[int, RowSample], other: dict[int, RowSample]) -> dict[int, RowSample]:
-    """Give samples of the rows of both, by class; neither is changed."""
-    found = {}
-    for k in sorted({*one, *other}):
-        found[k] = RowSample(KEPT)
-        for own in (one, other):
-            if k in own:
-                found[k].merge(own[k])
+def _merged(one: dict[Any, RowSample], other: dict[Any, RowSample]) -> dict[Any, RowSample]:
+    """Give samples of the rows of both, by source and class; neither is changed."""
+    found = dict(one)
+    for key, new in other.items():
+        found[key] = RowSample(KEPT)
+        for own in (one.get(key), new):
+            if own is not None:
+                found[key].merge(own)
     return found
 
 
