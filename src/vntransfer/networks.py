@@ -120,21 +120,15 @@ def mlp(
     if bad := [size for size in sizes if not isinstance(size, int | Integral) or size < 1]:
         raise ArgumentError(f"hidden, width: expected whole numbers of at least 1, got {bad}")
     layers: list[nn.Module] = []
+    kind = ACTIVATIONS[activation]
     for before, after in pairwise(sizes):
-        kind = ACTIVATIONS[activation]
         first = not layers
+        own = {"shared": first, "scales": first and input_scales}
         layers += [
-            Linear(
-                before,
-                after,
-                generator,
-                members=members,
-                shared=first,
-                scales=first and input_scales,
-            )
+            Linear(before, after, generator, members=members, **own),
+            kind(LEAK) if kind is nn.LeakyReLU else kind(),
+            Dropout(dropout, generator),
         ]
-        layers += [kind(LEAK) if kind is nn.LeakyReLU else kind()]
-        layers += [Dropout(dropout, generator)]
     return Layers(*layers[:-1])
 
 

@@ -12,12 +12,7 @@ from sklearn.utils import check_random_state, column_or_1d
 
 from vntransfer.adaptation._auto_reason import caution_text, counted_models, reason_of
 from vntransfer.adaptation._estimator import FitRows, TransferEstimator
-from vntransfer.adaptation._records import (
-    COMMON,
-    bounds_of,
-    check_parts,
-    checked_choice,
-)
+from vntransfer.adaptation._records import COMMON, bounds_of, check_parts, checked_choice
 from vntransfer.adaptation._saving import common_record, restored_common
 from vntransfer.adaptation._selection import LEAST, Choice, held_out_sources, tested_rows
 from vntransfer.adaptation.blend import (
@@ -29,15 +24,7 @@ from vntransfer.adaptation.blend import (
     errors_of,
     find_stretch,
 )
-from vntransfer.adaptation.candidates import (
-    ALIGN,
-    ANCHORS,
-    DENSE,
-    LOGISTIC,
-    SPARSE,
-    Tried,
-    attempt,
-)
+from vntransfer.adaptation.candidates import ALIGN, ANCHORS, DENSE, LOGISTIC, SPARSE, Tried, attempt
 from vntransfer.adaptation.linear_learners import MOST_VALUES
 from vntransfer.domains import Groups, Name, Rows
 from vntransfer.errors import ArgumentError

@@ -14,12 +14,7 @@ from numpy.typing import NDArray
 from vntransfer.adaptation._base import DomainRegressor
 from vntransfer.adaptation._estimator import FitRows as FitRows
 from vntransfer.adaptation._member_training import FitRun
-from vntransfer.adaptation._selection import (
-    EFFORT,
-    SAFE,
-    held_out_candidates,
-    held_out_sources,
-)
+from vntransfer.adaptation._selection import EFFORT, SAFE, held_out_candidates, held_out_sources
 from vntransfer.adaptation._training_loop import EpochCounter
 from vntransfer.adaptation.alignment import MomentAlignmentRegressor
 from vntransfer.adaptation.guarded_choice import guard

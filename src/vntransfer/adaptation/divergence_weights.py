@@ -186,14 +186,10 @@ def _matrices(
 ) -> list[torch.Tensor]:
     if moments == "second":
         v = np.hstack((np.ones((len(v), 1)), v))
-    return [_matrix(v[rows], moments) for rows in domains]
-
-
-def _matrix(v: NDArray[np.float64], moments: Matrix) -> torch.Tensor:
-    own = Moments.from_samples(v)
+    made = [Moments.from_samples(v[rows]) for rows in domains]
     if moments == "covariance":
-        return own.covariance_tensor()
-    return own.scatter / own.count + torch.outer(own.mean, own.mean)
+        return [own.covariance_tensor() for own in made]
+    return [own.scatter / own.count + torch.outer(own.mean, own.mean) for own in made]
 
 
 def embed(X: Any, components: int) -> NDArray[np.float64]:
