@@ -15,7 +15,6 @@ from vntransfer.continual import (
     Task,
     dense,
     steps,
-    train,
 )
 from vntransfer.continual._projection import Projected
 
@@ -103,9 +102,7 @@ def make_steps(
 
 def learn(method: ContinualMethod, tasks: list[Task], **options: Any) -> ContinualMethod:
     for task in tasks:
-        method.before_task()
-        train(method.model, task, method, **{"lr": 0.05, "batch_size": 2, **options})
-        method.after_task()
+        method.learn(task, **{"lr": 0.05, "batch_size": 2, **options})
     return method
 
 

@@ -112,9 +112,6 @@ class Layer:
         for bias in biases:
             bias.addmv_(d.mT, a[:, -1])
 
-    def __repr__(self) -> str:
-        return f"<Layer {self.name}: {self.inputs} -> {self.units}>"
-
 
 def _one_matrix(parts: list[Tensor]) -> Tensor:
     """Copy a weight (outputs, ...) and a bias, if there is one, side by side."""

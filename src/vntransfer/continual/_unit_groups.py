@@ -14,8 +14,7 @@ starts may give quite different groups (see docs/continual-methods.md).
 
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -69,8 +68,7 @@ class Junction:
         return weight.reshape(len(weight), self.units, -1).amax(-1).mT
 
 
-@dataclass(frozen=True)
-class BondMixture:
+class BondMixture(NamedTuple):
     """Result of EM from several starts, all at once."""
 
     q: Tensor  # memberships (starts, units, communities)

@@ -83,19 +83,17 @@ class MER(Replaying):
         """Learn from one batch; return its loss before the first step."""
         self.check_batch(x, y)
         descend = self._descent(x, y, criterion, optimizer)
-        first: Tensor | None = None
+        losses = []
         for _ in range(self.steps):
             start = [] if self.beta == 1 else [p.detach().clone() for p in self.parameters]
-            loss = descend(x, y)
-            first = loss if first is None else first
+            losses.append(descend(x, y))
             if len(self.memory) and self.replay:
                 descend(*self.memory.draw(self.replay * len(x)))
             if start:
                 with torch.no_grad():
                     torch._foreach_lerp_(self.parameters, start, 1 - self.beta)
         self.memory.add(x, y)
-        assert first is not None  # at least one step
-        return first
+        return losses[0]
 
     def _descent(
         self, x: Tensor, y: Tensor, criterion: Criterion, optimizer: torch.optim.Optimizer
