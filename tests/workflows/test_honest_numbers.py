@@ -133,8 +133,10 @@ def test_a_target_that_resembles_no_source_is_said_first(tmp_path: Path) -> None
     assert second.endswith("at new it may be much larger.")
     assert more[0].startswith("90 % interval around a prediction: ± ")
     assert any("optimistic" in line for line in more)
-    lead = make_page(model).lead
-    assert lead.startswith("The target resembles no source")
+    page = make_page(model)
+    assert page.lead.startswith("The target resembles no source")
+    assert "<dt>error on held-out sources<" in page.html()
+    assert "<dt>expected error<" not in page.html()
     path = write(tmp_path / "a.csv", {k: np.asarray(v).tolist() for k, v in data.items()})
     options = ["--domain", "town", "--response", "price", "--target", "new", "--no-compare"]
     done = CliRunner().invoke(app, ["adapt", str(path), *options, "--method", "ridge"])

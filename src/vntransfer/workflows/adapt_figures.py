@@ -39,7 +39,7 @@ def error_figures(part: Section, outcome: TargetOutcome) -> None:
     """Draw the error on each held-out source, and that of each method."""
     own = outcome.errors[outcome.method]
     order, what = sorted(own, key=lambda name: own[name]), "mean absolute error"
-    note = "Dotted: the expected error at the target."
+    note = "Dotted: their weighted mean."
     if len(order) > DOTS:
         half = DOTS // 2
         note += f" Of {len(order)} sources, the {half} smallest and {half} largest errors."

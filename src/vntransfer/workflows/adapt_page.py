@@ -129,7 +129,10 @@ def _target(page: Page, model: TableModel, outcome: TargetOutcome, *, alone: boo
     if outcome.errors:
         low, high = map(rounded, evidence.bounds())
         error = plus_minus(*outcome.expected())
-        facts.append(("expected error", error, f"{low} to {high} on held-out sources"))
+        if evidence.unlike:
+            facts.append(("error on held-out sources", error, f"{low} to {high}; more to expect"))
+        else:
+            facts.append(("expected error", error, f"{low} to {high} on held-out sources"))
         reach = model.reach(outcome.target)
         facts.append(("90 % interval", reach, "around a prediction"))
     part.facts(facts)
