@@ -109,7 +109,9 @@ def test_the_first_sentence_is_the_worst_news(known: Evidence) -> None:
     first = outcome.summary(unit="price").splitlines()[0]
     news = [own.text for own in known.findings() if own.first]
     assert first == (news[0] if news else outcome.answer("price")[0])
-    assert any("Expected error at Saltby" in line for line in outcome.summary().splitlines())
+    lines = outcome.summary().splitlines()
+    assert any("Expected error at Saltby" in line for line in lines) == (not known.unlike)
+    assert any("at Saltby it may be much larger" in line for line in lines) == known.unlike
     assert {*outcome.warnings} == {*news, *outcome.cautions()}
 
 
