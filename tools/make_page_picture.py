@@ -24,6 +24,7 @@ from vntransfer_lab.reports.page import write_page  # noqa: E402
 
 IMAGES = ROOT / "docs" / "img"
 WIDTH, GAP = 1280, 40
+FRAMES = "requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(arguments[0], 500)))"
 Half = tuple[Path, str]  # a page, and the element at the top
 
 
@@ -33,6 +34,7 @@ def shot(opened: Any, half: Half, theme: str) -> Image.Image:
     prefer(opened, theme)
     opened.get(page.as_uri())
     opened.execute_script("document.querySelector(arguments[0]).scrollIntoView()", top)
+    opened.execute_async_script(FRAMES)  # parts of a page are laid out when they come into view
     return Image.open(io.BytesIO(opened.get_screenshot_as_png())).convert("RGB")
 
 

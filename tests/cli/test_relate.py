@@ -26,7 +26,7 @@ def test_matrix_verdict_ranking_and_page(tmp_path: Path) -> None:
     path, out = write_csv(tmp_path / "towns.csv", towns()), tmp_path / "page.html"
     done = run(str(path), *ROLES, *QUICK, "--out", str(out))
     assert done.exit_code == 0, done.output
-    assert "1 of 1 tested pairs of places: " in done.output
+    assert "1 of 1 tested pair of places, " in done.output
     assert re.search(r"for Lyon: Oslo \d\.?\d* ≠", done.output)
     assert "by the features alone, because it has no responses" in done.output
     text = out.read_text(encoding="utf-8")

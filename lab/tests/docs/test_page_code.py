@@ -66,7 +66,7 @@ def test_the_page_on_tasks_says_what_happens(
     assert done.exit_code == 0, (done.output, done.stderr)
     shutil.copy("houses.csv", "new.csv")
     done = vnt(*predict.split()[1:])
-    assert "1020 rows have a response" in done.output
+    assert "1,020 rows have a response" in done.output
     names: dict[str, Any] = {}
     shutil.rmtree("network")
     exec(compile(code, "continual-tables.md", "exec"), names)

@@ -108,8 +108,7 @@ def show(outcome: "TargetOutcome", model: "TableModel", screen: Any) -> None:
     """Print the result for one target: the answer, what to be careful about, the numbers."""
     from vntransfer.display import counted, percent, plus_minus, rounded
 
-    rows_of = counted(outcome.rows, "row")
-    screen.print(f"\nTarget {outcome.target}: {rows_of}, method {outcome.method}")
+    screen.print(f"\nTarget {outcome.target}: {counted(outcome.rows, 'row')}")
     for sentence in outcome.answer(model.names[1]):
         screen.print(sentence, style=None if sentence.startswith("Expected") else "yellow")
     if reach := model.reach(outcome.target):

@@ -46,6 +46,7 @@ def command(
 
     Columns are matched by name.
     """
+    from vntransfer.display import counted
     from vntransfer.storage.places import TABLES, check_file
     from vntransfer.tables.files import expand
     from vntransfer.workflows.load import load_predictor
@@ -69,4 +70,4 @@ def command(
         typer.echo(f"note: {note}")
     if done.labeled:
         typer.echo(done.comparison(level))
-    typer.echo(f"{done.rows} rows: {place}")
+    typer.echo(f"{counted(done.rows, 'row')}: {place}")

@@ -85,20 +85,20 @@ def command(
 
 
 def show(found: "Relation", console: Any, targets: Sequence[str], *, verbose: bool = False) -> None:
-    """Print the matrix with verdicts, the rankings (of all places if there are few) and notes."""
+    """Print the answer, the matrix with its marks, rankings (of all places if few) and notes."""
     from rich.text import Text
 
     from vntransfer.relations.explain import verdict
 
+    for line in verdict(found):
+        console.print(Text(line))
+    console.print()
     order = [name for name in found.order if name in found.labeled]
     if len(order) <= WIDE:
         console.print(_matrix(found, order))
     else:
         console.print(f"{len(order)} places: use --out PAGE for the map")
     console.print("≠ different   · no significant difference   ? not tested\n")
-    for line in verdict(found):
-        console.print(Text(line))
-    console.print()
     for name in targets or found.names[:RANKED]:
         console.print(Text(f"for {name}: {_ranked(found, name)}"))
     if not targets and len(found.names) > RANKED:

@@ -10,6 +10,7 @@ from importlib import resources
 from pathlib import Path
 
 from vntransfer.checks import one_of
+from vntransfer.display import counted
 from vntransfer.pages import palette
 from vntransfer.pages.charts import Chart
 from vntransfer.pages.figure import figure
@@ -84,7 +85,7 @@ class Section:
             + (f'<ul class="notes">{listed}</ul>' if listed else "")
         )
         if len(rows) > LONG if fold is None else fold:
-            content = _folded(f"{len(rows):,} rows", content)
+            content = _folded(counted(len(rows), "row"), content)
         title = f"<h3>{escape(caption)}</h3>" if caption else ""
         self.parts.append(f'<div class="table" id="{anchor}">{title}{content}</div>')
         return self

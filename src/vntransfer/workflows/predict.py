@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vntransfer.checks import Names, instance
-from vntransfer.display import percent, rounded
+from vntransfer.display import counted, percent, rounded
 from vntransfer.errors import ArgumentError, DataError
 from vntransfer.progress import Progress, reporter
 from vntransfer.storage.files import atomic_write
@@ -80,7 +80,8 @@ class Written:
 
     def comparison(self, level: float) -> str:
         """Say how near the predictions were to the responses of the file."""
-        said = f"{self.labeled} rows have a response: "
+        has = "has" if self.labeled == 1 else "have"
+        said = f"{counted(self.labeled, 'row')} {has} a response: "
         if self.classes:
             return said + f"accuracy {percent(1 - self.error)}"
         said += f"mean absolute error {rounded(self.error)}, "
