@@ -135,21 +135,20 @@ class ContinualModel(Savable):
     def summary(self) -> str:
         """Describe how well the tasks are solved at the end, and how much was forgotten."""
         end, first = (self.scores()[name] for name in ("RA", "LA"))
-        tasks, unit = counted(len(self.names), "task"), "" if self.classes else self._unit()
-        lost = self.forgetting()
-        return "\n".join(
-            (
-                f"After all {tasks} the mean {self.metric} is {rounded(end)}{unit} "
-                f"(RA, held-out rows, method {self.method}).",
-                f"Just after each task was learned it was {rounded(first)}{unit} (LA).",
-                f"Forgetting: {rounded(lost)}{unit} per task."
-                if lost > 0
-                else "No forgetting on average: scores on earlier tasks did not get worse.",
-            )
+        tasks, unit, lost = counted(len(self.names), "task"), self._unit(), self.forgetting()
+        kept = (
+            f"Forgetting: {rounded(lost)}{unit} per task."
+            if lost > 0
+            else "No forgetting on average: scores on earlier tasks did not get worse."
+        )
+        return (
+            f"After all {tasks} the mean {self.metric} is {rounded(end)}{unit} "
+            f"(RA, held-out rows, method {self.method}).\n"
+            f"Just after each task was learned it was {rounded(first)}{unit} (LA).\n{kept}"
         )
 
     def _unit(self) -> str:
-        return f" {short(self.response)}"
+        return "" if self.classes else f" {short(self.response)}"
 
     def forgetting(self) -> float:
         """Mean increase of the error, or loss of accuracy, since each task was learned."""
@@ -157,12 +156,11 @@ class ContinualModel(Savable):
         return -transfer if self.classes else transfer
 
     def __repr__(self) -> str:
-        end, unit = self.scores()["RA"], "" if self.classes else self._unit()
-        lost = self.forgetting()
+        end, lost = self.scores()["RA"], self.forgetting()
         forgot = "no forgetting" if lost <= 0 else f"forgetting {rounded(lost)}"
         return one_line(
             f"ContinualModel of {counted(len(self.names), 'task')} ({short(self.method)}): "
-            f"{self.metric} {rounded(end)}{unit} in the end, {forgot}"
+            f"{self.metric} {rounded(end)}{self._unit()} in the end, {forgot}"
         )
 
     def _repr_html_(self) -> str:

@@ -111,10 +111,6 @@ class ChosenScale(NamedTuple):
     transform: ResponseTransform
     probe: Probe | None
 
-    def because(self, reason: str) -> "ChosenScale":
-        """Give the same with a reason."""
-        return self._replace(transform=replace(self.transform, reason=reason))
-
     def errors(self, y: Floats) -> Floats:
         """Give errors of the first fast learner on held-out sources, in the user's units."""
         assert self.probe is not None
@@ -150,29 +146,26 @@ def choose_transform(X: Any, y: Floats, groups: Groups, settings: AdaptSettings)
     if settings.transform != "auto":
         said = "The response is learned on a log scale, as requested."
         return on(settings.transform, said if settings.transform == "log" else "")
-    plain, hint = on("none"), shape_hint(known, response)
+    chosen, hint, why = on("none"), shape_hint(known, response), ""
     if not hint:
-        return plain
+        return chosen
     if not (known > 0).all():
-        return plain.because(f"{hint}. A log scale needs positive values.")
-    if len(groups.sources) < 3:
-        return plain.because(
-            f"{hint}. Whether a log scale is better cannot be judged with fewer than three "
-            f"sources; see --transform log."
+        why = " A log scale needs positive values."
+    elif len(groups.sources) < 3:
+        why = (
+            " Whether a log scale is better cannot be judged with fewer than three sources; see "
+            "--transform log."
         )
-    logs = on("log")
-    if plain.probe is None or logs.probe is None:
-        return plain.because(f"{hint}.")
-    ratio = np.log(logs.errors(y) / plain.errors(y))
-    spread = ratio.std(ddof=1) / np.sqrt(len(ratio))
-    change = 100 * np.expm1(ratio.mean())
-    said = f"{abs(change):.1f} % {'lower' if change < 0 else 'higher'}"
-    if ratio.mean() < -spread:
-        return logs.because(
-            f"{hint}. It is learned on a log scale: with a fast learner the error on held-out "
-            f"sources is {said} so. Errors and intervals are in units of {short(response)}."
+    elif (logs := on("log")).probe is not None and chosen.probe is not None:
+        ratio = np.log(logs.errors(y) / chosen.errors(y))
+        spread = ratio.std(ddof=1) / np.sqrt(len(ratio))
+        change = 100 * np.expm1(ratio.mean())
+        said = (
+            f"with a fast learner the error on held-out sources is {abs(change):.1f} % "
+            f"{'lower' if change < 0 else 'higher'} so."
         )
-    return plain.because(
-        f"{hint}. A log scale was tried and is not clearly better: with a fast learner the error "
-        f"on held-out sources is {said} so."
-    )
+        why = f" A log scale was tried and is not clearly better: {said}"
+        if ratio.mean() < -spread:
+            chosen, units = logs, f"Errors and intervals are in units of {short(response)}."
+            why = f" It is learned on a log scale: {said} {units}"
+    return ChosenScale(replace(chosen.transform, reason=f"{hint}.{why}"), chosen.probe)
