@@ -3,9 +3,8 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from vntransfer.checks import Floats
 
 
 def normal_numbers(seed: int, count: int) -> Floats:

@@ -7,7 +7,7 @@ import scipy.optimize
 import scipy.special
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from vntransfer.checks import Floats
 
 SLOPES = (0.01, 100.0)
 """Bounds of the slope: held-out rows may be misleading, or separable."""

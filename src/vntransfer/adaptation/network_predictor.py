@@ -10,11 +10,10 @@ from numpy.typing import NDArray
 from vntransfer.adaptation._records import NETWORK, check_given
 from vntransfer.adaptation._scaler import Scaler
 from vntransfer.array_networks import FUNCTIONS, ArrayLayer, forward, mlp_layers
-from vntransfer.checks import finite_predictions, one_of
+from vntransfer.checks import Floats, finite_predictions, one_of
 from vntransfer.errors import ArgumentError, DataError
 from vntransfer.storage.record import Name, SavedModel, check_record
 
-Floats = NDArray[np.float64]
 Share = TypeVar("Share")
 
 SCALER = ("mean", "scale", "low", "high")

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from vntransfer.checks import Floats
 from vntransfer.display import percent
 from vntransfer.tables.columns import MISSING, Column
 from vntransfer.tables.encoder import read_values
 from vntransfer.tables.notes import NoteKind
 from vntransfer.tables.schema import PERIODS, Field, remedy
 
-Floats = NDArray[np.float64]
 Places = NDArray[np.intp]
 
 NEARLY_ALL = 0.95

@@ -15,7 +15,8 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from vntransfer.checks import Floats
+
 Codes = NDArray[np.intp]
 
 ROWS, PLACES, LEAST = 4000, 8, 10

@@ -6,16 +6,13 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from vntransfer.checks import LARGEST, one_of
+from vntransfer.checks import LARGEST, Floats, one_of
 from vntransfer.display import counted
 from vntransfer.errors import ArgumentError, DataError
 from vntransfer.storage.record import check_record, from_record
 from vntransfer.tables.columns import Column
 from vntransfer.tables.schema import ALL_PARTS, Field, date_parts, describe, remedy
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

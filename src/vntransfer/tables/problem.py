@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vntransfer.checks import HUGE, first_huge, instance, meant, texts
+from vntransfer.checks import HUGE, Floats, first_huge, instance, meant, texts
 from vntransfer.errors import ArgumentError, DataError, DomainError
 from vntransfer.tables.columns import Column, Frame
 from vntransfer.tables.encoder import Findings, TableEncoder
@@ -25,8 +25,6 @@ LEAST = 10
 
 LABELED = " (labeled)"
 """Ends the name of the source that a target's labeled rows make."""
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

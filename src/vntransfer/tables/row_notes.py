@@ -6,11 +6,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from vntransfer.checks import Floats
 from vntransfer.display import listed, percent
 from vntransfer.repeats import repeated, row_keys
 from vntransfer.tables.notes import MANY, Note
-
-Floats = NDArray[np.float64]
 
 _MARKER = re.compile(r"-?9{2,}")
 LEAST, APART = 3, 3.0

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from vntransfer.checks import Floats
 from vntransfer.display import listed, percent
 from vntransfer.errors import DataError
 from vntransfer.repeats import Keys, row_keys
@@ -19,7 +20,6 @@ from vntransfer.tables.notes import Note
 from vntransfer.tables.row_notes import marker_note
 from vntransfer.tables.schema import FEW, Field, TooManyTextsError
 
-Floats = NDArray[np.float64]
 Codes = NDArray[np.intp]
 Cells = Mapping[str, Column]
 
