@@ -1,8 +1,8 @@
 """Figures of the page of `adapt`: errors on held-out sources, where the target lies, weights."""
 
 import numpy as np
-from numpy.typing import NDArray
 
+from vntransfer.checks import Floats
 from vntransfer.display import percent, rounded, short
 from vntransfer.pages import MUTED, Axis, Intervals, Panels, Scatter, Section, Series, histogram
 from vntransfer.workflows.evidence import CONSTANT
@@ -128,7 +128,7 @@ def sketch_figures(
         )
 
 
-def _span(values: NDArray[np.float64], outcome: TargetOutcome) -> tuple[float, float, bool]:
+def _span(values: Floats, outcome: TargetOutcome) -> tuple[float, float, bool]:
     """Return the ends of an axis of responses, and whether it is a log scale as in training."""
     low, high = float(values.min()), float(values.max())
     if high <= low:
