@@ -20,13 +20,6 @@ CHUNK = 4096
 """Rows that are predicted at once."""
 
 
-def stacked(parts: Sequence[Any]) -> Any:
-    """Rows of several matrices, CSR if they are sparse."""
-    if scipy.sparse.issparse(parts[0]):
-        return scipy.sparse.vstack(parts, format="csr")
-    return np.vstack(parts)
-
-
 class Data:
     """Scaled inputs, sparse ones only as far as they are asked for, and responses.
 
@@ -66,7 +59,8 @@ class Data:
             n += len(rows)
         whole = copy.copy(self)
         again = np.concatenate([np.arange(self.x.shape[0]), *domains])
-        whole.x = stacked([self.x, *added])
+        parts = [self.x, *added]
+        whole.x = scipy.sparse.vstack(parts, format="csr") if self.sparse else np.vstack(parts)
         whole.y = self.y[torch.from_numpy(again)]
         whole.weights = None if self.weights is None else self.weights[again]
         return whole, places

@@ -43,7 +43,10 @@ RECHOSEN = 10
 
 @dataclass(eq=False, repr=False)
 class MomentLearner(Savable, TransferEstimator):
-    """Fit, add to, merge and split ridge regression on [z, y]; subclasses say what y is."""
+    """Fit, add to, merge and split ridge regression on [z, y]; y are numbers.
+
+    A subclass for other responses says what their numbers are and what it saves besides.
+    """
 
     n_features: int = 256
     ridge: float | Literal["auto"] = "auto"
@@ -160,20 +163,22 @@ class MomentLearner(Savable, TransferEstimator):
         return predicted
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Predict responses."""
-        raise NotImplementedError
+        """Predict responses (n,) or (n, m)."""
+        found = self._scores(self._new_rows(X)).numpy()
+        return self._finite(np.asarray(found[:, 0] if self._one_column else found))
 
     def _start(self, y: NDArray[Any], weights: Floats | None) -> None:
         """Learn what responses look like from those of the sources."""
-        raise NotImplementedError
+        self._one_column = y.ndim == 1
 
     def _extend(self, y: NDArray[Any], weights: Floats | None) -> None:
         """Check responses of further rows."""
-        raise NotImplementedError
+        if (y.ndim == 1) != self._one_column or (y.ndim == 2 and y.shape[1] != self._responses):
+            raise ArgumentError(f"y: expected as many responses as before, got {y.shape}")
 
     def _numbers(self, y: NDArray[Any]) -> Floats:
         """Responses as numbers (n, m)."""
-        raise NotImplementedError
+        return y.reshape(len(y), -1)
 
     def _add(self, rows: FitRows) -> None:
         """Add rows to the moments of their domains."""
@@ -320,15 +325,18 @@ class MomentLearner(Savable, TransferEstimator):
             raise DataError(f"record.options: {error}") from error
 
     def _own_record(self) -> dict[str, Any]:
-        """Give what a subclass saves besides."""
-        raise NotImplementedError
+        """Give plain values that are saved besides moments."""
+        return {"one_column": self._one_column}
 
     def _own_arrays(self) -> dict[str, NDArray[Any]]:
         return {}
 
     def _restore(self, saved: SavedModel) -> None:
-        """Bring back what a subclass saved besides."""
-        raise NotImplementedError
+        """Bring back what was saved besides moments."""
+        check_record("record", saved.record, {"one_column": bool})
+        self._one_column = saved.record["one_column"]
+        if self._one_column and self._responses != 1:
+            raise DataError(f"record.one_column: the moments have {self._responses} responses")
 
 
 SAVED = {**COMMON, "sources": [SavedName], "seed": int, "count": int}

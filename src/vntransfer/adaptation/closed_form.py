@@ -4,17 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
-import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 
 from vntransfer.adaptation._moment_learner import MomentLearner
-from vntransfer.checks import Floats
 from vntransfer.domains import Name
-from vntransfer.errors import ArgumentError, DataError
+from vntransfer.errors import ArgumentError
 from vntransfer.moments import Moments
 from vntransfer.random_features import RandomFeatures
-from vntransfer.storage.record import SavedModel, check_record
 
 
 @dataclass(eq=False, repr=False)
@@ -55,6 +51,7 @@ class ClosedFormRegressor(RegressorMixin, MomentLearner):  # type: ignore[misc]
 
     Examples
     --------
+    >>> import numpy as np
     >>> from vntransfer import stack
     >>> rng = np.random.default_rng(0)
     >>> a, b, new = (rng.normal(m, 1, size=(200, 2)) for m in (0, 1, 2))
@@ -91,6 +88,7 @@ class ClosedFormRegressor(RegressorMixin, MomentLearner):  # type: ignore[misc]
 
         Examples
         --------
+        >>> import numpy as np
         >>> rng = np.random.default_rng(0)
         >>> x = rng.normal(size=(50, 2))
         >>> features = RandomFeatures.standardizing(x, 8, seed=0)
@@ -110,27 +108,3 @@ class ClosedFormRegressor(RegressorMixin, MomentLearner):  # type: ignore[misc]
         model._features, model._one_column, model._target = features, True, target
         model.n_features_in_, model.moments_ = len(features.center), dict(moments)
         return model._solve()
-
-    def predict(self, X: Any) -> NDArray[np.float64]:
-        """Predict responses (n,) or (n, m)."""
-        found = self._scores(self._new_rows(X)).numpy()
-        return self._finite(np.asarray(found[:, 0] if self._one_column else found))
-
-    def _start(self, y: NDArray[Any], weights: Floats | None) -> None:
-        self._one_column = y.ndim == 1
-
-    def _extend(self, y: NDArray[Any], weights: Floats | None) -> None:
-        if (y.ndim == 1) != self._one_column or (y.ndim == 2 and y.shape[1] != self._responses):
-            raise ArgumentError(f"y: expected as many responses as before, got {y.shape}")
-
-    def _numbers(self, y: NDArray[Any]) -> Floats:
-        return y.reshape(len(y), -1)
-
-    def _own_record(self) -> dict[str, Any]:
-        return {"one_column": self._one_column}
-
-    def _restore(self, saved: SavedModel) -> None:
-        check_record("record", saved.record, {"one_column": bool})
-        self._one_column = saved.record["one_column"]
-        if self._one_column and self._responses != 1:
-            raise DataError(f"record.one_column: the moments have {self._responses} responses")
