@@ -132,6 +132,11 @@ def errors_of(predictions: Sequence[Floats], truth: Sequence[Floats]) -> Floats:
     return np.array([np.abs(p - y).mean(1) for p, y in zip(predictions, truth, strict=True)])
 
 
+def _without_each(folds: Sequence[Floats]) -> list[list[Floats]]:
+    """Give for each held-out source what belongs to the others."""
+    return [[*folds[:v], *folds[v + 1 :]] for v in range(len(folds))]
+
+
 @dataclass(frozen=True)
 class Blend:
     """Weights of candidates, and how they do where they were not fitted."""
@@ -146,20 +151,11 @@ class Blend:
 
 def blend(predictions: Sequence[Floats], truth: Sequence[Floats], anchor: Floats) -> Blend:
     """Fit weights, and evaluate them on each held-out source without it in their fit."""
-    folds = range(len(truth))
-    held_out = np.array(
-        [
-            blend_weights(
-                [predictions[j] for j in folds if j != v],
-                [truth[j] for j in folds if j != v],
-                anchor,
-            )
-            for v in folds
-        ]
-    )
+    rest = list(zip(_without_each(predictions), _without_each(truth), strict=True))
+    held_out = np.array([blend_weights(p, y, anchor) for p, y in rest])
     cautions = np.ones(len(truth))
-    for v in folds:
-        if others := [predictions[j] for j in folds if j != v]:
+    for v, (others, _) in enumerate(rest):
+        if others:
             cautions[v] = caution(others, predictions[v], held_out[v])
     errors = np.array(
         [
@@ -212,19 +208,12 @@ def find_stretch(predictions: Sequence[Floats], truth: Sequence[Floats]) -> list
     >>> find_stretch(shy, list(y))[0].factor
     3.0
     """
-    folds = range(len(truth))
-    every = np.concatenate(truth)
+    every, none = np.concatenate(truth), [Stretch()] * (1 + len(truth))
     limits = float(every.min()), float(every.max())
-    if len(folds) < 3 or limits[0] == limits[1]:
-        return [Stretch()] * (1 + len(folds))
-    own = [
-        _best_stretch(
-            np.concatenate([predictions[j] for j in folds if j != v]),
-            np.concatenate([truth[j] for j in folds if j != v]),
-            limits,
-        )
-        for v in folds
-    ]
+    if len(truth) < 3 or limits[0] == limits[1]:
+        return none
+    rest = zip(_without_each(predictions), _without_each(truth), strict=True)
+    own = [_best_stretch(np.concatenate(p), np.concatenate(y), limits) for p, y in rest]
     gains = np.array(
         [
             np.log(max(np.abs(s(p, limits) - y).mean(), least) / max(np.abs(p - y).mean(), least))
@@ -233,7 +222,7 @@ def find_stretch(predictions: Sequence[Floats], truth: Sequence[Floats]) -> list
         ]
     )
     if gains.mean() >= -gains.std(ddof=1) / np.sqrt(len(gains)):
-        return [Stretch()] * (1 + len(folds))
+        return none
     return [_best_stretch(np.concatenate(predictions), every, limits), *own]
 
 
