@@ -96,7 +96,9 @@ def save_folder(folder: str | Path, saved: SavedModel) -> None:
     """
     check_place(folder)
     folder = Path(folder).resolve()  # replace what a link points to
-    every = {prefix + k: v for prefix, one in saved.walk() for k, v in one.arrays.items()}
+    # safetensors writes memory as it lies
+    whole = ((prefix + k, v) for prefix, one in saved.walk() for k, v in one.arrays.items())
+    every = {name: np.asarray(value, order="C") for name, value in whole}
     contents = [(name, data) for _, one in saved.walk() for name, data in one.files.items()]
     arrays = write_arrays(every) if every else None
     if arrays is not None:
