@@ -183,7 +183,6 @@ class ContinualMethod(Stateful):
         self.in_task = False
         self.optimizer: torch.optim.Optimizer | None = None
         self.scaler: torch.amp.GradScaler | None = None
-        self._all_trained = True
         self._handles: list[torch.utils.hooks.RemovableHandle] = []
 
     def __repr__(self) -> str:
@@ -202,13 +201,6 @@ class ContinualMethod(Stateful):
         `adjust_gradients`.
         """
         self.optimizer, self.scaler = optimizer, scaler
-        self._compare_optimizer()
-
-    def _compare_optimizer(self) -> None:
-        """Check whether the optimizer has all parameters."""
-        if self.optimizer is not None:
-            known = {id(p) for group in self.optimizer.param_groups for p in group["params"]}
-            self._all_trained = all(id(p) in known for p in self.parameters)
 
     def check_batch(self, x: Tensor, y: Tensor) -> None:
         """Raise if a batch is empty or lacks responses, or if the network was converted."""
@@ -238,7 +230,6 @@ class ContinualMethod(Stateful):
             )
         self._check_precision()
         self.in_task = True
-        self._compare_optimizer()
 
     @_checking
     def observe(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
@@ -332,7 +323,12 @@ class ContinualMethod(Stateful):
         self._handles.clear()
 
     def rate(self) -> float | list[float]:
-        """Learning rate of the optimizer: one number, or one per parameter where they differ.
+        """Learning rate of the optimizer: one number, or one per parameter where they differ."""
+        rates = self.rates(self.parameters)
+        return rates[0] if len(set(rates)) == 1 else rates
+
+    def rates(self, parameters: Sequence[Tensor]) -> list[float]:
+        """Learning rate of each of some parameters.
 
         With momentum m, the total effect of a gradient: lr (1 - dampening) / (1 - m). Zero for
         parameters that are frozen or unknown to the optimizer.
@@ -342,21 +338,10 @@ class ContinualMethod(Stateful):
                 f"after_step: {type(self).__name__} needs the learning rate; call "
                 f"method.use(optimizer) once before the loop"
             )
-        groups = [(group["params"], _effective(group)) for group in self.optimizer.param_groups]
-        rates = {rate for _, rate in groups}
-        trained = self._all_trained and all(p.requires_grad for p in self.parameters)
-        if trained and len(rates) == 1:
-            return rates.pop()
-        own = {id(p): rate for params, rate in groups for p in params if p.requires_grad}
-        return [own.get(id(p), 0.0) for p in self.parameters]
-
-    def rates(self, parameters: Sequence[Tensor]) -> list[float]:
-        """Learning rate of each of some parameters, see `rate`."""
-        rate = self.rate()
-        if isinstance(rate, float):
-            return [rate] * len(parameters)
-        places = self.places()
-        return [rate[places[id(p)]] for p in parameters]
+        found: dict[int, float] = {}
+        for group in self.optimizer.param_groups:
+            found |= dict.fromkeys(map(id, group["params"]), _effective(group))
+        return [found.get(id(p), 0.0) if p.requires_grad else 0.0 for p in parameters]
 
 
 def _effective(group: dict[str, Any]) -> float:

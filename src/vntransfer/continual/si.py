@@ -52,7 +52,6 @@ class SI(Penalized):
         self.start: list[torch.Tensor] = []
         self._before = [torch.zeros_like(p, requires_grad=False) for p in self.parameters]
         self._gradients = [torch.zeros_like(p, requires_grad=False) for p in self.parameters]
-        self._moving: list[int] = []  # parameters that have a gradient in this step
 
     def before_task(self) -> None:
         """Remember where the task begins."""
@@ -62,9 +61,8 @@ class SI(Penalized):
     @torch.no_grad()
     def adjust_gradients(self) -> None:
         """Keep the gradient and the parameters before the step; add the penalty's gradient."""
-        self._moving = [i for i, p in enumerate(self.parameters) if p.grad is not None]
-        grads = [p.grad for p in self.parameters if p.grad is not None]
-        torch._foreach_copy_([self._gradients[i] for i in self._moving], grads)
+        grads = [torch.zeros_like(p) if p.grad is None else p.grad for p in self.parameters]
+        torch._foreach_copy_(self._gradients, grads)
         torch._foreach_copy_(self._before, self.parameters)
         super().adjust_gradients()
 
@@ -73,11 +71,7 @@ class SI(Penalized):
         """Pull, if the update is proximal, and add to the path integral."""
         super().after_step()
         torch._foreach_sub_(self._before, self.parameters)
-        torch._foreach_addcmul_(
-            [self.path[i] for i in self._moving],
-            [self._gradients[i] for i in self._moving],
-            [self._before[i] for i in self._moving],
-        )
+        torch._foreach_addcmul_(self.path, self._gradients, self._before)
 
     @torch.no_grad()
     def after_task(self) -> None:
