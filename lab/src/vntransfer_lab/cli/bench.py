@@ -141,10 +141,7 @@ def run(
 
 @app.command()
 def retry(
-    folder: _Folder,
-    jobs: _Jobs = None,
-    engine: _Engine = "local",
-    scheduler: _Scheduler = None,
+    folder: _Folder, jobs: _Jobs = None, engine: _Engine = "local", scheduler: _Scheduler = None
 ) -> None:
     """Compute failed and missing cells of a run folder again."""
     from vntransfer_lab.runner import run as runner

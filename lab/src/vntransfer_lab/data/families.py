@@ -25,11 +25,7 @@ ANGLE = np.pi / 3  # how far the relations of the groups turn away from what the
 
 
 def load_families(
-    files: Mapping[str, Path],
-    *,
-    shift: Shift = "covariate",
-    n_samples: int = 400,
-    seed: int = 0,
+    files: Mapping[str, Path], *, shift: Shift = "covariate", n_samples: int = 400, seed: int = 0
 ) -> Domains:
     """Domains w1, w2, ... of a world drawn at random; reads no files.
 

@@ -96,15 +96,15 @@ def relative_table(loaded: Report) -> ReportTable:
     rows: list[list[Value]] = []
     for method in loaded.preset.methods:
         if method != baseline:
-            pairs = [
+            ratios = [
                 [
-                    (own[method].mean, own[baseline].mean)
-                    for own in found
-                    if {method, baseline} <= own.keys()
+                    own[method].mean / own[baseline].mean
+                    for own in targets
+                    if {method, baseline} <= own.keys() and own[baseline].mean > 0
                 ]
-                for found in estimates
+                for targets in estimates
             ]
-            rows.append([method, *(_outcome([a / b for a, b in own if b > 0]) for own in pairs)])
+            rows.append([method, *map(_outcome, ratios)])
     notes = [
         f"geometric mean over targets of the error divided by that of {baseline}, lower is better; "
         f"and on how many targets it was lower / higher; means over seeds",

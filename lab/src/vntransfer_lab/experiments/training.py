@@ -1,6 +1,7 @@
 """A small network and a plain training loop, for the experiments about losses."""
 
 from collections.abc import Callable
+from itertools import pairwise
 
 import torch
 from torch import Tensor, nn
@@ -12,8 +13,8 @@ from vntransfer_lab.runner.schema import Settings
 def mlp(sizes: list[int], generator: torch.Generator) -> nn.Sequential:
     """ReLU network in float64 whose start depends on the generator alone."""
     layers: list[nn.Module] = []
-    for i in range(len(sizes) - 1):
-        layer = nn.Linear(sizes[i], sizes[i + 1], dtype=torch.float64)
+    for n_in, n_out in pairwise(sizes):
+        layer = nn.Linear(n_in, n_out, dtype=torch.float64)
         nn.init.kaiming_uniform_(layer.weight, nonlinearity="relu", generator=generator)
         nn.init.zeros_(layer.bias)
         layers += [layer, nn.ReLU()]

@@ -39,10 +39,11 @@ def _counts(found: Tally) -> str:
 def _leader(loaded: Report, names: Names) -> str:
     """Name the method with the best mean rank over data sets and targets."""
     sign = -1 if loaded.kind.higher_is_better else 1
-    places: list[dict[str, float]] = []
-    for group in loaded.chosen:
-        for found in loaded.estimates(*group).values():
-            places.append({m: sign * own.mean for m, own in found.items() if m != "oracle"})
+    places = [
+        {m: sign * own.mean for m, own in found.items() if m != "oracle"}
+        for group in loaded.chosen
+        for found in loaded.estimates(*group).values()
+    ]
     everywhere = [m for m in loaded.preset.methods if places and all(m in own for own in places)]
     if len(everywhere) < 2:
         return ""

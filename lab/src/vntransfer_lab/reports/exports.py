@@ -23,6 +23,7 @@ def results(folder: str | Path) -> "pd.DataFrame":
 
 
 def _frame(folder: str | Path, **options: Any) -> "pd.DataFrame":
+    """Make a data frame of all rows, with some options of pandas."""
     import pandas as pd
 
     rows, last = list[dict[str, Any]](), ("metric", "step", "value")

@@ -236,11 +236,7 @@ def load_report(folder: str | Path, view: View = EVERYTHING) -> Report:
 
 
 def report(
-    folder: str | Path,
-    form: str = "terminal",
-    *,
-    times: bool = False,
-    view: View = EVERYTHING,
+    folder: str | Path, form: str = "terminal", *, times: bool = False, view: View = EVERYTHING
 ) -> str:
     """Tables of a run folder as text: terminal, markdown or csv.
 
@@ -352,7 +348,8 @@ def comparison_tables(loaded: Report) -> list[ReportTable]:
                 form = signed((d.high - d.low) / 2)
                 interval = NumberPair(d.low, d.high, " to ", form)
             counts = NumberPair(d.won, d.lost, "/")
-            numbers = [Number(d.mean, form), interval, _p(d.p), _p(p), counts]
+            known = [None if value is None else Number(value, PROBABILITY) for value in (d.p, p)]
+            numbers = [Number(d.mean, form), interval, *known, counts]
             rows.append([label_of(*group), method, *numbers, Verdict(found)])
         tally.append([method, *map(verdicts.count, VERDICTS)])
     notes = [
@@ -377,7 +374,3 @@ def against_baseline(
         values = loaded.values(*group)
         pairs[group] = values.get(method, {}), values.get(loaded.preset.baseline, {})
     return compared(pairs, higher_is_better=loaded.kind.higher_is_better)
-
-
-def _p(value: float | None) -> Value:
-    return None if value is None else Number(value, PROBABILITY)

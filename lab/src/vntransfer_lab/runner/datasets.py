@@ -70,6 +70,7 @@ def load_data(text: str) -> Domains | TaskStream:
 
 @lru_cache(maxsize=4)
 def _load(text: str, state: object) -> Domains | TaskStream:
+    """Load a data set; ``state`` distinguishes versions of your own file."""
     name, parameters = parse_data(text)
     return _own_table(name, parameters) if _is_table(name) else load(name, **parameters)
 
