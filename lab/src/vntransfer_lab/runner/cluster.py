@@ -55,19 +55,17 @@ class Cluster(Engine):
             raise ClusterError(
                 f"engine: dask cannot be imported ({error}); pip install './lab[cluster]'"
             ) from None
-        address = self._address
-        if address is None:
+        if self._address is None:
             self._own = _start_cluster(min(self._limit or os.cpu_count() or 1, self._most))
-            address = self._own.scheduler_address
+            self._address = self._own.scheduler_address
         try:
-            self._client = Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
+            self._client = Client(self._address, timeout=CONNECT_SECONDS, set_as_default=False)
             self._executor = self._client.get_executor(pure=False)
         except (OSError, ValueError) as error:
             self._stop()
             raise ClusterError(
-                f"scheduler: cannot reach {address} ({error}); start one with: dask scheduler"
+                f"scheduler: cannot reach {self._address} ({error}); start one with: dask scheduler"
             ) from None
-        self._address = address
         try:
             self._inspect()
         except BaseException as reason:
@@ -128,13 +126,12 @@ class Cluster(Engine):
 
     def _inspect(self) -> None:
         """Wait for the first worker, and refuse those with more than one thread."""
-        address = self._address
         try:
             self._client.wait_for_workers(1, timeout=CONNECT_SECONDS)
         except TimeoutError:
             raise ClusterError(
-                f"scheduler {address}: has no workers; start some with: "
-                f"dask worker {address} --nthreads 1"
+                f"scheduler {self._address}: has no workers; start some with: "
+                f"dask worker {self._address} --nthreads 1"
             ) from None
         for worker, threads in self._client.nthreads().items():
             if threads > 1:
