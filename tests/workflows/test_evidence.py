@@ -85,6 +85,7 @@ def test_every_sentence_follows_from_the_numbers(known: Evidence) -> None:
         assert rounded(mean) in said["constant"]
         assert rounded(constant) in said["constant"]
         assert ("better than" in said["constant"]) == (mean > 1.2 * constant)
+    assert ("exact" in said) == (mean < 0.01 * constant)
     narrow = place is not None and place.typical_cover - place.disagreement / 2 < LEAST_COVERED
     assert ("narrow" in said) == narrow
     if "better" in said:

@@ -63,6 +63,16 @@ def test_a_leak_that_the_target_has_stays_until_it_is_dropped(tmp_path: Path) ->
     assert adapt(table, **RIDGE, drop=["fee"]).outcomes["new"].expected()[0] > 100 * leaking
 
 
+def test_a_leak_of_several_columns_is_too_good_to_be_true() -> None:
+    table, price = true_prices()
+    net = price * np.random.default_rng(8).uniform(0.2, 0.8, len(price))
+    outcome = adapt({**table, "net": net, "tax": price - net}, **RIDGE).outcomes["new"]
+    assert any("sum of columns" in text for text in outcome.warnings)
+    assert not any(
+        "sum of columns" in text for text in adapt(table, **RIDGE).outcomes["new"].warnings
+    )
+
+
 def test_files_in_blocks_are_checked_too(tmp_path: Path) -> None:
     table, _ = true_prices()
     columns = {

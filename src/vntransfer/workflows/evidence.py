@@ -30,6 +30,9 @@ SUPPORT = 0.5
 CLEARLY = 1.2
 """Times the error of a constant above which the model is called worse."""
 
+EXACT = 0.01
+"""Times the error of a constant below which the model is too good to be true."""
+
 WILD = 3.0
 """Errors above so many times the typical one count as this; their sources are named."""
 
@@ -217,6 +220,13 @@ def _findings(evidence: Evidence) -> Iterator[Caution]:
         )
     yield from _unlike(evidence.place)
     yield from _narrow(evidence.place)
+    if mean < EXACT * constant:
+        yield Caution(
+            "exact",
+            f"The model predicts held-out sources almost exactly (error {rounded(mean)}, a "
+            f"constant's {rounded(constant)}). Check that no column, or sum of columns, is "
+            f"computed from the response.",
+        )
     if wild := evidence.wild():
         shown = [f"{short(name)} ({rounded(error)})" for name, error in wild.items()]
         several = len(wild) > 1
