@@ -32,6 +32,7 @@ from vntransfer.pages.picture import write_picture  # noqa: E402
 
 PAGE = ROOT / "docs" / "gallery.md"
 IMAGES = ROOT / "docs" / "img" / "gallery"
+WIDTH = 340.0  # fits on a phone without being scaled down
 Names = dict[str, Any]
 
 
@@ -89,7 +90,8 @@ def diabetes(names: Names) -> Chart:
     by_age = {age: [own[age] for own in weights.values()] for age in names["ages"]}
     left = dots(by_age, [f"sharpness {s:g}" for s in weights], "weight")
     by_sharpness = {f"sharpness {s:g}": [error] for s, error in errors.items()}
-    return Panels([left, dots(by_sharpness, ["60 and above"], "mean absolute error")], share=False)
+    right = dots(by_sharpness, ["60 and above"], "mean absolute error")
+    return Panels([left, right], share=False, columns=1)
 
 
 def proteins(names: Names) -> Chart:
@@ -149,7 +151,8 @@ def main() -> None:
         if code.kind == "python":
             run([code, printed], names)
             name, chart = next(drawn)
-            write_picture(chart(names), name, IMAGES / f"{name}.svg", overwrite=True)
+            path = IMAGES / f"{name}.svg"
+            write_picture(chart(names), name, path, width=WIDTH, overwrite=True)
             print(f"wrote {name}.svg")
     assert next(drawn, None) is None, "a plot without an example"
 

@@ -65,7 +65,7 @@ def command(
     """Train a model for a place without labels.
 
     Every labeled place is held out once, to choose methods and to estimate their errors. No labels
-    from the target are used.
+    from the target are used unless you ask for it.
     """
     from vntransfer.tables.problem import TableColumns
     from vntransfer.workflows.adapt import adapt_table

@@ -22,11 +22,14 @@ _RIM, _GAP, _LINE = 10.0, 14.0, 18.0
 _SPOKEN = re.compile(r' data-[a-z]+="[^"]*"')  # what only the script of a page reads
 
 
-def picture(chart: Chart, title: str) -> str:
-    """SVG of a chart, named by ``title`` for screen readers: panels in rows below one legend."""
+def picture(chart: Chart, title: str, *, width: float = 480.0) -> str:
+    """SVG of a chart, named by ``title`` for screen readers: panels in rows below one legend.
+
+    A panel alone has this ``width``, unless it is a heat map.
+    """
     shown = panels(chart)
     alone, places = len(shown) == 1, colors(chart)
-    drawn = [draw(panel, places, _width(panel, alone=alone)) for panel in shown]
+    drawn = [draw(panel, places, _width(panel, width if alone else None)) for panel in shown]
     rows: list[list[tuple[str, float, float]]] = [[]]
     most = chart.columns if isinstance(chart, Panels) else None
     for one in drawn:
@@ -52,13 +55,18 @@ def picture(chart: Chart, title: str) -> str:
     return tag("svg", inner, viewBox=f"0 0 {' '.join(size.values())}", **size, **names) + "\n"
 
 
-def _width(panel: Panel, *, alone: bool) -> float:
-    return (640.0 if alone else 450.0) if isinstance(panel, Heatmap) else 480.0 if alone else PANEL
+def _width(panel: Panel, alone: float | None) -> float:
+    """Return the width of a panel, or of one of several if ``alone`` is None."""
+    if isinstance(panel, Heatmap):
+        return 450.0 if alone is None else 640.0
+    return PANEL if alone is None else alone
 
 
-def write_picture(chart: Chart, title: str, path: str | Path, *, overwrite: bool = False) -> Path:
-    """Write the SVG of a chart; see `write_svg`."""
-    return write_svg(picture(chart, title), path, overwrite=overwrite)
+def write_picture(
+    chart: Chart, title: str, path: str | Path, *, width: float = 480.0, overwrite: bool = False
+) -> Path:
+    """Write the SVG of a chart; see `picture` and `write_svg`."""
+    return write_svg(picture(chart, title, width=width), path, overwrite=overwrite)
 
 
 def write_svg(content: str, path: str | Path, *, overwrite: bool = False) -> Path:
