@@ -59,11 +59,11 @@ def command(
     read_options: "ReadOptions",
 ) -> None:
     """Learn tasks one after another, and measure forgetting."""
+    steps: dict[str, Any] = {"epochs": epochs, "lr": lr, "batch_size": batch_size}
     if update is not None:
         given: dict[str, Any] = {"task": task, "response": response, "features": features}
         given |= {"drop": drop, "category": category, "out": out}
         _refuse_with_update(given)
-        steps = {"epochs": epochs, "lr": lr, "batch_size": batch_size}
         _update(file, update, save or update, steps, read_options, verbose=verbose)
         return
     from vntransfer.tables.problem import TableColumns
@@ -87,14 +87,12 @@ def command(
                 method=name,
                 kind=kind,  # type: ignore[arg-type]  # checked there
                 order=order,  # type: ignore[arg-type]
-                epochs=epochs,
                 features=columns.features,
                 category=columns.category,
                 held_out=held_out,
-                lr=lr,
-                batch_size=batch_size,
                 random_state=seed,
                 progress=report,
+                **steps,
             )
             models.setdefault(model.method, model)
     own = next(iter(models.values()))

@@ -56,10 +56,8 @@ def make_page(model: TableModel) -> Page:
             "that."
         )
     used = {outcome.target: outcome.labels_used() for outcome in outcomes}
-    several = len(set(used.values())) > 1
-    part.text(
-        *([f"{k}: {v}" for k, v in used.items()] if several else dict.fromkeys(used.values()))
-    )
+    alike = len({*used.values()}) == 1
+    part.text(*({*used.values()} if alike else (f"{k}: {v}" for k, v in used.items())))
     return page
 
 

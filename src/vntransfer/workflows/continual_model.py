@@ -228,18 +228,17 @@ class ContinualModel(Savable):
     def _saved(self) -> SavedModel:
         arrays = {f"net/{name}": own for name, own in self.network.arrays.items()}
         arrays |= {name: np.ascontiguousarray(getattr(self, name)) for name in ARRAYS}
-        record = TaskRecord(
-            self.encoder.as_json(),
-            self.read_options,
-            self.network.sizes,
-            self.network.features,
+        record = {
+            "schema": self.encoder.as_json(),
+            "reading": asdict(self.read_options),
+            "sizes": self.network.sizes,
+            "features": self.network.features,
             **{name: getattr(self, name) for name in PLAIN},
-        )
-        plain = {name: value for name, value in asdict(record).items() if name != "state"}
+        }
         if self.method_state is not None:
-            plain["state"] = self.method_state.structure
+            record["state"] = self.method_state.structure
             arrays |= {f"state{name}": own for name, own in self.method_state.arrays.items()}
-        return SavedModel(type(self).__name__, plain, arrays)
+        return SavedModel(type(self).__name__, record, arrays)
 
     @classmethod
     def _restored(
