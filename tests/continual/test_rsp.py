@@ -15,7 +15,7 @@ from vntransfer.continual._relatedness import RIDGE, GroupBlocks, RunningMoments
 from vntransfer.continual._unit_groups import Owned
 from vntransfer.continual.rsp import relatedness
 from vntransfer.divergences import conditional_von_neumann
-from vntransfer.errors import ArgumentError
+from vntransfer.errors import ArgumentError, DivergedError
 
 
 def random_covariance(seed: int, n: int) -> Tensor:
@@ -266,3 +266,11 @@ def test_misuse_is_named() -> None:
     other.model(torch.zeros(1, 6)).sum().backward()
     with pytest.raises(ArgumentError, match=r"2 samples.*layer '2'.* 1"):
         other.adjust_gradients()
+
+
+def test_a_network_that_diverges_between_two_tasks_is_named() -> None:
+    model = net()
+    method = RSP(model)
+    learn(method, classes(2, n=120))
+    with pytest.raises(DivergedError, match="lower learning rate"):
+        learn(method, classes(1, n=120), lr=3.0, batch_size=1)

@@ -55,7 +55,9 @@ class RunningMoments(Stateful):
 
     def _merge(self, k: int) -> None:
         if self.waiting[k]:
-            m, known = Moments.from_samples(torch.cat(self.waiting[k])), self.moments[k]
+            rows = torch.cat(self.waiting[k])
+            refuse_infinite("activations of the network", rows)
+            m, known = Moments.from_samples(rows), self.moments[k]
             m = m if known is None else Moments(*known).merge(m)
             self.moments[k] = m.count, m.square_count, m.mean, m.scatter
             self.waiting[k] = []
