@@ -65,7 +65,7 @@ def test_leaving_one_source_out_is_what_it_says() -> None:
 
 def test_held_out_rows_are_not_fitted() -> None:
     rows = adaptation.problem(cell("ridge", "source_validation"))
-    split = adaptation._split(rows, seed=0)
+    split, _ = adaptation._split(rows, seed=0)
     assert split.x is rows.x
     assert len(split.y_test) == 5 * 12  # a fifth of the 60 rows of each of five sources
     for place, (name, (_, y)) in enumerate(rows.sources.items()):

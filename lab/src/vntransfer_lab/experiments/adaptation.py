@@ -188,29 +188,25 @@ def criterion(
             left = replace(rows, sources=others, x=x, y=unseen, x_test=x, y_test=y)
             errors.append(float(np.abs(predict(left) - y).mean()) / unit)
         return {rule: float(np.mean(errors))}
-    held = _split(rows, cell.seed)
+    held, ends = _split(rows, cell.seed)
     gap = np.abs(predict(held) - held.y_test)
-    sizes = np.cumsum([_held(y) for _, y in rows.sources.values()])[:-1]
-    return {rule: float(np.mean([part.mean() for part in np.split(gap, sizes)])) / unit}
+    return {rule: float(np.mean([part.mean() for part in np.split(gap, ends)])) / unit}
 
 
-def _held(y: _Array) -> int:
-    return max(1, round(HELD_OUT * len(y)))
-
-
-def _split(rows: CellRows, seed: int) -> CellRows:
-    """Make some rows of every source test rows, one source after another."""
+def _split(rows: CellRows, seed: int) -> tuple[CellRows, NDArray[np.intp]]:
+    """Make some rows of every source test rows, one source after another; where each ends."""
     from scipy.sparse import issparse, vstack
 
     kept, x_test, y_test = {}, [], []
     for place, (name, (x, y)) in enumerate(rows.sources.items()):
         order = np.random.default_rng((seed, place)).permutation(len(y))
-        test, used = np.split(order, [_held(y)])
+        test, used = np.split(order, [max(1, round(HELD_OUT * len(y)))])
         kept[name] = x[used], y[used]
         x_test.append(x[test])
         y_test.append(y[test])
     below = vstack(x_test, format="csr") if issparse(x_test[0]) else np.concatenate(x_test)
-    return replace(rows, sources=kept, x_test=below, y_test=np.concatenate(y_test))
+    held = replace(rows, sources=kept, x_test=below, y_test=np.concatenate(y_test))
+    return held, np.cumsum(list(map(len, y_test)))[:-1]
 
 
 def _fit(cell: Cell, rows: CellRows, checkpoint: Paced | None) -> CellFit:
