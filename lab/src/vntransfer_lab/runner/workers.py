@@ -100,11 +100,8 @@ class Pool(Engine):
         self._jobs, self._checkpoints = min(jobs or os.cpu_count() or 1, most), checkpoints
         ours = tuple(sorted(item for item in os.environ.items() if item[0].startswith("VNT_")))
         self._surroundings = tuple(sys.path), os.getcwd(), ours
-
-    def __enter__(self) -> Self:
         # loky replaces a worker that has grown, between two cells; nothing is lost by that
         warnings.filterwarnings("ignore", "A worker stopped while some jobs", UserWarning)
-        return self
 
     def __exit__(self, kind: type[BaseException] | None, *exception: object) -> None:
         if kind is not None:
