@@ -34,6 +34,9 @@ WIDE, NARROW, PANEL = 760.0, 320.0, 300.0
 SMALLEST, LARGEST = 2.5, 40.0
 """Sides of cells; a map alone on a desk has larger ones."""
 
+SIGN = 9.0
+"""Side of cells below which a mark is a dot: its sign could not be read."""
+
 BESIDE_TEXT = 22.0
 """Smallest side of cells that texts stand beside."""
 
@@ -284,7 +287,7 @@ def _cells(chart: Heatmap, left: float, top: float, side: float) -> list[str]:
         cell = f"M{svg.coordinate(x)} {svg.coordinate(y)}h{size}v{size}h-{size}"
         shapes.setdefault(own, []).append(cell)
         ink = short(float(chart.values[i, j]), largest) if written else ""
-        if ink := ink + (chart.mark if marks[i, j] else ""):
+        if ink := ink + ((chart.mark if side >= SIGN else "•") if marks[i, j] else ""):
             inks.append(
                 svg.text(ink, x + (side - gap) / 2, y + side / 2 + 3.5, class_=f"{hue}{own} sign",
                      text_anchor="middle", font_size=None if side >= 12 else side)

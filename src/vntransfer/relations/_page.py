@@ -76,7 +76,8 @@ def _maps(found: Relation, page: Page) -> None:
         _map(known, found.among(known, found.statistics), STATISTIC, differ),
         f"How differently {response} depends on the features",
         "Statistic of the test: how far both places are from one relation fitted to both, each on "
-        "its own inputs. ≠ marks pairs found different. Places that are alike stand together.",
+        "its own inputs. ≠ (in small cells a dot) marks pairs found different. Places that are "
+        "alike stand together.",
     )
     apart = found.among(found.order, found.features_alone)
     part.figure(

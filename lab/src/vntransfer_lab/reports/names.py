@@ -74,7 +74,10 @@ class Names:
         self.pattern = re.compile(rf"(?<![\w:=])(?:{listed})(?![\w=]|:\w)" if ids else r"(?!)")
 
     def __call__(self, text: str) -> str:
-        """Put the words for ids into a text."""
+        """Put the words for ids into a text; its end may be an id that is also an English word."""
+        head, comma, last = text.rpartition(", ")
+        if comma and last in self.words:
+            return f"{self(head)}, {self.words[last]}"
         return self.words.get(text) or self.pattern.sub(lambda own: self.words[own[0]], text)
 
     def inside(self, thing: Any) -> Any:
