@@ -126,7 +126,7 @@ def test_convergence_errors_shrink_and_are_reported(tmp_path: Path) -> None:
     folder = finished(tmp_path / "run", preset)
     rates, bounds = load_report(folder).tables()
     assert len(rates.rows) == 5
-    assert {row[-1] for row in rates.rows} <= {"n^-1/2", "faster than n^-1/2", "slower than n^-1/2"}
+    assert {row[-1] for row in rates.rows} <= {"1/√n", "faster than 1/√n", "slower than 1/√n"}
     slopes = {(row[0], row[2]): row[6].mean for row in rates.rows}  # type: ignore[union-attr]
     assert all(slope < -0.25 for slope in slopes.values())
     assert slopes["equal", "von_neumann"] < -0.8  # second order at Σ = Θ

@@ -154,7 +154,7 @@ def _rate_table(loaded: Report, groups: Groups) -> ReportTable:
         small = true < 1e-12
         row: list[Value] = [family, d, method, 0.0 if small else true, errors[last]]
         gap, margin = slopes[1].mean + 0.5, 2 * (slopes[1].error or 0.0)
-        verdict = "n^-1/2"
+        verdict = "1/√n"
         if abs(gap) > margin:
             verdict = f"{'slower' if gap > 0 else 'faster'} than {verdict}"
         rows.append([*row, None if small else errors[last] / true, *slopes, verdict])
@@ -214,19 +214,19 @@ def figures(loaded: Report) -> Iterator[Drawing]:
         series += _reference(list(found.values()))
         title = f"{method_name(method)}, d = {d}"
         charts.append(Lines(series, Axis("n", log=True), Axis("error", log=True), title=title))
-    caption = "Root mean square error over seeds against the number of samples n; dotted: n^-1/2."
+    caption = "Root mean square error over seeds against the number of samples n; dotted: 1/√n."
     chart = Panels(charts, share=False, columns=len(dimensions))
     yield Drawing("rates", "Rates", chart, caption)
 
 
 def _reference(found: list[dict[int, float]]) -> list[Series]:
-    """Line that falls like n^-1/2, above the others."""
+    """Line that falls like 1/√n, above the others."""
     known = [errors for errors in found if len(errors) > 1]
     if not known:
         return []
     n = np.array(list(known[0]), dtype=float)
     top = max(next(iter(errors.values())) for errors in known)
-    return [Series("n^-1/2", n, 2 * top * np.sqrt(n[0] / n), color=MUTED, marks=False)]
+    return [Series("1/√n", n, 2 * top * np.sqrt(n[0] / n), color=MUTED, marks=False)]
 
 
 class ConvergenceSettings(Schema):
