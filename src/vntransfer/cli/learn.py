@@ -153,8 +153,11 @@ def _texts(values: "list[float]") -> list[str]:
 
 
 def show(models: "dict[str, ContinualModel]", method: str, screen: Any) -> None:
-    """Print the matrix of a method, and curves and summaries of all."""
+    """Print the answer, the matrix of a method, and curves and summaries of all."""
+    from vntransfer.workflows.learn_page import verdict
+
     own = models[method]
+    screen.print(f"\n{verdict(own)}")
     head = (f"after \\ on ({own.metric})", *own.names)
     rows = zip(own.names, *map(_texts, own.matrix.T.tolist()), strict=True)
     screen.print(common.table(f"{method}: held-out rows of each task", head, rows))

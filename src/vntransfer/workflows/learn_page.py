@@ -39,7 +39,7 @@ def make_page(models: Mapping[str, ContinualModel], method: str) -> Page:
         footer={"made by": f"vntransfer {__version__}", "method": method},
     )
     part = page.section("What is kept")
-    part.text(f"The network learned by {title(method)}.", *_compared(models, method))
+    part.text(f"The method is {title(method)}.", *_compared(models, method))
     curve, tasks = own.curve(), len(own.names)
     part.figure(
         Lines(
@@ -119,7 +119,7 @@ def verdict(own: ContinualModel) -> str:
     """Say in a sentence how well the tasks are solved in the end and what was forgotten."""
     reached, kept = _reached(own)
     return (
-        f"After learning {counted(len(own.names), 'task')} in turn, one network predicts "
+        f"After learning {counted(len(own.names), 'task')} in turn, one model predicts "
         f"{short(own.response)} with {reached} (mean over held-out rows of all tasks) "
         f"and {kept}."
     )
