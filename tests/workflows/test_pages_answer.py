@@ -59,7 +59,7 @@ def test_forgetting_is_averaged_over_the_same_tasks() -> None:
     assert curve[2] == pytest.approx(np.diag(model.matrix, -2).mean())
     html = learn_page({"sgd": model}, "sgd").html()
     assert "How it was done" in html
-    assert "After learning 5 tasks in turn, one network" in html
+    assert "After learning 5 tasks in turn, one model" in html
     assert "Mean over the same 3 tasks at every step" in html
 
 
