@@ -20,7 +20,7 @@ from pathlib import Path
 
 from vntransfer_lab import export, report
 from vntransfer_lab.runner.store import Store
-from vntransfer_lab.runner.store_file import UnplannedError
+from vntransfer_lab.runner.store_file import STORE_NAME, UnplannedError
 
 VNT = [sys.executable, "-c", "from vntransfer.cli import main; main()"]
 RUN = ["smoke", "--seeds", "2", "--targets", "s1,s2,s3", "--jobs", "2"]
@@ -51,7 +51,12 @@ def children(pid: int) -> list[int]:
 
 
 def finished_cells(folder: Path) -> int:
-    """Finished cells in the store as the killed runner left it; it is checked when it is opened."""
+    """Finished cells in the store as the killed runner left it; it is checked when it is opened.
+
+    There are none if the kill came before the store was made or its cells were planned.
+    """
+    if not (folder / STORE_NAME).exists():
+        return 0
     try:
         with Store(folder) as store:
             return store.counts().get("done", 0)

@@ -18,6 +18,7 @@ from vntransfer import (
     response_divergence,
     von_neumann,
 )
+from vntransfer.display import rounded
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "evidence.md"
 TRIPLES = 1000
@@ -170,10 +171,9 @@ def convergence_lines() -> list[str]:
                 np.median([getattr(r, k) for r in runs]) for k in ("first_order", "squared_bound")
             )
             shown = [np.median(gaps), first, *np.median(ranges, 0)]
-            cells = " | ".join(f"{m:.2g}" for m in shown)
-            lines.append(
-                f"| {label} | {count} | {cells} | {either:.0%} | {squared:.2g} | {holds:.0%} |"
-            )
+            cells = " | ".join(rounded(m, 2) for m in shown)
+            last = f"{either:.0%} | {rounded(squared, 2)} | {holds:.0%}"
+            lines.append(f"| {label} | {count} | {cells} | {last} |")
     return lines
 
 

@@ -141,9 +141,9 @@ def _target(page: Page, model: TableModel, outcome: TargetOutcome, *, alone: boo
         own = outcome.errors[outcome.method]
         best, worst = min(own, key=lambda s: own[s]), max(own, key=lambda s: own[s])
         part.text(
-            f"The expected error comes from {counted(len(own), 'held-out source')}: each was "
-            f"predicted from the others. Errors range from {rounded(own[best])} ({short(best)}) to "
-            f"{rounded(own[worst])} ({short(worst)})."
+            f"Each of {counted(len(own), 'source')} was held out and predicted from the others. "
+            f"Errors range from {rounded(own[best])} ({short(best)}) to {rounded(own[worst])} "
+            f"({short(worst)})."
         )
     part.text(*filter(None, (outcome.reason, outcome.transform.reason, evidence.weighting())))
     if outcome.errors:
