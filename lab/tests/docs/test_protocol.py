@@ -2,6 +2,7 @@
 
 import importlib
 import re
+from statistics import geometric_mean
 
 import pytest
 
@@ -82,6 +83,48 @@ def test_ratios_and_worst_cases_are_those_of_the_results() -> None:
     assert max(found[m][1] for m in best) == 1.05
     for method in best:
         assert f"{found[method][0]:.3f}".lstrip("0") in said
+
+
+def test_the_outcome_of_todays_default_is_that_of_the_results() -> None:
+    folder = ROOT / "lab" / "results" / "protocol-adaptation-rerun"
+    errors: dict[str, dict[tuple[str, str], list[float]]] = {}
+    for record in load_report(folder).records:
+        *_, last = sorted(record.metrics["mae"].items())
+        own = errors.setdefault(record.method, {})
+        own.setdefault((record.data, record.target), []).append(last[1])
+    means = {
+        method: {key: sum(values) / len(values) for key, values in own.items()}
+        for method, own in errors.items()
+    }
+    plain, auto = means["source_only_5"], means["auto"]
+    ratio = {key: value / plain[key] for key, value in auto.items()}
+    assert all(key[0].startswith("pol") for key in ratio if ratio[key] > 1.07)
+    failed = sorted((value for value in ratio.values() if value > 1.07), reverse=True)
+    sets = dict.fromkeys(data for data, _ in auto)
+    of_sets = {
+        method: [
+            sum(v for k, v in means[method].items() if k[0] == data)
+            / sum(v for k, v in plain.items() if k[0] == data)
+            for data in sets
+        ]
+        for method in ("auto", "boosting")
+    }
+    won = f"{sum(value < 1 for value in ratio.values())} of the {len(ratio)} targets"
+    mean = {m: f"{geometric_mean(own):.3f}".lstrip("0") for m, own in of_sets.items()}
+    largest = f"{max(of_sets['auto']):.3f}".lstrip("0")
+    _, _, said = PAGE.partition('<a id="todays-default"></a>')
+    said = " ".join(said.partition("\n## ")[0].split())
+    for text in (
+        f"of `auto` is {mean['auto']} times",
+        f"no set is above {largest}",
+        f"LightGBM ({mean['boosting']} times",
+        won,
+        " and ".join(f"{value:.2f}" for value in failed) + " times",
+    ):
+        assert text in said
+    readme = " ".join((ROOT / "README.md").read_text("utf-8").split())
+    assert f"{won.replace('the ', '')} are won" in readme
+    assert f"has {failed[0]:.2f}" in readme
 
 
 def test_the_outcome_of_new_partitions_is_that_of_the_results() -> None:
